@@ -192,7 +192,8 @@ func (c claiming) drains(ctx context.Context, people io.Writer, s *stage, subjec
 
 func perSecond(c claims.Claimed) float64 { return float64(c.Instances) / c.Wall.Seconds() }
 
-// drain lets claimers take all of what is in a copy of the subject's database, and some of another beside one that stands still.
+// drain lets claimers take all of what is in a copy of the subject's database, and some of another
+// beside one that stands still.
 func (c claiming) drain(ctx context.Context, s *stage, what claimSubject, n int) (whole, beside claims.Claimed, err error) {
 	for _, part := range []struct {
 		got    *claims.Claimed
@@ -212,7 +213,8 @@ func (c claiming) drain(ctx context.Context, s *stage, what claimSubject, n int)
 	return whole, beside, nil
 }
 
-// look measures what an empty look costs the server, on an empty ledger and beside what no claimer knows.
+// look measures what an empty look costs the server, on an empty ledger and beside what no claimer
+// knows.
 func (c claiming) look(ctx context.Context, people io.Writer, s *stage) (lines []claimLine, err error) {
 	address, remove, err := pgtest.Database(ctx, s.cluster.URL())
 	if err != nil {

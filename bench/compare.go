@@ -120,8 +120,8 @@ type turn struct {
 	program string // "": this one
 }
 
-// turns are the engines of a round in their order. What is compared with another build runs right after or before it, in
-// the other order every second round.
+// turns are the engines of a round in their order. What is compared with another build runs right
+// after or before it, in the other order every second round.
 func (c comparison) turns(round int) (turns []turn) {
 	for _, e := range entries {
 		if !slices.Contains(c.ledgers, e.ledger) {

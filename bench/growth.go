@@ -77,11 +77,11 @@ func (g growth) run(ctx context.Context, out, people io.Writer) (err error) {
 	groups := report.Groups(samples)
 	report.WriteTable(people, groups, "of empty")
 	lines := report.Growths(groups, g.works)
-	return errors.Join(report.WriteJSON(out, lines), g.verdict(lines))
+	return errors.Join(report.WriteJSON(out, lines), g.result(lines))
 }
 
-// verdict fails when a new work is slower than the limit allows.
-func (g growth) verdict(lines []report.Growth) error {
+// result fails when a new work is slower than the limit allows.
+func (g growth) result(lines []report.Growth) error {
 	var errs []error
 	for _, l := range lines {
 		if l.SlowerPercent >= g.limit {

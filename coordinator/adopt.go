@@ -2,68 +2,31 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Adoption is what stands of one work whose ledger was lost, as far as its source and its destinations tell.
-type Adoption struct {
-	Saga     string
-	Work     string
-	Input    any    // of the present version, as for [Coordinator.Start]
-	Revision string // the version of the source object, as the source has it now
-
-	// Effects says what is known of steps, by their names. A step that is not named is taken as its class allows: what
-	// can be asked for is asked for when the work goes on, what is idempotent is done then, and what can be neither (a
-	// mail) counts as done and is listed as unconfirmed.
-	Effects map[string]Effect
-	// Cancelled: the source cancelled the object. Then only what Effects names stands.
-	Cancelled bool
-	// Quarantine says, to a person, why something that stands cannot be taken over. The work is recorded in review with
-	// these words. They are about the effect that is Foreign, else about the first step that is not said to stand.
-	Quarantine string
-
-	By saga.Actor
-}
-
-// Effect is what an [Adoption] says of one step. Zero means that its effect stands, and has no external id.
-type Effect struct {
-	ExternalID string // empty: the Output's, if that is [saga.Identified]
-	Output     any    // as the step's action would have returned it, or its JSON; nil when it is not known
-	Revision   string // of the source object, that it shows; empty: the adoption's. What shows an older one is updated.
-	Unknown    bool   // the outcome is unknown; the step counts as done and is never done again
-	NotDone    bool   // there is evidence that it did not happen, or is gone
-	Foreign    bool   // it stands under our mark and does not match: Quarantine says why
-}
-
-// Adopted tells what became of an adoption.
-type Adopted struct {
-	Known       bool // the ledger had the work already; nothing was recorded
-	Status      saga.Status
-	Reason      saga.Reason
-	Revision    string
-	Unconfirmed []string // steps that count as done although their outcome is unknown
-	Err         error    // it is wrong, and was not recorded or not to its end; the others were
-}
-
-// Adopt records what stands of works whose ledger was lost, and makes and sends nothing. It answers each at its own
-// index. A work that the ledger knows is left as it is; one whose adoption was cut off is taken up where it was. What is
-// left to do in a work is done once a coordinator claims it, which may be at once.
+// Adopt records what stands of works whose ledger was lost, and makes and sends nothing. It answers
+// each at its own index. A work that the ledger knows is left as it is; one whose adoption was cut
+// off is taken up where it was. What is left to do in a work is done once a coordinator claims it,
+// which may be at once.
 //
 // No request may be under way when the caller asks the destinations what stands: stop every
-// coordinator, and wait until what they sent has settled. Adopt needs no session: it may be called before, beside and without Run. An error says that the
-// ledger could not be asked; adopt the same again, the result is the same.
-func (c *Coordinator) Adopt(ctx context.Context, as []Adoption) ([]Adopted, error) {
-	out := make([]Adopted, len(as))
-	all := make([]*adoption, 0, len(as))
+// coordinator, and wait until what they sent has settled. Adopt needs no session: it may be called
+// before, beside and without Run. An error says that the ledger could not be asked; adopt the same
+// again, the result is the same.
+func (c *Coordinator) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
+	out := make([]adoption.Adopted, len(as))
+	all := make([]*adopting, 0, len(as))
 	named := map[saga.ID]bool{}
 	for i := range as {
-		a, err := c.adoption(&as[i])
+		a, err := c.adopting(&as[i])
 		if err == nil && named[a.st.ID] {
 			err = fmt.Errorf("adopt %s: it is named twice in one call", a.st.ID)
 		}
@@ -85,34 +48,34 @@ func (c *Coordinator) Adopt(ctx context.Context, as []Adoption) ([]Adopted, erro
 	return out, nil
 }
 
-// adoption is one adoption on its way.
-type adoption struct {
-	saga.Adoption
+// adopting is one adoption on its way.
+type adopting struct {
+	machine.Adoption
 
 	program saga.Program
-	st      *saga.State
+	st      *machine.State
 	head    int64
-	record  *saga.Record // the next one; nil when there is none any more
-	out     *Adopted
+	record  *machine.Record // the next one; nil when there is none any more
+	out     *adoption.Adopted
 }
 
-// adoption checks what is handed in and turns it into what the machine takes.
-func (c *Coordinator) adoption(in *Adoption) (*adoption, error) {
+// adopting checks what is handed in and turns it into what the machine takes.
+func (c *Coordinator) adopting(in *adoption.Adoption) (*adopting, error) {
 	start, err := c.accept(in.Saga, in.Work, in.Input, &StartOptions{Revision: in.Revision})
-	a := &adoption{program: start.program, st: &saga.State{ID: start.id}, Adoption: saga.Adoption{
-		Revision: in.Revision, Input: start.accepted.Input, Effects: make(map[string]saga.Effect, len(in.Effects)),
+	a := &adopting{program: start.program, st: &machine.State{ID: start.id}, Adoption: machine.Adoption{
+		Revision: in.Revision, Input: start.accepted.Input, Effects: make(map[string]machine.Effect, len(in.Effects)),
 		Cancelled: in.Cancelled, Quarantine: in.Quarantine, Actor: in.By.Name, Reason: in.By.Reason,
 	}}
 	faults := []error{err, in.By.Validate()}
 	for step, e := range in.Effects {
-		output, err := e.output()
+		output, err := e.JSON()
 		if err != nil {
 			faults = append(faults, fmt.Errorf("the output of step %q is not serialisable: %w", step, err))
 		}
 		if id, ok := e.Output.(saga.Identified); ok && e.ExternalID == "" {
 			e.ExternalID = id.ExternalID()
 		}
-		a.Effects[step] = saga.Effect{
+		a.Effects[step] = machine.Effect{
 			ExternalID: e.ExternalID, Output: output, Revision: e.Revision, Unknown: e.Unknown, NotDone: e.NotDone, Foreign: e.Foreign,
 		}
 	}
@@ -122,19 +85,11 @@ func (c *Coordinator) adoption(in *Adoption) (*adoption, error) {
 	return a, nil
 }
 
-// output is the effect's result as the ledger keeps it.
-func (e *Effect) output() (json.RawMessage, error) {
-	if e.Output == nil {
-		return nil, nil
-	}
-	return json.Marshal(e.Output)
-}
-
 // adoptBatch takes works over, one record of each at a time, until every one is at its end.
-func (c *Coordinator) adoptBatch(ctx context.Context, as []*adoption) error {
+func (c *Coordinator) adoptBatch(ctx context.Context, as []*adopting) error {
 	for {
 		var entries []ledger.Entry
-		var under []*adoption
+		var under []*adopting
 		for _, a := range as {
 			if a.next() {
 				under, entries = append(under, a), append(entries, a.entry())
@@ -155,11 +110,11 @@ func (c *Coordinator) adoptBatch(ctx context.Context, as []*adoption) error {
 }
 
 // next asks the machine for the next record. It reports false when there is none.
-func (a *adoption) next() bool {
+func (a *adopting) next() bool {
 	if a.out.Err != nil {
 		return false
 	}
-	a.record, a.out.Err = saga.Adopt(a.program.Spec(), a.st, &a.Adoption)
+	a.record, a.out.Err = machine.Adopt(a.program.Spec(), a.st, &a.Adoption)
 	if a.record != nil {
 		return true
 	}
@@ -169,10 +124,10 @@ func (a *adoption) next() bool {
 	return false
 }
 
-// entry seals the next record. The record names no session, so that two processes that adopt the same
-// work write the same record.
-func (a *adoption) entry() ledger.Entry {
-	e := ledger.Entry{ID: a.st.ID, Head: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
+// entry seals the next record. The record names no session, so that two processes that adopt the
+// same work write the same record.
+func (a *adopting) entry() ledger.Entry {
+	e := ledger.Entry{ID: a.st.ID, Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
 	a.record.Seal(a.st.ID, a.st.Seq, a.st.Tail, 0)
 	e.Record = *a.record
 	if a.record.Status != a.st.Status {
@@ -197,20 +152,19 @@ func (c *Coordinator) appendAdopted(ctx context.Context, entries []ledger.Entry)
 }
 
 // answered folds what was stored, and looks again at what was not.
-func (c *Coordinator) answered(ctx context.Context, as []*adoption, answers []ledger.Answer) error {
-	var again []*adoption
+func (c *Coordinator) answered(ctx context.Context, as []*adopting, answers []ledger.Answer) error {
+	var again []*adopting
 	blocked := false
 	for i, a := range as {
 		switch answer := answers[i]; {
 		case answer.Result == ledger.Appended, answer.Result == ledger.Mine && a.record.Seq > 1:
-			a.record.At, a.head = answer.At, answer.Head
+			a.record.At, a.head = answer.At, answer.Number
 			was := a.st.Status
 			if err := a.st.Apply(a.record); err != nil {
 				a.out.Err = fmt.Errorf("adopt %s: a stored record does not fold; please report this: %w", a.st.ID, err)
 				continue
 			}
-			c.tell.recorded(a.st.ID, a.record)
-			c.tell.moved(a.st.ID, was, a.st.Status)
+			c.tell.recorded(a.st.ID, was, a.record)
 		case answer.Result == ledger.Exists, answer.Result == ledger.Stale, answer.Result == ledger.Mine: // it was begun before
 			again = append(again, a)
 		case answer.Result == ledger.Blocked: // the open transaction of another process decides whether the work is known
@@ -227,12 +181,13 @@ func (c *Coordinator) answered(ctx context.Context, as []*adoption, answers []le
 	return c.loadAdopted(ctx, again)
 }
 
-// loadAdopted folds the chains of works that are known: adoptions that were cut off go on, all others stay as they are.
-func (c *Coordinator) loadAdopted(ctx context.Context, as []*adoption) error {
+// loadAdopted folds the chains of works that are known: adoptions that were cut off go on, all
+// others stay as they are.
+func (c *Coordinator) loadAdopted(ctx context.Context, as []*adopting) error {
 	if len(as) == 0 {
 		return nil
 	}
-	ids, byID := make([]saga.ID, len(as)), make(map[saga.ID]*adoption, len(as))
+	ids, byID := make([]saga.ID, len(as)), make(map[saga.ID]*adopting, len(as))
 	for i, a := range as {
 		ids[i], byID[a.st.ID] = a.st.ID, a
 	}
@@ -241,13 +196,13 @@ func (c *Coordinator) loadAdopted(ctx context.Context, as []*adoption) error {
 		return err
 	}
 	for i := range chains {
-		a := byID[chains[i].Head.ID]
-		st, err := saga.Fold(a.st.ID, chains[i].Records)
+		a := byID[chains[i].Instance.ID]
+		st, err := machine.Fold(a.st.ID, chains[i].Records)
 		if err != nil {
 			a.out.Err = fmt.Errorf("adopt %s: its chain does not fold; run amends check: %w", a.st.ID, err)
 			continue
 		}
-		a.st, a.head, a.out.Known = st, chains[i].Head.Number, !st.Adopting
+		a.st, a.head, a.out.Known = st, chains[i].Instance.Number, !st.Adopting
 		if p := c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}); p != nil {
 			a.program = p // it may have been begun with an older version of the definition
 		}

@@ -11,18 +11,20 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// remains is a work whose ledger was lost: what stands of it, what is told of it, and where it ends when a coordinator
-// runs.
+// remains is a work whose ledger was lost: what stands of it, what is told of it, and where it ends
+// when a coordinator runs.
 type remains struct {
 	work    string
 	stands  []string // steps
-	tell    func(*coordinator.Adoption)
+	tell    func(*adoption.Adoption)
 	at, end saga.Status
 	reason  saga.Reason
 	made    map[string]int // effects in the end; what is not named: none
@@ -30,11 +32,11 @@ type remains struct {
 
 // ruins are the ways in which a work can be left.
 func ruins() []remains {
-	effects := func(es map[string]coordinator.Effect) func(*coordinator.Adoption) {
-		return func(a *coordinator.Adoption) { a.Effects = es }
+	effects := func(es map[string]adoption.Effect) func(*adoption.Adoption) {
+		return func(a *adoption.Adoption) { a.Effects = es }
 	}
-	stands := func(a *coordinator.Adoption) {
-		a.Effects = map[string]coordinator.Effect{
+	stands := func(a *adoption.Adoption) {
+		a.Effects = map[string]adoption.Effect{
 			"customer": {Output: thing{ID: "customer-of-" + a.Work}},
 			"invoice":  {Output: thing{ID: "invoice-of-" + a.Work}},
 		}
@@ -42,45 +44,45 @@ func ruins() []remains {
 	all := []string{"customer", "invoice", "mark", "receipt"}
 	return []remains{
 		{
-			work: "ended", stands: all, tell: func(a *coordinator.Adoption) {
+			work: "ended", stands: all, tell: func(a *adoption.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"] = coordinator.Effect{}, coordinator.Effect{ExternalID: "mail of " + a.Work}
+				a.Effects["mark"], a.Effects["receipt"] = adoption.Effect{}, adoption.Effect{ExternalID: "mail of " + a.Work}
 			}, at: saga.Completed, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
 		{work: "unconfirmed", stands: all, tell: stands, at: saga.Completed, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1}},
 		{work: "nobody looked", stands: all, at: saga.Running, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1}},
 		{
-			work: "nothing stands", tell: effects(map[string]coordinator.Effect{"invoice": {NotDone: true}, "mark": {NotDone: true}, "receipt": {NotDone: true}}),
+			work: "nothing stands", tell: effects(map[string]adoption.Effect{"invoice": {NotDone: true}, "mark": {NotDone: true}, "receipt": {NotDone: true}}),
 			at: saga.Running, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
 		{
-			work: "half", stands: []string{"customer", "invoice"}, tell: func(a *coordinator.Adoption) {
+			work: "half", stands: []string{"customer", "invoice"}, tell: func(a *adoption.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"] = coordinator.Effect{NotDone: true}, coordinator.Effect{NotDone: true}
+				a.Effects["mark"], a.Effects["receipt"] = adoption.Effect{NotDone: true}, adoption.Effect{NotDone: true}
 			}, at: saga.Running, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
-		{work: "cancelled", tell: func(a *coordinator.Adoption) { a.Cancelled = true }, at: saga.Compensated, end: saga.Compensated, made: map[string]int{}},
+		{work: "cancelled", tell: func(a *adoption.Adoption) { a.Cancelled = true }, at: saga.Compensated, end: saga.Compensated, made: map[string]int{}},
 		{
-			work: "cancelled, and it stands", stands: []string{"customer", "invoice"}, tell: func(a *coordinator.Adoption) {
+			work: "cancelled, and it stands", stands: []string{"customer", "invoice"}, tell: func(a *adoption.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"], a.Cancelled = coordinator.Effect{NotDone: true}, coordinator.Effect{NotDone: true}, true
+				a.Effects["mark"], a.Effects["receipt"], a.Cancelled = adoption.Effect{NotDone: true}, adoption.Effect{NotDone: true}, true
 			}, at: saga.Compensating, end: saga.Compensated, made: map[string]int{"customer": 1},
 		},
 		{
-			work: "cancelled behind the pivot", stands: all, tell: func(a *coordinator.Adoption) { stands(a); a.Cancelled = true },
+			work: "cancelled behind the pivot", stands: all, tell: func(a *adoption.Adoption) { stands(a); a.Cancelled = true },
 			at: saga.Compensating, end: saga.Compensated, made: map[string]int{"customer": 1, "receipt": 1},
 		},
 		{
-			work: "another's invoice", stands: []string{"invoice"}, tell: func(a *coordinator.Adoption) {
-				a.Effects = map[string]coordinator.Effect{"invoice": {ExternalID: "invoice-of-x", Foreign: true}}
+			work: "another's invoice", stands: []string{"invoice"}, tell: func(a *adoption.Adoption) {
+				a.Effects = map[string]adoption.Effect{"invoice": {ExternalID: "invoice-of-x", Foreign: true}}
 				a.Quarantine = "the invoice is over 90, the order over 100"
 			}, at: saga.Review, end: saga.Review, reason: saga.ReasonInDoubt, made: map[string]int{"invoice": 1},
 		},
 	}
 }
 
-func (r *remains) adoption() coordinator.Adoption {
-	a := coordinator.Adoption{Saga: orderSaga, Work: r.work, Input: order{Customer: "c-" + r.work, Total: 100}, Revision: "17", By: anna}
+func (r *remains) adoption() adoption.Adoption {
+	a := adoption.Adoption{Saga: orderSaga, Work: r.work, Input: order{Customer: "c-" + r.work, Total: 100}, Revision: "17", By: anna}
 	if r.tell != nil {
 		r.tell(&a)
 	}
@@ -102,7 +104,7 @@ func left(rs []remains) *world {
 	return w
 }
 
-func adoptions(rs []remains) (as []coordinator.Adoption) {
+func adoptions(rs []remains) (as []adoption.Adoption) {
 	for i := range rs {
 		as = append(as, rs[i].adoption())
 	}
@@ -141,8 +143,8 @@ func (p *process) ends(rs []remains) {
 	}
 }
 
-// Adopting makes and sends nothing, and needs no running coordinator. What is left to do is done when one runs, and
-// nothing that stands is made again.
+// Adopting makes and sends nothing, and needs no running coordinator. What is left to do is done
+// when one runs, and nothing that stands is made again.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +188,7 @@ func TestAdoptSaysWhatIsUnconfirmed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := s.Steps["receipt"]; !r.Done || !r.Unconfirmed || r.Evidence != saga.KindAdopted || r.Attempts != 0 {
+		if r := s.Steps["receipt"]; !r.Done || !r.Unconfirmed || r.Evidence != string(machine.KindAdopted) || r.Attempts != 0 {
 			t.Errorf("the receipt nobody can tell of: %+v", r)
 		}
 		if r := s.Steps["invoice"]; !r.Done || r.Unconfirmed || r.ExternalID != "invoice-of-unconfirmed" {
@@ -195,9 +197,10 @@ func TestAdoptSaysWhatIsUnconfirmed(t *testing.T) {
 	})
 }
 
-// An adoption may be cut off at any call, before or behind its effect, while other coordinators run and people and the
-// source speak to the works. Nothing is sent for a work that is not at the end of its adoption. Adopting again gives the
-// chains that an adoption without a crash gives, byte by byte.
+// An adoption may be cut off at any call, before or behind its effect, while other coordinators run
+// and people and the source speak to the works. Nothing is sent for a work that is not at the end
+// of its adoption. Adopting again gives the chains that an adoption without a crash gives, byte by
+// byte.
 func TestAdoptionThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	whole, calls := memory.New(nil), 0
@@ -285,7 +288,8 @@ func same(t *testing.T, l, whole ledger.Catalogue, id saga.ID) {
 	}
 }
 
-// A work that the ledger knows is left as it is, and the answer says so. The same adoption once more is such a one.
+// A work that the ledger knows is left as it is, and the answer says so. The same adoption once
+// more is such a one.
 func TestAdoptWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +299,7 @@ func TestAdoptWhatIsKnown(t *testing.T) {
 		synctest.Wait()
 		p.begin("known")
 		p.want("known", saga.Completed, "")
-		as := []coordinator.Adoption{(&remains{work: "known"}).adoption(), rs[0].adoption()}
+		as := []adoption.Adoption{(&remains{work: "known"}).adoption(), rs[0].adoption()}
 		for round := range 2 {
 			got, err := p.Adopt(t.Context(), as)
 			if err != nil {
@@ -309,7 +313,7 @@ func TestAdoptWhatIsKnown(t *testing.T) {
 			}
 		}
 		history, err := l.History(t.Context(), idOf("known"))
-		if err != nil || slices.ContainsFunc(history, func(r saga.Record) bool { return r.Kind == saga.KindAdopted }) {
+		if err != nil || slices.ContainsFunc(history, func(r machine.Record) bool { return r.Kind == machine.KindAdopted }) {
 			t.Errorf("a known work was touched: %+v, %v", history, err)
 		}
 		ledgertest.MustCheck(t, l)
@@ -321,28 +325,28 @@ func TestAdoptRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := boot(t, memory.New(nil), &world{}, config{idle: true})
-		good := func(change func(*coordinator.Adoption)) coordinator.Adoption {
+		good := func(change func(*adoption.Adoption)) adoption.Adoption {
 			a := (&remains{work: "w"}).adoption()
 			change(&a)
 			return a
 		}
-		as := []coordinator.Adoption{
-			good(func(a *coordinator.Adoption) { a.Work = "good" }),
-			good(func(a *coordinator.Adoption) { a.Saga = "none" }),
-			good(func(a *coordinator.Adoption) { a.Work = "" }),
-			good(func(a *coordinator.Adoption) { a.By.Name = "" }),
-			good(func(a *coordinator.Adoption) { a.Input = 7 }),
-			good(func(a *coordinator.Adoption) { a.Revision = "x" }),
-			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"nobody": {}} }),
-			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"invoice": {Revision: "18"}} }),
-			good(func(a *coordinator.Adoption) {
-				a.Effects = map[string]coordinator.Effect{"invoice": {Unknown: true, NotDone: true}}
+		as := []adoption.Adoption{
+			good(func(a *adoption.Adoption) { a.Work = "good" }),
+			good(func(a *adoption.Adoption) { a.Saga = "none" }),
+			good(func(a *adoption.Adoption) { a.Work = "" }),
+			good(func(a *adoption.Adoption) { a.By.Name = "" }),
+			good(func(a *adoption.Adoption) { a.Input = 7 }),
+			good(func(a *adoption.Adoption) { a.Revision = "x" }),
+			good(func(a *adoption.Adoption) { a.Effects = map[string]adoption.Effect{"nobody": {}} }),
+			good(func(a *adoption.Adoption) { a.Effects = map[string]adoption.Effect{"invoice": {Revision: "18"}} }),
+			good(func(a *adoption.Adoption) {
+				a.Effects = map[string]adoption.Effect{"invoice": {Unknown: true, NotDone: true}}
 			}),
-			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"invoice": {Foreign: true}} }),
-			good(func(a *coordinator.Adoption) {
-				a.Effects = map[string]coordinator.Effect{"invoice": {Output: func() {}}}
+			good(func(a *adoption.Adoption) { a.Effects = map[string]adoption.Effect{"invoice": {Foreign: true}} }),
+			good(func(a *adoption.Adoption) {
+				a.Effects = map[string]adoption.Effect{"invoice": {Output: func() {}}}
 			}),
-			good(func(a *coordinator.Adoption) { a.Work = "good" }),
+			good(func(a *adoption.Adoption) { a.Work = "good" }),
 		}
 		got, err := p.Adopt(t.Context(), as)
 		if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite"
 )

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Apply makes an instance what its source says: it starts the saga, or a newer revision of it, or withdraws it. It is the
-// Apply of an inbox's source and of a reconciler. Applied twice, a change does nothing the second time, and what was never
-// started is withdrawn by doing nothing.
+// Apply makes an instance what its source says: it starts the saga, or a newer revision of it, or
+// withdraws it. It is the Apply of an inbox's source and of a reconciler. Applied twice, a change
+// does nothing the second time, and what was never started is withdrawn by doing nothing.
 func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 	switch ch.Want {
 	case saga.WantRun:

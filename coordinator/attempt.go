@@ -8,22 +8,25 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// answerGrace is how long an action may take to notice that its context has ended before its attempt is
-// closed without it.
+// answerGrace is how long an action may take to notice that its context has ended before its
+// attempt is closed without it.
 const answerGrace = 250 * time.Millisecond
 
-// errNoSlot is why a start is not sent that a transaction held up: it gave its slot to others meanwhile.
+// errNoSlot is why a start is not sent that a transaction held up: it gave its slot to others
+// meanwhile.
 var errNoSlot = errors.New("the destination has no slot free")
 
 // errLate is why an attempt may not send any more.
 var errLate = errors.New("the attempt's deadline has passed")
 
 // act runs the attempt that was just armed, and says what came of it.
-func (w *work) act(cmd saga.Command) saga.Outcome {
+func (w *work) act(cmd machine.Command) program.Outcome {
 	begun := time.Now()
 	o, tried := w.attempt(cmd)
 	o.Shutdown = w.c.isStopping()
@@ -43,9 +46,10 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 	return o
 }
 
-// heed tells a destination that it failed the work: it may have asked to be left alone (A Retry-After that is about this
-// request alone is the work's own wait), or it fails all that is sent there. It reports whether that is no fault of the work's (F28).
-func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.Duration, words string) (outage bool) {
+// heed tells a destination that it failed the work: it may have asked to be left alone (A
+// Retry-After that is about this request alone is the work's own wait), or it fails all that is
+// sent there. It reports whether that is no fault of the work's (F28).
+func (w *work) heed(d *destination, cmd machine.Command, holdBack bool, after time.Duration, words string) (outage bool) {
 	e := w.effort(cmd)
 	outage = holdBack && e.Failures < freeHolds || d.outage(latest(e.Failed, e.Since))
 	switch {
@@ -58,12 +62,13 @@ func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.
 	return outage
 }
 
-// freeHolds is how often in a row a work is asked to wait before that counts against its policy, when others are served
-// meanwhile: its waits have reached their longest by then, and a destination that has too much to do serves each now and then.
+// freeHolds is how often in a row a work is asked to wait before that counts against its policy,
+// when others are served meanwhile: its waits have reached their longest by then, and a destination
+// that has too much to do serves each now and then.
 const freeHolds = 12
 
 // effort is what is known of the attempts that cmd belongs to.
-func (w *work) effort(cmd saga.Command) *saga.Effort {
+func (w *work) effort(cmd machine.Command) *machine.Effort {
 	ss := w.st.Step(cmd.Step)
 	if cmd.Direction == saga.Undo {
 		return &ss.Undo
@@ -71,23 +76,23 @@ func (w *work) effort(cmd saga.Command) *saga.Effort {
 	return &ss.Forward
 }
 
-// attempt lets the action act. Its deadline counts from before the arm was appended, so it is never later than
-// the one on record. An arm confirmed too late, while the process stops, or on a lease in question is not sent.
-// tried is false when it got no further than this process.
-func (w *work) attempt(cmd saga.Command) (o saga.Outcome, tried bool) {
+// attempt lets the action act. Its deadline counts from before the arm was appended, so it is never
+// later than the one on record. An arm confirmed too late, while the process stops, or on a lease
+// in question is not sent. tried is false when it got no further than this process.
+func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	deadline := w.sent.Add(w.budget(cmd))
 	err := w.admit(deadline)
 	if err == nil && w.slot == nil && w.destination(cmd.Step) != nil {
 		err = errNoSlot
 	}
 	if err != nil {
-		return saga.Outcome{Class: saga.Unsent, Error: err.Error()}, false
+		return program.Outcome{Class: saga.Unsent, Error: err.Error()}, false
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
 	inv.Gate = w.openGate(deadline, cancel)
-	answer := make(chan saga.Outcome, 1)
+	answer := make(chan program.Outcome, 1)
 	w.hand() <- func() {
 		o := w.program.Act(ctx, inv)
 		w.logPanic(inv, o.Stack)
@@ -102,8 +107,9 @@ func (w *work) attempt(cmd saga.Command) (o saga.Outcome, tried bool) {
 	return o, !inv.Gate.Unsent()
 }
 
-// logPanic tells where an action, an undo or a lookup panicked. The record has only the first of it.
-func (w *work) logPanic(inv *saga.Invocation, stack string) {
+// logPanic tells where an action, an undo or a lookup panicked. The record has only the first of
+// it.
+func (w *work) logPanic(inv *program.Invocation, stack string) {
 	if stack == "" {
 		return
 	}
@@ -112,9 +118,9 @@ func (w *work) logPanic(inv *saga.Invocation, stack string) {
 	}).Error("a step panicked")
 }
 
-// hand returns the channel to the goroutine in which the work's actions run, one after the other. An
-// action that does not return must not hold the work up. One goroutine serves all attempts, because
-// each new goroutine would have to grow its stack again.
+// hand returns the channel to the goroutine in which the work's actions run, one after the other.
+// An action that does not return must not hold the work up. One goroutine serves all attempts,
+// because each new goroutine would have to grow its stack again.
 func (w *work) hand() chan<- func() {
 	if w.jobs == nil {
 		w.jobs = make(chan func(), 1)
@@ -149,11 +155,12 @@ func (w *work) admit(deadline time.Time) error {
 	return w.s.trusted()
 }
 
-// errPaused is why an attempt may not send: a person holds its destination, its saga, or everything.
+// errPaused is why an attempt may not send: a person holds its destination, its saga, or
+// everything.
 var errPaused = errors.New("paused")
 
 // overdue closes an attempt whose time is over. Whatever its action says later becomes a signal.
-func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outcome {
+func (w *work) overdue(inv *program.Invocation, answer chan program.Outcome) program.Outcome {
 	inv.Gate.Close()
 	t := time.NewTimer(answerGrace)
 	defer t.Stop()
@@ -169,15 +176,15 @@ func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outc
 		w.postLate(name, &o)
 	}()
 	if inv.Gate.Unsent() {
-		return saga.Outcome{Class: saga.Unsent, Error: "nothing was sent before the deadline"}
+		return program.Outcome{Class: saga.Unsent, Error: "nothing was sent before the deadline"}
 	}
-	return saga.Outcome{Class: saga.Unknown, Error: "no answer before the deadline"}
+	return program.Outcome{Class: saga.Unknown, Error: "no answer before the deadline"}
 }
 
 // openGate makes the attempt's send gate and lets the coordinator close it at shutdown.
-func (w *work) openGate(deadline time.Time, cancel context.CancelFunc) *saga.Gate {
+func (w *work) openGate(deadline time.Time, cancel context.CancelFunc) *program.Gate {
 	d := w.slot
-	g := saga.NewGate(func() error { return errors.Join(w.admit(deadline), d.paused()) })
+	g := program.NewGate(func() error { return errors.Join(w.admit(deadline), d.paused()) })
 	w.mu.Lock()
 	w.gate, w.cancel = g, cancel
 	w.mu.Unlock()
@@ -205,13 +212,14 @@ func (w *work) abandon() {
 	}
 }
 
-// look asks the destination about a step in doubt. Nothing is learned when a signal comes before the lookup could
-// be sent. It reports false when the work is to be let go: the next holder asks again.
-func (w *work) look(cmd saga.Command) (saga.Event, bool) {
+// look asks the destination about a step in doubt. Nothing is learned when a signal comes before
+// the lookup could be sent. It reports false when the work is to be let go: the next holder asks
+// again.
+func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	s := w.stepSpec(cmd.Step)
 	if d := w.destination(cmd.Step); d != nil {
 		if got, ok := w.stand(d); !got {
-			return saga.Event{}, ok
+			return machine.Event{}, ok
 		}
 		begun := time.Now()
 		defer func() { d.release(time.Since(begun)) }()
@@ -219,13 +227,13 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
-	answer := make(chan saga.Evidence, 1)
+	answer := make(chan program.Evidence, 1)
 	go func() {
 		f := w.program.Look(ctx, inv)
 		w.logPanic(inv, f.Stack)
 		answer <- f
 	}()
-	f := saga.Evidence{Kind: saga.KindUnclear, Error: "the lookup did not answer in time"}
+	f := program.Evidence{Answer: program.AnswerUnclear, Error: "the lookup did not answer in time"}
 	select {
 	case f = <-answer:
 	case <-ctx.Done():
@@ -235,14 +243,14 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 		}
 	}
 	f.Step = cmd.Step
-	if d := w.destination(cmd.Step); d != nil && f.Kind == saga.KindUnclear && f.Stack == "" && w.s.idle.Err() == nil {
+	if d := w.destination(cmd.Step); d != nil && f.Answer == program.AnswerUnclear && f.Stack == "" && w.s.idle.Err() == nil {
 		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)
 	}
-	return saga.Event{Evidence: &f}, w.s.idle.Err() == nil
+	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil
 }
 
-// trySlot takes a send slot for the step's destination, unless one is in hand. It reports false when none is
-// free.
+// trySlot takes a send slot for the step's destination, unless one is in hand. It reports false
+// when none is free.
 func (w *work) trySlot(step string) bool {
 	d := w.destination(step)
 	if d == nil {
@@ -262,9 +270,10 @@ func (w *work) trySlot(step string) bool {
 	return true
 }
 
-// awaitSlot waits for a send slot, and not for longer than until a signal comes: a cancel must not wait for a turn.
-// It reports false when the work is to be let go: the session ended, or the line is too long.
-func (w *work) awaitSlot(cmd saga.Command) bool {
+// awaitSlot waits for a send slot, and not for longer than until a signal comes: a cancel must not
+// wait for a turn. It reports false when the work is to be let go: the session ended, or the line
+// is too long.
+func (w *work) awaitSlot(cmd machine.Command) bool {
 	for w.s.trusted() != nil { // the lease is late, not lost: until it is renewed or ends, nothing is armed
 		if sleep(w.s.idle, w.c.opts.Lease/30) != nil {
 			return false
@@ -285,8 +294,8 @@ func (w *work) awaitSlot(cmd saga.Command) bool {
 	return ok
 }
 
-// held reports whether a person has paused the work's saga, or everything. Then it goes back into the ledger, and waits there
-// under the name of the pause.
+// held reports whether a person has paused the work's saga, or everything. Then it goes back into
+// the ledger, and waits there under the name of the pause.
 func (w *work) held() bool {
 	name, by := w.c.controls.holds(w.id.Saga)
 	if by == nil {
@@ -297,7 +306,8 @@ func (w *work) held() bool {
 	return true
 }
 
-// stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
+// stand stands in line for a slot. ok is false when the work is to be let go; with neither it was
+// woken.
 func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
 	switch {
@@ -318,9 +328,9 @@ func (w *work) stand(d *destination) (got, ok bool) {
 func (w *work) rank() rank {
 	done, undone := 0, 0
 	for i := range w.st.Steps {
-		if ss := &w.st.Steps[i]; ss.Forward.Phase == saga.Done {
+		if ss := &w.st.Steps[i]; ss.Forward.Phase == machine.Done {
 			done++
-			if ss.Undo.Phase == saga.Done {
+			if ss.Undo.Phase == machine.Done {
 				undone++
 			}
 		}
@@ -346,18 +356,18 @@ func (w *work) destination(step string) *destination {
 	return w.c.destination(w.spec().Destination(step))
 }
 
-func (w *work) stepSpec(step string) *saga.StepSpec {
+func (w *work) stepSpec(step string) *program.StepSpec {
 	spec := w.spec()
 	for i := range spec.Steps {
 		if spec.Steps[i].Name == step {
 			return &spec.Steps[i]
 		}
 	}
-	return &saga.StepSpec{Name: step}
+	return &program.StepSpec{Name: step}
 }
 
 // budget is the time the attempt just armed has.
-func (w *work) budget(cmd saga.Command) time.Duration { return w.stepSpec(cmd.Step).Timeout }
+func (w *work) budget(cmd machine.Command) time.Duration { return w.stepSpec(cmd.Step).Timeout }
 
 // attemptName names one attempt of a work.
 type attemptName struct {
@@ -371,10 +381,10 @@ type attemptName struct {
 func (w *work) open() (a attemptName) {
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
-		if ss.Forward.Phase == saga.Started {
+		if ss.Forward.Phase == machine.Started {
 			a = attemptName{ss.Name, saga.Forward, ss.Forward.Attempts, ss.Forward.Key}
 		}
-		if ss.Undo.Phase == saga.Started {
+		if ss.Undo.Phase == machine.Started {
 			a = attemptName{ss.Name, saga.Undo, ss.Undo.Attempts, ss.Undo.Key}
 		}
 	}
@@ -383,12 +393,12 @@ func (w *work) open() (a attemptName) {
 
 // postLate posts a success that its attempt's holder could not record, as evidence for the session
 // that holds the work now. A late failure proves nothing and is not posted.
-func (w *work) postLate(a attemptName, o *saga.Outcome) {
+func (w *work) postLate(a attemptName, o *program.Outcome) {
 	if o == nil || !o.Done() || a.step == "" {
 		return
 	}
-	sig := saga.Signal{
-		Kind: saga.SignalLate, Actor: "coordinator " + w.s.token.String(), Key: fmt.Sprintf("late:%s:%s:%d:%s", a.step, a.dir, a.n, a.key),
+	sig := machine.Signal{
+		Kind: machine.SignalLate, Actor: "coordinator " + w.s.token.String(), Key: fmt.Sprintf("late:%s:%s:%d:%s", a.step, a.dir, a.n, a.key),
 		Resolution: saga.Resolution{Step: a.step, Direction: a.dir, Attempt: a.n, StepKey: a.key, Happened: true, ExternalID: o.ExternalID, Output: o.Output},
 	}
 	ctx, cancel := context.WithTimeout(w.c.life, 4*w.c.opts.Lease)

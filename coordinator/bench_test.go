@@ -11,8 +11,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// BenchmarkSagas measures what the coordinator itself costs: four steps that do nothing, on the ledger in memory.
-// b.N is sagas, so ns/op is the time of one at that many in flight.
+// BenchmarkSagas measures what the coordinator itself costs: four steps that do nothing, on the
+// ledger in memory. b.N is sagas, so ns/op is the time of one at that many in flight.
 func BenchmarkSagas(b *testing.B) {
 	for _, inFlight := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("in_flight=%d", inFlight), func(b *testing.B) { sagas(b, inFlight) })

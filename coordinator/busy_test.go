@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -22,26 +23,27 @@ import (
 // answering lets a test answer appends. Without an answer and an error the ledger behind it does.
 type answering struct {
 	*memory.DB
-	append func(context.Context, saga.Token, []ledger.Entry) ([]ledger.Answer, error)
+	append func(context.Context, machine.Token, []ledger.Entry) ([]ledger.Answer, error)
 }
 
-func (a *answering) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (a *answering) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	if as, err := a.append(ctx, t, es); as != nil || err != nil {
 		return as, err
 	}
 	return a.DB.Append(ctx, t, es)
 }
 
-// CORE-12: a start whose connection was cut while the server went on with it is blocked by itself when it is repeated.
-// The very same record is appended until there is an answer, so that nothing is held that is not in hand.
+// CORE-12: a start whose connection was cut while the server went on with it is blocked by itself
+// when it is repeated. The very same record is appended until there is an answer, so that nothing
+// is held that is not in hand.
 func TestAStartThatBlocksItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &answering{DB: memory.New(nil)}
 		calls := 0
 		var pending []ledger.Entry
-		var of saga.Token
-		l.append = func(ctx context.Context, token saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+		var of machine.Token
+		l.append = func(ctx context.Context, token machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 			if es[0].Record.Seq != 1 {
 				return nil, nil
 			}
@@ -71,8 +73,8 @@ func TestAStartThatBlocksItself(t *testing.T) {
 	})
 }
 
-// CORE-30, CORE-12: what a lost answer left on record under a live session, and in no process's hands, is given back
-// after two renewals and goes on.
+// CORE-30, CORE-12: what a lost answer left on record under a live session, and in no process's
+// hands, is given back after two renewals and goes on.
 func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,14 +94,15 @@ func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 	})
 }
 
-// CORE-13, T6: starts while the database is away leave nothing behind once their callers have gone, and what waits is
-// bounded: further ones are told at once that this process is busy. One start of a work is under way at a time.
+// CORE-13, T6: starts while the database is away leave nothing behind once their callers have gone,
+// and what waits is bounded: further ones are told at once that this process is busy. One start of
+// a work is under way at a time.
 func TestStartsDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &answering{DB: memory.New(nil)}
 		var away atomic.Bool
-		l.append = func(context.Context, saga.Token, []ledger.Entry) ([]ledger.Answer, error) {
+		l.append = func(context.Context, machine.Token, []ledger.Entry) ([]ledger.Answer, error) {
 			if away.Load() {
 				return nil, errors.New("connection refused")
 			}
@@ -153,7 +156,8 @@ func TestStartsDoNotPileUp(t *testing.T) {
 	})
 }
 
-// CORE-14, T7: starts that a transaction holds up repeat beside the others, at growing pauses, and stall none of them.
+// CORE-14, T7: starts that a transaction holds up repeat beside the others, at growing pauses, and
+// stall none of them.
 func TestContendedStartsStallNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +165,7 @@ func TestContendedStartsStallNoOther(t *testing.T) {
 		asked := &diary{}
 		begun := time.Now()
 		const open = 75 * time.Second
-		l.append = func(_ context.Context, _ saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+		l.append = func(_ context.Context, _ machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 			as := make([]ledger.Answer, len(es))
 			blocked := false
 			for i := range es {

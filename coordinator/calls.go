@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// calls gives every call of a ledger an end of its own. A call that does not heed its context is left behind and
-// counts as unanswered: its caller goes on, and repeats it.
+// calls gives every call of a ledger an end of its own. A call that does not heed its context is
+// left behind and counts as unanswered: its caller goes on, and repeats it.
 type calls struct {
 	ledger.Ledger
 
@@ -57,16 +59,16 @@ func (c calls) OpenSession(ctx context.Context, ttl time.Duration, label string,
 	})
 }
 
-func (c calls) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (c calls) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	return within(ctx, c.within/3, func(ctx context.Context) (ledger.Lease, error) { return c.Ledger.Renew(ctx, t, r) })
 }
 
-func (c calls) Bury(ctx context.Context, t saga.Token) error {
+func (c calls) Bury(ctx context.Context, t machine.Token) error {
 	_, err := within(ctx, c.within/3, nothing(func(ctx context.Context) error { return c.Ledger.Bury(ctx, t) }))
 	return err
 }
 
-func (c calls) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (c calls) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Answer, error) { return c.Ledger.Append(ctx, t, es) })
 }
 
@@ -74,21 +76,21 @@ func (c calls) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) 
 	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Chain, error) { return c.Ledger.Load(ctx, ids) })
 }
 
-func (c calls) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
+func (c calls) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (ledger.Claimed, error) {
 	return within(ctx, c.within, func(ctx context.Context) (ledger.Claimed, error) { return c.Ledger.Claim(ctx, t, k) })
 }
 
-func (c calls) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (c calls) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.GiveBack(ctx, t, works) }))
 	return err
 }
 
-func (c calls) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+func (c calls) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Post(ctx, id, s) }))
 	return err
 }
 
-func (c calls) Describe(ctx context.Context, spec *saga.Spec) error {
+func (c calls) Describe(ctx context.Context, spec *program.Spec) error {
 	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Describe(ctx, spec) }))
 	return err
 }
@@ -105,7 +107,7 @@ func (c calls) Controls(ctx context.Context) (all []ledger.Control, newest int64
 	return a.all, a.newest, err
 }
 
-func (c calls) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
+func (c calls) SetControl(ctx context.Context, t machine.Token, k ledger.Control) (ledger.Control, error) {
 	return within(ctx, c.within, func(ctx context.Context) (ledger.Control, error) { return c.Ledger.SetControl(ctx, t, k) })
 }
 

@@ -5,11 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// K10: the latest record may be of the fastest node and the next answer of the slowest, or the other way round. Neither end
-// of what is known of the clock comes too early.
+// K10: the latest record may be of the fastest node and the next answer of the slowest, or the
+// other way round. Neither end of what is known of the clock comes too early.
 func TestTheLatestRecordIsOfAnyNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,15 +24,16 @@ func TestTheLatestRecordIsOfAnyNode(t *testing.T) {
 	})
 }
 
-// T4, T5: the ledger's clock steps forward while an attempt is under way. Its time is not used before the attempt has
-// settled by our own clock, and it is used from then on: a step of a day freezes no work for a day.
+// T4, T5: the ledger's clock steps forward while an attempt is under way. Its time is not used
+// before the attempt has settled by our own clock, and it is used from then on: a step of a day
+// freezes no work for a day.
 func TestAnAttemptHoldsTheClockUntilItHasSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const settled, step = time.Minute, 24 * time.Hour
 		at := time.Now()
 		var c chainClock
-		c.wrote(&saga.Record{At: at, Arm: &saga.Arm{}}, at, at)
+		c.wrote(&machine.Record{At: at, Dispatch: &machine.Dispatch{}}, at, at)
 		l := &ledgerClock{settled: settled, basis: reading{at.Add(step), at, at}}
 		wait := func(d time.Duration) { <-time.After(d) }
 		wait(settled)

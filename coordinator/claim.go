@@ -7,12 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// claimBatch is how many works are claimed at once: one claimer per process and about a hundred works per
-// statement gave the best rate of all the shapes measured.
+// claimBatch is how many works are claimed at once: one claimer per process and about a hundred
+// works per statement gave the best rate of all the shapes measured.
 const claimBatch = 100
 
 // claimer claims works for one session.
@@ -33,8 +34,8 @@ func (k *claimer) answered() {
 	}
 }
 
-// claim takes over what is due or orphaned, and wakes works in hand that have an unread signal. It reports whether
-// there may be more.
+// claim takes over what is due or orphaned, and wakes works in hand that have an unread signal. It
+// reports whether there may be more.
 func (k *claimer) claim() (more bool) {
 	c, s := k.c, k.s
 	if k.failed = true; s.trusted() != nil {
@@ -63,8 +64,8 @@ func (k *claimer) claim() (more bool) {
 	k.failed = false
 	c.outage.answered(callClaim)
 	c.controls.heard(s, got.Controls)
-	heads := got.Heads
-	var fresh []ledger.Head
+	heads := got.Instances
+	var fresh []ledger.Instance
 	for i := range heads {
 		switch w := c.hand.holding(heads[i].ID); {
 		case heads[i].Status == saga.Adopting: // it is being adopted, and due when that is over
@@ -120,11 +121,12 @@ func (c *Coordinator) known() []ledger.Version {
 	return slices.Collect(maps.Keys(c.programs))
 }
 
-// takeOver loads works that the ledger has given to this session, and sets them going. It returns how many. They are
-// ours on record already, so the loading is tried until it succeeds or the session ends; from the third time on one by
-// one, so that a chain that cannot be read keeps no other from going on. Silence says nothing about a chain: who gave
-// works back because of it would claim them again, sooner than others look for them.
-func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
+// takeOver loads works that the ledger has given to this session, and sets them going. It returns
+// how many. They are ours on record already, so the loading is tried until it succeeds or the
+// session ends; from the third time on one by one, so that a chain that cannot be read keeps no
+// other from going on. Silence says nothing about a chain: who gave works back because of it would
+// claim them again, sooner than others look for them.
+func (c *Coordinator) takeOver(s *session, heads []ledger.Instance) (taken int) {
 	c.hand.expect(heads)
 	defer c.hand.expect(nil)
 	over := c.outage.ask()
@@ -158,7 +160,7 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 	return taken
 }
 
-func identities(heads []ledger.Head) []saga.ID {
+func identities(heads []ledger.Instance) []saga.ID {
 	ids := make([]saga.ID, len(heads))
 	for i := range heads {
 		ids[i] = heads[i].ID
@@ -166,8 +168,9 @@ func identities(heads []ledger.Head) []saga.ID {
 	return ids
 }
 
-// leaveUnreadable gives a work back whose chain cannot be read here. Another process may be able to.
-func (c *Coordinator) leaveUnreadable(s *session, h ledger.Head, err error) {
+// leaveUnreadable gives a work back whose chain cannot be read here. Another process may be able
+// to.
+func (c *Coordinator) leaveUnreadable(s *session, h ledger.Instance, err error) {
 	c.opts.Log.WithError(err).WithField("saga", h.ID.Saga).WithField("work", h.ID.Work).Error("a claimed chain cannot be read")
 	c.giveBack(s, ledger.Return{Number: h.Number, Due: c.clock.now().Earliest.Add(2 * c.opts.Poll)})
 }
@@ -188,28 +191,28 @@ func (c *Coordinator) takeAll(s *session, chains []ledger.Chain, sent time.Time)
 }
 
 // armedBy counts, by the process that armed them, the attempts that are open in chains.
-func armedBy(chains []ledger.Chain) map[saga.Token]int {
-	n := map[saga.Token]int{}
+func armedBy(chains []ledger.Chain) map[machine.Token]int {
+	n := map[machine.Token]int{}
 	for i := range chains {
-		if r := tail(&chains[i]); r.Arm != nil {
+		if r := tail(&chains[i]); r.Dispatch != nil {
 			n[r.Session]++
 		}
 	}
 	return n
 }
 
-func tail(chain *ledger.Chain) *saga.Record { return &chain.Records[len(chain.Records)-1] }
+func tail(chain *ledger.Chain) *machine.Record { return &chain.Records[len(chain.Records)-1] }
 
 // take sets one loaded work going. inFlight counts the attempts that were open beside its own.
-func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFlight map[saga.Token]int) bool {
-	id := chain.Head.ID
-	if chain.Head.Session != s.token {
+func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFlight map[machine.Token]int) bool {
+	id := chain.Instance.ID
+	if chain.Instance.Session != s.token {
 		return false // it has ended, or another session has it by now
 	}
-	st, err := saga.Fold(id, chain.Records)
+	st, err := machine.Fold(id, chain.Records)
 	if err != nil {
 		c.opts.Log.WithError(err).Error("a claimed chain does not fold; run amends check")
-		c.giveBack(s, ledger.Return{Number: chain.Head.Number, Due: c.clock.now().Earliest.Add(longestAway)})
+		c.giveBack(s, ledger.Return{Number: chain.Instance.Number, Due: c.clock.now().Earliest.Add(longestAway)})
 		return false
 	}
 	if st.Adopting {
@@ -226,11 +229,12 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 		return false
 	}
 	c.tell.claimed(id)
-	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
+	go func() { w.run(w.advance(machine.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
 	return true
 }
 
-// unread reports whether a signal is unread that was posted before the database became another one (F27).
-func unread(st *saga.State, chain *ledger.Chain) bool {
-	return slices.ContainsFunc(chain.Signals, func(s saga.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
+// unread reports whether a signal is unread that was posted before the database became another one
+// (F27).
+func unread(st *machine.State, chain *ledger.Chain) bool {
+	return slices.ContainsFunc(chain.Signals, func(s machine.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
 }

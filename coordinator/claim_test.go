@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// A process that claims a work while it answers a duplicate start of the same work still runs it: claimed and
-// forgotten would be lost until the process ends. I3: no lost work.
+// A process that claims a work while it answers a duplicate start of the same work still runs it:
+// claimed and forgotten would be lost until the process ends. I3: no lost work.
 func TestADuplicateStartDoesNotStrandAClaimedWork(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"claimed while the start is under way", "started while the claim is loaded"} {
@@ -32,7 +33,7 @@ func strand(t *testing.T, duringLoad bool) { //nolint:thelper // it is the test 
 	claimed, started, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var once atomic.Bool
 	hook := &hooked{
-		claim: func(heads []ledger.Head) {
+		claim: func(heads []ledger.Instance) {
 			if len(heads) > 0 && !once.Swap(true) {
 				close(claimed)
 				if !duringLoad {
@@ -65,7 +66,8 @@ func strand(t *testing.T, duringLoad bool) { //nolint:thelper // it is the test 
 	verify(t, l, w, "o1")
 }
 
-// "Further ones are stored and taken up when there is room": a process that is full accepts a start all the same.
+// "Further ones are stored and taken up when there is room": a process that is full accepts a start
+// all the same.
 func TestAFullProcessStoresAndRunsLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +94,8 @@ func TestAFullProcessStoresAndRunsLater(t *testing.T) {
 	})
 }
 
-// "for longer ones it is put back into the ledger, where any process picks it up when it is due"; for shorter
-// ones it stays in hand.
+// "for longer ones it is put back into the ledger, where any process picks it up when it is due";
+// for shorter ones it stays in hand.
 func TestALongWaitIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -134,24 +136,25 @@ func waits(t *testing.T, wait time.Duration, held bool) { //nolint:thelper // it
 	verify(t, l, w, "o1")
 }
 
-func headOf(t *testing.T, l ledger.Catalogue, work string) ledger.Head {
+func headOf(t *testing.T, l ledger.Catalogue, work string) ledger.Instance {
 	t.Helper()
-	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Work: work})
+	heads, err := ledger.First(t.Context(), l, ledger.Filter{Work: work})
 	if err != nil || len(heads) != 1 {
 		t.Fatalf("head of %s: %v, %v", work, heads, err)
 	}
 	return heads[0]
 }
 
-// A claim may bring a work that is on its way out of our hands: the answer to the record that released it is late, or it
-// was in hand for a session that has ended. It is given back, due a poll later. Renewals would give it back, too, but only
-// the second one that finds it out of hand (CORE-12).
+// A claim may bring a work that is on its way out of our hands: the answer to the record that
+// released it is late, or it was in hand for a session that has ended. It is given back, due a poll
+// later. Renewals would give it back, too, but only the second one that finds it out of hand
+// (CORE-12).
 func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 	t.Parallel()
 	t.Run("released", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			l := &lateAnswer{Ledger: memory.New(nil), to: func(r *saga.Record) bool { return r.Wait > 0 }, by: 10 * time.Second}
+			l := &lateAnswer{Ledger: memory.New(nil), to: func(r *machine.Record) bool { return r.Wait > 0 }, by: 10 * time.Second}
 			onItsWayOut(t, l, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 6 * time.Second})})
 		})
 	})
@@ -174,14 +177,15 @@ func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 	})
 }
 
-// onItsWayOut runs a work that a claim brings while it is on its way out of hand, and once more when it is out.
+// onItsWayOut runs a work that a claim brings while it is on its way out of hand, and once more
+// when it is out.
 func onItsWayOut(t *testing.T, l ledger.Ledger, w *world) {
 	t.Helper()
 	w.watch(l)
 	o := quick()
 	o.Lease = time.Hour // a third of it passes between renewals
 	var brought atomic.Int64
-	p := boot(t, l, w, config{opts: o, hook: &hooked{claim: func(heads []ledger.Head) { brought.Add(int64(len(heads))) }}})
+	p := boot(t, l, w, config{opts: o, hook: &hooked{claim: func(heads []ledger.Instance) { brought.Add(int64(len(heads))) }}})
 	synctest.Wait()
 	begun := time.Now()
 	p.begin("o1")
@@ -195,21 +199,22 @@ func onItsWayOut(t *testing.T, l ledger.Ledger, w *world) {
 	verify(t, l, w, "o1")
 }
 
-// "take returns on a chain that does not fold and its head stays ours" (core.md D1): it does not. The work is given back,
-// asked for again every ten minutes with a line in the log, and the others go on.
+// "take returns on a chain that does not fold and its head stays ours" (core.md D1): it does not.
+// The work is given back, asked for again every ten minutes with a line in the log, and the others
+// go on.
 func TestAChainThatDoesNotFold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, out := memory.New(nil), &lines{}
 		id := saga.ID{Saga: "billing", Work: "broken"}
-		r := saga.Record{Kind: saga.KindStarted, Version: 1, Status: saga.Running}
-		r.Seal(id, 0, saga.Hash{}, 0)
+		r := machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
+		r.Seal(id, 0, machine.Hash{}, 0)
 		answer, err := l.Append(t.Context(), 0, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := ledger.Entry{ID: id, Head: answer[0].Head, Prev: r.Hash, Schedule: &ledger.Schedule{}}
-		e.Record = saga.Record{Kind: saga.KindDone, Step: "none", Direction: saga.Forward, Attempt: 7, Status: saga.Running}
+		e := ledger.Entry{ID: id, Number: answer[0].Number, Prev: r.Hash, Schedule: &ledger.Schedule{}}
+		e.Record = machine.Record{Kind: machine.KindDone, Step: "none", Direction: saga.Forward, Attempt: 7, Status: saga.Running}
 		e.Record.Seal(id, 1, r.Hash, 0)
 		if a, err := l.Append(t.Context(), 0, []ledger.Entry{e}); err != nil || a[0].Result != ledger.Appended {
 			t.Fatalf("%+v, %v", a, err)

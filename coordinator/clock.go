@@ -6,15 +6,16 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// ledgerClock tells the database's time from what it answered last and our own monotonic clock. Only rates are
-// trusted: what time of day this machine believes in has no part in any decision.
+// ledgerClock tells the database's time from what it answered last and our own monotonic clock.
+// Only rates are trusted: what time of day this machine believes in has no part in any decision.
 //
-// A database whose clock steps is not believed at once. One that ran ahead would call attempts settled that are
-// still on their way: nothing is settled by its new time until every attempt that was under way has settled by
-// our own clock. One that stepped back is believed, which only makes waits longer.
+// A database whose clock steps is not believed at once. One that ran ahead would call attempts
+// settled that are still on their way: nothing is settled by its new time until every attempt that
+// was under way has settled by our own clock. One that stepped back is believed, which only makes
+// waits longer.
 type ledgerClock struct {
 	log  logrus.FieldLogger
 	skew time.Duration // how far apart the clocks are of the nodes that answer
@@ -33,13 +34,14 @@ type reading struct{ at, sent, received time.Time }
 func (r reading) earliest(now time.Time) time.Time { return r.at.Add(now.Sub(r.received)) }
 func (r reading) latest(now time.Time) time.Time   { return r.at.Add(now.Sub(r.sent)) }
 
-// widened bounds the clock of whichever node answers next, where m bounds the one that answered last.
-func (c *ledgerClock) widened(m saga.Moment) saga.Moment {
-	return saga.Moment{Earliest: m.Earliest.Add(-c.skew), Latest: m.Latest.Add(c.skew)}
+// widened bounds the clock of whichever node answers next, where m bounds the one that answered
+// last.
+func (c *ledgerClock) widened(m machine.Moment) machine.Moment {
+	return machine.Moment{Earliest: m.Earliest.Add(-c.skew), Latest: m.Latest.Add(c.skew)}
 }
 
-// clockMargin is by how much an answer may differ from what was expected before the clock counts as stepped:
-// clocks that are being slewed run up to a thousandth fast or slow.
+// clockMargin is by how much an answer may differ from what was expected before the clock counts as
+// stepped: clocks that are being slewed run up to a thousandth fast or slow.
 func clockMargin(elapsed time.Duration) time.Duration { return time.Second + elapsed/1000 }
 
 // settles says that attempts of a step take at most so long to end and to settle.
@@ -56,8 +58,8 @@ func (c *ledgerClock) settling() time.Duration {
 	return c.settled
 }
 
-// heard takes the database's clock out of the answer to a call that reads it. Times of records do not count: they
-// keep the order of their chain, and run ahead of a clock that was set back.
+// heard takes the database's clock out of the answer to a call that reads it. Times of records do
+// not count: they keep the order of their chain, and run ahead of a clock that was set back.
 func (c *ledgerClock) heard(at, sent, received time.Time) {
 	if at.IsZero() {
 		return
@@ -85,7 +87,8 @@ func (c *ledgerClock) heard(at, sent, received time.Time) {
 	c.basis, c.ahead, c.since = r, reading{}, time.Time{}
 }
 
-// runsAhead keeps a time that runs ahead of ours from being used, until nothing can be on its way any more.
+// runsAhead keeps a time that runs ahead of ours from being used, until nothing can be on its way
+// any more.
 func (c *ledgerClock) runsAhead(r reading, by time.Duration) {
 	if c.since.IsZero() || r.at.Sub(c.ahead.latest(r.received)) > c.skew+clockMargin(r.received.Sub(c.ahead.received)) {
 		c.since = r.received
@@ -99,39 +102,39 @@ func (c *ledgerClock) runsAhead(r reading, by time.Duration) {
 }
 
 // now bounds the database's clock at this moment.
-func (c *ledgerClock) now() saga.Moment {
+func (c *ledgerClock) now() machine.Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	m := saga.Moment{Earliest: c.basis.earliest(now), Latest: c.basis.latest(now)}
+	m := machine.Moment{Earliest: c.basis.earliest(now), Latest: c.basis.latest(now)}
 	if !c.ahead.at.IsZero() {
 		m.Latest = latest(m.Latest, c.ahead.latest(now))
 	}
 	return c.widened(m)
 }
 
-// chainClock is the time by one chain and our own clock. A clock of the ledger that steps meanwhile neither freezes
-// what is in hand nor settles it too early.
+// chainClock is the time by one chain and our own clock. A clock of the ledger that steps meanwhile
+// neither freezes what is in hand nor settles it too early.
 type chainClock struct {
 	tail  reading // when the latest record was written
 	armed reading // when the latest attempt was armed, if that was here
 }
 
 // wrote takes a record's time.
-func (c *chainClock) wrote(r *saga.Record, sent, received time.Time) {
+func (c *chainClock) wrote(r *machine.Record, sent, received time.Time) {
 	c.tail = reading{r.At, sent, received}
-	if r.Arm != nil {
+	if r.Dispatch != nil {
 		c.armed = c.tail
 	}
 }
 
-// bound is what l says, bounded: it is not before the latest record and the time gone by since, by the clock of whichever
-// node wrote that, and nothing that we armed is settled before our own clock says so, too. After the time within which
-// every attempt has ended and settled, it is.
-func (c *chainClock) bound(l *ledgerClock) saga.Moment {
+// bound is what l says, bounded: it is not before the latest record and the time gone by since, by
+// the clock of whichever node wrote that, and nothing that we armed is settled before our own clock
+// says so, too. After the time within which every attempt has ended and settled, it is.
+func (c *chainClock) bound(l *ledgerClock) machine.Moment {
 	now, m := time.Now(), l.now()
 	if !c.tail.at.IsZero() {
-		tail := l.widened(saga.Moment{Earliest: c.tail.earliest(now), Latest: c.tail.latest(now)})
+		tail := l.widened(machine.Moment{Earliest: c.tail.earliest(now), Latest: c.tail.latest(now)})
 		m.Earliest = latest(m.Earliest, tail.Earliest)
 		m.Latest = latest(m.Latest, tail.Latest)
 	}

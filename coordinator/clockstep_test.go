@@ -31,7 +31,8 @@ func (s *stepping) step(d time.Duration) {
 	s.ahead += d
 }
 
-// lateInvoice makes an invoice that takes effect behind the deadline of its request and before it has settled.
+// lateInvoice makes an invoice that takes effect behind the deadline of its request and before it
+// has settled.
 func lateInvoice(t testing.TB, made *diary) saga.Program {
 	t.Helper()
 	d, err := saga.Define("billing", 1,
@@ -58,8 +59,9 @@ func lateInvoice(t testing.TB, made *diary) saga.Program {
 	return d
 }
 
-// CORE-18: records keep the order of their chain's times, so after the database's clock was set back their times run
-// ahead of it. The clock is not learned from them, or a lookup comes before the attempt has settled.
+// CORE-18: records keep the order of their chain's times, so after the database's clock was set
+// back their times run ahead of it. The clock is not learned from them, or a lookup comes before
+// the attempt has settled.
 func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,8 +88,9 @@ func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
 	})
 }
 
-// T4, A5: the ledger's clock steps forward while an attempt is under way, or after it ended in doubt. The lookup still comes
-// when the attempt has settled by our own clock, so that nothing is made twice. It is logged.
+// T4, A5: the ledger's clock steps forward while an attempt is under way, or after it ended in
+// doubt. The lookup still comes when the attempt has settled by our own clock, so that nothing is
+// made twice. It is logged.
 func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]time.Duration{"before it ends": 10 * time.Second, "in doubt": 40 * time.Second} {
@@ -128,8 +131,8 @@ func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
 	}
 }
 
-// T5: the ledger's clock steps back. What is in hand goes on as if it had not: the latest record and the time gone by
-// since say how late it is. It is logged.
+// T5: the ledger's clock steps back. What is in hand goes on as if it had not: the latest record
+// and the time gone by since say how late it is. It is logged.
 func TestAClockThatStepsBackFreezesNothingInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

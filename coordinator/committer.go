@@ -7,19 +7,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// committer writes whatever is waiting as one batch. Works hand their records in and wait for the answer to
-// their own. There is no timer: a writer that is free takes what is queued, so one work alone waits for
-// nothing, and a thousand share a transaction.
+// committer writes whatever is waiting as one batch. Works hand their records in and wait for the
+// answer to their own. There is no timer: a writer that is free takes what is queued, so one work
+// alone waits for nothing, and a thousand share a transaction.
 //
-// An error from the ledger says that nothing is known of the batch. The committer then appends the very same
-// records again until there is an answer, and decides nothing meanwhile.
+// An error from the ledger says that nothing is known of the batch. The committer then appends the
+// very same records again until there is an answer, and decides nothing meanwhile.
 type committer struct {
 	ledger   ledger.Ledger
-	listener *Listener
+	tell     *teller
 	outage   *outage
 	ctx      context.Context // its own: a caller that goes away takes nothing back that was sent
 	maxBatch int             // records of one call, and
@@ -33,15 +33,15 @@ type committer struct {
 
 // commit is one record on its way.
 type commit struct {
-	token  saga.Token
+	token  machine.Token
 	entry  ledger.Entry
 	answer ledger.Answer
 	err    error // there is no answer
 	done   chan struct{}
 }
 
-// batchBytes is how much one transaction carries at most, beside its first record: more than a few snapshots of the
-// largest works, and less than a database takes as one parameter (D5).
+// batchBytes is how much one transaction carries at most, beside its first record: more than a few
+// snapshots of the largest works, and less than a database takes as one parameter (D5).
 const batchBytes = 8 << 20
 
 // size is about how many bytes the record takes on its way.
@@ -57,9 +57,9 @@ var (
 	errWithdrawn = errors.New("the caller has gone; nothing was stored")
 )
 
-// append stores one record and returns the ledger's answer to it. When gone is closed first, what was not sent
-// yet is withdrawn.
-func (c *committer) append(gone <-chan struct{}, token saga.Token, e ledger.Entry) (ledger.Answer, error) {
+// append stores one record and returns the ledger's answer to it. When gone is closed first, what
+// was not sent yet is withdrawn.
+func (c *committer) append(gone <-chan struct{}, token machine.Token, e ledger.Entry) (ledger.Answer, error) {
 	op := &commit{token: token, entry: e, done: make(chan struct{})}
 	c.submit(op)
 	select {
@@ -115,8 +115,8 @@ func (c *committer) drain() {
 	}
 }
 
-// next takes the longest run of queued records that one call may carry: one session, one record per work. The
-// queue keeps nothing of them.
+// next takes the longest run of queued records that one call may carry: one session, one record per
+// work. The queue keeps nothing of them.
 func (c *committer) next() []*commit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +146,8 @@ func (c *committer) write(batch []*commit) {
 	c.send(batch, entries)
 }
 
-// send appends a batch until it is answered. One that takes longer than a call may take goes on in halves.
+// send appends a batch until it is answered. One that takes longer than a call may take goes on in
+// halves.
 func (c *committer) send(batch []*commit, entries []ledger.Entry) {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		sent := time.Now()
@@ -154,7 +155,7 @@ func (c *committer) send(batch []*commit, entries []ledger.Entry) {
 		switch {
 		case err == nil:
 			c.outage.answered(callAppend)
-			c.listener.committed(len(batch), time.Since(sent))
+			c.tell.committed(len(batch), time.Since(sent))
 			for i, op := range batch {
 				op.answer = answers[i]
 			}

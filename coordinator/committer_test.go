@@ -11,7 +11,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -24,12 +26,12 @@ type scripted struct {
 }
 
 type batch struct {
-	token   saga.Token
+	token   machine.Token
 	entries []ledger.Entry
 	n       int
 }
 
-func (s *scripted) Append(_ context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (s *scripted) Append(_ context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	b := batch{t, es, len(s.batches) + 1}
 	s.batches <- b
 	return s.answer(b)
@@ -49,7 +51,7 @@ func (b batch) String() string {
 func all(b batch, r ledger.Result) ([]ledger.Answer, error) {
 	as := make([]ledger.Answer, len(b.entries))
 	for i := range as {
-		as[i] = ledger.Answer{Result: r, At: time.Now(), Head: int64(i + 1)}
+		as[i] = ledger.Answer{Result: r, At: time.Now(), Number: int64(i + 1)}
 	}
 	return as, nil
 }
@@ -59,10 +61,10 @@ func lane(t *testing.T, l ledger.Ledger, maxBatch, writers int) (*committer, con
 	ctx, cancel := context.WithCancel(t.Context())
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return &committer{ledger: l, listener: &Listener{}, outage: newOutage(log), ctx: ctx, maxBatch: maxBatch, maxBytes: batchBytes, writers: writers}, cancel
+	return &committer{ledger: l, tell: &teller{log: log, to: &Listener{}}, outage: newOutage(log), ctx: ctx, maxBatch: maxBatch, maxBytes: batchBytes, writers: writers}, cancel
 }
 
-func queued(c *committer, token saga.Token, works ...string) (ops []*commit) {
+func queued(c *committer, token machine.Token, works ...string) (ops []*commit) {
 	for _, w := range works {
 		op := &commit{token: token, entry: ledger.Entry{ID: saga.ID{Work: w}}, done: make(chan struct{})}
 		ops = append(ops, op)
@@ -86,8 +88,8 @@ func plug(c *committer, s *scripted) (pull func()) {
 	return func() { close(ready) }
 }
 
-// A writer that is free takes what is queued, in order: as much as one call may carry, of one session at a time.
-// Every caller gets the answer to its own record.
+// A writer that is free takes what is queued, in order: as much as one call may carry, of one
+// session at a time. Every caller gets the answer to its own record.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +104,8 @@ func TestBatches(t *testing.T) {
 		pull()
 		for i, op := range ops {
 			<-op.done
-			if want := []int64{1, 2, 3, 1, 1, 1, 2}[i]; op.answer.Head != want || op.err != nil {
-				t.Errorf("%s got answer %d of its batch, want %d (%v)", op.entry.ID.Work, op.answer.Head, want, op.err)
+			if want := []int64{1, 2, 3, 1, 1, 1, 2}[i]; op.answer.Number != want || op.err != nil {
+				t.Errorf("%s got answer %d of its batch, want %d (%v)", op.entry.ID.Work, op.answer.Number, want, op.err)
 			}
 		}
 		for _, want := range []string{"9: plug", "1: a b c", "1: d", "2: e", "1: f g"} {
@@ -114,7 +116,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// core.md D5, D9: a batch is bounded in bytes, too, and the queue keeps nothing of what was taken from it.
+// core.md D5, D9: a batch is bounded in bytes, too, and the queue keeps nothing of what was taken
+// from it.
 func TestBatchesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +128,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 		synctest.Wait()
 		var ops []*commit
 		for range 20 {
-			op := &commit{token: 1, entry: ledger.Entry{Record: saga.Record{Snapshot: make([]byte, 2<<20)}}, done: make(chan struct{})}
+			op := &commit{token: 1, entry: ledger.Entry{Record: machine.Record{Snapshot: make([]byte, 2<<20)}}, done: make(chan struct{})}
 			op.entry.ID.Work = "large"
 			ops = append(ops, op)
 			c.submit(op)
@@ -147,8 +150,8 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// CORE-14: a batch that takes longer than a call may take goes on in halves, so that what holds one record up does not
-// hold up the others for ever.
+// CORE-14: a batch that takes longer than a call may take goes on in halves, so that what holds one
+// record up does not hold up the others for ever.
 func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +177,8 @@ func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
 	})
 }
 
-// A work alone waits for nobody: there is no timer in front of a batch, and at most Writers are under way.
+// A work alone waits for nobody: there is no timer in front of a batch, and at most Writers are
+// under way.
 func TestWritersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +198,8 @@ func TestWritersAreBounded(t *testing.T) {
 	})
 }
 
-// "Append the same record until the answer is known and decide nothing else meanwhile": after an error the very
-// same entries come again, in the same order, with nothing added.
+// "Append the same record until the answer is known and decide nothing else meanwhile": after an
+// error the very same entries come again, in the same order, with nothing added.
 func TestAnErrorRepeatsTheSameEntries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,8 +232,8 @@ func TestAnErrorRepeatsTheSameEntries(t *testing.T) {
 	})
 }
 
-// A committer that has to end without an answer says that it does not know, and a changed database is told to
-// every caller.
+// A committer that has to end without an answer says that it does not know, and a changed database
+// is told to every caller.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +265,8 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
-// "Equal starts in one batch are answered from the first": one is stored, one is told that the work exists.
+// "Equal starts in one batch are answered from the first": one is stored, one is told that the work
+// exists.
 func TestEqualStartsInOneBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -270,8 +275,8 @@ func TestEqualStartsInOneBatch(t *testing.T) {
 		var ops []*commit
 		for nonce := range int64(3) {
 			e := ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Schedule: &ledger.Schedule{}}
-			e.Record = saga.Record{Kind: saga.KindStarted, Version: 1, Nonce: nonce, Status: saga.Running}
-			e.Record.Seal(e.ID, 0, saga.Hash{}, 1)
+			e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Nonce: nonce, Status: saga.Running}
+			e.Record.Seal(e.ID, 0, machine.Hash{}, 1)
 			ops = append(ops, &commit{token: 1, entry: e, done: make(chan struct{})})
 		}
 		c.mu.Lock() // all of them are in the queue before a writer looks
@@ -288,8 +293,8 @@ func TestEqualStartsInOneBatch(t *testing.T) {
 	})
 }
 
-// "One bad value must not fail a batch, least of all after an effect": the result is recorded without its body,
-// and the others in the batch never notice.
+// "One bad value must not fail a batch, least of all after an effect": the result is recorded
+// without its body, and the others in the batch never notice.
 func TestABadValueCostsOnlyItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -323,7 +328,7 @@ func TestABadValueCostsOnlyItself(t *testing.T) {
 			if err != nil || sum.Status != want {
 				t.Errorf("%s is %s (%v), want %s", work, sum.Status, err, want)
 			}
-			if r, _ := sum.Result("call"); work == "worse" && (r.ExternalID != "id-1" || r.Output != nil) {
+			if r := sum.Steps["call"]; work == "worse" && (r.ExternalID != "id-1" || r.Output != nil) {
 				t.Errorf("the result of a bad body is %+v, want its external id alone", r)
 			}
 		}
@@ -337,7 +342,7 @@ func TestABadValueCostsOnlyItself(t *testing.T) {
 // badOutput answers the work "worse" with an output that no text column takes.
 type badOutput struct{ saga.Program }
 
-func (b *badOutput) Act(ctx context.Context, inv *saga.Invocation) saga.Outcome {
+func (b *badOutput) Act(ctx context.Context, inv *program.Invocation) program.Outcome {
 	o := b.Program.Act(ctx, inv)
 	if inv.Work == "worse" {
 		o.Output = []byte("\"\x00\xff\"")
@@ -351,8 +356,8 @@ func quiet() *logrus.Logger {
 	return log
 }
 
-// CORE-1: a record that its own fold refuses is not sent, whatever decided on it. It counts as one that the ledger calls
-// invalid.
+// CORE-1: a record that its own fold refuses is not sent, whatever decided on it. It counts as one
+// that the ledger calls invalid.
 func TestWhatDoesNotFoldIsNotSent(t *testing.T) {
 	t.Parallel()
 	s := &scripted{batches: make(chan batch, 1), answer: func(b batch) ([]ledger.Answer, error) { return all(b, ledger.Appended) }}
@@ -361,15 +366,16 @@ func TestWhatDoesNotFoldIsNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := c.newWork(&session{}, saga.ID{Saga: "s", Work: "w"}, nil)
-	w.st = &saga.State{ID: w.id, Seq: 3, Status: saga.Completed}
-	d := saga.Decision{Record: &saga.Record{Kind: saga.KindArmed, Status: saga.Running, Arm: &saga.Arm{Step: "a", Direction: saga.Forward, Attempt: 1}}}
+	w.st = &machine.State{ID: w.id, Seq: 3, Status: saga.Completed}
+	d := machine.Decision{Record: &machine.Record{Kind: machine.KindDispatched, Status: saga.Running, Dispatch: &machine.Dispatch{Step: "a", Direction: saga.Forward, Attempt: 1}}}
 	_, a, err := w.append(&d)
 	if err != nil || a.Result != ledger.Invalid || a.Err == nil || len(s.batches) != 0 {
 		t.Errorf("it was answered %+v, %v, and %d batches were sent", a, err, len(s.batches))
 	}
 }
 
-// A start that was withdrawn was because its caller's context had ended: it says so, whichever is heard of first.
+// A start that was withdrawn was because its caller's context had ended: it says so, whichever is
+// heard of first.
 func TestAWithdrawnStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,7 +8,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// The bodies of controls stand in the ledger, where processes of other versions read them: their names never change.
+// The bodies of controls stand in the ledger, where processes of other versions read them: their
+// names never change.
 func TestControlsAreAFormat(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// controls is this process's copy of what every process of the ledger obeys (K17): the health of destinations, the shares of
-// their limits, and pauses. It is read when a session is opened, and again when a claim or a renewal tells of another version.
+// controls is this process's copy of what every process of the ledger obeys (K17): the health of
+// destinations, the shares of their limits, and pauses. It is read when a session is opened, and
+// again when a claim or a renewal tells of another version.
 type controls struct {
 	ledger ledger.Ledger
 	outage *outage
@@ -49,8 +50,8 @@ func newControls(l ledger.Ledger, o *outage, tells told) *controls {
 	return k
 }
 
-// heard is told of the newest version that there is. It reads the controls in the background when that is another one than
-// was read.
+// heard is told of the newest version that there is. It reads the controls in the background when
+// that is another one than was read.
 func (k *controls) heard(s *session, version int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,8 +60,8 @@ func (k *controls) heard(s *session, version int64) {
 	}
 }
 
-// opened reads the controls under a new session, whatever was read before: the database may be another one. Until then the
-// session is not trusted: what is paused is not known.
+// opened reads the controls under a new session, whatever was read before: the database may be
+// another one. Until then the session is not trusted: what is paused is not known.
 func (k *controls) opened(s *session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,7 +99,8 @@ func (k *controls) readAll(s *session) {
 	}
 }
 
-// wanted reports whether the controls are to be read under a session, and notes that they are being read now.
+// wanted reports whether the controls are to be read under a session, and notes that they are being
+// read now.
 func (k *controls) wanted(s *session) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,7 +134,8 @@ func (k *controls) readUpTo(s *session, newest int64) []func() {
 	return append(k.health.gone(), k.shares.gone()...)
 }
 
-// take takes controls that were read or stored under a session, but for those of which a newer version is known.
+// take takes controls that were read or stored under a session, but for those of which a newer
+// version is known.
 func (k *controls) take(s *session, all []ledger.Control) {
 	k.telling.Lock()
 	defer k.telling.Unlock()
@@ -172,7 +175,8 @@ func (k *controls) reread(ctx context.Context, s *session) {
 	}
 }
 
-// holds returns the pause that a saga's works are under, by its name, and who wants it so; nil when they are under none.
+// holds returns the pause that a saga's works are under, by its name, and who wants it so; nil when
+// they are under none.
 func (k *controls) holds(saga string) (name string, by *saga.Actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -28,8 +28,8 @@ func (r *slowReader) Controls(ctx context.Context) ([]ledger.Control, int64, err
 	return []ledger.Control{{Kind: ledger.ControlPause, Name: "all", Version: 1000, Body: []byte("{}")}}, 1000, nil
 }
 
-// K17: a process reads the controls under every session that it opens, also while a read of the last one is on its way; and
-// what that one says of another database counts no more.
+// K17: a process reads the controls under every session that it opens, also while a read of the
+// last one is on its way; and what that one says of another database counts no more.
 func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 	})
 }
 
-// What a database has forgotten is over when the process reads it under its next session: a pause of a destination that no process
-// could resume any more, because for everybody else there is none.
+// What a database has forgotten is over when the process reads it under its next session: a pause
+// of a destination that no process could resume any more, because for everybody else there is none.
 func TestWhatTheDatabaseForgotIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,17 +9,20 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Coordinator runs sagas over a ledger. Make one with [New], register definitions, and let [Coordinator.Run]
-// block for as long as the process lives. All methods are safe for concurrent use.
+// Coordinator runs sagas over a ledger. Make one with [New], register definitions, and let
+// [Coordinator.Run] block for as long as the process lives. All methods are safe for concurrent
+// use.
 type Coordinator struct {
 	*Operator
 	ledger    ledger.Ledger // every call has an end of its own
 	opts      Options
-	tell      *Listener
+	tell      *teller
 	outage    *outage
 	clock     *ledgerClock
 	starts    *committer // starts wait for each other's keys, so they have a lane of their own
@@ -45,8 +48,8 @@ type Coordinator struct {
 	startBytes   int
 }
 
-// New returns a coordinator over l. It starts nothing: works begin to move in [Coordinator.Run]. opts may be
-// nil; every fault in it is reported at once.
+// New returns a coordinator over l. It starts nothing: works begin to move in [Coordinator.Run].
+// opts may be nil; every fault in it is reported at once.
 func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	o := opts.withDefaults()
 	limits := l.Limits()
@@ -64,11 +67,11 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 		starting:     map[saga.ID]*starting{},
 	}
 	c.hand = newHand(&o, c.wake)
-	c.tell = Tee(logTo(o.Log), o.Listener)
+	c.tell = &teller{o.Log, o.Listener, o.hook}
 	c.controls = newControls(c.ledger, c.outage, told{c.obey, c.part, c.tellPause, c.beat})
 	lane := func(writers, maxBatch int) *committer {
 		return &committer{
-			ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, writers: writers,
+			ledger: c.ledger, tell: c.tell, outage: c.outage, ctx: life, writers: writers,
 			maxBatch: atMost(maxBatch, limits.Records), maxBytes: atMost(batchBytes, limits.Bytes),
 		}
 	}
@@ -82,7 +85,8 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 // Ledger returns the ledger that c was made over.
 func (c *Coordinator) Ledger() ledger.Ledger { return c.Operator.ledger }
 
-// newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
+// newDestination gives a line no more than a quarter of the places in hand, so that others find
+// room beside it.
 func (c *Coordinator) newDestination(name string, l Limit) *destination {
 	wake := func() {
 		if c.hand.room() > 0 { // else a work that leaves the hand makes room for a claim
@@ -91,7 +95,7 @@ func (c *Coordinator) newDestination(name string, l Limit) *destination {
 	}
 	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, wake, condition{
 		now: c.clock.now,
-		who: func() saga.Token {
+		who: func() machine.Token {
 			if s := c.current.Load(); s != nil && s.why() == nil {
 				return s.token
 			}
@@ -107,9 +111,9 @@ func (c *Coordinator) newDestination(name string, l Limit) *destination {
 	})
 }
 
-// Register makes definitions runnable and stores their structure in the ledger. Older versions can stay
-// registered beside newer ones: works keep the version they started with, new works get the newest. A
-// definition whose structure changed under an unchanged version is refused with
+// Register makes definitions runnable and stores their structure in the ledger. Older versions can
+// stay registered beside newer ones: works keep the version they started with, new works get the
+// newest. A definition whose structure changed under an unchanged version is refused with
 // [ledger.ErrDefinitionChanged]: raise its version and keep the old one registered until its works are done.
 func (c *Coordinator) Register(ctx context.Context, programs ...saga.Program) error {
 	var faults []error
@@ -146,11 +150,13 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	return nil
 }
 
-// describeTries is how often a definition is described before a process gives up: for less than a second.
+// describeTries is how often a definition is described before a process gives up: for less than a
+// second.
 const describeTries = 5
 
-// describe stores a definition's structure. No process ends because one answer was lost: describing again says the same.
-func (c *Coordinator) describe(ctx context.Context, spec *saga.Spec) error {
+// describe stores a definition's structure. No process ends because one answer was lost: describing
+// again says the same.
+func (c *Coordinator) describe(ctx context.Context, spec *program.Spec) error {
 	wait := 50 * time.Millisecond
 	for tries := 1; ; tries++ {
 		err := c.ledger.Describe(ctx, spec)
@@ -202,8 +208,8 @@ func (c *Coordinator) run(ctx context.Context) error {
 	}
 }
 
-// runSession works under s until the session or ctx ends. When ctx ends first it stops gracefully, under a lease that
-// is still renewed, and reports that it has stopped.
+// runSession works under s until the session or ctx ends. When ctx ends first it stops gracefully,
+// under a lease that is still renewed, and reports that it has stopped.
 func (c *Coordinator) runSession(ctx context.Context, s *session) (stopped bool, err error) {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -247,8 +253,8 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 	}
 }
 
-// rest waits for the next poll, or until there may be something to claim. It reports false when ctx or the
-// session ended.
+// rest waits for the next poll, or until there may be something to claim. It reports false when ctx
+// or the session ended.
 func (c *Coordinator) rest(ctx context.Context, s *session, woken <-chan struct{}) bool {
 	t := time.NewTimer(c.opts.Poll)
 	defer t.Stop()
@@ -271,9 +277,9 @@ func (c *Coordinator) wake() {
 	}
 }
 
-// waitOut keeps a process whose session ended from opening another too soon. When the database went back, others may
-// hold leases for a lease time that it has forgotten. While something has no answer, works are better off elsewhere:
-// others look for them first when the lease is over.
+// waitOut keeps a process whose session ended from opening another too soon. When the database went
+// back, others may hold leases for a lease time that it has forgotten. While something has no
+// answer, works are better off elsewhere: others look for them first when the lease is over.
 func (c *Coordinator) waitOut(ctx context.Context, s *session) {
 	switch why := s.why(); {
 	case errors.Is(why, ledger.ErrDatabaseChanged):
@@ -296,9 +302,10 @@ func (c *Coordinator) stop(ctx context.Context, s *session) error {
 	return err
 }
 
-// bury ends the session in the ledger, so that its works are free at once. A connection that has gone silent costs one
-// try: the next one takes another. A ledger that cannot be reached until the lease ends costs no more than the wait: by
-// then the works are free in any case, so that the process has stopped well.
+// bury ends the session in the ledger, so that its works are free at once. A connection that has
+// gone silent costs one try: the next one takes another. A ledger that cannot be reached until the
+// lease ends costs no more than the wait: by then the works are free in any case, so that the
+// process has stopped well.
 func (c *Coordinator) bury(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, s.left())
 	defer cancel()
@@ -328,7 +335,8 @@ func (c *Coordinator) drain() error {
 // lastWord is how long a work has to record that its attempt was abandoned.
 const lastWord = time.Second
 
-// awaitWorks waits for the works in hand. After Options.Drain it abandons their attempts, and says so.
+// awaitWorks waits for the works in hand. After Options.Drain it abandons their attempts, and says
+// so.
 func (c *Coordinator) awaitWorks() error {
 	done := make(chan struct{})
 	go func() { c.hand.running.Wait(); close(done) }()

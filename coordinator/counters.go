@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -38,24 +39,22 @@ func Counters(m *expvar.Map) *Listener {
 	attempts := map[saga.Direction]*expvar.Map{saga.Forward: group(m, "steps"), saga.Undo: group(m, "undos")}
 	instances, duplicates, conflicts := group(m, "instances"), group(m, "duplicates"), group(m, "conflicts")
 	return &Listener{
-		Recorded: func(id saga.ID, r *saga.Record) {
-			if of := attempts[r.Direction]; of != nil && r.Step != "" && r.Attempt > 0 && r.Kind != saga.KindArmed {
-				group(group(of, id.Saga), r.Step).Add(string(r.Kind), 1)
+		Recorded: func(r Record) {
+			if of := attempts[r.Direction]; of != nil && r.Step != "" && r.Attempt > 0 && r.Kind != string(machine.KindDispatched) {
+				group(group(of, r.ID.Saga), r.Step).Add(r.Kind, 1)
 			}
-		},
-		Moved: func(id saga.ID, from, to saga.Status) {
-			if from == "" {
-				group(instances, id.Saga).Add(string(saga.KindStarted), 1)
+			if r.From == "" {
+				group(instances, r.ID.Saga).Add(string(machine.KindStarted), 1)
 			}
-			if to == saga.Review || to.Terminal() {
-				group(instances, id.Saga).Add(string(to), 1)
+			if r.From != r.To && (r.To == saga.Review || r.To.Terminal()) {
+				group(instances, r.ID.Saga).Add(string(r.To), 1)
 			}
 		},
 		Duplicate:     func(id saga.ID, _ string) { duplicates.Add(id.Saga, 1) },
 		Conflict:      func(id saga.ID, _ string) { conflicts.Add(id.Saga, 1) },
 		Claimed:       func(saga.ID) { m.Add("claims", 1) },
 		Committed:     func(records int, _ time.Duration) { m.Add("records", int64(records)); m.Add("commits", 1) },
-		SessionOpened: func(saga.Token) { m.Add("sessions", 1) },
-		SessionLost:   func(saga.Token, error) { m.Add("sessions_lost", 1) },
+		SessionOpened: func(string) { m.Add("sessions", 1) },
+		SessionLost:   func(string, error) { m.Add("sessions_lost", 1) },
 	}
 }

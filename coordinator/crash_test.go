@@ -13,16 +13,18 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// Every boundary, by count: the canonical saga is run with one thing going wrong at its n-th call of the ledger or
-// its n-th request, for every n until a run passes untouched. After a crash a fresh process finishes. Whatever
-// happened, the invariants hold, and a person was asked only about the mail.
+// Every boundary, by count: the canonical saga is run with one thing going wrong at its n-th call
+// of the ledger or its n-th request, for every n until a run passes untouched. After a crash a
+// fresh process finishes. Whatever happened, the invariants hold, and a person was asked only about
+// the mail.
 
 // story is one course of the canonical saga.
 type story struct {
@@ -100,8 +102,8 @@ func TestEveryBoundary(t *testing.T) {
 	}, stories, blows)
 }
 
-// TestEveryBoundaryOnSQLite: each process opens the file anew, as it must. The courses and blows that show what
-// a database adds, each for every n; all of them at night.
+// TestEveryBoundaryOnSQLite: each process opens the file anew, as it must. The courses and blows
+// that show what a database adds, each for every n; all of them at night.
 func TestEveryBoundaryOnSQLite(t *testing.T) {
 	t.Parallel()
 	empty := emptyFile(t)
@@ -117,7 +119,8 @@ func TestEveryBoundaryOnSQLite(t *testing.T) {
 	everyBoundary(t, open, stories[1:2], []blow{blows[1]})
 }
 
-// emptyFile returns the content of a ledger in which nothing has happened, so that not every run migrates one.
+// emptyFile returns the content of a ledger in which nothing has happened, so that not every run
+// migrates one.
 func emptyFile(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -132,8 +135,8 @@ func emptyFile(t *testing.T) []byte {
 	return content
 }
 
-// memoryDir is a folder in memory where there is one: the processes of these tests die, the machine does not, so
-// waiting for a disk shows nothing.
+// memoryDir is a folder in memory where there is one: the processes of these tests die, the machine
+// does not, so waiting for a disk shows nothing.
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "amends-test-") //nolint:usetesting // not where t.TempDir is
@@ -177,7 +180,8 @@ func onFile(t *testing.T, w *world, empty []byte) *trial {
 			}
 			return l
 		},
-		// What the kernel does to a dead process: its locks and files are gone, its open transaction is undone.
+		// What the kernel does to a dead process: its locks and files are gone, its open
+		// transaction is undone.
 		gone: func(l ledger.Ledger) {
 			if err := l.Close(); err != nil {
 				t.Error(err)
@@ -207,8 +211,8 @@ func everyBoundary(t *testing.T, open func(*testing.T, *world) *trial, stories [
 	}
 }
 
-// Two blows in one run: the second falls on the process that took over, or on the same one. A sample, with its
-// seed printed; AMENDS_SEED repeats it.
+// Two blows in one run: the second falls on the process that took over, or on the same one. A
+// sample, with its seed printed; AMENDS_SEED repeats it.
 func TestPairsOfBoundaries(t *testing.T) {
 	t.Parallel()
 	runs := 150
@@ -236,8 +240,8 @@ func TestPairsOfBoundaries(t *testing.T) {
 	}
 }
 
-// run tells the story once, with the blows at their numbers, and checks everything at its end. It reports
-// whether the first blow fell.
+// run tells the story once, with the blows at their numbers, and checks everything at its end. It
+// reports whether the first blow fell.
 func (tr *trial) run(s story, bs []blow, ns []int) bool {
 	const work = "o1"
 	hit := false
@@ -270,7 +274,8 @@ func (tr *trial) run(s story, bs []blow, ns []int) bool {
 	}
 }
 
-// start starts the work until it is known to be stored, as a caller does, unless the process dies over it.
+// start starts the work until it is known to be stored, as a caller does, unless the process dies
+// over it.
 func (tr *trial) start(p *process, work string) {
 	for !p.isDead() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -282,8 +287,8 @@ func (tr *trial) start(p *process, work string) {
 	}
 }
 
-// settle waits until the work is at rest or the process is dead. A work in review about the mail is resolved by
-// a person who opens the mailbox.
+// settle waits until the work is at rest or the process is dead. A work in review about the mail is
+// resolved by a person who opens the mailbox.
 func (tr *trial) settle(p *process, work string) {
 	until := time.Now().Add(10 * time.Minute)
 	for !p.isDead() {
@@ -302,9 +307,9 @@ func (tr *trial) settle(p *process, work string) {
 	}
 }
 
-// person resolves a review. Only the step that can happen at most once may ask for one. An answer that came late may
-// have been faster than the person.
-func (tr *trial) person(p *process, st *saga.State) {
+// person resolves a review. Only the step that can happen at most once may ask for one. An answer
+// that came late may have been faster than the person.
+func (tr *trial) person(p *process, st *machine.State) {
 	if st.Status != saga.Review {
 		return
 	}
@@ -316,12 +321,12 @@ func (tr *trial) person(p *process, st *saga.State) {
 		tr.t.Fatalf("a review that nobody should be asked for: %s, %s\n%+v\n%s", st.Reason, st.Note, st.Steps,
 			timing(tr.t, p.store, rs, tr.w.made("invoice", st.ID.Work)))
 	}
-	verdict := coordinator.DidNotHappen()
+	resolution := coordinator.DidNotHappen()
 	if made := tr.w.made("receipt", st.ID.Work); len(made) > 0 {
-		verdict = coordinator.Happened(made[0].id)
+		resolution = coordinator.Happened(made[0].id)
 	}
 	by := saga.Actor{Name: "a person", Reason: "looked into the mailbox"}
-	err := coordinator.NewOperator(p.store).Resolve(context.Background(), st.ID, "receipt", verdict, by)
+	err := coordinator.NewOperator(p.store).Resolve(context.Background(), st.ID, "receipt", resolution, by)
 	if err != nil && !errors.Is(err, coordinator.ErrNotInReview) {
 		tr.t.Fatal(err)
 	}

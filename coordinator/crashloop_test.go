@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Realworld 1 and 2: a process that is killed every eight seconds, with six steps of half a second at a destination that takes
-// one request at a time, and more works than it can finish. What is furthest along goes first, so that every life
-// completes at least one; and in an hour of it, at night, no step that may be repeated is sent to a person. The race
-// detector takes half a minute for the hour, so by day it is ten minutes.
+// Realworld 1 and 2: a process that is killed every eight seconds, with six steps of half a second
+// at a destination that takes one request at a time, and more works than it can finish. What is
+// furthest along goes first, so that every life completes at least one; and in an hour of it, at
+// night, no step that may be repeated is sent to a person. The race detector takes half a minute
+// for the hour, so by day it is ten minutes.
 func TestEveryLifeOfACrashLoopCompletesOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +95,7 @@ func TestACrashCountsTheBystanders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := saga.Fold(saga.ID{Saga: "sync", Work: fmt.Sprintf("w%05d", i)}, rs)
+			st, err := machine.Fold(saga.ID{Saga: "sync", Work: fmt.Sprintf("w%05d", i)}, rs)
 			if err != nil || len(st.Step("make").Forward.Beside) != 1 || st.Step("make").Forward.Beside[0] != 4 {
 				t.Errorf("work %d: %+v, %v", i, st.Step("make").Forward, err)
 			}

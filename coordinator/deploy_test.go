@@ -11,14 +11,16 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-2: a backlog of a saga that a running process knows is nothing to review, however old it is and whatever other
-// processes run beside it. A cancel that is posted meanwhile is kept for the process that can follow it.
+// CORE-2: a backlog of a saga that a running process knows is nothing to review, however old it is
+// and whatever other processes run beside it. A cancel that is posted meanwhile is kept for the
+// process that can follow it.
 func TestABacklogIsNothingToReview(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,8 +45,9 @@ func TestABacklogIsNothingToReview(t *testing.T) {
 	})
 }
 
-// A0, CORE-1: what no running process knows stays due and untouched, and people are told; what is posted to it is kept
-// for a process that knows it, also for a work that has ended. A chain that cannot be read makes no busy loop.
+// A0, CORE-1: what no running process knows stays due and untouched, and people are told; what is
+// posted to it is kept for a process that knows it, also for a work that has ended. A chain that
+// cannot be read makes no busy loop.
 func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +103,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 	})
 }
 
-func history(t testing.TB, l ledger.Catalogue, work string) []saga.Record {
+func history(t testing.TB, l ledger.Catalogue, work string) []machine.Record {
 	t.Helper()
 	rs, err := l.History(t.Context(), saga.ID{Saga: "billing", Work: work})
 	if err != nil {
@@ -109,8 +112,8 @@ func history(t testing.TB, l ledger.Catalogue, work string) []saga.Record {
 	return rs
 }
 
-// twoSteps is a definition whose versions differ: from version 2 on there is a third step. What a work did stands until
-// it is undone.
+// twoSteps is a definition whose versions differ: from version 2 on there is a third step. What a
+// work did stands until it is undone.
 func twoSteps(t testing.TB, version int) saga.Program {
 	t.Helper()
 	step := func(name string, d time.Duration) saga.Step[order] {
@@ -131,8 +134,8 @@ func twoSteps(t testing.TB, version int) saga.Program {
 	return d
 }
 
-// CORE-3: a work in the hands of an older process hears a revision that takes version 2. The older process lets go of it,
-// due now, and a process that knows version 2 goes on.
+// CORE-3: a work in the hands of an older process hears a revision that takes version 2. The older
+// process lets go of it, due now, and a process that knows version 2 goes on.
 func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,8 +161,9 @@ func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 	})
 }
 
-// CORE-32: a starter that is still at version 1 posts a revision of a work that has ended, to a process that knows version
-// 2 alone. The revision takes what its holder knows, and later ones are heard.
+// CORE-32: a starter that is still at version 1 posts a revision of a work that has ended, to a
+// process that knows version 2 alone. The revision takes what its holder knows, and later ones are
+// heard.
 func TestARevisionByAnOlderStarter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,9 +193,9 @@ func TestARevisionByAnOlderStarter(t *testing.T) {
 	})
 }
 
-// A rolling deploy: processes that know version 1, both, or version 2 come and go, gracefully or not, over one ledger.
-// Works are started, revised and cancelled all the while. Nothing goes to review, no cancel is dropped, and everything
-// comes to its end.
+// A rolling deploy: processes that know version 1, both, or version 2 come and go, gracefully or
+// not, over one ledger. Works are started, revised and cancelled all the while. Nothing goes to
+// review, no cancel is dropped, and everything comes to its end.
 func TestARollingDeploy(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -262,12 +266,12 @@ func rollingDeploy(t *testing.T, dice *rand.Rand) { //nolint:thelper // it is th
 		followed := map[int64]bool{}
 		for i := range records {
 			for _, s := range records[i].Signals {
-				followed[s] = records[i].Kind == saga.KindCancelled || strings.Contains(records[i].Error, "too late") ||
+				followed[s] = records[i].Kind == machine.KindCancelled || strings.Contains(records[i].Error, "too late") ||
 					strings.Contains(records[i].Error, "undone already")
 			}
 		}
 		for i := range signals {
-			if signals[i].Kind == saga.SignalCancel && !followed[signals[i].ID] {
+			if signals[i].Kind == machine.SignalCancel && !followed[signals[i].ID] {
 				t.Errorf("a cancel of %s was dropped", name)
 			}
 		}

@@ -10,12 +10,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// destination hands out send slots. A slot is in hand before a step is armed, so that an armed step is sent
-// at once and the window of doubt is the send itself.
+// destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
+// is sent at once and the window of doubt is the send itself.
 //
-// Works that want a slot stand in line, in the order of their ranks. Waiting reserves nothing: when a slot and
-// its time are there, the head of the line gets them. A work that would wait for too long is turned away: it waits in the
-// ledger, under the destination's name, for a process that has room in its line.
+// Works that want a slot stand in line, in the order of their ranks. Waiting reserves nothing: when
+// a slot and its time are there, the head of the line gets them. A work that would wait for too
+// long is turned away: it waits in the ledger, under the destination's name, for a process that has
+// room in its line.
 type destination struct {
 	name  string
 	limit Limit
@@ -40,8 +41,8 @@ type destination struct {
 	sharing
 }
 
-// rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
-// away and comes again has its place before those that came meanwhile.
+// rank orders a line: compensations, then what is furthest along, then what was started first. A
+// work that was turned away and comes again has its place before those that came meanwhile.
 type rank struct {
 	failed bool  // it failed at a destination that fails: others may be served, and end that
 	back   bool  // it is being undone
@@ -82,7 +83,8 @@ type turn struct {
 	aside bool          // refused, and others are to be tried before it
 }
 
-// errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be foreseen.
+// errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be
+// foreseen.
 var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
 
 // errAside is why a work leaves the line for the ledger, and comes back only after a while.
@@ -111,7 +113,8 @@ func (d *destination) try(r rank) bool {
 	return free
 }
 
-// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil), errNoRoom, or that of ctx; with an error there is no slot in hand.
+// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil),
+// errNoRoom, or that of ctx; with an error there is no slot in hand.
 func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
 	t := d.join(r)
 	patience := time.NewTimer(d.hold)
@@ -146,7 +149,8 @@ func (t *turn) answer() error {
 	}
 }
 
-// join puts a work in line, and turns the last one away when the line is full or longer than the work may wait.
+// join puts a work in line, and turns the last one away when the line is full or longer than the
+// work may wait.
 func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,7 +174,8 @@ func (d *destination) join(r rank) *turn {
 	return t
 }
 
-// leave takes a work out of the line because of why. It returns nil when the slot was the work's already.
+// leave takes a work out of the line because of why. It returns nil when the slot was the work's
+// already.
 func (d *destination) leave(t *turn, why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -184,8 +189,8 @@ func (d *destination) leave(t *turn, why error) error {
 	return why
 }
 
-// weary turns a work away that has waited for as long as a work may. The head of the line stays: the next
-// slot is its.
+// weary turns a work away that has waited for as long as a work may. The head of the line stays:
+// the next slot is its.
 func (d *destination) weary(t *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,9 +211,9 @@ func (d *destination) refuse(at int) {
 	d.surge.turned++
 }
 
-// wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
-// slots have been in use already when that is longer than usual. An attempt that hangs is waited for once, and not by
-// each work again.
+// wait estimates how long the work at a place in the line has to wait: for those before it, and for
+// as long as the slots have been in use already when that is longer than usual. An attempt that
+// hangs is waited for once, and not by each work again.
 func (d *destination) wait(at int) time.Duration {
 	wait := time.Duration(at+1) * d.each()
 	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
@@ -230,8 +235,9 @@ func (d *destination) each() (each time.Duration) {
 	return each
 }
 
-// serve gives slots to the head of the line for as long as there are some, asks for works that wait in the ledger when the
-// line has become short, and comes back when there is more to do at a known time.
+// serve gives slots to the head of the line for as long as there are some, asks for works that wait
+// in the ledger when the line has become short, and comes back when there is more to do at a known
+// time.
 func (d *destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -251,8 +257,8 @@ func (d *destination) serve() {
 	}
 }
 
-// give gives slots to the head of the line for as long as there are some. It says after which time the next is there, or
-// 0 when none is wanted or one has to come back.
+// give gives slots to the head of the line for as long as there are some. It says after which time
+// the next is there, or 0 when none is wanted or one has to come back.
 func (d *destination) give() (wait time.Duration) {
 	for len(d.line) > 0 {
 		wait, free := d.free()
@@ -266,8 +272,8 @@ func (d *destination) give() (wait time.Duration) {
 	return 0
 }
 
-// sendAway turns away whom a destination that is closed has no use for: all, when that is longer than they may wait; all but
-// one, which may be the probe, when it fails.
+// sendAway turns away whom a destination that is closed has no use for: all, when that is longer
+// than they may wait; all but one, which may be the probe, when it fails.
 func (d *destination) sendAway() {
 	stays := len(d.line)
 	switch shut := d.shut(); {
@@ -283,11 +289,12 @@ func (d *destination) sendAway() {
 	}
 }
 
-// askEvery is how often a line that has become short asks for what waits in the ledger, beside the poll.
+// askEvery is how often a line that has become short asks for what waits in the ledger, beside the
+// poll.
 const askEvery = 20 * time.Millisecond
 
-// ask asks for works that wait in the ledger, when the line has become short. It says after which time to ask again, or 0
-// when a change of the line is the next occasion.
+// ask asks for works that wait in the ledger, when the line has become short. It says after which
+// time to ask again, or 0 when a change of the line is the next occasion.
 func (d *destination) ask() (again time.Duration) {
 	if !d.more || d.vacant() <= d.places()/2 {
 		return 0
@@ -300,9 +307,10 @@ func (d *destination) ask() (again time.Duration) {
 	return 0
 }
 
-// vacant is how many works that wait in the ledger there is room for in line. A destination that fails has room for one
-// when the probe is to be had, whether or not any waited for it before: a work that waits may have become due since. What
-// came late leaves its place to those that were there before.
+// vacant is how many works that wait in the ledger there is room for in line. A destination that
+// fails has room for one when the probe is to be had, whether or not any waited for it before: a
+// work that waits may have become due since. What came late leaves its place to those that were
+// there before.
 func (d *destination) vacant() int {
 	if d.shut() > 0 && !d.findsOut() {
 		return 0
@@ -316,7 +324,8 @@ func (d *destination) vacant() int {
 	return max(0, d.places()-stand)
 }
 
-// places is how long the line may be for its last to have a turn within the time that a work may wait; one at least.
+// places is how long the line may be for its last to have a turn within the time that a work may
+// wait; one at least.
 func (d *destination) places() int {
 	each := d.each()
 	switch left := d.hold - (d.wait(0) - each); {
@@ -346,7 +355,8 @@ func (d *destination) none() {
 	}
 }
 
-// free takes a slot if there is one. If not, it says after which time there is, or 0 when one has to come back.
+// free takes a slot if there is one. If not, it says after which time there is, or 0 when one has
+// to come back.
 func (d *destination) free() (wait time.Duration, ok bool) {
 	if wait = d.shut(); wait > 0 {
 		return wait, false
@@ -387,8 +397,8 @@ func (d *destination) release(used time.Duration) {
 // longestHush is the longest Retry-After that is believed, as for a single step.
 const longestHush = 24 * time.Hour
 
-// hush keeps every work away for as long as the destination asked for with a 429 or 503. Works in line go back
-// into the ledger when that is longer than they may wait.
+// hush keeps every work away for as long as the destination asked for with a 429 or 503. Works in
+// line go back into the ledger when that is longer than they may wait.
 func (d *destination) hush(t time.Duration, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

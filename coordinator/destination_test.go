@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// F2: "no step is armed until its send slot is in hand". So whatever is armed is sent at that very moment, even
-// when six works want a destination that takes one request at a time and needs a second for each.
+// F2: "no step is armed until its send slot is in hand". So whatever is armed is sent at that very
+// moment, even when six works want a destination that takes one request at a time and needs a
+// second for each.
 func TestNothingIsArmedWithoutASlot(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]coordinator.Limit{
@@ -42,8 +44,8 @@ func slots(t *testing.T, limit coordinator.Limit) { //nolint:thelper // it is th
 	for _, work := range works {
 		p.want(work, saga.Completed, "")
 		for _, r := range p.records.of(work) {
-			if r.Arm != nil {
-				armed[work+r.Arm.Step] = r.At
+			if r.Dispatch != nil {
+				armed[work+r.Dispatch.Step] = r.At
 			}
 		}
 	}
@@ -106,8 +108,9 @@ func TestADuplicateKeepsNoSlot(t *testing.T) {
 	})
 }
 
-// "429 with Retry-After: honoured". The destination asked everybody for silence: the work that was answered, and
-// those that stand in line for its slot. What the answer says about the effect does not matter.
+// "429 with Retry-After: honoured". The destination asked everybody for silence: the work that was
+// answered, and those that stand in line for its slot. What the answer says about the effect does
+// not matter.
 func TestRetryAfterSilencesTheLine(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fault{
@@ -143,7 +146,8 @@ func silences(t *testing.T, f fault) { //nolint:thelper // it is the test itself
 	verify(t, l, w, "o0", "o1", "o2")
 }
 
-// quietFor40s checks that the books heard nothing for forty seconds from the moment they asked for it.
+// quietFor40s checks that the books heard nothing for forty seconds from the moment they asked for
+// it.
 func quietFor40s(t *testing.T, asked time.Time, later []arrival) {
 	t.Helper()
 	for _, a := range later {
@@ -186,8 +190,9 @@ func TestALookupsRetryAfterSilencesTheLine(t *testing.T) {
 	})
 }
 
-// S2: "cancel turns the work, from any place before the pivot may have happened", also from a line, and from the ledger
-// where the work waits for a turn that is far away: it does not wait for a slot that it does not want any more.
+// S2: "cancel turns the work, from any place before the pivot may have happened", also from a line,
+// and from the ledger where the work waits for a turn that is far away: it does not wait for a slot
+// that it does not want any more.
 func TestACancelDoesNotWaitInLine(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -270,8 +275,8 @@ func TestACancelGivesItsTurnBack(t *testing.T) {
 	})
 }
 
-// A work that stands in line to look hears a cancel too: the cancel is on record at once, and its undo comes when there is
-// a slot.
+// A work that stands in line to look hears a cancel too: the cancel is on record at once, and its
+// undo comes when there is a slot.
 func TestACancelDoesNotWaitForALookup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,7 +306,7 @@ func TestACancelDoesNotWaitForALookup(t *testing.T) {
 		}
 		p.want("o1", saga.Compensated, "")
 		for _, r := range p.records.of("o1") {
-			if r.Kind == saga.KindCancelled && r.At.Sub(cancelled) > 2*quick().Poll {
+			if r.Kind == machine.KindCancelled && r.At.Sub(cancelled) > 2*quick().Poll {
 				t.Errorf("the cancel was heard after %s", r.At.Sub(cancelled))
 			}
 		}

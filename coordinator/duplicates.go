@@ -8,16 +8,17 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// duplicateCounter gathers blocked duplicates and stores them in the ledger now and then, so that a storm of
-// one key costs one statement a second and never touches the work's head.
+// duplicateCounter gathers blocked duplicates and stores them in the ledger now and then, so that a
+// storm of one key costs one statement a second and never touches the work's head.
 //
-// What is stored is a total under a name of its own, not what has been added: after an error it is not known whether it is
-// in, so the same total, or a greater one, is stored again. A name is used for an hour; then its totals need not be kept
-// any more, and another process may fold it a day after it spoke last.
+// What is stored is a total under a name of its own, not what has been added: after an error it is
+// not known whether it is in, so the same total, or a greater one, is stored again. A name is used
+// for an hour; then its totals need not be kept any more, and another process may fold it a day
+// after it spoke last.
 type duplicateCounter struct {
 	flushing chan struct{} // full during a flush: who has waited for its end finds the own count written
 
@@ -47,8 +48,9 @@ const (
 	flushEvery = time.Second
 	// flushWithin is how long one call may take.
 	flushWithin = 15 * time.Second
-	// A name is replaced after tallyAge, or when more than tallySize totals are kept under it. What could not be stored
-	// within tallyLimit is given up: by then others may soon take its silence for an end.
+	// A name is replaced after tallyAge, or when more than tallySize totals are kept under it. What
+	// could not be stored within tallyLimit is given up: by then others may soon take its silence
+	// for an end.
 	tallyAge   = time.Hour
 	tallySize  = 10_000
 	tallyLimit = ledger.CounterSilence / 2
@@ -62,8 +64,8 @@ func newTally() *tally {
 	return &tally{name: ledger.Counter(1 + rand.Int64N(1<<62)), drawn: time.Now(), totals: map[duplicateKey]*total{}}
 }
 
-// age is how long ago the name was drawn, by whichever clock says more: the one that stands still while a machine sleeps, or
-// the one that people set.
+// age is how long ago the name was drawn, by whichever clock says more: the one that stands still
+// while a machine sleeps, or the one that people set.
 func (t *tally) age() time.Duration {
 	return max(time.Since(t.drawn), time.Now().Round(0).Sub(t.drawn.Round(0)))
 }
@@ -94,8 +96,9 @@ func (d *duplicateCounter) count(id saga.ID, source string) {
 	n.counted++
 }
 
-// countDuplicate counts a start that was answered from the ledger. A process that only starts works has nothing
-// that flushes every second, and may end with its last start: there the count is in the ledger when Start returns.
+// countDuplicate counts a start that was answered from the ledger. A process that only starts works
+// has nothing that flushes every second, and may end with its last start: there the count is in the
+// ledger when Start returns.
 func (c *Coordinator) countDuplicate(ctx context.Context, in intake) {
 	c.duplicates.count(in.id, in.source)
 	if c.ran.Load() {
@@ -114,8 +117,8 @@ func (c *Coordinator) flushDuplicates() {
 	c.duplicates.flush(c.life, c.ledger, c.opts.Log)
 }
 
-// flushMeanwhile stores the counts beside its caller, unless that is under way: a ledger that does not answer holds up
-// no claim, however often the counts have to be stored again.
+// flushMeanwhile stores the counts beside its caller, unless that is under way: a ledger that does
+// not answer holds up no claim, however often the counts have to be stored again.
 func (c *Coordinator) flushMeanwhile() {
 	d := c.duplicates
 	select {
@@ -160,7 +163,8 @@ func (d *duplicateCounter) store(ctx context.Context, l ledger.Ledger, log logru
 	}
 }
 
-// tallies are what a flush stores: the older ones first. A name that has served its time is replaced.
+// tallies are what a flush stores: the older ones first. A name that has served its time is
+// replaced.
 func (d *duplicateCounter) tallies(log logrus.FieldLogger) []*tally {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,7 +185,8 @@ func (d *duplicateCounter) tallies(log logrus.FieldLogger) []*tally {
 	return append(append([]*tally{}, left...), d.current)
 }
 
-// stored notes what the ledger has by now. It reports whether this is the first of several calls that failed.
+// stored notes what the ledger has by now. It reports whether this is the first of several calls
+// that failed.
 func (d *duplicateCounter) stored(t *tally, ds []ledger.Duplicate, err error) (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// forgetting makes the database forget, once, everything stored since the request for the step until, at the
-// moment at which the request for the step at takes effect.
+// forgetting makes the database forget, once, everything stored since the request for the step
+// until, at the moment at which the request for the step at takes effect.
 func forgetting(l *memory.DB, until, at string) func(arrival) fault {
 	var mu sync.Mutex
 	var backup *memory.Backup
@@ -32,8 +33,9 @@ func forgetting(l *memory.DB, until, at string) func(arrival) fault {
 	}
 }
 
-// "Works touched in the lost window are in doubt": what was armed behind the records that are left is decided by
-// each step's kind, and never sent as if new. The process that made the attempt says what it knows.
+// "Works touched in the lost window are in doubt": what was armed behind the records that are left
+// is decided by each step's kind, and never sent as if new. The process that made the attempt says
+// what it knows.
 func TestAFailOverForgetsCommits(t *testing.T) {
 	t.Parallel()
 	steps := []string{"customer", "invoice", "mark", "receipt"}
@@ -78,7 +80,7 @@ func failOver(t *testing.T, until, at string, dies bool) {
 	receipt := s.Steps["receipt"].Status
 	switch {
 	case s.Status == saga.Completed:
-	case s.Reason == saga.ReasonInDoubt && receipt == string(saga.InDoubt): // it may have been sent in the lost window
+	case s.Reason == saga.ReasonInDoubt && receipt == string(machine.InDoubt): // it may have been sent in the lost window
 	default:
 		t.Errorf("the work is %s %s: %s", s.Status, s.Reason, s.Note)
 	}
@@ -88,9 +90,9 @@ func failOver(t *testing.T, until, at string, dies bool) {
 	verify(t, l, w, "o1")
 }
 
-// F27: a verdict that a person gave before the fail-over may have been followed by what was forgotten. It is not
-// followed again: somebody has to look once more.
-func TestAFailOverForgetsThatAVerdictWasFollowed(t *testing.T) {
+// F27: a resolution that a person gave before the fail-over may have been followed by what was
+// forgotten. It is not followed again: somebody has to look once more.
+func TestAFailOverForgetsThatAResolutionWasFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)

@@ -73,8 +73,8 @@ var scenes = []scene{
 	},
 }
 
-// TestFleet plays the beginning of each scene from a fresh seed, and at night all of each from twenty. AMENDS_SEED
-// repeats one; with AMENDS_NIGHTLY it is a seed of the night.
+// TestFleet plays the beginning of each scene from a fresh seed, and at night all of each from
+// twenty. AMENDS_SEED repeats one; with AMENDS_NIGHTLY it is a seed of the night.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	rounds := 1
@@ -141,7 +141,8 @@ func (s *simulation) figures() string {
 	return b.String()
 }
 
-// The rules that a simulation can break on purpose, so that each checker is seen to find what it is there for.
+// The rules that a simulation can break on purpose, so that each checker is seen to find what it is
+// there for.
 const (
 	brokenKeys    = "a destination forgets keys"
 	brokenMail    = "a client sends mails twice"

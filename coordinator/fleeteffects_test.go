@@ -84,8 +84,8 @@ func (w *sites) shows(r *request, now time.Time) time.Time {
 	return now
 }
 
-// find answers a lookup for what a step of a work made for a revision. Something that only an earlier revision left is
-// not it.
+// find answers a lookup for what a step of a work made for a revision. Something that only an
+// earlier revision left is not it.
 func (w *sites) find(c saga.Call[order], id saga.ID) (saga.Finding[thing], error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,13 +8,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// link is one process's way to the ledger. Single calls, or all of them for a while, are cut, lose their answer, or
-// fall silent: the call neither returns nor fails until its context ends, or for a bounded time not even then.
+// link is one process's way to the ledger. Single calls, or all of them for a while, are cut, lose
+// their answer, or fall silent: the call neither returns nor fails until its context ends, or for a
+// bounded time not even then.
 type link struct {
 	ledger.Ledger // the ledger with its tap
 	m             *member
@@ -76,7 +79,8 @@ func (l *link) next(method ledgertest.Method) *disturbance {
 	return nil
 }
 
-// disturbed reports whether a call of this process stands in the dark now, and when the last one came back.
+// disturbed reports whether a call of this process stands in the dark now, and when the last one
+// came back.
 func (l *link) disturbed() (now bool, last time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,9 +134,9 @@ func (l *link) dark(n int) {
 	l.waiting, l.calm = l.waiting+n, time.Now()
 }
 
-// silence waits until the caller gives up. "A connection that dies silently costs its own time-out and no more": a
-// call that waits longer than a lease has none. Counting duplicates is no part of anything's progress and may take
-// longer.
+// silence waits until the caller gives up. "A connection that dies silently costs its own time-out
+// and no more": a call that waits longer than a lease has none. Counting duplicates is no part of
+// anything's progress and may take longer.
 func (l *link) silence(ctx context.Context, method ledgertest.Method) error {
 	began := time.Now()
 	if l.m.s.broken[brokenTimeout] != "" {
@@ -167,21 +171,21 @@ func (l *link) OpenSession(ctx context.Context, ttl time.Duration, label string,
 	})
 }
 
-func (l *link) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (l *link) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	return onWay(ctx, l, ledgertest.Renew, func(ctx context.Context) (ledger.Lease, error) { return l.Ledger.Renew(ctx, t, r) })
 }
 
-func (l *link) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (l *link) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	_, err := onWay(ctx, l, ledgertest.GiveBack, nothing(func(ctx context.Context) error { return l.Ledger.GiveBack(ctx, t, works) }))
 	return err
 }
 
-func (l *link) Bury(ctx context.Context, t saga.Token) error {
+func (l *link) Bury(ctx context.Context, t machine.Token) error {
 	_, err := onWay(ctx, l, ledgertest.Bury, nothing(func(ctx context.Context) error { return l.Ledger.Bury(ctx, t) }))
 	return err
 }
 
-func (l *link) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (l *link) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	return onWay(ctx, l, ledgertest.Append, func(ctx context.Context) ([]ledger.Answer, error) { return l.Ledger.Append(ctx, t, es) })
 }
 
@@ -189,7 +193,7 @@ func (l *link) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) 
 	return onWay(ctx, l, ledgertest.Load, func(ctx context.Context) ([]ledger.Chain, error) { return l.Ledger.Load(ctx, ids) })
 }
 
-func (l *link) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (l *link) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	if l.m.s.broken[brokenClaim] != "" {
 		c.Known = slices.DeleteFunc(slices.Clone(c.Known), func(v ledger.Version) bool { return v.Saga == parcelSaga })
 	}
@@ -199,12 +203,12 @@ func (l *link) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.
 	return onWay(ctx, l, ledgertest.ClaimWorks, func(ctx context.Context) (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
-func (l *link) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+func (l *link) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
 	_, err := onWay(ctx, l, ledgertest.Post, nothing(func(ctx context.Context) error { return l.Ledger.Post(ctx, id, sig) }))
 	return err
 }
 
-func (l *link) Describe(ctx context.Context, spec *saga.Spec) error {
+func (l *link) Describe(ctx context.Context, spec *program.Spec) error {
 	_, err := onWay(ctx, l, ledgertest.Describe, nothing(func(ctx context.Context) error { return l.Ledger.Describe(ctx, spec) }))
 	return err
 }
@@ -222,7 +226,7 @@ func (l *link) Controls(ctx context.Context) (all []ledger.Control, newest int64
 	return all, newest, err
 }
 
-func (l *link) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
+func (l *link) SetControl(ctx context.Context, t machine.Token, k ledger.Control) (ledger.Control, error) {
 	return onWay(ctx, l, ledgertest.SetControl, func(ctx context.Context) (ledger.Control, error) { return l.Ledger.SetControl(ctx, t, k) })
 }
 

@@ -8,14 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// tap stands in front of the ledger that all processes share and follows every work: what was last recorded of it, what
-// it waits for, who holds it. On it the liveness checker rests: "no instance that a live process knows, that is due and
-// neither paused nor behind a closed destination, is untouched for longer than deadline + settle + lease".
+// tap stands in front of the ledger that all processes share and follows every work: what was last
+// recorded of it, what it waits for, who holds it. On it the liveness checker rests: "no instance
+// that a live process knows, that is due and neither paused nor behind a closed destination, is
+// untouched for longer than deadline + settle + lease".
 type tap struct {
 	*memory.DB
 	s *simulation
@@ -32,8 +35,8 @@ type tap struct {
 
 // trace is what is known of one work.
 type trace struct {
-	st      *saga.State
-	holder  saga.Token
+	st      *machine.State
+	holder  machine.Token
 	unread  int
 	spoken  time.Time     // when the oldest unread signal was posted
 	touched time.Time     // the latest record
@@ -59,7 +62,7 @@ type controlled struct {
 	since time.Time
 }
 
-func (t *tap) SetControl(ctx context.Context, token saga.Token, c ledger.Control) (ledger.Control, error) {
+func (t *tap) SetControl(ctx context.Context, token machine.Token, c ledger.Control) (ledger.Control, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	stored, err := t.DB.SetControl(ctx, token, c)
@@ -78,11 +81,12 @@ func (t *tap) SetControl(ctx context.Context, token saga.Token, c ledger.Control
 	return stored, nil
 }
 
-// simProbes is how long a destination that is open may go on to fail for the processes: three probes in a row, each as long
-// after the one before as any is, that come to nothing or die with their processes.
+// simProbes is how long a destination that is open may go on to fail for the processes: three
+// probes in a row, each as long after the one before as any is, that come to nothing or die with
+// their processes.
 const simProbes = 3 * (time.Minute + 2*simTimeout + 2*simHold)
 
-func (t *tap) Append(ctx context.Context, token saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (t *tap) Append(ctx context.Context, token machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	as, err := t.DB.Append(ctx, token, es)
@@ -101,7 +105,7 @@ func (t *tap) Append(ctx context.Context, token saga.Token, es []ledger.Entry) (
 func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 	w := t.traces[e.ID]
 	if w == nil {
-		w = &trace{st: &saga.State{ID: e.ID}, stored: time.Now()}
+		w = &trace{st: &machine.State{ID: e.ID}, stored: time.Now()}
 		t.traces[e.ID], t.order = w, append(t.order, w)
 	}
 	r := e.Record
@@ -119,7 +123,7 @@ func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 			w.holder = r.Session
 		}
 	}
-	if r.Arm != nil && !w.begun {
+	if r.Dispatch != nil && !w.begun {
 		w.begun = true
 		t.begun = append(t.begun, time.Now())
 	}
@@ -133,15 +137,15 @@ func (t *tap) look(w *trace) {
 	spec := t.s.spec(versionOf(w.st))
 	at := now
 	for range 3 {
-		d, err := saga.Decide(spec, w.st, saga.Event{Now: saga.Moment{Earliest: at, Latest: at}, Slot: true})
+		d, err := machine.Decide(spec, w.st, machine.Event{Now: machine.Moment{Earliest: at, Latest: at}, Slot: true})
 		switch {
 		case err != nil:
 			t.s.faultf("the machine has no answer for %s: %v", w.st.ID, err)
-		case d.Record != nil && d.Record.Arm != nil:
-			w.to = destinationOf(spec, d.Record.Arm.Step)
-		case d.Do.Do == saga.Look || d.Do.Do == saga.Slot:
+		case d.Record != nil && d.Record.Dispatch != nil:
+			w.to = destinationOf(spec, d.Record.Dispatch.Step)
+		case d.Do.Do == machine.Look || d.Do.Do == machine.Slot:
 			w.to = destinationOf(spec, d.Do.Step)
-		case d.Record == nil && d.Do.Do == saga.Wait && d.Do.Until.After(at):
+		case d.Record == nil && d.Do.Do == machine.Wait && d.Do.Until.After(at):
 			at = d.Do.Until
 			if w.until.Equal(now) {
 				w.until, w.due = at, time.Now().Add(at.Sub(now))
@@ -152,7 +156,7 @@ func (t *tap) look(w *trace) {
 	}
 }
 
-func destinationOf(spec *saga.Spec, step string) string {
+func destinationOf(spec *program.Spec, step string) string {
 	for i := range spec.Steps {
 		if spec.Steps[i].Name == step {
 			return spec.Steps[i].To
@@ -161,19 +165,19 @@ func destinationOf(spec *saga.Spec, step string) string {
 	return ""
 }
 
-func (t *tap) Claim(ctx context.Context, token saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (t *tap) Claim(ctx context.Context, token machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	got, err := t.DB.Claim(ctx, token, c)
-	for i := range got.Heads {
-		if w := t.traces[got.Heads[i].ID]; w != nil {
+	for i := range got.Instances {
+		if w := t.traces[got.Instances[i].ID]; w != nil {
 			w.holder = token
 		}
 	}
 	return got, err
 }
 
-func (t *tap) GiveBack(ctx context.Context, token saga.Token, works []ledger.Return) error {
+func (t *tap) GiveBack(ctx context.Context, token machine.Token, works []ledger.Return) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := t.DB.GiveBack(ctx, token, works)
@@ -204,10 +208,10 @@ func (t *tap) aside(w *trace, r ledger.Return) {
 	}
 }
 
-func (t *tap) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+func (t *tap) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if sig.Kind == saga.SignalCancel && sig.Revision == "" && t.s.broken[brokenCancel] != "" {
+	if sig.Kind == machine.SignalCancel && sig.Revision == "" && t.s.broken[brokenCancel] != "" {
 		return nil
 	}
 	before := t.signals(id)
@@ -229,8 +233,9 @@ func (t *tap) signals(id saga.ID) int {
 	return len(sigs)
 }
 
-// What a work may need beyond deadline + settle + lease: the poll that finds a lease at its end, the one that finds the
-// work, one more when that process could not load it, and what calls and steps take between them.
+// What a work may need beyond deadline + settle + lease: the poll that finds a lease at its end,
+// the one that finds the work, one more when that process could not load it, and what calls and
+// steps take between them.
 const simSlack = 3*simPoll + time.Second
 
 // class says in which line a work stands: what was begun must not wait for what was not.
@@ -274,7 +279,7 @@ func (t *tap) sample() {
 
 // tail tells the head and the last records of a work.
 func (t *tap) tail(w *trace) string {
-	heads, err := ledger.Heads(context.Background(), t, ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
+	heads, err := ledger.First(context.Background(), t, ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
 	rs, herr := t.History(context.Background(), w.st.ID)
 	if err != nil || herr != nil || len(heads) != 1 {
 		return "it cannot be read"
@@ -287,7 +292,8 @@ func (t *tap) tail(w *trace) string {
 	return b
 }
 
-// quiet is for how long a work has been left alone although a process should have moved it, and for how long that may be.
+// quiet is for how long a work has been left alone although a process should have moved it, and for
+// how long that may be.
 func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why string) {
 	now := time.Now()
 	due := w.due
@@ -334,8 +340,9 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 			return 0, bound, "" // that the call comes back is another rule's business
 		}
 		if !ok || well.After(from) {
-			// Out of order now or in between, it renews its lease until something else has had no answer for a lease, with a
-			// renewal between to see that, and the lease that it renewed last has to end. Then another one has to be there.
+			// Out of order now or in between, it renews its lease until something else has had no
+			// answer for a lease, with a renewal between to see that, and the lease that it renewed
+			// last has to end. Then another one has to be there.
 			free := from.Add(2*simLease + simLease/3)
 			from = later(free, t.s.claimant(versionOf(w.st), w.st.Status.Terminal()))
 		}
@@ -347,8 +354,8 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 	return now.Sub(from), bound, fmt.Sprintf("it is %s, held by %s, %d signals unread, wants %q since %s", w.st.Status, holder, w.unread, w.to, from.Format(time.TimeOnly))
 }
 
-// line is how long a work may have to stand in line for a destination that takes a bounded number at a time: everything
-// that was begun goes before it, and new works have their share.
+// line is how long a work may have to stand in line for a destination that takes a bounded number
+// at a time: everything that was begun goes before it, and new works have their share.
 func (t *tap) line(w *trace) time.Duration {
 	limit := t.s.scene.limits[w.to]
 	if limit.Concurrent == 0 {
@@ -359,8 +366,9 @@ func (t *tap) line(w *trace) time.Duration {
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
-	// Three that nobody answers keep their slots until they have settled; and a process that dies, or does not heed its end, keeps
-	// its part of the limit for a lease and as long as its last request.
+	// Three that nobody answers keep their slots until they have settled; and a process that dies,
+	// or does not heed its end, keeps its part of the limit for a lease and as long as its last
+	// request.
 	return 2*time.Duration(ahead)*each + 3*(simTimeout+simSettle) + simLease + simTimeout + simSettle
 }
 
@@ -374,9 +382,9 @@ func (t *tap) wanting(w *trace) (n int) {
 	return n
 }
 
-func attempting(st *saga.State) bool {
-	return slices.ContainsFunc(st.Steps, func(ss saga.StepState) bool {
-		return ss.Forward.Phase == saga.Started || ss.Undo.Phase == saga.Started
+func attempting(st *machine.State) bool {
+	return slices.ContainsFunc(st.Steps, func(ss machine.StepState) bool {
+		return ss.Forward.Phase == machine.Started || ss.Undo.Phase == machine.Started
 	})
 }
 
@@ -387,7 +395,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// progress reports how many works began within the last span, and how many wait to begin that a live process knows.
+// progress reports how many works began within the last span, and how many wait to begin that a
+// live process knows.
 func (t *tap) progress(span time.Duration) (begun, waiting int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

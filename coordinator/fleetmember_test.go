@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// The times of the simulated fleet. An attempt has four seconds, settles within three, and a lease is six.
+// The times of the simulated fleet. An attempt has four seconds, settles within three, and a lease
+// is six.
 const (
 	simTimeout = 4 * time.Second
 	simSettle  = 3 * time.Second
@@ -24,7 +25,8 @@ const (
 
 const parcelSaga = "parcel"
 
-// member is one process of a simulated fleet: a coordinator, its way to the ledger and its way to the destinations.
+// member is one process of a simulated fleet: a coordinator, its way to the ledger and its way to
+// the destinations.
 type member struct {
 	*coordinator.Coordinator
 	s     *simulation
@@ -50,7 +52,8 @@ var (
 	parcels1 = ledger.Version{Saga: parcelSaga, Version: 1}
 )
 
-// limits are those of the scene. A site without one is named, too, because a step that names another is refused.
+// limits are those of the scene. A site without one is named, too, because a step that names
+// another is refused.
 func (s *simulation) limits() map[string]coordinator.Limit {
 	if len(s.scene.limits) == 0 {
 		return nil
@@ -136,7 +139,8 @@ func (m *member) halt() {
 	m.stop()
 }
 
-// sleep stalls the process as SIGSTOP does: its calls and its requests stand still, its clocks do not.
+// sleep stalls the process as SIGSTOP does: its calls and its requests stand still, its clocks do
+// not.
 func (m *member) sleep(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,8 +189,8 @@ func (m *member) healthy() (since time.Time, ok bool) {
 	return m.well, !m.dead && !m.halting && m.asleep == nil && !m.sickTil.After(time.Now())
 }
 
-// knowsVersion reports whether the process knows a version of a definition; orNewer, or a newer one, as is enough to
-// read what is said to a work that has ended.
+// knowsVersion reports whether the process knows a version of a definition; orNewer, or a newer
+// one, as is enough to read what is said to a work that has ended.
 func (m *member) knowsVersion(v ledger.Version, orNewer bool) bool {
 	return slices.ContainsFunc(m.knows, func(k ledger.Version) bool {
 		return k.Saga == v.Saga && (k.Version == v.Version || orNewer && k.Version > v.Version)
@@ -257,8 +261,9 @@ func (m *member) find(_ context.Context, c saga.Call[order]) (saga.Finding[thing
 	return m.s.sites.find(c, saga.ID{Saga: c.Saga, Work: c.Work})
 }
 
-// program is a definition in the hands of this process. The order has a step of each kind, its second version two more;
-// the parcel begins with something that may be asked about and must not be sent again.
+// program is a definition in the hands of this process. The order has a step of each kind, its
+// second version two more; the parcel begins with something that may be asked about and must not be
+// sent again.
 func (m *member) program(v ledger.Version) saga.Program {
 	var d saga.Program
 	var err error

@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// The people around a simulated fleet: operators who cancel, and one who settles reviews with true words.
+// The people around a simulated fleet: operators who cancel, and one who settles reviews with true
+// words.
 
-// patience is how long a review lies before a person looks at it: everything that was on its way has arrived by then,
-// and a late answer may have settled it.
+// patience is how long a review lies before a person looks at it: everything that was on its way
+// has arrived by then, and a late answer may have settled it.
 const patience = 40 * time.Second
 
 // person settles reviews until done is closed.
@@ -40,12 +43,12 @@ func (s *simulation) person(done <-chan struct{}) {
 }
 
 // stand reads a work as people do.
-func (s *simulation) stand(id saga.ID) *saga.State {
+func (s *simulation) stand(id saga.ID) *machine.State {
 	rs, err := s.tap.History(context.Background(), id)
 	if err != nil {
 		return nil
 	}
-	st, err := saga.Fold(id, rs)
+	st, err := machine.Fold(id, rs)
 	if err != nil {
 		return nil
 	}
@@ -53,7 +56,7 @@ func (s *simulation) stand(id saga.ID) *saga.State {
 }
 
 // review judges why a person is asked at all, and answers truly.
-func (s *simulation) review(st *saga.State) {
+func (s *simulation) review(st *machine.State) {
 	s.mu.Lock()
 	s.reviews[st.Reason]++
 	s.mu.Unlock()
@@ -75,25 +78,25 @@ func (s *simulation) review(st *saga.State) {
 		s.sites.repair(st.ID, ss.Name, 0)
 		err = op.Resolve(context.Background(), st.ID, ss.Name, coordinator.Happened(""), by)
 	default:
-		verdict := coordinator.DidNotHappen()
+		resolution := coordinator.DidNotHappen()
 		if left := s.sites.repair(st.ID, ss.Name, 1); left != "" {
-			verdict = coordinator.Happened(left)
+			resolution = coordinator.Happened(left)
 		}
-		err = op.Resolve(context.Background(), st.ID, ss.Name, verdict, by)
+		err = op.Resolve(context.Background(), st.ID, ss.Name, resolution, by)
 	}
 	if err != nil && !errors.Is(err, coordinator.ErrNotInReview) && !errors.Is(err, coordinator.ErrOtherStep) {
-		s.faultf("a person's verdict on %s of %s was refused: %v", ss.Name, st.ID, err)
+		s.faultf("a person's resolution on %s of %s was refused: %v", ss.Name, st.ID, err)
 	}
 }
 
-// explain says why no person should have been asked, or "" when a destination gave cause to. A deploy, a backlog and a
-// clock are none.
-func (s *simulation) explain(st *saga.State, ss *saga.StepState, dir saga.Direction) string {
+// explain says why no person should have been asked, or "" when a destination gave cause to. A
+// deploy, a backlog and a clock are none.
+func (s *simulation) explain(st *machine.State, ss *machine.StepState, dir saga.Direction) string {
 	if ss == nil {
 		return "it is about no step"
 	}
 	spec := s.spec(versionOf(st))
-	i := slices.IndexFunc(spec.Steps, func(sp saga.StepSpec) bool { return sp.Name == ss.Name })
+	i := slices.IndexFunc(spec.Steps, func(sp program.StepSpec) bool { return sp.Name == ss.Name })
 	if i < 0 {
 		return fmt.Sprintf("it is about step %s, which its definition does not have", ss.Name)
 	}
@@ -101,7 +104,7 @@ func (s *simulation) explain(st *saga.State, ss *saga.StepState, dir saga.Direct
 	told := func(r request) bool { return !r.told.IsZero() }
 	switch st.Reason {
 	case saga.ReasonInDoubt:
-		if spec.Steps[i].Repeat != saga.RepeatAtMostOnce && s.sites.taintOf(st.ID, spec.Steps[i].Repeat) == "" {
+		if spec.Steps[i].Repeat != program.RepeatAtMostOnce && s.sites.taintOf(st.ID, spec.Steps[i].Repeat) == "" {
 			return fmt.Sprintf("step %s can be repeated or asked about, and its destination kept its times", ss.Name)
 		}
 		if len(sent) > 0 && !slices.ContainsFunc(sent, func(r request) bool { return !told(r) || r.from.troubled(r.at) }) && s.sites.taintOf(st.ID, spec.Steps[i].Repeat) == "" {
@@ -122,8 +125,8 @@ func (s *simulation) explain(st *saga.State, ss *saga.StepState, dir saga.Direct
 	}
 }
 
-// troubled reports whether the process was disturbed at some time since an attempt: it died, slept, or its way
-// to the ledger was out of order.
+// troubled reports whether the process was disturbed at some time since an attempt: it died, slept,
+// or its way to the ledger was out of order.
 func (m *member) troubled(since time.Time) bool {
 	m.mu.Lock()
 	bad := m.dead || m.asleep != nil || m.well.After(since)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Each checker of the simulated fleet finds what it is there for: with one rule broken on purpose it reports just that.
+// Each checker of the simulated fleet finds what it is there for: with one rule broken on purpose
+// it reports just that.
 func TestFleetCheckersCanFail(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

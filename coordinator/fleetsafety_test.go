@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
 // What must hold of every work of a simulated fleet once all is quiet.
 
-func versionOf(st *saga.State) ledger.Version {
+func versionOf(st *machine.State) ledger.Version {
 	return ledger.Version{Saga: st.ID.Saga, Version: st.Version}
 }
 
@@ -36,7 +38,7 @@ func (s *simulation) verify() {
 			s.faultf("I3: %s: %v", w.st.ID, err)
 			continue
 		}
-		st, err := saga.Fold(w.st.ID, rs)
+		st, err := machine.Fold(w.st.ID, rs)
 		if err != nil {
 			s.faultf("I5: %v", err)
 			continue
@@ -51,7 +53,7 @@ func (s *simulation) verify() {
 // forgetful is a reader that misses a record.
 type forgetful struct{ ledger.Catalogue }
 
-func (f forgetful) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
+func (f forgetful) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
 	rs, err := f.Catalogue.History(ctx, id)
 	if len(rs) > 3 {
 		rs = slices.Delete(rs, 2, 3)
@@ -66,7 +68,7 @@ func (f forgetful) History(ctx context.Context, id saga.ID) ([]saga.Record, erro
 //	everything else never two at a time, where the destination kept its stated times; else the audit names each
 //	compensated     nothing is alive that has an undo
 //	completed       what the ledger names is alive
-func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[string]bool) {
+func (s *simulation) verifyEffects(st *machine.State, rs []machine.Record, found map[string]bool) {
 	spec := s.spec(versionOf(st))
 	for i := range spec.Steps {
 		step := &spec.Steps[i]
@@ -89,9 +91,9 @@ func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[s
 		}
 		licensed := 1 + licences(rs, step.Name) + undone(rs, step.Name)
 		switch {
-		case step.Repeat == saga.RepeatAtMostOnce && len(all) > licensed:
+		case step.Repeat == program.RepeatAtMostOnce && len(all) > licensed:
 			s.faultf("AtMostOnce: %s of %s took effect %d times, and %d were licensed\n%s", step.Name, st.ID, len(all), licensed, s.story(st.ID, step.Name, rs))
-		case step.Repeat != saga.RepeatAtMostOnce && twins > licences(rs, step.Name) && taint == "":
+		case step.Repeat != program.RepeatAtMostOnce && twins > licences(rs, step.Name) && taint == "":
 			s.faultf("%s: %d more of %s of %s were made beside one that stood\n%s", step.Repeat, twins, step.Name, st.ID, s.story(st.ID, step.Name, rs))
 		case st.Status == saga.Compensated && step.Undo && alive > 0 && taint == "":
 			s.faultf("compensated: %s is compensated, and %d of %s are alive\n%s", st.ID, alive, step.Name, s.story(st.ID, step.Name, rs))
@@ -103,22 +105,23 @@ func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[s
 }
 
 // undone counts how often a step was undone, as far as its destination said so.
-func undone(rs []saga.Record, step string) (n int) {
+func undone(rs []machine.Record, step string) (n int) {
 	for i := range rs {
-		if r := &rs[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == saga.KindDone || r.Kind == saga.KindResolved && r.Class == "") {
+		if r := &rs[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == machine.KindDone || r.Kind == machine.KindResolved && r.Class == "") {
 			n++
 		}
 	}
 	return n
 }
 
-func (s *simulation) recorded(st *saga.State, step, id string) bool {
+func (s *simulation) recorded(st *machine.State, step, id string) bool {
 	ss := st.Step(step)
-	return ss != nil && ss.Forward.Phase == saga.Done && ss.Undo.Phase != saga.Done && ss.ExternalID == id
+	return ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done && ss.ExternalID == id
 }
 
-// audit compares the ledger with the destinations as a program does that knows nothing but both listings: it reports
-// everything that stands at a destination and is not what the ledger says stands there.
+// audit compares the ledger with the destinations as a program does that knows nothing but both
+// listings: it reports everything that stands at a destination and is not what the ledger says
+// stands there.
 func (s *simulation) audit() map[string]bool {
 	found := map[string]bool{}
 	if s.broken[brokenAudit] != "" {
@@ -127,7 +130,7 @@ func (s *simulation) audit() map[string]bool {
 	says := map[string]bool{}
 	for f := (ledger.Filter{}); ; {
 		page, err := s.tap.List(context.Background(), f)
-		for _, h := range page.Heads {
+		for _, h := range page.Instances {
 			if st := s.stand(h.ID); st != nil {
 				for i := range st.Steps {
 					if ss := &st.Steps[i]; s.recorded(st, ss.Name, ss.ExternalID) {
@@ -148,17 +151,18 @@ func (s *simulation) audit() map[string]bool {
 	return found
 }
 
-// verifyCancel holds that a cancel which was acknowledged is followed, or noted as too late, and never dropped.
+// verifyCancel holds that a cancel which was acknowledged is followed, or noted as too late, and
+// never dropped.
 func (s *simulation) verifyCancel(a *asked) {
 	sigs, err := s.tap.Signals(context.Background(), a.id)
 	if err != nil {
 		s.faultf("cancel: %v", err)
 		return
 	}
-	i := slices.IndexFunc(sigs, func(sig saga.Signal) bool { return sig.Kind == saga.SignalCancel && sig.Reason == a.reason })
+	i := slices.IndexFunc(sigs, func(sig machine.Signal) bool { return sig.Kind == machine.SignalCancel && sig.Reason == a.reason })
 	if i < 0 {
 		// The same record may have been cancelled already: one cancel of a place is enough.
-		if !slices.ContainsFunc(sigs, func(sig saga.Signal) bool { return sig.Kind == saga.SignalCancel && sig.Revision == "" }) {
+		if !slices.ContainsFunc(sigs, func(sig machine.Signal) bool { return sig.Kind == machine.SignalCancel && sig.Revision == "" }) {
 			s.faultf("cancel: %q of %s was acknowledged, and the ledger does not have it", a.reason, a.id)
 		}
 		return
@@ -168,32 +172,32 @@ func (s *simulation) verifyCancel(a *asked) {
 		s.faultf("cancel: %v", err)
 		return
 	}
-	j := slices.IndexFunc(rs, func(r saga.Record) bool { return slices.Contains(r.Signals, sigs[i].ID) })
+	j := slices.IndexFunc(rs, func(r machine.Record) bool { return slices.Contains(r.Signals, sigs[i].ID) })
 	switch {
 	case j < 0:
 		s.faultf("cancel: %q of %s was acknowledged, and no record names it", a.reason, a.id)
-	case rs[j].Kind == saga.KindNoted && !strings.Contains(rs[j].Error, "too late") && !strings.Contains(rs[j].Error, "being undone already"):
+	case rs[j].Kind == machine.KindNoted && !strings.Contains(rs[j].Error, "too late") && !strings.Contains(rs[j].Error, "being undone already"):
 		s.faultf("cancel: %q of %s was not followed: %s", a.reason, a.id, rs[j].Error)
-	case rs[j].Kind == saga.KindCancelled:
+	case rs[j].Kind == machine.KindCancelled:
 		for _, r := range rs[j:] {
-			if r.Kind == saga.KindRevised {
+			if r.Kind == machine.KindRevised {
 				return
 			}
-			if r.Arm != nil && r.Arm.Direction == saga.Forward {
-				s.faultf("cancel: %q of %s was followed, and %s was sent forward behind it", a.reason, a.id, r.Arm.Step)
+			if r.Dispatch != nil && r.Dispatch.Direction == saga.Forward {
+				s.faultf("cancel: %q of %s was followed, and %s was sent forward behind it", a.reason, a.id, r.Dispatch.Step)
 			}
 		}
 	}
 }
 
 // story tells what is known of one step of a work.
-func (s *simulation) story(id saga.ID, step string, rs []saga.Record) string {
+func (s *simulation) story(id saga.ID, step string, rs []machine.Record) string {
 	var b strings.Builder
 	for i := range rs {
 		r := &rs[i]
 		fmt.Fprintf(&b, "    %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Error)
-		if r.Arm != nil {
-			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Arm.Step, r.Arm.Direction, r.Arm.Attempt, clock(r.Deadline()))
+		if r.Dispatch != nil {
+			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Dispatch.Step, r.Dispatch.Direction, r.Dispatch.Attempt, clock(r.Deadline()))
 		}
 		b.WriteString("\n")
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -145,7 +145,8 @@ func stallOne(s *simulation) {
 	}
 }
 
-// deploy replaces all who know an order's version, one after the other: v1, then both, then v2; and back.
+// deploy replaces all who know an order's version, one after the other: v1, then both, then v2; and
+// back.
 func deploy(s *simulation) {
 	next := map[int][]ledger.Version{1: {orders1, orders2}, 2: {orders2}, 3: {orders1, orders2}, 4: {orders1}}
 	s.mu.Lock()
@@ -215,7 +216,8 @@ func blip(kind disorder) func(*simulation) {
 	}
 }
 
-// parted disturbs everything between a process and the ledger, or all calls of some methods, for a while.
+// parted disturbs everything between a process and the ledger, or all calls of some methods, for a
+// while.
 func parted(kind disorder) func(*simulation) {
 	return func(s *simulation) {
 		m := s.one()
@@ -246,13 +248,15 @@ func standby(s *simulation) {
 
 // What the director can do to the ledger's clock.
 
-// clockBack makes keys that were sent outlive what the ledger's clock says of them: the audit judges what was made again.
+// clockBack makes keys that were sent outlive what the ledger's clock says of them: the audit
+// judges what was made again.
 func clockBack(s *simulation) {
 	s.sites.outlive()
 	s.clock.step(-s.span(100*time.Millisecond, 2*time.Minute))
 }
 
-// clockForward makes lookups come too early for what is on its way: such works are judged by the audit.
+// clockForward makes lookups come too early for what is on its way: such works are judged by the
+// audit.
 func clockForward(s *simulation) {
 	s.sites.taintOpen()
 	s.clock.step(s.span(100*time.Millisecond, 2*time.Minute))

@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// simulation is a fleet of processes with different definitions over one ledger in virtual time, the destinations they
-// talk to, the source that tells them what to do, people, and a director who lets things go wrong.
+// simulation is a fleet of processes with different definitions over one ledger in virtual time,
+// the destinations they talk to, the source that tells them what to do, people, and a director who
+// lets things go wrong.
 type simulation struct {
 	t      testing.TB
 	seed   uint64
@@ -39,15 +42,16 @@ type simulation struct {
 	mu      sync.Mutex
 	faults  []string
 	kinds   map[string]int // of faults
-	holders map[saga.Token]*member
-	specs   map[ledger.Version]*saga.Spec
+	holders map[machine.Token]*member
+	specs   map[ledger.Version]*program.Spec
 	counts  map[disorder]int
 	deeds   map[string]int // what the director did
 	reviews map[saga.Reason]int
 	stage   int // of the deploy
 }
 
-// object is what the source knows: it is started, revised and withdrawn until the fleet has taken its latest word.
+// object is what the source knows: it is started, revised and withdrawn until the fleet has taken
+// its latest word.
 type object struct {
 	mu       sync.Mutex
 	id       saga.ID
@@ -120,19 +124,19 @@ func (s *simulation) count(d disorder) {
 	s.mu.Unlock()
 }
 
-func (s *simulation) opened(token saga.Token, m *member) {
+func (s *simulation) opened(token machine.Token, m *member) {
 	s.mu.Lock()
 	s.holders[token] = m
 	s.mu.Unlock()
 }
 
-func (s *simulation) owner(token saga.Token) *member {
+func (s *simulation) owner(token machine.Token) *member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.holders[token]
 }
 
-func (s *simulation) spec(v ledger.Version) *saga.Spec {
+func (s *simulation) spec(v ledger.Version) *program.Spec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.specs[v] == nil {
@@ -141,7 +145,8 @@ func (s *simulation) spec(v ledger.Version) *saga.Spec {
 	return s.specs[v]
 }
 
-// known reports since when some process that is well has known a definition, or with orNewer or a newer version.
+// known reports since when some process that is well has known a definition, or with orNewer or a
+// newer version.
 func (s *simulation) known(v ledger.Version, orNewer bool) (since time.Time, ok bool) {
 	for _, m := range s.all() {
 		if well, fine := m.healthy(); fine && m.knowsVersion(v, orNewer) && (!ok || well.Before(since)) {
@@ -176,7 +181,7 @@ func play(t *testing.T, sc scene, seed uint64, broken ...string) *simulation {
 	t.Helper()
 	s := &simulation{
 		t: t, seed: seed, scene: sc, r: dice(seed, "director"), clock: &steppedClock{}, broken: map[string]string{},
-		holders: map[saga.Token]*member{}, specs: map[ledger.Version]*saga.Spec{}, counts: map[disorder]int{}, deeds: map[string]int{},
+		holders: map[machine.Token]*member{}, specs: map[ledger.Version]*program.Spec{}, counts: map[disorder]int{}, deeds: map[string]int{},
 		reviews: map[saga.Reason]int{}, kinds: map[string]int{},
 	}
 	for _, b := range broken {
@@ -229,7 +234,8 @@ func (s *simulation) watch(done <-chan struct{}) {
 	}
 }
 
-// steady holds that works which have not begun make steady progress, however much else there is to do.
+// steady holds that works which have not begun make steady progress, however much else there is to
+// do.
 func (s *simulation) steady() {
 	const span = 2 * time.Minute
 	if begun, waiting := s.tap.progress(span); waiting > 0 && begun == 0 && s.undisturbed(span) {
@@ -284,12 +290,12 @@ func (s *simulation) atRest() bool {
 }
 
 // unfinished returns works that are live, in review or spoken to.
-func (t *tap) unfinished() (sts []saga.State) {
+func (t *tap) unfinished() (sts []machine.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range t.order {
 		if !w.st.Status.Terminal() || w.unread > 0 {
-			sts = append(sts, saga.State{ID: w.st.ID, Status: w.st.Status, Reason: w.st.Reason})
+			sts = append(sts, machine.State{ID: w.st.ID, Status: w.st.Status, Reason: w.st.Reason})
 		}
 	}
 	return sts
@@ -311,7 +317,8 @@ func (t *tap) reviews() map[saga.ID]time.Duration {
 func (o *object) latest() int       { o.mu.Lock(); defer o.mu.Unlock(); return o.revision }
 func (o *object) acknowledged() int { o.mu.Lock(); defer o.mu.Unlock(); return o.heard }
 
-// deliver tells some process the object's latest word, as a source does that repeats itself until it is answered.
+// deliver tells some process the object's latest word, as a source does that repeats itself until
+// it is answered.
 func (s *simulation) deliver(o *object) {
 	o.mu.Lock()
 	revision, gone := o.revision, o.gone

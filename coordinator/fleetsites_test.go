@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// sites are the destinations of a simulated fleet. They outlive every process, keep what took effect, and misbehave as
-// their dice say: refused connections, 429 and 503 with Retry-After, answers that are lost, effects that arrive late,
-// lookups that lag or lie.
+// sites are the destinations of a simulated fleet. They outlive every process, keep what took
+// effect, and misbehave as their dice say: refused connections, 429 and 503 with Retry-After,
+// answers that are lost, effects that arrive late, lookups that lag or lie.
 type sites struct {
 	limits map[string]coordinator.Limit
 	over   []string // when a limit was exceeded
@@ -332,10 +333,10 @@ func (w *sites) taint(id saga.ID, how string) {
 	}
 }
 
-func (w *sites) taintOf(id saga.ID, repeat saga.Repeat) string {
+func (w *sites) taintOf(id saga.ID, repeat program.Repeat) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if how := w.outlived[id]; how != "" && repeat == saga.RepeatKeyed {
+	if how := w.outlived[id]; how != "" && repeat == program.RepeatKeyed {
 		return how
 	}
 	return w.tainted[id]

@@ -3,13 +3,14 @@ package coordinator
 import (
 	"sync"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// hand is the works that this process has in hand. They are bounded in number and in bytes. When the ledger has
-// more than there is room for, new starts hold no more than a share of the places: what is beyond it is stored,
-// and claimed in its turn.
+// hand is the works that this process has in hand. They are bounded in number and in bytes. When
+// the ledger has more than there is room for, new starts hold no more than a share of the places:
+// what is beyond it is stored, and claimed in its turn.
 type hand struct {
 	maxWorks int
 	maxBytes int64
@@ -63,7 +64,8 @@ func (h *hand) put(w *work) {
 	h.running.Add(1)
 }
 
-// letGo is called when a work's goroutine ends. leave tells who has to know before the work can be taken in hand again.
+// letGo is called when a work's goroutine ends. leave tells who has to know before the work can be
+// taken in hand again.
 func (h *hand) letGo(w *work, leave func()) {
 	h.mu.Lock()
 	leave()
@@ -101,17 +103,18 @@ func (h *hand) room() int {
 	return min(claimBatch, h.free())
 }
 
-// free is how many more works there is room for, should each be as large as an input can be. A work that is larger
-// than there is room for altogether is taken alone.
+// free is how many more works there is room for, should each be as large as an input can be. A work
+// that is larger than there is room for altogether is taken alone.
 func (h *hand) free() int {
-	large := int((h.maxBytes - h.bytes) / saga.MaxInput)
+	large := int((h.maxBytes - h.bytes) / program.MaxInput)
 	if len(h.works) == 0 {
 		large = max(1, large)
 	}
 	return max(0, min(h.maxWorks-len(h.works), large))
 }
 
-// claimed notes whether a claim of so many works got as many as there was room for, and fewer than it would take.
+// claimed notes whether a claim of so many works got as many as there was room for, and fewer than
+// it would take.
 func (h *hand) claimed(limit, got int) {
 	h.mu.Lock()
 	h.cut = limit < claimBatch && got >= limit
@@ -138,7 +141,7 @@ func (h *hand) numbers() []int64 {
 }
 
 // expect notes which claimed works are being loaded.
-func (h *hand) expect(heads []ledger.Head) {
+func (h *hand) expect(heads []ledger.Instance) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.coming = h.coming[:0]

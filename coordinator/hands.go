@@ -9,75 +9,79 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// What a person does to a work by hand, beside a verdict (S14 to S17). Each is refused here where the machine would only
-// note it, and looked at again when it is applied.
+// What a person does to a work by hand, beside a resolution (S14 to S17). Each is refused here
+// where the machine would only note it, and looked at again when it is applied.
 
-// Pause holds a work where it is, going forward or back, until it is resumed or decided about ([Operator.Retry],
-// [Operator.Skip], [Operator.Resolve], [Operator.Cancel]). An attempt that is under way is answered first. What is in review,
-// or paused already, matches [ErrAtRest].
+// Pause holds a work where it is, going forward or back, until it is resumed or decided about
+// ([Operator.Retry], [Operator.Skip], [Operator.Resolve], [Operator.Cancel]). An attempt that is
+// under way is answered first. What is in review, or paused already, matches [ErrAtRest].
 func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "pause", by, func(s *standing) (saga.Signal, error) {
+	return op.order(ctx, id, "pause", by, func(s *standing) (machine.Signal, error) {
 		switch {
 		case s.st.Status.Terminal():
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
 		case s.st.Status.Parked() && len(s.unread) == 0:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.is(), s.next())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.is(), s.next())
 		}
-		return saga.Signal{Kind: saga.SignalPause, Key: s.behind(saga.SignalResume)}, nil
+		return machine.Signal{Kind: machine.SignalPause, Key: s.behind(machine.SignalResume)}, nil
 	})
 }
 
 // Resume lets a paused work go on where it was.
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "resume", by, func(s *standing) (saga.Signal, error) {
-		if s.st.Status != saga.Paused && !s.says(saga.SignalPause) {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
+	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Signal, error) {
+		if s.st.Status != saga.Paused && !s.says(machine.SignalPause) {
+			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
 		}
-		return saga.Signal{Kind: saga.SignalResume, Key: s.behind(saga.SignalPause)}, nil
+		return machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil
 	})
 }
 
-// Retry has the step at issue tried again, or its undo: at once, under the key that it has, with a fresh policy. What may
-// have happened still may, so a step that cannot be asked for is not tried again ([ErrChangesNothing]): a person must look.
+// Retry has the step at issue tried again, or its undo: at once, under the key that it has, with a
+// fresh policy. What may have happened still may, so a step that cannot be asked for is not tried
+// again ([ErrChangesNothing]): a person must look.
 func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "retry", by, func(s *standing) (saga.Signal, error) {
+	return op.order(ctx, id, "retry", by, func(s *standing) (machine.Signal, error) {
 		ss, dir := s.st.Issue(s.spec)
 		switch {
 		case s.st.Status.Terminal():
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.is(), s.next())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.is(), s.next())
 		case s.attempting():
-			return saga.Signal{}, fmt.Errorf("%w: wait for its answer, there is nothing to try again yet", ErrUnderWay)
+			return machine.Signal{}, fmt.Errorf("%w: wait for its answer, there is nothing to try again yet", ErrUnderWay)
 		case ss == nil || s.st.Adopting:
-			return saga.Signal{}, fmt.Errorf("%w: no step is at issue. %s", ErrChangesNothing, s.next())
+			return machine.Signal{}, fmt.Errorf("%w: no step is at issue. %s", ErrChangesNothing, s.next())
 		}
-		sig := saga.Signal{Kind: saga.SignalRetry, Resolution: latestOf(ss, dir)}
+		sig := machine.Signal{Kind: machine.SignalRetry, Resolution: latestOf(ss, dir)}
 		return sig, s.wouldNote(sig)
 	})
 }
 
-// Skip says that a step did not happen and will not, and lets the work go on without it. "" is the step at issue; a step
-// that was skipped already can be named, to give the result that a later step asks for. result is what later steps find;
-// nil is nothing, and a later step that needs one goes to review. What may still arrive of the step is undone when the
-// work goes back; a newer version of the source does it again.
-func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *saga.Result, by saga.Actor) error {
+// Skip says that a step did not happen and will not, and lets the work go on without it. "" is the
+// step at issue; a step that was skipped already can be named, to give the result that a later step
+// asks for. result is what later steps find; nil is nothing, and a later step that needs one goes
+// to review. What may still arrive of the step is undone when the work goes back; a newer version
+// of the source does it again.
+func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *program.Result, by saga.Actor) error {
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)
 	}
-	return op.order(ctx, id, "skip", by, func(s *standing) (saga.Signal, error) {
+	return op.order(ctx, id, "skip", by, func(s *standing) (machine.Signal, error) {
 		ss, _ := s.st.Issue(s.spec)
 		if step != "" {
 			ss = s.st.Step(step)
 		}
 		switch {
 		case s.st.Status != saga.Review && s.st.Status != saga.Paused:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.is(), s.next())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.is(), s.next())
 		case ss == nil:
-			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
+			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
-		sig := saga.Signal{Kind: saga.SignalSkip, Resolution: latestOf(ss, saga.Forward)}
+		sig := machine.Signal{Kind: machine.SignalSkip, Resolution: latestOf(ss, saga.Forward)}
 		if result != nil {
 			sig.ExternalID, sig.Output = result.ExternalID, result.Output
 			sum := sha256.Sum256(result.Output)
@@ -88,27 +92,27 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *s
 }
 
 // checkResult refuses a result that would not be kept.
-func checkResult(r *saga.Result) error {
+func checkResult(r *program.Result) error {
 	switch {
 	case r == nil || len(r.Output) == 0:
 		return nil
 	case !json.Valid(r.Output):
 		return errors.New("the result is not valid JSON")
-	case len(r.Output) > saga.MaxOutput:
-		return fmt.Errorf("the result has %d bytes, and at most %d are kept", len(r.Output), saga.MaxOutput)
+	case len(r.Output) > program.MaxOutput:
+		return fmt.Errorf("the result has %d bytes, and at most %d are kept", len(r.Output), program.MaxOutput)
 	default:
 		return nil
 	}
 }
 
 // says reports whether a signal of a kind waits to be read.
-func (s *standing) says(kind saga.SignalKind) bool {
-	return slices.ContainsFunc(s.unread, func(u saga.Signal) bool { return u.Kind == kind })
+func (s *standing) says(kind machine.SignalKind) bool {
+	return slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.Kind == kind })
 }
 
-// behind makes a signal another one than the same said before one of a kind that waits to be read: who pauses, resumes and
-// pauses again has said three things.
-func (s *standing) behind(kind saga.SignalKind) (key string) {
+// behind makes a signal another one than the same said before one of a kind that waits to be read:
+// who pauses, resumes and pauses again has said three things.
+func (s *standing) behind(kind machine.SignalKind) (key string) {
 	for _, u := range s.unread {
 		if u.Kind == kind {
 			key = fmt.Sprintf(":%d", u.ID)
@@ -119,28 +123,28 @@ func (s *standing) behind(kind saga.SignalKind) (key string) {
 
 // attempting reports whether an armed attempt has no answer yet.
 func (s *standing) attempting() bool {
-	return slices.ContainsFunc(s.st.Steps, func(ss saga.StepState) bool {
-		return ss.Forward.Phase == saga.Started || ss.Undo.Phase == saga.Started
+	return slices.ContainsFunc(s.st.Steps, func(ss machine.StepState) bool {
+		return ss.Forward.Phase == machine.Started || ss.Undo.Phase == machine.Started
 	})
 }
 
 // wouldNote is the error of a signal that the machine would only put on record as it stands.
-func (s *standing) wouldNote(sig saga.Signal) error {
+func (s *standing) wouldNote(sig machine.Signal) error {
 	r := s.trial(sig)
-	if r == nil || r.Kind != saga.KindNoted {
+	if r == nil || r.Kind != machine.KindNoted {
 		return nil
 	}
 	return fmt.Errorf("%w: %s. %s", ErrChangesNothing, strings.TrimPrefix(r.Error, string(sig.Kind)+": "), s.next())
 }
 
-// trial asks the machine what it would record of a signal now. It is nil where that cannot be told: others' signals come
-// first, an attempt is under way, or the ledger does not know the definition.
-func (s *standing) trial(sig saga.Signal) *saga.Record {
+// trial asks the machine what it would record of a signal now. It is nil where that cannot be told:
+// others' signals come first, an attempt is under way, or the ledger does not know the definition.
+func (s *standing) trial(sig machine.Signal) *machine.Record {
 	if s.spec == nil || len(s.unread) > 0 {
 		return nil
 	}
 	sig.At = s.at
-	d, err := saga.Decide(s.spec, s.st, saga.Event{Now: saga.Moment{Earliest: s.at, Latest: s.at}, Newest: s.st.Version, Signal: &sig})
+	d, err := machine.Decide(s.spec, s.st, machine.Event{Now: machine.Moment{Earliest: s.at, Latest: s.at}, Newest: s.st.Version, Signal: &sig})
 	if err != nil { // it does not fit now: the process that holds the work asks again
 		return nil
 	}

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// S14: "a pause holds the work where it is, going forward or back". No process moves it, whichever dies, until a person lets it
-// go on.
+// S14: "a pause holds the work where it is, going forward or back". No process moves it, whichever
+// dies, until a person lets it go on.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	unsent := fault{unsent: true}
@@ -84,7 +85,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// storesNothing expects an order about o1 to be refused with an error that says what to do, and nothing to be stored.
+// storesNothing expects an order about o1 to be refused with an error that says what to do, and
+// nothing to be stored.
 func storesNothing(t *testing.T, l *memory.DB, want error, order func() error) {
 	t.Helper()
 	before := len(signalsOf(t, l, "o1"))
@@ -163,7 +165,8 @@ func TestRetryUnderTheSameKey(t *testing.T) {
 	}
 }
 
-// What nobody can tell of is not tried again, and while an attempt is under way there is nothing to try.
+// What nobody can tell of is not tried again, and while an attempt is under way there is nothing to
+// try.
 func TestRetryRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +237,7 @@ func TestSkip(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			l, w, p := bounced(t)
-			must(t, p.Skip(t.Context(), idOf("o1"), "", &saga.Result{ExternalID: "m1"}, anna))
+			must(t, p.Skip(t.Context(), idOf("o1"), "", &program.Result{ExternalID: "m1"}, anna))
 			told(t, l, w, p)
 		})
 	})
@@ -244,7 +247,7 @@ func TestSkip(t *testing.T) {
 			l, w, p := bounced(t)
 			must(t, p.Skip(t.Context(), idOf("o1"), "", nil, anna))
 			p.want("o1", saga.Review, saga.ReasonPoison)
-			must(t, p.Skip(t.Context(), idOf("o1"), "receipt", &saga.Result{ExternalID: "m1"}, anna))
+			must(t, p.Skip(t.Context(), idOf("o1"), "receipt", &program.Result{ExternalID: "m1"}, anna))
 			p.want("o1", saga.Review, saga.ReasonPoison)
 			must(t, p.Retry(t.Context(), idOf("o1"), anna))
 			told(t, l, w, p)
@@ -270,13 +273,13 @@ func TestSkip(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			l, _, p := bounced(t)
-			skip := func(step string, r *saga.Result) func() error {
+			skip := func(step string, r *program.Result) func() error {
 				return func() error { return p.Skip(t.Context(), idOf("o1"), step, r, anna) }
 			}
 			storesNothing(t, l, coordinator.ErrChangesNothing, skip("mark", nil)) // it is done
 			storesNothing(t, l, coordinator.ErrOtherStep, skip("customer", nil))  // nobody has tried it
-			for _, output := range []string{"{", `"` + strings.Repeat("x", saga.MaxOutput) + `"`} {
-				if err := skip("", &saga.Result{Output: []byte(output)})(); err == nil || len(signalsOf(t, l, "o1")) > 0 {
+			for _, output := range []string{"{", `"` + strings.Repeat("x", program.MaxOutput) + `"`} {
+				if err := skip("", &program.Result{Output: []byte(output)})(); err == nil || len(signalsOf(t, l, "o1")) > 0 {
 					t.Errorf("a result of %d bytes was taken: %v", len(output), err)
 				}
 			}
@@ -295,7 +298,8 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// A person's later word, before a process has read the first one, counts: pause, resume and pause again is a pause.
+// A person's later word, before a process has read the first one, counts: pause, resume and pause
+// again is a pause.
 func TestTheLastWordBeforeOneIsReadCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -21,9 +22,10 @@ type handed struct {
 	name string
 	step string // that goes wrong, until the person has mended what makes it
 	f    fault
-	// says is what the person does about a work that stands so; nil error also when there is nothing to do.
-	says func(op *coordinator.Operator, st *saga.State) error
-	kind saga.Kind // of the record that must be in the chain
+	// says is what the person does about a work that stands so; nil error also when there is
+	// nothing to do.
+	says func(op *coordinator.Operator, st *machine.State) error
+	kind machine.Kind // of the record that must be in the chain
 	// made is how many of a step are at their destination in the end.
 	made map[string]int
 }
@@ -31,7 +33,7 @@ type handed struct {
 var handeds = []handed{
 	{
 		"pause and resume", "invoice", fault{unsent: true},
-		func(op *coordinator.Operator, st *saga.State) error {
+		func(op *coordinator.Operator, st *machine.State) error {
 			switch {
 			case st.Status == saga.Paused:
 				return op.Resume(context.Background(), st.ID, anna)
@@ -41,43 +43,44 @@ var handeds = []handed{
 				return nil
 			}
 		},
-		saga.KindPaused, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
+		machine.KindPaused, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 	},
 	{
 		"retry", "receipt", fault{refuse: true},
-		func(op *coordinator.Operator, st *saga.State) error {
+		func(op *coordinator.Operator, st *machine.State) error {
 			if st.Reason == saga.ReasonAfterPivot {
 				return op.Retry(context.Background(), st.ID, anna)
 			}
 			return nil
 		},
-		saga.KindRetried, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
+		machine.KindRetried, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 	},
 	{
 		"skip", "receipt", fault{refuse: true},
-		func(op *coordinator.Operator, st *saga.State) error {
+		func(op *coordinator.Operator, st *machine.State) error {
 			if st.Reason == saga.ReasonAfterPivot {
 				return op.Skip(context.Background(), st.ID, "", nil, anna)
 			}
 			return nil
 		},
-		saga.KindSkipped, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 0},
+		machine.KindSkipped, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 0},
 	},
 	{
 		"rerun", "mark", fault{refuse: true},
-		func(op *coordinator.Operator, st *saga.State) error {
+		func(op *coordinator.Operator, st *machine.State) error {
 			if st.Status == saga.Compensated {
 				_, err := op.Rerun(context.Background(), st.ID, "", anna)
 				return err
 			}
 			return nil
 		},
-		saga.KindRevised, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
+		machine.KindRevised, map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 	},
 }
 
-// Whatever dies at whichever call or request while a person pauses, resumes, retries, skips or runs again: the work ends as it
-// does when nothing dies, nothing is made twice, and the act is in its history.
+// Whatever dies at whichever call or request while a person pauses, resumes, retries, skips or runs
+// again: the work ends as it does when nothing dies, nothing is made twice, and the act is in its
+// history.
 func TestEveryBoundaryOfAHand(t *testing.T) {
 	t.Parallel()
 	for _, h := range handeds {
@@ -176,8 +179,8 @@ func overtaken(err error) bool {
 // handAudit checks how the course ended.
 func (tr *trial) handAudit(l ledger.Catalogue, h *handed, work string) {
 	rs, err := l.History(tr.t.Context(), idOf(work))
-	if err != nil || !slices.ContainsFunc(rs, func(r saga.Record) bool {
-		return r.Kind == h.kind && (len(r.Signals) == 1 || r.Kind == saga.KindRevised)
+	if err != nil || !slices.ContainsFunc(rs, func(r machine.Record) bool {
+		return r.Kind == h.kind && (len(r.Signals) == 1 || r.Kind == machine.KindRevised)
 	}) {
 		tr.t.Errorf("nothing is on record of what was done by hand (%s): %v", h.kind, err)
 	}

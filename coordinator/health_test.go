@@ -5,15 +5,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-func at(d time.Duration) saga.Moment {
+func at(d time.Duration) machine.Moment {
 	t := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(d)
-	return saga.Moment{Earliest: t, Latest: t}
+	return machine.Moment{Earliest: t, Latest: t}
 }
 
-// Rule: a destination that fails is probed by one process at a time, after a wait that grows to a minute.
+// Rule: a destination that fails is probed by one process at a time, after a wait that grows to a
+// minute.
 func TestHealthOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	h := health{}.failed(at(0), "refused")
@@ -43,7 +44,8 @@ func TestHealthOneProbeAtATime(t *testing.T) {
 	}
 }
 
-// Rule: one that was served is healthy; what fails again within a minute is probed as rarely as before.
+// Rule: one that was served is healthy; what fails again within a minute is probed as rarely as
+// before.
 func TestHealthBackAndAway(t *testing.T) {
 	t.Parallel()
 	h := health{}.failed(at(0), "refused").failed(at(time.Second), "refused").failed(at(3*time.Second), "refused").taken(1, at(time.Hour).Earliest).served(at(7 * time.Second))
@@ -81,13 +83,13 @@ func TestHealthOrder(t *testing.T) {
 	}
 }
 
-// T5: a clock that ran ahead by days and was set back closes no destination until it has come there again, and does not make an
-// outage look like the fault of those who want it.
+// T5: a clock that ran ahead by days and was set back closes no destination until it has come there
+// again, and does not make an outage look like the fault of those who want it.
 func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const ahead = 4 * 24 * time.Hour
-		then := saga.Moment{Earliest: time.Now().Add(ahead), Latest: time.Now().Add(ahead)}
+		then := machine.Moment{Earliest: time.Now().Add(ahead), Latest: time.Now().Add(ahead)}
 		for name, h := range map[string]health{
 			"failing": health{}.failed(then, "500"),
 			"probing": health{}.failed(then, "500").taken(7, time.Now().Add(ahead+time.Minute)),

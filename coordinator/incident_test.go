@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -99,7 +99,8 @@ func (b *books) during(from, to time.Time) (n int) {
 	return n
 }
 
-// invoices is the saga of an order-to-invoice sync, as a newcomer writes it: no policy, no limit, no destination named.
+// invoices is the saga of an order-to-invoice sync, as a newcomer writes it: no policy, no limit,
+// no destination named.
 func invoices(p *process, b *books) saga.Program {
 	p.t.Helper()
 	create := func(ctx context.Context, c saga.Call[order]) (thing, error) {
@@ -118,10 +119,11 @@ func invoices(p *process, b *books) saga.Program {
 	return d
 }
 
-// Adoption A1, realworld 11: two hours without the books, and a thousand orders in flight. However the books are away, every
-// order is completed at last, nothing is undone, sent twice or in review; they are not knocked at by each order; and when they
-// are back they get no more than twice what they had before. By day it is a thousand orders in one of the ways, and two
-// hundred in the others.
+// Adoption A1, realworld 11: two hours without the books, and a thousand orders in flight. However
+// the books are away, every order is completed at last, nothing is undone, sent twice or in review;
+// they are not knocked at by each order; and when they are back they get no more than twice what
+// they had before. By day it is a thousand orders in one of the ways, and two hundred in the
+// others.
 func TestTwoHoursWithoutTheBooks(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(context.Context) error{
@@ -246,7 +248,7 @@ func oneBadOrder(t *testing.T, fails error) {
 		begin(t, p, i)
 		pass(20 * time.Second)
 	}
-	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Status: saga.Review})
+	heads, err := ledger.First(t.Context(), l, ledger.Filter{Status: saga.Review})
 	if err != nil || len(heads) != 1 || heads[0].Reason != saga.ReasonExhausted || heads[0].ID.Work != "o00000" {
 		t.Fatalf("%+v, %v", heads, err)
 	}
@@ -290,8 +292,8 @@ func TestAnOverloadSendsNothingToReview(t *testing.T) {
 	})
 }
 
-// F29: a step that panics is the program's own fault, though it be the only one that asks there: it is in review within
-// hours, and its destination is not called failing.
+// F29: a step that panics is the program's own fault, though it be the only one that asks there: it
+// is in review within hours, and its destination is not called failing.
 func TestAPanicIsNoOutage(t *testing.T) {
 	t.Parallel()
 	for name, sends := range map[string]bool{"before it says that it sends": false, "behind that": true} {
@@ -341,8 +343,8 @@ func flat(t *testing.T, act func(ctx context.Context, c saga.Call[order]) (thing
 	return d
 }
 
-// What a destination gets after an outage is bound by what it got before, and not for ever: after an outage at night the
-// morning's load, which is more than twice the night's, is served.
+// What a destination gets after an outage is bound by what it got before, and not for ever: after
+// an outage at night the morning's load, which is more than twice the night's, is served.
 func TestTheBoundAfterAnOutageDoesNotLastForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -385,8 +387,9 @@ func TestTheBoundAfterAnOutageDoesNotLastForEver(t *testing.T) {
 	})
 }
 
-// Many orders that are at fault themselves do not keep good ones from finding out that the destination serves them, although
-// they came first: the good ones are served, and the bad ones in review within hours.
+// Many orders that are at fault themselves do not keep good ones from finding out that the
+// destination serves them, although they came first: the good ones are served, and the bad ones in
+// review within hours.
 func TestManyBadOnesDoNotKeepGoodOnesFromTheProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -417,8 +420,8 @@ func TestManyBadOnesDoNotKeepGoodOnesFromTheProbe(t *testing.T) {
 	})
 }
 
-// When a destination is back, one order that still fails there, and came first, does not keep it failing for the others,
-// whether or not its requests leave the process.
+// When a destination is back, one order that still fails there, and came first, does not keep it
+// failing for the others, whether or not its requests leave the process.
 func TestOneBadOrderDoesNotProlongAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"it is not sent": saga.NotSent(errors.New("no route")), "it is": errors.New("connection reset")} {

@@ -11,19 +11,21 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// The two hours on the ledgers with a database, which stands still for virtual time while it works. Its time is virtual, too.
+// The two hours on the ledgers with a database, which stands still for virtual time while it works.
+// Its time is virtual, too.
 
 func failing(context.Context) error { return errors.New("503 Service Unavailable") }
 
-// It takes minutes, nearly all of them for the looks of an idle coordinator at its ledger: at night. By day the example has its
-// books away on both databases (TestOutage), with real processes.
+// It takes minutes, nearly all of them for the looks of an idle coordinator at its ledger: at
+// night. By day the example has its books away on both databases (TestOutage), with real processes.
 func TestTwoHoursWithoutTheBooksOnSQLite(t *testing.T) {
 	t.Parallel()
 	if !nightly() {
@@ -117,11 +119,11 @@ func (l *timely) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	return timed(ctx, l, func() (ledger.Lease, error) { return l.Ledger.OpenSession(ctx, ttl, label, knows) })
 }
 
-func (l *timely) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (l *timely) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	return timed(ctx, l, func() (ledger.Lease, error) { return l.Ledger.Renew(ctx, t, r) })
 }
 
-func (l *timely) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (l *timely) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	return timed(ctx, l, func() ([]ledger.Answer, error) { return l.Ledger.Append(ctx, t, es) })
 }
 
@@ -129,15 +131,15 @@ func (l *timely) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 	return timed(ctx, l, func() ([]ledger.Chain, error) { return l.Ledger.Load(ctx, ids) })
 }
 
-func (l *timely) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (l *timely) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	return timed(ctx, l, func() (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
-func (l *timely) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (l *timely) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	_, err := timed(ctx, l, func() (struct{}, error) { return struct{}{}, l.Ledger.GiveBack(ctx, t, works) })
 	return err
 }
 
-func (l *timely) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+func (l *timely) SetControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {
 	return timed(ctx, l, func() (ledger.Control, error) { return l.Ledger.SetControl(ctx, t, c) })
 }

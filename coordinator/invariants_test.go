@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
 // watch makes the world ask the ledger about every request that arrives. I8: "nothing arrives at a
-// destination that was not armed before (or adopted)"; A1: "a request's first byte leaves before its recorded
-// deadline or never".
+// destination that was not armed before (or adopted)"; A1: "a request's first byte leaves before
+// its recorded deadline or never".
 func (w *world) watch(l ledger.Catalogue) {
 	w.judge = func(a arrival) string {
 		rs, err := l.History(context.Background(), idOf(a.work))
@@ -22,7 +23,7 @@ func (w *world) watch(l ledger.Catalogue) {
 			return fmt.Sprintf("%s arrived and the ledger says %v", a, err)
 		}
 		for i := range rs {
-			arm := rs[i].Arm
+			arm := rs[i].Dispatch
 			if arm == nil || arm.Step != a.step || arm.Direction != a.dir || arm.Attempt != a.attempt {
 				continue
 			}
@@ -61,7 +62,7 @@ func verifyWork(t testing.TB, l ledger.Catalogue, w *world, work string) {
 		t.Errorf("I3: %s: %v", work, err)
 		return
 	}
-	st, err := saga.Fold(idOf(work), rs) // it refuses a record behind a terminal one: I6
+	st, err := machine.Fold(idOf(work), rs) // it refuses a record behind a terminal one: I6
 	if err != nil {
 		t.Errorf("I5: %v", err)
 		return
@@ -81,10 +82,11 @@ func verifyWork(t testing.TB, l ledger.Catalogue, w *world, work string) {
 	agrees(t, w, st, work, func(step, ref string) string { return timing(t, l, rs, w.made(step, ref)) })
 }
 
-// timing says whose fault it is that a lookup missed an effect. A2: "a request not answered by its deadline takes
-// effect within settle of it, or never". On a machine that is too busy the world itself may break that; then nothing
-// is shown about the coordinator. The chain and the times of all requests are there to judge by.
-func timing(t testing.TB, l ledger.Catalogue, rs []saga.Record, made []outcome) string {
+// timing says whose fault it is that a lookup missed an effect. A2: "a request not answered by its
+// deadline takes effect within settle of it, or never". On a machine that is too busy the world
+// itself may break that; then nothing is shown about the coordinator. The chain and the times of
+// all requests are there to judge by.
+func timing(t testing.TB, l ledger.Catalogue, rs []machine.Record, made []outcome) string {
 	t.Helper()
 	var b strings.Builder
 	inTime := true
@@ -107,8 +109,8 @@ func timing(t testing.TB, l ledger.Catalogue, rs []saga.Record, made []outcome) 
 	for i := range rs {
 		r := &rs[i]
 		fmt.Fprintf(&b, "  %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Error)
-		if r.Arm != nil {
-			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Arm.Step, r.Arm.Direction, r.Arm.Attempt, clock(r.Deadline()))
+		if r.Dispatch != nil {
+			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Dispatch.Step, r.Dispatch.Direction, r.Dispatch.Attempt, clock(r.Deadline()))
 		}
 		b.WriteString("\n")
 	}
@@ -118,9 +120,9 @@ func timing(t testing.TB, l ledger.Catalogue, rs []saga.Record, made []outcome) 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 
 // deadlineOf returns the recorded deadline of the attempt a request belongs to.
-func deadlineOf(rs []saga.Record, a arrival) time.Time {
+func deadlineOf(rs []machine.Record, a arrival) time.Time {
 	for i := range rs {
-		if arm := rs[i].Arm; arm != nil && arm.Step == a.step && arm.Direction == a.dir && arm.Attempt == a.attempt {
+		if arm := rs[i].Dispatch; arm != nil && arm.Step == a.step && arm.Direction == a.dir && arm.Attempt == a.attempt {
 			return rs[i].Deadline()
 		}
 	}
@@ -144,19 +146,19 @@ func settleOf(t testing.TB, l ledger.Catalogue, version int, step string) time.D
 	return 0
 }
 
-// licences counts a person's verdicts that a step did not happen.
-func licences(rs []saga.Record, step string) (n int) {
+// licences counts a person's resolutions that a step did not happen.
+func licences(rs []machine.Record, step string) (n int) {
 	for _, r := range rs {
-		if r.Kind == saga.KindResolved && r.Step == step && r.Class == saga.Unsent {
+		if r.Kind == machine.KindResolved && r.Step == step && r.Class == saga.Unsent {
 			n++
 		}
 	}
 	return n
 }
 
-// agrees holds I4 "compensated ⇒ every compensable step's net effect is 0" and I7 "ledger and destination agree
-// both ways". whose says whose fault it is that an effect was missed.
-func agrees(t testing.TB, w *world, st *saga.State, work string, whose func(step, ref string) string) {
+// agrees holds I4 "compensated ⇒ every compensable step's net effect is 0" and I7 "ledger and
+// destination agree both ways". whose says whose fault it is that an effect was missed.
+func agrees(t testing.TB, w *world, st *machine.State, work string, whose func(step, ref string) string) {
 	t.Helper()
 	for _, step := range []string{"customer", "invoice", "mark", "receipt"} {
 		ref := work
@@ -168,7 +170,7 @@ func agrees(t testing.TB, w *world, st *saga.State, work string, whose func(step
 			live[e.id] = !e.undone
 		}
 		recorded := ""
-		if ss := st.Step(step); ss != nil && ss.Forward.Phase == saga.Done && ss.Undo.Phase != saga.Done {
+		if ss := st.Step(step); ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done {
 			recorded = ss.ExternalID
 		}
 		switch st.Status {

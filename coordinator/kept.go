@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// kept is this process's copy of the controls of one kind, each a value that is changed by compare-and-set, and its own
-// changes to them that are on their way.
+// kept is this process's copy of the controls of one kind, each a value that is changed by
+// compare-and-set, and its own changes to them that are on their way.
 type kept[T any] struct {
 	*controls
 	kind ledger.ControlKind
@@ -41,8 +41,8 @@ func (k *kept[T]) opened() {
 	clear(k.values)
 }
 
-// gone tells of those that are not there any more, once all were read: the database went back behind them. The controls are
-// locked.
+// gone tells of those that are not there any more, once all were read: the database went back
+// behind them. The controls are locked.
 func (k *kept[T]) gone() (tell []func()) {
 	var none T
 	for name := range k.unread {
@@ -52,7 +52,8 @@ func (k *kept[T]) gone() (tell []func()) {
 	return tell
 }
 
-// take takes a control of the kind that was read or stored, unless a newer version is known. The controls are locked.
+// take takes a control of the kind that was read or stored, unless a newer version is known. The
+// controls are locked.
 func (k *kept[T]) take(c *ledger.Control) (tell func()) {
 	var v T
 	delete(k.unread, c.Name)
@@ -73,11 +74,12 @@ func (k *kept[T]) of(name string) stored[T] {
 	return k.values[name]
 }
 
-// mostChanges is how many changes of one control wait for each other. What led to one beyond it is seen again.
+// mostChanges is how many changes of one control wait for each other. What led to one beyond it is
+// seen again.
 const mostChanges = 4
 
-// change stores a change in the background and in order: f says what the value is to be, or that nothing is to be changed
-// any more.
+// change stores a change in the background and in order: f says what the value is to be, or that
+// nothing is to be changed any more.
 func (k *kept[T]) change(s *session, name string, f func(v T) (T, bool)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,7 +116,8 @@ func (k *kept[T]) store(ctx context.Context, s *session, name string, f func(v T
 	}
 }
 
-// set stores a value over a version. It reports whether the matter is settled: stored, or void with the session.
+// set stores a value over a version. It reports whether the matter is settled: stored, or void with
+// the session.
 func (k *kept[T]) set(ctx context.Context, s *session, name string, over int64, v T) bool {
 	body, err := json.Marshal(v)
 	if err != nil {

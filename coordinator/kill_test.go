@@ -16,8 +16,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -67,8 +68,8 @@ func newArena(t *testing.T, address string, works int) *arena {
 	return a
 }
 
-// faults makes requests lie at their destination for a moment, so that kills find them under way; every third
-// order is cancelled meanwhile, and now and then a connection breaks behind the effect.
+// faults makes requests lie at their destination for a moment, so that kills find them under way;
+// every third order is cancelled meanwhile, and now and then a connection breaks behind the effect.
 func (a *arena) faults(r *rand.Rand) func(arrival) fault {
 	var mu sync.Mutex
 	return func(b arrival) fault {
@@ -123,11 +124,11 @@ func (a *arena) arrivals() int {
 }
 
 func (a *arena) atRest() bool {
-	heads, err := ledger.Heads(context.Background(), a.look, ledger.Filter{Limit: 10_000})
+	heads, err := ledger.First(context.Background(), a.look, ledger.Filter{Limit: 10_000})
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	live := slices.ContainsFunc(heads, func(h ledger.Head) bool { return h.Status.Live() })
+	live := slices.ContainsFunc(heads, func(h ledger.Instance) bool { return h.Status.Live() })
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
 	return !live && len(heads) == len(a.w.orders)
@@ -147,8 +148,8 @@ func (a *arena) poll(ok func() bool) {
 	}
 }
 
-// pause holds a work that is under way, if there is one: whoever dies next may die over it. It is let go on when all is at
-// rest.
+// pause holds a work that is under way, if there is one: whoever dies next may die over it. It is
+// let go on when all is at rest.
 func (a *arena) pause() {
 	a.t.Helper()
 	for _, i := range a.r.Perm(len(a.w.orders)) {
@@ -164,7 +165,7 @@ func (a *arena) pause() {
 }
 
 // resume lets a paused work go on.
-func (a *arena) resume(op *coordinator.Operator, st *saga.State) {
+func (a *arena) resume(op *coordinator.Operator, st *machine.State) {
 	a.t.Helper()
 	if err := op.Resume(context.Background(), st.ID, anna); err != nil && !overtaken(err) {
 		a.t.Fatal(err)
@@ -172,8 +173,9 @@ func (a *arena) resume(op *coordinator.Operator, st *saga.State) {
 	a.poll(func() bool { return stateOf(a.t, a.look, st.ID.Work).Status != saga.Paused })
 }
 
-// finish lets the workers bring everything to rest, plays the person, and checks all. A person is asked about mails in
-// doubt, and about steps that were in flight too often when their process died.
+// finish lets the workers bring everything to rest, plays the person, and checks all. A person is
+// asked about mails in doubt, and about steps that were in flight too often when their process
+// died.
 func (a *arena) finish() (reviews int) {
 	a.t.Helper()
 	op := coordinator.NewOperator(a.look)
@@ -217,9 +219,9 @@ func (a *arena) finish() (reviews int) {
 	return reviews
 }
 
-// antidote resolves a review about a poisoned step: a person who has waited until nothing is on its way any more looks
-// at the destination.
-func (a *arena) antidote(op *coordinator.Operator, st *saga.State) {
+// antidote resolves a review about a poisoned step: a person who has waited until nothing is on its
+// way any more looks at the destination.
+func (a *arena) antidote(op *coordinator.Operator, st *machine.State) {
 	a.t.Helper()
 	a.poll(func() bool { return time.Since(st.Updated) > brisk().tune.timeout+brisk().tune.settle })
 	ss, dir := st.Issue(orders(&process{t: a.t}, brisk().tune).Spec())
@@ -227,17 +229,17 @@ func (a *arena) antidote(op *coordinator.Operator, st *saga.State) {
 	if ss.Name == "customer" {
 		ref = "c-" + ref
 	}
-	verdict := coordinator.DidNotHappen()
+	resolution := coordinator.DidNotHappen()
 	for _, e := range a.w.made(ss.Name, ref) {
 		switch {
 		case dir == saga.Forward && !e.undone:
-			verdict = coordinator.Happened(e.id)
+			resolution = coordinator.Happened(e.id)
 		case dir == saga.Undo && e.undone:
-			verdict = coordinator.Happened("")
+			resolution = coordinator.Happened("")
 		}
 	}
 	by := saga.Actor{Name: "a person", Reason: "looked at the destination"}
-	if err := op.Resolve(a.t.Context(), st.ID, ss.Name, verdict, by); err != nil && !errors.Is(err, coordinator.ErrNotInReview) {
+	if err := op.Resolve(a.t.Context(), st.ID, ss.Name, resolution, by); err != nil && !errors.Is(err, coordinator.ErrNotInReview) {
 		a.t.Fatal(err)
 	}
 }
@@ -250,7 +252,8 @@ func kills() (kills, orders int) {
 	return 6, 24
 }
 
-// kill -9 at random moments on SQLite: the next process takes over at once, because the lock is free.
+// kill -9 at random moments on SQLite: the next process takes over at once, because the lock is
+// free.
 func TestKilledOnSQLite(t *testing.T) {
 	t.Parallel()
 	n, works := kills()
@@ -290,8 +293,9 @@ func TestKilledOnPostgres(t *testing.T) {
 	t.Logf("%d works, %d kills, %d pauses, %d requests, %d reviews", works, n, a.paused, a.arrivals(), reviews)
 }
 
-// "Stalled process wakes after takeover: its appends are stale; its sends are past their deadline." A worker is
-// stopped for longer than its lease, another one finishes everything, and the first one wakes up again.
+// "Stalled process wakes after takeover: its appends are stale; its sends are past their deadline."
+// A worker is stopped for longer than its lease, another one finishes everything, and the first one
+// wakes up again.
 func TestZombies(t *testing.T) { //nolint:tparallel // each sleeper has the machine to itself
 	t.Parallel()
 	rounds := 1

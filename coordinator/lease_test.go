@@ -10,7 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -32,7 +33,8 @@ func TestALeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// A renewal that hangs is given up in time for another one: one dead connection does not cost the lease.
+// A renewal that hangs is given up in time for another one: one dead connection does not cost the
+// lease.
 func TestAHangingRenewalDoesNotCostTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,8 +54,8 @@ func TestAHangingRenewalDoesNotCostTheLease(t *testing.T) {
 	})
 }
 
-// "The local deadline counts from before the renewal was sent; past it minus the margin the process arms
-// nothing." The attempt under way goes on, and its result is recorded, without an arm.
+// "The local deadline counts from before the renewal was sent; past it minus the margin the process
+// arms nothing." The attempt under way goes on, and its result is recorded, without an arm.
 func TestALeaseInQuestionArmsNothing(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]time.Duration{
@@ -88,9 +90,9 @@ func question(t *testing.T, slow time.Duration) { //nolint:thelper // it is the 
 	trusted := opened.Add(o.Lease - o.Margin)
 	for _, r := range p.records.of("o1") {
 		switch at := r.At; {
-		case r.Arm != nil && r.Session == p.records.opened[0] && at.After(trusted):
-			t.Errorf("%s was armed %s after the lease came into question", r.Arm.Step, at.Sub(trusted))
-		case r.Kind == saga.KindDone && r.Step == "invoice" && at.Sub(opened) > slow+50*time.Millisecond:
+		case r.Dispatch != nil && r.Session == p.records.opened[0] && at.After(trusted):
+			t.Errorf("%s was armed %s after the lease came into question", r.Dispatch.Step, at.Sub(trusted))
+		case r.Kind == machine.KindDone && r.Step == "invoice" && at.Sub(opened) > slow+50*time.Millisecond:
 			t.Errorf("the invoice's answer came after %s and was recorded after %s", slow, at.Sub(opened))
 		}
 	}
@@ -144,8 +146,9 @@ func TestTakeoverAfterTheLease(t *testing.T) {
 	})
 }
 
-// Takeover "leaves an armed attempt alone until its recorded deadline, so that a late unopposed answer still
-// lands": the first process is only cut off from renewing, and its answer comes behind the takeover.
+// Takeover "leaves an armed attempt alone until its recorded deadline, so that a late unopposed
+// answer still lands": the first process is only cut off from renewing, and its answer comes behind
+// the takeover.
 func TestAnUnopposedAnswerLandsAfterATakeover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,15 +168,15 @@ func TestAnUnopposedAnswerLandsAfterATakeover(t *testing.T) {
 			t.Errorf("the answer of the first process did not land: %+v", s)
 		}
 		rs, _ := l.History(t.Context(), idOf("o1"))
-		if last := rs[len(rs)-1]; last.Session != a.records.opened[0] || last.Kind != saga.KindDone {
+		if last := rs[len(rs)-1]; last.Session != a.records.opened[0] || last.Kind != machine.KindDone {
 			t.Errorf("the last record is %s by %s, want done by the first process", last.Kind, last.Session)
 		}
 		verifyMails(t, l, w, 1, "o1")
 	})
 }
 
-// "If that attempt is closed by then, post it as a signal": an answer behind the deadline is evidence, and takes
-// a work out of review.
+// "If that attempt is closed by then, post it as a signal": an answer behind the deadline is
+// evidence, and takes a work out of review.
 func TestALateAnswerBecomesASignal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,18 +188,19 @@ func TestALateAnswerBecomesASignal(t *testing.T) {
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		pass(30 * time.Second)
 		s := p.want("o1", saga.Completed, "")
-		if r := s.Steps["receipt"]; r.ExternalID != w.made("receipt", "o1")[0].id || r.Evidence != saga.KindFound {
+		if r := s.Steps["receipt"]; r.ExternalID != w.made("receipt", "o1")[0].id || r.Evidence != string(machine.KindFound) {
 			t.Errorf("the late answer was recorded as %+v", r)
 		}
 		signals, err := l.Signals(t.Context(), idOf("o1"))
-		if err != nil || len(signals) != 1 || signals[0].Kind != saga.SignalLate {
+		if err != nil || len(signals) != 1 || signals[0].Kind != machine.SignalLate {
 			t.Errorf("signals: %+v, %v", signals, err)
 		}
 		verifyMails(t, l, w, 1, "o1")
 	})
 }
 
-// F20: a step whose process dies in flight twenty times is poison; other works go on. It pauses longer each time.
+// F20: a step whose process dies in flight twenty times is poison; other works go on. It pauses
+// longer each time.
 func TestLostAttemptsArePoison(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,25 +235,26 @@ func TestLostAttemptsArePoison(t *testing.T) {
 	})
 }
 
-func bury(t *testing.T, l ledger.Ledger, token saga.Token) {
+func bury(t *testing.T, l ledger.Ledger, token machine.Token) {
 	t.Helper()
 	if err := l.Bury(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// lateAnswer is a ledger that answers the first record of a kind late: it is stored, and its time runs.
+// lateAnswer is a ledger that answers the first record of a kind late: it is stored, and its time
+// runs.
 type lateAnswer struct {
 	ledger.Ledger
 
-	to   func(*saga.Record) bool
+	to   func(*machine.Record) bool
 	by   time.Duration
 	once sync.Once
 }
 
-func arms(r *saga.Record) bool { return r.Arm != nil }
+func arms(r *machine.Record) bool { return r.Dispatch != nil }
 
-func (l *lateAnswer) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (l *lateAnswer) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	as, err := l.Ledger.Append(ctx, t, es)
 	if slices.ContainsFunc(es, func(e ledger.Entry) bool { return l.to(&e.Record) }) {
 		l.once.Do(func() { pass(l.by) })
@@ -257,8 +262,8 @@ func (l *lateAnswer) Append(ctx context.Context, t saga.Token, es []ledger.Entry
 	return as, err
 }
 
-// An attempt's deadline counts from before its arm was sent to the ledger, and is never later than the one on record: what
-// is confirmed behind it is not sent, because others count on it.
+// An attempt's deadline counts from before its arm was sent to the ledger, and is never later than
+// the one on record: what is confirmed behind it is not sent, because others count on it.
 func TestAnArmConfirmedTooLateIsNotSent(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[time.Duration]int{time.Second: 1, 3 * time.Second: 2} {
@@ -290,8 +295,9 @@ func TestAnArmConfirmedTooLateIsNotSent(t *testing.T) {
 	}
 }
 
-// A send gate asks for the lease, too: an action that comes to it when its process's lease is over lets nothing out, though
-// its attempt has time left. By then another process may have taken the work over.
+// A send gate asks for the lease, too: an action that comes to it when its process's lease is over
+// lets nothing out, though its attempt has time left. By then another process may have taken the
+// work over.
 func TestTheGateWantsALease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// mortal is a process's way to its ledger. Once the process is dead no call has an effect or an answer.
+// mortal is a process's way to its ledger. Once the process is dead no call has an effect or an
+// answer.
 type mortal struct {
 	ledger.Ledger // the people's side, which no process writes by
 	ledger        ledger.Ledger
@@ -45,16 +48,16 @@ func (m *mortal) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	return through(m, func() (ledger.Lease, error) { return m.ledger.OpenSession(ctx, ttl, label, knows) })
 }
 
-func (m *mortal) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (m *mortal) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	return through(m, func() (ledger.Lease, error) { return m.ledger.Renew(ctx, t, r) })
 }
 
-func (m *mortal) Bury(ctx context.Context, t saga.Token) error {
+func (m *mortal) Bury(ctx context.Context, t machine.Token) error {
 	_, err := through(m, none(func() error { return m.ledger.Bury(ctx, t) }))
 	return err
 }
 
-func (m *mortal) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (m *mortal) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	return through(m, func() ([]ledger.Answer, error) { return m.ledger.Append(ctx, t, es) })
 }
 
@@ -62,11 +65,11 @@ func (m *mortal) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 	return through(m, func() ([]ledger.Chain, error) { return m.ledger.Load(ctx, ids) })
 }
 
-func (m *mortal) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (m *mortal) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	return through(m, func() (ledger.Claimed, error) { return m.ledger.Claim(ctx, t, c) })
 }
 
-func (m *mortal) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (m *mortal) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	_, err := through(m, none(func() error { return m.ledger.GiveBack(ctx, t, works) }))
 	return err
 }
@@ -76,12 +79,12 @@ func (m *mortal) CatchUp(ctx context.Context) (works, sessions int64, err error)
 	return n[0], n[1], err
 }
 
-func (m *mortal) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+func (m *mortal) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 	_, err := through(m, none(func() error { return m.ledger.Post(ctx, id, s) }))
 	return err
 }
 
-func (m *mortal) Describe(ctx context.Context, spec *saga.Spec) error {
+func (m *mortal) Describe(ctx context.Context, spec *program.Spec) error {
 	_, err := through(m, none(func() error { return m.ledger.Describe(ctx, spec) }))
 	return err
 }
@@ -96,7 +99,7 @@ func (m *mortal) Controls(ctx context.Context) (all []ledger.Control, newest int
 	return all, newest, err
 }
 
-func (m *mortal) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
+func (m *mortal) SetControl(ctx context.Context, t machine.Token, k ledger.Control) (ledger.Control, error) {
 	return through(m, func() (ledger.Control, error) { return m.ledger.SetControl(ctx, t, k) })
 }
 

@@ -12,21 +12,24 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// skew is how far the clocks of the nodes of these tests are apart: as much as a lease of [quick] bears.
+// skew is how far the clocks of the nodes of these tests are apart: as much as a lease of [quick]
+// bears.
 const skew = 600 * time.Millisecond
 
-// nodesApart is a ledger of two nodes. Until the clock steps by skew the slow one answers, the fast one behind it.
+// nodesApart is a ledger of two nodes. Until the clock steps by skew the slow one answers, the fast
+// one behind it.
 func nodesApart() (*memory.DB, *stepping) {
 	clock := &stepping{ahead: -skew / 2}
 	return memory.New(&memory.Options{Now: clock.now, Limits: ledger.Limits{Skew: skew, Forgets: true}}), clock
 }
 
-// K10: "opening is refused when the margin is below 2 ε": then a lease could be taken over that is still trusted.
+// K10: "opening is refused when the margin is below 2 ε": then a lease could be taken over that is
+// still trusted.
 func TestALeaseThatTheClocksCannotKeepIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -49,8 +52,9 @@ func TestALeaseThatTheClocksCannotKeepIsRefused(t *testing.T) {
 	}
 }
 
-// K10: the slow node grants, the fast one looks. A holder that can renew no more keeps what it holds until its lease is
-// over by the right time, and arms nothing in the margin and the skew before, where the answer comes that it waits for.
+// K10: the slow node grants, the fast one looks. A holder that can renew no more keeps what it
+// holds until its lease is over by the right time, and arms nothing in the margin and the skew
+// before, where the answer comes that it waits for.
 func TestNothingIsTakenFromAHolderWhoseLeaseGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, left := range map[string]time.Duration{"before the skew": 3 * skew, "in the skew": 5 * skew / 2, "behind the end": -20 * time.Second} {
@@ -85,7 +89,7 @@ func unreached(t *testing.T, left time.Duration) { //nolint:thelper // it is the
 	}}})
 	pass(10 * time.Second)
 	holder.begin("o1")
-	boot(t, l, w, config{opts: o, tune: tuning{timeout: time.Minute}, hook: &hooked{claim: func(hs []ledger.Head) {
+	boot(t, l, w, config{opts: o, tune: tuning{timeout: time.Minute}, hook: &hooked{claim: func(hs []ledger.Instance) {
 		if len(hs) > 0 {
 			taken.CompareAndSwap(0, time.Now().UnixNano())
 		}
@@ -100,15 +104,16 @@ func unreached(t *testing.T, left time.Duration) { //nolint:thelper // it is the
 	}
 	for _, r := range holder.records.of("o1") {
 		at := over().Sub(r.At.Add(-skew / 2)) // by the right time, of the fast node's
-		if r.Arm != nil && r.Session == holder.records.opened[0] && at < o.Margin+skew && r.Arm.Step != "invoice" {
-			t.Errorf("%s was armed with %s of the lease left", r.Arm.Step, at)
+		if r.Dispatch != nil && r.Session == holder.records.opened[0] && at < o.Margin+skew && r.Dispatch.Step != "invoice" {
+			t.Errorf("%s was armed with %s of the lease left", r.Dispatch.Step, at)
 		}
 	}
 	verifyWork(t, l, w, "o1")
 }
 
-// K10: "with clocks ±3 s apart sends behind recorded deadlines". The slow node writes the arm, its process dies, and the fast
-// one answers who takes it over: the attempt is asked for when it has settled by the right time, and not before.
+// K10: "with clocks ±3 s apart sends behind recorded deadlines". The slow node writes the arm, its
+// process dies, and the fast one answers who takes it over: the attempt is asked for when it has
+// settled by the right time, and not before.
 func TestAnAttemptSettlesByEveryClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,27 +8,29 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Operator says things to works, as a person or a program on a person's behalf. It needs the ledger only: no
-// definition, no session. Everything it does is a signal with an actor and a reason, applied by the
-// coordinator that holds the work.
+// Operator says things to works, as a person or a program on a person's behalf. It needs the ledger
+// only: no definition, no session. Everything it does is a signal with an actor and a reason,
+// applied by the coordinator that holds the work.
 type Operator struct {
 	ledger ledger.Ledger
 
 	mu    sync.Mutex
-	specs map[ledger.Version]*saga.Spec
+	specs map[ledger.Version]*program.Spec
 }
 
 // NewOperator returns an operator over l.
 func NewOperator(l ledger.Ledger) *Operator {
-	return &Operator{ledger: l, specs: map[ledger.Version]*saga.Spec{}}
+	return &Operator{ledger: l, specs: map[ledger.Version]*program.Spec{}}
 }
 
-// Happened says that the step's effect is there, under the given external id ("" when it has none). The step
-// counts as done.
+// Happened says that the step's effect is there, under the given external id ("" when it has none).
+// The step counts as done.
 func Happened(externalID string) saga.Resolution {
 	return saga.Resolution{Happened: true, ExternalID: externalID}
 }
@@ -38,7 +40,8 @@ func DidNotHappen() saga.Resolution { return saga.Resolution{} }
 
 // Errors of the operator's verbs. Whatever is refused with one of them, nothing was stored.
 var (
-	// ErrNotInReview: only a work in review, or one that a person has paused, takes a verdict or a skip.
+	// ErrNotInReview: only a work in review, or one that a person has paused, takes a resolution or
+	// a skip.
 	ErrNotInReview = errors.New("the work is neither in review nor paused")
 	// ErrOtherStep: the review is about another step.
 	ErrOtherStep = errors.New("the review is not about this step")
@@ -62,14 +65,14 @@ var (
 
 // standing is where a work stands, and what was said to it that is not read yet.
 type standing struct {
-	st     *saga.State
-	spec   *saga.Spec // nil: the ledger does not know the definition
-	unread []saga.Signal
+	st     *machine.State
+	spec   *program.Spec // nil: the ledger does not know the definition
+	unread []machine.Signal
 	at     time.Time // by the ledger's clock
 }
 
 // next is what is safe to do, in words.
-func (s *standing) next() string { return saga.Next(s.spec, s.st) }
+func (s *standing) next() string { return machine.Next(s.spec, s.st) }
 
 // is says where the work stands, as the end of a sentence.
 func (s *standing) is() string {
@@ -80,7 +83,7 @@ func (s *standing) is() string {
 }
 
 // order posts what a person wants of a work. say refuses it or says which signal it is.
-func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.Actor, say func(*standing) (saga.Signal, error)) error {
+func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.Actor, say func(*standing) (machine.Signal, error)) error {
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("%s %s:\n%w", verb, id, err)
 	}
@@ -99,26 +102,27 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 	return nil
 }
 
-// Resolve posts a person's resolution of the step a review is about, or on one that was adopted as done because it could not
-// be told, whatever the work's status is: then it is confirmed, or done under a new key. It is applied by the coordinator that takes
-// the work up, and refused there if the step has moved on meanwhile.
+// Resolve posts a person's resolution of the step a review is about, or on one that was adopted as
+// done because it could not be told, whatever the work's status is: then it is confirmed, or done
+// under a new key. It is applied by the coordinator that takes the work up, and refused there if
+// the step has moved on meanwhile.
 func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga.Resolution, by saga.Actor) error {
-	return op.order(ctx, id, "resolve", by, func(s *standing) (saga.Signal, error) {
+	return op.order(ctx, id, "resolve", by, func(s *standing) (machine.Signal, error) {
 		ss, dir := s.st.IssueOf(s.spec, step)
 		if ss == nil && s.st.Status != saga.Review && s.st.Status != saga.Paused {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
 		}
 		if ss == nil {
-			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
+			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
-		sig := saga.Signal{Kind: saga.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
+		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
 		sig.Happened, sig.ExternalID = v.Happened, v.ExternalID
 		return sig, nil
 	})
 }
 
 // latestOf names the latest attempt of a step.
-func latestOf(ss *saga.StepState, dir saga.Direction) saga.Resolution {
+func latestOf(ss *machine.StepState, dir saga.Direction) saga.Resolution {
 	v := saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.Forward.Attempts}
 	if dir == saga.Undo {
 		v.Attempt = ss.Undo.Attempts
@@ -126,28 +130,28 @@ func latestOf(ss *saga.StepState, dir saga.Direction) saga.Resolution {
 	return v
 }
 
-// Cancel asks that what the work has done be undone. It is refused, on record, once the pivot may have
-// happened; a work that has ended matches [ErrFinished].
+// Cancel asks that what the work has done be undone. It is refused, on record, once the pivot may
+// have happened; a work that has ended matches [ErrFinished].
 func (op *Operator) Cancel(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "cancel", by, func(s *standing) (saga.Signal, error) {
+	return op.order(ctx, id, "cancel", by, func(s *standing) (machine.Signal, error) {
 		if s.st.Status.Terminal() {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
 		}
-		return saga.Signal{Kind: saga.SignalCancel}, nil
+		return machine.Signal{Kind: machine.SignalCancel}, nil
 	})
 }
 
-// Keep leaves a work as it stands that the source cancelled and that could not be undone by itself (review,
-// conflict). It is applied by the coordinator that takes the work up.
+// Keep leaves a work as it stands that the source cancelled and that could not be undone by itself
+// (review, conflict). It is applied by the coordinator that takes the work up.
 func (op *Operator) Keep(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "keep", by, func(s *standing) (saga.Signal, error) {
+	return op.order(ctx, id, "keep", by, func(s *standing) (machine.Signal, error) {
 		switch {
 		case s.st.Status != saga.Review:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
+			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
 		case s.st.Reason != saga.ReasonConflict:
-			return saga.Signal{}, fmt.Errorf("%w for a cancel by its source, but because: %s", ErrNotInReview, s.st.Reason)
+			return machine.Signal{}, fmt.Errorf("%w for a cancel by its source, but because: %s", ErrNotInReview, s.st.Reason)
 		}
-		return saga.Signal{Kind: saga.SignalKeep}, nil
+		return machine.Signal{Kind: machine.SignalKeep}, nil
 	})
 }
 
@@ -161,7 +165,7 @@ func (op *Operator) Show(ctx context.Context, id saga.ID) (saga.Summary, error) 
 }
 
 // fold loads and folds a work's chain.
-func (op *Operator) fold(ctx context.Context, id saga.ID) (*saga.State, error) {
+func (op *Operator) fold(ctx context.Context, id saga.ID) (*machine.State, error) {
 	s, err := op.stand(ctx, id)
 	if err != nil {
 		return nil, err
@@ -179,31 +183,31 @@ func (op *Operator) stand(ctx context.Context, id saga.ID) (*standing, error) {
 		return nil, ledger.ErrNotFound
 	}
 	c := &chains[0]
-	st, err := saga.Fold(id, c.Records)
+	st, err := machine.Fold(id, c.Records)
 	if err != nil {
 		return nil, err
 	}
-	unread := slices.DeleteFunc(c.Signals, func(s saga.Signal) bool { return st.Saw(s.ID) })
+	unread := slices.DeleteFunc(c.Signals, func(s machine.Signal) bool { return st.Saw(s.ID) })
 	spec, err := op.spec(ctx, st)
 	return &standing{st: st, spec: spec, unread: unread, at: c.At}, err
 }
 
 // signals returns the signals posted to a work that are of a kind.
-func (op *Operator) signals(ctx context.Context, id saga.ID, of func(*saga.Signal) bool) ([]saga.Signal, error) {
+func (op *Operator) signals(ctx context.Context, id saga.ID, of func(*machine.Signal) bool) ([]machine.Signal, error) {
 	all, err := op.ledger.Signals(ctx, id)
-	return slices.DeleteFunc(all, func(s saga.Signal) bool { return !of(&s) }), err
+	return slices.DeleteFunc(all, func(s machine.Signal) bool { return !of(&s) }), err
 }
 
-func (op *Operator) summarize(ctx context.Context, st *saga.State) (saga.Summary, error) {
+func (op *Operator) summarize(ctx context.Context, st *machine.State) (saga.Summary, error) {
 	spec, err := op.spec(ctx, st)
 	if err != nil {
 		return saga.Summary{}, err
 	}
-	return saga.Summarize(spec, st), nil
+	return machine.Summarize(spec, st), nil
 }
 
 // spec returns the structure the ledger knows for the work's definition, or nil when it knows none.
-func (op *Operator) spec(ctx context.Context, st *saga.State) (*saga.Spec, error) {
+func (op *Operator) spec(ctx context.Context, st *machine.State) (*program.Spec, error) {
 	v := ledger.Version{Saga: st.ID.Saga, Version: st.Version}
 	op.mu.Lock()
 	spec, ok := op.specs[v]

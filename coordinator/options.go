@@ -11,60 +11,68 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/program"
 )
 
-// Options configures a [Coordinator]. The zero value, or nil, is a good configuration; each field says its
-// default.
+// Options configures a [Coordinator]. The zero value, or nil, is a good configuration; each field
+// says its default.
 type Options struct {
-	// Log receives one line per state change. Default: logrus' standard logger. Bodies are never logged.
+	// Log receives one line per state change. Default: logrus' standard logger. Bodies are never
+	// logged.
 	Log logrus.FieldLogger
 	// Listener is told what happens, for metrics and tests. Default: none.
 	Listener *Listener
 
-	// Destinations limits what is sent to whom, by the names given to Action.To. A limit holds for all processes of the
-	// ledger together, if all are told the same one: see [Limit]. Where any is given, every name that a step uses has to be
-	// here, with a zero Limit if it has none: a misspelt one is an error when the saga is registered.
+	// Destinations limits what is sent to whom, by the names given to Action.To. A limit holds for
+	// all processes of the ledger together, if all are told the same one: see [Limit]. Where any is
+	// given, every name that a step uses has to be here, with a zero Limit if it has none: a
+	// misspelt one is an error when the saga is registered.
 	Destinations map[string]Limit
 
-	// MaxWorks is how many works this process holds at once, and MaxBytes how large their inputs and results are
-	// together; further ones are stored and taken up when there is room. So are new ones beyond a quarter of MaxWorks
-	// while the ledger has more than there is room for. As many starts may wait for the ledger's answer, in a quarter of
-	// MaxBytes; further ones are refused with [ErrBusy]. 4096 and 256 MiB are for fast destinations: what is in hand goes
-	// forward together, so a process with slow ones finishes sooner with fewer.
+	// MaxWorks is how many works this process holds at once, and MaxBytes how large their inputs
+	// and results are together; further ones are stored and taken up when there is room. So are new
+	// ones beyond a quarter of MaxWorks while the ledger has more than there is room for. As many
+	// starts may wait for the ledger's answer, in a quarter of MaxBytes; further ones are refused
+	// with [ErrBusy]. 4096 and 256 MiB are for fast destinations: what is in hand goes forward
+	// together, so a process with slow ones finishes sooner with fewer.
 	MaxWorks int
 	MaxBytes int64
-	// MaxBatch is how many records one transaction carries at most, and Writers how many transactions are
-	// under way at once. 512 and 2. MaxBatch 1 is group commit switched off.
+	// MaxBatch is how many records one transaction carries at most, and Writers how many
+	// transactions are under way at once. 512 and 2. MaxBatch 1 is group commit switched off.
 	MaxBatch int
 	Writers  int
 
-	// Lease is how long this process may be silent before others take its works over. It is renewed three
-	// times in that span, and this process stops trusting it Margin before its end. 15 s and 2 s.
+	// Lease is how long this process may be silent before others take its works over. It is renewed
+	// three times in that span, and this process stops trusting it Margin before its end. 15 s and
+	// 2 s.
 	Lease  time.Duration
 	Margin time.Duration
 	// Poll is how often due, orphaned and spoken-to works are looked for. 500 ms.
 	Poll time.Duration
-	// Hold is the longest wait for which a work is kept in hand, be it for a time or for a destination; for longer ones
-	// it is put back into the ledger, where any process picks it up when it is due. 5 s.
+	// Hold is the longest wait for which a work is kept in hand, be it for a time or for a
+	// destination; for longer ones it is put back into the ledger, where any process picks it up
+	// when it is due. 5 s.
 	Hold time.Duration
-	// MaxCrashes is how often a step may have been in flight when its process died before a person is asked. Until then
-	// it pauses for longer each time. 20.
+	// MaxCrashes is how often a step may have been in flight when its process died before a person
+	// is asked. Until then it pauses for longer each time. 20.
 	MaxCrashes int
 	// Drain is how long Run waits at shutdown for attempts that may already have been sent. 30 s.
 	Drain time.Duration
 	// Label names this process to people who read the sessions. Default: host and pid.
 	Label string
+
+	hook *hook // in tests
 }
 
-// Limit is what a destination can bear from all processes of a ledger. Each that sends there has a share of it, in whole
-// parts, of which there are as many as the smaller of Concurrent and Burst: with Concurrent: 1 one process at a time sends,
-// one request at a time. The shares are made even at every heartbeat. What a process leaves when it dies passes on when the
-// last request it may have sent has had its timeout and settle time; at a stop that is when the last one was answered.
+// Limit is what a destination can bear from all processes of a ledger. Each that sends there has a
+// share of it, in whole parts, of which there are as many as the smaller of Concurrent and Burst:
+// with Concurrent: 1 one process at a time sends, one request at a time. The shares are made even
+// at every heartbeat. What a process leaves when it dies passes on when the last request it may
+// have sent has had its timeout and settle time; at a stop that is when the last one was answered.
 // Processes that know different definitions take turns where there are fewer parts than processes.
 //
-// An attempt without an answer keeps its slot until it has settled, because its request may still be at work.
-// [saga.Answered] says that it is not.
+// An attempt without an answer keeps its slot until it has settled, because its request may still
+// be at work. [saga.Answered] says that it is not.
 //
 // Compensations are sent first, then what is furthest along, then what came first.
 type Limit struct {
@@ -73,9 +81,9 @@ type Limit struct {
 	Concurrent int     // attempts at the same time; 0: no limit
 }
 
-// reaches reports every step that names a destination which is not configured, where any are: a misspelt name would have no
-// limit, silently.
-func (o *Options) reaches(spec *saga.Spec) error {
+// reaches reports every step that names a destination which is not configured, where any are: a
+// misspelt name would have no limit, silently.
+func (o *Options) reaches(spec *program.Spec) error {
 	var faults []error
 	for i := range spec.Steps {
 		step := &spec.Steps[i]

@@ -9,12 +9,12 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// outage tells people that the ledger does not answer: when it begins, at most once a minute while it lasts, and
-// when it is over. It also knows since when what moves works (a record, a claim, the load of a chain, a return) has been
-// waiting for its answer.
+// outage tells people that the ledger does not answer: when it begins, at most once a minute while
+// it lasts, and when it is over. It also knows since when what moves works (a record, a claim, the
+// load of a chain, a return) has been waiting for its answer.
 type outage struct {
 	log logrus.FieldLogger
 
@@ -69,7 +69,8 @@ func (o *outage) failed(what call, err error) {
 	log.Warn("the ledger does not answer; the same call is repeated until it does")
 }
 
-// answered notes that a call was answered. The outage is over when every kind of call that failed is answered.
+// answered notes that a call was answered. The outage is over when every kind of call that failed
+// is answered.
 func (o *outage) answered(what call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-6: a fail-over that passes a standby, a disk that is full, a file that is locked for a moment: what ends the first
-// attempt to open a session ends no process that has had one.
+// CORE-6: a fail-over that passes a standby, a disk that is full, a file that is locked for a
+// moment: what ends the first attempt to open a session ends no process that has had one.
 func TestOnlyTheFirstSessionIsRefusedForGood(t *testing.T) {
 	t.Parallel()
 	for name, why := range map[string]error{"standby": ledger.ErrReadOnly, "schema": ledger.ErrSchema, "locked": ledger.ErrLocked} {
@@ -49,8 +50,8 @@ func TestOnlyTheFirstSessionIsRefusedForGood(t *testing.T) {
 	}
 }
 
-// CORE-11: the stop comes between the loss of a session and the next one, while a renewal hangs. What was sent is
-// awaited and recorded all the same.
+// CORE-11: the stop comes between the loss of a session and the next one, while a renewal hangs.
+// What was sent is awaited and recorded all the same.
 func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,8 +91,8 @@ func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 	})
 }
 
-// T1, CORE-4: a call that is never answered, and does not heed its context, costs its own time-out and no more, whichever
-// it is: works go on, and the process stops when it is told to.
+// T1, CORE-4: a call that is never answered, and does not heed its context, costs its own time-out
+// and no more, whichever it is: works go on, and the process stops when it is told to.
 func TestASilentConnectionCostsATimeOut(t *testing.T) {
 	t.Parallel()
 	for name, which := range map[string]func(*silentStore) *gate{
@@ -132,8 +133,9 @@ func TestASilentConnectionCostsATimeOut(t *testing.T) {
 	}
 }
 
-// T1: a lease is renewed only while records and claims are answered. When they have not been for a lease, the session is
-// let go, so that another process takes the works over; and that is in the log.
+// T1: a lease is renewed only while records and claims are answered. When they have not been for a
+// lease, the session is let go, so that another process takes the works over; and that is in the
+// log.
 func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
 	t.Parallel()
 	for name, which := range map[string]func(*silentStore) *gate{
@@ -184,8 +186,8 @@ func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
 	}
 }
 
-// T1: what a process has claimed and cannot load, or cannot give back, is let go with its session, too. The connections for
-// that fall silent, and those for renewals and claims do not.
+// T1: what a process has claimed and cannot load, or cannot give back, is let go with its session,
+// too. The connections for that fall silent, and those for renewals and claims do not.
 func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -235,7 +237,8 @@ func (u *unreadable) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, e
 	return u.DB.Load(ctx, ids)
 }
 
-// A chain that cannot be read any more, of a work in hand, costs the process a session and not its life: the others go on.
+// A chain that cannot be read any more, of a work in hand, costs the process a session and not its
+// life: the others go on.
 func TestAChainThatCannotBeReadKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +250,7 @@ func TestAChainThatCannotBeReadKeepsNobodyOut(t *testing.T) {
 		synctest.Wait()
 		o1 := saga.ID{Saga: orderSaga, Work: "o1"}
 		l.id.Store(&o1)
-		if err := l.Post(t.Context(), o1, saga.Signal{Kind: saga.SignalWake, Key: "1", Actor: "ann"}); err != nil {
+		if err := l.Post(t.Context(), o1, machine.Signal{Kind: machine.SignalWake, Key: "1", Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		pass(5 * quick().Lease)
@@ -263,8 +266,9 @@ func TestAChainThatCannotBeReadKeepsNobodyOut(t *testing.T) {
 	})
 }
 
-// A work that is let go is not taken in hand again before the ledger has it back, though it is ours on record and a signal
-// to it is unread: the return would release it under our hands, and a crash would leave it alone until its old due time.
+// A work that is let go is not taken in hand again before the ledger has it back, though it is ours
+// on record and a signal to it is unread: the return would release it under our hands, and a crash
+// would leave it alone until its old due time.
 func TestAReturnReleasesNothingInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -292,7 +296,7 @@ func TestAReturnReleasesNothingInHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		heard := func() int64 {
-			heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Work: "2"})
+			heads, err := ledger.First(t.Context(), l, ledger.Filter{Work: "2"})
 			if err != nil || len(heads) != 1 {
 				t.Fatal(heads, err)
 			}
@@ -311,15 +315,15 @@ func TestAReturnReleasesNothingInHand(t *testing.T) {
 	})
 }
 
-// Adoption 7.7: the listener is told that the session is lost when its lease is over by this process's own clock, also
-// while the database is away; not when it is back.
+// Adoption 7.7: the listener is told that the session is lost when its lease is over by this
+// process's own clock, also while the database is away; not when it is back.
 func TestALostSessionIsToldWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newSilent(t)
 		var told time.Time
 		p := several(t, l, config{opts: coordinator.Options{Listener: &coordinator.Listener{
-			SessionLost: func(saga.Token, error) { told = time.Now() },
+			SessionLost: func(string, error) { told = time.Now() },
 		}}}, oneStep(t, "billing", "", nil))
 		pass(time.Minute + time.Second)
 		away := errors.New("connection refused")
@@ -336,7 +340,8 @@ func TestALostSessionIsToldWhenItsLeaseIsOver(t *testing.T) {
 	})
 }
 
-// An outage is in the log when it begins, at most once a minute, and when it is over, with how long it was.
+// An outage is in the log when it begins, at most once a minute, and when it is over, with how long
+// it was.
 func TestAnOutageIsLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -373,8 +378,9 @@ func TestAnOutageIsLogged(t *testing.T) {
 	})
 }
 
-// CORE-33: a schema that has become newer than the program is noticed at the next renewal. Nothing is claimed or sent
-// from then on, what is under way is recorded, and it is said; nor does the process end.
+// CORE-33: a schema that has become newer than the program is noticed at the next renewal. Nothing
+// is claimed or sent from then on, what is under way is recorded, and it is said; nor does the
+// process end.
 func TestANewerSchemaIsNoticedAtRunTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -35,8 +35,9 @@ var incidents = []incident{
 	}},
 }
 
-// Whichever of its calls about works and destinations a process dies at, before its effect, between effect and answer or
-// behind it, an outage or a pause ends for the others as it does when nobody dies: every order is completed, once.
+// Whichever of its calls about works and destinations a process dies at, before its effect, between
+// effect and answer or behind it, an outage or a pause ends for the others as it does when nobody
+// dies: every order is completed, once.
 func TestEveryBoundaryOfAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, in := range incidents {

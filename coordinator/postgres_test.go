@@ -9,8 +9,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
@@ -74,7 +74,8 @@ func (f *fleet) join() *process {
 	return p
 }
 
-// load starts n more works, spread over the living processes. Whoever's process dies starts at the next one.
+// load starts n more works, spread over the living processes. Whoever's process dies starts at the
+// next one.
 func (f *fleet) load(n int) {
 	var all sync.WaitGroup
 	first := len(f.works)
@@ -100,7 +101,8 @@ func (f *fleet) load(n int) {
 	all.Wait()
 }
 
-// finish waits for all works, resolves reviews about mails as a person who opens the mailbox, and checks all.
+// finish waits for all works, resolves reviews about mails as a person who opens the mailbox, and
+// checks all.
 func (f *fleet) finish() (reviews int) {
 	f.t.Helper()
 	p := f.processes[len(f.processes)-1]
@@ -141,7 +143,8 @@ func (f *fleet) until(ok func() bool) {
 	}
 }
 
-// Three processes share one database; one is killed in the middle. No work is lost, none runs twice.
+// Three processes share one database; one is killed in the middle. No work is lost, none runs
+// twice.
 func TestThreeProcessesShareTheWorks(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, pgtest.URL(t), 3)
@@ -158,8 +161,9 @@ func TestThreeProcessesShareTheWorks(t *testing.T) {
 	t.Logf("%d works, one process of three killed, %d reviews", len(f.works), reviews)
 }
 
-// "Expiry is judged by the database's clock": a dead process's works are not taken over before its lease has ended there.
-// (That it does not take much longer either is what TestFleet holds, in virtual time.)
+// "Expiry is judged by the database's clock": a dead process's works are not taken over before its
+// lease has ended there. (That it does not take much longer either is what TestFleet holds, in
+// virtual time.)
 func TestTakeoverByDatabaseTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, pgtest.URL(t), 1)
@@ -186,7 +190,8 @@ func TestTakeoverByDatabaseTime(t *testing.T) {
 	f.finish()
 }
 
-// "Database restart: stop arming, keep results in memory, reconnect, continue from the tail": nothing is lost.
+// "Database restart: stop arming, keep results in memory, reconnect, continue from the tail":
+// nothing is lost.
 func TestADatabaseRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Own(t, nil)

@@ -7,15 +7,16 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
 // How a destination's health is found out here, and obeyed.
 
-// condition is what this process has seen of a destination, and how it changes what all processes know.
+// condition is what this process has seen of a destination, and how it changes what all processes
+// know.
 type condition struct {
-	now    func() saga.Moment
-	who    func() saga.Token                                // the session of this process; 0: none
+	now    func() machine.Moment
+	who    func() machine.Token                             // the session of this process; 0: none
 	change func(f func(h health) (changed health, ok bool)) // in the background
 
 	health  health
@@ -37,14 +38,16 @@ type surge struct {
 // surgeFor is how long as much has to come as a bound lets through for it to be raised.
 const surgeFor = 10 * time.Minute
 
-// severalFailed is how many instances have to fail, and for how long none may have been served, for a destination to be
-// failing: one alone may be at fault itself, and a destination that fails now and then serves others between.
+// severalFailed is how many instances have to fail, and for how long none may have been served, for
+// a destination to be failing: one alone may be at fault itself, and a destination that fails now
+// and then serves others between.
 const (
 	severalFailed = 3
 	unservedFor   = 2 * time.Second
 )
 
-// obey takes over what is known of the destination's health. It returns the states that it had and has.
+// obey takes over what is known of the destination's health. It returns the states that it had and
+// has.
 func (d *destination) obey(h health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,8 +69,8 @@ func (d *destination) obey(h health) (was, is string) {
 	return was, is
 }
 
-// swell doubles the bound when about as much has come for some time as it lets through, or more: after an outage at night what
-// waits would never become less.
+// swell doubles the bound when about as much has come for some time as it lets through, or more:
+// after an outage at night what waits would never become less.
 func (d *destination) swell() {
 	now := time.Now()
 	if d.bound == nil || now.Sub(d.surge.since) < surgeFor {
@@ -98,17 +101,20 @@ func (d *destination) shut() time.Duration {
 	return max(wait, never)
 }
 
-// findsOut reports whether the destination is closed to this process, but for whichever work is the probe.
+// findsOut reports whether the destination is closed to this process, but for whichever work is the
+// probe.
 func (d *destination) findsOut() bool {
 	return d.has() && time.Until(d.heldBack) <= 0 && d.health.mayProbe(d.now())
 }
 
-// asideFor is how long a work stays away at most from a destination that fails, and failed it before.
+// asideFor is how long a work stays away at most from a destination that fails, and failed it
+// before.
 const asideFor = 15 * time.Minute
 
-// aside is how long such a work stays away: about as long as it takes to probe with each of its kind, so that most probes are
-// made by others. If it is the work that is at fault, one of them is served. It is no longer than the destination has been
-// failing: what a short outage failed comes back as soon after it as the outage was long.
+// aside is how long such a work stays away: about as long as it takes to probe with each of its
+// kind, so that most probes are made by others. If it is the work that is at fault, one of them is
+// served. It is no longer than the destination has been failing: what a short outage failed comes
+// back as soon after it as the outage was long.
 func (d *destination) aside() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,8 +143,8 @@ func (d *destination) paused() error {
 // never is longer than a work may wait in line.
 const never = 24 * time.Hour
 
-// probes asks for the probe when it is to be had and a work stands in line for it, and gives it back when none does any
-// more: another process may have one.
+// probes asks for the probe when it is to be had and a work stands in line for it, and gives it
+// back when none does any more: another process may have one.
 func (d *destination) probes() {
 	now, who := d.now(), d.who()
 	d.health = d.health.believed(now)
@@ -167,7 +173,8 @@ func (d *destination) answered() {
 	}
 }
 
-// failedBy notes that an attempt or a lookup of an instance failed there, although it reached the destination or tried to.
+// failedBy notes that an attempt or a lookup of an instance failed there, although it reached the
+// destination or tried to.
 func (d *destination) failedBy(number int64, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -182,7 +189,8 @@ func (d *destination) failedBy(number int64, why string) {
 	}
 }
 
-// outage reports whether nothing was served there since an instance failed last: that it fails again is not its fault.
+// outage reports whether nothing was served there since an instance failed last: that it fails
+// again is not its fault.
 func (d *destination) outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,7 +198,7 @@ func (d *destination) outage(since time.Time) bool {
 }
 
 // lastServed is when an instance was served there last, as far as is known.
-func (d *destination) lastServed(now saga.Moment) time.Time {
+func (d *destination) lastServed(now machine.Moment) time.Time {
 	if d.worked.After(now.Latest) { // by a clock that was set back since
 		d.worked = time.Time{}
 	}
@@ -225,8 +233,8 @@ func (m *meter) advance(now time.Time) {
 	}
 }
 
-// busiest is the rate of the busiest minute of late, in sends a second. The minute that is not over counts for as long as it
-// lasted, ten seconds at least: a process may have begun only now.
+// busiest is the rate of the busiest minute of late, in sends a second. The minute that is not over
+// counts for as long as it lasted, ten seconds at least: a process may have begun only now.
 func (m *meter) busiest(now time.Time) float64 {
 	m.advance(now)
 	most := float64(m.n) / max(10, now.Sub(m.minute).Seconds())

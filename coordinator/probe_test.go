@@ -26,8 +26,8 @@ func known(t *testing.T, h health) (d *destination, store func() health) {
 	}
 }
 
-// Several instances that fail make a destination failing, and only when none was served for a while: one that fails now and
-// then serves others between.
+// Several instances that fail make a destination failing, and only when none was served for a
+// while: one that fails now and then serves others between.
 func TestWhenADestinationFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,8 +56,9 @@ func TestWhenADestinationFails(t *testing.T) {
 	})
 }
 
-// One attempt at a time finds out whether a failing destination is back: when the probe has failed, no second one leaves before
-// that is known to all; and who has nothing to send gives the probe back.
+// One attempt at a time finds out whether a failing destination is back: when the probe has failed,
+// no second one leaves before that is known to all; and who has nothing to send gives the probe
+// back.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +92,8 @@ func TestOneProbeAtATime(t *testing.T) {
 	})
 }
 
-// What waits in the ledger for a failing destination may become due after the process has heard that nothing does: when the
-// probe is to be had, there is room for one, and for no second.
+// What waits in the ledger for a failing destination may become due after the process has heard
+// that nothing does: when the probe is to be had, there is room for one, and for no second.
 func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +117,9 @@ func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 	})
 }
 
-// A work that failed at a destination stays away from its probes, and no longer than the destination has been failing: forty
-// works that an outage of twenty seconds failed are not kept waiting for a quarter of an hour after it.
+// A work that failed at a destination stays away from its probes, and no longer than the
+// destination has been failing: forty works that an outage of twenty seconds failed are not kept
+// waiting for a quarter of an hour after it.
 func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,8 +151,8 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 	})
 }
 
-// An instance that is served while the destination is limited was sent before it asked for that: when the wait is over one
-// attempt finds out whether it wants another, and not all at once.
+// An instance that is served while the destination is limited was sent before it asked for that:
+// when the wait is over one attempt finds out whether it wants another, and not all at once.
 func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +175,8 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 	})
 }
 
-// What failed here before another process served an instance is not counted together with what fails here after.
+// What failed here before another process served an instance is not counted together with what
+// fails here after.
 func TestFailuresAreCountedSinceAnyProcessServedSomebody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -20,8 +21,9 @@ const orderSaga = "order-to-invoice"
 
 func idOf(work string) saga.ID { return saga.ID{Saga: orderSaga, Work: work} }
 
-// process is one running coordinator, with its own way to the ledger and to the world. Killing it takes both
-// away at one moment: whatever its goroutines still do afterwards reaches nobody, as after kill -9.
+// process is one running coordinator, with its own way to the ledger and to the world. Killing it
+// takes both away at one moment: whatever its goroutines still do afterwards reaches nobody, as
+// after kill -9.
 type process struct {
 	*coordinator.Coordinator
 	t       testing.TB
@@ -66,12 +68,12 @@ type hooked struct {
 	ledger.Ledger
 	append func(context.Context, []ledger.Entry) error // before the call; an error is returned instead of an answer
 	renew  func(context.Context) error
-	claim  func([]ledger.Head)  // after the call
-	load   func([]saga.ID)      // before the call
-	open   func() error         // before the call
-	count  func()               // before the call
-	named  func(ledger.Counter) // before the call of Count
-	forget func() error         // after the call of Count: an error is returned although it was stored
+	claim  func([]ledger.Instance) // after the call
+	load   func([]saga.ID)         // before the call
+	open   func() error            // before the call
+	count  func()                  // before the call
+	named  func(ledger.Counter)    // before the call of Count
+	forget func() error            // after the call of Count: an error is returned although it was stored
 }
 
 func (h *hooked) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
@@ -100,7 +102,7 @@ func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	return h.Ledger.OpenSession(ctx, ttl, label, knows)
 }
 
-func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (h *hooked) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	if h.append != nil {
 		if err := h.append(ctx, es); err != nil {
 			return nil, err
@@ -109,7 +111,7 @@ func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([
 	return h.Ledger.Append(ctx, t, es)
 }
 
-func (h *hooked) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (h *hooked) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	if h.renew != nil {
 		if err := h.renew(ctx); err != nil {
 			return ledger.Lease{}, err
@@ -118,10 +120,10 @@ func (h *hooked) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 	return h.Ledger.Renew(ctx, t, r)
 }
 
-func (h *hooked) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (h *hooked) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	got, err := h.Ledger.Claim(ctx, t, c)
 	if h.claim != nil && err == nil {
-		h.claim(got.Heads)
+		h.claim(got.Instances)
 	}
 	return got, err
 }
@@ -156,7 +158,7 @@ func boot(t testing.TB, l ledger.Ledger, w *world, cfg config) *process {
 	if o.Log == nil {
 		o.Log = silent()
 	}
-	o.Listener = coordinator.Tee(p.records.listener(), orNothing(o.Listener))
+	p.records.listen(&o)
 	way := l
 	if cfg.hook != nil {
 		cfg.hook.Ledger = l
@@ -208,8 +210,8 @@ func (p *process) halt() error {
 	return p.err
 }
 
-// kill ends the process as kill -9 does. Its goroutines are told to stop so that they do not outlive the test;
-// what they do meanwhile reaches nobody.
+// kill ends the process as kill -9 does. Its goroutines are told to stop so that they do not
+// outlive the test; what they do meanwhile reaches nobody.
 func (p *process) kill() {
 	p.once.Do(func() { close(p.dead) })
 	p.stop()
@@ -357,31 +359,30 @@ type recorder struct {
 	mu      sync.Mutex
 	records []recorded
 	lost    []error
-	opened  []saga.Token
+	opened  []machine.Token
 }
 
 type recorded struct {
 	id saga.ID
-	saga.Record
+	machine.Record
 }
 
-func (r *recorder) listener() *coordinator.Listener {
-	return &coordinator.Listener{
-		Recorded: func(id saga.ID, rec *saga.Record) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.records = append(r.records, recorded{id, *rec})
-		},
-		SessionOpened: func(t saga.Token) { r.mu.Lock(); defer r.mu.Unlock(); r.opened = append(r.opened, t) },
-		SessionLost:   func(_ saga.Token, why error) { r.mu.Lock(); defer r.mu.Unlock(); r.lost = append(r.lost, why) },
-	}
+// listen has o tell the recorder.
+func (r *recorder) listen(o *coordinator.Options) {
+	o.Hear(func(id saga.ID, rec *machine.Record) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.records = append(r.records, recorded{id, *rec})
+	},
+		func(t machine.Token) { r.mu.Lock(); defer r.mu.Unlock(); r.opened = append(r.opened, t) },
+		func(_ machine.Token, why error) { r.mu.Lock(); defer r.mu.Unlock(); r.lost = append(r.lost, why) })
 }
 
 // of returns the records of one work that this process wrote.
-func (r *recorder) of(work string) []saga.Record {
+func (r *recorder) of(work string) []machine.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var rs []saga.Record
+	var rs []machine.Record
 	for _, rec := range r.records {
 		if rec.id.Work == work {
 			rs = append(rs, rec.Record)
@@ -391,7 +392,7 @@ func (r *recorder) of(work string) []saga.Record {
 }
 
 // session returns the token of the latest session of the process.
-func (r *recorder) session() saga.Token {
+func (r *recorder) session() machine.Token {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.opened[len(r.opened)-1]
@@ -401,13 +402,6 @@ func (r *recorder) losses() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]error(nil), r.lost...)
-}
-
-func orNothing(l *coordinator.Listener) *coordinator.Listener {
-	if l == nil {
-		return &coordinator.Listener{}
-	}
-	return l
 }
 
 func silent() *logrus.Logger {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Health reports whether this process does its work: nil, or why not. It asks nothing and returns at once, so a probe may call
-// it as often as it likes:
+// Health reports whether this process does its work: nil, or why not. It asks nothing and returns
+// at once, so a probe may call it as often as it likes:
 //
 //	http.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 //		if err := c.Health(); err != nil {
@@ -15,10 +15,11 @@ import (
 //		}
 //	})
 //
-// It is an error before [Coordinator.Run] has opened a session, while it stops, and from the moment on in which the lease is not
-// to be trusted any more, by this process's own clock: when the ledger is away, not when it is back. Nothing is sent then, and
-// other processes may take the works over; this one opens a new session as soon as it can, so that a restart mends nothing
-// that waiting does not. A destination that is away says nothing of this process's health.
+// It is an error before [Coordinator.Run] has opened a session, while it stops, and from the moment
+// on in which the lease is not to be trusted any more, by this process's own clock: when the ledger
+// is away, not when it is back. Nothing is sent then, and other processes may take the works over;
+// this one opens a new session as soon as it can, so that a restart mends nothing that waiting does
+// not. A destination that is away says nothing of this process's health.
 func (c *Coordinator) Health() error {
 	s := c.current.Load()
 	switch {

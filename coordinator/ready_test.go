@@ -14,8 +14,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Adoption A6: a process is not healthy from the moment on in which its lease is over, while the ledger is still away; it is
-// healthy when it has another, and not when it has stopped.
+// Adoption A6: a process is not healthy from the moment on in which its lease is over, while the
+// ledger is still away; it is healthy when it has another, and not when it has stopped.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// K8: a process does not end because one answer to Describe was lost. It ends soon, and says why, when the ledger is away or
-// refuses the definition.
+// K8: a process does not end because one answer to Describe was lost. It ends soon, and says why,
+// when the ledger is away or refuses the definition.
 func TestRegisterAsksAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -35,7 +35,7 @@ func TestRegisterAsksAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := memory.New(nil)
 				if c.other {
-					if err := m.Describe(t.Context(), &saga.Spec{Saga: "billing", Version: 1}); err != nil {
+					if err := m.Describe(t.Context(), &program.Spec{Saga: "billing", Version: 1}); err != nil {
 						t.Fatal(err)
 					}
 				}

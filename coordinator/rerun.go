@@ -4,21 +4,24 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Rerun runs a work once more at the version of the source that it has: one that is completed, and what it made was
-// edited or deleted at a destination by hand; one that is compensated, and its source still wants it; one in review whose
-// policy is used up and of which nothing is in doubt. Every step gets a new key and is told what it left behind
-// ([saga.Call.PreviousID]); a step that is done once per work (a mail) and was done, or may have been, is not done again by
-// it. An action whose thing is gone makes another.
+// Rerun runs a work once more at the version of the source that it has: one that is completed, and
+// what it made was edited or deleted at a destination by hand; one that is compensated, and its
+// source still wants it; one in review whose policy is used up and of which nothing is in doubt.
+// Every step gets a new key and is told what it left behind ([saga.Call.PreviousID]); a step that
+// is done once per work (a mail) and was done, or may have been, is not done again by it. An action
+// whose thing is gone makes another.
 //
-// The run is a sub-revision ("17+1", see [saga.SubRevision]): older than the source's next version, which takes the work
-// on as ever. It takes the newest version of the definition. request names what is asked for: the same request again changes
-// nothing, whatever became of the first, and is answered as a duplicate. "" names it after where the chain stands.
+// The run is a sub-revision ("17+1", see [saga.SubRevision]): older than the source's next version,
+// which takes the work on as ever. It takes the newest version of the definition. request names
+// what is asked for: the same request again changes nothing, whatever became of the first, and is
+// answered as a duplicate. "" names it after where the chain stands.
 //
-// What its source cancelled matches [ErrWithdrawn], a step that may have happened [ErrInDoubt], and everything else that has
-// not ended [ErrNotEnded]; the error says what to do instead.
+// What its source cancelled matches [ErrWithdrawn], a step that may have happened [ErrInDoubt], and
+// everything else that has not ended [ErrNotEnded]; the error says what to do instead.
 func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by saga.Actor) (Started, error) {
 	if err := by.Validate(); err != nil {
 		return Started{}, fmt.Errorf("rerun %s:\n%w", id, err)
@@ -27,16 +30,16 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	if err != nil {
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
 	}
-	sum := saga.Summarize(s.spec, s.st)
+	sum := machine.Summarize(s.spec, s.st)
 	if request == "" {
 		request = s.st.Tail.String()
 	}
 	key := "rerun:" + request
-	said, err := op.signals(ctx, id, func(sig *saga.Signal) bool { return sig.Key == key || sig.Kind == saga.SignalRevise })
+	said, err := op.signals(ctx, id, func(sig *machine.Signal) bool { return sig.Key == key || sig.Kind == machine.SignalRevise })
 	if err != nil {
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
 	}
-	sig := saga.Signal{Kind: saga.SignalRevise, Key: key, Actor: by.Name, Reason: by.Reason, News: s.repeated(said)}
+	sig := machine.Signal{Kind: machine.SignalRevise, Key: key, Actor: by.Name, Reason: by.Reason, News: s.repeated(said)}
 	for i := range said {
 		if said[i].Key == key {
 			return Started{Summary: sum, Duplicate: true}, nil
@@ -51,10 +54,10 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	return Started{Summary: sum, Revised: true}, nil
 }
 
-// repeated is what the source said last, as a sub-revision of its own. A version that was heard and taken back by a cancel
-// was never begun: what it brought is in its signal.
-func (s *standing) repeated(said []saga.Signal) saga.News {
-	n := saga.News{Revision: saga.SubRevision(s.st.Heard), Version: s.st.Version, Input: s.st.Input}
+// repeated is what the source said last, as a sub-revision of its own. A version that was heard and
+// taken back by a cancel was never begun: what it brought is in its signal.
+func (s *standing) repeated(said []machine.Signal) machine.News {
+	n := machine.News{Revision: saga.SubRevision(s.st.Heard), Version: s.st.Version, Input: s.st.Input}
 	for i := range said {
 		if said[i].Revision == s.st.Heard && len(said[i].Input) > 0 {
 			n.Input, n.Version = said[i].Input, max(n.Version, said[i].Version)
@@ -69,7 +72,7 @@ func (s *standing) repeated(said []saga.Signal) saga.News {
 }
 
 // notRerun says why a work cannot be run again now, and what can be done instead.
-func (s *standing) notRerun(sig saga.Signal) error {
+func (s *standing) notRerun(sig machine.Signal) error {
 	st := s.st
 	switch {
 	case st.Withdrawn:
@@ -79,7 +82,7 @@ func (s *standing) notRerun(sig saga.Signal) error {
 	case st.Status != saga.Review || st.Reason != saga.ReasonExhausted:
 		return fmt.Errorf("%w: it is %s. %s", ErrNotEnded, s.is(), s.next())
 	}
-	if r := s.trial(sig); r != nil && r.Kind == saga.KindHeard { // it would wait for a step boundary that never comes
+	if r := s.trial(sig); r != nil && r.Kind == machine.KindHeard { // it would wait for a step boundary that never comes
 		return fmt.Errorf("%w: what may have happened is not sent again under a new key. %s", ErrInDoubt, s.next())
 	}
 	return s.wouldNote(sig)

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// A completed work is run again at the version it has: the invoice is written again, the mail is not sent again, the
-// same request does it once, and the source's next version follows as ever.
+// A completed work is run again at the version it has: the invoice is written again, the mail is
+// not sent again, the same request does it once, and the source's next version follows as ever.
 func TestRerun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +77,8 @@ func TestRerunWithoutRevision(t *testing.T) {
 	})
 }
 
-// What is named after the chain's tail is asked for once, however often it is said, and again once it was done.
+// What is named after the chain's tail is asked for once, however often it is said, and again once
+// it was done.
 func TestRerunAskedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,8 +107,8 @@ func TestRerunAskedTwice(t *testing.T) {
 	})
 }
 
-// Adoption A2: a compensated work whose source still wants it is run again by a command, and every step is made under a new
-// key. A duplicate start and the log name the command.
+// Adoption A2: a compensated work whose source still wants it is run again by a command, and every
+// step is made under a new key. A duplicate start and the log name the command.
 func TestRerunOfWhatWasUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +158,8 @@ func mails(p *process) saga.Program {
 	return d
 }
 
-// V5, V9: a mail that was sent, or may have been, is not sent again by a rerun: the first is kept, about the second a person is
-// asked before the run begins.
+// V5, V9: a mail that was sent, or may have been, is not sent again by a rerun: the first is kept,
+// about the second a person is asked before the run begins.
 func TestRerunSendsNoSecondMail(t *testing.T) {
 	t.Parallel()
 	t.Run("it was sent", func(t *testing.T) {
@@ -192,8 +194,8 @@ func TestRerunSendsNoSecondMail(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.want("o1", saga.Review, saga.ReasonInDoubt)
-			if rs, err := l.History(t.Context(), idOf("o1")); err != nil || !slices.ContainsFunc(rs, func(r saga.Record) bool {
-				return r.Kind == saga.KindHeard && r.Error == "it is to be run again, says anna: the customer called"
+			if rs, err := l.History(t.Context(), idOf("o1")); err != nil || !slices.ContainsFunc(rs, func(r machine.Record) bool {
+				return r.Kind == machine.KindHeard && r.Error == "it is to be run again, says anna: the customer called"
 			}) {
 				t.Errorf("who asked for it, and why, is not on record: %v", err)
 			}
@@ -211,8 +213,8 @@ func TestRerunSendsNoSecondMail(t *testing.T) {
 	})
 }
 
-// What was given up is run again where nothing of it is in doubt; where something may have happened it is tried again under
-// its key instead.
+// What was given up is run again where nothing of it is in doubt; where something may have happened
+// it is tried again under its key instead.
 func TestRerunOfWhatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -247,7 +249,7 @@ func TestRerunOfWhatWasGivenUp(t *testing.T) {
 	}
 }
 
-func signalsOf(t *testing.T, l ledger.Catalogue, work string) []saga.Signal {
+func signalsOf(t *testing.T, l ledger.Catalogue, work string) []machine.Signal {
 	t.Helper()
 	signals, err := l.Signals(t.Context(), idOf(work))
 	if err != nil {
@@ -256,7 +258,8 @@ func signalsOf(t *testing.T, l ledger.Catalogue, work string) []saga.Signal {
 	return signals
 }
 
-// A version that was heard, and taken back by a person's cancel before it began, is what the source still wants.
+// A version that was heard, and taken back by a person's cancel before it began, is what the source
+// still wants.
 func TestRerunOfAVersionTakenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,8 +288,8 @@ func TestRerunOfAVersionTakenBack(t *testing.T) {
 	})
 }
 
-// What its source cancelled, what moves, and what nobody knows is not run again; nothing is stored. It is said who wants it, and
-// why.
+// What its source cancelled, what moves, and what nobody knows is not run again; nothing is stored.
+// It is said who wants it, and why.
 func TestRerunRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 // returns is the works that are on their way back into the ledger, of one session.
@@ -16,8 +16,8 @@ type returns struct {
 	busy  bool
 }
 
-// giveBack gives works back that are ours on record and not in hand. It does not wait for the ledger. What is not
-// given back before the session ends is free with its end.
+// giveBack gives works back that are ours on record and not in hand. It does not wait for the
+// ledger. What is not given back before the session ends is free with its end.
 func (c *Coordinator) giveBack(s *session, works ...ledger.Return) {
 	s.returns.mu.Lock()
 	defer s.returns.mu.Unlock()
@@ -62,8 +62,8 @@ func (r *returns) next() []ledger.Return {
 	return r.batch
 }
 
-// has reports whether a work is on its way. What a claim answers of it meanwhile is not taken in hand, because it would
-// be released there.
+// has reports whether a work is on its way. What a claim answers of it meanwhile is not taken in
+// hand, because it would be released there.
 func (r *returns) has(number int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,9 +71,10 @@ func (r *returns) has(number int64) bool {
 	return slices.ContainsFunc(r.queue, is) || slices.ContainsFunc(r.batch, is)
 }
 
-// strays gives back what two renewals in a row have named as ours on record, and what is not in hand: a claim whose
-// answer was lost has given it to us, or a start landed late. It returns what is named for the first time.
-func (c *Coordinator) strays(s *session, stray []ledger.Head, before map[int64]bool) map[int64]bool {
+// strays gives back what two renewals in a row have named as ours on record, and what is not in
+// hand: a claim whose answer was lost has given it to us, or a start landed late. It returns what
+// is named for the first time.
+func (c *Coordinator) strays(s *session, stray []ledger.Instance, before map[int64]bool) map[int64]bool {
 	named := make(map[int64]bool, len(stray))
 	for i := range stray {
 		switch h := &stray[i]; {

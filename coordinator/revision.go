@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Withdraw says that the source cancelled or deleted the object of a work, at a version of its own. What the work
-// did is undone: before the pivot wherever it stands, after it, or when the work has ended, if every step that
-// stands says how it is undone or why it need not be; else the work goes to review for a person to choose. A
-// revision that is not newer than what the work has heard changes nothing. An unknown work matches
+// Withdraw says that the source cancelled or deleted the object of a work, at a version of its own.
+// What the work did is undone: before the pivot wherever it stands, after it, or when the work has
+// ended, if every step that stands says how it is undone or why it need not be; else the work goes
+// to review for a person to choose. A revision that is not newer than what the work has heard
+// changes nothing. An unknown work matches
 // [ledger.ErrNotFound]: there is nothing to undo.
 func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision string, by saga.Actor) error {
 	id := saga.ID{Saga: sagaName, Work: work}
@@ -24,22 +27,22 @@ func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision str
 	if err := saga.CheckRevision(revision); err != nil {
 		return fmt.Errorf("withdraw %s: %w", id, err)
 	}
-	return c.post(ctx, id, saga.Signal{
-		Kind: saga.SignalCancel, Key: "withdraw:" + revision, Actor: by.Name, Reason: by.Reason,
-		News: saga.News{Revision: revision},
+	return c.post(ctx, id, machine.Signal{
+		Kind: machine.SignalCancel, Key: "withdraw:" + revision, Actor: by.Name, Reason: by.Reason,
+		News: machine.News{Revision: revision},
 	})
 }
 
 // revise posts the input of a newer version to a work that is known.
 func (c *Coordinator) revise(ctx context.Context, in *intake) error {
-	return c.post(ctx, in.id, saga.Signal{
-		Kind: saga.SignalRevise, Key: "revise:" + in.revision, Actor: in.source, Reason: in.cause,
-		News: saga.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input},
+	return c.post(ctx, in.id, machine.Signal{
+		Kind: machine.SignalRevise, Key: "revise:" + in.revision, Actor: in.source, Reason: in.cause,
+		News: machine.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input},
 	})
 }
 
 // post posts a signal, and tells the work at once when it is in hand here.
-func (c *Coordinator) post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+func (c *Coordinator) post(ctx context.Context, id saga.ID, sig machine.Signal) error {
 	if err := c.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
 	}
@@ -52,13 +55,14 @@ func (c *Coordinator) post(ctx context.Context, id saga.ID, sig saga.Signal) err
 }
 
 // newer reports whether the start brings a version of the source that the work has not heard of.
-func (in *intake) newer(st *saga.State) bool {
+func (in *intake) newer(st *machine.State) bool {
 	return in.revision != "" && saga.CompareRevisions(in.revision, st.Heard) > 0
 }
 
-// same reports whether a signal brings the identity that the work heard last, so that nothing is to be done again.
-func (w *work) same(sig *saga.Signal) bool {
-	if sig.Kind != saga.SignalRevise {
+// same reports whether a signal brings the identity that the work heard last, so that nothing is to
+// be done again.
+func (w *work) same(sig *machine.Signal) bool {
+	if sig.Kind != machine.SignalRevise {
 		return false
 	}
 	before, err := heardLast(w.program, w.st)
@@ -70,7 +74,7 @@ func (w *work) same(sig *saga.Signal) bool {
 }
 
 // heardLast is the input that the work heard last, whether it has begun it or not.
-func heardLast(p saga.Program, st *saga.State) (saga.Accepted, error) {
+func heardLast(p saga.Program, st *machine.State) (program.Accepted, error) {
 	input := st.Input
 	if n := st.Newer; n != nil && !n.Gone {
 		input = n.Input
@@ -78,9 +82,10 @@ func heardLast(p saga.Program, st *saga.State) (saga.Accepted, error) {
 	return p.Accept(st.ID.Work, input)
 }
 
-// programFor returns the program that can run a work: the one of its version. For a work that has ended a newer one
-// will do: it hears what is said to the work and may begin a revision. An older one does not know what the work did.
-func (c *Coordinator) programFor(st *saga.State) saga.Program {
+// programFor returns the program that can run a work: the one of its version. For a work that has
+// ended a newer one will do: it hears what is said to the work and may begin a revision. An older
+// one does not know what the work did.
+func (c *Coordinator) programFor(st *machine.State) saga.Program {
 	if p := c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}); p != nil || !st.Status.Terminal() {
 		return p
 	}
@@ -91,7 +96,7 @@ func (c *Coordinator) programFor(st *saga.State) saga.Program {
 }
 
 // newestVersion is the definition's version that a revision of the work takes.
-func (c *Coordinator) newestVersion(st *saga.State) int {
+func (c *Coordinator) newestVersion(st *machine.State) int {
 	if p := c.newestProgram(st.ID.Saga); p != nil {
 		return p.Spec().Version
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -111,8 +111,9 @@ func (b *paper) wants(t *testing.T, lines ...string) {
 	}
 }
 
-// A newer version of the same source object re-runs the saga for the same work: the invoice is updated, not made
-// again, and the mail is sent once. Equal and older versions, and newer ones that say the same, change nothing.
+// A newer version of the same source object re-runs the saga for the same work: the invoice is
+// updated, not made again, and the mail is sent once. Equal and older versions, and newer ones that
+// say the same, change nothing.
 func TestARevisionUpdates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,8 @@ func TestARevisionUpdates(t *testing.T) {
 	})
 }
 
-// A revision that arrives while a step is under way waits for the step's end; of several the newest is begun.
+// A revision that arrives while a step is under way waits for the step's end; of several the newest
+// is begun.
 func TestARevisionWaitsForTheStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +170,8 @@ func TestARevisionWaitsForTheStep(t *testing.T) {
 	})
 }
 
-// The source cancelled what is completed: it is undone where every step says how, and restored by a newer version.
+// The source cancelled what is completed: it is undone where every step says how, and restored by a
+// newer version.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,8 +197,9 @@ func TestWithdraw(t *testing.T) {
 	})
 }
 
-// Apply makes an instance what its source says, however often it is said: it runs, runs again for a newer revision, and is
-// undone; a state that wants nothing changes nothing, and what was never started is withdrawn by doing nothing.
+// Apply makes an instance what its source says, however often it is said: it runs, runs again for a
+// newer revision, and is undone; a state that wants nothing changes nothing, and what was never
+// started is withdrawn by doing nothing.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +234,8 @@ func TestApply(t *testing.T) {
 	})
 }
 
-// The source cancelled it, and a step stands that the newer version of the definition does not have: a person undoes that step by hand, and the rest follows; or keeps it.
+// The source cancelled it, and a step stands that the newer version of the definition does not
+// have: a person undoes that step by hand, and the rest follows; or keeps it.
 func TestWithdrawWithoutAWayBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -279,7 +284,8 @@ func TestWithdrawWithoutAWayBack(t *testing.T) {
 	}
 }
 
-// A revision takes the newest definition, also when nobody knows any more the one the work ended with.
+// A revision takes the newest definition, also when nobody knows any more the one the work ended
+// with.
 func TestARevisionTakesTheNewestDefinition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -57,7 +57,7 @@ func (p *process) starts(name string, n int) {
 // in counts a saga's works by status.
 func in(t testing.TB, l ledger.Catalogue, name string) map[saga.Status]int {
 	t.Helper()
-	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Saga: name, Limit: math.MaxInt32})
+	heads, err := ledger.First(t.Context(), l, ledger.Filter{Saga: name, Limit: math.MaxInt32})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-15: a backlog is not worked off at MaxWorks per Poll: what is let go makes room, and room is claimed at once.
+// CORE-15: a backlog is not worked off at MaxWorks per Poll: what is let go makes room, and room is
+// claimed at once.
 func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,13 +42,14 @@ func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
 // slowly is a ledger whose claims take a while, as those of a database do: meanwhile starts come.
 type slowly struct{ *memory.DB }
 
-func (s slowly) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (s slowly) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	<-time.After(60 * time.Millisecond)
 	return s.DB.Claim(ctx, t, c)
 }
 
-// CORE-27: starts that come at five times what a process can do keep nothing that is due from running: a retry, a
-// compensation, the works of a process that died. Nor does a backlog of those keep new works from beginning.
+// CORE-27: starts that come at five times what a process can do keep nothing that is due from
+// running: a retry, a compensation, the works of a process that died. Nor does a backlog of those
+// keep new works from beginning.
 func TestStartsAndWhatIsDueShareTheRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +91,8 @@ func TestStartsAndWhatIsDueShareTheRoom(t *testing.T) {
 	})
 }
 
-// T9: what is in hand is bounded in bytes, whether it was started here or claimed; everything is done in the end.
+// T9: what is in hand is bounded in bytes, whether it was started here or claimed; everything is
+// done in the end.
 func TestWhatIsInHandIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	for name, claimed := range map[string]bool{"started": false, "claimed": true} {
@@ -130,8 +134,8 @@ func TestWhatIsInHandIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// CORE-28: a source that adds a time to every redelivery makes a record and a signal of the first few only; all of them
-// are counted and told that they are in conflict.
+// CORE-28: a source that adds a time to every redelivery makes a record and a signal of the first
+// few only; all of them are counted and told that they are in conflict.
 func TestConflictsAreKeptAFewTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,23 +16,23 @@ type part func(ctx context.Context) error
 
 func (p part) Run(ctx context.Context) error { return p(ctx) }
 
-// What runs beside a coordinator ends with it, and it with them: by the end of the context, by the error of one, and when one
-// ends that should have gone on.
+// What runs beside a coordinator ends with it, and it with them: by the end of the context, by the
+// error of one, and when one ends that should have gone on.
 func TestRunBesideOthers(t *testing.T) {
 	t.Parallel()
 	errBroken, errLate := errors.New("it is broken"), errors.New("it was interrupted")
 	goesOn := part(func(ctx context.Context) error { <-ctx.Done(); return nil })
 	complains := part(func(ctx context.Context) error { <-ctx.Done(); return errLate })
 	for name, tc := range map[string]struct {
-		others []coordinator.Runner
+		others []coordinator.Part
 		stop   bool
 		want   []string // in the error; empty: there is none
 	}{
 		"nothing beside it":        {nil, true, nil},
-		"all go on until the end":  {[]coordinator.Runner{goesOn, goesOn}, true, nil},
-		"one fails":                {[]coordinator.Runner{goesOn, part(func(context.Context) error { return errBroken }), complains}, false, []string{"it is broken", "it was interrupted"}},
-		"one ends by itself":       {[]coordinator.Runner{part(func(context.Context) error { return nil }), goesOn}, false, []string{"part", "has ended by itself"}},
-		"one complains at the end": {[]coordinator.Runner{complains}, true, []string{"it was interrupted"}},
+		"all go on until the end":  {[]coordinator.Part{goesOn, goesOn}, true, nil},
+		"one fails":                {[]coordinator.Part{goesOn, part(func(context.Context) error { return errBroken }), complains}, false, []string{"it is broken", "it was interrupted"}},
+		"one ends by itself":       {[]coordinator.Part{part(func(context.Context) error { return nil }), goesOn}, false, []string{"part", "has ended by itself"}},
+		"one complains at the end": {[]coordinator.Part{complains}, true, []string{"it was interrupted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,11 +8,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Scope is more than one work that is paused at once: those that want a destination, those of a saga, or all.
+// Scope is more than one work that is paused at once: those that want a destination, those of a
+// saga, or all.
 type Scope struct {
 	kind ledger.ControlKind
 	name string
@@ -24,16 +25,16 @@ func Everything() Scope { return Scope{ledger.ControlPause, "all"} }
 // OfSaga is every work of a saga.
 func OfSaga(name string) Scope { return Scope{ledger.ControlPause, "saga:" + name} }
 
-// OfDestination is whatever wants a destination, of whichever saga. A step that names none with To has one of its own,
-// order-to-invoice/invoice.
+// OfDestination is whatever wants a destination, of whichever saga. A step that names none with To
+// has one of its own, order-to-invoice/invoice.
 func OfDestination(name string) Scope { return Scope{ledger.ControlDestination, name} }
 
 // String names the scope: all, saga:order-to-invoice, or a destination.
 func (s Scope) String() string { return s.name }
 
-// PauseScope holds whatever is in the scope where it is, going forward or back, until it is resumed: every process learns of
-// it within a poll ([Options].Poll), and nothing passes a send gate from then on. What has passed it is answered. Pausing
-// again changes who and why.
+// PauseScope holds whatever is in the scope where it is, going forward or back, until it is
+// resumed: every process learns of it within a poll ([Options].Poll), and nothing passes a send
+// gate from then on. What has passed it is answered. Pausing again changes who and why.
 func (op *Operator) PauseScope(ctx context.Context, s Scope, by saga.Actor) error {
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("pause %s:\n%w", s, err)
@@ -41,8 +42,8 @@ func (op *Operator) PauseScope(ctx context.Context, s Scope, by saga.Actor) erro
 	return op.setScope(ctx, "pause", s, by, true)
 }
 
-// ResumeScope lets whatever is in the scope go on, but for what something else holds. Resuming what is not paused matches
-// [ErrNotPaused].
+// ResumeScope lets whatever is in the scope go on, but for what something else holds. Resuming what
+// is not paused matches [ErrNotPaused].
 func (op *Operator) ResumeScope(ctx context.Context, s Scope, by saga.Actor) error {
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("resume %s:\n%w", s, err)
@@ -87,7 +88,8 @@ type Act struct {
 	Paused bool // resumed otherwise
 }
 
-// Acts returns who paused and resumed a scope, and why, the newest first: at most limit of them (0: 100).
+// Acts returns who paused and resumed a scope, and why, the newest first: at most limit of them (0:
+// 100).
 func (op *Operator) Acts(ctx context.Context, s Scope, limit int) ([]Act, error) {
 	set, err := op.ledger.Acts(ctx, s.kind, s.name, limit)
 	if err != nil {
@@ -122,7 +124,8 @@ func pausedBy(c *ledger.Control) *saga.Actor {
 	return by
 }
 
-// pausedBody is the body of a scope's control, paused or not. A destination's says more, which stays.
+// pausedBody is the body of a scope's control, paused or not. A destination's says more, which
+// stays.
 func pausedBody(c *ledger.Control, by saga.Actor, pause bool) (json.RawMessage, error) {
 	if c.Kind == ledger.ControlPause {
 		if !pause {

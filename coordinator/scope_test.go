@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Adoption A3: a pause of a destination, a saga or everything is obeyed at the send gate by every process within a poll, and
-// holds undos, too. What is held takes a person's word. When it is resumed everything goes on.
+// Adoption A3: a pause of a destination, a saga or everything is obeyed at the send gate by every
+// process within a poll, and holds undos, too. What is held takes a person's word. When it is
+// resumed everything goes on.
 func TestAPauseIsObeyedByEveryProcess(t *testing.T) {
 	t.Parallel()
 	for name, scope := range map[string]coordinator.Scope{
@@ -126,8 +127,8 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	}
 }
 
-// Adoption A3: a process that begins while something is paused sends nothing before it knows, however long the ledger takes to
-// say so. When it is resumed everything goes on.
+// Adoption A3: a process that begins while something is paused sends nothing before it knows,
+// however long the ledger takes to say so. When it is resumed everything goes on.
 func TestAPauseIsKnownBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []coordinator.Scope{coordinator.OfDestination("books"), coordinator.OfSaga("invoices"), coordinator.Everything()} {

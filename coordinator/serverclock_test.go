@@ -60,8 +60,8 @@ func newServerClock(t *testing.T) *serverClock {
 	return c
 }
 
-// set makes the server's clock differ from the right time. The file is replaced as a whole: half an offset is a wrong
-// one.
+// set makes the server's clock differ from the right time. The file is replaced as a whole: half an
+// offset is a wrong one.
 func (c *serverClock) set(offset time.Duration) {
 	c.t.Helper()
 	next := c.file + ".next"
@@ -83,8 +83,9 @@ func (c *serverClock) offset(db *sqlx.DB) time.Duration {
 	return time.Until(now)
 }
 
-// T4, T5: the clock of a real server steps forward and back while real processes work. What was due in the future
-// becomes due once the clock is right again; nothing is sent twice and nothing is lost.
+// T4, T5: the clock of a real server steps forward and back while real processes work. What was due
+// in the future becomes due once the clock is right again; nothing is sent twice and nothing is
+// lost.
 func TestTheServersClockSteps(t *testing.T) {
 	t.Parallel()
 	steps, works, far := 3, 24, 5

@@ -7,14 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// session is this process's lease on the ledger. It is trusted only until a margin before its end, counted
-// from before the renewal was sent, on our own monotonic clock.
+// session is this process's lease on the ledger. It is trusted only until a margin before its end,
+// counted from before the renewal was sent, on our own monotonic clock.
 type session struct {
-	token  saga.Token
+	token  machine.Token
 	alone  bool // opening proved every other process gone
 	margin time.Duration
 	opened time.Time
@@ -25,7 +25,8 @@ type session struct {
 	ended   chan struct{}
 	told    chan struct{} // closed when it is known what is to be obeyed
 
-	// idle ends with the session, or before it when the process stops: whatever only waits stops waiting.
+	// idle ends with the session, or before it when the process stops: whatever only waits stops
+	// waiting.
 	idle    context.Context
 	quiesce context.CancelFunc
 
@@ -76,8 +77,8 @@ func (s *session) obeys() {
 	}
 }
 
-// passed reports whether t has come by the monotonic clock or by the time of day. The monotonic clock stands still
-// while a machine is suspended, and the lease and the deadline go on (D2).
+// passed reports whether t has come by the monotonic clock or by the time of day. The monotonic
+// clock stands still while a machine is suspended, and the lease and the deadline go on (D2).
 func passed(now, t time.Time) bool {
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }
@@ -115,8 +116,9 @@ func (s *session) why() error {
 	return s.void
 }
 
-// openSession opens a session, however long the ledger takes to answer. What trying again cannot mend ends the first
-// attempt of a process; later it may be a fail-over that passes a standby, and is tried again as everything else.
+// openSession opens a session, however long the ledger takes to answer. What trying again cannot
+// mend ends the first attempt of a process; later it may be a fail-over that passes a standby, and
+// is tried again as everything else.
 func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		sent := time.Now()
@@ -150,10 +152,10 @@ func final(err error) bool {
 	return false
 }
 
-// keepSession renews the lease until ctx or the session ends. It ends the session when the ledger says that it is
-// dead, that the database is another one or of a schema this program does not know; when the lease is over by our own
-// clock; and when records or claims have not been answered for a lease, so that other processes take the works over.
-// Everything else is tried again.
+// keepSession renews the lease until ctx or the session ends. It ends the session when the ledger
+// says that it is dead, that the database is another one or of a schema this program does not know;
+// when the lease is over by our own clock; and when records or claims have not been answered for a
+// lease, so that other processes take the works over. Everything else is tried again.
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 30 // the first soon: it tells which sessions have left their parts of limits
 	var stray map[int64]bool   // what the last renewal named

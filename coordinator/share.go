@@ -4,15 +4,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// share is who may use which part of a destination's limit, for all processes of a ledger. Like [health] it is a value, kept
-// in the ledger as a control and changed by compare-and-set. Its times are the ledger's.
+// share is who may use which part of a destination's limit, for all processes of a ledger. Like
+// [health] it is a value, kept in the ledger as a control and changed by compare-and-set. Its times
+// are the ledger's.
 //
-// A limit has as many parts as it can be divided into without one that could not send: of Concurrent: 1 there is one, and
-// one session at a time has it. Each session that sends there wants as many as the others, and takes what is free. What it
-// gives up, or leaves when it dies, is free when nothing that it sent can be at work any more.
+// A limit has as many parts as it can be divided into without one that could not send: of
+// Concurrent: 1 there is one, and one session at a time has it. Each session that sends there wants
+// as many as the others, and takes what is free. What it gives up, or leaves when it dies, is free
+// when nothing that it sent can be at work any more.
 type share struct {
 	Parts []part          `json:"parts"`
 	Wants map[string]want `json:"sessions"` // the sessions that send there
@@ -20,10 +22,11 @@ type share struct {
 
 // want is what a session that sends there says of itself.
 type want struct {
-	// Runs is a digest of the definitions that it can run: where there are fewer parts than sessions, those that run different
-	// ones take turns, so that no definition waits for ever.
+	// Runs is a digest of the definitions that it can run: where there are fewer parts than
+	// sessions, those that run different ones take turns, so that no definition waits for ever.
 	Runs string `json:"definitions"`
-	// Settle is how long after its end something that it sent may be at work. Only it knows its steps.
+	// Settle is how long after its end something that it sent may be at work. Only it knows its
+	// steps.
 	Settle lasting `json:"settle,omitempty"`
 }
 
@@ -49,7 +52,7 @@ type part struct {
 
 // member is one session's view of a share.
 type member struct {
-	now    saga.Moment
+	now    machine.Moment
 	token  string
 	runs   string // its digest
 	parts  int    // how many parts the limit has
@@ -57,7 +60,8 @@ type member struct {
 	settle time.Duration // from its end until nothing that it sent can be at work
 }
 
-// How long a session keeps a part that sessions with other definitions wait for, and how long such a part is kept for them.
+// How long a session keeps a part that sessions with other definitions wait for, and how long such
+// a part is kept for them.
 const (
 	partTurn     = 30 * time.Second
 	partReserved = 15 * time.Second
@@ -100,9 +104,9 @@ func (s share) owned(token string, n int) (owned []int) {
 	return owned
 }
 
-// fair is how many parts the member ought to have: as many as each other, and one of those that are left over if not too
-// many others have one already. Where there are fewer parts than sessions, one that has had its part for long gives it to
-// those that run other definitions and have none.
+// fair is how many parts the member ought to have: as many as each other, and one of those that are
+// left over if not too many others have one already. Where there are fewer parts than sessions, one
+// that has had its part for long gives it to those that run other definitions and have none.
 func (s share) fair(m member) int {
 	n := max(1, len(s.Wants))
 	floor, over := m.parts/n, m.parts%n
@@ -122,8 +126,8 @@ func (s share) fair(m member) int {
 	return floor + 1
 }
 
-// next is the digest of the sessions whose turn it is after the member's: those that run other definitions and have no part,
-// nor one that is kept for them; empty: there are none.
+// next is the digest of the sessions whose turn it is after the member's: those that run other
+// definitions and have no part, nor one that is kept for them; empty: there are none.
 func (s share) next(m member) string {
 	var without []string
 	for _, w := range s.Wants {
@@ -144,7 +148,8 @@ func (s share) serves(runs string) bool {
 	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Owner != "" && s.Wants[p.Owner].Runs == runs || p.For == runs })
 }
 
-// joined is the share with the member among those who want it and without the dead, and whether that changes it.
+// joined is the share with the member among those who want it and without the dead, and whether
+// that changes it.
 func (s share) joined(m member) (share, bool) {
 	mine := want{m.runs, lasting(m.settle)}
 	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{m.token: mine}}
@@ -169,7 +174,8 @@ func (s share) joined(m member) (share, bool) {
 	return t, changed
 }
 
-// taken is the share after the member has taken what is free and it ought to have, and whether that changes it.
+// taken is the share after the member has taken what is free and it ought to have, and whether that
+// changes it.
 func (s share) taken(m member) (share, bool) {
 	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants}
 	want := s.fair(m) - len(s.owned(m.token, m.parts))
@@ -185,8 +191,8 @@ func (s share) taken(m member) (share, bool) {
 	return t, changed
 }
 
-// given is the share after the member has given up all its parts but the first keep, which nothing that it sent uses any
-// more, and whether that changes it.
+// given is the share after the member has given up all its parts but the first keep, which nothing
+// that it sent uses any more, and whether that changes it.
 func (s share) given(m member, keep int) (share, bool) {
 	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants}
 	owned := t.owned(m.token, len(t.Parts))
@@ -199,7 +205,8 @@ func (s share) given(m member, keep int) (share, bool) {
 	return t, len(owned) > keep
 }
 
-// left is the share without the member, which ends; settled: nothing that it sent can be at work any more.
+// left is the share without the member, which ends; settled: nothing that it sent can be at work
+// any more.
 func (s share) left(m member, settled bool) (share, bool) {
 	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}}
 	for token, w := range s.Wants {

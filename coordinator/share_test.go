@@ -10,11 +10,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// sharers is a model of sessions that share a limit. Each keeps what it may use as the coordinator does: it stops using at
-// once what it is to give up, and gives it up when nothing that it sent is at work.
+// sharers is a model of sessions that share a limit. Each keeps what it may use as the coordinator
+// does: it stops using at once what it is to give up, and gives it up when nothing that it sent is
+// at work.
 type sharers struct {
 	limit  Limit
 	settle time.Duration
@@ -37,7 +38,7 @@ type ghost struct {
 
 func (s *sharers) member(token string) member {
 	return member{
-		now: saga.Moment{Earliest: s.now.Add(-time.Second), Latest: s.now.Add(time.Second)}, token: token, runs: s.live[token].runs,
+		now: machine.Moment{Earliest: s.now.Add(-time.Second), Latest: s.now.Add(time.Second)}, token: token, runs: s.live[token].runs,
 		parts: s.limit.partsOf(), settle: s.settle, dead: func(t string) bool { return s.dead[t] },
 	}
 }
@@ -96,8 +97,9 @@ func (s *sharers) kill(token string) {
 	s.dead[token] = true
 }
 
-// "Limits hold for all processes of a ledger": whatever sessions come, send, stop and die, no more requests are at work than
-// the limit says; and in the end every session has its share, and every definition is served.
+// "Limits hold for all processes of a ledger": whatever sessions come, send, stop and die, no more
+// requests are at work than the limit says; and in the end every session has its share, and every
+// definition is served.
 func TestALimitIsShared(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -174,8 +176,9 @@ func settles(t *rapid.T, s *sharers, live []string) {
 	}
 }
 
-// What a part of a rate allows at once was perhaps sent by who had it last: it has saved what came since that one left, and
-// what this process has saved already stays as it is when another part is added.
+// What a part of a rate allows at once was perhaps sent by who had it last: it has saved what came
+// since that one left, and what this process has saved already stays as it is when another part is
+// added.
 func TestAPartOfARateKeepsItsPast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

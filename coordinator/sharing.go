@@ -10,7 +10,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // How a destination's limit is divided among processes, as one of them does it.
@@ -23,14 +24,14 @@ type sharing struct {
 	runs    []string      // definitions that send there
 	settles time.Duration // the longest settle time
 	share   share         // as it was stored last
-	owner   saga.Token    // the session that has the parts
+	owner   machine.Token // the session that has the parts
 	parts   []int         // that it uses
 	mine    Limit         // what they come to
 	leaving bool          // the process stops
 }
 
 // sends notes a definition's step that talks to the destination.
-func (d *destination) sends(spec *saga.Spec, step *saga.StepSpec) {
+func (d *destination) sends(spec *program.Spec, step *program.StepSpec) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.longest, d.settles = max(d.longest, step.Timeout), max(d.settles, step.Settle)
@@ -92,8 +93,9 @@ func (d *destination) beat() {
 	d.apportion()
 }
 
-// divided is the stored share as this process wants it to be, and whether that is a change. What it has too much it stops
-// using at once, and gives up when nothing that it sent there is at work any more.
+// divided is the stored share as this process wants it to be, and whether that is a change. What it
+// has too much it stops using at once, and gives up when nothing that it sent there is at work any
+// more.
 func (d *destination) divided(s share) (share, bool) {
 	m := d.member()
 	if d.leaving || d.who() == 0 {
@@ -153,7 +155,8 @@ func (d *destination) depart(s share) (share, bool) {
 	return t, changed
 }
 
-// linger keeps the slot of an attempt without an answer until its request cannot be at work any more.
+// linger keeps the slot of an attempt without an answer until its request cannot be at work any
+// more.
 func (d *destination) linger(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -192,8 +195,9 @@ func (c *Coordinator) sharers() (tokens []string) {
 	return tokens
 }
 
-// lives is told which sessions live, and which were known before that was asked: those that do not live are dead for ever.
-func (c *Coordinator) lives(sharers []string, live []saga.Token) {
+// lives is told which sessions live, and which were known before that was asked: those that do not
+// live are dead for ever.
+func (c *Coordinator) lives(sharers []string, live []machine.Token) {
 	alive := map[string]bool{}
 	for _, t := range live {
 		alive[t.String()] = true
@@ -213,8 +217,9 @@ func (c *Coordinator) beat() {
 	}
 }
 
-// depart gives this session's parts of all limits up, so that others need not wait until it would count as dead. A ledger
-// that does not answer soon is not waited for: the end of the session says the same, later.
+// depart gives this session's parts of all limits up, so that others need not wait until it would
+// count as dead. A ledger that does not answer soon is not waited for: the end of the session says
+// the same, later.
 func (c *Coordinator) depart(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()

@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// counter is a destination that counts the requests that are at work there. It finishes what it has begun, whatever has
-// become of the process that asked.
+// counter is a destination that counts the requests that are at work there. It finishes what it has
+// begun, whatever has become of the process that asked.
 type counter struct {
 	mu    sync.Mutex
 	until []time.Time // each request that arrived is at work
@@ -55,14 +55,15 @@ func (c *counter) worst() int {
 	return c.most
 }
 
-// shareTimeout and shareSettle are those of the steps here: a request is at work for no longer than both.
+// shareTimeout and shareSettle are those of the steps here: a request is at work for no longer than
+// both.
 const (
 	shareTimeout = 3 * time.Second
 	shareSettle  = 5 * time.Second
 )
 
-// limitedStep is a step that takes half a second, behind a send gate that a dead process does not pass. One of ten is cut off, and
-// goes on at the destination.
+// limitedStep is a step that takes half a second, behind a send gate that a dead process does not
+// pass. One of ten is cut off, and goes on at the destination.
 func limitedStep(p *process, name, to string, c *counter, cuts bool) saga.Step[order] {
 	return saga.Do(name, func(ctx context.Context, call saga.Call[order]) (thing, error) {
 		if err := call.Sending(); err != nil || p.isDead() {
@@ -79,7 +80,8 @@ func limitedStep(p *process, name, to string, c *counter, cuts bool) saga.Step[o
 		Retry(saga.Retry{Initial: 500 * time.Millisecond, Max: 2 * time.Second, Attempts: 1000})
 }
 
-// sharing boots a process that knows the given versions of a saga with three steps at a limited destination.
+// sharing boots a process that knows the given versions of a saga with three steps at a limited
+// destination.
 func sharing(t *testing.T, l ledger.Ledger, limit coordinator.Limit, c *counter, cuts bool, versions ...int) *process {
 	t.Helper()
 	o := quick()
@@ -100,9 +102,9 @@ func sharing(t *testing.T, l ledger.Ledger, limit coordinator.Limit, c *counter,
 	}})
 }
 
-// "Limits hold for all processes of a ledger": three processes, of which one is killed or stopped every few seconds and another
-// comes, never send more than the limit at once, although every tenth request goes on when its connection has been cut;
-// and everything ends.
+// "Limits hold for all processes of a ledger": three processes, of which one is killed or stopped
+// every few seconds and another comes, never send more than the limit at once, although every tenth
+// request goes on when its connection has been cut; and everything ends.
 func TestALimitHoldsForAllProcesses(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []coordinator.Limit{{Concurrent: 1}, {Concurrent: 2}, {Concurrent: 7}} {
@@ -139,7 +141,8 @@ func TestALimitHoldsForAllProcesses(t *testing.T) {
 	}
 }
 
-// A rate is shared, too: what three processes send together never exceeds it, and comes up to it once each has its part.
+// A rate is shared, too: what three processes send together never exceeds it, and comes up to it
+// once each has its part.
 func TestARateHoldsForAllProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,8 +176,8 @@ func TestARateHoldsForAllProcesses(t *testing.T) {
 	})
 }
 
-// Where one process at a time has the limit, those that know other definitions take turns: through a rolling deploy neither
-// the older version's works wait for ever, nor the newer one's.
+// Where one process at a time has the limit, those that know other definitions take turns: through
+// a rolling deploy neither the older version's works wait for ever, nor the newer one's.
 func TestALimitIsSharedByVersions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +204,8 @@ func TestALimitIsSharedByVersions(t *testing.T) {
 	})
 }
 
-// A process that stops leaves its part at once: a deploy of one process with Concurrent: 1 costs no settle time.
+// A process that stops leaves its part at once: a deploy of one process with Concurrent: 1 costs no
+// settle time.
 func TestAStopLeavesTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -224,8 +228,8 @@ func TestAStopLeavesTheLimit(t *testing.T) {
 	})
 }
 
-// The part of a process that was killed passes on when what it sent is no longer at work, also to a process that knows none of
-// its steps, and whose own take less long.
+// The part of a process that was killed passes on when what it sent is no longer at work, also to a
+// process that knows none of its steps, and whose own take less long.
 func TestALimitHoldsForStepsThatTakeLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

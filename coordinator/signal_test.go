@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -52,8 +53,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// "Pending signals are fed before anything is armed", also those that wait behind the open attempt of a dead
-// process: at its deadline the cancel is consumed, and the step is not armed once more over its head.
+// "Pending signals are fed before anything is armed", also those that wait behind the open attempt
+// of a dead process: at its deadline the cancel is consumed, and the step is not armed once more
+// over its head.
 func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{7 * time.Second, 7300 * time.Millisecond, 8900 * time.Millisecond} {
@@ -81,8 +83,8 @@ func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 				t.Errorf("%d marks were armed over the head of a cancel", n)
 			}
 			rs := b.records.of("o1")
-			i := slices.IndexFunc(rs, func(r saga.Record) bool { return r.Kind == saga.KindCancelled })
-			j := slices.IndexFunc(rs, func(r saga.Record) bool { return r.Arm != nil })
+			i := slices.IndexFunc(rs, func(r machine.Record) bool { return r.Kind == machine.KindCancelled })
+			j := slices.IndexFunc(rs, func(r machine.Record) bool { return r.Dispatch != nil })
 			if i < 0 || j >= 0 && j < i {
 				t.Errorf("after %s: the cancel is record %d of the second process, its first arm record %d", after, i, j)
 			}
@@ -118,13 +120,13 @@ func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
 	}
 }
 
-// S5, S6: a person's verdict on a step that nobody can tell about, both ways.
+// S5, S6: a person's resolution on a step that nobody can tell about, both ways.
 func TestResolveForward(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		f       fault
-		verdict func(*world) saga.Resolution
-		mails   int
+		f          fault
+		resolution func(*world) saga.Resolution
+		mails      int
 	}{
 		"it happened": {fault{mute: true}, func(w *world) saga.Resolution {
 			return coordinator.Happened(w.made("receipt", "o1")[0].id)
@@ -140,8 +142,8 @@ func TestResolveForward(t *testing.T) {
 				synctest.Wait()
 				p.begin("o1")
 				p.want("o1", saga.Review, saga.ReasonInDoubt)
-				refusedVerdicts(t, p)
-				if err := p.Resolve(t.Context(), idOf("o1"), "receipt", c.verdict(w), anna); err != nil {
+				refusedResolutions(t, p)
+				if err := p.Resolve(t.Context(), idOf("o1"), "receipt", c.resolution(w), anna); err != nil {
 					t.Fatal(err)
 				}
 				s := p.want("o1", saga.Completed, "")
@@ -155,7 +157,7 @@ func TestResolveForward(t *testing.T) {
 					}
 				}
 				if len(keys) != c.mails {
-					t.Errorf("%d keys, want %d: a verdict that it did not happen is a new key", len(keys), c.mails)
+					t.Errorf("%d keys, want %d: a resolution that it did not happen is a new key", len(keys), c.mails)
 				}
 				verify(t, l, w, "o1")
 			})
@@ -163,17 +165,17 @@ func TestResolveForward(t *testing.T) {
 	}
 }
 
-func refusedVerdicts(t *testing.T, p *process) {
+func refusedResolutions(t *testing.T, p *process) {
 	t.Helper()
 	ctx, id := t.Context(), idOf("o1")
 	if err := p.Resolve(ctx, id, "receipt", coordinator.DidNotHappen(), saga.Actor{}); err == nil {
-		t.Error("a verdict of nobody, for no reason, was taken")
+		t.Error("a resolution of nobody, for no reason, was taken")
 	}
 	if err := p.Resolve(ctx, id, "invoice", coordinator.DidNotHappen(), anna); !errors.Is(err, coordinator.ErrOtherStep) {
-		t.Errorf("a verdict on another step: %v", err)
+		t.Errorf("a resolution on another step: %v", err)
 	}
 	if err := p.Resolve(ctx, idOf("nowhere"), "invoice", coordinator.DidNotHappen(), anna); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("a verdict on an unknown work: %v", err)
+		t.Errorf("a resolution on an unknown work: %v", err)
 	}
 }
 
@@ -193,12 +195,12 @@ func TestResolveUndo(t *testing.T) {
 				synctest.Wait()
 				p.begin("o1")
 				p.want("o1", saga.Review, saga.ReasonUndoFailed)
-				verdict := coordinator.DidNotHappen()
+				resolution := coordinator.DidNotHappen()
 				if happened {
 					w.take(arrival{work: "o1", step: "invoice", dir: saga.Undo})
-					verdict = coordinator.Happened("")
+					resolution = coordinator.Happened("")
 				}
-				if err := p.Resolve(t.Context(), idOf("o1"), "invoice", verdict, anna); err != nil {
+				if err := p.Resolve(t.Context(), idOf("o1"), "invoice", resolution, anna); err != nil {
 					t.Fatal(err)
 				}
 				p.want("o1", saga.Compensated, "")
@@ -211,9 +213,10 @@ func TestResolveUndo(t *testing.T) {
 	}
 }
 
-// A review that somebody has spoken to is not the last word: whoever waits right behind a verdict or a cancel is told
-// what came of it, in every process, also when it only came to another note.
-func TestWaitBehindAVerdict(t *testing.T) {
+// A review that somebody has spoken to is not the last word: whoever waits right behind a
+// resolution or a cancel is told what came of it, in every process, also when it only came to
+// another note.
+func TestWaitBehindAResolution(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{mute: true})}
@@ -227,7 +230,7 @@ func TestWaitBehindAVerdict(t *testing.T) {
 		}
 		after := q.want("o1", saga.Review, saga.ReasonInDoubt)
 		rs, err := l.History(t.Context(), idOf("o1"))
-		if last := rs[len(rs)-1]; err != nil || last.Kind != saga.KindNoted || len(last.Signals) != 1 {
+		if last := rs[len(rs)-1]; err != nil || last.Kind != machine.KindNoted || len(last.Signals) != 1 {
 			t.Errorf("Wait returned %q (before: %q) and the last record is %s: the cancel was not heard yet", after.Note, before.Note, last.Kind)
 		}
 		if err := q.Resolve(t.Context(), idOf("o1"), "receipt", coordinator.Happened(w.made("receipt", "o1")[0].id), anna); err != nil {
@@ -239,8 +242,8 @@ func TestWaitBehindAVerdict(t *testing.T) {
 	})
 }
 
-// The same for a work that has ended and hears of a newer version of its source. Whatever else is said to it then
-// moves nothing, and nobody waits for it.
+// The same for a work that has ended and hears of a newer version of its source. Whatever else is
+// said to it then moves nothing, and nobody waits for it.
 func TestWaitBehindARevision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +259,7 @@ func TestWaitBehindARevision(t *testing.T) {
 		if err := p.halt(); err != nil {
 			t.Error(err)
 		}
-		conflict := saga.Signal{Kind: saga.SignalConflict, Key: "conflict", Actor: "webhook"}
+		conflict := machine.Signal{Kind: machine.SignalConflict, Key: "conflict", Actor: "webhook"}
 		if err := l.Post(t.Context(), idOf("o1"), conflict); err != nil {
 			t.Fatal(err)
 		}
@@ -269,9 +272,9 @@ func TestWaitBehindARevision(t *testing.T) {
 	})
 }
 
-// "A command is stale when the step attempt it speaks of has moved on": the second of two verdicts changes
-// nothing and is on record.
-func TestTheSecondVerdictIsNoted(t *testing.T) {
+// "A command is stale when the step attempt it speaks of has moved on": the second of two
+// resolutions changes nothing and is on record.
+func TestTheSecondResolutionIsNoted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{mute: true})}
@@ -288,14 +291,15 @@ func TestTheSecondVerdictIsNoted(t *testing.T) {
 		}
 		p.want("o1", saga.Completed, "")
 		if n := len(w.made("receipt", "o1")); n != 1 {
-			t.Errorf("%d mails after a verdict that was overtaken", n)
+			t.Errorf("%d mails after a resolution that was overtaken", n)
 		}
 		verify(t, l, w, "o1")
 	})
 }
 
-// A work of a definition that no running process knows stays due, untouched, and goes on when one comes that knows it.
-// Older and newer versions run side by side, each work with the version it started with.
+// A work of a definition that no running process knows stays due, untouched, and goes on when one
+// comes that knows it. Older and newer versions run side by side, each work with the version it
+// started with.
 func TestUnknownVersions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,11 +14,12 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
-// Real processes on real databases that fall silent, turn read-only, fill up, or change their clocks. Whatever happened,
-// everything comes to its end, the invariants hold, and the processes live on.
+// Real processes on real databases that fall silent, turn read-only, fill up, or change their
+// clocks. Whatever happened, everything comes to its end, the invariants hold, and the processes
+// live on.
 
-// apart returns the address for the test's own eyes, told apart from those of the processes. They see what is there also
-// while the database takes no writes.
+// apart returns the address for the test's own eyes, told apart from those of the processes. They
+// see what is there also while the database takes no writes.
 func apart(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -49,16 +50,17 @@ func (a *arena) leave(w *worker) {
 	}
 }
 
-// T1, T2, CORE-4, CORE-25: "a connection that dies silently costs its own time-out and no more", whichever it is, one
-// of several or all of them, and whatever it held locked. Without time-outs of its own a process waits for a quarter of
-// an hour here, longer than this test does.
+// T1, T2, CORE-4, CORE-25: "a connection that dies silently costs its own time-out and no more",
+// whichever it is, one of several or all of them, and whatever it held locked. Without time-outs of
+// its own a process waits for a quarter of an hour here, longer than this test does.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	silences, works := 4, 24
 	address := pgtest.URL(t)
 	if nightly() {
 		silences, works = 80, 400
-		// A server learns nothing of clients behind a silent connection, and keeps a place for each.
+		// A server learns nothing of clients behind a silent connection, and keeps a place for
+		// each.
 		address = pgtest.Own(t, pgtest.Settings{"max_connections": "2000"}).URL()
 	}
 	a := newArena(t, apart(t, address), works)
@@ -81,8 +83,8 @@ func TestSilentConnections(t *testing.T) {
 	a.leave(other)
 }
 
-// CORE-6: "a read-only moment ends no process". For twice a lease every new connection finds a server that takes no
-// writes, as a standby does, or one whose disk is full.
+// CORE-6: "a read-only moment ends no process". For twice a lease every new connection finds a
+// server that takes no writes, as a standby does, or one whose disk is full.
 func TestAReadOnlyMoment(t *testing.T) {
 	t.Parallel()
 	moments, works := 1, 16
@@ -127,7 +129,8 @@ func (a *arena) sessions() (n int) {
 	return n
 }
 
-// readOnly makes a database read-only for every new connection, or writable again, and ends those of the processes.
+// readOnly makes a database read-only for every new connection, or writable again, and ends those
+// of the processes.
 func (a *arena) readOnly(db *sqlx.DB, on bool) {
 	a.t.Helper()
 	for _, statement := range []string{
@@ -187,7 +190,8 @@ func fill(t *testing.T, dir string) (free func()) {
 	}
 }
 
-// A full disk costs the time it is full and nothing else. On SQLite the process keeps its file and its lock.
+// A full disk costs the time it is full and nothing else. On SQLite the process keeps its file and
+// its lock.
 func TestAFullDiskOnSQLite(t *testing.T) {
 	t.Parallel()
 	times, works := 1, 16

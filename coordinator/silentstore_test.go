@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// gate lets calls of one method through, or fails them, or keeps them without an answer and without heeding their
-// contexts, as a connection does that has gone silent.
+// gate lets calls of one method through, or fails them, or keeps them without an answer and without
+// heeding their contexts, as a connection does that has gone silent.
 type gate struct {
 	fail atomic.Pointer[error]
 	mute atomic.Bool
@@ -62,26 +63,26 @@ func (s *silentStore) OpenSession(ctx context.Context, ttl time.Duration, label 
 	return s.DB.OpenSession(ctx, ttl, label, knows)
 }
 
-func (s *silentStore) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (s *silentStore) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	if err := s.renews.pass(); err != nil {
 		return ledger.Lease{}, err
 	}
 	return s.DB.Renew(ctx, t, r)
 }
 
-func (s *silentStore) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (s *silentStore) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	if err := s.appends.pass(); err != nil {
 		return nil, err
 	}
 	return s.DB.Append(ctx, t, es)
 }
 
-func (s *silentStore) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (s *silentStore) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	if err := s.claims.pass(); err != nil {
 		return ledger.Claimed{}, err
 	}
 	got, err := s.DB.Claim(ctx, t, c)
-	s.claimed.Add(int64(len(got.Heads)))
+	s.claimed.Add(int64(len(got.Instances)))
 	return got, err
 }
 
@@ -92,7 +93,7 @@ func (s *silentStore) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, 
 	return s.DB.Load(ctx, ids)
 }
 
-func (s *silentStore) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (s *silentStore) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	if err := s.returns.pass(); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Adoption A7: a program that logs by slog gets every line there, once, with its level and its fields as attributes, and at the
-// level that its handler has at that moment.
+// Adoption A7: a program that logs by slog gets every line there, once, with its level and its
+// fields as attributes, and at the level that its handler has at that moment.
 func TestSlog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

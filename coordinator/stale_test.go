@@ -7,15 +7,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// "Feed what was learned to the machine again": what a stale answer rejected is decided again, on the chain as it is now,
-// while the attempt is open. Another process took the work over, could not decide about it, and gave it up, which leaves
-// the attempt open (M3); the work is no longer in the hands of the process that sent, and is parked. Its answer is put on
-// record all the same, at once and by that process, and not as a signal for the process that holds the work next.
+// "Feed what was learned to the machine again": what a stale answer rejected is decided again, on
+// the chain as it is now, while the attempt is open. Another process took the work over, could not
+// decide about it, and gave it up, which leaves the attempt open (M3); the work is no longer in the
+// hands of the process that sent, and is parked. Its answer is put on record all the same, at once
+// and by that process, and not as a signal for the process that holds the work next.
 func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]fault{"a success": {slow: 2 * time.Second}, "a refusal": {think: 2 * time.Second, refuse: true}} {
@@ -34,9 +37,9 @@ func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				last, ended := rs[len(rs)-1], saga.KindDone
+				last, ended := rs[len(rs)-1], machine.KindDone
 				if answer.refuse {
-					ended = saga.KindRefused
+					ended = machine.KindRefused
 				}
 				if last.Kind != ended || last.Session != a.records.opened[0] || last.Attempt != 1 {
 					t.Errorf("the last record is %s of attempt %d by %s; want %s of attempt 1 by the process that sent it", last.Kind, last.Attempt, last.Session, ended)
@@ -54,7 +57,7 @@ func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
 }
 
 // givesUp appends what a process appends that cannot decide about a work (M3).
-func givesUp(t *testing.T, l *memory.DB, spec *saga.Spec, work string) {
+func givesUp(t *testing.T, l *memory.DB, spec *program.Spec, work string) {
 	t.Helper()
 	lease, err := l.OpenSession(t.Context(), time.Minute, "another process", nil)
 	if err != nil {
@@ -65,21 +68,21 @@ func givesUp(t *testing.T, l *memory.DB, spec *saga.Spec, work string) {
 		t.Fatal(err)
 	}
 	st := stateOf(t, l, work)
-	d, err := saga.Decide(spec, st, saga.Event{Invalid: 2})
-	if err != nil || d.Record.Kind != saga.KindParked {
+	d, err := machine.Decide(spec, st, machine.Event{Invalid: 2})
+	if err != nil || d.Record.Kind != machine.KindParked {
 		t.Fatalf("it decides %+v, %v", d.Record, err)
 	}
 	d.Record.Seal(idOf(work), st.Seq, st.Tail, lease.Token)
 	answers, err := l.Append(t.Context(), lease.Token, []ledger.Entry{{
-		ID: idOf(work), Head: chains[0].Head.Number, Prev: st.Tail, Record: *d.Record, Schedule: &ledger.Schedule{Class: ledger.ClassBegun},
+		ID: idOf(work), Number: chains[0].Instance.Number, Prev: st.Tail, Record: *d.Record, Schedule: &ledger.Schedule{Class: ledger.ClassBegun},
 	}})
 	if err != nil || answers[0].Result != ledger.Appended {
 		t.Fatalf("it is answered %+v, %v", answers, err)
 	}
 }
 
-// "If that attempt is closed by then, post it as a signal", which closes the doubt. A failure is no evidence about
-// anything and is not posted.
+// "If that attempt is closed by then, post it as a signal", which closes the doubt. A failure is no
+// evidence about anything and is not posted.
 func TestAStaleAnswerToAClosedAttemptIsASignal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -100,7 +103,7 @@ func TestAStaleAnswerToAClosedAttemptIsASignal(t *testing.T) {
 				a := boot(t, l, w, config{program: mailer, hook: &hooked{
 					renew: func(context.Context) error { return errors.New("no answer") },
 					append: func(_ context.Context, es []ledger.Entry) error {
-						if es[0].Record.Kind != saga.KindStarted {
+						if es[0].Record.Kind != machine.KindStarted {
 							<-release // the answer is on its way to the ledger for longer than its attempt is open
 						}
 						return nil
@@ -118,7 +121,7 @@ func TestAStaleAnswerToAClosedAttemptIsASignal(t *testing.T) {
 				if err != nil || len(signals) != c.signals {
 					t.Fatalf("signals: %+v, %v; want %d", signals, err, c.signals)
 				}
-				if len(signals) > 0 && (signals[0].Kind != saga.SignalLate || signals[0].ExternalID != w.made("receipt", "o1")[0].id) {
+				if len(signals) > 0 && (signals[0].Kind != machine.SignalLate || signals[0].ExternalID != w.made("receipt", "o1")[0].id) {
 					t.Errorf("the late answer was posted as %+v", signals[0])
 				}
 				verifyMails(t, l, w, 1, "o1")

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Destination is where a destination stands, for people.
-type Destination struct {
+// DestinationStatus is where a destination stands, for people.
+type DestinationStatus struct {
 	Name   string
 	State  string         // healthy, limited, failing or paused
 	Since  time.Time      // failing, paused
@@ -35,8 +36,8 @@ type Paused struct {
 
 // Standing is what every process of a ledger obeys.
 type Standing struct {
-	Destinations []Destination // those that anything was ever told of, by name
-	Paused       []Paused      // but for destinations
+	Destinations []DestinationStatus // those that anything was ever told of, by name
+	Paused       []Paused            // but for destinations
 }
 
 // Standing reads what every process obeys, as of now by the ledger's clock.
@@ -46,10 +47,10 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 	if err != nil {
 		return st, fmt.Errorf("read the controls: %w", err)
 	}
-	known := map[string]*Destination{}
-	of := func(name string) *Destination {
+	known := map[string]*DestinationStatus{}
+	of := func(name string) *DestinationStatus {
 		if known[name] == nil {
-			known[name] = &Destination{Name: name, State: healthy}
+			known[name] = &DestinationStatus{Name: name, State: healthy}
 		}
 		return known[name]
 	}
@@ -69,20 +70,20 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 	for _, d := range known {
 		st.Destinations = append(st.Destinations, *d)
 	}
-	slices.SortFunc(st.Destinations, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(st.Destinations, func(a, b DestinationStatus) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(st.Paused, func(a, b Paused) int { return cmp.Compare(a.Scope.name, b.Scope.name) })
 	return st, nil
 }
 
 // stands reads a destination's health.
-func (op *Operator) stands(ctx context.Context, d *Destination, c *ledger.Control, now time.Time) error {
+func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.Control, now time.Time) error {
 	var h health
 	if len(c.Body) > 0 {
 		if err := json.Unmarshal(c.Body, &h); err != nil {
 			return fmt.Errorf("the state of destination %s was written by another version of amends: %w", c.Name, err)
 		}
 	}
-	d.State, d.Since, d.Why, d.Served = h.state(saga.Moment{Earliest: now, Latest: now}), h.FailingSince, h.Why, h.ServedAt
+	d.State, d.Since, d.Why, d.Served = h.state(machine.Moment{Earliest: now, Latest: now}), h.FailingSince, h.Why, h.ServedAt
 	switch d.State {
 	case healthy:
 		d.Since, d.Why = time.Time{}, ""
@@ -105,8 +106,9 @@ func (op *Operator) stands(ctx context.Context, d *Destination, c *ledger.Contro
 	return nil
 }
 
-// shared reads who has which part of a destination's limit. What another version of amends wrote is left out.
-func (d *Destination) shared(c *ledger.Control) {
+// shared reads who has which part of a destination's limit. What another version of amends wrote is
+// left out.
+func (d *DestinationStatus) shared(c *ledger.Control) {
 	var s share
 	if len(c.Body) == 0 || json.Unmarshal(c.Body, &s) != nil {
 		return

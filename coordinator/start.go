@@ -8,12 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// ErrConflict is matched by the error of a start whose work is known with another identity: the same business
-// key now says something else. The work goes on with its first input.
+// ErrConflict is matched by the error of a start whose work is known with another identity: the
+// same business key now says something else. The work goes on with its first input.
 var ErrConflict = errors.New("the work is known with another input")
 
 // ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
@@ -21,13 +23,15 @@ var ErrUnknownSaga = errors.New("no such saga is registered")
 
 // StartOptions says more about a start. Nil is fine.
 type StartOptions struct {
-	// Revision is the version of the source object, if it has one: a whole number, or a time as RFC 3339 has it; see
-	// [saga.CompareRevisions]. A start with a newer revision than the work has heard of re-runs the saga for it.
+	// Revision is the version of the source object, if it has one: a whole number, or a time as RFC
+	// 3339 has it; see [saga.CompareRevisions]. A start with a newer revision than the work has
+	// heard of re-runs the saga for it.
 	Revision string
-	// Source names who sends the start (webhook, cron, a person), for the counters of blocked duplicates.
+	// Source names who sends the start (webhook, cron, a person), for the counters of blocked
+	// duplicates.
 	Source string
-	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept on the first
-	// record, and on the signal that brings a newer version.
+	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept
+	// on the first record, and on the signal that brings a newer version.
 	Cause string
 }
 
@@ -35,19 +39,21 @@ type StartOptions struct {
 type Started struct {
 	saga.Summary
 	Duplicate bool // the work was known; the summary is its state and results so far
-	// Revised: the work was known at an older version of its source. It will begin the newer one at its next step
-	// boundary, unless both say the same.
+	// Revised: the work was known at an older version of its source. It will begin the newer one at
+	// its next step boundary, unless both say the same.
 	Revised bool
 	Stale   bool // the work has heard of a newer version; this one changes nothing
 }
 
-// Start makes a unit of work durable and sets it going; it does not wait for its end. work is the business
-// identity, for ever: a second start of the same work runs nothing, is counted, and returns what is there. A
-// second start with another identity returns what is there too, with an error that matches [ErrConflict]. With a
-// newer revision it is the same work once more: every step is told what it left behind before.
+// Start makes a unit of work durable and sets it going; it does not wait for its end. work is the
+// business identity, for ever: a second start of the same work runs nothing, is counted, and
+// returns what is there. A second start with another identity returns what is there too, with an
+// error that matches [ErrConflict]. With a newer revision it is the same work once more: every step
+// is told what it left behind before.
 //
-// Everything that is wrong with the input is reported at once, before anything is stored. When ctx ends before
-// the ledger has answered, the work may or may not be stored: start it again to learn which.
+// Everything that is wrong with the input is reported at once, before anything is stored. When ctx
+// ends before the ledger has answered, the work may or may not be stored: start it again to learn
+// which.
 func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input any, o *StartOptions) (Started, error) {
 	in, err := c.accept(sagaName, work, input, o)
 	if err != nil {
@@ -86,12 +92,12 @@ type starting struct {
 	over  chan struct{}
 }
 
-// ErrBusy is matched by the error of a start that found no room: as many as this process keeps are waiting for the
-// ledger's answer. Nothing was stored. Start it again in a moment.
+// ErrBusy is matched by the error of a start that found no room: as many as this process keeps are
+// waiting for the ledger's answer. Nothing was stored. Start it again in a moment.
 var ErrBusy = errors.New("too many starts are waiting for the ledger")
 
-// enter makes in the one start of its work that is under way. If there is one already it waits for that one's answer
-// instead, and returns nil once the work is known.
+// enter makes in the one start of its work that is under way. If there is one already it waits for
+// that one's answer instead, and returns nil once the work is known.
 func (c *Coordinator) enter(ctx context.Context, in *intake) (*starting, error) {
 	for ctx.Err() == nil {
 		c.mu.Lock()
@@ -132,15 +138,15 @@ func (c *Coordinator) leave(in *intake, s *starting, known bool) {
 type intake struct {
 	id       saga.ID
 	program  saga.Program
-	accepted saga.Accepted
+	accepted program.Accepted
 	revision string
 	source   string
 	cause    string
 	nonce    int64
 }
 
-func (in *intake) start() *saga.Start {
-	return &saga.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Nonce: in.nonce}
+func (in *intake) start() *machine.Start {
+	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Nonce: in.nonce}
 }
 
 // started is the ledger's answer to a start.
@@ -150,8 +156,8 @@ type started struct {
 	err     error
 }
 
-// failure is why there is no answer, or nil. A start is withdrawn because its caller's ctx has ended, which is what the caller
-// has to be told, whichever of the two it hears of first.
+// failure is why there is no answer, or nil. A start is withdrawn because its caller's ctx has
+// ended, which is what the caller has to be told, whichever of the two it hears of first.
 func (s *started) failure(ctx context.Context) error {
 	if errors.Is(s.err, errWithdrawn) {
 		return fmt.Errorf("%w: %w", s.err, ctx.Err())
@@ -166,15 +172,15 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, nonce: rand.Int64()}
 	in.program = c.newestProgram(sagaName)
 	if in.program == nil {
-		return in, errors.Join(fmt.Errorf("%w: %q", ErrUnknownSaga, sagaName), saga.CheckWork(work))
+		return in, errors.Join(fmt.Errorf("%w: %q", ErrUnknownSaga, sagaName), program.CheckWork(work))
 	}
 	var err error
 	in.accepted, err = in.program.Accept(work, input)
 	return in, errors.Join(err, saga.CheckRevision(in.revision))
 }
 
-// begin appends the start, answers, and goes on with the work in the same goroutine. Once it was sent it does not end
-// with the caller: what was stored runs.
+// begin appends the start, answers, and goes on with the work in the same goroutine. Once it was
+// sent it does not end with the caller: what was stored runs.
 func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, reply chan<- started) {
 	s := c.current.Load()
 	free := &session{}
@@ -188,7 +194,7 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 	c.leave(&in, first, err == nil)
 	r := started{exists: a.Result == ledger.Exists, err: err}
 	if err == nil && !r.exists {
-		r.summary = saga.Summarize(w.spec(), w.st)
+		r.summary = machine.Summarize(w.spec(), w.st)
 	}
 	goes := ours && err == nil && !r.exists && w.inHead
 	if goes {
@@ -203,17 +209,17 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 	reply <- r
 }
 
-// appendStart decides on and stores the first record. A work that this process does not hold is stored due now
-// and armed by the process that claims it.
-func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours bool) (saga.Decision, ledger.Answer, error) {
+// appendStart decides on and stores the first record. A work that this process does not hold is
+// stored due now and armed by the process that claims it.
+func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours bool) (machine.Decision, ledger.Answer, error) {
 	for arm := ours; ; arm = false {
-		d, err := w.judge(saga.Event{
+		d, err := w.judge(machine.Event{
 			Now: c.clock.now(), Slot: arm && !c.isStopping(), Start: in.start(),
 		})
 		if err != nil {
 			return d, ledger.Answer{}, err
 		}
-		e, err := startEntry(w, &d, ours && (d.Record.Arm != nil || !c.isStopping()))
+		e, err := startEntry(w, &d, ours && (d.Record.Dispatch != nil || !c.isStopping()))
 		if err != nil {
 			return d, ledger.Answer{}, errors.Join(errRefusedStart, err)
 		}
@@ -237,9 +243,9 @@ func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours
 	}
 }
 
-// appendFirst appends the first record of a work, the same until there is an answer. While a transaction that is still
-// open decides whether the work is new, it is asked again beside the other starts, after growing pauses; the slot it
-// has is for others then.
+// appendFirst appends the first record of a work, the same until there is an answer. While a
+// transaction that is still open decides whether the work is new, it is asked again beside the
+// other starts, after growing pauses; the slot it has is for others then.
 func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e ledger.Entry) (ledger.Answer, error) {
 	lane := c.starts
 	for pause := blockedPause; ; pause = min(2*pause, longestPause) {
@@ -258,8 +264,8 @@ func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e ledger.Entry)
 	}
 }
 
-// blockedPause is how long a start waits before it asks again whether the transaction in its way has ended, and
-// longestPause what this grows to.
+// blockedPause is how long a start waits before it asks again whether the transaction in its way
+// has ended, and longestPause what this grows to.
 const (
 	blockedPause = 100 * time.Millisecond
 	longestPause = 5 * time.Second
@@ -267,7 +273,7 @@ const (
 
 var errRefusedStart = errors.New("nothing was stored")
 
-func startEntry(w *work, d *saga.Decision, hold bool) (ledger.Entry, error) {
+func startEntry(w *work, d *machine.Decision, hold bool) (ledger.Entry, error) {
 	err := w.seal(d.Record)
 	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}, err
 }
@@ -301,25 +307,26 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 	return known, errors.Join(conflict, c.postConflict(ctx, &in, first.Identity))
 }
 
-// keptConflicts is how many starts with another identity are kept in a work's history. A source that adds a time to
-// every redelivery sends one with each; further ones are counted as duplicates only (CORE-28).
+// keptConflicts is how many starts with another identity are kept in a work's history. A source
+// that adds a time to every redelivery sends one with each; further ones are counted as duplicates
+// only (CORE-28).
 const keptConflicts = 3
 
 func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string) error {
-	kept, err := c.signals(ctx, in.id, func(s *saga.Signal) bool { return s.Kind == saga.SignalConflict })
+	kept, err := c.signals(ctx, in.id, func(s *machine.Signal) bool { return s.Kind == machine.SignalConflict })
 	if err != nil || len(kept) >= keptConflicts {
 		return err
 	}
-	return c.ledger.Post(ctx, in.id, saga.Signal{
-		Kind: saga.SignalConflict, Key: "conflict:" + in.accepted.Identity, Actor: in.source,
+	return c.ledger.Post(ctx, in.id, machine.Signal{
+		Kind: machine.SignalConflict, Key: "conflict:" + in.accepted.Identity, Actor: in.source,
 		Reason: fmt.Sprintf("identity %s, first %s", in.accepted.Identity, first),
 	})
 }
 
-// StartTx stores a unit of work within the caller's own transaction on the same database: the work exists if
-// and only if tx commits, and begins to move once a coordinator claims it, at its next poll. Nothing is armed
-// within tx: a *sql.Tx or a *sqlx.Tx. It answers whether the work was new to the ledger. A newer revision of a known work is not taken
-// within a transaction: Start it.
+// StartTx stores a unit of work within the caller's own transaction on the same database: the work
+// exists if and only if tx commits, and begins to move once a coordinator claims it, at its next
+// poll. Nothing is armed within tx: a *sql.Tx or a *sqlx.Tx. It answers whether the work was new to
+// the ledger. A newer revision of a known work is not taken within a transaction: Start it.
 func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
 	l, ok := c.Operator.ledger.(ledger.TxStarter)
 	if !ok {
@@ -330,7 +337,7 @@ func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work 
 		return false, err
 	}
 	w := c.newWork(&session{}, in.id, in.program)
-	d, err := w.judge(saga.Event{Start: in.start()})
+	d, err := w.judge(machine.Event{Start: in.start()})
 	if err != nil {
 		return false, err
 	}
@@ -355,9 +362,9 @@ func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work 
 }
 
 // Wait blocks until the work has ended, is in review or paused, and returns its summary. Such a
-// status is not final while an unread signal may still move the work: a verdict or a cancel about a
-// review, a newer revision of a work that has ended. Wait then goes on until a coordinator has read
-// the signal. It may be called in any process that reads the same ledger.
+// status is not final while an unread signal may still move the work: a resolution or a cancel
+// about a review, a newer revision of a work that has ended. Wait then goes on until a coordinator
+// has read the signal. It may be called in any process that reads the same ledger.
 func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
 	id := saga.ID{Saga: sagaName, Work: work}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -384,14 +391,14 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 	}
 }
 
-// movedBy reports whether unread signals may still move a work at rest: news of its source, or a verdict on a step that
-// could not be told, one that has ended; anything one in review.
-func (c *Coordinator) movedBy(unread []saga.Signal, st *saga.State) bool {
+// movedBy reports whether unread signals may still move a work at rest: news of its source, or a
+// resolution on a step that could not be told, one that has ended; anything one in review.
+func (c *Coordinator) movedBy(unread []machine.Signal, st *machine.State) bool {
 	switch {
 	case st.Status.Terminal():
 		unconfirmed := len(st.Unconfirmed()) > 0
-		return slices.ContainsFunc(unread, func(s saga.Signal) bool {
-			return s.Revision != "" || unconfirmed && s.Kind == saga.SignalResolve
+		return slices.ContainsFunc(unread, func(s machine.Signal) bool {
+			return s.Revision != "" || unconfirmed && s.Kind == machine.SignalResolve
 		})
 	default:
 		return len(unread) > 0

@@ -15,7 +15,9 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -34,7 +36,7 @@ func TestStartRefusesWithEveryReason(t *testing.T) {
 		}{
 			"no id, wrong input": {orderSaga, "", 42, []string{"the work id is empty", "the input is a int"}},
 			"unknown saga":       {"no-such-saga", "", order{}, []string{`"no-such-saga"`, "the work id is empty"}},
-			"too large":          {orderSaga, "w\x00", order{Memo: strings.Repeat("x", saga.MaxInput)}, []string{"control characters", "at most 262144 are allowed"}},
+			"too large":          {orderSaga, "w\x00", order{Memo: strings.Repeat("x", program.MaxInput)}, []string{"control characters", "at most 262144 are allowed"}},
 			"not JSON":           {orderSaga, strings.Repeat("w", 300), json.RawMessage(`{`), []string{"300 bytes", "not the JSON"}},
 		} {
 			_, err := p.Start(t.Context(), c.saga, c.work, c.input, nil)
@@ -47,14 +49,14 @@ func TestStartRefusesWithEveryReason(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if heads, _ := ledger.Heads(t.Context(), l, ledger.Filter{}); len(heads) != 0 {
+		if heads, _ := ledger.First(t.Context(), l, ledger.Filter{}); len(heads) != 0 {
 			t.Errorf("refused starts stored %v", heads)
 		}
 	})
 }
 
-// "When ctx ends before the ledger has answered, the work may or may not be stored: start it again to learn
-// which." What was stored runs.
+// "When ctx ends before the ledger has answered, the work may or may not be stored: start it again
+// to learn which." What was stored runs.
 func TestAStartWhoseCallerLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,8 +80,8 @@ func TestAStartWhoseCallerLeaves(t *testing.T) {
 	})
 }
 
-// "A second start of the same work runs nothing, is counted, and returns what is there", with its source. Many at
-// once are one work.
+// "A second start of the same work runs nothing, is counted, and returns what is there", with its
+// source. Many at once are one work.
 func TestDuplicatesAreBlockedAndCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,8 +147,8 @@ func TestDuplicatesAreFlushedAtAStop(t *testing.T) {
 	})
 }
 
-// A process that only starts works, and never runs, may end behind its last start: what it counted is in the ledger
-// by then. A storm of one key is still no storm of statements.
+// A process that only starts works, and never runs, may end behind its last start: what it counted
+// is in the ledger by then. A storm of one key is still no storm of statements.
 func TestDuplicatesAreCountedWithoutRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,8 +183,8 @@ func TestDuplicatesAreCountedWithoutRun(t *testing.T) {
 	})
 }
 
-// K15: an answer of the ledger is lost and the duplicate is counted once, because the same total is stored again; and what
-// is counted next comes on top of it.
+// K15: an answer of the ledger is lost and the duplicate is counted once, because the same total is
+// stored again; and what is counted next comes on top of it.
 func TestALostAnswerCountsNothingTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -239,8 +241,8 @@ func TestASlowCountHoldsUpNoClaim(t *testing.T) {
 	})
 }
 
-// K15: a process that runs for long keeps no name that others would take for silent one day, and loses no count when it changes
-// names.
+// K15: a process that runs for long keeps no name that others would take for silent one day, and
+// loses no count when it changes names.
 func TestACounterIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,8 +290,9 @@ func TestAStopWaitsForTheCount(t *testing.T) {
 	})
 }
 
-// "The same work at the same version with a different identity is a conflict signal": the caller is told, the
-// chain says so, and the work goes on with its first input. Our own mark in the input is none.
+// "The same work at the same version with a different identity is a conflict signal": the caller is
+// told, the chain says so, and the work goes on with its first input. Our own mark in the input is
+// none.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,14 +314,15 @@ func TestConflicts(t *testing.T) {
 		}
 		p.want("o1", saga.Completed, "")
 		signals, err := l.Signals(t.Context(), idOf("o1"))
-		if err != nil || len(signals) != 1 || signals[0].Kind != saga.SignalConflict || signals[0].Actor != "webhook" {
+		if err != nil || len(signals) != 1 || signals[0].Kind != machine.SignalConflict || signals[0].Actor != "webhook" {
 			t.Errorf("signals: %+v, %v; want one conflict", signals, err)
 		}
 		verify(t, l, w, "o1")
 	})
 }
 
-// StartTx: "the work exists if and only if tx commits, and begins to move once a coordinator claims it".
+// StartTx: "the work exists if and only if tx commits, and begins to move once a coordinator claims
+// it".
 func TestStartTx(t *testing.T) {
 	t.Parallel()
 	if _, err := boot(t, memory.New(nil), &world{}, config{idle: true}).StartTx(t.Context(), nil, orderSaga, "o1", order{}, nil); err == nil {

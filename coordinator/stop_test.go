@@ -11,8 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -26,8 +28,8 @@ func mailing(p *process, act func(context.Context, saga.Call[order]) (thing, err
 	return d
 }
 
-// "Graceful stop records not-sent for every attempt behind its gate, so deploys cause no reviews", and it does
-// not count as a try.
+// "Graceful stop records not-sent for every attempt behind its gate, so deploys cause no reviews",
+// and it does not count as a try.
 func TestAStopBeforeTheGateIsNotSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +60,7 @@ func TestAStopBeforeTheGateIsNotSent(t *testing.T) {
 			t.Errorf("%d mails left a process that was told to stop before its gate", n)
 		}
 		st := stateOf(t, l, "o1")
-		if e := st.Step("receipt").Forward; st.Status != saga.Running || e.Phase != saga.Ready || e.Tries != 0 {
+		if e := st.Step("receipt").Forward; st.Status != saga.Running || e.Phase != machine.Ready || e.Tries != 0 {
 			t.Errorf("the work is %s, its step %s after %d counted tries; want running, ready, 0", st.Status, e.Phase, e.Tries)
 		}
 		next := boot(t, l, w, config{program: program})
@@ -71,7 +73,8 @@ func TestAStopBeforeTheGateIsNotSent(t *testing.T) {
 	})
 }
 
-// "Attempts that may have been sent are awaited": the answer is recorded before the process is gone.
+// "Attempts that may have been sent are awaited": the answer is recorded before the process is
+// gone.
 func TestAStopBehindTheGateIsAwaited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,8 +125,8 @@ func TestADrainExceededIsTold(t *testing.T) {
 	}
 }
 
-// "Nothing new is armed", and no attempt that was armed is let go unsent: whatever the moment of the stop, every
-// work is at rest and none is in doubt.
+// "Nothing new is armed", and no attempt that was armed is let go unsent: whatever the moment of
+// the stop, every work is at rest and none is in doubt.
 func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 	t.Parallel()
 	runs := 15
@@ -151,7 +154,7 @@ func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 					continue
 				}
 				stored++
-				if ss := st.Step("receipt"); ss != nil && (ss.Forward.Phase == saga.Started || ss.Forward.Phase == saga.InDoubt) {
+				if ss := st.Step("receipt"); ss != nil && (ss.Forward.Phase == machine.Started || ss.Forward.Phase == machine.InDoubt) {
 					t.Errorf("%s is left %s by a graceful stop", work, ss.Forward.Phase)
 				}
 			}
@@ -166,8 +169,9 @@ func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 	}
 }
 
-// The same by count: the stop begins in the middle of the n-th decision, between its view of the world and its
-// append, for every n. An arm that is stored all the same is not let go: it is recorded as not sent.
+// The same by count: the stop begins in the middle of the n-th decision, between its view of the
+// world and its append, for every n. An arm that is stored all the same is not let go: it is
+// recorded as not sent.
 func TestAStopWithinEveryDecision(t *testing.T) {
 	t.Parallel()
 	n := 1
@@ -191,7 +195,7 @@ func TestAStopWithinEveryDecision(t *testing.T) {
 				t.Errorf("start: %v, run: %v", err, p.err)
 			}
 			for _, ss := range stateOf(t, l, "o1").Steps {
-				if ph := ss.Forward.Phase; ph == saga.Started || ph == saga.InDoubt {
+				if ph := ss.Forward.Phase; ph == machine.Started || ph == machine.InDoubt {
 					t.Errorf("a stop within decision %d leaves %s %s", n, ss.Name, ph)
 				}
 			}
@@ -202,7 +206,8 @@ func TestAStopWithinEveryDecision(t *testing.T) {
 	t.Logf("%d decisions", n-2)
 }
 
-// trapped is a program whose structure, when it is read for the n-th time, springs a trap. Every decision reads it.
+// trapped is a program whose structure, when it is read for the n-th time, springs a trap. Every
+// decision reads it.
 type trapped struct {
 	saga.Program
 	mu     sync.Mutex
@@ -222,7 +227,7 @@ func (p *trapped) sprung() bool {
 	return p.left <= 0
 }
 
-func (p *trapped) Spec() *saga.Spec {
+func (p *trapped) Spec() *program.Spec {
 	p.mu.Lock()
 	p.left--
 	spring := p.spring
@@ -234,7 +239,8 @@ func (p *trapped) Spec() *saga.Spec {
 	return p.Program.Spec()
 }
 
-// A stop while no session is open (the last was lost, the next cannot be had) still awaits what was sent.
+// A stop while no session is open (the last was lost, the next cannot be had) still awaits what was
+// sent.
 func TestAStopBetweenSessionsKeepsResults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -293,7 +299,7 @@ func mailer(p *process) saga.Program {
 	return mailing(p, func(ctx context.Context, c saga.Call[order]) (thing, error) { return p.send(ctx, c, saga.Forward, "") })
 }
 
-func stateOf(t testing.TB, l ledger.Catalogue, work string) *saga.State {
+func stateOf(t testing.TB, l ledger.Catalogue, work string) *machine.State {
 	t.Helper()
 	st := maybe(l, work)
 	if st == nil {
@@ -303,12 +309,12 @@ func stateOf(t testing.TB, l ledger.Catalogue, work string) *saga.State {
 }
 
 // maybe folds a work's chain, or returns nil when there is none.
-func maybe(l ledger.Catalogue, work string) *saga.State {
+func maybe(l ledger.Catalogue, work string) *machine.State {
 	rs, err := l.History(context.Background(), idOf(work))
 	if err != nil {
 		return nil
 	}
-	st, err := saga.Fold(idOf(work), rs)
+	st, err := machine.Fold(idOf(work), rs)
 	if err != nil {
 		return nil
 	}
@@ -333,8 +339,8 @@ func verifyMails(t *testing.T, l *memory.DB, w *world, mails int, works ...strin
 	ledgertest.MustCheck(t, l)
 }
 
-// "The session is then buried, so that others take over at once": also a work that waits in hand, which the stop
-// writes nothing about.
+// "The session is then buried, so that others take over at once": also a work that waits in hand,
+// which the stop writes nothing about.
 func TestAWorkThatWaitsInHandIsTakenOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -366,13 +372,13 @@ type deaf struct {
 	asked atomic.Int32
 }
 
-func (d *deaf) Bury(context.Context, saga.Token) error {
+func (d *deaf) Bury(context.Context, machine.Token) error {
 	d.asked.Add(1)
 	return errors.New("connection refused")
 }
 
-// A stop that the ledger does not hear of leaves nothing behind but a session, which ends with its lease: the process
-// asks until then, has stopped well, and the works are taken over.
+// A stop that the ledger does not hear of leaves nothing behind but a session, which ends with its
+// lease: the process asks until then, has stopped well, and the works are taken over.
 func TestAStopThatTheLedgerDoesNotHearOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// suspended returns the time whose time of day is d before t's, and whose monotonic clock shows what t's does: as if the
-// machine had been suspended for d since then.
+// suspended returns the time whose time of day is d before t's, and whose monotonic clock shows
+// what t's does: as if the machine had been suspended for d since then.
 func suspended(t time.Time, d time.Duration) time.Time {
 	earlier := t.Add(-d)
 	type layout struct { // of a time.Time
@@ -19,7 +19,8 @@ func suspended(t time.Time, d time.Duration) time.Time {
 	return earlier
 }
 
-// D2: the monotonic clock stands still while a machine is suspended. What the time of day calls over is over.
+// D2: the monotonic clock stands still while a machine is suspended. What the time of day calls
+// over is over.
 func TestASuspendedMachine(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

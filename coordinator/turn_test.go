@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
 // whole is a destination whose limit one process has as a whole.
@@ -26,8 +26,8 @@ func whole(l Limit, hold time.Duration, room int, wake func()) *destination {
 	return d
 }
 
-// A line's order: what is being undone, then what is furthest along, then what came first. Only the head of the line
-// gets the slot that comes back.
+// A line's order: what is being undone, then what is furthest along, then what came first. Only the
+// head of the line gets the slot that comes back.
 func TestTheOrderOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestTheOrderOfALine(t *testing.T) {
 	})
 }
 
-// What would wait for longer than a work may is turned away: at once when that is known, after Hold when it is not. The
-// head of the line stays.
+// What would wait for longer than a work may is turned away: at once when that is known, after Hold
+// when it is not. The head of the line stays.
 func TestALineTurnsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,9 +123,10 @@ func TestALineTurnsAway(t *testing.T) {
 	})
 }
 
-// CORE-15, T3: "a claim wakes when room is there". A line has room for as many of those that wait in the ledger as have
-// their turns within Hold, and for one at least; for none while it is as long as that, or the destination wants to hear
-// nothing. When it has become short it asks for more, unless nothing waits.
+// CORE-15, T3: "a claim wakes when room is there". A line has room for as many of those that wait
+// in the ledger as have their turns within Hold, and for one at least; for none while it is as long
+// as that, or the destination wants to hear nothing. When it has become short it asks for more,
+// unless nothing waits.
 func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,15 +188,15 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 // alone is what a destination sees of a ledger that nobody else uses and in which nothing is kept.
 func alone() condition {
 	return condition{
-		now:    func() saga.Moment { return saga.Moment{Earliest: time.Now(), Latest: time.Now()} },
-		who:    func() saga.Token { return 1 },
+		now:    func() machine.Moment { return machine.Moment{Earliest: time.Now(), Latest: time.Now()} },
+		who:    func() machine.Token { return 1 },
 		change: func(func(health) (health, bool)) {},
 	}
 }
 
-// T3: a place in line that a work took which came after those that wait in the ledger is still theirs: the line asks for
-// them, and they stand before it. When one of them is turned away all the same, what stands in line keeps its place, and is
-// not asked about again and again.
+// T3: a place in line that a work took which came after those that wait in the ledger is still
+// theirs: the line asks for them, and they stand before it. When one of them is turned away all the
+// same, what stands in line keeps its place, and is not asked about again and again.
 func TestWhoComesLateLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

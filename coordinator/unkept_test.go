@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -25,7 +27,8 @@ func (l *lines) lined(t *testing.T, message string) (out []map[string]any) {
 	return out
 }
 
-// Adoption 7.9: "panics in actions: no stack, nowhere". The log has the whole stack once, the ledger the first of it.
+// Adoption 7.9: "panics in actions: no stack, nowhere". The log has the whole stack once, the
+// ledger the first of it.
 func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,15 +44,16 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 			t.Errorf("logged %v", got)
 		}
 		for _, r := range p.records.of("o1") {
-			if r.Kind == saga.KindUnknown && !strings.Contains(r.Error, "panic: the action blew up; at ") {
+			if r.Kind == machine.KindUnknown && !strings.Contains(r.Error, "panic: the action blew up; at ") {
 				t.Errorf("recorded %q", r.Error)
 			}
 		}
 	})
 }
 
-// "A result over the limit is an event at the step that made it, never a silent loss at a later one": the listener is told,
-// the log warns with the step and the size, and the summary says so at that step.
+// "A result over the limit is an event at the step that made it, never a silent loss at a later
+// one": the listener is told, the log warns with the step and the size, and the summary says so at
+// that step.
 func TestAResultOverTheLimitIsAnEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,15 +61,15 @@ func TestAResultOverTheLimitIsAnEvent(t *testing.T) {
 		var told atomic.Int32
 		o := quick()
 		o.Log = out.logger()
-		o.Listener = &coordinator.Listener{Unkept: func(id saga.ID, r *saga.Record) {
-			if id.Work == "o1" && r.Step == "quote" && r.Kind == saga.KindDone {
+		o.Listener = &coordinator.Listener{Recorded: func(r coordinator.Record) {
+			if r.ID.Work == "o1" && r.Step == "quote" && r.Kind == "done" && r.Dropped {
 				told.Add(1)
 			}
 		}}
 		p := boot(t, l, &world{}, config{opts: o, program: func(*process) saga.Program {
 			d, err := saga.Define(orderSaga, 1,
 				saga.Do("quote", func(context.Context, saga.Call[order]) (thing, error) {
-					return thing{ID: "q1", Memo: strings.Repeat("x", saga.MaxOutput)}, nil
+					return thing{ID: "q1", Memo: strings.Repeat("x", program.MaxOutput)}, nil
 				}).Idempotent().NoUndo("it costs nothing"))
 			if err != nil {
 				t.Fatal(err)

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// T1, F27: a process whose session ended opens no other too soon. When the database went back, others may hold leases that
-// it has forgotten, for a lease. When something had no answer, others look first for what is free at the end of the lease.
+// T1, F27: a process whose session ended opens no other too soon. When the database went back,
+// others may hold leases that it has forgotten, for a lease. When something had no answer, others
+// look first for what is free at the end of the lease.
 func TestANewSessionWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -28,12 +28,12 @@ func TestANewSessionWaitsForOthers(t *testing.T) {
 				l := newSilent(t)
 				var lost, opened time.Time
 				p := several(t, l, config{opts: coordinator.Options{Listener: &coordinator.Listener{
-					SessionLost: func(saga.Token, error) {
+					SessionLost: func(string, error) {
 						if lost.IsZero() {
 							lost = time.Now()
 						}
 					},
-					SessionOpened: func(saga.Token) {
+					SessionOpened: func(string) {
 						if !lost.IsZero() && opened.IsZero() {
 							opened = time.Now()
 						}
@@ -51,8 +51,9 @@ func TestANewSessionWaitsForOthers(t *testing.T) {
 	}
 }
 
-// CORE-12: a claimed chain that cannot be loaded is given back at once, for a process that may be able to; the renewals
-// that would find it are for what the process does not know of. It is not tried without a pause.
+// CORE-12: a claimed chain that cannot be loaded is given back at once, for a process that may be
+// able to; the renewals that would find it are for what the process does not know of. It is not
+// tried without a pause.
 func TestAChainThatCannotBeLoadedIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestAChainThatCannotBeLoadedIsGivenBack(t *testing.T) {
 		l.loads.with(errors.New("deadlock detected"))
 		p := several(t, l, config{}, d)
 		pass(100 * time.Millisecond)
-		heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Saga: "billing"})
+		heads, err := ledger.First(t.Context(), l, ledger.Filter{Saga: "billing"})
 		if err != nil || len(heads) != 1 || heads[0].Session != 0 || time.Until(heads[0].Due) <= quick().Poll {
 			t.Errorf("%+v, %v; want it released, and due later than at the next poll", heads, err)
 		}

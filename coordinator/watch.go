@@ -8,10 +8,11 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// watch tells people what does not move, once a minute while it lasts: it is in the ledger, and no record says so.
+// watch tells people what does not move, once a minute while it lasts: it is in the ledger, and no
+// record says so.
 type watch struct {
 	log    logrus.FieldLogger
 	within time.Duration      // a work that is held or overdue has a new record within this time
@@ -61,7 +62,7 @@ func (w *watch) unknown(o *ledger.Overview) {
 // still names the oldest of the works that ought to have moved.
 func (w *watch) still(o *ledger.Overview) {
 	now, seen := time.Now(), map[int64]sighting{}
-	var oldest *ledger.Head
+	var oldest *ledger.Instance
 	for i := range o.Oldest {
 		h := &o.Oldest[i]
 		s := w.seen[h.Number]

@@ -9,13 +9,13 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// T1, T5, CORE-30: what does not move is said, by name: definitions of due works that no process knows, the oldest work
-// that ought to have a new record by now, and what waits for a clock that was further once. What waits for its time, or
-// moves, is not.
+// T1, T5, CORE-30: what does not move is said, by name: definitions of due works that no process
+// knows, the oldest work that ought to have a new record by now, and what waits for a clock that
+// was further once. What waits for its time, or moves, is not.
 func TestWhatDoesNotMoveIsSaid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,8 +24,8 @@ func TestWhatDoesNotMoveIsSaid(t *testing.T) {
 		log.SetOutput(&out)
 		w := watch{log: log, within: 90 * time.Second, seen: map[int64]sighting{}}
 		began := time.Now()
-		head := func(work string, number int64, updated time.Time) ledger.Head {
-			return ledger.Head{Number: number, ID: saga.ID{Saga: "billing", Work: work}, Status: saga.Running, Updated: updated}
+		head := func(work string, number int64, updated time.Time) ledger.Instance {
+			return ledger.Instance{Number: number, ID: saga.ID{Saga: "billing", Work: work}, Status: saga.Running, Updated: updated}
 		}
 		look := func(o ledger.Overview) string {
 			out.Reset()
@@ -40,7 +40,7 @@ func TestWhatDoesNotMoveIsSaid(t *testing.T) {
 			if minute == 0 {
 				moving = old // it has waited for an hour and was claimed just now
 			}
-			got := look(ledger.Overview{Oldest: []ledger.Head{moving, stuck}})
+			got := look(ledger.Overview{Oldest: []ledger.Instance{moving, stuck}})
 			if (want == "") != (got == "") || !strings.Contains(got, want) {
 				t.Errorf("minute %d: %q, want %q", minute, got, want)
 			}
@@ -50,7 +50,7 @@ func TestWhatDoesNotMoveIsSaid(t *testing.T) {
 		}}); !strings.Contains(got, "billing version 3 (7 works") || strings.Contains(got, "later") {
 			t.Errorf("%q", got)
 		}
-		if got := look(ledger.Overview{Ahead: ledger.Ahead{Works: []ledger.Head{stuck}}}); !strings.Contains(got, "works=1") {
+		if got := look(ledger.Overview{Ahead: ledger.Ahead{Works: []ledger.Instance{stuck}}}); !strings.Contains(got, "works=1") {
 			t.Errorf("%q", got)
 		}
 		if got := look(ledger.Overview{}); got != "" {

@@ -7,19 +7,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// work is one unit of work in this process's hands. One goroutine decides for it, and it has one append under
-// way at most.
+// work is one unit of work in this process's hands. One goroutine decides for it, and it has one
+// append under way at most.
 type work struct {
 	c       *Coordinator
 	s       *session
 	id      saga.ID
 	program saga.Program
 	head    int64 // the ledger's number
-	st      *saga.State
+	st      *machine.State
 	inHead  bool         // the ledger's head names our session
 	times   chainClock   //
 	sent    time.Time    // before the latest append went out
@@ -30,8 +32,8 @@ type work struct {
 	nudge  chan struct{} // wakes a waiting work when spoken is set
 	gone   chan struct{} // closed when the work is out of our hands
 	final  *saga.Summary // set before gone is closed, when the work has ended
-	// bystanders is how many other steps were in flight when the process died that the work was taken over from, as far
-	// as is known.
+	// bystanders is how many other steps were in flight when the process died that the work was
+	// taken over from, as far as is known.
 	bystanders int
 	back       *ledger.Return // how it goes back into the ledger, when no record says so
 
@@ -41,27 +43,27 @@ type work struct {
 	startedHere bool
 
 	mu     sync.Mutex
-	gate   *saga.Gate
+	gate   *program.Gate
 	cancel context.CancelFunc // of the attempt under way
 }
 
 func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {
-	return &work{c: c, s: s, id: id, program: p, st: &saga.State{ID: id}, nudge: make(chan struct{}, 1), gone: make(chan struct{})}
+	return &work{c: c, s: s, id: id, program: p, st: &machine.State{ID: id}, nudge: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
 // run does what was decided and decides what follows, until the work is out of our hands.
-func (w *work) run(cmd saga.Command, ok bool) {
+func (w *work) run(cmd machine.Command, ok bool) {
 	defer w.letGo()
 	defer w.dropSlot()
 	defer w.dropHand()
 	for ok {
-		var ev saga.Event
+		var ev machine.Event
 		if ev, ok = w.do(cmd); ok {
 			cmd, ok = w.advance(ev)
 		}
 	}
 	if w.st.Status.Terminal() {
-		sum := saga.Summarize(w.spec(), w.st)
+		sum := machine.Summarize(w.spec(), w.st)
 		w.final = &sum
 	}
 }
@@ -76,39 +78,40 @@ func (w *work) letGo() {
 	close(w.gone)
 }
 
-// advance decides about ev and then about whatever has been posted meanwhile. A signal waits for the attempt
-// under way, and nothing is armed over the head of one.
-func (w *work) advance(ev saga.Event) (saga.Command, bool) {
+// advance decides about ev and then about whatever has been posted meanwhile. A signal waits for
+// the attempt under way, and nothing is armed over the head of one.
+func (w *work) advance(ev machine.Event) (machine.Command, bool) {
 	cmd, ok := w.decide(ev, !w.spoken.Load())
-	for ok && cmd.Do != saga.Act && !w.attempting() && w.spoken.Swap(false) {
+	for ok && cmd.Do != machine.Act && !w.attempting() && w.spoken.Swap(false) {
 		cmd, ok = w.listen()
 	}
 	return cmd, ok
 }
 
-// do carries out one command and returns the event it led to, or false when the work is to be let go.
-func (w *work) do(cmd saga.Command) (saga.Event, bool) {
-	if cmd.Do != saga.Act && cmd.Do != saga.Slot {
+// do carries out one command and returns the event it led to, or false when the work is to be let
+// go.
+func (w *work) do(cmd machine.Command) (machine.Event, bool) {
+	if cmd.Do != machine.Act && cmd.Do != machine.Slot {
 		w.dropSlot() // a slot is for sending; a work that waits for something else lets others send
 	}
 	switch cmd.Do {
-	case saga.Act:
+	case machine.Act:
 		o := w.act(cmd)
-		return saga.Event{Outcome: &o}, true
-	case saga.Look:
+		return machine.Event{Outcome: &o}, true
+	case machine.Look:
 		return w.look(cmd)
-	case saga.Slot:
-		return saga.Event{}, w.awaitSlot(cmd)
-	case saga.Wait:
-		return saga.Event{}, w.await(cmd.Until)
+	case machine.Slot:
+		return machine.Event{}, w.awaitSlot(cmd)
+	case machine.Wait:
+		return machine.Event{}, w.await(cmd.Until)
 	default:
-		return saga.Event{}, false
+		return machine.Event{}, false
 	}
 }
 
-// await sleeps until a ledger time. A work that has to wait for longer than it is kept in hand goes back into the
-// ledger, unless there is a signal it has to read then. It reports false when it is to be let go: also when the
-// session ended or the process stops.
+// await sleeps until a ledger time. A work that has to wait for longer than it is kept in hand goes
+// back into the ledger, unless there is a signal it has to read then. It reports false when it is
+// to be let go: also when the session ended or the process stops.
 func (w *work) await(until time.Time) bool {
 	d := until.Sub(w.now().Earliest) + time.Millisecond
 	if d > w.c.opts.Hold && !w.spoken.Load() {
@@ -124,11 +127,11 @@ func (w *work) goBack(d time.Duration) bool {
 }
 
 // now bounds the ledger's time, as far as the work is concerned.
-func (w *work) now() saga.Moment { return w.times.bound(w.c.clock) }
+func (w *work) now() machine.Moment { return w.times.bound(w.c.clock) }
 
-// decide asks the machine about ev, makes the record durable and folds it. arm says whether something may be
-// armed. It reports false when the work is no longer ours to move.
-func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
+// decide asks the machine about ev, makes the record durable and folds it. arm says whether
+// something may be armed. It reports false when the work is no longer ours to move.
+func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 	for {
 		ev.Now, ev.Alone = w.now(), w.s.alone
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
@@ -136,9 +139,9 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 		if err != nil {
 			w.c.opts.Log.WithError(err).WithField("work", w.id.Work).Debug("an event was overtaken")
 			if !w.reload() {
-				return saga.Command{}, false
+				return machine.Command{}, false
 			}
-			ev = saga.Event{}
+			ev = machine.Event{}
 			continue
 		}
 		if d.Record == nil {
@@ -171,24 +174,24 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 }
 
 // judge asks the machine, and once more without a slot when the step's destination has none free.
-func (w *work) judge(ev saga.Event) (saga.Decision, error) {
+func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
 	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders
-	d, err := saga.Decide(spec, w.st, ev)
-	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {
+	d, err := machine.Decide(spec, w.st, ev)
+	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step) {
 		ev.Slot = false
-		d, err = saga.Decide(spec, w.st, ev)
+		d, err = machine.Decide(spec, w.st, ev)
 	}
 	return d, err
 }
 
-// append seals the record and hands it to the committer, unless its own fold refuses it: then it is as invalid as if the
-// ledger had said so, and nothing is sent.
-func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) {
+// append seals the record and hands it to the committer, unless its own fold refuses it: then it is
+// as invalid as if the ledger had said so, and nothing is sent.
+func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
-	hold = d.Do.Do != saga.Rest && r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
-	hold = hold || r.Arm != nil // who arms an attempt says what came of it, even when that is: not sent
-	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
+	hold = d.Do.Do != machine.Rest && r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
+	hold = hold || r.Dispatch != nil // who arms an attempt says what came of it, even when that is: not sent
+	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
@@ -201,9 +204,9 @@ func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) 
 	return hold, a, err
 }
 
-// seal seals the next record, and reports when the work's fold refuses it: nothing is appended that breaks a chain
-// (CORE-1).
-func (w *work) seal(r *saga.Record) error {
+// seal seals the next record, and reports when the work's fold refuses it: nothing is appended that
+// breaks a chain (CORE-1).
+func (w *work) seal(r *machine.Record) error {
 	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
 	trial := *r
 	trial.At = w.now().Earliest
@@ -212,10 +215,10 @@ func (w *work) seal(r *saga.Record) error {
 }
 
 // class is where a work stands in the order of claims, after r if there is one.
-func class(st *saga.State, r *saga.Record) ledger.Class {
+func class(st *machine.State, r *machine.Record) ledger.Class {
 	turned, begun := st.Turned, len(st.Steps) > 0
 	if r != nil {
-		turned, begun = turned || r.Status == saga.Compensating, begun || r.Arm != nil
+		turned, begun = turned || r.Status == saga.Compensating, begun || r.Dispatch != nil
 	}
 	switch {
 	case turned:
@@ -228,8 +231,8 @@ func class(st *saga.State, r *saga.Record) ledger.Class {
 }
 
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
-func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
-	r.At, w.head, w.inHead = a.At, a.Head, hold
+func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
+	r.At, w.head, w.inHead = a.At, a.Number, hold
 	was := w.st.Status
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
@@ -237,24 +240,24 @@ func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
 	}
 	w.times.wrote(r, w.sent, time.Now())
 	w.c.hand.grew(w, len(r.Body))
-	w.c.tell.recorded(w.id, r)
-	w.c.tell.moved(w.id, was, w.st.Status)
+	w.c.tell.recorded(w.id, was, r)
 	if p := w.c.programFor(w.st); p != nil { // a revision may take another version of the definition
 		w.program = p
 	}
 	return hold
 }
 
-// overtaken loads the chain after a stale answer. An outcome is never dropped: when its attempt is still
-// open it is decided about again, and otherwise it is posted for the session that holds the work.
-func (w *work) overtaken(ev *saga.Event) bool {
+// overtaken loads the chain after a stale answer. An outcome is never dropped: when its attempt is
+// still open it is decided about again, and otherwise it is posted for the session that holds the
+// work.
+func (w *work) overtaken(ev *machine.Event) bool {
 	before := w.open()
 	ours := w.reload()
 	if ev.Outcome != nil && w.open() == before {
 		return true // also when the work is no longer ours: recording what was learned needs only the tail
 	}
 	w.postLate(before, ev.Outcome)
-	*ev = saga.Event{}
+	*ev = machine.Event{}
 	return ours
 }
 
@@ -264,7 +267,7 @@ func (w *work) reload() bool {
 	if err != nil {
 		return false
 	}
-	st, err := saga.Fold(w.id, chain.Records)
+	st, err := machine.Fold(w.id, chain.Records)
 	if err != nil {
 		w.c.opts.Log.WithError(err).Error("the chain does not fold; run amends check")
 		return false
@@ -279,18 +282,18 @@ func (w *work) reload() bool {
 }
 
 // loaded takes what was read of the work.
-func (w *work) loaded(st *saga.State, chain *ledger.Chain, sent time.Time) {
+func (w *work) loaded(st *machine.State, chain *ledger.Chain, sent time.Time) {
 	bytes := 0
 	for i := range chain.Records {
 		bytes += len(chain.Records[i].Body) + len(chain.Records[i].Snapshot)
 	}
 	w.c.hand.grew(w, bytes-int(w.bytes))
-	w.st, w.head, w.inHead = st, chain.Head.Number, chain.Head.Session == w.s.token
+	w.st, w.head, w.inHead = st, chain.Instance.Number, chain.Instance.Session == w.s.token
 	w.times.tail = reading{st.Updated, sent, time.Now()}
 }
 
-// load reads the chain, however long the ledger takes to answer. A chain that can never be read costs one session and
-// keeps the process from no other.
+// load reads the chain, however long the ledger takes to answer. A chain that can never be read
+// costs one session and keeps the process from no other.
 func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
 	over := w.c.outage.ask()
 	defer over()
@@ -313,9 +316,10 @@ func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
 	}
 }
 
-// refused asks the machine again about an event whose record the ledger, or the fold, calls invalid. It leaves out what
-// others gave it first, and parks the work in the end. It reports false when not even that is taken.
-func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
+// refused asks the machine again about an event whose record the ledger, or the fold, calls
+// invalid. It leaves out what others gave it first, and parks the work in the end. It reports false
+// when not even that is taken.
+func (w *work) refused(ev *machine.Event, a ledger.Answer) bool {
 	log := w.c.opts.Log.WithError(a.Err).WithField("saga", w.id.Saga).WithField("work", w.id.Work)
 	if ev.Invalid++; ev.Invalid > 3 {
 		log.Error("no record of this work can be stored; it is tried again in a while, run amends check")
@@ -325,25 +329,27 @@ func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
 	return true
 }
 
-// listen consumes every signal posted to the work, each by a record, and then decides what comes next.
-func (w *work) listen() (saga.Command, bool) {
+// listen consumes every signal posted to the work, each by a record, and then decides what comes
+// next.
+func (w *work) listen() (machine.Command, bool) {
 	chain, _, err := w.load()
 	if err != nil {
-		return saga.Command{}, false
+		return machine.Command{}, false
 	}
 	for i := range chain.Signals {
 		sig := &chain.Signals[i]
 		if w.st.Saw(sig.ID) {
 			continue
 		}
-		if _, ok := w.decide(saga.Event{Signal: sig, Same: w.same(sig)}, false); !ok {
-			return saga.Command{}, false
+		if _, ok := w.decide(machine.Event{Signal: sig, Same: w.same(sig)}, false); !ok {
+			return machine.Command{}, false
 		}
 	}
-	return w.decide(saga.Event{}, true)
+	return w.decide(machine.Event{}, true)
 }
 
-// attempting reports whether an armed attempt is open. No signal is consumed before it is answered or lost.
+// attempting reports whether an armed attempt is open. No signal is consumed before it is answered
+// or lost.
 func (w *work) attempting() bool { return w.open() != attemptName{} }
 
 // speak tells the work that a signal is waiting for it.
@@ -355,4 +361,4 @@ func (w *work) speak() {
 	}
 }
 
-func (w *work) spec() *saga.Spec { return w.program.Spec() }
+func (w *work) spec() *program.Spec { return w.program.Spec() }

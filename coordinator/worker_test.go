@@ -15,17 +15,18 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// The test binary runs itself as a worker: a real process that can be killed. The world stays in the parent and is
-// reached over HTTP, by the client that real actions use.
+// The test binary runs itself as a worker: a real process that can be killed. The world stays in
+// the parent and is reached over HTTP, by the client that real actions use.
 
-// workerEnv makes the test binary a worker on the world at that address, workerLedger says on which ledger.
+// workerEnv makes the test binary a worker on the world at that address, workerLedger says on which
+// ledger.
 const (
 	workerEnv    = "AMENDS_TEST_WORKER"
 	workerLedger = "AMENDS_TEST_WORKER_LEDGER"
@@ -99,8 +100,8 @@ func openLedger(ctx context.Context, address string) (ledger.Ledger, error) {
 	return sqlite.Open(ctx, address, nil)
 }
 
-// work is a worker's main: it starts every order the world knows, again and again as a sync job does, and runs
-// whatever there is to run until it is told to stop, or killed.
+// work is a worker's main: it starts every order the world knows, again and again as a sync job
+// does, and runs whatever there is to run until it is told to stop, or killed.
 func work(address string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

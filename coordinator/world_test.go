@@ -25,8 +25,8 @@ type thing struct {
 
 func (t thing) ExternalID() string { return t.ID }
 
-// world is the outside: one destination for each kind of step. It counts what takes effect, and outlives every
-// process that talks to it.
+// world is the outside: one destination for each kind of step. It counts what takes effect, and
+// outlives every process that talks to it.
 //
 //	customer  an upsert by the customer's name: repeating changes nothing
 //	invoice   every request makes a new one; can be asked by work id
@@ -44,8 +44,8 @@ type world struct {
 	pending  sync.WaitGroup                // requests and late effects on their way
 }
 
-// arrival is one request that reached its destination. n counts the arrivals of the same step and direction of
-// the same work, from 1.
+// arrival is one request that reached its destination. n counts the arrivals of the same step and
+// direction of the same work, from 1.
 type arrival struct {
 	work, step string
 	dir        saga.Direction
@@ -148,8 +148,8 @@ func (w *world) request(ctx context.Context, a arrival) (thing, error) {
 	return thing{ID: id}, nil
 }
 
-// pass lets virtual time go by. It is for tests in a synctest bubble, whose clock starts with the year 2000; real time
-// is never slept away.
+// pass lets virtual time go by. It is for tests in a synctest bubble, whose clock starts with the
+// year 2000; real time is never slept away.
 func pass(d time.Duration) {
 	if time.Now().Year() > 2020 {
 		panic("pass is for virtual time: wait for what you wait for")

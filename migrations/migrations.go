@@ -28,8 +28,8 @@ const (
 	SQLite   Dialect = "sqlite"
 )
 
-// Step is one migration, and whether the database has it.
-type Step struct {
+// Migration is one migration, and whether the database has it.
+type Migration struct {
 	Version int64
 	Name    string    // of the file
 	Applied time.Time // zero: not yet
@@ -38,10 +38,10 @@ type Step struct {
 // ErrNewer is matched by the error of a migration of a schema that a newer program has made.
 var ErrNewer = errors.New("the database schema is newer than this program")
 
-// Up applies every migration the database does not have yet and returns those it applied. Each one is in or
-// not, never half. Several processes may call it at the same time. A schema that is newer than this program is left
-// alone: the error matches [ErrNewer].
-func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
+// Up applies every migration the database does not have yet and returns those it applied. Each one
+// is in or not, never half. Several processes may call it at the same time. A schema that is newer
+// than this program is left alone: the error matches [ErrNewer].
+func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Migration, error) {
 	p, err := provider(db, d)
 	if err != nil {
 		return nil, err
@@ -56,16 +56,16 @@ func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("migrate the %s schema to version %d: %w", d, Latest(d), err)
 	}
-	steps := make([]Step, len(results))
+	steps := make([]Migration, len(results))
 	for i, r := range results {
-		steps[i] = Step{Version: r.Source.Version, Name: r.Source.Path}
+		steps[i] = Migration{Version: r.Source.Version, Name: r.Source.Path}
 	}
 	return steps, nil
 }
 
-// upTogether applies the missing migrations. On SQLite there is no advisory lock: a migration fails when
-// another process has applied it meanwhile. As long as the version rises, by this process or another,
-// upTogether tries again from there.
+// upTogether applies the missing migrations. On SQLite there is no advisory lock: a migration fails
+// when another process has applied it meanwhile. As long as the version rises, by this process or
+// another, upTogether tries again from there.
 func upTogether(ctx context.Context, db *sql.DB, d Dialect, p *goose.Provider) (results []*goose.MigrationResult, _ error) {
 	for {
 		before, err := Version(ctx, db, d)
@@ -118,8 +118,8 @@ func Version(ctx context.Context, db *sql.DB, d Dialect) (int64, error) {
 	return v.Int64, nil
 }
 
-// Latest returns the version this program was written for. It panics on a database there are no migrations
-// for, which is a mistake in the program.
+// Latest returns the version this program was written for. It panics on a database there are no
+// migrations for, which is a mistake in the program.
 func Latest(d Dialect) int64 {
 	names, err := fs.Glob(files, string(d)+"/*.sql")
 	if err != nil || len(names) == 0 {
@@ -137,7 +137,7 @@ func Latest(d Dialect) int64 {
 }
 
 // Status lists every migration this program knows, in order, and whether the database has it.
-func Status(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
+func Status(ctx context.Context, db *sql.DB, d Dialect) ([]Migration, error) {
 	p, err := provider(db, d)
 	if err != nil {
 		return nil, err
@@ -146,22 +146,22 @@ func Status(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the state of the %s schema: %w", d, err)
 	}
-	steps := make([]Step, len(states))
+	steps := make([]Migration, len(states))
 	for i, s := range states {
-		steps[i] = Step{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt}
+		steps[i] = Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.AppliedAt}
 	}
 	return steps, nil
 }
 
-// tableExists asks for [Table] where it must be: on Postgres in the first schema of the search_path and in no
-// other, so that no process works on another schema's tables by accident.
+// tableExists asks for [Table] where it must be: on Postgres in the first schema of the search_path
+// and in no other, so that no process works on another schema's tables by accident.
 var tableExists = map[Dialect]string{
 	Postgres: `SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = '` + Table + `'`,
 	SQLite:   `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '` + Table + `'`,
 }
 
-// lockID is the advisory lock's number on Postgres: "amends" in ASCII. Others that use goose in the same
-// database take another.
+// lockID is the advisory lock's number on Postgres: "amends" in ASCII. Others that use goose in the
+// same database take another.
 const lockID = 0x616d656e6473
 
 func provider(db *sql.DB, d Dialect) (*goose.Provider, error) {

@@ -91,7 +91,8 @@ func TestUpDownUp(t *testing.T) {
 	}
 }
 
-// A look at the version or at the status writes nothing that matters, and the status tells what is missing.
+// A look at the version or at the status writes nothing that matters, and the status tells what is
+// missing.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects {
@@ -118,7 +119,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A schema that is newer than this program is an error and stays as it is (adoption, section 7, number 2).
+// A schema that is newer than this program is an error and stays as it is (adoption, section 7,
+// number 2).
 func TestUpRefusesANewerSchema(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects {

@@ -5,12 +5,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
-// U3: that an object is gone is proven by a whole listing, two questions by id, and an earlier run that found the same
-// longer than the grace ago. Until then nothing is said; then a person is asked, and nothing is done by itself.
+// U3: that an object is gone is proven by a whole listing, two questions by id, and an earlier run
+// that found the same longer than the grace ago. Until then nothing is said; then a person is
+// asked, and nothing is done by itself.
 func TestAbsenceIsProvenThrice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,8 +37,8 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 	})
 }
 
-// U3: the ledger has no say in it. A work whose adoption was cut off is listed as one that is held back, and its object may
-// be gone when the adoption is taken up again.
+// U3: the ledger has no say in it. A work whose adoption was cut off is listed as one that is held
+// back, and its object may be gone when the adoption is taken up again.
 func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +59,8 @@ func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 	})
 }
 
-// U3: what is seen again by then begins anew, and one answer to a question by id outweighs every listing.
+// U3: what is seen again by then begins anew, and one answer to a question by id outweighs every
+// listing.
 func TestAbsenceIsDoubted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,7 +115,8 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 	})
 }
 
-// X3, I-9: an empty or shrunk source proves nothing about what it does not have, however often it is asked.
+// X3, I-9: an empty or shrunk source proves nothing about what it does not have, however often it
+// is asked.
 func TestShrunkSourceDestroysNothing(t *testing.T) {
 	t.Parallel()
 	for name, left := range map[string]int{"empty": 0, "half": 50} {
@@ -146,7 +149,8 @@ func TestShrunkSourceDestroysNothing(t *testing.T) {
 	}
 }
 
-// X3: what was on its way to be proven is not proven by a listing of a source that shrank meanwhile.
+// X3: what was on its way to be proven is not proven by a listing of a source that shrank
+// meanwhile.
 func TestShrunkSourceProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

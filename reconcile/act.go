@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
-// act carries one action out, if everything it rests on is still so, and says on the row what became of it. A row
-// that it leaves pending was not tried.
+// act carries one action out, if everything it rests on is still so, and says on the row what
+// became of it. A row that it leaves pending was not tried.
 func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
 	s := sight{item: plan.Item{Key: row.Key, Looked: plan.Looks}} // when it was planned; this is one more look
 	r.look(ctx, &s, false)
@@ -43,11 +43,11 @@ func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
 
 // untried reports whether an error says nothing about the action: its time has not come.
 func untried(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, inbox.ErrSpent)
+	return ctx.Err() != nil || errors.Is(err, asking.ErrSpent)
 }
 
-// rests reports whether what is found now is what was planned for: the same difference, to be treated in the same
-// way, on the same versions and documents.
+// rests reports whether what is found now is what was planned for: the same difference, to be
+// treated in the same way, on the same versions and documents.
 func rests(now, planned *plan.Finding) bool {
 	return now.Class == planned.Class && now.Do == planned.Do &&
 		now.Revision == planned.Revision && now.Applied == planned.Applied &&
@@ -77,7 +77,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 		if err != nil {
 			return err
 		}
-		done, err := r.adopt(ctx, []adoption{a}, by)
+		done, err := r.adopt(ctx, []adoptee{a}, by)
 		switch {
 		case err != nil:
 			return err
@@ -91,8 +91,8 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 	}
 }
 
-// readBack looks at a key whose action was carried out, until its work has come to rest. It returns what is wrong,
-// or nothing.
+// readBack looks at a key whose action was carried out, until its work has come to rest. It returns
+// what is wrong, or nothing.
 func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, err error) {
 	again := false // it was wrong once: the destination may not have settled
 	for waited, wait := time.Duration(0), r.settle/16; ; waited, wait = waited+wait, min(2*wait, r.settle) {

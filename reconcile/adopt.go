@@ -4,27 +4,32 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
-// adoption is what stands of one object, as far as source and destination tell. See [coordinator.Adoption].
-type adoption struct {
+// adoptee is what stands of one object, as far as source and destination tell. See
+// [adoption.Adoption].
+type adoptee struct {
 	key        string         // the work id
 	change     inbox.Snapshot // the object as the source has it
-	effects    map[string]coordinator.Effect
+	effects    map[string]Effect
 	cancelled  bool
 	quarantine string
 }
 
 // adopt records what stands. It answers each at its own index.
-func (r *Reconciler) adopt(ctx context.Context, as []adoption, by saga.Actor) ([]coordinator.Adopted, error) {
-	known := make([]coordinator.Adoption, len(as))
+func (r *Reconciler) adopt(ctx context.Context, as []adoptee, by saga.Actor) ([]adoption.Adopted, error) {
+	known := make([]adoption.Adoption, len(as))
 	for i, a := range as {
-		known[i] = coordinator.Adoption{
-			Work: a.key, Input: r.input(a.change), Revision: a.change.Revision, Effects: a.effects,
+		effects := make(map[string]adoption.Effect, len(a.effects))
+		for step, e := range a.effects {
+			effects[step] = adoption.Effect(e)
+		}
+		known[i] = adoption.Adoption{
+			Work: a.key, Input: r.input(a.change), Revision: a.change.Revision, Effects: effects,
 			Cancelled: a.cancelled, Quarantine: a.quarantine, By: by,
 		}
 	}
@@ -32,9 +37,9 @@ func (r *Reconciler) adopt(ctx context.Context, as []adoption, by saga.Actor) ([
 }
 
 // adoption is what stands of the object of s, to be recorded.
-func (r *Reconciler) adoption(s *sight) (adoption, error) {
+func (r *Reconciler) adoption(s *sight) (adoptee, error) {
 	live, void := apart(s.item.Documents)
-	a := adoption{key: s.item.Key, change: s.change(r.source.Object)}
+	a := adoptee{key: s.item.Key, change: s.change(r.source.Object)}
 	err := guard(func() (err error) {
 		a.effects, err = r.effects(s.object, live, void)
 		return err
@@ -49,17 +54,18 @@ func (r *Reconciler) adoption(s *sight) (adoption, error) {
 }
 
 // idOf is the external id of an effect.
-func idOf(e *coordinator.Effect) string {
+func idOf(e *Effect) string {
 	if made, ok := e.Output.(saga.Identified); ok && e.ExternalID == "" {
 		return made.ExternalID()
 	}
 	return e.ExternalID
 }
 
-// date says of which version of the object the effects are. What is unknown or was not done has none. A document that
-// says what it should is up to date, whichever version wrote it; only one that was made once more at the present version
-// ("17+1") says so, so that the keys of that run are not used again.
-func (a *adoption) date(revision string, exact bool) {
+// date says of which version of the object the effects are. What is unknown or was not done has
+// none. A document that says what it should is up to date, whichever version wrote it; only one
+// that was made once more at the present version ("17+1") says so, so that the keys of that run are
+// not used again.
+func (a *adoptee) date(revision string, exact bool) {
 	newer := saga.CompareRevisions(revision, a.change.Revision)
 	again := newer > 0 && saga.CompareRevisions(saga.BaseRevision(revision), saga.BaseRevision(a.change.Revision)) == 0
 	if revision == "" || !again && (exact || newer >= 0) {

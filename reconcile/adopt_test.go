@@ -3,12 +3,12 @@ package reconcile
 import (
 	"testing"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// What a document says of its version dates the effects when the document is behind, or when it was made once more at the
-// present version: the keys of that run must not be used again. What is unknown or was not done has no date.
+// What a document says of its version dates the effects when the document is behind, or when it was
+// made once more at the present version: the keys of that run must not be used again. What is
+// unknown or was not done has no date.
 func TestDate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestDate(t *testing.T) {
 		{"18", false, ""}, // a version that the source does not have
 		{"18+1", true, ""},
 	} {
-		a := adoption{change: inbox.Snapshot{Revision: "17"}, effects: map[string]coordinator.Effect{
+		a := adoptee{change: inbox.Snapshot{Revision: "17"}, effects: map[string]Effect{
 			"invoice": {ExternalID: "inv_1"}, "dated": {Revision: "3"}, "mail": {Unknown: true}, "mark": {NotDone: true},
 		}}
 		a.date(c.shows, c.exact)

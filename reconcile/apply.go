@@ -11,18 +11,19 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// Apply carries out a plan by its id. Each action is looked at once more right before it is done, so an old plan does
-// no harm. What the plan's bounds withhold stays undone until an operator has approved the plan. It may be called again
-// for the same plan: what was done is not done again.
+// Apply carries out a plan by its id. Each action is looked at once more right before it is done,
+// so an old plan does no harm. What the plan's bounds withhold stays undone until an operator has
+// approved the plan. It may be called again for the same plan: what was done is not done again.
 //
 // The error says why the run broke off; the report says what was done until then.
 func (r *Reconciler) Apply(ctx context.Context, id string) (Report, error) {
 	plan, err := r.plans.Plan(ctx, id)
 	if err != nil {
-		return Report{Job: r.name, Plan: id, Verdict: Failed}, fmt.Errorf("apply plan %s: %w", id, err)
+		return Report{Job: r.name, Plan: id, Result: schedule.Failed}, fmt.Errorf("apply plan %s: %w", id, err)
 	}
 	return r.apply(ctx, plan, &past{})
 }
@@ -58,7 +59,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 		report: reportOf(r.name, &stored.Plan), breaker: newBreaker(&r.bounds, before.broke),
 	}
 	if why := r.refusal(&stored); why != "" {
-		a.report.Verdict, a.report.Words = Refused, why
+		a.report.Result, a.report.Words = schedule.Refused, why
 		return a.report, nil
 	}
 	if stored.Approved.Name == "" {
@@ -69,7 +70,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 	a.trials = trialsOf(&stored.Plan, a.withheld)
 	err := errors.Join(a.all(ctx), a.remember(ctx))
 	if err != nil {
-		a.report.Verdict = Failed
+		a.report.Result = schedule.Failed
 		err = fmt.Errorf("apply plan %s: %w", stored.ID, err)
 	}
 	a.report.Left = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.Withheld-a.report.Failed)
@@ -167,7 +168,8 @@ func (a *applying) rest(ctx context.Context) error {
 	return err
 }
 
-// remember notes of what failed before, and did not have its turn, that it failed: so it goes last in the next run, too.
+// remember notes of what failed before, and did not have its turn, that it failed: so it goes last
+// in the next run, too.
 func (a *applying) remember(ctx context.Context) error {
 	var rows []plan.Row
 	for _, key := range slices.Sorted(maps.Keys(a.before.failed)) {

@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
-// P3: an action whose grounds have changed since it was planned is superseded, whatever changed. Nothing is done.
+// P3: an action whose grounds have changed since it was planned is superseded, whatever changed.
+// Nothing is done.
 func TestStalePlanIsSuperseded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ planned, since func(*world, string) }{
@@ -53,7 +54,7 @@ func TestStalePlanIsSuperseded(t *testing.T) {
 				c.since(w, keyOf(1))
 				w.frozen = errors.New("somebody acted")
 				r = j.must(j.Apply(t.Context(), r.Plan))
-				if w.broke || r.Superseded != 1 || r.Applied != 0 || r.Verdict != reconcile.OK {
+				if w.broke || r.Superseded != 1 || r.Applied != 0 || r.Result != schedule.OK {
 					t.Errorf("acted: %t; report: %+v", w.broke, r)
 				}
 				if row := j.row(keyOf(1)); row.Outcome != plan.Superseded || row.Error == "" {
@@ -84,8 +85,9 @@ func stuck(w *world, key string) {
 	w.works[key].Status, w.works[key].Overdue = saga.Running, true
 }
 
-// A void document under our mark shows that the ledger has lost a work: its mail may have been sent, so nothing is
-// started by itself. After a rebuild a newer version is the same work once more, and no second mail goes out.
+// A void document under our mark shows that the ledger has lost a work: its mail may have been
+// sent, so nothing is started by itself. After a rebuild a newer version is the same work once
+// more, and no second mail goes out.
 func TestVoidDocumentIsARemnant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +108,8 @@ func TestVoidDocumentIsARemnant(t *testing.T) {
 	})
 }
 
-// P4: a plan is kept, applied by its id or the beginning of it, once; who approved it and why is kept, too.
+// P4: a plan is kept, applied by its id or the beginning of it, once; who approved it and why is
+// kept, too.
 func TestSavedPlan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +122,7 @@ func TestSavedPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		j = w.jobOver(t, j.store, nil) // in another process
-		if r := j.must(j.Apply(t.Context(), id[:8])); r.Applied != 2 || r.Verdict != reconcile.OK || r.Plan != id {
+		if r := j.must(j.Apply(t.Context(), id[:8])); r.Applied != 2 || r.Result != schedule.OK || r.Plan != id {
 			t.Errorf("report: %+v", r)
 		}
 		p, err := j.store.Plan(t.Context(), id)
@@ -148,8 +151,8 @@ func wide(missing int) *world {
 	return w
 }
 
-// X1, X2: what is over its bound is withheld as a whole, the rest is done, and the run is refused until somebody has
-// approved that very plan.
+// X1, X2: what is over its bound is withheld as a whole, the rest is done, and the run is refused
+// until somebody has approved that very plan.
 func TestOverABound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +160,7 @@ func TestOverABound(t *testing.T) {
 		w.changed(keyOf(100), "12.00")
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if r.Verdict != reconcile.Refused || r.Withheld != 41 || r.Applied != 1 || r.Failed+r.Left != 0 {
+		if r.Result != schedule.Refused || r.Withheld != 41 || r.Applied != 1 || r.Failed+r.Left != 0 {
 			t.Errorf("report: %+v", r)
 		}
 		if len(w.live(keyOf(0))) != 0 || j.row(keyOf(0)).Outcome != plan.Withheld || w.live(keyOf(100))[0].Fields["total"] != "12.00" {
@@ -166,14 +169,14 @@ func TestOverABound(t *testing.T) {
 		if err := j.store.Approve(t.Context(), r.Plan, saga.Actor{Name: "anna", Reason: "we imported the old shop"}); err != nil {
 			t.Fatal(err)
 		}
-		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != reconcile.OK || r.Applied != 42 || r.Withheld != 0 {
+		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Result != schedule.OK || r.Applied != 42 || r.Withheld != 0 {
 			t.Errorf("after the approval: %+v", r)
 		}
 	})
 }
 
-// X7: the first runs of a job only plan, until somebody has approved the job, or the plan. Applying a plan by its id is
-// a person's word as well.
+// X7: the first runs of a job only plan, until somebody has approved the job, or the plan. Applying
+// a plan by its id is a person's word as well.
 func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,25 +185,25 @@ func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 		j.approved = false
 		for range 2 {
 			r := j.mustRun()
-			if r.Verdict != reconcile.Refused || r.Left != 10 || len(w.delivered) > 0 || !strings.Contains(r.Words, "the job is not approved yet") {
+			if r.Result != schedule.Refused || r.Left != 10 || len(w.delivered) > 0 || !strings.Contains(r.Words, "the job is not approved yet") {
 				t.Errorf("report: %+v", r)
 			}
 		}
 		j.approved = true
-		if r := j.mustRun(); r.Verdict != reconcile.OK || r.Applied != 10 {
+		if r := j.mustRun(); r.Result != schedule.OK || r.Applied != 10 {
 			t.Errorf("report: %+v", r)
 		}
 		w = wide(10)
 		j = w.job(t, nil)
 		j.approved = false
-		if r := j.must(j.Apply(t.Context(), j.mustRun().Plan)); r.Verdict != reconcile.OK || r.Applied != 10 {
+		if r := j.must(j.Apply(t.Context(), j.mustRun().Plan)); r.Result != schedule.OK || r.Applied != 10 {
 			t.Errorf("applied by hand: %+v", r)
 		}
 	})
 }
 
-// Two works under one natural key cannot be. Nothing more is done before a person has found out why, whatever else is
-// to be done, and an approval changes nothing about that.
+// Two works under one natural key cannot be. Nothing more is done before a person has found out
+// why, whatever else is to be done, and an approval changes nothing about that.
 func TestTwoWorksStopTheJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -208,13 +211,13 @@ func TestTwoWorksStopTheJob(t *testing.T) {
 		w.works[keyOf(50)].Works = 2
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if r.Verdict != reconcile.Refused || !strings.Contains(r.Words, keyOf(50)) || len(w.delivered) > 0 {
+		if r.Result != schedule.Refused || !strings.Contains(r.Words, keyOf(50)) || len(w.delivered) > 0 {
 			t.Errorf("%d delivered; %+v", len(w.delivered), r)
 		}
 		if err := j.store.Approve(t.Context(), r.Plan, saga.Actor{Name: "anna"}); err != nil {
 			t.Fatal(err)
 		}
-		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != reconcile.Refused || len(w.delivered) > 0 {
+		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Result != schedule.Refused || len(w.delivered) > 0 {
 			t.Errorf("approved: %+v", r)
 		}
 	})
@@ -231,7 +234,7 @@ func TestPlansOfOthersAreRefused(t *testing.T) {
 			func(c *settings) { c.sweep.Mapping = "2" },
 			func(c *settings) { c.sweep.Name = "invoices" },
 		} {
-			if r := j.must(w.jobOver(t, j.store, other).Apply(t.Context(), id)); r.Verdict != reconcile.Refused || r.Applied > 0 || r.Words == "" {
+			if r := j.must(w.jobOver(t, j.store, other).Apply(t.Context(), id)); r.Result != schedule.Refused || r.Applied > 0 || r.Words == "" {
 				t.Errorf("report: %+v", r)
 			}
 		}

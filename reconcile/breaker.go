@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
-// breaker ends a run whose actions fail one after the other, or too often. It counts what is told to it, in that
-// order.
+// breaker ends a run whose actions fail one after the other, or too often. It counts what is told
+// to it, in that order.
 type breaker struct {
 	row, most int    // so many failures one after the other, and more than so many of the window, are too many
 	last      []bool // which of the latest outcomes were failures, as a ring
@@ -23,8 +23,9 @@ func newBreaker(b *plan.Bounds, probe bool) breaker {
 	return breaker{row: b.Row, most: int(b.Rate * float64(b.Window)), last: make([]bool, b.Window), probe: probe}
 }
 
-// newLookBreaker is for looks, which break nothing: a few objects beside each other that may not be read keep no other
-// from its turn. It takes four times as many failures one after the other to say that a system is down.
+// newLookBreaker is for looks, which break nothing: a few objects beside each other that may not be
+// read keep no other from its turn. It takes four times as many failures one after the other to say
+// that a system is down.
 func newLookBreaker(b *plan.Bounds) breaker {
 	return breaker{row: 4 * b.Row, most: b.Window, last: make([]bool, b.Window)}
 }
@@ -56,7 +57,8 @@ func (b *breaker) note(failed bool) {
 // open reports whether nothing more may be tried.
 func (b *breaker) open() bool { return b.why != "" }
 
-// A plan with more than trialFrom actions of one kind begins with trialSize of them, one by one. Each is read back.
+// A plan with more than trialFrom actions of one kind begins with trialSize of them, one by one.
+// Each is read back.
 const (
 	trialFrom = 50
 	trialSize = 5
@@ -70,7 +72,8 @@ type kind struct {
 
 func kindOf(row *plan.Row) kind { return kind{row.Class, row.Do} }
 
-// trialsOf returns how many actions of each kind are to be tried, for kinds that a plan has many actions of.
+// trialsOf returns how many actions of each kind are to be tried, for kinds that a plan has many
+// actions of.
 func trialsOf(p *plan.Plan, withheld map[plan.Risk]bool) map[kind]int {
 	many := map[kind]int64{}
 	for _, t := range p.Tallies {
@@ -87,8 +90,9 @@ func trialsOf(p *plan.Plan, withheld map[plan.Risk]bool) map[kind]int {
 	return trials
 }
 
-// try does one action alone and reads back what came of it. Where that is not as it should be, nothing more of its kind
-// is done. An action that was superseded or failed proves nothing, and the next one takes its turn.
+// try does one action alone and reads back what came of it. Where that is not as it should be,
+// nothing more of its kind is done. An action that was superseded or failed proves nothing, and the
+// next one takes its turn.
 func (a *applying) try(ctx context.Context, k kind, row *plan.Row) error {
 	if err := a.run(ctx, []*plan.Row{row}); err != nil || row.Outcome != plan.Applied {
 		return err

@@ -6,108 +6,188 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// Config says which three sides are compared: a source of truth, a ledger and a destination. What says nothing else is
-// required.
+// Config says which three sides are compared: a source of truth, a ledger and a destination. All
+// but Changed and Begin is required.
 type Config struct {
 	// Name of the job: of its listings, its plans and its drift. Without a slash.
 	Name string
 
-	// Source is the one of the inbox: asked for an object by Fetch, it says by Decide what should be of it, and its Apply
-	// carries out what follows.
+	// Source is the one of the inbox: asked for an object by Fetch, it says by Decide what should
+	// be of it, and its Apply carries out what follows.
 	Source *inbox.Source
-	// Type and Tenant are those of the objects that are compared, as webhooks have them: order. Tenant may be empty.
-	Type, Tenant string
-	// All lists every object, in an order that changes do not move (by creation or id), and by a cursor that is no place in
-	// the list: no offset, no page number.
-	All func(ctx context.Context, q Query) (Page, error)
-	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID), for [Reconciler.SyncChanges].
-	// The lower bound is inclusive. Nil: there is no SyncChanges.
-	Changed func(ctx context.Context, q Query) (Page, error)
-	// Partitions names the parts in which the source is listed whole, with what each holds if the provider counts: ranges of
-	// creation time, for example. An object never leaves its part. Nil: one part, without a count.
-	Partitions func(ctx context.Context) ([]Partition, error)
-	// Visible says whether a listing would show the object of a document, if it existed: providers hide what is archived,
-	// older than some age or of another account. Nil: everything. Silence about the others proves nothing.
-	Visible func(workID string) bool
+	// Type is that of the objects that are compared, as webhooks have it: order.
+	Type string
+	// All lists every object, in an order that changes do not move (by creation or id), a page for
+	// each call. next is the cursor of the next page, which the provider can read again later: no
+	// offset, no page number. The last page has none. What cannot be answered is an error and never
+	// an empty page: an empty page says that there is nothing.
+	All func(ctx context.Context, q Query) (page []Listed, next string, err error)
+	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID), for
+	// [Reconciler.SyncChanges]. The lower bound is inclusive. Nil: there is no SyncChanges, and no
+	// Begin.
+	Changed func(ctx context.Context, q Query) (page []Listed, next string, err error)
+	// Begin is how far back SyncChanges goes at first, and after a rebuild: when your sagas began.
+	// What changed since is started where the ledger does not know it, without the bounds and the
+	// approval of a comparison; what is older is left to comparisons. time.Unix(0, 0) is everything
+	// that the source ever had.
+	Begin time.Time
 
 	// Destination is where documents are made. It has Marked and Find.
 	Destination Destination
-	// Coordinator runs the saga, or another process does: here it need not run. Its ledger is the third side.
+	// Coordinator runs the saga, or another process does: here it need not run. Its ledger is the
+	// third side.
 	Coordinator *coordinator.Coordinator
 	// Step of the Source's saga makes the document: its external id is the document's.
 	Step string
 	// Fields says what the document should say for an input of the saga; see [FieldsOf].
-	Fields func(input json.RawMessage) (plan.Fields, error)
-	// Mapping is the version of what Fields makes of inputs. When it changes, a plan in which most documents differ is no
-	// surprise.
-	Mapping string
-	// Effects says which steps' results the documents of an object show, by the names of the steps: those that count, and
-	// those that are void. What it does not name is as [coordinator.Adoption.Effects] has it; what it says is believed. A
-	// void document shows that the saga was undone before, so that a mail may have been sent: then say NotDone of it only
-	// with evidence that outlives an undo, such as the mail server's log. It is pure. Nil: [Made] by the Step.
-	Effects func(o *Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
+	Fields func(input json.RawMessage) (Fields, error)
 }
 
-// What a user's functions list by. They are those of package scan.
-type (
-	// Query asks for one page.
-	Query = scan.Query
-	// Page is one page of objects.
-	Page = scan.Page
-	// Object is one object of the source.
-	Object = scan.Object
-	// Partition is one part of a whole listing.
-	Partition = scan.Partition
-	// Documents is one page of documents.
-	Documents = scan.Documents
-	// Destination is where documents are made.
-	Destination = scan.Destination
-)
+// Query asks for one page.
+type Query struct {
+	Partition string
+	Since     time.Time // changed at or after; Changed only
+	Until     time.Time // what changed after it may be left out; Changed only
+	Cursor    string    // next of the page before; empty for the first
+	Limit     int       // how many we would like; the provider may give fewer
+}
+
+// Listed is one object of the source as a listing tells it: its ID and Version, when it was Created
+// and Changed by the source's clock, whether it is Deleted, and its Body, whole, as a fetch would
+// give it.
+type Listed = scan.Listed
+
+// Partition is one part of a whole listing.
+type Partition struct {
+	Name  string
+	Count int64 // what it holds by the provider's word; -1: it does not say
+}
+
+// Fields are what a document says, field by field, in a normal form: money as whole minor units,
+// times in UTC, lists sorted, texts trimmed. Only what is ours is in them.
+type Fields = plan.Fields
+
+// Document is something at the destination: its ID there, the Key that is our mark on it, what its
+// Fields say where they are ours, and the Revision of the object that it shows, by its mark. One
+// that is Void does not count any more, one that is Locked cannot be changed, and of one that is
+// Foreign fields that are not ours were changed. Intact: it says what was written for Revision,
+// word for word. Body is for Config.Effects; listings do not keep it.
+type Document = plan.Document
+
+// Destination is where documents are made.
+type Destination struct {
+	// Limits bound how often this process asks it.
+	Limits inbox.Limits
+	// Marked lists everything that carries our mark, void and posted ones too, a page for each
+	// call, as Config.All does.
+	Marked func(ctx context.Context, q Query) (page []Document, next string, err error)
+	// Partitions are as those of Config.
+	Partitions func(ctx context.Context) ([]Partition, error)
+	// Find asks for everything under one key, which is a work id. It asks by list or by id where a
+	// search index may be behind.
+	Find func(ctx context.Context, key string) ([]Document, error)
+	// Settle is how long the destination may take until everybody who asks is told of what was
+	// made. 2 seconds.
+	Settle time.Duration
+}
 
 // FieldsOf is Config.Fields of a saga whose input is an I.
-func FieldsOf[I any](fields func(I) plan.Fields) func(json.RawMessage) (plan.Fields, error) {
-	return func(input json.RawMessage) (plan.Fields, error) {
+func FieldsOf[I any](fields func(I) Fields) func(json.RawMessage) (Fields, error) {
+	return func(input json.RawMessage) (Fields, error) {
 		var i I
 		err := json.Unmarshal(input, &i)
 		return fields(i), err
 	}
 }
 
-// Options are what a [Reconciler] may do, and its times. Zero fields take the default named at each.
+// Options are what a [Reconciler] may do, and its times. Zero fields take the default named at
+// each.
 type Options struct {
-	// Policy is what the job may do beyond its defaults, and Bounds how much of it in one run. Zero is careful.
-	Policy plan.Policy
-	Bounds plan.Bounds
+	// Tenant is that of the objects, where the source has several.
+	Tenant string
+	// Partitions names the parts in which the source is listed whole, with what each holds if the
+	// provider counts: ranges of creation time, for example. An object never leaves its part. Nil:
+	// one part, without a count.
+	Partitions func(ctx context.Context) ([]Partition, error)
+	// Visible says whether a listing would show the object of a document, if it existed: providers
+	// hide what is archived, older than some age or of another account. Nil: everything. Silence
+	// about the others proves nothing.
+	Visible func(workID string) bool
+	// Mapping is the version of what Config.Fields makes of inputs. When it changes, a plan in
+	// which most documents differ is no surprise.
+	Mapping string
+	// Effects says which steps' results the documents of an object show, by the names of the steps:
+	// those that count, and those that are void. A step that it does not name is taken as its class
+	// allows: what can be asked for is asked for when the instance goes on, what is idempotent is
+	// done then, and what can be neither (a mail) counts as done and is listed as unconfirmed. What
+	// it says is believed. A void document shows that the saga was undone before, so that a mail
+	// may have been sent: then say NotDone of it only with evidence that outlives an undo, such as
+	// the mail server's log. It is pure. Nil: a document that stands was made by the Step, and its
+	// id is the result.
+	Effects func(o *Listed, live, void []Document) (map[string]Effect, error)
 
-	// Begin is how far back [Reconciler.SyncChanges] goes at first, and after a rebuild. Zero is the beginning: everything
-	// that the source ever had is heard, and started where the ledger does not know it, without the bounds and the approval
-	// of a comparison. Say when your sagas began, and leave what is older to comparisons.
-	Begin time.Time
-	// Overlap is how far behind its cursor SyncChanges looks, for what the source shows late. 10 minutes.
+	// Enforce names the fields that are written again when they were changed at the destination,
+	// and Ignore those that are left as they are. What is done about every other field a person
+	// decides.
+	Enforce, Ignore []string
+	// Recreate makes a document again that the ledger knows and the destination has lost.
+	Recreate bool
+	// Create, Update and Destroy bound what one run may do without an approval of its plan. 1000 or
+	// 20 %, the same, and 10 or 1 %, whichever is less; ten actions are never too many of a
+	// percentage.
+	Create, Update, Destroy Bound
+
+	// Overlap is how far behind its cursor SyncChanges looks, for what the source shows late. 10
+	// minutes.
 	Overlap time.Duration
 	// Safety is how old a change is to be before the cursor may stand on it. 5 seconds.
 	Safety time.Duration
-	// Timeout bounds one call to source or destination, and Attempts is how often one is tried. 1 minute, 4.
+	// Timeout bounds one call to source or destination, and Attempts is how often one is tried. 1
+	// minute, 4.
 	Timeout  time.Duration
 	Attempts int
 	// Grace is how long the source must have had no object before that counts as proven. 24 hours.
 	Grace time.Duration
 
-	// Log gets one line for a plan and one for what was done, and one for each key that could not be verified or whose
-	// action failed; never a body. Discarded.
+	// Log gets one line for a plan and one for what was done, and one for each key that could not
+	// be verified or whose action failed; never a body. Default: logrus' standard logger.
 	Log logrus.FieldLogger
+}
+
+// Bound is a limit on one kind of action. Zero fields take the default.
+type Bound struct {
+	Count   int64   // at most so many in one run
+	Percent float64 // of all objects and documents
+	Ask     bool    // none without an approval of the plan
+}
+
+// policy is what is done about fields that were changed at the destination.
+func (o *Options) policy() plan.Policy {
+	p := plan.Policy{Recreate: o.Recreate, Fields: map[string]plan.Rule{}}
+	for _, field := range o.Enforce {
+		p.Fields[field] = plan.Enforce
+	}
+	for _, field := range o.Ignore {
+		p.Fields[field] = plan.Ignore
+	}
+	return p
+}
+
+// bounds are those of a plan.
+func (o *Options) bounds() plan.Bounds {
+	return plan.Bounds{Create: plan.Bound(o.Create), Update: plan.Bound(o.Update), Destroy: plan.Bound(o.Destroy)}
 }
 
 // Store is what a reconciler writes: listings, plans and drift. Every store of ours has it.
@@ -117,8 +197,9 @@ type Store interface {
 	plan.Drifts
 }
 
-// Reconciler compares source, ledger and destination of one job, and repairs what it may. Its methods may be called
-// from any process; two runs of one job at once are the schedule's to prevent.
+// Reconciler compares source, ledger and destination of one job, and repairs what it may. Its
+// methods may be called from any process; two runs of one job at once are the schedule's to
+// prevent.
 type Reconciler struct {
 	parts
 	source      *scan.Source
@@ -132,7 +213,7 @@ type parts struct {
 	sweep     *scan.Sweep
 	instances instances
 	deliver   func(context.Context, inbox.Snapshot) error
-	effects   func(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
+	effects   func(o *scan.Listed, live, void []plan.Document) (map[string]Effect, error)
 	input     func(c inbox.Snapshot) any // of the saga, for a state of an object
 	policy    plan.Policy
 	bounds    plan.Bounds
@@ -146,19 +227,19 @@ type parts struct {
 	log      logrus.FieldLogger
 }
 
-// New returns a reconciler that writes to db. o may be nil. Every fault of c and o is reported at once.
-func New(db Store, c Config, o *Options) (*Reconciler, error) {
-	o = cmp.Or(o, new(Options))
-	if err := c.validate(db, o); err != nil {
+// New returns a reconciler that writes to db. o may be nil. Every fault of c and o is reported at
+// once.
+func New(db Store, given Config, o *Options) (*Reconciler, error) {
+	c := &config{Config: given, Options: *cmp.Or(o, new(Options))}
+	if err := c.validate(db); err != nil {
 		return nil, fmt.Errorf("new reconciler %q: %w", c.Name, err)
 	}
 	if c.Effects == nil {
-		c.Effects = Made(c.Step, nil)
+		c.Effects = byStep(c.Step, nil)
 	}
-	c.Source.Quota = cmp.Or(c.Source.Quota, inbox.NewQuota(inbox.Limits{})) // the source's inbox shares it
 	sweep, err := scan.New(scan.Config{
-		Name: c.Name, Source: c.side(), Destination: c.Destination, Store: db, Mapping: c.Mapping, Proceed: schedule.Proceed,
-		Begin: o.Begin, Overlap: o.Overlap, Safety: o.Safety, Timeout: o.Timeout, Attempts: o.Attempts,
+		Name: c.Name, Source: c.side(), Destination: c.Destination.side(), Store: db, Mapping: c.Mapping, Proceed: schedule.Proceed,
+		Begin: c.Begin, Overlap: c.Overlap, Safety: c.Safety, Timeout: c.Timeout, Attempts: c.Attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new reconciler %q: %w", c.Name, err)
@@ -166,7 +247,7 @@ func New(db Store, c Config, o *Options) (*Reconciler, error) {
 	return assemble(&parts{
 		name: c.Name, sweep: sweep, deliver: c.deliver, effects: c.Effects, input: c.input,
 		instances: &inLedger{saga: c.Source.Saga, step: c.Step, ledger: c.Coordinator.Ledger(), coordinator: c.Coordinator, fields: c.Fields},
-		policy:    o.Policy, bounds: o.Bounds, plans: db, drifts: db, grace: o.Grace, wake: c.Source.Wake, log: o.Log,
+		policy:    c.policy(), bounds: c.bounds(), plans: db, drifts: db, grace: c.Grace, wake: c.Source.Wake, log: c.Log,
 	}), nil
 }
 
@@ -182,14 +263,18 @@ func assemble(p *parts) *Reconciler {
 		r.input = func(c inbox.Snapshot) any { return c.Body }
 	}
 	if r.log == nil {
-		silent := logrus.New()
-		silent.SetOutput(io.Discard)
-		r.log = silent
+		r.log = logrus.StandardLogger()
 	}
 	return r
 }
 
-func (c *Config) validate(db Store, o *Options) error {
+// config is what a reconciler is made of.
+type config struct {
+	Config
+	Options
+}
+
+func (c *config) validate(db Store) error {
 	var faults []error
 	need := func(ok bool, what string) {
 		if !ok {
@@ -207,13 +292,18 @@ func (c *Config) validate(db Store, o *Options) error {
 	}
 	need(c.Type != "", "no Type of objects is named: their work ids contain it")
 	need(c.All != nil, "it has no All: only a whole listing shows what is missing")
+	need(c.Changed == nil || !c.Begin.IsZero(), "it has Changed and no Begin: what changed before your sagas began would be started without bounds; "+
+		"say when that was, or time.Unix(0, 0) for everything")
 	need(c.Destination.Marked != nil, "the Destination has no Marked: documents that the ledger does not know would never be found")
 	need(c.Destination.Find != nil, "the Destination has no Find: what a listing tells is old, so there must be a way to ask")
 	need(c.Coordinator != nil, "it has no Coordinator: its ledger is the third side")
 	need(c.Step != "", "no Step is named: one step of the saga makes the document")
 	need(c.Fields != nil, "it has no Fields: what a document should say would be unknown")
-	need(o.Grace >= 0, "the Grace is negative")
-	return errors.Join(append(faults, o.Bounds.Faults())...)
+	need(c.Grace >= 0, "the Grace is negative")
+	for _, field := range c.Ignore {
+		need(!slices.Contains(c.Enforce, field), fmt.Sprintf("the field %q is to be enforced and to be ignored", field))
+	}
+	return errors.Join(append(faults, c.bounds().Faults())...)
 }
 
 // proceed asks whether the run may go on.

@@ -1,4 +1,5 @@
-// Package reconcile makes source, ledger and destination agree again, within bounds, and rebuilds a ledger that was lost.
+// Package reconcile makes source, ledger and destination agree again, within bounds, and rebuilds a
+// ledger that was lost.
 //
 //	r, err := reconcile.New(db, reconcile.Config{
 //		Name: "orders", Mapping: "1",
@@ -13,13 +14,16 @@
 //
 // Three mistakes that are easily made:
 //
-//   - A listing that answers a failure with an empty page. Whatever cannot be answered is an error: an empty page says
-//     that there is nothing, and what is not there may be made, or be asked about.
-//   - A Find that asks a search index. It is behind, and what it does not show yet is made a second time.
-//   - Effects that say "not done" for want of evidence. What it says is believed: a mail goes out again.
+//   - A listing that answers a failure with an empty page. Whatever cannot be answered is an error:
+//     an empty page says that there is nothing, and what is not there may be made, or be asked
+//     about.
+//   - A Find that asks a search index. It is behind, and what it does not show yet is made a second
+//     time.
+//   - Effects that say "not done" for want of evidence. What it says is believed: a mail goes out
+//     again.
 //
-// A run of [Reconciler.Run] belongs to a [schedule.Job]. The pause of the job and its lease are asked before every action,
-// and it only plans until a person has approved the job.
+// A run of [Reconciler.Run] belongs to a [schedule.Job]. The pause of the job and its lease are
+// asked before every action, and it only plans until a person has approved the job.
 //
 // # From a listing to a plan
 //
@@ -31,37 +35,39 @@
 //	bound     the complete plan is held against its bounds; what is over them is withheld
 //	store     findings in the order of their keys, counts, and an id over all of it
 //
-// A look asks the ledger first, then the source, then the destination. What the other two say is then at least as new
-// as the ledger, and an instance that began meanwhile refuses a second start by itself. What one side does not have is
-// looked for twice, apart by the time in which the destination settles. Where the saga is not done with an instance the
-// others are not asked: nothing is planned over its head.
+// A look asks the ledger first, then the source, then the destination. What the other two say is
+// then at least as new as the ledger, and an instance that began meanwhile refuses a second start
+// by itself. What one side does not have is looked for twice, apart by the time in which the
+// destination settles. Where the saga is not done with an instance the others are not asked:
+// nothing is planned over its head.
 //
-// Planning writes to the tables of listings, plans and drift, and nowhere else: not to the source, the destination, the
-// ledger or the inbox.
+// Planning writes to the tables of listings, plans and drift, and nowhere else: not to the source,
+// the destination, the ledger or the inbox.
 //
 // # What proves that an object is gone
 //
-// Silence is no proof. A document whose object the source does not have is an orphan once all of this holds: the
-// listing was whole, without an error and counted; its source did not shrink; the source would show the object if it
-// were there (Config.Visible); it was asked by id twice; and an earlier run found the same, longer than the
-// grace ago. Even then a person decides.
+// Silence is no proof. A document whose object the source does not have is an orphan once all of
+// this holds: the listing was whole, without an error and counted; its source did not shrink; the
+// source would show the object if it were there (Config.Visible); it was asked by id twice; and an
+// earlier run found the same, longer than the grace ago. Even then a person decides.
 //
 // # From a plan to actions
 //
-// Each action is looked at once more right before it is done. If its class, its treatment, a version, a document or a
-// field is another by then, it is superseded, and nothing is done. So an old plan does no harm, and applying one twice
-// does nothing twice. Then
+// Each action is looked at once more right before it is done. If its class, its treatment, a
+// version, a document or a field is another by then, it is superseded, and nothing is done. So an
+// old plan does no harm, and applying one twice does nothing twice. Then
 //
-//   - a kind with more than fifty actions begins with five, one by one; each is read back when its instance has come to
-//     rest, and if it is not as it should be, that kind is stopped;
-//   - five failures in a row, or more than a fifth of the last fifty actions, end the run. The next run begins with one
-//     action, and what failed goes last, so that a few bad objects do not keep the others from their turn;
+//   - a kind with more than fifty actions begins with five, one by one; each is read back when its
+//     instance has come to rest, and if it is not as it should be, that kind is stopped;
+//   - five failures in a row, or more than a fifth of the last fifty actions, end the run. The next
+//     run begins with one action, and what failed goes last, so that a few bad objects do not keep
+//     the others from their turn;
 //   - what is withheld stays so until a person approves that plan by its id;
-//   - what the last run did already, and nothing came of it, is for a person until a version, a document or a field
-//     changes: done every night, it would look like success.
+//   - what the last run did already, and nothing came of it, is for a person until a version, a
+//     document or a field changes: done every night, it would look like success.
 //
-// Actions go the way of a webhook: what Decide says is applied: a start, a revision, a withdrawal, and the saga does the rest with its own
-// keys and lookups. A document is never touched from here.
+// Actions go the way of a webhook: what Decide says is applied: a start, a revision, a withdrawal,
+// and the saga does the rest with its own keys and lookups. A document is never touched from here.
 //
 // # What a run says
 //
@@ -70,11 +76,13 @@
 //	refused   something waits for an approval, or the plan was refused with a diagnosis
 //	failed    the run broke off: see its error
 //
-// What is for a person to decide does not spoil a run; it is listed, with since when ([plan.Drifts]).
+// What is for a person to decide does not spoil a run; it is listed, with since when
+// ([plan.Drifts]).
 //
 // # Rebuilding
 //
-// [Reconciler.Rebuild] makes a ledger again from what carries our mark. It creates, sends and undoes nothing.
+// [Reconciler.Rebuild] makes a ledger again from what carries our mark. It creates, sends and
+// undoes nothing.
 //
 //	one document, as it should be               adopted: the saga is done; mails count as sent
 //	one, untouched since an older version       adopted as that version left it; the update is left to a coordinator
@@ -84,16 +92,18 @@
 //	none                                        nothing; the next run starts what is missing
 //	one, and the source has no object           nothing; it is an orphan for a person
 //
-// A mail counts as sent unless Config.Effects says that it was not, which is believed: the next version sends it.
+// A mail counts as sent unless Config.Effects says that it was not, which is believed: the next
+// version sends it.
 //
-// Rebuilding twice gives the same ledger, and so does rebuilding after a crash. Then SyncChanges begins at the beginning.
+// Rebuilding twice gives the same ledger, and so does rebuilding after a crash. Then SyncChanges
+// begins at the beginning.
 //
 // # What is not guaranteed
 //
-//   - A look and the action behind it are two calls. What happens between them is up to the saga: its lookups and keys
-//     keep a second document from being made, not this package.
+//   - A look and the action behind it are two calls. What happens between them is up to the saga:
+//     its lookups and keys keep a second document from being made, not this package.
 //   - Only a person tells a document that was deleted on purpose from one that was lost.
-//   - A source that answers "there is none" for what it has, to a listing and to two questions by id, over the grace,
-//     is believed; what follows is a question to a person.
+//   - A source that answers "there is none" for what it has, to a listing and to two questions by
+//     id, over the grace, is believed; what follows is a question to a person.
 //   - The age of a drift is judged by this machine's clock.
 package reconcile

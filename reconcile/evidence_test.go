@@ -7,11 +7,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
-// P3: each piece of the evidence counts for itself. An action is superseded also when one of them alone is another,
-// and everything else is as it was planned.
+// P3: each piece of the evidence counts for itself. An action is superseded also when one of them
+// alone is another, and everything else is as it was planned.
 func TestEachPieceOfEvidenceCounts(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string]func(w *world, key string){

@@ -6,18 +6,18 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 )
 
-// Parts are what a test puts a reconciler together from: a third side that is not a ledger, and a listing with faults.
+// Parts are what a test puts a reconciler together from: a third side that is not a ledger, and a
+// listing with faults.
 type Parts struct {
 	Sweep     *scan.Sweep
 	Instances instances
 	Deliver   func(context.Context, inbox.Snapshot) error
-	Effects   func(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
+	Effects   func(o *scan.Listed, live, void []plan.Document) (map[string]Effect, error)
 	Policy    plan.Policy
 	Bounds    plan.Bounds
 	Plans     plan.Plans
@@ -42,3 +42,28 @@ func (r *Reconciler) PlanAndApply(ctx context.Context, approved bool) (Report, e
 
 // Instances is the third side.
 func (r *Reconciler) Instances() instances { return r.instances }
+
+// Pages is a scan's listing as a user writes one.
+func Pages(list func(context.Context, scan.Query) (scan.Page, error)) func(context.Context, Query) ([]Listed, string, error) {
+	if list == nil {
+		return nil
+	}
+	return func(ctx context.Context, q Query) ([]Listed, string, error) {
+		p, err := list(ctx, scan.Query(q))
+		return p.Objects, p.Next, err
+	}
+}
+
+// DestinationOf is a scan's destination as a user writes one.
+func DestinationOf(d scan.Destination) Destination {
+	return Destination{
+		Limits: d.Limits, Find: d.Find, Settle: d.Settle,
+		Marked: func(ctx context.Context, q Query) ([]Document, string, error) {
+			p, err := d.Marked(ctx, scan.Query(q))
+			return p.Documents, p.Next, err
+		},
+	}
+}
+
+// ByStep is what says the effects where nothing else does.
+var ByStep = byStep

@@ -6,18 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/plan"
 )
 
-// How many rows are read with their fields at once: few where few keys differ, many where one after the other does.
+// How many rows are read with their fields at once: few where few keys differ, many where one after
+// the other does.
 const (
 	fewRows  = 8
 	manyRows = 2000
 )
 
-// fields reads what a comparison leaves out as long as fingerprints are equal: the fields of one side's rows. Keys
-// are asked in their order.
+// fields reads what a comparison leaves out as long as fingerprints are equal: the fields of one
+// side's rows. Keys are asked in their order.
 type fields struct {
 	store scan.Store
 	query scan.SightingQuery
@@ -30,8 +31,8 @@ func (r *Reconciler) fields(side scan.Side, of *scan.Complete) *fields {
 	return &fields{store: r.sweep.Store, query: r.listed(side, of)}
 }
 
-// of returns the fields of the one row of a key that counts. A row that is gone meanwhile has none: then everything
-// differs, and the key is looked at again.
+// of returns the fields of the one row of a key that counts. A row that is gone meanwhile has none:
+// then everything differs, and the key is looked at again.
 func (f *fields) of(ctx context.Context, key string) (plan.Fields, error) {
 	at, _ := slices.BinarySearchFunc(f.rows, key, func(s scan.Sighting, key string) int { return strings.Compare(s.Key, key) })
 	f.rows = f.rows[at:]

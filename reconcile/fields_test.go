@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -26,8 +26,8 @@ func (c *counting) Sightings(ctx context.Context, q scan.SightingQuery) ([]scan.
 	return c.Store.Sightings(ctx, q)
 }
 
-// The fields of a key are those of its one row that counts, whichever keys are asked for, in their order, and however
-// many void rows stand before it. What is gone has none.
+// The fields of a key are those of its one row that counts, whichever keys are asked for, in their
+// order, and however many void rows stand before it. What is gone has none.
 func TestFieldsAreReadAhead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

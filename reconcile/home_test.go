@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -61,9 +61,10 @@ func (w *world) draw(t *rapid.T, key string) {
 	w.works[key], w.mails[key] = k, 1
 }
 
-// P5, I-6: whatever the three sides say, a second run right after the first one plans nothing, unless the first was
-// kept from doing what it planned. And nothing is ever lost: no posted document is changed, none is voided but for a
-// cancelled order, no key gets a second document by our hand, and nobody gets a second mail.
+// P5, I-6: whatever the three sides say, a second run right after the first one plans nothing,
+// unless the first was kept from doing what it planned. And nothing is ever lost: no posted
+// document is changed, none is voided but for a cancelled order, no key gets a second document by
+// our hand, and nobody gets a second mail.
 func TestSecondRunPlansNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

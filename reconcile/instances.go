@@ -7,36 +7,42 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
-// instances are the ledger as a reconciler needs it: where the instances of one saga stand, by natural key, which is the
-// work id.
+// instances are the ledger as a reconciler needs it: where the instances of one saga stand, by
+// natural key, which is the work id.
 type instances interface {
-	// Heads returns what is known of instances in the order of their keys, behind after, by their heads alone: Made and
-	// InDoubt are not told.
+	// Heads returns what is known of instances in the order of their keys, behind after, by their
+	// heads alone: Made and InDoubt are not told.
 	Heads(ctx context.Context, after string, limit int) ([]plan.Head, error)
 	// Known returns everything that is known of one instance; nil when there is none.
 	Known(ctx context.Context, key string) (*plan.Known, error)
 	// Resume wakes an instance that should have moved.
 	Resume(ctx context.Context, key string, by saga.Actor) error
-	// Adopt records what stands, and makes and sends nothing. It answers each at its own index; one that the ledger knows
-	// already is left as it is, and one whose adoption was cut off is taken up. It may be repeated.
-	Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error)
-	// Rerun runs a completed instance once more, at the revision it has. The same request again changes nothing.
+	// Adopt records what stands, and makes and sends nothing. It answers each at its own index; one
+	// that the ledger knows already is left as it is, and one whose adoption was cut off is taken
+	// up. It may be repeated.
+	Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error)
+	// Rerun runs a completed instance once more, at the revision it has. The same request again
+	// changes nothing.
 	Rerun(ctx context.Context, key, request string, by saga.Actor) error
 }
 
-// defaultOverdue is for how long a live instance may have been due without a step before it counts as stuck.
+// defaultOverdue is for how long a live instance may have been due without a step before it counts
+// as stuck.
 const defaultOverdue = 15 * time.Minute
 
 // inLedger are the instances of one saga in the ledger of a coordinator.
 //
-// An instance counts as live for as long as it moves by itself, and also when it has ended and was told something that no
-// coordinator has heard yet: a start with a newer revision is a promise. It is overdue when nothing has happened for
-// longer than defaultOverdue since it was due, by the database's clock.
+// An instance counts as live for as long as it moves by itself, and also when it has ended and was
+// told something that no coordinator has heard yet: a start with a newer revision is a promise. It
+// is overdue when nothing has happened for longer than defaultOverdue since it was due, by the
+// database's clock.
 type inLedger struct {
 	saga, step  string // the step that makes the document
 	ledger      ledger.Ledger
@@ -44,9 +50,10 @@ type inLedger struct {
 	fields      func(input json.RawMessage) (plan.Fields, error)
 }
 
-// Heads lists instances. What it says of lateness is by this machine's clock and a reason to look, no more.
+// Heads lists instances. What it says of lateness is by this machine's clock and a reason to look,
+// no more.
 func (w *inLedger) Heads(ctx context.Context, after string, limit int) ([]plan.Head, error) {
-	heads, err := ledger.Heads(ctx, w.ledger, ledger.Filter{Saga: w.saga, ByWork: true, AfterWork: after, Limit: limit})
+	heads, err := ledger.First(ctx, w.ledger, ledger.Filter{Saga: w.saga, ByWork: true, AfterWork: after, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +76,14 @@ func (w *inLedger) Known(ctx context.Context, key string) (*plan.Known, error) {
 		return nil, err
 	}
 	c := &chains[0]
-	st, err := saga.Fold(id, c.Records)
+	st, err := machine.Fold(id, c.Records)
 	if err != nil {
 		return nil, fmt.Errorf("the chain does not fold; run amends check: %w", err)
 	}
 	if st.Adopting { // it was cut off: adopting it again takes it up
 		return nil, nil
 	}
-	k := &plan.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: applied(st)}
+	k := &plan.Known{Works: 1, Status: standing(&c.Instance), Reason: st.Reason, Revision: applied(st)}
 	if ss := st.Step(w.step); ss != nil {
 		k.Made = made(ss)
 	}
@@ -86,22 +93,23 @@ func (w *inLedger) Known(ctx context.Context, key string) (*plan.Known, error) {
 		}
 	}
 	k.InDoubt = st.Status.Live() && inDoubt(st)
-	k.Overdue = overdue(k.Status, c.At, c.Head.Due, st.Updated, st.Due, deadline(st))
+	k.Overdue = overdue(k.Status, c.At, c.Instance.Due, st.Updated, st.Due, deadline(st))
 	return k, nil
 }
 
-// applied is the newest version of the object that the work has taken note of. One that said the same, or came while the
-// work was being undone, was heard and changed nothing; told again it would change nothing, either.
-func applied(st *saga.State) string {
+// applied is the newest version of the object that the work has taken note of. One that said the
+// same, or came while the work was being undone, was heard and changed nothing; told again it would
+// change nothing, either.
+func applied(st *machine.State) string {
 	if st.Newer == nil && saga.CompareRevisions(st.Heard, st.Revision) > 0 {
 		return st.Heard
 	}
 	return st.Revision
 }
 
-// standing is the status of a work. One that has ended and has a signal that no coordinator has consumed yet is
-// running again.
-func standing(h *ledger.Head) saga.Status {
+// standing is the status of a work. One that has ended and has a signal that no coordinator has
+// consumed yet is running again.
+func standing(h *ledger.Instance) saga.Status {
 	if h.Status.Terminal() && h.Posted > h.Consumed {
 		return saga.Running
 	}
@@ -109,9 +117,9 @@ func standing(h *ledger.Head) saga.Status {
 }
 
 // made is the external id of the document, also of one that an earlier revision has left.
-func made(ss *saga.StepState) string {
+func made(ss *machine.StepState) string {
 	switch {
-	case ss.Undo.Phase == saga.Done:
+	case ss.Undo.Phase == machine.Done:
 		return ""
 	case ss.ExternalID == "" && ss.Previous != nil:
 		return ss.Previous.ExternalID
@@ -120,9 +128,9 @@ func made(ss *saga.StepState) string {
 	}
 }
 
-func inDoubt(st *saga.State) bool {
+func inDoubt(st *machine.State) bool {
 	for i := range st.Steps {
-		if st.Steps[i].Forward.Phase == saga.InDoubt || st.Steps[i].Undo.Phase == saga.InDoubt {
+		if st.Steps[i].Forward.Phase == machine.InDoubt || st.Steps[i].Undo.Phase == machine.InDoubt {
 			return true
 		}
 	}
@@ -130,10 +138,10 @@ func inDoubt(st *saga.State) bool {
 }
 
 // deadline is until when the attempts that are under way may take.
-func deadline(st *saga.State) (last time.Time) {
+func deadline(st *machine.State) (last time.Time) {
 	for i := range st.Steps {
-		for _, e := range []*saga.Effort{&st.Steps[i].Forward, &st.Steps[i].Undo} {
-			if e.Phase == saga.Started && e.Deadline.After(last) {
+		for _, e := range []*machine.Effort{&st.Steps[i].Forward, &st.Steps[i].Undo} {
+			if e.Phase == machine.Started && e.Deadline.After(last) {
 				last = e.Deadline
 			}
 		}
@@ -141,7 +149,8 @@ func deadline(st *saga.State) (last time.Time) {
 	return last
 }
 
-// overdue reports whether a work that moves by itself should have done so since the latest of some times.
+// overdue reports whether a work that moves by itself should have done so since the latest of some
+// times.
 func overdue(s saga.Status, now time.Time, times ...time.Time) bool {
 	if !s.Live() {
 		return false
@@ -154,8 +163,8 @@ func overdue(s saga.Status, now time.Time, times ...time.Time) bool {
 	return true
 }
 
-// Resume wakes a work that should have moved. The coordinators that know its saga are told, and the history keeps actor
-// and reason.
+// Resume wakes a work that should have moved. The coordinators that know its saga are told, and the
+// history keeps actor and reason.
 func (w *inLedger) Resume(ctx context.Context, key string, by saga.Actor) error {
 	id := saga.ID{Saga: w.saga, Work: key}
 	chains, err := w.ledger.Load(ctx, []saga.ID{id})
@@ -165,14 +174,14 @@ func (w *inLedger) Resume(ctx context.Context, key string, by saga.Actor) error 
 	if len(chains) == 0 {
 		return fmt.Errorf("resume %s: %w", id, ledger.ErrNotFound)
 	}
-	h := &chains[0].Head
-	return w.ledger.Post(ctx, id, saga.Signal{
-		Kind: saga.SignalWake, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Name, Reason: by.Reason,
+	h := &chains[0].Instance
+	return w.ledger.Post(ctx, id, machine.Signal{
+		Kind: machine.SignalWake, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Name, Reason: by.Reason,
 	})
 }
 
 // Adopt records what stands.
-func (w *inLedger) Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error) {
+func (w *inLedger) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
 	for i := range as {
 		as[i].Saga = w.saga
 	}

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -27,8 +27,9 @@ func (p *process) finding(id string) plan.Row {
 	return plan.Row{}
 }
 
-// Fields: a newer version that changed nothing of ours is no news. A document that somebody has edited is diverged then,
-// and for a person, and not stale, which would write over what they wrote. News are news.
+// Fields: a newer version that changed nothing of ours is no news. A document that somebody has
+// edited is diverged then, and for a person, and not stale, which would write over what they wrote.
+// News are news.
 func TestNewerVersionsThatSayTheSame(t *testing.T) {
 	t.Parallel()
 	for name, heard := range map[string]bool{"heard": true, "not heard": false} {

@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -31,8 +32,8 @@ func (w *sagaWorld) sale(t *testing.T) {
 	p.halt()
 }
 
-// lives lets the coordinator run behind a rebuild, and every order be heard of once more (what the restarted incremental
-// sweep does), and holds the invoices and mails against one of each.
+// lives lets the coordinator run behind a rebuild, and every order be heard of once more (what the
+// restarted incremental sweep does), and holds the invoices and mails against one of each.
 func (w *sagaWorld) lives(t *testing.T, p *process) {
 	t.Helper()
 	p.begin()
@@ -48,7 +49,8 @@ func (w *sagaWorld) lives(t *testing.T, p *process) {
 	}
 }
 
-// L7: one miss is no proof, in a rebuild either: what is not adopted is made again by the next word about it.
+// L7: one miss is no proof, in a rebuild either: what is not adopted is made again by the next word
+// about it.
 func TestRebuildBelievesOneMiss(t *testing.T) {
 	for _, side := range []string{"source", "destination"} {
 		t.Run(side, func(t *testing.T) {
@@ -59,7 +61,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 				source, destination := w.source(), w.destination()
 				get, find := source.Get, destination.Find
 				if side == "source" {
-					source.Get = func(ctx context.Context, id string) (*scan.Object, error) {
+					source.Get = func(ctx context.Context, id string) (*scan.Listed, error) {
 						if id == "3" && missed == 0 {
 							missed++
 							return nil, nil
@@ -78,7 +80,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 				store := memory.New(nil)
 				p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
 					c.from(source)
-					c.Destination = destination
+					c.Destination = reconcile.DestinationOf(destination)
 				})
 				r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 				t.Logf("rebuild: %+v, %v", r, err)
@@ -88,7 +90,8 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 	}
 }
 
-// A destination that lists nothing (another tenant, an error that reads as an empty page) while the source wants thirty.
+// A destination that lists nothing (another tenant, an error that reads as an empty page) while the
+// source wants thirty.
 func TestRebuildFromAnEmptyDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSagaWorld()
@@ -97,7 +100,7 @@ func TestRebuildFromAnEmptyDestination(t *testing.T) {
 		destination := w.destination()
 		destination.Marked = func(context.Context, scan.Query) (scan.Documents, error) { return scan.Documents{}, nil }
 		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
-			c.Destination = destination
+			c.Destination = reconcile.DestinationOf(destination)
 		})
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 		t.Logf("rebuild: %+v, %v", r, err)
@@ -105,8 +108,9 @@ func TestRebuildFromAnEmptyDestination(t *testing.T) {
 	})
 }
 
-// Where neither a listing nor a question finds anything that is ours there is nothing to rebuild from: the wrong account,
-// more likely than not. Nothing is recorded, and the sweeps do not begin anew.
+// Where neither a listing nor a question finds anything that is ours there is nothing to rebuild
+// from: the wrong account, more likely than not. Nothing is recorded, and the sweeps do not begin
+// anew.
 func TestRebuildFromNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSagaWorld()
@@ -117,19 +121,20 @@ func TestRebuildFromNothing(t *testing.T) {
 		destination.Find = func(context.Context, string) ([]plan.Document, error) { return nil, nil }
 		l := memory.New(nil)
 		p := w.bootWith(t, l, store, func(c *wiring) {
-			c.Destination = destination
+			c.Destination = reconcile.DestinationOf(destination)
 		})
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
-		if err != nil || r.Verdict != reconcile.Refused || r.Planned != 0 || !strings.Contains(r.Words, "nothing to rebuild from") {
+		if err != nil || r.Result != schedule.Refused || r.Planned != 0 || !strings.Contains(r.Words, "nothing to rebuild from") {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if heads, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err != nil || len(heads) > 0 {
+		if heads, err := ledger.First(t.Context(), l, ledger.Filter{}); err != nil || len(heads) > 0 {
 			t.Errorf("the ledger has %d works, %v", len(heads), err)
 		}
 	})
 }
 
-// An object that Want cannot read and whose document stands is left out of the ledger, and started by the next word.
+// An object that Want cannot read and whose document stands is left out of the ledger, and started
+// by the next word.
 func TestRebuildLeavesTheUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSagaWorld()
@@ -176,7 +181,7 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 		}
 		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
 			c.from(source)
-			c.Destination = destination
+			c.Destination = reconcile.DestinationOf(destination)
 		})
 		// the ledger was restored from a backup; the cursor was not lost
 		if _, err := p.SyncChanges(t.Context(), nil); err != nil {
@@ -191,7 +196,8 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 	})
 }
 
-// L6: a work that was run again is rebuilt at the sub-revision it had; else its keys are used a second time.
+// L6: a work that was run again is rebuilt at the sub-revision it had; else its keys are used a
+// second time.
 func TestRebuildForgetsSubRevisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, p := running(t)

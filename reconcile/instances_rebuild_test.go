@@ -13,10 +13,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -42,7 +44,8 @@ func histories() *rapid.Generator[[]event] {
 	}), 1, 14)
 }
 
-// live plays a history. It says which orders somebody has edited the invoice of, since it was written last.
+// live plays a history. It says which orders somebody has edited the invoice of, since it was
+// written last.
 func (p *process) live(history []event) {
 	w := p.world
 	for n, e := range history {
@@ -79,11 +82,11 @@ func (p *process) live(history []event) {
 	w.faults = nil
 }
 
-// L6, I-8, L2, L4, L5: after any history, with lost webhooks, lost answers and people who edit invoices, the ledger is
-// lost and rebuilt. Where it had come to rest, and the source says no more than it had heard, the rebuilt one says the
-// same. Nothing is made or sent by the rebuild, cut off anywhere and repeated it gives the same, and the runs that
-// follow bring everything home that no person has to decide: one invoice with what the order says, and never a second
-// mail.
+// L6, I-8, L2, L4, L5: after any history, with lost webhooks, lost answers and people who edit
+// invoices, the ledger is lost and rebuilt. Where it had come to rest, and the source says no more
+// than it had heard, the rebuilt one says the same. Nothing is made or sent by the rebuild, cut off
+// anywhere and repeated it gives the same, and the runs that follow bring everything home that no
+// person has to decide: one invoice with what the order says, and never a second mail.
 func TestRebuildAfterAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -112,9 +115,9 @@ func TestRebuildAfterAnyHistory(t *testing.T) {
 	})
 }
 
-// Realworld 7: the mail of an order was refused, so that its invoice was voided, and the ledger is lost. Where the adapter
-// says that no mail was sent it is believed: the next version of the order sends it. Where it says nothing the mail counts
-// as sent.
+// Realworld 7: the mail of an order was refused, so that its invoice was voided, and the ledger is
+// lost. Where the adapter says that no mail was sent it is believed: the next version of the order
+// sends it. Where it says nothing the mail counts as sent.
 func TestRebuildBelievesNotDone(t *testing.T) {
 	t.Parallel()
 	for mailed, want := range map[bool]int{true: 1, false: 0} {
@@ -156,7 +159,7 @@ func (w *sagaWorld) rebuilds(t *testing.T, before *memory.DB, mailed bool, cut [
 	}
 	whole, broken := memory.New(nil), memory.New(nil)
 	p, r, err := rebuild(whole)
-	if err != nil || r.Failed > 0 || r.Verdict != reconcile.OK {
+	if err != nil || r.Failed > 0 || r.Result != schedule.OK {
 		return fmt.Errorf("rebuild: %+v: %w", r, err)
 	}
 	if err := w.sameAtRest(p, before); err != nil {
@@ -296,7 +299,7 @@ func (p *process) planned() string {
 // dump is a ledger without what differs between two that say the same: times and hashes.
 func (p *process) dump(l *memory.DB) string {
 	p.t.Helper()
-	heads, err := ledger.Heads(p.t.Context(), l, ledger.Filter{Saga: orderSaga, ByWork: true, Limit: 1000})
+	heads, err := ledger.First(p.t.Context(), l, ledger.Filter{Saga: orderSaga, ByWork: true, Limit: 1000})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -306,11 +309,11 @@ func (p *process) dump(l *memory.DB) string {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		st, err := saga.Fold(heads[i].ID, records)
+		st, err := machine.Fold(heads[i].ID, records)
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		st.Tail, st.Started, st.Updated, st.Forgotten, st.Due = saga.Hash{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		st.Tail, st.Started, st.Updated, st.Forgotten, st.Due = machine.Hash{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 		line, err := json.Marshal(st)
 		if err != nil {
 			p.t.Fatal(err)
@@ -320,8 +323,9 @@ func (p *process) dump(l *memory.DB) string {
 	return string(all)
 }
 
-// Realworld 7: a mail that could not be told after a rebuild is unconfirmed, and the work is completed. A person who finds
-// out says so: a mail that was not sent is sent, once, and one that was is on record.
+// Realworld 7: a mail that could not be told after a rebuild is unconfirmed, and the work is
+// completed. A person who finds out says so: a mail that was not sent is sent, once, and one that
+// was is on record.
 func TestUnconfirmedIsResolved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,8 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -36,7 +37,8 @@ func (p *process) known(id string) *plan.Known {
 	return k
 }
 
-// Heads come in the order of the bytes of their keys, in pages that neither skip nor repeat, and only those of the saga.
+// Heads come in the order of the bytes of their keys, in pages that neither skip nor repeat, and
+// only those of the saga.
 func TestHeadsAreInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +73,8 @@ func TestHeadsAreInOrder(t *testing.T) {
 	})
 }
 
-// What is known of a work: where it stands, what it made, whether it has been told something that nobody has heard yet,
-// whether something is in doubt, and whether it should have moved.
+// What is known of a work: where it stands, what it made, whether it has been told something that
+// nobody has heard yet, whether something is in doubt, and whether it should have moved.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +148,8 @@ func TestLongAttemptsAreNotOverdue(t *testing.T) {
 	})
 }
 
-// What is put in review by a rebuild says which step it is about and what stands there, so that a person can decide.
+// What is put in review by a rebuild says which step it is about and what stands there, so that a
+// person can decide.
 func TestQuarantineSaysWhat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +190,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		signals, err := l.Signals(t.Context(), saga.ID{Saga: orderSaga, Work: keyNamed("1")})
-		if err != nil || len(signals) != 1 || signals[0].Kind != saga.SignalWake || signals[0].Actor != "reconcile orders" || !strings.Contains(signals[0].Reason, r.Plan) {
+		if err != nil || len(signals) != 1 || signals[0].Kind != machine.SignalWake || signals[0].Actor != "reconcile orders" || !strings.Contains(signals[0].Reason, r.Plan) {
 			t.Errorf("%+v, %v", signals, err)
 		}
 		p.begin()
@@ -202,8 +205,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// With a policy that says so, what somebody has edited is written again, and what somebody has deleted is made again: once
-// for each plan, under the number it has, without a second mail.
+// With a policy that says so, what somebody has edited is written again, and what somebody has
+// deleted is made again: once for each plan, under the number it has, without a second mail.
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +221,7 @@ func TestAgain(t *testing.T) {
 		w.live(keyNamed("4"))[0].Void = true
 		store := memory.New(nil)
 		p = w.bootWith(t, l, store, func(c *wiring) {
-			c.Policy = plan.Policy{Recreate: true, Fields: map[string]plan.Rule{"total": plan.Enforce}}
+			c.Recreate, c.Enforce = true, []string{"total"}
 		}).begin()
 		r, err := p.PlanAndApply(t.Context(), true)
 		if err != nil || r.Applied != 2 {
@@ -240,8 +243,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// I-11, I-6: whatever happens, whatever webhooks are lost and whoever edits invoices, the runs of a reconciler bring
-// everything home that no person has to decide, and then plan nothing.
+// I-11, I-6: whatever happens, whatever webhooks are lost and whoever edits invoices, the runs of a
+// reconciler bring everything home that no person has to decide, and then plan nothing.
 func TestReconcilerBringsHome(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -265,9 +268,9 @@ func TestReconcilerBringsHome(t *testing.T) {
 	})
 }
 
-// Adoption 7.11: of an order whose work was undone, and that its source still wants, the plan says why nothing is done and
-// what helps, and so does the work. What they say is so: a newer version at the source, though it says the same, is
-// started by the next run.
+// Adoption 7.11: of an order whose work was undone, and that its source still wants, the plan says
+// why nothing is done and what helps, and so does the work. What they say is so: a newer version at
+// the source, though it says the same, is started by the next run.
 func TestUndoneRunsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

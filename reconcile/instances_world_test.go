@@ -15,11 +15,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -202,13 +202,13 @@ var orders = inbox.Object{Source: "shop", Type: "order"}
 
 // from takes another shop.
 func (c *wiring) from(s scan.Source) {
-	c.All, c.Changed, c.Source.Quota = s.All, s.Changed, s.Quota
+	c.All, c.Changed, c.Source.Limits = reconcile.Pages(s.All), reconcile.Pages(s.Changed), fastLimits
 	c.Source.Fetch = func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 		known, err := s.Get(ctx, o.ID)
 		if err != nil || known == nil {
 			return inbox.Fetched{Gone: err == nil}, err
 		}
-		return inbox.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
+		return inbox.Fetched{Version: known.Version, Body: known.Body}, nil
 	}
 }
 
@@ -230,14 +230,14 @@ func (w *sagaWorld) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, ch
 		t.Fatal(err)
 	}
 	p := &process{Coordinator: c, plans: plans, world: w, t: t}
-	all := plan.Bound{Count: 1000, Percent: 100}
+	all := reconcile.Bound{Count: 1000, Percent: 100}
 	how := wiring{
 		Config: reconcile.Config{
 			Name: "orders", Source: &inbox.Source{Name: orders.Source, Saga: orderSaga, Decide: decide, Apply: c.Apply}, Type: orders.Type,
-			Destination: w.destination(), Mapping: "1", Coordinator: c, Step: "invoice", Effects: w.effects(false),
+			Destination: reconcile.DestinationOf(w.destination()), Coordinator: c, Step: "invoice", Begin: time.Unix(0, 0),
 			Fields: reconcile.FieldsOf(func(o order) plan.Fields { return plan.Fields{"total": o.Total} }),
 		},
-		Options: reconcile.Options{Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}},
+		Options: reconcile.Options{Mapping: "1", Effects: w.effects(false), Create: all, Update: all, Destroy: all},
 	}
 	how.from(w.source())
 	change(&how)
@@ -299,13 +299,13 @@ func (w *sagaWorld) change(id string) inbox.Snapshot {
 	}
 }
 
-func (w *sagaWorld) object(id string) *scan.Object {
+func (w *sagaWorld) object(id string) *scan.Listed {
 	o := w.orders[id]
 	body, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
 	}
-	return &scan.Object{ID: id, Version: inbox.Counter(o.Version), Body: body}
+	return &scan.Listed{ID: id, Version: inbox.Counter(o.Version), Body: body}
 }
 
 func (w *sagaWorld) source() scan.Source {
@@ -319,7 +319,7 @@ func (w *sagaWorld) source() scan.Source {
 			}
 			return p, nil
 		},
-		Get: func(_ context.Context, id string) (*scan.Object, error) {
+		Get: func(_ context.Context, id string) (*scan.Listed, error) {
 			defer w.lock()()
 			if w.orders[id] == nil {
 				return nil, nil
@@ -347,7 +347,7 @@ func (w *sagaWorld) destination() scan.Destination {
 		return docs
 	}
 	return scan.Destination{
-		Quota: fast(),
+		Limits: fastLimits,
 		Marked: func(context.Context, scan.Query) (scan.Documents, error) {
 			return scan.Documents{Documents: list("")}, nil
 		},
@@ -355,22 +355,23 @@ func (w *sagaWorld) destination() scan.Destination {
 	}
 }
 
-// effects says what stands: the invoice, and the mail where the mail server keeps a record of what it has sent.
-func (w *sagaWorld) effects(mailed bool) func(*scan.Object, []plan.Document, []plan.Document) (map[string]coordinator.Effect, error) {
-	return func(o *scan.Object, live, _ []plan.Document) (map[string]coordinator.Effect, error) {
-		es := map[string]coordinator.Effect{}
+// effects says what stands: the invoice, and the mail where the mail server keeps a record of what
+// it has sent.
+func (w *sagaWorld) effects(mailed bool) func(*scan.Listed, []plan.Document, []plan.Document) (map[string]reconcile.Effect, error) {
+	return func(o *scan.Listed, live, _ []plan.Document) (map[string]reconcile.Effect, error) {
+		es := map[string]reconcile.Effect{}
 		for _, d := range live {
 			var made invoice
 			if err := json.Unmarshal(d.Body, &made); err != nil {
 				return nil, err
 			}
-			es["invoice"] = coordinator.Effect{Output: made}
+			es["invoice"] = reconcile.Effect{Output: made}
 		}
 		if mailed {
 			defer w.lock()()
-			es["receipt"] = coordinator.Effect{NotDone: true}
+			es["receipt"] = reconcile.Effect{NotDone: true}
 			if w.mails[keyNamed(o.ID)] > 0 {
-				es["receipt"] = coordinator.Effect{ExternalID: "mail-" + keyNamed(o.ID)}
+				es["receipt"] = reconcile.Effect{ExternalID: "mail-" + keyNamed(o.ID)}
 			}
 		}
 		return es, nil

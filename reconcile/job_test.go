@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -16,7 +16,7 @@ type store interface {
 	scan.Store
 	plan.Plans
 	plan.Drifts
-	inbox.Reader
+	intake.Reader
 }
 
 // job is a reconciler over a world, with the store it writes to.

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -63,9 +64,9 @@ func (w fakeLedger) Rerun(_ context.Context, key, _ string, _ saga.Actor) error 
 	return nil
 }
 
-func (w fakeLedger) Adopt(_ context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error) {
+func (w fakeLedger) Adopt(_ context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
 	defer w.lock()()
-	out := make([]coordinator.Adopted, len(as))
+	out := make([]adoption.Adopted, len(as))
 	for i, a := range as {
 		if err := cmp.Or(w.write(), w.deliverFails[a.Work]); err != nil {
 			out[i].Err = err
@@ -93,9 +94,9 @@ func (w fakeLedger) Adopt(_ context.Context, as []coordinator.Adoption) ([]coord
 }
 
 // effects says what a document shows.
-func effects(_ *scan.Object, live, _ []plan.Document) (map[string]coordinator.Effect, error) {
+func effects(_ *scan.Listed, live, _ []plan.Document) (map[string]reconcile.Effect, error) {
 	if len(live) == 0 {
 		return nil, nil
 	}
-	return map[string]coordinator.Effect{"invoice": {ExternalID: live[0].ID}}, nil
+	return map[string]reconcile.Effect{"invoice": {ExternalID: live[0].ID}}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // listing is what was listed of both systems.
@@ -20,8 +20,8 @@ type listing struct {
 	short               []string // what could not be listed this time; older rows stand for it
 }
 
-// list lists both systems, or goes on with listings that are under way. What they cannot list now stands as it was
-// listed last: whatever differs is looked at again.
+// list lists both systems, or goes on with listings that are under way. What they cannot list now
+// stands as it was listed last: whatever differs is looked at again.
 func (r *Reconciler) list(ctx context.Context) (*listing, error) {
 	l := new(listing)
 	for _, side := range []scan.Side{scan.SourceSide, scan.DestinationSide} {
@@ -29,7 +29,7 @@ func (r *Reconciler) list(ctx context.Context) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rep.Verdict != scan.OK {
+		if rep.Result != scan.OK {
 			l.short = append(l.short, fmt.Sprintf("the %s was not listed whole: %s", side, rep.Why))
 		}
 		l.at += fmt.Sprintf("%s: %s. ", side, rep.Listed)
@@ -46,8 +46,8 @@ func (r *Reconciler) list(ctx context.Context) (*listing, error) {
 	return l, nil
 }
 
-// listSince lists both systems until both listings are whole that began at since or later. Rows that are older would
-// hide what was made after them.
+// listSince lists both systems until both listings are whole that began at since or later. Rows
+// that are older would hide what was made after them.
 func (r *Reconciler) listSince(ctx context.Context, since time.Time) (*listing, error) {
 	for last := ""; ; {
 		l, err := r.list(ctx)

@@ -10,7 +10,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// A run is told in a line for the plan and one for what was done; what failed in one each. Bodies are not.
+// A run is told in a line for the plan and one for what was done; what failed in one each. Bodies
+// are not.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
 // sight is one natural key as the three sides have it now.
 type sight struct {
 	item    plan.Item
-	object  *scan.Object // nil: the source has none, or was not asked
+	object  *scan.Listed // nil: the source has none, or was not asked
 	gone    int          // how often the source was asked, and had none
 	finding plan.Finding
 	err     error // why the look failed; the rest is then not to be used
@@ -27,9 +27,9 @@ func (s *sight) change(of inbox.Object) inbox.Snapshot {
 	return change(of, s.object, s.item.Truth.Revision)
 }
 
-// look asks the three sides about s. The ledger is read first: what the other two say then is at least as new, and a
-// work that began meanwhile refuses a second start by itself. Where the ledger alone decides, the other two are not
-// asked.
+// look asks the three sides about s. The ledger is read first: what the other two say then is at
+// least as new, and a work that began meanwhile refuses a second start by itself. Where the ledger
+// alone decides, the other two are not asked.
 func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 	key := s.item.Key
 	s.err = guard(func() (err error) {
@@ -52,10 +52,10 @@ func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 	}
 }
 
-// classify says what there is to say about the three sides. Two treatments are left to a person. A saga takes nothing
-// over that is not newer than what it has applied, so a withdrawal at that very version, or an older one, would be
-// planned for ever. And a void document under our mark shows that a work was there which the ledger has lost: a new one
-// would send its mail once more.
+// classify says what there is to say about the three sides. Two treatments are left to a person. A
+// saga takes nothing over that is not newer than what it has applied, so a withdrawal at that very
+// version, or an older one, would be planned for ever. And a void document under our mark shows
+// that a work was there which the ledger has lost: a new one would send its mail once more.
 func (s *sight) classify(p *plan.Policy) {
 	s.finding = plan.Classify(&s.item, p)
 	f := &s.finding
@@ -78,7 +78,7 @@ func decides(k *plan.Known) bool {
 func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
 	key := s.item.Key
 	id := r.id(key)
-	var o *scan.Object
+	var o *scan.Listed
 	err := r.ask(ctx, r.source.Quota, func(ctx context.Context) (err error) {
 		o, err = r.source.Get(ctx, id)
 		return err
@@ -97,7 +97,8 @@ func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
 	return nil
 }
 
-// absent is what the source says by having no such object. It says nothing where it would not show it.
+// absent is what the source says by having no such object. It says nothing where it would not show
+// it.
 func (r *Reconciler) absent(key string, proven bool) *plan.Truth {
 	if r.source.Visible != nil && !r.source.Visible(key) {
 		return nil
@@ -106,7 +107,7 @@ func (r *Reconciler) absent(key string, proven bool) *plan.Truth {
 }
 
 // truth is what the source says about an object. One that cannot be read is a truth as well.
-func (r *Reconciler) truth(key string, o *scan.Object) *plan.Truth {
+func (r *Reconciler) truth(key string, o *scan.Listed) *plan.Truth {
 	var t plan.Truth
 	err := guard(func() (err error) {
 		t, err = r.source.Want(o)
@@ -134,7 +135,7 @@ func (r *Reconciler) truth(key string, o *scan.Object) *plan.Truth {
 
 // find asks the destination for everything that carries the mark.
 func (r *Reconciler) find(ctx context.Context, s *sight) error {
-	err := r.ask(ctx, r.destination.Quota, func(ctx context.Context) (err error) {
+	err := r.ask(ctx, r.destination.Quota(), func(ctx context.Context) (err error) {
 		s.item.Documents, err = r.destination.Find(ctx, s.item.Key)
 		return err
 	})
@@ -149,15 +150,15 @@ func (r *Reconciler) find(ctx context.Context, s *sight) error {
 	return nil
 }
 
-// again reports whether one look proves nothing: it found no object or no document, and the next look may
-// find one.
+// again reports whether one look proves nothing: it found no object or no document, and the next
+// look may find one.
 func (s *sight) again() bool {
 	return s.err == nil && (s.finding.Do == plan.Look || s.gone > 0 && s.gone < plan.Looks && s.item.Truth != nil)
 }
 
-// lookAt looks at keys, as many at once as there are workers. What one side does not have is looked at twice, apart by
-// the time in which the destination settles; that wait is one for all of them. proven says of which keys the source's
-// silence has been proven otherwise.
+// lookAt looks at keys, as many at once as there are workers. What one side does not have is looked
+// at twice, apart by the time in which the destination settles; that wait is one for all of them.
+// proven says of which keys the source's silence has been proven otherwise.
 func (r *Reconciler) lookAt(ctx context.Context, l *looks, sights []*sight, proven func(key string) bool) error {
 	look := func(s *sight) { r.look(ctx, s, proven(s.item.Key)) }
 	l.each(ctx, r.workers, sights, look)

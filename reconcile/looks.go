@@ -9,12 +9,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
-// looks are the looks of one run. They end together: when the two systems hardly answer, and when one of them asked to be
-// left alone.
+// looks are the looks of one run. They end together: when the two systems hardly answer, and when
+// one of them asked to be left alone.
 type looks struct {
 	mu      sync.Mutex
 	breaker breaker
@@ -48,7 +48,7 @@ func (l *looks) one(s *sight, look func(*sight)) {
 	look(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if errors.Is(s.err, inbox.ErrSpent) {
+	if errors.Is(s.err, asking.ErrSpent) {
 		l.spent = s.err
 		return
 	}
@@ -78,14 +78,14 @@ func (l *looks) failed() error {
 }
 
 // ask asks one of the systems, in its turn, until it answers, some attempts long.
-func (r *Reconciler) ask(ctx context.Context, q *inbox.Quota, call func(context.Context) error) error {
+func (r *Reconciler) ask(ctx context.Context, q *asking.Quota, call func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		if err := q.Take(ctx); err != nil {
 			return err
 		}
 		err := r.once(ctx, call)
 		q.Answered(err)
-		if err == nil || ctx.Err() != nil || inbox.IsPermanent(err) || attempt >= r.sweep.Attempts {
+		if err == nil || ctx.Err() != nil || asking.Refused(err) || attempt >= r.sweep.Attempts {
 			return err
 		}
 		if err := pause(ctx, time.Second<<min(attempt-1, 5)); err != nil {
@@ -100,7 +100,7 @@ func (r *Reconciler) once(ctx context.Context, call func(context.Context) error)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = inbox.Permanent(fmt.Errorf("panic: %v", p))
+			err = asking.Permanent(fmt.Errorf("panic: %v", p))
 		}
 	}()
 	return call(ctx)

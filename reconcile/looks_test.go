@@ -8,14 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
-// A system that cannot be listed today stands as it was listed last: what differs is looked at and repaired all the same,
-// and the run is partial.
+// A system that cannot be listed today stands as it was listed last: what differs is looked at and
+// repaired all the same, and the run is partial.
 func TestOlderListingsStand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,20 +30,21 @@ func TestOlderListingsStand(t *testing.T) {
 		j = w.jobOver(t, j.store, func(c *settings) {
 			c.Policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
 			c.sweep.Source.All = func(context.Context, scan.Query) (scan.Page, error) {
-				return scan.Page{}, inbox.Permanent(errors.New("401"))
+				return scan.Page{}, asking.Permanent(errors.New("401"))
 			}
 		})
 		r := j.mustPlan()
-		if r.Verdict != reconcile.Partial || !strings.Contains(r.Words, "401") || r.Planned != 1 {
+		if r.Result != schedule.Partial || !strings.Contains(r.Words, "401") || r.Planned != 1 {
 			t.Errorf("the plan: %+v", r)
 		}
-		if r = j.mustRun(); r.Verdict != reconcile.Partial || r.Applied != 1 || !strings.Contains(r.Words, "401") {
+		if r = j.mustRun(); r.Result != schedule.Partial || r.Applied != 1 || !strings.Contains(r.Words, "401") {
 			t.Errorf("the run: %+v", r)
 		}
 	})
 }
 
-// What nobody could look at is listed as such; the rest is planned and done, and the run is partial.
+// What nobody could look at is listed as such; the rest is planned and done, and the run is
+// partial.
 func TestLooksThatFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,14 +60,14 @@ func TestLooksThatFail(t *testing.T) {
 		if row := j.row(keyOf(1)); row.Class != plan.Stale || row.Do != plan.Nothing || !strings.Contains(row.Why, "502") {
 			t.Errorf("row: %+v", row)
 		}
-		if r.Verdict != reconcile.Partial || r.Failed != 1 || r.Applied != 1 {
+		if r.Result != schedule.Partial || r.Failed != 1 || r.Applied != 1 {
 			t.Errorf("report: %+v", r)
 		}
 	})
 }
 
-// U6: a source that asks to be left alone for longer than the patience is. What was not looked at is listed, and has its turn
-// with the next run; the run is partial, and says why.
+// U6: a source that asks to be left alone for longer than the patience is. What was not looked at
+// is listed, and has its turn with the next run; the run is partial, and says why.
 func TestLongRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,19 +81,19 @@ func TestLongRetryAfter(t *testing.T) {
 			many(c)
 			c.Workers = 1
 			get := c.sweep.Source.Get
-			c.sweep.Source.Get = func(ctx context.Context, id string) (*scan.Object, error) {
+			c.sweep.Source.Get = func(ctx context.Context, id string) (*scan.Listed, error) {
 				if gets++; gets == 18 {
-					return nil, inbox.Later(errors.New("429"), time.Hour)
+					return nil, saga.RetryAfter(time.Hour, errors.New("429"))
 				}
 				return get(ctx, id)
 			}
 		})
 		r := j.mustPlan()
-		if r.Verdict != reconcile.Partial || r.Planned != 17 || r.Failed != 13 || !strings.Contains(r.Words, "asked not to be asked before") {
+		if r.Result != schedule.Partial || r.Planned != 17 || r.Failed != 13 || !strings.Contains(r.Words, "asked not to be asked before") {
 			t.Errorf("the first plan: %+v", r)
 		}
 		w.pass(2 * time.Hour)
-		if r = j.mustRun(); r.Verdict != reconcile.OK || r.Applied != 30 {
+		if r = j.mustRun(); r.Result != schedule.OK || r.Applied != 30 {
 			t.Errorf("the next run: %+v", r)
 		}
 	})
@@ -108,7 +110,7 @@ func TestDeadSourceEndsARun(t *testing.T) {
 		}
 		j := w.job(t, nil)
 		r, err := j.Run(t.Context())
-		if err == nil || r.Verdict != reconcile.Failed || !strings.Contains(err.Error(), "503") {
+		if err == nil || r.Result != schedule.Failed || !strings.Contains(err.Error(), "503") {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if _, err := j.store.Latest(t.Context(), "orders"); !errors.Is(err, plan.ErrNotFound) {

@@ -11,7 +11,8 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 )
 
-// Sweep.Timeout "bounds one call": a provider that takes a question and never answers spoils one key, not the night.
+// Sweep.Timeout "bounds one call": a provider that takes a question and never answers spoils one
+// key, not the night.
 func TestALookThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(0)
@@ -20,7 +21,7 @@ func TestALookThatIsNeverAnswered(t *testing.T) {
 		j := w.job(t, func(c *settings) {
 			get := c.sweep.Source.Get
 			c.sweep.Timeout = 10 * time.Second
-			c.sweep.Source.Get = func(ctx context.Context, id string) (*scan.Object, error) {
+			c.sweep.Source.Get = func(ctx context.Context, id string) (*scan.Listed, error) {
 				if id == idOf(keyOf(1)) {
 					<-ctx.Done()
 					return nil, ctx.Err()
@@ -36,8 +37,8 @@ func TestALookThatIsNeverAnswered(t *testing.T) {
 	})
 }
 
-// A few objects beside each other that cannot be asked for (archived, of another account: 403) keep no other from its
-// turn, night after night.
+// A few objects beside each other that cannot be asked for (archived, of another account: 403) keep
+// no other from its turn, night after night.
 func TestFiveNeighboursStopEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(0)

@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 )
 
-// between calls do once, when one system was listed from end to end and nobody has asked the other one yet, whichever
-// is the first.
+// between calls do once, when one system was listed from end to end and nobody has asked the other
+// one yet, whichever is the first.
 func (w *world) between(do func()) func(*settings) {
 	return func(c *settings) {
 		many(c)
@@ -42,11 +42,12 @@ func (w *world) between(do func()) func(*settings) {
 	}
 }
 
-// U2: the source is listed before the destination, and the ledger is read last: in the order in which a saga makes
-// them true. So a work that comes to its end during the run is plainly in sync, and costs nobody a question. The other
-// way round every such work would be without a document as far as the listings go, and what follows from that is done
-// by itself (a start; here the policy makes it anew). What this order may get wrong is an order that was sold and
-// invoiced between the two listings: a document without an object. From that nothing follows by itself; see the next
+// U2: the source is listed before the destination, and the ledger is read last: in the order in
+// which a saga makes them true. So a work that comes to its end during the run is plainly in sync,
+// and costs nobody a question. The other way round every such work would be without a document as
+// far as the listings go, and what follows from that is done by itself (a start; here the policy
+// makes it anew). What this order may get wrong is an order that was sold and invoiced between the
+// two listings: a document without an object. From that nothing follows by itself; see the next
 // test.
 func TestSourceIsListedFirst(t *testing.T) {
 	t.Parallel()
@@ -70,8 +71,8 @@ func TestSourceIsListedFirst(t *testing.T) {
 	})
 }
 
-// U2: an order that was sold and invoiced between the two listings has a document, and no object as far as the listings
-// go. It is looked at, and is not remembered as an orphan.
+// U2: an order that was sold and invoiced between the two listings has a document, and no object as
+// far as the listings go. It is looked at, and is not remembered as an orphan.
 func TestSoldBetweenTheListings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,8 +88,9 @@ func TestSoldBetweenTheListings(t *testing.T) {
 	})
 }
 
-// U2, U3: the grace begins with a look that found nothing, not with a listing. An order that came between the listings,
-// and could not be looked at then, is not proven to be gone by the first run that asks for it in vain.
+// U2, U3: the grace begins with a look that found nothing, not with a listing. An order that came
+// between the listings, and could not be looked at then, is not proven to be gone by the first run
+// that asks for it in vain.
 func TestGraceBeginsWithALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 // halted is a job that is paused in the middle of its looks.
@@ -43,7 +43,8 @@ func (w *world) halted(t *testing.T, at int) *halted {
 // perBatch is how many keys are looked at between two questions whether to go on.
 const perBatch = 500
 
-// X6: a pause in the middle of planning is obeyed before the next batch of looks, and there is no plan.
+// X6: a pause in the middle of planning is obeyed before the next batch of looks, and there is no
+// plan.
 func TestPauseWhilePlanning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +65,8 @@ func TestPauseWhilePlanning(t *testing.T) {
 	})
 }
 
-// X6: a pause in the middle of a rebuild is obeyed before anything more is recorded, and before the next batch of looks.
+// X6: a pause in the middle of a rebuild is obeyed before anything more is recorded, and before the
+// next batch of looks.
 func TestPauseWhileRebuilding(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// Plan lists both systems, compares them with the ledger, looks at every difference again, and stores what it would do.
-// It does nothing of it: it writes to the tables of listings, plans and drift, and nowhere else. A listing that could
-// not be ended in this run goes on in the next one; there is no plan until it is whole.
+// Plan lists both systems, compares them with the ledger, looks at every difference again, and
+// stores what it would do. It does nothing of it: it writes to the tables of listings, plans and
+// drift, and nowhere else. A listing that could not be ended in this run goes on in the next one;
+// there is no plan until it is whole.
 func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 	rep := Report{Job: r.name}
 	l, err := r.list(ctx)
@@ -20,7 +22,7 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
 	}
 	if l.missing != "" {
-		rep.Verdict = Partial
+		rep.Result = schedule.Partial
 		rep.conclude("there is no plan yet: " + l.missing)
 		return rep, nil
 	}
@@ -39,9 +41,9 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 	}
 	switch {
 	case plan.Refused != "":
-		rep.Verdict = Refused
+		rep.Result = schedule.Refused
 	case len(l.short) > 0 && rep.Withheld == 0:
-		rep.Verdict = Partial
+		rep.Result = schedule.Partial
 	}
 	rep.conclude(append(plan.Words(), l.short...)...)
 	rep.Failed = p.unseen
@@ -58,7 +60,7 @@ func (p *planning) spent() string {
 }
 
 func broken(r Report) Report {
-	r.Verdict = Failed
+	r.Result = schedule.Failed
 	return r
 }
 
@@ -85,7 +87,8 @@ type planning struct {
 // batchSize is how many findings are looked at with one wait, and stored with one write.
 const batchSize = 500
 
-// plan writes what the listings differ in into a draft, judges it as a whole, and replaces it by what is so now.
+// plan writes what the listings differ in into a draft, judges it as a whole, and replaces it by
+// what is so now.
 func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	head := plan.Plan{Job: p.name, Mapping: p.sweep.Mapping, Generation: p.listing.source.Generation}
 	before, err := p.plans.Latest(ctx, p.name)
@@ -213,7 +216,8 @@ func add(planner *plan.Planner, fs []plan.Finding) error {
 	return nil
 }
 
-// differing are the findings that are remembered: what differs, but for orphans that were never asked about.
+// differing are the findings that are remembered: what differs, but for orphans that were never
+// asked about.
 func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	var differ []plan.Finding
 	for _, f := range fs {
@@ -224,9 +228,10 @@ func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	return differ
 }
 
-// looked returns what is so now of findings that a listing gave. A finding whose look failed stays as it was listed, and
-// nothing is done about it. unheard are the orphans among that which no earlier run has asked about, either: their object
-// may have come between the two listings, so their grace has not begun.
+// looked returns what is so now of findings that a listing gave. A finding whose look failed stays
+// as it was listed, and nothing is done about it. unheard are the orphans among that which no
+// earlier run has asked about, either: their object may have come between the two listings, so
+// their grace has not begun.
 func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Finding, unheard map[string]bool, err error) {
 	sights := make([]*sight, len(fs))
 	for i := range fs {
@@ -252,17 +257,18 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
 			unheard[fs[i].Key] = true
 		}
-		if !errors.Is(s.err, inbox.ErrSpent) {
+		if !errors.Is(s.err, asking.ErrSpent) {
 			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("the look failed; the next run looks again")
 		}
 	}
 	return now, unheard, p.looks.failed()
 }
 
-// orphansAmong returns the keys that an earlier run found to be without an object, and whether that was longer than the
-// grace ago. Together with the complete listing and two looks by the id that proves that the object is gone (U3). What the
-// listing made of a key does not matter, as long as it has no version for it: a head in the ledger may be all that is left
-// of an adoption that was cut off, and the look passes over it.
+// orphansAmong returns the keys that an earlier run found to be without an object, and whether that
+// was longer than the grace ago. Together with the complete listing and two looks by the id that
+// proves that the object is gone (U3). What the listing made of a key does not matter, as long as
+// it has no version for it: a head in the ledger may be all that is left of an adoption that was
+// cut off, and the look passes over it.
 func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[string]bool, error) {
 	orphans := map[string]bool{}
 	for _, f := range fs {
@@ -284,7 +290,7 @@ func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[str
 func (r *Reconciler) planAndApply(ctx context.Context, approved bool) (Report, error) {
 	before, err := r.past(ctx)
 	if err != nil {
-		return Report{Job: r.name, Verdict: Failed}, fmt.Errorf("run %s: read the last plan: %w", r.name, err)
+		return Report{Job: r.name, Result: schedule.Failed}, fmt.Errorf("run %s: read the last plan: %w", r.name, err)
 	}
 	rep, err := r.Plan(ctx)
 	if err != nil || rep.Plan == "" || rep.Planned == 0 {
@@ -295,7 +301,7 @@ func (r *Reconciler) planAndApply(ctx context.Context, approved bool) (Report, e
 		return broken(rep), fmt.Errorf("run %s: %w", r.name, err)
 	}
 	if !approved && plan.Approved.Name == "" {
-		rep.Verdict, rep.Left = Refused, rep.Planned-rep.Withheld
+		rep.Result, rep.Left = schedule.Refused, rep.Planned-rep.Withheld
 		rep.conclude("the job is not approved yet: it only plans until a person approves it, or applies a plan of it")
 		return rep, nil
 	}

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -10,10 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -56,7 +59,8 @@ func mess() *world {
 	return w
 }
 
-// P1: a plan is data: what was found of each key, what would be done, why, from what to what, and on what it rests.
+// P1: a plan is data: what was found of each key, what would be done, why, from what to what, and
+// on what it rests.
 func TestPlanSaysWhatAndWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,13 +94,14 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 		if len(stale.Changes) != 1 || stale.Changes[0] != (plan.Change{Field: "total", Is: "10.00", Want: "12.00"}) || stale.Revision != "2" || stale.Applied != "1" || len(stale.Documents) != 1 {
 			t.Errorf("the stale one: %+v", stale.Finding)
 		}
-		if r.Planned != 5 || r.Person != 7 || r.Seen != 74 || r.Verdict != reconcile.OK || r.Plan == "" {
+		if r.Planned != 5 || r.Person != 7 || r.Seen != 74 || r.Result != schedule.OK || r.Plan == "" {
 			t.Errorf("report: %+v", r)
 		}
 	})
 }
 
-// P2, I-7: planning writes nothing to the source, the destination, the ledger, the inbox or an incremental cursor.
+// P2, I-7: planning writes nothing to the source, the destination, the ledger, the inbox or an
+// incremental cursor.
 func TestPlanWritesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +123,7 @@ func TestPlanWritesNothing(t *testing.T) {
 		if w.broke || !bytes.Equal(before, w.snapshot(t)) {
 			t.Error("planning changed the world")
 		}
-		if ds, err := j.store.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) > 0 {
+		if ds, err := j.store.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) > 0 {
 			t.Errorf("planning put %d events into the inbox (%v)", len(ds), err)
 		}
 		for _, name := range positions() {
@@ -166,8 +171,8 @@ func TestPlansAreEqual(t *testing.T) {
 	})
 }
 
-// X8: when the mapping makes everything look different, the plan is refused with that diagnosis, and nobody is asked
-// about ten thousand documents first.
+// X8: when the mapping makes everything look different, the plan is refused with that diagnosis,
+// and nobody is asked about ten thousand documents first.
 func TestMappingIsDiagnosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,20 +186,20 @@ func TestMappingIsDiagnosed(t *testing.T) {
 		j = w.jobOver(t, j.store, func(c *settings) {
 			c.sweep.Mapping = "2"
 			c.Policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
-			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
+			c.sweep.Source.Want = func(o *scan.Listed) (plan.Truth, error) {
 				truth, err := want(o)
 				truth.Fields["total"] += " EUR"
 				return truth, err
 			}
 		})
 		r := j.mustRun()
-		if r.Verdict != reconcile.Refused || !strings.Contains(r.Words, `"total"`) || !strings.Contains(r.Words, `"1" and is "2"`) {
+		if r.Result != schedule.Refused || !strings.Contains(r.Words, `"total"`) || !strings.Contains(r.Words, `"1" and is "2"`) {
 			t.Errorf("report: %+v", r)
 		}
 		if len(w.delivered) > 0 || w.asked-asked > 10 {
 			t.Errorf("%d delivered, %d calls", len(w.delivered), w.asked-asked)
 		}
-		if r := j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != reconcile.Refused || r.Applied > 0 {
+		if r := j.must(j.Apply(t.Context(), r.Plan)); r.Result != schedule.Refused || r.Applied > 0 {
 			t.Errorf("applied all the same: %+v", r)
 		}
 	})
@@ -203,8 +208,8 @@ func TestMappingIsDiagnosed(t *testing.T) {
 // Everything that is wrong with a configuration is said at once.
 func TestFaultsAreSaidAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := reconcile.New(nil, reconcile.Config{Source: &inbox.Source{}}, &reconcile.Options{Grace: -1, Bounds: plan.Bounds{Create: plan.Bound{Count: -1}}})
-	for _, what := range []string{"Store", "no Fetch", "no Decide", "no Apply", "no Saga", "no All", "no Marked", "no Find", "Coordinator", "Step", "no Fields", "Grace", "Create.Count"} {
+	_, err := reconcile.New(nil, reconcile.Config{Source: &inbox.Source{}, Changed: reconcile.Pages(func(context.Context, scan.Query) (scan.Page, error) { return scan.Page{}, nil })}, &reconcile.Options{Grace: -1, Create: reconcile.Bound{Count: -1}, Enforce: []string{"total"}, Ignore: []string{"total"}})
+	for _, what := range []string{"Store", "no Fetch", "no Decide", "no Apply", "no Saga", "no All", "no Begin", "no Marked", "no Find", "Coordinator", "Step", "no Fields", "Grace", "Create.Count", "to be ignored"} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("nothing is said about %s: %v", what, err)
 		}

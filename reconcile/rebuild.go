@@ -9,21 +9,23 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Rebuild records in a ledger that has lost works what stands of them, as far as source and destination tell. It makes
-// nothing, sends nothing and undoes nothing. Stop every coordinator and every other program that may start works first, and wait
-// until what they sent has settled. since says since when that is so: a listing that began earlier may have missed what
-// was made, and is made again. Zero is now.
+// Rebuild records in a ledger that has lost works what stands of them, as far as source and
+// destination tell. It makes nothing, sends nothing and undoes nothing. Stop every coordinator and
+// every other program that may start works first, and wait until what they sent has settled. since
+// says since when that is so: a listing that began earlier may have missed what was made, and is
+// made again. Zero is now.
 //
-// A document that is exactly as it should be is adopted, and so is one that is untouched since an older version of its
-// object: bringing it up to date is left to do. What does not match is recorded in review, so that nothing is started
-// for it. Where there is no document nothing is recorded. A work that the ledger knows is left as it is, so Rebuild may
-// be called again, and goes on where it was cut off. Incremental sweeps begin again with everything the source has.
+// A document that is exactly as it should be is adopted, and so is one that is untouched since an
+// older version of its object: bringing it up to date is left to do. What does not match is
+// recorded in review, so that nothing is started for it. Where there is no document nothing is
+// recorded. A work that the ledger knows is left as it is, so Rebuild may be called again, and goes
+// on where it was cut off. Incremental sweeps begin again with everything the source has.
 func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by saga.Actor) (Report, error) {
 	rep := Report{Job: r.name}
 	if since.IsZero() {
@@ -32,7 +34,7 @@ func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by saga.Actor
 	b := &rebuilding{Reconciler: r, by: by, report: &rep}
 	why, err := b.rebuild(ctx, since)
 	if err != nil {
-		rep.Verdict = Failed
+		rep.Result = schedule.Failed
 		err = fmt.Errorf("rebuild %s: %w", r.name, err)
 	}
 	rep.conclude(append(why, b.words()...)...)
@@ -68,7 +70,7 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 		return nil, err
 	}
 	if l.missing != "" {
-		b.report.Verdict = Partial
+		b.report.Result = schedule.Partial
 		return []string{"nothing is rebuilt yet: " + l.missing}, nil
 	}
 	refused, err := b.judge(ctx, l)
@@ -76,7 +78,7 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 		return nil, err
 	}
 	if refused != "" {
-		b.report.Verdict = Refused
+		b.report.Result = schedule.Refused
 		return []string{refused}, nil
 	}
 	b.looks = newLooks(&b.bounds)
@@ -97,7 +99,7 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 		return nil, err
 	}
 	if b.bare && b.report.Planned == 0 { // a wrong account, or an error that reads as an empty page
-		b.report.Verdict = Refused
+		b.report.Result = schedule.Refused
 		return []string{fmt.Sprintf("the source has %d objects, and the destination has nothing under our mark, listed or asked for: there is "+
 			"nothing to rebuild from. If that is so, begin without a rebuild; if not, look at what Marked and Find ask for", b.report.Seen)}, nil
 	}
@@ -107,8 +109,8 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 	return nil, b.sweep.Restart(ctx)
 }
 
-// judge compares once without doing anything: a mapping that makes everything look different would put everything
-// in review.
+// judge compares once without doing anything: a mapping that makes everything look different would
+// put everything in review.
 func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 	counts, err := b.compare(ctx, l, func(*plan.Finding) error { return nil })
 	if err != nil {
@@ -125,8 +127,8 @@ func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 	return b.bounds.Diagnose(&proposal), nil
 }
 
-// unknown hands on the keys of documents, void ones too, for which the ledger has no work, or one whose adoption was cut
-// off.
+// unknown hands on the keys of documents, void ones too, for which the ledger has no work, or one
+// whose adoption was cut off.
 func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key string) error) error {
 	documents := b.read(ctx, scan.DestinationSide, l.destination)
 	defer documents.Close()
@@ -153,8 +155,9 @@ func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key str
 	}
 }
 
-// unseen looks at the objects that want a document, of which the listing has none and the ledger nothing: one miss is no
-// proof (L7), and what is not recorded is started by the next word about it.
+// unseen looks at the objects that want a document, of which the listing has none and the ledger
+// nothing: one miss is no proof (L7), and what is not recorded is started by the next word about
+// it.
 func (b *rebuilding) unseen(ctx context.Context, l *listing) error {
 	_, err := b.compare(ctx, l, func(f *plan.Finding) error {
 		if f.Class != plan.Missing {
@@ -195,7 +198,7 @@ func (b *rebuilding) flush(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	over := b.looks.over() // what was seen until then is recorded all the same
-	var as []adoption
+	var as []adoptee
 	for _, s := range batch {
 		switch a, err := b.remains(s); {
 		case err != nil && over != nil:
@@ -217,8 +220,8 @@ func (b *rebuilding) failed(key string, err error) {
 	b.log.WithField("work", key).WithError(err).Warn("not rebuilt; rebuild again")
 }
 
-// behold looks at what source and destination have of a key that the ledger does not know, or whose adoption was cut
-// off.
+// behold looks at what source and destination have of a key that the ledger does not know, or whose
+// adoption was cut off.
 func (b *rebuilding) behold(ctx context.Context, s *sight) {
 	s.err = guard(func() error {
 		k, err := b.instances.Known(ctx, s.item.Key)
@@ -241,7 +244,7 @@ func (b *rebuilding) behold(ctx context.Context, s *sight) {
 }
 
 // remains is what is to be recorded of a key; nil when nothing is.
-func (b *rebuilding) remains(s *sight) (*adoption, error) {
+func (b *rebuilding) remains(s *sight) (*adoptee, error) {
 	f := &s.finding
 	switch {
 	case s.err != nil:
@@ -272,10 +275,11 @@ func (b *rebuilding) remains(s *sight) (*adoption, error) {
 	}
 }
 
-// undone is a work whose documents are all void. It is recorded, because it is unknown whether its mail was sent: if the
-// object is sold again, that is a newer version of the same work. An object that is wanted is adopted as the version
-// that the void document shows: making it again is for a run that has bounds.
-func (b *rebuilding) undone(s *sight) (*adoption, error) {
+// undone is a work whose documents are all void. It is recorded, because it is unknown whether its
+// mail was sent: if the object is sold again, that is a newer version of the same work. An object
+// that is wanted is adopted as the version that the void document shows: making it again is for a
+// run that has bounds.
+func (b *rebuilding) undone(s *sight) (*adoptee, error) {
 	a, err := b.adoption(s)
 	a.cancelled, a.change.Deleted = true, false
 	shown := ""
@@ -290,10 +294,10 @@ func (b *rebuilding) undone(s *sight) (*adoption, error) {
 	return &a, err
 }
 
-// earlier reports whether the one document of a cancelled object is as an earlier version of it was, and says what the
-// object says still. Then it is adopted as that version left it; withdrawing it is for a run that has bounds. What the
-// earlier version said is otherwise not known, and with the present input in its place the next version might look like
-// no news: that is for a person.
+// earlier reports whether the one document of a cancelled object is as an earlier version of it
+// was, and says what the object says still. Then it is adopted as that version left it; withdrawing
+// it is for a run that has bounds. What the earlier version said is otherwise not known, and with
+// the present input in its place the next version might look like no news: that is for a person.
 func (b *rebuilding) earlier(s *sight) bool {
 	live := livingOf(s.item.Documents)
 	t := s.item.Truth
@@ -312,9 +316,9 @@ func says(document, object plan.Fields) bool {
 }
 
 // quarantine keeps everybody from starting anything for a key before a person has decided.
-func (b *rebuilding) quarantine(s *sight) *adoption {
+func (b *rebuilding) quarantine(s *sight) *adoptee {
 	f := &s.finding
-	a := &adoption{key: f.Key, change: s.change(b.source.Object), quarantine: f.Why}
+	a := &adoptee{key: f.Key, change: s.change(b.source.Object), quarantine: f.Why}
 	if f.Propose != "" {
 		a.quarantine += "; " + f.Propose
 	}
@@ -329,7 +333,7 @@ func (b *rebuilding) quarantine(s *sight) *adoption {
 	for step, e := range a.effects {
 		id := idOf(&e)
 		if slices.ContainsFunc(live, func(d plan.Document) bool { return d.ID == id }) {
-			a.effects[step] = coordinator.Effect{ExternalID: id, Foreign: true}
+			a.effects[step] = Effect{ExternalID: id, Foreign: true}
 		}
 	}
 	return a
@@ -346,7 +350,7 @@ func oldest(docs []plan.Document) (revision string) {
 }
 
 // record adopts, and counts what became of it.
-func (b *rebuilding) record(ctx context.Context, as []adoption) error {
+func (b *rebuilding) record(ctx context.Context, as []adoptee) error {
 	if len(as) == 0 {
 		return nil
 	}
@@ -373,7 +377,7 @@ func (b *rebuilding) record(ctx context.Context, as []adoption) error {
 }
 
 // sort counts what an adoption leaves to do.
-func (b *rebuilding) sort(a *adoption, s saga.Status) {
+func (b *rebuilding) sort(a *adoptee, s saga.Status) {
 	switch {
 	case a.quarantine != "":
 		b.quarantined++

@@ -9,10 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -48,8 +49,9 @@ func ruins() *world {
 	return w
 }
 
-// L2, L4: a rebuild adopts what is exactly as it should be, and what an older version left; it puts in review what does
-// not match, and records nothing where nothing stands or nobody can say what for. It makes, sends and undoes nothing.
+// L2, L4: a rebuild adopts what is exactly as it should be, and what an older version left; it puts
+// in review what does not match, and records nothing where nothing stands or nobody can say what
+// for. It makes, sends and undoes nothing.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +60,7 @@ func TestRebuild(t *testing.T) {
 		docs := w.photo()
 		j := w.job(t, nil)
 		r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-		if r.Applied != 68 || r.Failed != 0 || r.Person != 6 || r.Verdict != reconcile.OK {
+		if r.Applied != 68 || r.Failed != 0 || r.Person != 6 || r.Result != schedule.OK {
 			t.Errorf("report: %+v", r)
 		}
 		want := map[string]struct {
@@ -114,10 +116,10 @@ func (p photo) untouched(t *testing.T, w *world) {
 type witness struct {
 	fakeLedger
 
-	adopted map[string]coordinator.Adoption
+	adopted map[string]adoption.Adoption
 }
 
-func (w *witness) Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error) {
+func (w *witness) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
 	for _, a := range as {
 		w.adopted[a.Work] = a
 	}
@@ -129,8 +131,9 @@ type made string
 
 func (m made) ExternalID() string { return string(m) }
 
-// L4, realworld 7: "it was not sent" is believed where the adapter says it, behind a void document, too: the adapter is
-// shown which documents count and which are void. And what stands in the way of a quarantined work is named by its id, as the result knows it.
+// L4, realworld 7: "it was not sent" is believed where the adapter says it, behind a void document,
+// too: the adapter is shown which documents count and which are void. And what stands in the way of
+// a quarantined work is named by its id, as the result knows it.
 func TestWhatCountsAsEvidence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,16 +141,16 @@ func TestWhatCountsAsEvidence(t *testing.T) {
 		w.make("shop:order:twice", "10.00", "1").Void = true
 		w.make("shop:order:twice", "10.00", "1").Void = true
 		w.make(keyOf(3), "10.00", "1").Void = true
-		seen := &witness{fakeLedger: fakeLedger{w}, adopted: map[string]coordinator.Adoption{}}
+		seen := &witness{fakeLedger: fakeLedger{w}, adopted: map[string]adoption.Adoption{}}
 		j := w.job(t, func(c *settings) {
 			c.Instances = seen
-			c.Effects = func(_ *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error) {
-				es := map[string]coordinator.Effect{"receipt": {NotDone: true}}
+			c.Effects = func(_ *scan.Listed, live, void []plan.Document) (map[string]reconcile.Effect, error) {
+				es := map[string]reconcile.Effect{"receipt": {NotDone: true}}
 				if len(void) == 2 {
 					delete(es, "receipt")
 				}
 				for _, d := range live {
-					es["invoice"] = coordinator.Effect{Output: made(d.ID)}
+					es["invoice"] = reconcile.Effect{Output: made(d.ID)}
 				}
 				return es, nil
 			}
@@ -223,7 +226,8 @@ func TestRebuildCutOff(t *testing.T) {
 	})
 }
 
-// A listing that began before everybody was stopped may miss what was made behind it: it is not used.
+// A listing that began before everybody was stopped may miss what was made behind it: it is not
+// used.
 func TestRebuildListsAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,13 +261,14 @@ func TestRebuildListsAnew(t *testing.T) {
 	})
 }
 
-// X8: a mapping that fits nothing would put every work in review; the rebuild is refused with the diagnosis.
+// X8: a mapping that fits nothing would put every work in review; the rebuild is refused with the
+// diagnosis.
 func TestRebuildDiagnosesTheMapping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
 		j := w.job(t, func(c *settings) {
-			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
+			c.sweep.Source.Want = func(o *scan.Listed) (plan.Truth, error) {
 				truth, err := want(o)
 				if err == nil {
 					truth.Fields["total"] += " EUR"
@@ -272,7 +277,7 @@ func TestRebuildDiagnosesTheMapping(t *testing.T) {
 			}
 		})
 		r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-		if r.Verdict != reconcile.Refused || !strings.Contains(r.Words, `"total"`) || len(w.works) > 0 {
+		if r.Result != schedule.Refused || !strings.Contains(r.Words, `"total"`) || len(w.works) > 0 {
 			t.Errorf("%d works; %+v", len(w.works), r)
 		}
 	})
@@ -302,7 +307,7 @@ func TestRebuildRestartsTheCursor(t *testing.T) {
 			}
 		})
 		changed := func() {
-			if r, err := j.lists.Changed(t.Context()); err != nil || r.Verdict != "ok" {
+			if r, err := j.lists.Changed(t.Context()); err != nil || r.Result != "ok" {
 				t.Fatalf("%+v, %v", r, err)
 			}
 		}

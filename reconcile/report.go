@@ -5,25 +5,16 @@ import (
 	"strings"
 
 	"github.com/sirupsen/logrus"
-)
 
-// Verdict sums up a run.
-type Verdict string
-
-// The verdicts, from the best to the worst.
-const (
-	OK      Verdict = "ok"      // everything that was to be done is done
-	Partial Verdict = "partial" // something failed, or is left for the next run
-	Refused Verdict = "refused" // something waits for an approval: it is over a bound, or there is a diagnosis
-	Failed  Verdict = "failed"  // the run itself broke off
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // Report is what came of a run, for the runs table and for people.
 type Report struct {
-	Job     string  `json:"job"`
-	Plan    string  `json:"plan,omitempty"` // its id
-	Verdict Verdict `json:"result"`
-	Words   string  `json:"message,omitempty"` // why it is not ok, or what is left to whom
+	Job    string          `json:"job"`
+	Plan   string          `json:"plan,omitempty"` // its id
+	Result schedule.Result `json:"result"`
+	Words  string          `json:"message,omitempty"` // why it is not ok, or what is left to whom
 
 	Seen       int64 `json:"seen"`         // keys that any side has
 	Planned    int64 `json:"planned"`      // actions in the plan
@@ -37,7 +28,7 @@ type Report struct {
 	short []string // what the plan could not take into account
 }
 
-// conclude finds the verdict in the counts, and puts words to it.
+// conclude finds the result in the counts, and puts words to it.
 func (r *Report) conclude(why ...string) {
 	say := func(n int64, what string) {
 		if n > 0 {
@@ -49,13 +40,13 @@ func (r *Report) conclude(why ...string) {
 	say(r.Left, "left for the next run")
 	say(r.Person, "for a person to decide")
 	switch {
-	case r.Verdict != "":
+	case r.Result != "":
 	case r.Withheld > 0:
-		r.Verdict = Refused
+		r.Result = schedule.Refused
 	case r.Failed > 0 || r.Left > 0:
-		r.Verdict = Partial
+		r.Result = schedule.Partial
 	default:
-		r.Verdict = OK
+		r.Result = schedule.OK
 	}
 	r.Words = strings.Join(why, "; ")
 }
@@ -63,10 +54,10 @@ func (r *Report) conclude(why ...string) {
 // tell logs what came of a run, in one line. Its error is for the caller to log.
 func (r *Reconciler) tell(what string, rep *Report) {
 	log := r.log.WithFields(logrus.Fields{
-		"job": rep.Job, "plan": rep.Plan, "verdict": string(rep.Verdict), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
+		"job": rep.Job, "plan": rep.Plan, "result": string(rep.Result), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
 		"superseded": rep.Superseded, "withheld": rep.Withheld, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Words,
 	})
-	if rep.Verdict == OK {
+	if rep.Result == schedule.OK {
 		log.Info(what)
 	} else {
 		log.Warn(what)
@@ -80,8 +71,8 @@ func (r *Report) follow(plan *Report) {
 		return
 	}
 	r.Failed += plan.Failed
-	if r.Verdict == OK {
-		r.Verdict = Partial
+	if r.Result == schedule.OK {
+		r.Result = schedule.Partial
 	}
 	if r.Words != "" {
 		why = append(why, r.Words)

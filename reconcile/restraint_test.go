@@ -8,9 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
@@ -82,7 +81,7 @@ func TestDiagnosisIsForgotten(t *testing.T) {
 		j = w.jobOver(t, j.store, func(c *settings) {
 			many(c)
 			c.sweep.Mapping = "2"
-			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
+			c.sweep.Source.Want = func(o *scan.Listed) (plan.Truth, error) {
 				truth, err := want(o)
 				truth.Fields["total"] += " EUR"
 				return truth, err
@@ -90,14 +89,15 @@ func TestDiagnosisIsForgotten(t *testing.T) {
 		})
 		for night := range 3 {
 			r := j.mustRun()
-			if r.Verdict != reconcile.Refused || len(w.delivered) > 0 {
+			if r.Result != schedule.Refused || len(w.delivered) > 0 {
 				t.Errorf("night %d: %d delivered; %+v", night, len(w.delivered), r)
 			}
 		}
 	})
 }
 
-// X6: a pause is obeyed right before the action, not only before the look, which may wait for its turn for minutes.
+// X6: a pause is obeyed right before the action, not only before the look, which may wait for its
+// turn for minutes.
 func TestPauseDuringTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(20)
@@ -153,7 +153,8 @@ func TestProbeIsForgotten(t *testing.T) {
 	})
 }
 
-// P6, and the words of amends reconcile plan --help: "Equal sides give the same plan, byte for byte, under the same id".
+// P6, and the words of amends reconcile plan --help: "Equal sides give the same plan, byte for
+// byte, under the same id".
 func TestEqualSidesEqualIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := wide(5).job(t, nil)
@@ -164,7 +165,8 @@ func TestEqualSidesEqualIDs(t *testing.T) {
 	})
 }
 
-// A listing that needs more than one run (the process is cut off) lets a rebuild asked for by a person come to its end.
+// A listing that needs more than one run (the process is cut off) lets a rebuild asked for by a
+// person come to its end.
 func TestRebuildByHandNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
@@ -182,8 +184,8 @@ func TestRebuildByHandNeverEnds(t *testing.T) {
 		var last schedule.Outcome
 		for range 40 {
 			left = 20 // calls
-			r, err := j.Reconciler.Run(t.Context(), &schedule.Run{Ask: reconcile.AskRebuild, At: asked, By: "anna", Why: "the disk is gone"})
-			if err == nil && r.Verdict == schedule.OK {
+			r, err := j.Reconciler.Run(t.Context(), &schedule.Run{Ask: "rebuild", At: asked, By: "anna", Why: "the disk is gone"})
+			if err == nil && r.Result == schedule.OK {
 				return
 			}
 			last = r

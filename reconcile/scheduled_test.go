@@ -7,13 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// X6, X7: a reconciler heeds approval and pause of the job that runs it, with nothing wired: before the approval it only
-// plans, and a pause in the middle of its actions ends the run between two of them.
+// X6, X7: a reconciler heeds approval and pause of the job that runs it, with nothing wired: before
+// the approval it only plans, and a pause in the middle of its actions ends the run between two of
+// them.
 func TestApprovalAndPauseNeedNoWiring(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +30,7 @@ func TestApprovalAndPauseNeedNoWiring(t *testing.T) {
 			c.Destination.Find = func(ctx context.Context, key string) ([]plan.Document, error) {
 				select {
 				case <-pauses:
-					if err := schedule.Pause(ctx, store, "orders", "anna", "enough"); err != nil {
+					if err := schedule.Pause(ctx, store, "orders", saga.Actor{Name: "anna", Reason: "enough"}); err != nil {
 						t.Error(err)
 					}
 				default:
@@ -45,7 +47,7 @@ func TestApprovalAndPauseNeedNoWiring(t *testing.T) {
 		run := func(what string) schedule.RunRow {
 			t.Helper()
 			synctest.Wait()
-			asked, err := schedule.Request(t.Context(), store, "orders", schedule.Ask{What: what, By: "anna", Why: "test"})
+			asked, err := schedule.Request(t.Context(), store, "orders", what, saga.Actor{Name: "anna", Reason: "test"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,21 +66,21 @@ func TestApprovalAndPauseNeedNoWiring(t *testing.T) {
 			return len(heads)
 		}
 		pass(time.Minute)
-		if r := run(""); r.Verdict != schedule.Refused || r.Planned != 20 || started() != 0 {
+		if r := run(""); r.Result != schedule.Refused || r.Planned != 20 || started() != 0 {
 			t.Errorf("before the approval: %+v; %d were started", r, started())
 		}
-		if err := schedule.Approve(t.Context(), store, "orders", "anna", "read"); err != nil {
+		if err := schedule.Approve(t.Context(), store, "orders", saga.Actor{Name: "anna", Reason: "read"}); err != nil {
 			t.Fatal(err)
 		}
 		planned := run("plan")
 		pauses <- struct{}{} // at the first look of the apply
-		if r := run("apply " + planned.Plan); r.Verdict == schedule.OK || started() != 0 {
+		if r := run("apply " + planned.Plan); r.Result == schedule.OK || started() != 0 {
 			t.Errorf("paused while it applies: %+v; %d were started", r, started())
 		}
 		if err := schedule.Unpause(t.Context(), store, "orders"); err != nil {
 			t.Fatal(err)
 		}
-		if r := run(""); r.Verdict != schedule.OK || started() != 20 {
+		if r := run(""); r.Result != schedule.OK || started() != 20 {
 			t.Errorf("behind the pause: %+v; %d were started", r, started())
 		}
 		stop()

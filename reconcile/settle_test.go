@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// tardy is a destination that shows a document only when it has settled: to a listing, and to a question.
+// tardy is a destination that shows a document only when it has settled: to a listing, and to a
+// question.
 type tardy struct {
 	*world
 	born map[string]time.Time // by id
@@ -59,8 +60,8 @@ func (l *tardy) settings(c *settings) {
 	}
 }
 
-// L7, Settle apart: that the destination shows no document twice proves something only if it had the time to show it in
-// between. One that was made just now is adopted, and not made again.
+// L7, Settle apart: that the destination shows no document twice proves something only if it had
+// the time to show it in between. One that was made just now is adopted, and not made again.
 func TestMissesAreApartByTheSettling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +80,8 @@ func TestMissesAreApartByTheSettling(t *testing.T) {
 	})
 }
 
-// L7, Settle apart: a rebuild, too, gives the destination time to show what the listing and the first look did not.
+// L7, Settle apart: a rebuild, too, gives the destination time to show what the listing and the
+// first look did not.
 func TestRebuildWaitsForTheSettling(t *testing.T) {
 	t.Parallel()
 	for name, listed := range map[string]bool{"listed, and not found": true, "neither listed nor found": false} {
@@ -97,7 +99,7 @@ func TestRebuildWaitsForTheSettling(t *testing.T) {
 					}
 				})
 				r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-				if w.works[keyOf(500)] == nil || r.Verdict != reconcile.OK {
+				if w.works[keyOf(500)] == nil || r.Result != schedule.OK {
 					t.Errorf("it stands, and is not recorded: %+v", r)
 				}
 			})
@@ -105,12 +107,13 @@ func TestRebuildWaitsForTheSettling(t *testing.T) {
 	}
 }
 
-// X5, Settle apart: a first action is read back when the destination had the time to show what it made.
+// X5, Settle apart: a first action is read back when the destination had the time to show what it
+// made.
 func TestReadingBackWaitsForTheSettling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(60)
-		if r := w.job(t, w.tardily().settings).mustRun(); r.Applied != 60 || r.Verdict != reconcile.OK {
+		if r := w.job(t, w.tardily().settings).mustRun(); r.Applied != 60 || r.Result != schedule.OK {
 			t.Errorf("%+v", r)
 		}
 	})

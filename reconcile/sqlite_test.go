@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite"
 )

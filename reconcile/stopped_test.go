@@ -10,12 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// X4: five failures in a row end a run. What is left is left, and the next run begins with one that did not fail.
+// X4: five failures in a row end a run. What is left is left, and the next run begins with one that
+// did not fail.
 func TestFailuresEndARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +26,7 @@ func TestFailuresEndARun(t *testing.T) {
 		}
 		j := w.job(t, many)
 		r := j.mustRun()
-		if r.Failed != 5 || r.Applied != 0 || r.Left != 25 || r.Verdict != reconcile.Partial || !strings.Contains(r.Words, "one after the other") {
+		if r.Failed != 5 || r.Applied != 0 || r.Left != 25 || r.Result != schedule.Partial || !strings.Contains(r.Words, "one after the other") {
 			t.Errorf("report: %+v", r)
 		}
 		for range 2 { // what failed goes last, but nobody knows these two yet, and the first decides
@@ -34,17 +35,18 @@ func TestFailuresEndARun(t *testing.T) {
 				t.Errorf("report: %+v", r)
 			}
 		}
-		if r = j.mustRun(); r.Applied != 23 || r.Failed != 5 || r.Verdict != reconcile.Partial {
+		if r = j.mustRun(); r.Applied != 23 || r.Failed != 5 || r.Result != schedule.Partial {
 			t.Errorf("the others had their turn: %+v", r)
 		}
 		clear(w.deliverFails)
-		if r = j.mustRun(); r.Applied != 7 || r.Verdict != reconcile.OK {
+		if r = j.mustRun(); r.Applied != 7 || r.Result != schedule.OK {
 			t.Errorf("all is well again: %+v", r)
 		}
 	})
 }
 
-// X4: one failure here and there is listed, and does not end a run; it is tried again by the next one.
+// X4: one failure here and there is listed, and does not end a run; it is tried again by the next
+// one.
 func TestFailuresHereAndThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,21 +56,22 @@ func TestFailuresHereAndThere(t *testing.T) {
 		}
 		j := w.job(t, func(c *settings) { many(c); c.Workers = 4 })
 		r := j.mustRun()
-		if r.Failed != 4 || r.Applied != 36 || r.Verdict != reconcile.Partial {
+		if r.Failed != 4 || r.Applied != 36 || r.Result != schedule.Partial {
 			t.Errorf("report: %+v", r)
 		}
 		if row := j.row(keyOf(10)); row.Outcome != plan.Failed || !strings.Contains(row.Error, "422") {
 			t.Errorf("row: %+v", row)
 		}
 		clear(w.deliverFails)
-		if r = j.mustRun(); r.Applied != 4 || r.Verdict != reconcile.OK {
+		if r = j.mustRun(); r.Applied != 4 || r.Result != schedule.OK {
 			t.Errorf("second report: %+v", r)
 		}
 	})
 }
 
-// X5: of many actions of a kind the first few are done one by one, and each is read back when its work has come to rest. If
-// what it made is not what it should be, nothing more of the kind is done; other kinds are.
+// X5: of many actions of a kind the first few are done one by one, and each is read back when its
+// work has come to rest. If what it made is not what it should be, nothing more of the kind is
+// done; other kinds are.
 func TestFirstActionsAreReadBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -106,7 +109,7 @@ func TestFirstActionsAreReadBack(t *testing.T) {
 				if !strings.Contains(r.Words, c.words) {
 					t.Errorf("the words %q do not say %q", r.Words, c.words)
 				}
-				if ok := r.Verdict == reconcile.OK; ok != (c.made == 60) || !ok && (r.Left != int64(60-c.made) || !strings.Contains(r.Words, "stopped behind its first actions")) {
+				if ok := r.Result == schedule.OK; ok != (c.made == 60) || !ok && (r.Left != int64(60-c.made) || !strings.Contains(r.Words, "stopped behind its first actions")) {
 					t.Errorf("report: %+v", r)
 				}
 			})
@@ -195,7 +198,7 @@ func TestWithheldIsNoSuccess(t *testing.T) {
 		}
 		w.deliverFails[keyOf(4)] = errors.New("409")
 		r := w.job(t, nil).mustRun()
-		if r.Verdict != reconcile.Refused || r.Withheld != 15 || r.Applied != 9 || r.Failed != 1 || r.Left != 0 {
+		if r.Result != schedule.Refused || r.Withheld != 15 || r.Applied != 9 || r.Failed != 1 || r.Left != 0 {
 			t.Errorf("report: %+v", r)
 		}
 		for _, what := range []string{"15 withdrawals", "1 failed"} {
@@ -206,7 +209,7 @@ func TestWithheldIsNoSuccess(t *testing.T) {
 		w = wide(10)
 		w.orders[keyOf(100)] = &order{Version: 2, Total: "10.00", Cancelled: true}
 		w.deliverFails[keyOf(100)] = errors.New("409")
-		if r := w.job(t, nil).mustRun(); r.Verdict != reconcile.Partial || r.Applied != 10 || r.Failed != 1 {
+		if r := w.job(t, nil).mustRun(); r.Result != schedule.Partial || r.Applied != 10 || r.Failed != 1 {
 			t.Errorf("a withdrawal that failed: %+v", r)
 		}
 	})

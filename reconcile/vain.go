@@ -4,15 +4,16 @@ import (
 	"context"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
-// inVain begins the words about an action that changed nothing. It is how the next plan knows it again.
+// inVain begins the words about an action that changed nothing. It is how the next plan knows it
+// again.
 const inVain = "an earlier run did what there is to do, and nothing came of it: "
 
-// doubt leaves to a person what the last plan did already, if everything it rests on is as it was then: to do it every
-// night would look like success. fs are the findings behind a key, in their order. Once a version, a document or a
-// field changes, it is done again.
+// doubt leaves to a person what the last plan did already, if everything it rests on is as it was
+// then: to do it every night would look like success. fs are the findings behind a key, in their
+// order. Once a version, a document or a field changes, it is done again.
 func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) error {
 	acting := map[string]*plan.Finding{}
 	last := ""
@@ -39,8 +40,8 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 	return nil
 }
 
-// vain reports whether a row of the last plan was for the same as what is found now, and was done, or is known to be in
-// vain since then.
+// vain reports whether a row of the last plan was for the same as what is found now, and was done,
+// or is known to be in vain since then.
 func vain(now *plan.Finding, row *plan.Row) bool {
 	was := row.Finding
 	switch {

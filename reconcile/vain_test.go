@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -27,8 +27,9 @@ func deaf(key string, on *bool) func(*settings) {
 	}
 }
 
-// P5: an action that was carried out and changed nothing is not a success every night. The second night, and for as
-// long as nothing it rests on changes, it is for a person; once something changes it has its turn again.
+// P5: an action that was carried out and changed nothing is not a success every night. The second
+// night, and for as long as nothing it rests on changes, it is for a person; once something changes
+// it has its turn again.
 func TestWhatIsInVainIsForAPerson(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,7 +60,7 @@ func TestWhatIsInVainIsForAPerson(t *testing.T) {
 				}
 				ignored = false
 				c.since(w, key)
-				if r := j.mustRun(); r.Applied != 1 || r.Person != 0 || r.Verdict != reconcile.OK {
+				if r := j.mustRun(); r.Applied != 1 || r.Person != 0 || r.Result != schedule.OK {
 					t.Errorf("something changed: %+v", r)
 				}
 				if r := j.mustRun(); r.Planned+r.Person != 0 {

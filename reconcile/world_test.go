@@ -13,9 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -123,7 +124,7 @@ func (w *world) source() scan.Source {
 	}
 	return scan.Source{
 		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: fast(), All: page,
-		Get: func(_ context.Context, id string) (*scan.Object, error) {
+		Get: func(_ context.Context, id string) (*scan.Listed, error) {
 			key := keyNamed(id)
 			if w.onLook != nil {
 				w.onLook(key)
@@ -144,7 +145,7 @@ func (w *world) source() scan.Source {
 
 func keyNamed(id string) string { return "shop:order:" + id }
 
-func want(o *scan.Object) (plan.Truth, error) {
+func want(o *scan.Listed) (plan.Truth, error) {
 	var ord order
 	if err := json.Unmarshal(o.Body, &ord); err != nil {
 		return plan.Truth{}, err
@@ -157,19 +158,19 @@ func want(o *scan.Object) (plan.Truth, error) {
 	}, nil
 }
 
-func (w *world) object(key string) *scan.Object {
+func (w *world) object(key string) *scan.Listed {
 	o := w.orders[key]
 	body, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
 	}
-	return &scan.Object{ID: idOf(key), Version: inbox.Counter(o.Version), Body: body}
+	return &scan.Listed{ID: idOf(key), Version: inbox.Counter(o.Version), Body: body}
 }
 
 // destination are the books.
 func (w *world) destination() scan.Destination {
 	return scan.Destination{
-		Quota: fast(), Settle: 2 * time.Second,
+		Limits: fastLimits, Settle: 2 * time.Second,
 		Marked: func(_ context.Context, q scan.Query) (scan.Documents, error) {
 			defer w.lock()()
 			w.asked++
@@ -203,9 +204,9 @@ func (w *world) destination() scan.Destination {
 	}
 }
 
-func fast() *inbox.Quota {
-	return inbox.NewQuota(inbox.Limits{PerSecond: 1e6})
-}
+var fastLimits = inbox.Limits{PerSecond: 1e6}
+
+func fast() *asking.Quota { return asking.NewQuota(asking.Limits(fastLimits)) }
 
 // write is asked by whoever is about to change anything.
 func (w *world) write() error {
@@ -223,7 +224,7 @@ func (w *world) deliver(_ context.Context, c inbox.Snapshot) error {
 	w.delivered = append(w.delivered, key)
 	var o order
 	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return inbox.Permanent(err)
+		return asking.Permanent(err)
 	}
 	k := w.works[key]
 	switch {
@@ -267,8 +268,9 @@ func (w *world) begin(k *plan.Known, run func()) {
 	})
 }
 
-// fulfil makes the document, or brings the one up to date that is there, and sends the one mail. What is posted cannot
-// be changed, and of several nobody knows which: then the work is for a person.
+// fulfil makes the document, or brings the one up to date that is there, and sends the one mail.
+// What is posted cannot be changed, and of several nobody knows which: then the work is for a
+// person.
 func (w *world) fulfil(key string, k *plan.Known, total string) {
 	switch live := w.live(key); {
 	case len(live) == 0:
@@ -285,7 +287,8 @@ func (w *world) fulfil(key string, k *plan.Known, total string) {
 	}
 }
 
-// pass lets virtual time pass. Whoever works meanwhile sees what the test did before, and the test what they did.
+// pass lets virtual time pass. Whoever works meanwhile sees what the test did before, and the test
+// what they did.
 func (w *world) pass(d time.Duration) {
 	w.lock()()
 	defer func() { w.lock()() }()

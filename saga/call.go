@@ -3,6 +3,8 @@ package saga
 import (
 	"encoding/json"
 	"errors"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // Call is what an action, a lookup or an undo is called with.
@@ -15,22 +17,17 @@ type Call[In any] struct {
 	Attempt  int    // from 1
 	Input    In
 
-	inv  *Invocation
-	gate *Gate
+	inv  *program.Invocation
+	gate *program.Gate
 }
 
-// Sending passes the attempt's send gate. An action that does not use the effect client calls it just before
-// it acts, and returns its error as it is.
-func (c Call[In]) Sending() error {
-	if c.gate == nil {
-		return nil
-	}
-	return c.gate.Pass()
-}
+// Sending passes the attempt's send gate. An action that does not use the client of package
+// sagahttp calls it just before it acts, and returns its error as it is.
+func (c Call[In]) Sending() error { return pass(c.gate) }
 
-// ExternalID returns what the destination calls the result of an earlier step. Asking for a step that does
-// not exist, is not done, or recorded no id is a fault of the definition: the attempt ends before anything is
-// sent and the work goes to review. It is never an empty string.
+// ExternalID returns what the destination calls the result of an earlier step. Asking for a step
+// that does not exist, is not done, or recorded no id is a fault of the definition: the attempt
+// ends before anything is sent and the work goes to review. It is never an empty string.
 func (c Call[In]) ExternalID(step string) string {
 	r := c.done(step)
 	if r.ExternalID == "" {
@@ -39,7 +36,7 @@ func (c Call[In]) ExternalID(step string) string {
 	return r.ExternalID
 }
 
-func (c Call[In]) done(step string) *Result {
+func (c Call[In]) done(step string) *program.Result {
 	r, ok := c.inv.Results[step]
 	if !ok {
 		panic(faultf("step %q asked for step %q, which is unknown, not done, or was skipped without a result", c.Step, step))
@@ -47,8 +44,8 @@ func (c Call[In]) done(step string) *Result {
 	return &r
 }
 
-// ResultOf returns the result of an earlier step. Asking for a step that is not done, or whose result was too
-// large to keep, is a fault of the definition, as in [Call.ExternalID].
+// ResultOf returns the result of an earlier step. Asking for a step that is not done, or whose
+// result was too large to keep, is a fault of the definition, as in [Call.ExternalID].
 func ResultOf[Out, In any](c Call[In], step string) Out {
 	r := c.done(step)
 	var out Out
@@ -61,8 +58,9 @@ func ResultOf[Out, In any](c Call[In], step string) Out {
 	return out
 }
 
-// PreviousID returns what the destination calls the result that an earlier revision of the work left there, or ""
-// when there is none. An action that finds one updates it; it must not make another.
+// PreviousID returns what the destination calls the result that an earlier revision of the work
+// left there, or "" when there is none. An action that finds one updates it; it must not make
+// another.
 func (c Call[In]) PreviousID() string {
 	if c.inv == nil || c.inv.Previous == nil {
 		return ""
@@ -70,8 +68,8 @@ func (c Call[In]) PreviousID() string {
 	return c.inv.Previous.ExternalID
 }
 
-// Previous returns the result that an earlier revision of the work left at the destination. ok is false when
-// there is none, or when it was not kept; see [Call.PreviousID].
+// Previous returns the result that an earlier revision of the work left at the destination. ok is
+// false when there is none, or when it was not kept; see [Call.PreviousID].
 func Previous[Out, In any](c Call[In]) (out Out, ok bool) {
 	if c.inv == nil || c.inv.Previous == nil || len(c.inv.Previous.Output) == 0 {
 		return out, false
@@ -93,46 +91,50 @@ func Unfinished[Out, In any](c Call[In]) (out Out, ok bool) {
 	return out, true
 }
 
-// Finding is a lookup's answer. Make one with [Found], [FoundUnfinished], [NotFound] or [CannotTell].
+// Finding is a lookup's answer. Make one with [Found], [FoundUnfinished], [NotFound] or
+// [CannotTell].
 type Finding[Out any] struct {
-	kind Kind
-	outs []Out
+	answer program.Answer
+	outs   []Out
 }
 
-// Found answers a lookup with everything the destination has under our reference: nothing is [NotFound],
-// one is adopted as the step's result, more than one is a duplicate and goes to a person with all ids.
+// Found answers a lookup with everything the destination has under our reference: nothing is
+// [NotFound], one is adopted as the step's result, more than one is a duplicate and goes to a
+// person with all ids.
 func Found[Out any](outs ...Out) Finding[Out] {
 	switch len(outs) {
 	case 0:
 		return NotFound[Out]()
 	case 1:
-		return Finding[Out]{KindFound, outs}
+		return Finding[Out]{program.AnswerFound, outs}
 	default:
-		return Finding[Out]{KindSeveral, outs}
+		return Finding[Out]{program.AnswerSeveral, outs}
 	}
 }
 
-// FoundUnfinished says that the thing was made but not completed (created, not posted). The next attempt
-// gets it by [Unfinished] and goes on from there.
-func FoundUnfinished[Out any](out Out) Finding[Out] { return Finding[Out]{KindUnfinished, []Out{out}} }
+// FoundUnfinished says that the thing was made but not completed (created, not posted). The next
+// attempt gets it by [Unfinished] and goes on from there.
+func FoundUnfinished[Out any](out Out) Finding[Out] {
+	return Finding[Out]{program.AnswerUnfinished, []Out{out}}
+}
 
 // NotFound says that the destination has nothing under our reference.
-func NotFound[Out any]() Finding[Out] { return Finding[Out]{kind: KindNotFound} }
+func NotFound[Out any]() Finding[Out] { return Finding[Out]{answer: program.AnswerNotFound} }
 
 // CannotTell says that the destination could not answer. So does a lookup that returns an error.
-func CannotTell[Out any]() Finding[Out] { return Finding[Out]{kind: KindUnclear} }
+func CannotTell[Out any]() Finding[Out] { return Finding[Out]{answer: program.AnswerUnclear} }
 
 // failed turns an action's error into an outcome, with what its gate knows.
-func failed(g *Gate, err error) Outcome {
+func failed(g *program.Gate, err error) program.Outcome {
 	var f *faultError
 	if errors.As(err, &f) && (g == nil || !g.Passed()) {
-		return Outcome{Class: Fault, Error: err.Error()}
+		return program.Outcome{Class: Fault, Error: err.Error()}
 	}
 	class, after := Classify(err)
 	if class == Unknown && g != nil && g.Unsent() {
 		class = Unsent
 	}
-	o := Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Answered: answered(err) || holdsBack(err)}
+	o := program.Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Answered: answered(err) || holdsBack(err)}
 	if g != nil && g.Again() { // CORE-20: the error is about the last request, and an earlier one may have taken effect
 		o.Maybe, o.Answered = class == Refused, false
 		if class == Unsent {

@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // run defines a saga of one step more than the done ones and runs an attempt of that step.
-func run(t *testing.T, action func(context.Context, Call[string]) (thing, error), gate *Gate) Outcome {
+func run(t *testing.T, action func(context.Context, Call[string]) (thing, error), gate *program.Gate) program.Outcome {
 	t.Helper()
 	d, err := Define(order.Saga, 1, good("customer"), good("quote"), Do("invoice", action).Idempotent().UndoMaybe(undo))
 	if err != nil {
@@ -20,10 +22,10 @@ func run(t *testing.T, action func(context.Context, Call[string]) (thing, error)
 	return d.Act(t.Context(), invoice(gate))
 }
 
-func invoice(gate *Gate) *Invocation {
-	return &Invocation{
+func invoice(gate *program.Gate) *program.Invocation {
+	return &program.Invocation{
 		Work: order.Work, Revision: "v7", Step: "invoice", Direction: Forward, Attempt: 2, Key: "am-k", Input: json.RawMessage(`"3 lines"`),
-		Results: map[string]Result{
+		Results: map[string]program.Result{
 			"customer": {ExternalID: "cus_7", Output: output("cus_7")},
 			"quote":    {}, // done, but it has no external id and its output was not kept
 		},
@@ -40,20 +42,20 @@ func TestCall(t *testing.T) {
 			t.Errorf("called with %+v\nwant %+v", c, want)
 		}
 		return thing{"inv_1"}, Sending(ctx)
-	}, NewGate(nil))
+	}, program.NewGate(nil))
 	if !o.Done() || o.ExternalID != "inv_1" || string(o.Output) != `{"id":"inv_1"}` || o.Dropped || o.Error != "" {
 		t.Errorf("the outcome is %+v", o)
 	}
 	o = run(t, func(_ context.Context, c Call[string]) (thing, error) {
 		return thing{c.ExternalID("customer") + "," + ResultOf[thing](c, "customer").ID}, nil
-	}, NewGate(nil))
+	}, program.NewGate(nil))
 	if o.ExternalID != "cus_7,cus_7" {
 		t.Errorf("the outcome is %+v", o)
 	}
 }
 
-// "Asking a Call for a step that is unknown or not done is a definition fault caught before anything is sent,
-// never an empty string".
+// "Asking a Call for a step that is unknown or not done is a definition fault caught before
+// anything is sent, never an empty string".
 func TestCallFaults(t *testing.T) {
 	t.Parallel()
 	for what, ask := range map[string]func(Call[string]){
@@ -63,7 +65,7 @@ func TestCallFaults(t *testing.T) {
 		`the result of step "quote" is not kept`:                                                              func(c Call[string]) { ResultOf[thing](c, "quote") },
 		`the result of step "customer" is no int`:                                                             func(c Call[string]) { ResultOf[int](c, "customer") },
 	} {
-		gate := NewGate(nil)
+		gate := program.NewGate(nil)
 		o := run(t, func(_ context.Context, c Call[string]) (thing, error) {
 			ask(c)
 			t.Errorf("%s: the action went on", what)
@@ -83,7 +85,7 @@ func TestCallFaultBehindGate(t *testing.T) {
 			return thing{}, err
 		}
 		return thing{c.ExternalID("nobody")}, nil
-	}, NewGate(nil))
+	}, program.NewGate(nil))
 	if o.Class != Unknown {
 		t.Errorf("the outcome is %+v", o)
 	}
@@ -96,10 +98,10 @@ func TestActFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, inv := range map[string]*Invocation{
+	for want, inv := range map[string]*program.Invocation{
 		`saga order-to-invoice version 1 has no step "nobody"`: {Step: "nobody", Input: json.RawMessage(`""`)},
 		`the stored input is not the JSON of a string`:         {Step: "invoice", Input: json.RawMessage(`7`)},
-		`the recorded result of invoice does not decode`:       {Step: "invoice", Input: json.RawMessage(`""`), Direction: Undo, Undoing: &Result{Output: json.RawMessage(`7`)}},
+		`the recorded result of invoice does not decode`:       {Step: "invoice", Input: json.RawMessage(`""`), Direction: Undo, Undoing: &program.Result{Output: json.RawMessage(`7`)}},
 	} {
 		if o := d.Act(t.Context(), inv); o.Class != Fault || !strings.Contains(o.Error, want) {
 			t.Errorf("the outcome is %+v, want a fault: %s", o, want)
@@ -107,38 +109,41 @@ func TestActFaults(t *testing.T) {
 		if inv.Direction == Undo {
 			continue
 		}
-		if f := d.Look(t.Context(), inv); f.Kind != KindUnclear || !strings.Contains(f.Error, want) {
+		if f := d.Look(t.Context(), inv); f.Answer != program.AnswerUnclear || !strings.Contains(f.Error, want) {
 			t.Errorf("the lookup says %+v, want: %s", f, want)
 		}
 	}
 }
 
-// The gate's word and the action's error make the class. "An error, panic or shutdown before the gate is
-// provably not sent"; "an action that does neither is treated as having flipped it at once".
+// The gate's word and the action's error make the class. "An error, panic or shutdown before the
+// gate is provably not sent"; "an action that does neither is treated as having flipped it at
+// once".
 func TestGateAndErrorMakeTheClass(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
-	shut := func() *Gate { g := NewGate(nil); g.Close(); return g }
-	late := func() *Gate { return NewGate(func() error { return errors.New("the lease is in question") }) }
+	shut := func() *program.Gate { g := program.NewGate(nil); g.Close(); return g }
+	late := func() *program.Gate {
+		return program.NewGate(func() error { return errors.New("the lease is in question") })
+	}
 	for _, c := range []struct {
 		what string
-		gate *Gate
+		gate *program.Gate
 		act  func(c Call[string]) error
 		want Class
 	}{
-		{"an error without touching the gate", NewGate(nil), func(Call[string]) error { return boom }, Unknown},
+		{"an error without touching the gate", program.NewGate(nil), func(Call[string]) error { return boom }, Unknown},
 		{"an error without touching a closed gate", shut(), func(Call[string]) error { return boom }, Unknown},
-		{"an error behind the gate", NewGate(nil), func(c Call[string]) error { return errors.Join(c.Sending(), boom) }, Unknown},
+		{"an error behind the gate", program.NewGate(nil), func(c Call[string]) error { return errors.Join(c.Sending(), boom) }, Unknown},
 		{"the closed gate's error as it is", shut(), func(c Call[string]) error { return c.Sending() }, Unsent},
 		{"the lease's word", late(), func(c Call[string]) error { return c.Sending() }, Unsent},
 		{"the closed gate's error wrapped", shut(), func(c Call[string]) error { return fmt.Errorf("send: %w", c.Sending()) }, Unsent},
 		{"another error after being turned away", shut(), func(c Call[string]) error { _ = c.Sending(); return boom }, Unsent},
-		{"turned away at the second request", NewGate(nil), func(c Call[string]) error { return errors.Join(c.Sending(), secondRequest(c)) }, Unknown},
-		{"not sent, says the destination's contract", NewGate(nil), func(c Call[string]) error { _ = c.Sending(); return NotSent(boom) }, Unsent},
-		{"refused", NewGate(nil), func(c Call[string]) error { _ = c.Sending(); return Permanent(boom) }, Refused},
-		{"refused, wrapped", NewGate(nil), func(Call[string]) error { return fmt.Errorf("send: %w", Permanent(boom)) }, Refused},
-		{"no gate at all", nil, func(c Call[string]) error { return c.Sending() }, succeeded},
-		{"a context that ended", NewGate(nil), func(Call[string]) error { return context.DeadlineExceeded }, Unknown},
+		{"turned away at the second request", program.NewGate(nil), func(c Call[string]) error { return errors.Join(c.Sending(), secondRequest(c)) }, Unknown},
+		{"not sent, says the destination's contract", program.NewGate(nil), func(c Call[string]) error { _ = c.Sending(); return NotSent(boom) }, Unsent},
+		{"refused", program.NewGate(nil), func(c Call[string]) error { _ = c.Sending(); return Permanent(boom) }, Refused},
+		{"refused, wrapped", program.NewGate(nil), func(Call[string]) error { return fmt.Errorf("send: %w", Permanent(boom)) }, Refused},
+		{"no gate at all", nil, func(c Call[string]) error { return c.Sending() }, program.Succeeded},
+		{"a context that ended", program.NewGate(nil), func(Call[string]) error { return context.DeadlineExceeded }, Unknown},
 	} {
 		o := run(t, func(_ context.Context, call Call[string]) (thing, error) { return thing{}, c.act(call) }, c.gate)
 		if o.Class != c.want {
@@ -155,16 +160,16 @@ func secondRequest(c Call[string]) error {
 
 func TestPanics(t *testing.T) {
 	t.Parallel()
-	closed := NewGate(nil)
+	closed := program.NewGate(nil)
 	closed.Close()
 	for _, c := range []struct {
 		what string
-		gate *Gate
+		gate *program.Gate
 		send bool
 		want Class
 	}{
-		{"before a gate it never touches", NewGate(nil), false, Unknown},
-		{"behind the gate", NewGate(nil), true, Unknown},
+		{"before a gate it never touches", program.NewGate(nil), false, Unknown},
+		{"behind the gate", program.NewGate(nil), true, Unknown},
 		{"after it was turned away", closed, true, Unsent},
 		{"without a gate", nil, false, Unknown},
 	} {
@@ -182,7 +187,7 @@ func TestPanics(t *testing.T) {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
-	look := func(fn func(context.Context, Call[string]) (Finding[thing], error)) Evidence {
+	look := func(fn func(context.Context, Call[string]) (Finding[thing], error)) program.Evidence {
 		d, err := Define(order.Saga, 1, Do("invoice", act).Find(fn).Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
@@ -200,31 +205,31 @@ func TestLook(t *testing.T) {
 	}
 	for _, c := range []struct {
 		f    Finding[thing]
-		want Evidence
+		want program.Evidence
 	}{
-		{Found(thing{"1"}), Evidence{Kind: KindFound, ExternalID: "1", Output: output("1")}},
-		{Found[thing](), Evidence{Kind: KindNotFound}},
-		{Found(thing{"1"}, thing{"2"}), Evidence{Kind: KindSeveral, IDs: []string{"1", "2"}}},
-		{FoundUnfinished(thing{"1"}), Evidence{Kind: KindUnfinished, ExternalID: "1", Output: output("1")}},
-		{NotFound[thing](), Evidence{Kind: KindNotFound}},
-		{CannotTell[thing](), Evidence{Kind: KindUnclear}},
-		{Finding[thing]{}, Evidence{Kind: KindUnclear, Error: "the lookup answered with a zero Finding"}},
+		{Found(thing{"1"}), program.Evidence{Answer: program.AnswerFound, ExternalID: "1", Output: output("1")}},
+		{Found[thing](), program.Evidence{Answer: program.AnswerNotFound}},
+		{Found(thing{"1"}, thing{"2"}), program.Evidence{Answer: program.AnswerSeveral, IDs: []string{"1", "2"}}},
+		{FoundUnfinished(thing{"1"}), program.Evidence{Answer: program.AnswerUnfinished, ExternalID: "1", Output: output("1")}},
+		{NotFound[thing](), program.Evidence{Answer: program.AnswerNotFound}},
+		{CannotTell[thing](), program.Evidence{Answer: program.AnswerUnclear}},
+		{Finding[thing]{}, program.Evidence{Answer: program.AnswerUnclear, Error: "the lookup answered with a zero Finding"}},
 	} {
 		if got := look(answer(c.f)); string(dump(t, got)) != string(dump(t, c.want)) {
-			t.Errorf("%s: %+v, want %+v", c.f.kind, got, c.want)
+			t.Errorf("%s: %+v, want %+v", c.f.answer, got, c.want)
 		}
 	}
-	for recorded, want := range map[string]Kind{"2": KindFound, "3": KindSeveral, "": KindSeveral} { // C5: for its undo
+	for recorded, want := range map[string]program.Answer{"2": program.AnswerFound, "3": program.AnswerSeveral, "": program.AnswerSeveral} { // C5: for its undo
 		d, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"1"}, thing{"2"}))).Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
 		}
 		inv := invoice(nil)
-		inv.Direction, inv.Undoing = Undo, &Result{ExternalID: recorded}
-		if f := d.Look(t.Context(), inv); f.Kind != want || want == KindFound && f.ExternalID != recorded {
+		inv.Direction, inv.Undoing = Undo, &program.Result{ExternalID: recorded}
+		if f := d.Look(t.Context(), inv); f.Answer != want || want == program.AnswerFound && f.ExternalID != recorded {
 			t.Errorf("with %q on record the undo is told %+v", recorded, f)
 		}
-		if inv.Direction = Forward; d.Look(t.Context(), inv).Kind != KindSeveral {
+		if inv.Direction = Forward; d.Look(t.Context(), inv).Answer != program.AnswerSeveral {
 			t.Errorf("with %q on record a duplicate is not seen", recorded)
 		}
 	}
@@ -233,18 +238,18 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	inv := invoice(nil)
-	inv.Direction, inv.Undoing = Undo, &Result{ExternalID: "2"}
-	if f := twice.Look(t.Context(), inv); f.Kind != KindSeveral {
+	inv.Direction, inv.Undoing = Undo, &program.Result{ExternalID: "2"}
+	if f := twice.Look(t.Context(), inv); f.Answer != program.AnswerSeveral {
 		t.Errorf("with two of the recorded id the undo is told %+v", f)
 	}
 	f := look(func(context.Context, Call[string]) (Finding[thing], error) {
 		return Found(thing{"1"}), RetryAfter(time.Minute, errors.New("429"))
 	})
-	if f.Kind != KindUnclear || f.RetryAfter != time.Minute || f.Error != "429" {
+	if f.Answer != program.AnswerUnclear || f.RetryAfter != time.Minute || f.Error != "429" {
 		t.Errorf("an error beside a finding: %+v", f)
 	}
 	f = look(func(context.Context, Call[string]) (Finding[thing], error) { panic("boom") })
-	if f.Kind != KindUnclear || !strings.HasPrefix(f.Error, "panic: boom; at ") || !strings.Contains(f.Stack, "call_test.go") {
+	if f.Answer != program.AnswerUnclear || !strings.HasPrefix(f.Error, "panic: boom; at ") || !strings.Contains(f.Stack, "call_test.go") {
 		t.Errorf("a panic: %+v", f)
 	}
 }
@@ -291,7 +296,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// CORE-8: a wait is for its own step, unless the destination is marked as one that has too much to do.
+// CORE-8: a wait is for its own step, unless the destination is marked as one that has too much to
+// do.
 func TestHoldBack(t *testing.T) {
 	t.Parallel()
 	base := errors.New("503")
@@ -299,18 +305,19 @@ func TestHoldBack(t *testing.T) {
 		base: false, RetryAfter(time.Minute, base): false, HoldBack(base): true,
 		NotSent(fmt.Errorf("the books: %w", HoldBack(RetryAfter(time.Minute, base)))): true,
 	} {
-		o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{}, err }, NewGate(nil))
+		o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{}, err }, program.NewGate(nil))
 		if o.HoldBack != want || o.Error != err.Error() {
 			t.Errorf("%v: %+v", err, o)
 		}
 	}
 }
 
-// An attempt is answered when the destination has said so of its last request, and that was its only one.
+// An attempt is answered when the destination has said so of its last request, and that was its
+// only one.
 func TestAnswered(t *testing.T) {
 	t.Parallel()
 	base := errors.New("500")
-	again := NewGate(nil)
+	again := program.NewGate(nil)
 	for range 2 {
 		if err := again.Pass(); err != nil {
 			t.Fatal(err)
@@ -321,7 +328,7 @@ func TestAnswered(t *testing.T) {
 		HoldBack(base): true, NotSent(base): false,
 	} {
 		act := func(context.Context, Call[string]) (thing, error) { return thing{}, err }
-		if o := run(t, act, NewGate(nil)); o.Answered != want {
+		if o := run(t, act, program.NewGate(nil)); o.Answered != want {
 			t.Errorf("%v: %+v", err, o)
 		}
 		if o := failed(again, err); o.Answered {
@@ -333,7 +340,7 @@ func TestAnswered(t *testing.T) {
 // What the gate says of itself.
 func TestGate(t *testing.T) {
 	t.Parallel()
-	g := NewGate(nil)
+	g := program.NewGate(nil)
 	if g.Passed() || g.Unsent() {
 		t.Error("nobody came yet")
 	}
@@ -342,27 +349,27 @@ func TestGate(t *testing.T) {
 	}
 	g.Close()
 	err := g.Pass()
-	if class, _ := Classify(err); !errors.Is(err, ErrGateClosed) || class != Unknown || !g.Passed() || g.Unsent() {
+	if class, _ := Classify(err); !errors.Is(err, program.ErrGateClosed) || class != Unknown || !g.Passed() || g.Unsent() {
 		t.Errorf("a later request at a closed gate: %v (%s)", err, class)
 	}
-	g = NewGate(nil)
+	g = program.NewGate(nil)
 	g.Close()
-	err = g.Pass()
-	if class, _ := Classify(err); !errors.Is(err, ErrGateClosed) || class != Unsent || g.Passed() || !g.Unsent() {
+	err = Sending(program.WithGate(t.Context(), g))
+	if class, _ := Classify(err); !errors.Is(err, program.ErrGateClosed) || class != Unsent || g.Passed() || !g.Unsent() {
 		t.Errorf("turned away: %v (%s)", err, class)
 	}
 	lease := []error{errors.New("the lease is in question"), nil}
-	g = NewGate(func() error { err := lease[0]; lease = lease[1:]; return err })
-	if class, _ := Classify(g.Pass()); class != Unsent || !g.Unsent() {
-		t.Errorf("turned away at first: %s", class)
+	g = program.NewGate(func() error { err := lease[0]; lease = lease[1:]; return err })
+	if err := g.Pass(); err == nil || !g.Unsent() {
+		t.Errorf("turned away at first: %v", err)
 	}
 	if err := g.Pass(); err != nil || g.Unsent() { // an action that came again and was let out may have taken effect
 		t.Errorf("let out the second time: %v", err)
 	}
-	g = NewGate(nil)
+	g = program.NewGate(nil)
 	g.Close()
-	ctx := WithGate(t.Context(), g)
-	if err := Sending(ctx); !errors.Is(err, ErrGateClosed) {
+	ctx := program.WithGate(t.Context(), g)
+	if err := Sending(ctx); !errors.Is(err, program.ErrGateClosed) {
 		t.Errorf("by the context: %v", err)
 	}
 	if err := Sending(t.Context()); err != nil {
@@ -372,11 +379,12 @@ func TestGate(t *testing.T) {
 
 func careless(ticket *thing) string { return ticket.ID }
 
-// Adoption 7.9: "panics in actions: no stack, nowhere". The record has the first line of what was said and the functions in
-// which it happened, bounded; the outcome has the whole stack, for the log.
+// Adoption 7.9: "panics in actions: no stack, nowhere". The record has the first line of what was
+// said and the functions in which it happened, bounded; the outcome has the whole stack, for the
+// log.
 func TestPanicKeepsItsStack(t *testing.T) {
 	t.Parallel()
-	o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{careless(nil)}, nil }, NewGate(nil))
+	o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{careless(nil)}, nil }, program.NewGate(nil))
 	if !strings.HasPrefix(o.Error, "panic: runtime error: invalid memory address or nil pointer dereference; at github.com/amends-dev/amends/saga.careless (call_test.go:") ||
 		!strings.Contains(o.Error, ", github.com/amends-dev/amends/saga.TestPanicKeepsItsStack.func1 (call_test.go:") || strings.Contains(o.Error, "runJSON") {
 		t.Errorf("the words are %q", o.Error)
@@ -384,11 +392,11 @@ func TestPanicKeepsItsStack(t *testing.T) {
 	if !strings.Contains(o.Stack, "saga.careless") || len(o.Stack) > maxStack {
 		t.Errorf("the stack is %s", o.Stack)
 	}
-	o = run(t, func(context.Context, Call[string]) (thing, error) { panic(strings.Repeat("x", 5000) + "\nsecret") }, NewGate(nil))
+	o = run(t, func(context.Context, Call[string]) (thing, error) { panic(strings.Repeat("x", 5000) + "\nsecret") }, program.NewGate(nil))
 	if len(o.Error) > 600 || strings.Contains(o.Error, "secret") {
 		t.Errorf("the words are %q", o.Error)
 	}
-	if o := run(t, func(_ context.Context, c Call[string]) (thing, error) { return thing{c.ExternalID("nowhere")}, nil }, NewGate(nil)); o.Stack != "" {
+	if o := run(t, func(_ context.Context, c Call[string]) (thing, error) { return thing{c.ExternalID("nowhere")}, nil }, program.NewGate(nil)); o.Stack != "" {
 		t.Errorf("a fault of the definition has a stack: %s", o.Stack)
 	}
 }

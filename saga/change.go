@@ -2,17 +2,19 @@ package saga
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 )
 
-// Change says what an instance should be by the word of its source: the event to which [SignalRevise] and [SignalCancel]
-// are the answers, in the words of a program.
+// Change says what an instance should be by the word of its source: the event to which
+// [machine.SignalRevise] and [machine.SignalCancel] are the answers, in the words of a program.
 type Change struct {
 	ID       ID
 	Revision string // version of the source object, if it has one; see [CompareRevisions]
 	Want     Want
-	// Input of the saga. What is withdrawn may have one as well: a reconciler compares what is left of it.
+	// Input of the saga. What is withdrawn may have one as well: a reconciler compares what is left
+	// of it.
 	Input any
 
 	Actor  string // who says so: webhook, reconcile, a person
@@ -36,8 +38,9 @@ type Applier interface {
 	Apply(ctx context.Context, c Change) error
 }
 
-// Start has c start an instance of the saga: it is durable when Start returns, and runs without it. work is its business
-// identity, for ever: a second start of the same work runs nothing. One with another input is an error.
+// Start has c start an instance of the saga: it is durable when Start returns, and runs without it.
+// work is its business identity, for ever: a second start of the same work runs nothing. One with
+// another input is an error.
 func (d *Definition[In]) Start(ctx context.Context, c Applier, work string, input In) error {
 	return c.Apply(ctx, Change{ID: ID{Saga: d.spec.Saga, Work: work}, Input: input})
 }
@@ -58,4 +61,25 @@ func (a Actor) Validate() error {
 		faults = append(faults, errors.New("say why (reason); it is kept in the ledger"))
 	}
 	return errors.Join(faults...)
+}
+
+// ID names one unit of work.
+type ID struct {
+	Saga string // the definition's name: order-to-invoice
+	Work string // the business identity: shop:order:10492
+}
+
+// String returns "saga work".
+func (id ID) String() string { return id.Saga + " " + id.Work }
+
+// Resolution is what a resolve, a retry, a skip or a late answer says about a step. Zero for other
+// kinds.
+type Resolution struct {
+	Step       string          `json:"step,omitempty"`
+	Direction  Direction       `json:"direction,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"` // the attempt it speaks of; stale when another was armed since
+	StepKey    string          `json:"stepKey,omitempty"` // a late answer: the key it was sent under
+	Happened   bool            `json:"happened,omitempty"`
+	ExternalID string          `json:"externalId,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
 }

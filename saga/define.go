@@ -7,22 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
-// Limits of a definition and of what a work may carry.
-const (
-	MaxName   = 64        // characters of a saga's or a step's name
-	MaxWork   = 256       // bytes of a work id
-	MaxInput  = 256 << 10 // bytes of a work's input as JSON
-	MaxOutput = 64 << 10  // bytes of a step's result as JSON; larger results are not kept
-	maxSteps  = 64
-)
-
-// Definition is a named, versioned list of steps over inputs of type In. It is immutable and safe for
-// concurrent use.
+// Definition is a named, versioned list of steps over inputs of type In. It is immutable and safe
+// for concurrent use.
 type Definition[In any] struct {
-	spec     Spec
+	spec     program.Spec
 	parts    []bound[In]
 	identity func(In) any
 	strict   bool
@@ -30,7 +22,7 @@ type Definition[In any] struct {
 
 // Define checks and returns a definition. The error names every reason why it is wrong, one a line.
 func Define[In any](name string, version int, steps ...Step[In]) (*Definition[In], error) {
-	d := &Definition[In]{spec: Spec{Saga: name, Version: version}}
+	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}}
 	var in In
 	for _, s := range steps {
 		s.part(d, in)
@@ -41,16 +33,17 @@ func Define[In any](name string, version int, steps ...Step[In]) (*Definition[In
 	return d, nil
 }
 
-// Identity is put among the steps of a definition and says which part of the input makes two starts of a work
-// the same. A second start with another identity is a conflict; with the same one it is a duplicate. The
-// default is the whole input.
+// Identity is put among the steps of a definition and says which part of the input makes two starts
+// of a work the same. A second start with another identity is a conflict; with the same one it is a
+// duplicate. The default is the whole input.
 func Identity[In any](fn func(In) any) Step[In] { return identity[In](fn) }
 
 type identity[In any] func(In) any
 
 func (fn identity[In]) part(d *Definition[In], _ In) { d.identity = fn }
 
-// Strict is put among the steps of a definition and refuses inputs in JSON that have a field which In has not.
+// Strict is put among the steps of a definition and refuses inputs in JSON that have a field which
+// In has not.
 func Strict[In any]() Step[In] { return strict[In]{} }
 
 type strict[In any] struct{}
@@ -58,7 +51,7 @@ type strict[In any] struct{}
 func (strict[In]) part(d *Definition[In], _ In) { d.strict = true }
 
 // Spec returns the definition's structure. The caller must not change it.
-func (d *Definition[In]) Spec() *Spec { return &d.spec }
+func (d *Definition[In]) Spec() *program.Spec { return &d.spec }
 
 func (d *Definition[In]) check() error {
 	var faults []error
@@ -71,8 +64,8 @@ func (d *Definition[In]) check() error {
 	}
 	if n := len(d.spec.Steps); n == 0 {
 		wrong("there are no steps")
-	} else if n > maxSteps {
-		wrong("there are %d steps; at most %d are allowed", n, maxSteps)
+	} else if n > program.MaxSteps {
+		wrong("there are %d steps; at most %d are allowed", n, program.MaxSteps)
 	}
 	seen := map[string]bool{}
 	pivots := 0
@@ -110,7 +103,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	case s.Repeat == "":
 		wrong("it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce")
 	}
-	pivot := d.spec.pivot()
+	pivot := d.spec.PivotIndex()
 	switch {
 	case len(p.undoes) > 1:
 		wrong(fmt.Sprintf("it says two things about its undo (%s, %s)", p.undoes[0], p.undoes[1]))
@@ -119,9 +112,9 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	case s.Undo && !s.UndoMaybe && !s.Find:
 		wrong("its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil")
 	}
-	if s.Repeat == RepeatAtMostOnce && !s.Find {
+	if s.Repeat == program.RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {
-			if next := &d.spec.Steps[j]; next.Repeat != RepeatAtMostOnce || next.Find {
+			if next := &d.spec.Steps[j]; next.Repeat != program.RepeatAtMostOnce || next.Find {
 				wrong(fmt.Sprintf("its outcome is unknown after a crash, so it must come after step %q, which can be repeated or looked up", next.Name))
 				break
 			}
@@ -133,7 +126,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	return append(faults, tuningFaults(s)...)
 }
 
-func tuningFaults(s *StepSpec) []string {
+func tuningFaults(s *program.StepSpec) []string {
 	var faults []string
 	wrong := func(bad bool, msg string) {
 		if bad {
@@ -145,7 +138,7 @@ func tuningFaults(s *StepSpec) []string {
 	wrong(s.Retry.Attempts < 0, "its Retry.Attempts must not be negative")
 	wrong(s.Retry.Within < 0 || s.Retry.Initial < 0 || s.Retry.Max < 0, "its Retry has a negative time")
 	wrong(s.Retry.Max > 0 && s.Retry.Initial > s.Retry.Max, "its Retry.Initial is longer than its Retry.Max")
-	wrong(s.Repeat == RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+s.keyMargin(), "the destination forgets its key before one attempt is over and settled (Keyed must be longer than Timeout and Settle together)")
+	wrong(s.Repeat == program.RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+s.KeyMargin(), "the destination forgets its key before one attempt is over and settled (Keyed must be longer than Timeout and Settle together)")
 	wrong(s.To != "" && badName(s.To) != "", "its destination "+badName(s.To))
 	return faults
 }
@@ -155,8 +148,8 @@ func badName(name string) string {
 	switch {
 	case name == "":
 		return "is empty"
-	case len(name) > MaxName:
-		return fmt.Sprintf("has %d characters; at most %d are allowed", len(name), MaxName)
+	case len(name) > program.MaxName:
+		return fmt.Sprintf("has %d characters; at most %d are allowed", len(name), program.MaxName)
 	}
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -167,34 +160,29 @@ func badName(name string) string {
 	return ""
 }
 
-// Accepted is an input that may become a work.
-type Accepted struct {
-	Input    json.RawMessage
-	Identity string // hash of the part of the input that makes two starts the same
-}
-
-// Accept checks a work id and an input at the edge, before anything is stored, and returns every fault at
-// once. input is an In, or the JSON of one as a [json.RawMessage], which must have at least one of its fields. An In with
-// a Validate() error method is asked, too.
-func (d *Definition[In]) Accept(work string, input any) (Accepted, error) {
-	faults := []error{CheckWork(work)}
+// Accept checks a work id and an input at the edge, before anything is stored, and returns every
+// fault at once. input is an In, or the JSON of one as a [json.RawMessage], which must have at
+// least one of its fields. An In with a Validate() error method is asked, too.
+func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error) {
+	faults := []error{program.CheckWork(work)}
 	in, body, err := d.input(input)
-	if err == nil && len(body) > MaxInput {
-		err = fmt.Errorf("the input has %d bytes as JSON; at most %d are allowed: store it elsewhere and start with its reference", len(body), MaxInput)
+	if err == nil && len(body) > program.MaxInput {
+		err = fmt.Errorf("the input has %d bytes as JSON; at most %d are allowed: store it elsewhere and start with its reference", len(body), program.MaxInput)
 	}
 	faults = append(faults, err)
 	if err := errors.Join(faults...); err != nil {
-		return Accepted{}, fmt.Errorf("%s %q is not accepted:\n%w", d.spec.Saga, work, err)
+		return program.Accepted{}, fmt.Errorf("%s %q is not accepted:\n%w", d.spec.Saga, work, err)
 	}
 	id, err := d.identify(in)
 	if err != nil {
-		return Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
+		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
 	}
-	return Accepted{Input: body, Identity: id}, nil
+	return program.Accepted{Input: body, Identity: id}, nil
 }
 
-// identify hashes the part of the input that makes two starts the same. A user's Identity that panics, on the input of a
-// newer version of the source perhaps, has no identity: it must not take down every process that reads it (CORE-16).
+// identify hashes the part of the input that makes two starts the same. A user's Identity that
+// panics, on the input of a newer version of the source perhaps, has no identity: it must not take
+// down every process that reads it (CORE-16).
 func (d *Definition[In]) identify(in In) (id string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -213,25 +201,10 @@ func (d *Definition[In]) identify(in In) (id string, err error) {
 	return fmt.Sprintf("%x", sum[:16]), nil
 }
 
-// CheckWork reports what is wrong with a work id, or nil.
-func CheckWork(work string) error {
-	var faults []error
-	if work == "" {
-		faults = append(faults, errors.New("the work id is empty; it is the business identity, like shop:order:10492"))
-	}
-	if len(work) > MaxWork {
-		faults = append(faults, fmt.Errorf("the work id has %d bytes; at most %d are allowed", len(work), MaxWork))
-	}
-	if !utf8.ValidString(work) || strings.ContainsFunc(work, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		faults = append(faults, errors.New("the work id has control characters or is not valid UTF-8"))
-	}
-	return errors.Join(faults...)
-}
-
 // Act runs the armed attempt that inv describes and reports what came of it. It does not panic.
-func (d *Definition[In]) Act(ctx context.Context, inv *Invocation) (o Outcome) {
+func (d *Definition[In]) Act(ctx context.Context, inv *program.Invocation) (o program.Outcome) {
 	if inv.Gate == nil {
-		inv.Gate = NewGate(nil)
+		inv.Gate = program.NewGate(nil)
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -240,9 +213,9 @@ func (d *Definition[In]) Act(ctx context.Context, inv *Invocation) (o Outcome) {
 	}()
 	part, call, err := d.call(inv)
 	if err != nil {
-		return Outcome{Class: Fault, Error: err.Error()}
+		return program.Outcome{Class: Fault, Error: err.Error()}
 	}
-	ctx = WithGate(ctx, inv.Gate)
+	ctx = program.WithGate(ctx, inv.Gate)
 	if inv.Direction == Undo {
 		return part.undo(ctx, call, inv.Undoing)
 	}
@@ -250,26 +223,26 @@ func (d *Definition[In]) Act(ctx context.Context, inv *Invocation) (o Outcome) {
 }
 
 // Look asks the destination whether the step's effect is there. It does not panic.
-func (d *Definition[In]) Look(ctx context.Context, inv *Invocation) (f Evidence) {
+func (d *Definition[In]) Look(ctx context.Context, inv *program.Invocation) (f program.Evidence) {
 	defer func() {
 		if p := recover(); p != nil {
-			f = Evidence{Kind: KindUnclear}
+			f = program.Evidence{Answer: program.AnswerUnclear}
 			f.Error, f.Stack = panicked(p)
 		}
 	}()
 	part, call, err := d.call(inv)
 	if err != nil {
-		return Evidence{Kind: KindUnclear, Error: err.Error()}
+		return program.Evidence{Answer: program.AnswerUnclear, Error: err.Error()}
 	}
 	return part.find(ctx, call)
 }
 
-func (d *Definition[In]) call(inv *Invocation) (*bound[In], Call[In], error) {
+func (d *Definition[In]) call(inv *program.Invocation) (*bound[In], Call[In], error) {
 	c := Call[In]{
 		Saga: d.spec.Saga, Work: inv.Work, Revision: inv.Revision, Step: inv.Step, Key: inv.Key, Attempt: inv.Attempt,
 		inv: inv, gate: inv.Gate,
 	}
-	i := d.spec.index(inv.Step)
+	i := d.spec.Index(inv.Step)
 	if i < 0 {
 		return nil, c, faultf("saga %s version %d has no step %q", d.spec.Saga, d.spec.Version, inv.Step)
 	}

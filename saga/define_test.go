@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 func act(context.Context, Call[string]) (thing, error) { return thing{}, nil }
@@ -26,7 +28,7 @@ func good(name string) *Action[string, thing] { return Do(name, act).Idempotent(
 func TestDefineFaults(t *testing.T) {
 	t.Parallel()
 	type steps = []Step[string]
-	long := strings.Repeat("x", MaxName+1)
+	long := strings.Repeat("x", program.MaxName+1)
 	for _, c := range []struct {
 		want  string
 		steps steps
@@ -125,37 +127,6 @@ step "q": a saga has one pivot, and there is one before this step`
 	}
 }
 
-// What is allowed, though it looks unusual.
-func TestDefineAllows(t *testing.T) {
-	t.Parallel()
-	for what, lines := range map[string]string{
-		"no pivot":                            "a idempotent undo\nb find undo",
-		"a pivot with undo":                   "a idempotent undo pivot",
-		"a pivot at most once":                "a idempotent undo\nb at-most-once pivot",
-		"two unguardable steps at the end":    "a idempotent undo\nb at-most-once pivot\nc at-most-once",
-		"an unguardable step that has a Find": "a at-most-once lookup undo\nb idempotent undo",
-		"no-undo behind the pivot":            "a idempotent undo pivot\nb idempotent no-undo",
-		"a step whose policy compensates":     "a idempotent undo compensate",
-		"no settle time":                      "a find undo settle=0s",
-	} {
-		if _, err := define("s", 1, lines); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-}
-
-// A definition fills in what a step does not say.
-func TestDefineDefaults(t *testing.T) {
-	t.Parallel()
-	s := structure(t, "a find undo").Steps[0]
-	if s.Repeat != RepeatFind || !s.Find || s.Timeout != DefaultTimeout || s.Settle != DefaultSettle {
-		t.Errorf("%+v", s)
-	}
-	if s := structure(t, "a idempotent undo timeout=1500us settle=2500us").Steps[0]; s.Timeout != time.Millisecond || s.Settle != 2*time.Millisecond {
-		t.Errorf("times are not whole milliseconds: %+v", s)
-	}
-}
-
 type cart struct {
 	Order     string `json:"order"`
 	Lines     int    `json:"lines"`
@@ -205,14 +176,14 @@ func TestIdentity(t *testing.T) {
 func TestAcceptFaults(t *testing.T) {
 	t.Parallel()
 	d := cartSaga(t)
-	huge := json.RawMessage(`{"order":"` + strings.Repeat("x", MaxInput) + `"}`)
+	huge := json.RawMessage(`{"order":"` + strings.Repeat("x", program.MaxInput) + `"}`)
 	for _, c := range []struct {
 		work  string
 		input any
 		want  []string
 	}{
 		{"", cart{}, []string{"the work id is empty; it is the business identity, like shop:order:10492"}},
-		{strings.Repeat("w", MaxWork+1), cart{}, []string{"the work id has 257 bytes; at most 256 are allowed"}},
+		{strings.Repeat("w", program.MaxWork+1), cart{}, []string{"the work id has 257 bytes; at most 256 are allowed"}},
 		{"a\x00b", cart{}, []string{"control characters"}},
 		{"a\nb", cart{}, []string{"control characters"}},
 		{"a\xffb", cart{}, []string{"not valid UTF-8"}},
@@ -221,7 +192,7 @@ func TestAcceptFaults(t *testing.T) {
 		{"w", json.RawMessage("{\"order\":\"\xff\"}"), []string{"the input is not valid UTF-8"}},
 		{"w", json.RawMessage(`{"order":7}`), []string{"the input is not the JSON of a saga.cart"}},
 		{"w", huge, []string{"at most 262144 are allowed: store it elsewhere and start with its reference"}},
-		{"\n" + strings.Repeat("w", MaxWork), huge, []string{"has 257 bytes", "control characters", "store it elsewhere"}},
+		{"\n" + strings.Repeat("w", program.MaxWork), huge, []string{"has 257 bytes", "control characters", "store it elsewhere"}},
 	} {
 		acc, err := d.Accept(c.work, c.input)
 		if err == nil {
@@ -321,8 +292,9 @@ func accepts[In any](t *testing.T, input any, more ...Step[In]) error {
 	return err
 }
 
-// Adoption 7.10: "Start with JSON of another shape is accepted as zeros". JSON that has none of the input's fields, does not
-// decode, or fails the input's own Validate is refused; unknown fields only where the definition says Strict.
+// Adoption 7.10: "Start with JSON of another shape is accepted as zeros". JSON that has none of the
+// input's fields, does not decode, or fails the input's own Validate is refused; unknown fields
+// only where the definition says Strict.
 func TestAcceptJSONOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
@@ -371,8 +343,8 @@ func TestAcceptJSONOfAnotherShape(t *testing.T) {
 	}
 }
 
-// What is said of a destination holds for each of its steps, but for what the step says itself; what it does not say is as
-// it was.
+// What is said of a destination holds for each of its steps, but for what the step says itself;
+// what it does not say is as it was.
 func TestWithDefaults(t *testing.T) {
 	t.Parallel()
 	books := Defaults{To: "books", Timeout: 10 * time.Second, Settle: time.Minute, Retry: Retry{Attempts: 3, Initial: 5 * time.Second, Compensate: true}}
@@ -393,7 +365,7 @@ func TestWithDefaults(t *testing.T) {
 		{To: "books", Timeout: 10 * time.Second, Settle: 2 * time.Minute, Retry: Retry{Attempts: 4, Initial: 5 * time.Second, Compensate: true}},
 	} {
 		s := d.Spec().Steps[i]
-		if got := (Defaults{To: s.To, Timeout: s.Timeout, Settle: s.Settle, Retry: s.Retry}); got != want {
+		if got := (Defaults{To: s.To, Timeout: s.Timeout, Settle: s.Settle, Retry: Retry(s.Retry)}); got != want {
 			t.Errorf("%s: %+v; want %+v", s.Name, got, want)
 		}
 	}

@@ -6,29 +6,6 @@ import (
 	"time"
 )
 
-// Class says what an attempt's error tells about its effect. It is the only thing an action decides about
-// retrying: when to try again is the step's [Retry], and whether a resend is safe is the step's own word
-// ([Action.Idempotent], [Action.Keyed], [Action.Find], [Action.AtMostOnce]).
-type Class string
-
-const (
-	// Unknown: the effect may or may not have happened: a timeout, a cut connection, a 5xx. Every error an
-	// action returns is Unknown unless it says otherwise, because unknown is not failed.
-	Unknown Class = "unknown"
-	// Unsent: this attempt provably had no effect, and another may be made: a refused connection, a 429
-	// whose contract says "not executed", an error before the send gate.
-	Unsent Class = "not-sent"
-	// Refused: the destination said no for good to this attempt. It proves nothing about earlier ones.
-	Refused Class = "refused"
-	// Fault: the definition or the action is wrong (it asked for a step that is not done, it panicked before
-	// anything was sent). The attempt is not retried: the work goes to review.
-	Fault Class = "fault"
-	// stopped: the attempt ended because its process was told to stop. It does not count as a try.
-	stopped Class = "stopped"
-	// outage: the attempt, or lookup, failed while the destination served no other work. It does not count either.
-	outage Class = "outage"
-)
-
 // steer is an error by which an action steers the saga.
 type steer struct {
 	class Class
@@ -41,24 +18,26 @@ type steer struct {
 func (e *steer) Error() string { return e.err.Error() }
 func (e *steer) Unwrap() error { return e.err }
 
-// Permanent marks err as a definitive refusal: the destination has understood the request, will not do it,
-// and has not done it in this attempt. Before the pivot the saga turns to compensation; after it, to review.
+// Permanent marks err as a definitive refusal: the destination has understood the request, will not
+// do it, and has not done it in this attempt. Before the pivot the saga turns to compensation;
+// after it, to review.
 func Permanent(err error) error { return mark(Refused, 0, err) }
 
-// NotSent marks err as provably without effect: nothing left this process, or the destination's contract
-// says that such an answer means "not executed". The step may be tried again whatever its kind.
+// NotSent marks err as provably without effect: nothing left this process, or the destination's
+// contract says that such an answer means "not executed". The step may be tried again whatever its
+// kind.
 func NotSent(err error) error { return mark(Unsent, 0, err) }
 
-// RetryAfter asks that the next attempt or lookup wait at least d. It says nothing about the effect: wrap a
-// [NotSent] error in it when there was none.
+// RetryAfter asks that the next attempt or lookup wait at least d. It says nothing about the
+// effect: wrap a [NotSent] error in it when there was none.
 func RetryAfter(d time.Duration, err error) error {
 	class, _ := Classify(err)
 	return mark(class, max(d, 0), err)
 }
 
-// HoldBack marks err as the destination's word about itself and not about this request: it has too much to do, as an HTTP
-// 429 or 503 says. With the wait of [RetryAfter] nothing at all is sent to that destination meanwhile; without one the
-// mark changes nothing.
+// HoldBack marks err as the destination's word about itself and not about this request: it has too
+// much to do, as an HTTP 429 or 503 says. With the wait of [RetryAfter] nothing at all is sent to
+// that destination meanwhile; without one the mark changes nothing.
 func HoldBack(err error) error {
 	if err == nil {
 		return nil
@@ -67,9 +46,9 @@ func HoldBack(err error) error {
 	return &steer{class: class, after: after, hold: true, err: err}
 }
 
-// Answered marks err as the destination's answer: whatever has come of the request, it is not at work there any more, as
-// behind an HTTP 500. Without the mark, an attempt whose effect is unknown keeps its place in a limited destination
-// until it has settled.
+// Answered marks err as the destination's answer: whatever has come of the request, it is not at
+// work there any more, as behind an HTTP 500. Without the mark, an attempt whose effect is unknown
+// keeps its place in a limited destination until it has settled.
 func Answered(err error) error {
 	if err == nil {
 		return nil
@@ -91,7 +70,8 @@ func has(err error, mark func(*steer) bool) bool {
 // answered reports whether err, or one it wraps, is the destination's answer.
 func answered(err error) bool { return has(err, func(s *steer) bool { return s.said }) }
 
-// holdsBack reports whether err, or one it wraps, says that the whole destination is to be left alone.
+// holdsBack reports whether err, or one it wraps, says that the whole destination is to be left
+// alone.
 func holdsBack(err error) bool { return has(err, func(s *steer) bool { return s.hold }) }
 
 func mark(c Class, after time.Duration, err error) error {
@@ -101,7 +81,8 @@ func mark(c Class, after time.Duration, err error) error {
 	return &steer{class: c, after: after, err: err}
 }
 
-// Classify reports the class of an action's error and the wait it asked for, if any. The outermost mark wins.
+// Classify reports the class of an action's error and the wait it asked for, if any. The outermost
+// mark wins.
 func Classify(err error) (Class, time.Duration) {
 	var s *steer
 	if !errors.As(err, &s) {
@@ -114,8 +95,8 @@ func Classify(err error) (Class, time.Duration) {
 	return s.class, after
 }
 
-// faultError is what a [Call] panics with when the action asks for something that is not there. The machine
-// turns it into a [Fault]; nothing has been sent.
+// faultError is what a [Call] panics with when the action asks for something that is not there. The
+// machine turns it into a [Fault]; nothing has been sent.
 type faultError struct{ msg string }
 
 func (e *faultError) Error() string { return "definition fault: " + e.msg }

@@ -2,9 +2,7 @@ package saga_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/amends-dev/amends/saga"
 )
@@ -22,7 +20,7 @@ type Invoice struct {
 func (i Invoice) ExternalID() string { return i.Number }
 
 // Books is the part of an accounting system that the examples need.
-type Books struct{ cancelled bool }
+type Books struct{}
 
 func (b *Books) ensureCustomer(context.Context, saga.Call[Order]) (string, error) {
 	return "cus_7", nil
@@ -43,9 +41,6 @@ func (b *Books) voidInvoice(_ context.Context, _ saga.Call[Order], i Invoice) er
 }
 
 func (b *Books) markSynced(context.Context, saga.Call[Order]) (string, error) {
-	if b.cancelled {
-		return "", saga.Permanent(errors.New("the order was cancelled"))
-	}
 	return "marked", nil
 }
 
@@ -90,63 +85,4 @@ func ExampleDefine_faults() {
 	// step "invoice": its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil
 	// step "mark synced": its name "mark synced" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
 	// step "mark synced": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason
-}
-
-// The smallest caller of the machine: it keeps the chain in a slice, acts, and feeds back what came of it. The
-// order was cancelled meanwhile, so the pivot refuses and the invoice is voided. Where the work stands is a fold
-// of its records.
-func ExampleFold() {
-	d, err := orderToInvoice(&Books{cancelled: true})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	id := saga.ID{Saga: "order-to-invoice", Work: "shop:order:10492"}
-	in, err := d.Accept(id.Work, Order{"10492", 3})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	st := &saga.State{ID: id}
-	var chain []saga.Record
-	ev := saga.Event{Start: &saga.Start{Input: in.Input}}
-	for !st.Status.Terminal() {
-		ev.Now, ev.Slot = saga.Moment{Earliest: now, Latest: now}, true
-		dec, err := saga.Decide(d.Spec(), st, ev)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		r := dec.Record // 1. append
-		r.Seal(id, st.Seq, st.Tail, 1)
-		r.At = now
-		chain = append(chain, *r)
-		if err := st.Apply(r); err != nil {
-			fmt.Println(err)
-			return
-		}
-		ev = saga.Event{}
-		if dec.Do.Do == saga.Act { // 2. act
-			o := d.Act(context.Background(), st.Invocation(dec.Do))
-			ev = saga.Event{Outcome: &o} // 3. feed back
-		}
-	}
-
-	st, err = saga.Fold(id, chain)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Printf("%s after %d records\n", st.Status, st.Seq)
-	for _, s := range st.Steps {
-		fmt.Printf("%s: %s %q, undo %q\n", s.Name, s.Forward.Phase, s.ExternalID, s.Undo.Phase)
-	}
-	// Output:
-	// create an invoice of 3 lines for cus_7
-	// void inv_5530
-	// compensated after 6 records
-	// customer: done "cus_7", undo ""
-	// invoice: done "inv_5530", undo "done"
-	// mark-synced: refused "", undo ""
 }

@@ -12,8 +12,8 @@ type Identified interface {
 	ExternalID() string
 }
 
-// identify returns how the external id of a result is told, and whether the result is the id, so that the id alone tells
-// it. fault says what the step lacks.
+// identify returns how the external id of a result is told, and whether the result is the id, so
+// that the id alone tells it. fault says what the step lacks.
 func (a *Action[In, Out]) identify() (id func(Out) string, own bool, fault string) {
 	out := reflect.TypeFor[Out]()
 	identified := reflect.TypeFor[Identified]()
@@ -43,16 +43,4 @@ func plainString(t reflect.Type) bool {
 		}
 	}
 	return true
-}
-
-// resultOf is the result of which only the external id is known, where the id is the whole of it.
-func (s *StepSpec) resultOf(id string) json.RawMessage {
-	if s == nil || !s.OwnID || id == "" {
-		return nil
-	}
-	b, err := json.Marshal(id)
-	if err != nil { // strings always marshal
-		panic(fmt.Sprintf("saga: %v", err))
-	}
-	return b
 }

@@ -78,7 +78,8 @@ func decode[In any](body json.RawMessage, strictly bool) (in In, err error) {
 	return in, fmt.Errorf("the input has none of the fields of a %T (%s): is it the JSON of something else?", in, strings.Join(want, ", "))
 }
 
-// fieldsOf returns the names that encoding/json reads into a t by its fields; none when t is no struct, or reads itself.
+// fieldsOf returns the names that encoding/json reads into a t by its fields; none when t is no
+// struct, or reads itself.
 func fieldsOf(t reflect.Type) []string {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
@@ -111,7 +112,8 @@ func embeds(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct
 }
 
-// reachable reports whether nothing around the field at index in t has a name of its own in JSON, or is left out.
+// reachable reports whether nothing around the field at index in t has a name of its own in JSON,
+// or is left out.
 func reachable(t reflect.Type, index []int) bool {
 	for n := 1; n < len(index); n++ {
 		if name, _, _ := strings.Cut(t.FieldByIndex(index[:n]).Tag.Get("json"), ","); name != "" {

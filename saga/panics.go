@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 const (
@@ -13,28 +15,29 @@ const (
 	maxFrames = 3        // of a stack, in the words that go on record
 )
 
-// recovered turns a panic into an outcome: a fault when nothing was sent, unknown otherwise. An action that
-// never touched its gate may have sent; only our own faults are known to come before anything was.
-func recovered(g *Gate, p any) Outcome {
+// recovered turns a panic into an outcome: a fault when nothing was sent, unknown otherwise. An
+// action that never touched its gate may have sent; only our own faults are known to come before
+// anything was.
+func recovered(g *program.Gate, p any) program.Outcome {
 	if f, ok := p.(*faultError); ok && !g.Passed() {
-		return Outcome{Class: Fault, Error: f.Error()}
+		return program.Outcome{Class: Fault, Error: f.Error()}
 	}
-	o := Outcome{Class: Unknown}
+	o := program.Outcome{Class: Unknown}
 	if o.Error, o.Stack = panicked(p); g.Unsent() {
 		o.Class = Unsent
 	}
 	return o
 }
 
-// panicked describes a panic, in the function that recovers from it: the first line of what was said and the nearest
-// functions of the action for the record, the whole stack for the log.
+// panicked describes a panic, in the function that recovers from it: the first line of what was
+// said and the nearest functions of the action for the record, the whole stack for the log.
 func panicked(p any) (words, stack string) {
 	said, _, _ := strings.Cut(fmt.Sprint(p), "\n")
-	words = "panic: " + clean(said, 300)
+	words = "panic: " + program.Clean(said, 300)
 	if at := blamed(); len(at) > 0 {
 		words += "; at " + strings.Join(at, ", ")
 	}
-	return words, clean(string(debug.Stack()), maxStack)
+	return words, program.Clean(string(debug.Stack()), maxStack)
 }
 
 // blamed names the functions in which the panic happened, the innermost first.

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
-// twoRequests is a step that creates a thing and then posts it; the second request ends as it is told.
+// twoRequests is a step that creates a thing and then posts it; the second request ends as it is
+// told.
 func twoRequests(t *testing.T, second error) *Definition[string] {
 	t.Helper()
 	d, err := Define(order.Saga, 1, Do("a", func(_ context.Context, c Call[string]) (thing, error) {
@@ -25,10 +28,10 @@ func twoRequests(t *testing.T, second error) *Definition[string] {
 	return d
 }
 
-// "F7: ... Nor does one of an attempt's second request say anything of its first: the gate counts what it lets out
-// (CORE-20). Not sent after a second request is in doubt likewise (F5)".
+// "F7: ... Nor does one of an attempt's second request say anything of its first: the gate counts
+// what it lets out (CORE-20). Not sent after a second request is in doubt likewise (F5)".
 func TestF7SecondRequest(t *testing.T) {
-	inv := &Invocation{Step: "a", Direction: Forward, Input: []byte(`"x"`)}
+	inv := &program.Invocation{Step: "a", Direction: Forward, Input: []byte(`"x"`)}
 	for what, c := range map[string]struct {
 		err   error
 		class Class
@@ -37,12 +40,12 @@ func TestF7SecondRequest(t *testing.T) {
 		"refused": {Permanent(errors.New("422")), Refused, true}, "not sent": {NotSent(errors.New("connection refused")), Unknown, false},
 		"unknown": {errors.New("500"), Unknown, false}, "held back": {RetryAfter(time.Second, NotSent(errors.New("429"))), Unknown, false},
 	} {
-		inv.Gate = NewGate(nil)
+		inv.Gate = program.NewGate(nil)
 		if o := twoRequests(t, c.err).Act(t.Context(), inv); o.Class != c.class || o.Maybe != c.maybe {
 			t.Errorf("%s after two requests: %+v", what, o)
 		}
 	}
-	g := NewGate(nil)
+	g := program.NewGate(nil)
 	for want := range 2 {
 		if err := g.Pass(); err != nil || !g.Passed() || g.Again() != (want > 0) {
 			t.Errorf("after %d requests again is %v (%v)", want+1, g.Again(), err)
@@ -53,25 +56,8 @@ func TestF7SecondRequest(t *testing.T) {
 	}
 }
 
-// "F7": what the first request made is found and undone, behind a settle time, and a work that was compensated asks before it
-// is made again.
-func TestF7RefusedInPart(t *testing.T) {
-	partly := Outcome{Class: Refused, Maybe: true, Error: "422"}
-	d := begin(t, "a idempotent undo\nb find undo").succeed("a1").outcome(partly).wants("wait until 12:01:00", Compensating)
-	d.due().wants("look b forward", Compensating).found(KindUnfinished, "draft")
-	if in := d.wants("act b undo", Compensating).st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "draft" {
-		t.Errorf("the undo gets %+v", in.Undoing)
-	}
-	d.succeed("").succeed("").wants("rest", Compensated)
-
-	begin(t, "a idempotent undo").outcome(partly).due().wants("act a undo", Compensating)
-	d = beginAt(t, "a idempotent undo\nm at-most-once no-undo").succeed("a1").outcome(partly).succeed("").verdictIs(Compensated)
-	d.revise("2").review(ReasonInDoubt)
-	begin(t, "p idempotent undo pivot\nz idempotent no-undo").succeed("p1").outcome(partly).review(ReasonAfterPivot) // F8
-}
-
-// CORE-16: an Identity that panics is an identity that cannot be compared. It takes no process down, neither the one that
-// starts nor one that reads a newer version.
+// CORE-16: an Identity that panics is an identity that cannot be compared. It takes no process
+// down, neither the one that starts nor one that reads a newer version.
 func TestCore16IdentityPanics(t *testing.T) {
 	d, err := Define("s", 1, Identity(func(lines []string) any { return lines[0] }),
 		Do("a", func(context.Context, Call[[]string]) (thing, error) { return thing{}, nil }).Idempotent().NoUndo("a test"))

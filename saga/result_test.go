@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
-// A4: "the quick start teaches two bugs: an undo dereferences a result that is nil when the outcome is unknown". Undo gets
-// a result that is known, or is not called; only UndoMaybe takes a nil.
+// A4: "the quick start teaches two bugs: an undo dereferences a result that is nil when the outcome
+// is unknown". Undo gets a result that is known, or is not called; only UndoMaybe takes a nil.
 func TestUndoGetsTheResult(t *testing.T) {
 	t.Parallel()
 	paid := Permanent(errors.New("paid meanwhile"))
@@ -23,13 +25,13 @@ func TestUndoGetsTheResult(t *testing.T) {
 		got = append(got, &out)
 		return paid
 	})
-	for i, r := range []*Result{nil, {ExternalID: "1"}, {Output: []byte("null")}, {Output: output("1")}} {
+	for i, r := range []*program.Result{nil, {ExternalID: "1"}, {Output: []byte("null")}, {Output: output("1")}} {
 		for _, step := range []Step[string]{maybe, known} {
 			d, err := Define(order.Saga, 1, step)
 			if err != nil {
 				t.Fatal(err)
 			}
-			inv := invoice(NewGate(nil))
+			inv := invoice(program.NewGate(nil))
 			got, inv.Direction, inv.Undoing = nil, Undo, r
 			o := d.Act(t.Context(), inv)
 			switch {
@@ -59,8 +61,8 @@ func TestUndoOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []*Result{nil, {ExternalID: "1"}, {Output: []byte("{}")}} {
-		inv := invoice(NewGate(nil))
+	for _, r := range []*program.Result{nil, {ExternalID: "1"}, {Output: []byte("{}")}} {
+		inv := invoice(program.NewGate(nil))
 		inv.Direction, inv.Undoing = Undo, r
 		if o := d.Act(t.Context(), inv); !o.Done() {
 			t.Errorf("the outcome is %+v", o)
@@ -74,7 +76,7 @@ func TestUndoOfNothing(t *testing.T) {
 // Unfinished gives an attempt what a lookup found half-made.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
-	inv := invoice(NewGate(nil))
+	inv := invoice(program.NewGate(nil))
 	ask := func() (out thing, ok bool) {
 		d, err := Define(order.Saga, 1, Do("invoice", func(_ context.Context, c Call[string]) (thing, error) {
 			out, ok = Unfinished[thing](c)
@@ -91,7 +93,7 @@ func TestUnfinished(t *testing.T) {
 	if out, ok := ask(); ok || out.ID != "" {
 		t.Errorf("nothing was found, and the attempt gets %+v", out)
 	}
-	inv.Unfinished = &Result{ExternalID: "half", Output: output("half")}
+	inv.Unfinished = &program.Result{ExternalID: "half", Output: output("half")}
 	if out, ok := ask(); !ok || out.ID != "half" {
 		t.Errorf("the attempt gets %+v, %v", out, ok)
 	}
@@ -117,12 +119,12 @@ func (a awkward) ExternalID() string {
 }
 func (a awkward) MarshalJSON() ([]byte, error) { return a.body() }
 
-// "An output too large or not serialisable after the effect is recorded as done with its external id, body
-// dropped and flagged." Nothing behind the effect turns success into anything else.
+// "An output too large or not serialisable after the effect is recorded as done with its external
+// id, body dropped and flagged." Nothing behind the effect turns success into anything else.
 func TestDroppedOutput(t *testing.T) {
 	t.Parallel()
 	for what, out := range map[string]awkward{
-		"too large":        {"x", func() ([]byte, error) { return dump(t, strings.Repeat("x", MaxOutput)), nil }},
+		"too large":        {"x", func() ([]byte, error) { return dump(t, strings.Repeat("x", program.MaxOutput)), nil }},
 		"not serialisable": {"x", func() ([]byte, error) { return nil, errors.New("no: anna@example.com") }},
 		"no JSON":          {"x", func() ([]byte, error) { return []byte("{"), nil }},
 		"a panic":          {"x", func() ([]byte, error) { panic("boom") }},
@@ -133,21 +135,21 @@ func TestDroppedOutput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inv := &Invocation{Step: "a", Input: json.RawMessage(`""`), Gate: NewGate(nil)}
+		inv := &program.Invocation{Step: "a", Input: json.RawMessage(`""`), Gate: program.NewGate(nil)}
 		if o := d.Act(t.Context(), inv); !o.Done() || !o.Dropped || o.Output != nil || o.ExternalID != out.id {
 			t.Errorf("%s: the outcome is %+v", what, o)
 		} else if strings.Contains(o.Error, "anna") { // it goes on record and into the log
 			t.Errorf("%s: the words quote the result: %s", what, o.Error)
 		}
-		if f := d.Look(t.Context(), inv); f.Kind != KindFound || !f.Dropped || f.Output != nil || f.ExternalID != out.id {
+		if f := d.Look(t.Context(), inv); f.Answer != program.AnswerFound || !f.Dropped || f.Output != nil || f.ExternalID != out.id {
 			t.Errorf("%s: the lookup says %+v", what, f)
 		}
 	}
 	// the largest output that is kept
 	o := run(t, func(context.Context, Call[string]) (thing, error) {
-		return thing{strings.Repeat("x", MaxOutput-len(`{"id":""}`))}, nil
-	}, NewGate(nil))
-	if o.Dropped || len(o.Output) != MaxOutput {
+		return thing{strings.Repeat("x", program.MaxOutput-len(`{"id":""}`))}, nil
+	}, program.NewGate(nil))
+	if o.Dropped || len(o.Output) != program.MaxOutput {
 		t.Errorf("%d bytes, dropped: %v", len(o.Output), o.Dropped)
 	}
 }
@@ -157,8 +159,9 @@ type number string
 
 func (n number) MarshalText() ([]byte, error) { return []byte("no. " + n), nil }
 
-// A4: "it records no external id although the step returns "ticket_1"". A string is its own external id; a result that has
-// none says so; ".ID says what the destination calls the result" and goes before an ExternalID method.
+// A4: "it records no external id although the step returns "ticket_1"". A string is its own
+// external id; a result that has none says so; ".ID says what the destination calls the result" and
+// goes before an ExternalID method.
 func TestID(t *testing.T) {
 	t.Parallel()
 	type ticket string
@@ -184,7 +187,7 @@ func TestID(t *testing.T) {
 		}
 	}
 	for step, want := range map[string]string{"a": "no. 7", "b": "by ID", "c": "", "d": "p7", "e": "p8", "f": "9", "g": "ticket_1", "h": "ticket_2", "i": "3", "j": ""} {
-		o := d.Act(t.Context(), &Invocation{Step: step, Input: json.RawMessage(`""`), Gate: NewGate(nil)})
+		o := d.Act(t.Context(), &program.Invocation{Step: step, Input: json.RawMessage(`""`), Gate: program.NewGate(nil)})
 		if o.ExternalID != want {
 			t.Errorf("step %s: external id %q, want %q", step, o.ExternalID, want)
 		}

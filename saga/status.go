@@ -14,11 +14,13 @@ const (
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
 	Paused Status = "paused" // a person holds it where it is → running, retrying, compensating, review
-	// Adopting: a rebuild is taking it over, and no process moves it until that is done → every other status but retrying and paused.
+	// Adopting: a rebuild is taking it over, and no process moves it until that is done → every
+	// other status but retrying and paused.
 	Adopting Status = "adopting"
 )
 
-// Terminal: the work has ended. Signals are noted behind its end; only a newer version of its source moves it again.
+// Terminal: the work has ended. Signals are noted behind its end; only a newer version of its
+// source moves it again.
 const (
 	Completed   Status = "completed"   // every step is done
 	Compensated Status = "compensated" // everything that may have happened is undone
@@ -49,27 +51,4 @@ const (
 	ReasonExhausted  Reason = "exhausted"   // the retry policy is used up and the step asks for a person
 	ReasonPoison     Reason = "poison"      // the step took its process down too often, or its definition is at fault
 	ReasonConflict   Reason = "conflict"    // the source cancelled it, and a step that stands is not in this version of the definition
-)
-
-// Direction tells a step's action from its compensation.
-type Direction string
-
-// The two directions of a step.
-const (
-	Forward Direction = "forward"
-	Undo    Direction = "undo"
-)
-
-// Phase says where one direction of one step stands.
-type Phase string
-
-// The phases. Forward a step is ready, started, in doubt, done, refused or skipped; its undo is ready, started, in
-// doubt, done, failed or skipped.
-const (
-	Ready   Phase = "ready"    // not armed; every earlier attempt is provably without effect
-	Started Phase = "started"  // armed: the attempt may be on its way
-	InDoubt Phase = "in-doubt" // an attempt's outcome is unknown
-	Done    Phase = "done"     // the effect is there and recorded
-	Rebuff  Phase = "refused"  // the destination said no
-	Skipped Phase = "skipped"  // forward: a person says that it did not happen and will not; undo: there is nothing to undo
 )

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // Step is one element of a definition: an [Action] made by [Do].
@@ -15,13 +17,14 @@ type Step[In any] interface {
 	part(d *Definition[In], in In)
 }
 
-// Action is a step under construction: one forward action, how it is safe to repeat, and how it is undone.
-// Its methods change it and return it; they are meant to be chained inside [Define], which checks the whole.
+// Action is a step under construction: one forward action, how it is safe to repeat, and how it is
+// undone. Its methods change it and return it; they are meant to be chained inside [Define], which
+// checks the whole.
 type Action[In, Out any] struct {
-	spec   StepSpec
-	says   []Repeat // what the step said about repeating, to find steps that say nothing or two things
-	undoes []string // what it said about its undo, likewise
-	ids    []string // what it said about its external id, likewise
+	spec   program.StepSpec
+	says   []program.Repeat // what the step said about repeating, to find steps that say nothing or two things
+	undoes []string         // what it said about its undo, likewise
+	ids    []string         // what it said about its external id, likewise
 	faults []string
 
 	run  func(context.Context, Call[In]) (Out, error)
@@ -30,47 +33,48 @@ type Action[In, Out any] struct {
 	id   func(Out) string
 }
 
-// Do makes a step out of its name and its action. The action gets a context that ends at the attempt's
-// deadline and returns the destination's answer. It must send at most one request for each effect, under
-// c.Key, with the same content on every attempt, across deploys too.
+// Do makes a step out of its name and its action. The action gets a context that ends at the
+// attempt's deadline and returns the destination's answer. It must send at most one request for
+// each effect, under c.Key, with the same content on every attempt, across deploys too.
 func Do[In, Out any](name string, run func(context.Context, Call[In]) (Out, error)) *Action[In, Out] {
-	a := &Action[In, Out]{run: run, spec: StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
+	a := &Action[In, Out]{run: run, spec: program.StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
 	if run == nil {
 		a.fault("it has no action")
 	}
 	return a
 }
 
-// DefaultTimeout is the time one attempt has from being armed to its answer. DefaultSettle is the time
-// after which an unanswered request has either taken effect visibly or never will.
+// DefaultTimeout is the time one attempt has from being armed to its answer. DefaultSettle is the
+// time after which an unanswered request has either taken effect visibly or never will.
 const (
 	DefaultTimeout = 30 * time.Second
 	DefaultSettle  = 30 * time.Second
 )
 
-// Idempotent says that repeating the action changes nothing, for ever: an upsert, a PUT, a natural id.
-// After a crash it is repeated. Effectively once.
-func (a *Action[In, Out]) Idempotent() *Action[In, Out] { return a.repeat(RepeatIdempotent) }
+// Idempotent says that repeating the action changes nothing, for ever: an upsert, a PUT, a natural
+// id. After a crash it is repeated. Effectively once.
+func (a *Action[In, Out]) Idempotent() *Action[In, Out] { return a.repeat(program.RepeatIdempotent) }
 
-// Keyed says that the destination remembers our key for ttl and answers a repetition with the first result.
-// After a crash the same key is sent again inside the window; past it the step goes on as Find if it has
-// one, else to review. Effectively once in the window.
+// Keyed says that the destination remembers our key for ttl and answers a repetition with the first
+// result. After a crash the same key is sent again inside the window; past it the step goes on as
+// Find if it has one, else to review. Effectively once in the window.
 func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
 	a.spec.TTL = ttl
 	if ttl <= 0 {
 		a.fault("Keyed needs the time for which the destination remembers a key")
 	}
-	return a.repeat(RepeatKeyed)
+	return a.repeat(program.RepeatKeyed)
 }
 
-// Find says that the destination can be asked for our reference. Said alone it is how the step is safe to
-// repeat: after a crash it waits until the attempt has settled, asks, and adopts, resumes or redoes. Said
-// beside Keyed it takes over when the key has expired; beside AtMostOnce it is evidence only, never a
-// licence to send again; beside Idempotent it serves to learn the result before an undo.
+// Find says that the destination can be asked for our reference. Said alone it is how the step is
+// safe to repeat: after a crash it waits until the attempt has settled, asks, and adopts, resumes
+// or redoes. Said beside Keyed it takes over when the key has expired; beside AtMostOnce it is
+// evidence only, never a licence to send again; beside Idempotent it serves to learn the result
+// before an undo.
 //
-// Where newer versions of the source object run the work again, the question is whether the effect of c.Revision is
-// there. A thing that only an earlier revision left, which [Call.PreviousID] names, is [NotFound] until it shows
-// c.Input.
+// Where newer versions of the source object run the work again, the question is whether the effect
+// of c.Revision is there. A thing that only an earlier revision left, which [Call.PreviousID]
+// names, is [NotFound] until it shows c.Input.
 func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out], error)) *Action[In, Out] {
 	a.find, a.spec.Find = fn, fn != nil
 	if fn == nil {
@@ -79,15 +83,15 @@ func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out],
 	return a
 }
 
-// AtMostOnce says that the action must not be repeated and that its outcome is unknown after a crash.
-// The work then goes to review, unless [Action.Find] finds the effect. The action is never done twice
-// without a person saying so.
-func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(RepeatAtMostOnce) }
+// AtMostOnce says that the action must not be repeated and that its outcome is unknown after a
+// crash. The work then goes to review, unless [Action.Find] finds the effect. The action is never
+// done twice without a person saying so.
+func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(program.RepeatAtMostOnce) }
 
-// Undo says how the action is undone. fn gets the result, and is called only when it is known: so the step has a
-// [Action.Find] by which a result is learned whose answer was lost. fn must be a no-op when there is nothing to undo: it
-// is repeated under its own key until it succeeds. Returning [Permanent] means "cannot be undone" and brings the work to
-// review.
+// Undo says how the action is undone. fn gets the result, and is called only when it is known: so
+// the step has a [Action.Find] by which a result is learned whose answer was lost. fn must be a
+// no-op when there is nothing to undo: it is repeated under its own key until it succeeds.
+// Returning [Permanent] means "cannot be undone" and brings the work to review.
 func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *Action[In, Out] {
 	a.undoes, a.spec.Undo = append(a.undoes, "Undo"), true
 	if fn == nil {
@@ -97,8 +101,9 @@ func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *A
 	return a
 }
 
-// UndoMaybe is [Action.Undo] for a step that can be undone without its result, by c.Key or c.Work: fn gets nil when the
-// result is not known, because the answer was lost, or was too large to keep, or a person said that it happened.
+// UndoMaybe is [Action.Undo] for a step that can be undone without its result, by c.Key or c.Work:
+// fn gets nil when the result is not known, because the answer was lost, or was too large to keep,
+// or a person said that it happened.
 func (a *Action[In, Out]) UndoMaybe(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
 	a.undoes, a.undo = append(a.undoes, "UndoMaybe"), fn
 	a.spec.Undo, a.spec.UndoMaybe = true, true
@@ -117,16 +122,17 @@ func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 	return a
 }
 
-// Pivot makes the step the point of no return: once it is done, or may have been, no cancel turns the work back,
-// and what fails behind it goes to a person. A pivot that is refused itself, or gives up, still turns the work; if it
-// may have happened, only when it says how it is undone.
+// Pivot makes the step the point of no return: once it is done, or may have been, no cancel turns
+// the work back, and what fails behind it goes to a person. A pivot that is refused itself, or
+// gives up, still turns the work; if it may have happened, only when it says how it is undone.
 func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
 
-// Once says that the step is done once for the whole work: when a newer version of the source object re-runs the
-// saga, the step stays done. An AtMostOnce step always does so.
+// Once says that the step is done once for the whole work: when a newer version of the source
+// object re-runs the saga, the step stays done. An AtMostOnce step always does so.
 func (a *Action[In, Out]) Once() *Action[In, Out] { a.spec.Once = true; return a }
 
-// To names the destination the step talks to. Rate limits and concurrency caps are set per destination.
+// To names the destination the step talks to. Rate limits and concurrency caps are set per
+// destination.
 func (a *Action[In, Out]) To(destination string) *Action[In, Out] {
 	a.spec.To = destination
 	return a
@@ -142,14 +148,14 @@ type Defaults struct {
 	Retry           Retry         // as [Action.Retry]; zero fields keep what was said before
 }
 
-// With sets what d says; its zero fields change nothing. Of what is said twice the last counts, so a step says With first and
-// then what it has for itself.
+// With sets what d says; its zero fields change nothing. Of what is said twice the last counts, so
+// a step says With first and then what it has for itself.
 func (a *Action[In, Out]) With(d Defaults) *Action[In, Out] {
 	a.spec.To = cmp.Or(d.To, a.spec.To)
 	a.spec.Timeout = cmp.Or(d.Timeout.Truncate(time.Millisecond), a.spec.Timeout)
 	a.spec.Settle = cmp.Or(d.Settle.Truncate(time.Millisecond), a.spec.Settle)
 	r := &a.spec.Retry
-	*r = Retry{
+	*r = program.Retry{
 		Attempts: cmp.Or(d.Retry.Attempts, r.Attempts), Within: cmp.Or(d.Retry.Within, r.Within),
 		Initial: cmp.Or(d.Retry.Initial, r.Initial), Max: cmp.Or(d.Retry.Max, r.Max), Compensate: d.Retry.Compensate || r.Compensate,
 	}
@@ -157,24 +163,24 @@ func (a *Action[In, Out]) With(d Defaults) *Action[In, Out] {
 }
 
 // Retry sets when the step is tried again and when it gives up. Zero fields keep their defaults.
-func (a *Action[In, Out]) Retry(r Retry) *Action[In, Out] { a.spec.Retry = r; return a }
+func (a *Action[In, Out]) Retry(r Retry) *Action[In, Out] { a.spec.Retry = program.Retry(r); return a }
 
-// Timeout sets the time one attempt has, from being armed to its answer. No first byte leaves and no answer
-// is awaited past it.
+// Timeout sets the time one attempt has, from being armed to its answer. No first byte leaves and
+// no answer is awaited past it.
 func (a *Action[In, Out]) Timeout(d time.Duration) *Action[In, Out] {
 	a.spec.Timeout = d.Truncate(time.Millisecond)
 	return a
 }
 
-// Settle sets how long after an attempt's deadline its effect may still appear at the destination, or become
-// visible to a lookup. "Not found" counts only after it.
+// Settle sets how long after an attempt's deadline its effect may still appear at the destination,
+// or become visible to a lookup. "Not found" counts only after it.
 func (a *Action[In, Out]) Settle(d time.Duration) *Action[In, Out] {
 	a.spec.Settle = d.Truncate(time.Millisecond)
 	return a
 }
 
-// ID says what the destination calls the result. A string is its own external id, and a result with an ExternalID method
-// says it; every other result says ID or [Action.NoID].
+// ID says what the destination calls the result. A string is its own external id, and a result with
+// an ExternalID method says it; every other result says ID or [Action.NoID].
 func (a *Action[In, Out]) ID(fn func(Out) string) *Action[In, Out] {
 	a.ids, a.id = append(a.ids, "ID"), fn
 	if fn == nil {
@@ -183,10 +189,11 @@ func (a *Action[In, Out]) ID(fn func(Out) string) *Action[In, Out] {
 	return a
 }
 
-// NoID says that the destination has no name for what the step makes, so that there is nothing to find it by.
+// NoID says that the destination has no name for what the step makes, so that there is nothing to
+// find it by.
 func (a *Action[In, Out]) NoID() *Action[In, Out] { a.ids = append(a.ids, "NoID"); return a }
 
-func (a *Action[In, Out]) repeat(r Repeat) *Action[In, Out] {
+func (a *Action[In, Out]) repeat(r program.Repeat) *Action[In, Out] {
 	a.says = append(a.says, r)
 	return a
 }
@@ -200,7 +207,7 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 	case len(a.says) > 0:
 		spec.Repeat = a.says[0]
 	case spec.Find:
-		spec.Repeat = RepeatFind
+		spec.Repeat = program.RepeatFind
 	}
 	id, own, msg := a.identify()
 	if spec.OwnID = own; msg != "" {
@@ -216,57 +223,58 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 
 // bound is an action with its result type taken off: results travel as JSON between steps.
 type bound[In any] struct {
-	says   []Repeat
+	says   []program.Repeat
 	undoes []string
 	faults []string
-	run    func(context.Context, Call[In]) Outcome
-	find   func(context.Context, Call[In]) Evidence
-	undo   func(context.Context, Call[In], *Result) Outcome
+	run    func(context.Context, Call[In]) program.Outcome
+	find   func(context.Context, Call[In]) program.Evidence
+	undo   func(context.Context, Call[In], *program.Result) program.Outcome
 }
 
-func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) Outcome {
+func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outcome {
 	out, err := a.run(ctx, c)
 	if err != nil {
 		return failed(c.gate, err)
 	}
-	o := Outcome{Class: succeeded}
+	o := program.Outcome{Class: program.Succeeded}
 	o.ExternalID, o.Output, o.Error = a.result(out)
 	o.Dropped = o.Error != ""
 	return o
 }
 
-func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) Evidence {
+func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) program.Evidence {
 	f, err := a.find(ctx, c)
 	if err != nil {
 		_, after := Classify(err)
-		return Evidence{Kind: KindUnclear, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
+		return program.Evidence{Answer: program.AnswerUnclear, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
 	}
 	if one, ok := a.recorded(c, f); ok {
 		f = one
 	}
-	switch f.kind {
+	switch f.answer {
 	case "":
-		return Evidence{Kind: KindUnclear, Error: "the lookup answered with a zero Finding"}
-	case KindFound, KindUnfinished:
-		r := Evidence{Kind: f.kind}
+		return program.Evidence{Answer: program.AnswerUnclear, Error: "the lookup answered with a zero Finding"}
+	case program.AnswerFound, program.AnswerUnfinished:
+		r := program.Evidence{Answer: f.answer}
 		r.ExternalID, r.Output, r.Error = a.result(f.outs[0])
 		r.Dropped = r.Error != ""
 		return r
-	case KindSeveral:
-		r := Evidence{Kind: f.kind}
+	case program.AnswerSeveral:
+		r := program.Evidence{Answer: f.answer}
 		for _, o := range f.outs {
 			id, _, _ := a.result(o)
 			r.IDs = append(r.IDs, id)
 		}
 		return r
 	default:
-		return Evidence{Kind: f.kind}
+		return program.Evidence{Answer: f.answer}
 	}
 }
 
-// recorded is what f found of the step whose undo wants to know what it made: of several the one whose id is on record.
+// recorded is what f found of the step whose undo wants to know what it made: of several the one
+// whose id is on record.
 func (a *Action[In, Out]) recorded(c Call[In], f Finding[Out]) (one Finding[Out], ok bool) {
-	if f.kind != KindSeveral || c.inv.Direction != Undo || c.inv.Undoing == nil || c.inv.Undoing.ExternalID == "" {
+	if f.answer != program.AnswerSeveral || c.inv.Direction != Undo || c.inv.Undoing == nil || c.inv.Undoing.ExternalID == "" {
 		return f, false
 	}
 	for _, out := range f.outs {
@@ -274,31 +282,31 @@ func (a *Action[In, Out]) recorded(c Call[In], f Finding[Out]) (one Finding[Out]
 			one.outs = append(one.outs, out)
 		}
 	}
-	one.kind = KindFound
+	one.answer = program.AnswerFound
 	return one, len(one.outs) == 1
 }
 
-func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *Result) Outcome {
+func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *program.Result) program.Outcome {
 	var out *Out
-	if r.known() || reflect.TypeFor[Out]().Size() == 0 {
+	if r.Known() || reflect.TypeFor[Out]().Size() == 0 {
 		out = new(Out)
 	}
-	if r.known() {
+	if r.Known() {
 		if err := json.Unmarshal(r.Output, out); err != nil {
-			return Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
+			return program.Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
 		}
 	}
 	if out == nil && !a.spec.UndoMaybe { // the machine looks it up first (C5)
-		return Outcome{Class: Fault, Error: "the result of " + c.Step + " is not known, and its undo needs it"}
+		return program.Outcome{Class: Fault, Error: "the result of " + c.Step + " is not known, and its undo needs it"}
 	}
 	if err := a.undo(ctx, c, out); err != nil {
 		return failed(c.gate, err)
 	}
-	return Outcome{Class: succeeded}
+	return program.Outcome{Class: program.Succeeded}
 }
 
-// result encodes what an action returned. It happens after the effect, so nothing here may fail: a result that is too
-// large or does not encode is not kept, and why says so; the external id stays.
+// result encodes what an action returned. It happens after the effect, so nothing here may fail: a
+// result that is too large or does not encode is not kept, and why says so; the external id stays.
 func (a *Action[In, Out]) result(out Out) (id string, body json.RawMessage, why string) {
 	defer func() {
 		if recover() != nil { // in the result's own ExternalID or MarshalJSON
@@ -312,8 +320,8 @@ func (a *Action[In, Out]) result(out Out) (id string, body json.RawMessage, why 
 	switch {
 	case err != nil: // its error may quote the result
 		return id, nil, fmt.Sprintf("the result is not kept: a %T cannot be encoded as JSON", out)
-	case len(b) > MaxOutput:
-		return id, nil, fmt.Sprintf("the result is not kept: it has %d bytes as JSON, and at most %d are", len(b), MaxOutput)
+	case len(b) > program.MaxOutput:
+		return id, nil, fmt.Sprintf("the result is not kept: it has %d bytes as JSON, and at most %d are", len(b), program.MaxOutput)
 	}
 	return id, b, ""
 }

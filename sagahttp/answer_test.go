@@ -42,7 +42,8 @@ func TestErrorInTheBodyIsTheActionsBusiness(t *testing.T) {
 	}
 }
 
-// A success that cannot be used is neither a success nor a refusal: its effect happened, its id is not known.
+// A success that cannot be used is neither a success nor a refusal: its effect happened, its id is
+// not known.
 func TestUnreadableSuccessIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -17,7 +17,8 @@ func newCall(ctx context.Context, r Request) call {
 	return call{Request: r, sent: func() bool { return saga.Sent(ctx) }, late: saga.Sent(ctx)}
 }
 
-// unsent marks the error of a request of which nothing left. That is true of the attempt only where this was its first.
+// unsent marks the error of a request of which nothing left. That is true of the attempt only where
+// this was its first.
 func (c call) unsent(err error) error {
 	if c.late {
 		return err
@@ -37,8 +38,9 @@ func (c call) mark(class saga.Class, err error) error {
 	return err
 }
 
-// class is what the class of this request says about its attempt. Reading has no effect, so whatever went wrong with it the
-// attempt has none, unless a request of it that writes has left: of that one a read says nothing.
+// class is what the class of this request says about its attempt. Reading has no effect, so
+// whatever went wrong with it the attempt has none, unless a request of it that writes has left: of
+// that one a read says nothing.
 func (c call) class(class saga.Class) saga.Class {
 	switch {
 	case !c.reads():

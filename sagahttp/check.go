@@ -8,8 +8,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// check asks Options.CheckResponse about an answer that was read whole. It is not asked about the answers of who gave up
-// waiting: what these say is not the destination's word.
+// check asks Options.CheckResponse about an answer that was read whole. It is not asked about the
+// answers of who gave up waiting: what these say is not the destination's word.
 func (c *Client) check(resp *Response) error {
 	if c.opts.CheckResponse == nil || slices.Contains(gaveUp, resp.Status) {
 		return nil
@@ -17,9 +17,10 @@ func (c *Client) check(resp *Response) error {
 	return c.opts.CheckResponse(resp)
 }
 
-// believe takes what CheckResponse found into the error, and returns the class that counts. A request that writes was sent,
-// so "not sent" is believed only where the destination says so itself. An error whose class does not count is left out of
-// the chain, where its mark would be found.
+// believe takes what CheckResponse found into the error, and returns the class that counts. A
+// request that writes was sent, so "not sent" is believed only where the destination says so
+// itself. An error whose class does not count is left out of the chain, where its mark would be
+// found.
 func (c *Client) believe(this call, answer *StatusError, found error) saga.Class {
 	said, _ := saga.Classify(found)
 	class := said
@@ -33,8 +34,8 @@ func (c *Client) believe(this call, answer *StatusError, found error) saga.Class
 	return class
 }
 
-// saysNotExecuted reports whether an answer holds the destination's promise that it did nothing: its status, or one of the
-// codes in its JSON.
+// saysNotExecuted reports whether an answer holds the destination's promise that it did nothing:
+// its status, or one of the codes in its JSON.
 func (c *Client) saysNotExecuted(answer *StatusError) bool {
 	if c.classify(answer.Status, false) == saga.Unsent {
 		return true

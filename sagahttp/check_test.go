@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -20,7 +21,8 @@ type shopError struct{ Code, Message string }
 
 func (e *shopError) Error() string { return e.Code + ": " + e.Message }
 
-// inBody reads the errors of GraphQL, of JSON-RPC and of {"ok":false}, and takes the class from the code.
+// inBody reads the errors of GraphQL, of JSON-RPC and of {"ok":false}, and takes the class from the
+// code.
 func inBody(r *sagahttp.Response) error {
 	var a struct {
 		OK     *bool
@@ -69,8 +71,8 @@ func rpc(code int) string {
 
 var promised = []string{"THROTTLED", "-32005"}
 
-// realworld.md 8: "take errors out of a 200". What the hook finds counts, and "not sent" only where the answer says so; what
-// it does not find is left to the table.
+// realworld.md 8: "take errors out of a 200". What the hook finds counts, and "not sent" only where
+// the answer says so; what it does not find is left to the table.
 func TestErrorsInTheBody(t *testing.T) {
 	t.Parallel()
 	const ok = saga.Class("ok")
@@ -173,7 +175,8 @@ func TestHookSeesWholeAnswersOnly(t *testing.T) {
 	}
 }
 
-// A read needs no promise to be not sent; behind a write nothing that is said of it counts, "refused" neither.
+// A read needs no promise to be not sent; behind a write nothing that is said of it counts,
+// "refused" neither.
 func TestErrorsInTheBodyOfARead(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]saga.Class{"THROTTLED": saga.Unsent, "INTERNAL": saga.Unsent, "BAD_USER_INPUT": saga.Refused} {
@@ -193,7 +196,8 @@ func TestErrorsInTheBodyOfARead(t *testing.T) {
 	}
 }
 
-// Behind the hook's "hold back" nothing else is sent to the destination: the mark reaches the coordinator.
+// Behind the hook's "hold back" nothing else is sent to the destination: the mark reaches the
+// coordinator.
 func TestHookHoldsBack(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{"THROTTLED": true, "INTERNAL": false} {
@@ -206,14 +210,15 @@ func TestHookHoldsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := d.Act(t.Context(), &saga.Invocation{Step: "a", Direction: saga.Forward, Attempt: 1, Input: []byte(`"x"`)})
+		o := d.Act(t.Context(), &program.Invocation{Step: "a", Direction: saga.Forward, Attempt: 1, Input: []byte(`"x"`)})
 		if o.HoldBack != want || !o.Answered || (o.RetryAfter > 0) != want {
 			t.Errorf("%s: %+v", code, o)
 		}
 	}
 }
 
-// What the hook says is bounded as the destination's words are: one line of at most 200 bytes, without control characters.
+// What the hook says is bounded as the destination's words are: one line of at most 200 bytes,
+// without control characters.
 func TestHookSaysOneLine(t *testing.T) {
 	t.Parallel()
 	w := answer(t, "200 OK", `{}`)

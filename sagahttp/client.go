@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Client sends the requests of actions, undos and lookups to one destination. It is safe for concurrent use;
-// make one per destination and keep it.
+// Client sends the requests of actions, undos and lookups to one destination. It is safe for
+// concurrent use; make one per destination and keep it.
 type Client struct {
 	base      *url.URL
 	opts      Options
@@ -19,8 +19,8 @@ type Client struct {
 	now       func() time.Time
 }
 
-// New returns a client for the destination at address, for example "https://books.example/api/v1". Options may
-// be nil. The error names everything that is wrong.
+// New returns a client for the destination at address, for example "https://books.example/api/v1".
+// Options may be nil. The error names everything that is wrong.
 func New(address string, options *Options) (*Client, error) {
 	opts := options.withDefaults()
 	u, err := parseBase(address)
@@ -42,10 +42,10 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Do sends r once and waits for the whole answer, at most until the deadline of ctx.
 //
-// It returns no error for a 2xx answer that could be read. Any other answer is a [*StatusError], marked with
-// the class that the table in the package comment gives. An error without an answer is [saga.NotSent] when no
-// byte of the request left, else plain, which means unknown. The Response is not nil whenever there was an
-// answer, also beside an error.
+// It returns no error for a 2xx answer that could be read. Any other answer is a [*StatusError],
+// marked with the class that the table in the package comment gives. An error without an answer is
+// [saga.NotSent] when no byte of the request left, else plain, which means unknown. The Response is
+// not nil whenever there was an answer, also beside an error.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 
 var errUnbound = errors.New("a connection that belongs to no request may not write")
 
-// conn writes only for the exchange that it serves at the moment. For https it wraps the TLS connection, not
-// the one beneath, so that handshakes and alerts are not mistaken for a request.
+// conn writes only for the exchange that it serves at the moment. For https it wraps the TLS
+// connection, not the one beneath, so that handshakes and alerts are not mistaken for a request.
 type conn struct {
 	net.Conn
 	current atomic.Pointer[exchange]

@@ -1,5 +1,6 @@
-// Package sagahttp is the HTTP client that the actions of a saga use. It sends a request once and says what is
-// known afterwards. Both are harder than they look, and everything above this package rests on them.
+// Package sagahttp is the HTTP client that the actions of a saga use. It sends a request once and
+// says what is known afterwards. Both are harder than they look, and everything above this package
+// rests on them.
 //
 //	client, err := sagahttp.New("https://books.example/api/v1", &sagahttp.Options{Authorize: token.Sign})
 //
@@ -11,59 +12,63 @@
 //		return made, err
 //	}
 //
-// The action returns the error as it is: [saga.Classify] reads the class from it. An action that knows more,
-// for example because the destination explains itself in the body, looks into the [StatusError] and marks the
-// error again; the outermost mark wins.
+// The action returns the error as it is: [saga.Classify] reads the class from it. An action that
+// knows more, for example because the destination explains itself in the body, looks into the
+// [StatusError] and marks the error again; the outermost mark wins.
 //
 // # The send gate
 //
-// An attempt carries a [saga.Gate] in its context. The client passes it immediately before the first byte of
-// the request is given to the connection, and sends nothing when the gate refuses. What happens earlier is
-// provably without effect and comes back as [saga.NotSent]: a request that could not be built, a name that
-// does not resolve, a refused connection, a failed TLS handshake, no free connection before the deadline, a
-// closed gate. What happens later is in doubt, and comes back as a plain error.
+// An attempt carries a [program.Gate] in its context. The client passes it immediately before the
+// first byte of the request is given to the connection, and sends nothing when the gate refuses.
+// What happens earlier is provably without effect and comes back as [saga.NotSent]: a request that
+// could not be built, a name that does not resolve, a refused connection, a failed TLS handshake,
+// no free connection before the deadline, a closed gate. What happens later is in doubt, and comes
+// back as a plain error.
 //
-// The proof works like this. Every connection is wrapped above its TLS layer, so that what the wrapper sees
-// written are request bytes and nothing else: no handshake, no alert. When net/http gives a connection to a
-// request it reports so (httptrace.GotConn), and the wrapper learns whose bytes come next. Before the first
-// of them it checks the context, its deadline and the gate. A connection that belongs to no request
-// writes nothing. Before Do concludes "not sent" it shuts the request for good, so that a write which is still on
-// its way in another goroutine is refused, and the conclusion stays true.
+// The proof works like this. Every connection is wrapped above its TLS layer, so that what the
+// wrapper sees written are request bytes and nothing else: no handshake, no alert. When net/http
+// gives a connection to a request it reports so (httptrace.GotConn), and the wrapper learns whose
+// bytes come next. Before the first of them it checks the context, its deadline and the gate. A
+// connection that belongs to no request writes nothing. Before Do concludes "not sent" it shuts the
+// request for good, so that a write which is still on its way in another goroutine is refused, and
+// the conclusion stays true.
 //
-// The class speaks of one request. An action should send one request that has an effect; two effects are two
-// steps. In an action that sends several, a request that did not leave says nothing about those before it, so its error is
-// then unknown.
+// The class speaks of one request. An action should send one request that has an effect; two
+// effects are two steps. In an action that sends several, a request that did not leave says nothing
+// about those before it, so its error is then unknown.
 //
 // # Reading
 //
-// GET, HEAD and OPTIONS have no effect. Nor has what is said to have none by Request.Reads: a GraphQL query, a method of
-// JSON-RPC that reads, a search by POST.
+// GET, HEAD and OPTIONS have no effect. Nor has what is said to have none by Request.Reads: a
+// GraphQL query, a method of JSON-RPC that reads, a search by POST.
 //
 //	_, err := client.Do(ctx, sagahttp.Request{Method: "POST", Path: "/graphql", Reads: true, Body: query, Into: &orders})
 //
-// Such a request does not pass the gate, needs no key, and works with and without a gate. Whatever goes wrong with it, no
-// answer, a 5xx or an answer that cannot be read, nothing has happened: the error is [saga.NotSent], and the step may look
-// again. Only a refusal stays one. So an action that looks first and writes second is in doubt only from the second on.
-// Behind a write it is the other way round: what a failed read says is no word about the write, so the error is unknown,
-// also where the read was refused.
+// Such a request does not pass the gate, needs no key, and works with and without a gate. Whatever
+// goes wrong with it, no answer, a 5xx or an answer that cannot be read, nothing has happened: the
+// error is [saga.NotSent], and the step may look again. Only a refusal stays one. So an action that
+// looks first and writes second is in doubt only from the second on. Behind a write it is the other
+// way round: what a failed read says is no word about the write, so the error is unknown, also
+// where the read was refused.
 //
 // # One attempt, one send
 //
 // The client sits directly on [http.Transport]: no redirect, no cookie, no proxy, also not from the
-// environment. The transport itself re-sends a request when a kept-alive connection breaks and it takes the
-// request for replayable, which an Idempotency-Key header is enough for. So a request has no GetBody, a
-// request without a body gets one that cannot be rewound where HTTP allows it, and the connection wrapper
-// refuses the first byte of a second send whatever the transport thinks.
+// environment. The transport itself re-sends a request when a kept-alive connection breaks and it
+// takes the request for replayable, which an Idempotency-Key header is enough for. So a request has
+// no GetBody, a request without a body gets one that cannot be rewound where HTTP allows it, and
+// the connection wrapper refuses the first byte of a second send whatever the transport thinks.
 //
-// HTTP/2 is off. It shares one connection between requests and re-sends by rules of its own (GOAWAY, refused
-// streams); with HTTP/1.1 a connection serves one request at a time, which is what lets a byte be attributed
-// to its request.
+// HTTP/2 is off. It shares one connection between requests and re-sends by rules of its own
+// (GOAWAY, refused streams); with HTTP/1.1 a connection serves one request at a time, which is what
+// lets a byte be attributed to its request.
 //
-// Idle connections are closed after four seconds, sooner than servers usually do. A request that meets a
-// connection just closed by the other side is in doubt, and doubt costs more than a handshake.
+// Idle connections are closed after four seconds, sooner than servers usually do. A request that
+// meets a connection just closed by the other side is in doubt, and doubt costs more than a
+// handshake.
 //
-// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial]; a client's certificate for mTLS into
-// [Options.TLS]; a token into [Options.Authorize], which may fetch it.
+// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial]; a client's
+// certificate for mTLS into [Options.TLS]; a token into [Options.Authorize], which may fetch it.
 //
 // # A RoundTripper of yours
 //
@@ -73,15 +78,17 @@
 //
 // The request leaves by next, whatever is around it, so these hold as without:
 //
-//   - The gate is passed at the first byte. Behind a closed gate, or after its deadline, nothing leaves; nor when the
-//     RoundTripper comes late, and Do has returned.
-//   - The request is sent once. net/http does not send it again by itself, also where the RoundTripper gave it a body that can
-//     be rewound. A second call of next, to retry, to answer a challenge or to follow a redirect, is refused.
+//   - The gate is passed at the first byte. Behind a closed gate, or after its deadline, nothing
+//     leaves; nor when the RoundTripper comes late, and Do has returned.
+//   - The request is sent once. net/http does not send it again by itself, also where the
+//     RoundTripper gave it a body that can be rewound. A second call of next, to retry, to answer a
+//     challenge or to follow a redirect, is refused.
 //   - Method, host and path are those of the request.
 //
-// What it does besides cannot be watched. So an answer that did not come from next is no success, but unknown. An error of
-// its own is unknown, too, unless it is marked [saga.NotSent] and next sent nothing; its text is shown only then. Where the
-// error comes from next it has to wrap that error, or "not sent" is lost.
+// What it does besides cannot be watched. So an answer that did not come from next is no success,
+// but unknown. An error of its own is unknown, too, unless it is marked [saga.NotSent] and next
+// sent nothing; its text is shown only then. Where the error comes from next it has to wrap that
+// error, or "not sent" is lost.
 //
 // # What an answer means
 //
@@ -102,22 +109,24 @@
 //	timeout, cut, not HTTP    unknown
 //	2xx, but unreadable       unknown    see below
 //
-// The table is that of a request that writes; where it says unknown, one that only reads is not sent.
+// The table is that of a request that writes; where it says unknown, one that only reads is not
+// sent.
 //
 // "Not sent", "refused" and "unknown" are [saga.Unsent], [saga.Refused] and [saga.Unknown].
 //
-// Redirects: a 303 answers a POST that was executed, a 308 one that was not, and a 302 either. Nothing can be
-// proved from the status alone, so the class is unknown. A destination known to redirect without acting can
-// be listed in Options.NotExecuted. Usually the cure is a base URL that names the final address.
+// Redirects: a 303 answers a POST that was executed, a 308 one that was not, and a 302 either.
+// Nothing can be proved from the status alone, so the class is unknown. A destination known to
+// redirect without acting can be listed in Options.NotExecuted. Usually the cure is a base URL that
+// names the final address.
 //
-// An unreadable success: the status says that the effect happened, but its body is too large ([ErrTooLarge]),
-// cut, or not the JSON that was asked for ([ErrNotJSON]). The error is of class unknown, because calling it a
-// success would lose the external id. The [Response] is returned beside the error, so an action whose
-// destination puts the id in a header can finish anyway.
+// An unreadable success: the status says that the effect happened, but its body is too large
+// ([ErrTooLarge]), cut, or not the JSON that was asked for ([ErrNotJSON]). The error is of class
+// unknown, because calling it a success would lose the external id. The [Response] is returned
+// beside the error, so an action whose destination puts the id in a header can finish anyway.
 //
-// An error inside a 200, as GraphQL, JSON-RPC and many home-grown ends have it, is found by Options.CheckResponse. It is
-// asked about every answer that came whole, before Request.Into is decoded; what it returns counts, and where it returns nil
-// the table does.
+// An error inside a 200, as GraphQL, JSON-RPC and many home-grown ends have it, is found by
+// Options.CheckResponse. It is asked about every answer that came whole, before Request.Into is
+// decoded; what it returns counts, and where it returns nil the table does.
 //
 //	CheckResponse: func(r *sagahttp.Response) error {
 //		var a struct{ Errors []struct{ Message string; Extensions struct{ Code string } } }
@@ -135,25 +144,27 @@
 //	},
 //	NotExecutedCodes: []string{"THROTTLED"},
 //
-// The request was sent, so "not sent" is believed only where the destination itself says that it did nothing: by a status
-// of the table, or by a code of Options.NotExecutedCodes that stands in the answer. Else it is unknown, and the error says
-// why. On 408, 499, 502 and 504 the hook is not asked: they come from who gave up waiting for the destination. An answer
-// whose errors stand beside data was executed in part: that is unknown.
+// The request was sent, so "not sent" is believed only where the destination itself says that it
+// did nothing: by a status of the table, or by a code of Options.NotExecutedCodes that stands in
+// the answer. Else it is unknown, and the error says why. On 408, 499, 502 and 504 the hook is not
+// asked: they come from who gave up waiting for the destination. An answer whose errors stand
+// beside data was executed in part: that is unknown.
 //
-// Retry-After is honoured on every answer that is not a success, in seconds or as a date. A date is taken
-// relative to the answer's own Date header, so that clocks need not agree. The wait is capped at one hour; a
-// longer one means that the destination is asked again each hour, not that a work sleeps for a year. On a 429 and a 503
-// the destination speaks of itself: they are marked [saga.HoldBack], and nothing else is sent there meanwhile. On any other
-// answer it speaks of this one request ("this order can be invoiced tomorrow"), and only its step waits.
+// Retry-After is honoured on every answer that is not a success, in seconds or as a date. A date is
+// taken relative to the answer's own Date header, so that clocks need not agree. The wait is capped
+// at one hour; a longer one means that the destination is asked again each hour, not that a work
+// sleeps for a year. On a 429 and a 503 the destination speaks of itself: they are marked
+// [saga.HoldBack], and nothing else is sent there meanwhile. On any other answer it speaks of this
+// one request ("this order can be invoiced tomorrow"), and only its step waits.
 //
 // # Limits and secrets
 //
-// Request bodies, answer bodies and answer headers have limits. The context's deadline bounds the whole
-// exchange including the answer's body; without one, Options.Timeout applies.
+// Request bodies, answer bodies and answer headers have limits. The context's deadline bounds the
+// whole exchange including the answer's body; without one, Options.Timeout applies.
 //
-// The package logs nothing. Its errors name method, path, status, request id and one bounded line of what the destination
-// said ([Options.Explain], which may withhold it), never more of a body, a query or a header, and never the bytes of an
-// answer that could not be understood. The host is fixed when the client
-// is made; [Path] builds paths from values that came from elsewhere, and Do refuses dot segments, empty
-// segments and raw query characters.
+// The package logs nothing. Its errors name method, path, status, request id and one bounded line
+// of what the destination said ([Options.Explain], which may withhold it), never more of a body, a
+// query or a header, and never the bytes of an answer that could not be understood. The host is
+// fixed when the client is made; [Path] builds paths from values that came from elsewhere, and Do
+// refuses dot segments, empty segments and raw query characters.
 package sagahttp

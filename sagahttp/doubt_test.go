@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -130,12 +131,12 @@ func TestServerThatNeverReads(t *testing.T) {
 	t.Cleanup(func() { _ = ln.Close() })
 	for _, size := range []int{10, 8 << 20} { // fits into the socket's buffers, and does not
 		ctx, cancel := context.WithCancel(t.Context())
-		gate := saga.NewGate(func() error {
+		gate := program.NewGate(func() error {
 			time.AfterFunc(50*time.Millisecond, cancel) // from the first byte on
 			return nil
 		})
 		c := dial(t, "http://"+ln.Addr().String(), &sagahttp.Options{MaxRequest: 8 << 20})
-		_, err = c.Do(saga.WithGate(ctx, gate), sagahttp.Request{Method: "POST", Body: make([]byte, size)})
+		_, err = c.Do(program.WithGate(ctx, gate), sagahttp.Request{Method: "POST", Body: make([]byte, size)})
 		wantClass(t, err, saga.Unknown)
 		if !gate.Passed() || !errors.Is(err, context.Canceled) {
 			t.Errorf("gate passed: %v, error: %v", gate.Passed(), err)
@@ -156,8 +157,8 @@ func TestTimeoutWithoutDeadline(t *testing.T) {
 	}
 }
 
-// "Not sent" must stay true: requests are cancelled at arbitrary moments, and none that is called not sent
-// may have arrived.
+// "Not sent" must stay true: requests are cancelled at arbitrary moments, and none that is called
+// not sent may have arrived.
 func TestNotSentIsNeverALie(t *testing.T) {
 	t.Parallel()
 	w := serve(t, yes)

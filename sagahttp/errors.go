@@ -14,8 +14,9 @@ import (
 
 var errUnasked = errors.New("the destination answered before it was asked anything")
 
-// sendError is a request without a usable answer. Its text says what became of the request, and never quotes
-// what came over the wire: net/http puts the bytes of a malformed answer into its errors.
+// sendError is a request without a usable answer. Its text says what became of the request, and
+// never quotes what came over the wire: net/http puts the bytes of a malformed answer into its
+// errors.
 type sendError struct {
 	request Request
 	state   string // what became of it
@@ -30,7 +31,8 @@ const (
 	perhaps = "perhaps sent, outcome unknown"
 )
 
-// failed judges a request that got no answer. "Not sent" is what base knows, or what a RoundTripper around it says of itself.
+// failed judges a request that got no answer. "Not sent" is what base knows, or what a RoundTripper
+// around it says of itself.
 func (c call) failed(x *exchange, err error) error {
 	e := &sendError{request: c.Request, state: notSent}
 	unsent := false

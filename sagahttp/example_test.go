@@ -13,8 +13,8 @@ import (
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-// An action sends one request under the key of its step, and returns the error as it is. A lookup tells
-// "not there" from every other answer.
+// An action sends one request under the key of its step, and returns the error as it is. A lookup
+// tells "not there" from every other answer.
 func Example() {
 	books := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

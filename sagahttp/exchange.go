@@ -16,8 +16,9 @@ var (
 	errOver   = errors.New("the request is over: it may not be sent any more")
 )
 
-// exchange is one request on its way: it decides, once, whether its first byte may leave, and on which
-// connection. Everything it answers is decided under its lock, so a late write cannot make it a liar.
+// exchange is one request on its way: it decides, once, whether its first byte may leave, and on
+// which connection. Everything it answers is decided under its lock, so a late write cannot make it
+// a liar.
 type exchange struct {
 	ctx   context.Context //nolint:containedctx // the request's own: an exchange lives exactly as long
 	abort context.CancelCauseFunc
@@ -42,8 +43,8 @@ func begin(ctx context.Context, req *http.Request, reads bool) (*exchange, conte
 	return x, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn})
 }
 
-// gotConn tells the connection whose bytes come next. net/http calls it each time it is about to write the
-// request, so a second call after a first byte is a hidden retry, which ends here.
+// gotConn tells the connection whose bytes come next. net/http calls it each time it is about to
+// write the request, so a second call after a first byte is a hidden retry, which ends here.
 func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	c, ok := info.Conn.(*conn)
 	if !ok {
@@ -107,14 +108,16 @@ func (x *exchange) hasLeft() bool {
 	return x.left
 }
 
-// finish ends the request: its first byte, if it has not left by now, never will, because its context is done.
+// finish ends the request: its first byte, if it has not left by now, never will, because its
+// context is done.
 func (x *exchange) finish() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.abort(errOver)
 }
 
-// outcome finishes the request. It reports whether a byte may have left, and if it was refused, why.
+// outcome finishes the request. It reports whether a byte may have left, and if it was refused,
+// why.
 func (x *exchange) outcome() (left bool, refusal error) {
 	x.finish()
 	x.mu.Lock()

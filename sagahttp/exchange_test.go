@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // pipe is a connection whose writes are counted and may be made to fail.
@@ -28,10 +28,10 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func start(t *testing.T) (*exchange, context.Context, *saga.Gate) {
+func start(t *testing.T) (*exchange, context.Context, *program.Gate) {
 	t.Helper()
-	gate := saga.NewGate(nil)
-	x, ctx := begin(saga.WithGate(t.Context(), gate), nil, false)
+	gate := program.NewGate(nil)
+	x, ctx := begin(program.WithGate(t.Context(), gate), nil, false)
 	return x, ctx, gate
 }
 
@@ -61,7 +61,8 @@ func TestLateWriteIsRefused(t *testing.T) {
 	}
 }
 
-// A second send on another connection is refused and ends the request; the same connection may go on.
+// A second send on another connection is refused and ends the request; the same connection may go
+// on.
 func TestSecondSendIsRefused(t *testing.T) {
 	t.Parallel()
 	x, ctx, _ := start(t)
@@ -128,8 +129,8 @@ func TestFailedLaterWrite(t *testing.T) {
 // A request that was given up does not leave any more, even if its connection is ready.
 func TestCancelledBeforeTheFirstByte(t *testing.T) {
 	t.Parallel()
-	gate := saga.NewGate(nil)
-	ctx, cancel := context.WithCancel(saga.WithGate(t.Context(), gate))
+	gate := program.NewGate(nil)
+	ctx, cancel := context.WithCancel(program.WithGate(t.Context(), gate))
 	x, _ := begin(ctx, nil, false)
 	p := &pipe{}
 	c := &conn{Conn: p}
@@ -147,7 +148,8 @@ type lateTimer struct {
 
 func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
 
-// A1: "a request's first byte leaves before its recorded deadline or never", also when a timer is late.
+// A1: "a request's first byte leaves before its recorded deadline or never", also when a timer is
+// late.
 func TestDeadlineIsComparedItself(t *testing.T) {
 	t.Parallel()
 	x, _ := begin(lateTimer{t.Context()}, nil, false)

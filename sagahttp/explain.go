@@ -11,8 +11,8 @@ import (
 // maxLine is how many bytes of an answer an error shows.
 const maxLine = 200
 
-// explain is the default of Options.Explain: what a JSON answer calls its message, detail, error or title, else the first
-// line of the text; nothing when the answer is no text.
+// explain is the default of Options.Explain: what a JSON answer calls its message, detail, error or
+// title, else the first line of the text; nothing when the answer is no text.
 func explain(e *StatusError) string {
 	kind, _, err := mime.ParseMediaType(e.Header.Get("Content-Type"))
 	switch {
@@ -32,7 +32,8 @@ func explain(e *StatusError) string {
 	return ""
 }
 
-// wordFields are the names of the fields that hold words for people, or hold what does. Xero and QuickBooks write them large.
+// wordFields are the names of the fields that hold words for people, or hold what does. Xero and
+// QuickBooks write them large.
 var wordFields = []string{"message", "Message", "detail", "Detail", "error_description", "error", "Error", "errors", "Fault", "title"}
 
 // saidIn looks for the words that are meant for people, as deep as depth.
@@ -56,8 +57,8 @@ func saidIn(v any, depth int) string {
 	return ""
 }
 
-// oneLine makes words fit for logs and terminals: the first line that says anything, without control characters, at most
-// maxLine bytes.
+// oneLine makes words fit for logs and terminals: the first line that says anything, without
+// control characters, at most maxLine bytes.
 func oneLine(words string) string {
 	for line := range strings.Lines(words) {
 		line = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(line, "\uFFFD"), func(r rune) bool {

@@ -11,8 +11,9 @@ import (
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-// A7: "the destination's words are lost: POST /invoices answered 422 Unprocessable Entity is all that log, show and history
-// ever say; the body said amount must be positive". One bounded line of it is in the error, and so on record.
+// A7: "the destination's words are lost: POST /invoices answered 422 Unprocessable Entity is all
+// that log, show and history ever say; the body said amount must be positive". One bounded line of
+// it is in the error, and so on record.
 func TestWhatTheDestinationSaid(t *testing.T) {
 	t.Parallel()
 	const plain, asJSON = "text/plain; charset=utf-8", "application/json"

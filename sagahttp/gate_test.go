@@ -16,13 +16,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
 var post = sagahttp.Request{Method: "POST", Path: "/invoices", Key: "k1", Body: map[string]int{"total": 42}}
 
-// protocol.md §4: "provably not sent: refused connection, DNS, TLS". The gate has not been passed either.
+// protocol.md §4: "provably not sent: refused connection, DNS, TLS". The gate has not been passed
+// either.
 func TestNotSentBeforeTheGate(t *testing.T) {
 	t.Parallel()
 	plain := serve(t, func(*wire, net.Conn, arrival) bool {
@@ -74,7 +76,8 @@ func TestNotSentBeforeTheGate(t *testing.T) {
 	}
 }
 
-// protocol.md §4: "a gate that flips at the first byte out": not by dialling, not by the TLS handshake.
+// protocol.md §4: "a gate that flips at the first byte out": not by dialling, not by the TLS
+// handshake.
 func TestGateIsPassedAtTheFirstByte(t *testing.T) {
 	t.Parallel()
 	t.Run("http", func(t *testing.T) {
@@ -139,7 +142,7 @@ func TestClosedGate(t *testing.T) {
 		close bool
 		want  error
 	}{
-		{"closed", nil, true, saga.ErrGateClosed},
+		{"closed", nil, true, program.ErrGateClosed},
 		{"refuses", func() error { return lease }, false, lease},
 	} {
 		for _, req := range []sagahttp.Request{post, {Method: "POST", Key: "k1"}, {Method: "DELETE", Key: "k1"}} {

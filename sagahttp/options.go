@@ -21,30 +21,34 @@ type Options struct {
 	UserAgent string
 	// Header goes with every request, for example a static API token.
 	Header http.Header
-	// Authorize adds credentials to a request that is otherwise complete. It may read the body and add headers
-	// and query values; it must leave method and address alone. Its context carries the deadline but not the
-	// attempt's gate, so it may fetch a token. When it fails, nothing was sent.
+	// Authorize adds credentials to a request that is otherwise complete. It may read the body and
+	// add headers and query values; it must leave method and address alone. Its context carries the
+	// deadline but not the attempt's gate, so it may fetch a token. When it fails, nothing was
+	// sent.
 	Authorize func(*http.Request) error
 
-	// NotExecuted lists the statuses by which this destination promises that it did nothing. Nil means 429. A
-	// list replaces the default: []int{429, 503} trusts both, an empty list that is not nil trusts none.
+	// NotExecuted lists the statuses by which this destination promises that it did nothing. Nil
+	// means 429. A list replaces the default: []int{429, 503} trusts both, an empty list that is
+	// not nil trusts none.
 	NotExecuted []int
 
-	// CheckResponse finds the errors that the destination puts into answers: GraphQL's errors in a 200, the error of
-	// JSON-RPC, {"ok":false}. It is asked about every answer that came whole, and before Request.Into is decoded. Nil: the
-	// status counts, as the table says. An error: its class counts ([saga.Permanent], [saga.NotSent], else unknown) and its
-	// [saga.RetryAfter], up to an hour, and [saga.HoldBack]; one line of its text, at most 200 bytes, is shown and kept as
-	// Explain's is. It must not call anything not sent that was sent: see NotExecutedCodes.
+	// CheckResponse finds the errors that the destination puts into answers: GraphQL's errors in a
+	// 200, the error of JSON-RPC, {"ok":false}. It is asked about every answer that came whole, and
+	// before Request.Into is decoded. Nil: the status counts, as the table says. An error: its
+	// class counts ([saga.Permanent], [saga.NotSent], else unknown) and its [saga.RetryAfter], up
+	// to an hour, and [saga.HoldBack]; one line of its text, at most 200 bytes, is shown and kept
+	// as Explain's is. It must not call anything not sent that was sent: see NotExecutedCodes.
 	CheckResponse func(*Response) error
-	// NotExecutedCodes lists the words by which this destination promises, in the JSON of an answer, that it did nothing:
-	// THROTTLED. Where CheckResponse says saga.NotSent of a request that writes, one of them has to be a string or number of
-	// the body, or the status has to be one of NotExecuted, or 401, 403, 407, 421, 423 or 425. Otherwise it is unknown.
+	// NotExecutedCodes lists the words by which this destination promises, in the JSON of an
+	// answer, that it did nothing: THROTTLED. Where CheckResponse says saga.NotSent of a request
+	// that writes, one of them has to be a string or number of the body, or the status has to be
+	// one of NotExecuted, or 401, 403, 407, 421, 423 or 425. Otherwise it is unknown.
 	NotExecutedCodes []string
 
-	// Explain tells the words of an answer that errors show, and with them logs, the ledger and `amends show`: of its
-	// result one line is shown, at most 200 bytes. The ledger keeps it, so answer "" where a destination repeats personal
-	// data in its errors. Default: the message, detail, error or title of a JSON answer, else its first line, or that of
-	// plain text.
+	// Explain tells the words of an answer that errors show, and with them logs, the ledger and
+	// `amends show`: of its result one line is shown, at most 200 bytes. The ledger keeps it, so
+	// answer "" where a destination repeats personal data in its errors. Default: the message,
+	// detail, error or title of a JSON answer, else its first line, or that of plain text.
 	Explain func(*StatusError) string
 
 	// Timeout bounds a request whose context has no deadline. Default: 30 s.
@@ -53,8 +57,8 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// IdleTimeout closes an unused connection. Keep it below the server's own. Default: 4 s.
 	IdleTimeout time.Duration
-	// MaxConns bounds the connections, and so the requests in flight. Others wait; when their deadline passes
-	// meanwhile they were not sent. Default: 32.
+	// MaxConns bounds the connections, and so the requests in flight. Others wait; when their
+	// deadline passes meanwhile they were not sent. Default: 32.
 	MaxConns int
 
 	// MaxRequest bounds a request's body in bytes. Default: 1 MiB.
@@ -64,14 +68,15 @@ type Options struct {
 	// MaxHeader bounds an answer's header. Default: 64 KiB.
 	MaxHeader int
 
-	// WrapTransport puts a RoundTripper of yours around the one that sends: for tracing, or for OAuth where Authorize does not
-	// do. It has to send by the RoundTripper it is given, once, with the request's context, method and address: see the
-	// package comment. For mTLS, TLS is enough.
+	// WrapTransport puts a RoundTripper of yours around the one that sends: for tracing, or for
+	// OAuth where Authorize does not do. It has to send by the RoundTripper it is given, once, with
+	// the request's context, method and address: see the package comment. For mTLS, TLS is enough.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
-	// TLS configures https. It is cloned; TLS 1.2 is the least version accepted, and ALPN offers HTTP/1.1 only.
+	// TLS configures https. It is cloned; TLS 1.2 is the least version accepted, and ALPN offers
+	// HTTP/1.1 only.
 	TLS *tls.Config
-	// Dial opens connections: the place for an address check, a tunnel or a pinned address. Default: net.Dialer.
-	// Its connections must report honestly how many bytes a failed Write took.
+	// Dial opens connections: the place for an address check, a tunnel or a pinned address.
+	// Default: net.Dialer. Its connections must report honestly how many bytes a failed Write took.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
@@ -149,7 +154,8 @@ func positive[T int | time.Duration](field string, value T) error {
 	return nil
 }
 
-// checkHeader refuses what would break the framing of a request or hide its key. It never prints a value.
+// checkHeader refuses what would break the framing of a request or hide its key. It never prints a
+// value.
 func checkHeader(field string, h http.Header, keyHeader string) error {
 	var errs []error
 	for name, values := range h {

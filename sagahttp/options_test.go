@@ -155,8 +155,8 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// Four at a time. On a busy machine net/http now and then replaces one, so a few more may be made in all; without
-	// the limit the sixteen callers have sixteen.
+	// Four at a time. On a busy machine net/http now and then replaces one, so a few more may be
+	// made in all; without the limit the sixteen callers have sixteen.
 	if conns, _ := w.total(); len(w.seen()) != 320 || conns > 8 {
 		t.Errorf("%d requests on %d connections, want 320 on four at a time", len(w.seen()), conns)
 	}

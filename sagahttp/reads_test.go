@@ -14,8 +14,8 @@ import (
 // query is a request that has no effect, although it is sent by POST.
 var query = sagahttp.Request{Method: "POST", Path: "/graphql", Reads: true, Body: map[string]string{"query": "{ order { id } }"}}
 
-// realworld.md 8: GraphQL and JSON-RPC read by POST. Such a request needs no gate and no key, is sent once, and goes out
-// behind a closed gate as a GET does.
+// realworld.md 8: GraphQL and JSON-RPC read by POST. Such a request needs no gate and no key, is
+// sent once, and goes out behind a closed gate as a GET does.
 func TestQueryByPost(t *testing.T) {
 	t.Parallel()
 	w := serve(t, yes)
@@ -86,8 +86,8 @@ func patience(ctx context.Context, t *testing.T, failure string) context.Context
 	return ctx
 }
 
-// A read is never "maybe happened": whatever goes wrong with it, nothing has happened, and it may be done again. A
-// refusal stays one: asking again will not help.
+// A read is never "maybe happened": whatever goes wrong with it, nothing has happened, and it may
+// be done again. A refusal stays one: asking again will not help.
 func TestFailedReadIsNotInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, client := range failures(t) {
@@ -114,8 +114,8 @@ func TestFailedReadIsNotInDoubt(t *testing.T) {
 	}
 }
 
-// What a read says is no word about a request of the same attempt that wrote before it: neither "not sent" nor "refused"
-// may undo or repeat that one.
+// What a read says is no word about a request of the same attempt that wrote before it: neither
+// "not sent" nor "refused" may undo or repeat that one.
 func TestReadBehindAWriteLeavesItInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, client := range failures(t) {

@@ -11,34 +11,38 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // Request is what Do sends, and what it does with the answer.
 type Request struct {
 	// Method is GET, POST, PUT, PATCH, DELETE or another, in capitals.
 	Method string
-	// Path is appended to the client's base URL, in escaped form. Use [Path] for values from elsewhere.
+	// Path is appended to the client's base URL, in escaped form. Use [Path] for values from
+	// elsewhere.
 	Path string
 	// Query is sent in sorted order.
 	Query url.Values
-	// Reads says that the request has no effect although it is no GET: a GraphQL query, a method of JSON-RPC that reads, a
-	// search by POST. It is treated as a GET is: see the package comment. It has no key.
+	// Reads says that the request has no effect although it is no GET: a GraphQL query, a method of
+	// JSON-RPC that reads, a search by POST. It is treated as a GET is: see the package comment. It
+	// has no key.
 	Reads bool
 	// Key is the idempotency key of the effect: saga.Call.Key. Empty means that no key is sent.
 	Key string
 	// Header is added to, and wins over, Options.Header.
 	Header http.Header
-	// Body is sent as JSON; a url.Values as a form; a []byte as it is. Nil sends no body. A resend under the
-	// same key must carry the same bytes, so nothing in it may depend on the time or on chance.
+	// Body is sent as JSON; a url.Values as a form; a []byte as it is. Nil sends no body. A resend
+	// under the same key must carry the same bytes, so nothing in it may depend on the time or on
+	// chance.
 	Body any
-	// Into receives the JSON of a 2xx answer. Nil decodes nothing; leave it nil where an answer may be empty.
+	// Into receives the JSON of a 2xx answer. Nil decodes nothing; leave it nil where an answer may
+	// be empty.
 	Into any
 }
 
-// Path joins segments to a path, each escaped, so that a slash, a question mark or a percent sign within a
-// value stays part of the value. Do refuses the path when a segment is empty, "." or "..": an id that is
-// missing must not turn /invoices/{id} into /invoices/.
+// Path joins segments to a path, each escaped, so that a slash, a question mark or a percent sign
+// within a value stays part of the value. Do refuses the path when a segment is empty, "." or "..":
+// an id that is missing must not turn /invoices/{id} into /invoices/.
 func Path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {
@@ -166,13 +170,13 @@ func (c *Client) header(r Request, contentType string) http.Header {
 	return h
 }
 
-// authorize lets the user's function see the complete request, with a body it may read, and a context whose
-// gate is not the attempt's.
+// authorize lets the user's function see the complete request, with a body it may read, and a
+// context whose gate is not the attempt's.
 func (c *Client) authorize(ctx context.Context, req *http.Request, body []byte) error {
 	if c.opts.Authorize == nil {
 		return nil
 	}
-	signed := req.WithContext(saga.WithGate(ctx, saga.NewGate(nil)))
+	signed := req.WithContext(program.WithGate(ctx, program.NewGate(nil)))
 	signed.URL = new(url.URL)
 	*signed.URL = *req.URL
 	signed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -188,9 +192,9 @@ func (c *Client) authorize(ctx context.Context, req *http.Request, body []byte) 
 	return nil
 }
 
-// setBody gives the request a body that can be read once. Without GetBody, and with a body that is not nil,
-// the transport does not think of sending again. A POST, PUT or PATCH without a body has to stay without
-// one, for its Content-Length: 0; there the connection alone holds the rule.
+// setBody gives the request a body that can be read once. Without GetBody, and with a body that is
+// not nil, the transport does not think of sending again. A POST, PUT or PATCH without a body has
+// to stay without one, for its Content-Length: 0; there the connection alone holds the rule.
 func setBody(req *http.Request, body []byte) {
 	switch {
 	case len(body) > 0:
@@ -217,7 +221,8 @@ func isMethod(m string) bool {
 // reads reports whether the request has no effect.
 func (r Request) reads() bool { return r.Reads || isSafe(r.Method) }
 
-// mayRead reports whether a request of the method may be one that only reads. PUT, PATCH and DELETE say what they do.
+// mayRead reports whether a request of the method may be one that only reads. PUT, PATCH and DELETE
+// say what they do.
 func mayRead(method string) bool {
 	return method != http.MethodPut && method != http.MethodPatch && method != http.MethodDelete
 }

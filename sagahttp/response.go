@@ -11,9 +11,11 @@ import (
 )
 
 var (
-	// ErrTooLarge says that the answer is a success whose body is larger than Options.MaxAnswer. The effect happened.
+	// ErrTooLarge says that the answer is a success whose body is larger than Options.MaxAnswer.
+	// The effect happened.
 	ErrTooLarge = errors.New("the body is larger than Options.MaxAnswer")
-	// ErrNotJSON says that the answer is a success whose body is not the JSON that Request.Into asked for.
+	// ErrNotJSON says that the answer is a success whose body is not the JSON that Request.Into
+	// asked for.
 	ErrNotJSON = errors.New("the body is not the JSON that was asked for")
 )
 
@@ -58,7 +60,8 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	return resp, nil
 }
 
-// unusable is a success whose body cannot be used: of class unknown, so that it is not taken for a refusal.
+// unusable is a success whose body cannot be used: of class unknown, so that it is not taken for a
+// refusal.
 func (c call) unusable(err *sendError) error {
 	err.request = c.Request
 	return c.mark(saga.Unknown, err)

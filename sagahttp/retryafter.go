@@ -11,7 +11,8 @@ import (
 // maxRetryAfter caps what a destination may ask for.
 const maxRetryAfter = time.Hour
 
-// retryAfter returns the wait that an answer asks for, or 0. now serves when the answer has no date.
+// retryAfter returns the wait that an answer asks for, or 0. now serves when the answer has no
+// date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {

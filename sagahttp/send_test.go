@@ -13,14 +13,14 @@ import (
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-// dropsKeptAlive answers the first request, and closes the kept-alive connection after it has read the second
-// one: the case in which a client cannot know whether its request was executed.
+// dropsKeptAlive answers the first request, and closes the kept-alive connection after it has read
+// the second one: the case in which a client cannot know whether its request was executed.
 func dropsKeptAlive(_ *wire, c net.Conn, r arrival) bool {
 	return r.n != 2 && yes(nil, c, r)
 }
 
-// protocol.md §7: the client "retries nothing: one armed attempt, one send". It says too which of the two
-// guards held: the transport that does not try, or the connection that refuses.
+// protocol.md §7: the client "retries nothing: one armed attempt, one send". It says too which of
+// the two guards held: the transport that does not try, or the connection that refuses.
 func TestDroppedKeepAliveIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -90,7 +90,8 @@ func TestGoSendsTwiceOnDroppedKeepAlive(t *testing.T) {
 	}
 }
 
-// protocol.md §7: no redirect is followed, whatever the status and the method; what it means for a POST is not provable.
+// protocol.md §7: no redirect is followed, whatever the status and the method; what it means for a
+// POST is not provable.
 func TestRedirectIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"} {

@@ -10,17 +10,17 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// StatusError is an answer that is not a success: by its status, or by what Options.CheckResponse found in it. Its text
-// holds method, path, status, request id and one line of what the destination said; header and body are for the action that
-// wants to judge by them, and are never printed.
+// StatusError is an answer that is not a success: by its status, or by what Options.CheckResponse
+// found in it. Its text holds method, path, status, request id and one line of what the destination
+// said; header and body are for the action that wants to judge by them, and are never printed.
 type StatusError struct {
 	Method string
 	Path   string // without the base URL and without a query
 	Status int
 	// RequestID is how the destination names this exchange in its own logs, if it says so.
 	RequestID string
-	// Said is one line of the answer, as Options.CheckResponse or Options.Explain tells it: at most 200 bytes, without
-	// control characters.
+	// Said is one line of the answer, as Options.CheckResponse or Options.Explain tells it: at most
+	// 200 bytes, without control characters.
 	Said   string
 	Header http.Header `json:"-"`
 	// Body holds at most Options.MaxAnswer bytes.
@@ -30,7 +30,8 @@ type StatusError struct {
 	doubted bool  // CheckResponse called it not sent, and the destination did not
 }
 
-// Unwrap returns what Options.CheckResponse found, for an action that looks for an error of its own.
+// Unwrap returns what Options.CheckResponse found, for an action that looks for an error of its
+// own.
 func (e *StatusError) Unwrap() error { return e.found }
 
 func (e *StatusError) Error() string {
@@ -60,8 +61,8 @@ func (e *StatusError) Error() string {
 // GoString is Error, so that %#v does not print the body either.
 func (e *StatusError) GoString() string { return e.Error() }
 
-// Status returns the status of the answer behind err, or 0 when there was none: a lookup turns a 404 into
-// "not found" by it.
+// Status returns the status of the answer behind err, or 0 when there was none: a lookup turns a
+// 404 into "not found" by it.
 func Status(err error) int {
 	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.Status
@@ -69,7 +70,8 @@ func Status(err error) int {
 	return 0
 }
 
-// statusError marks an answer that is not a success with its class. found is what CheckResponse said of it, if anything.
+// statusError marks an answer that is not a success with its class. found is what CheckResponse
+// said of it, if anything.
 func (c *Client) statusError(this call, resp *Response, found error) error {
 	answer := &StatusError{
 		Method: this.Method, Path: this.Path, Status: resp.Status,
@@ -97,7 +99,8 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 	return err
 }
 
-// gaveUp are the answers of who did not wait for the destination's own: its request may still be at work.
+// gaveUp are the answers of who did not wait for the destination's own: its request may still be at
+// work.
 var gaveUp = []int{http.StatusRequestTimeout, statusClientClosed, http.StatusBadGateway, http.StatusGatewayTimeout}
 
 // classify is the table of the package comment.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -110,7 +111,8 @@ func TestStatusOfOtherErrors(t *testing.T) {
 	}
 }
 
-// protocol.md §7: "429 with Retry-After: honoured"; and on every other answer that is not a success.
+// protocol.md §7: "429 with Retry-After: honoured"; and on every other answer that is not a
+// success.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	const date = "Date: Wed, 21 Oct 2026 07:28:00 GMT\r\n" // far from this machine's clock, on purpose
@@ -157,8 +159,8 @@ func TestRetryAfterKeepsTheClass(t *testing.T) {
 	}
 }
 
-// CORE-8: only a 429 and a 503 speak of the whole destination; any other Retry-After is about one request. The mark
-// changes neither class nor wait.
+// CORE-8: only a 429 and a 503 speak of the whole destination; any other Retry-After is about one
+// request. The mark changes neither class nor wait.
 func TestHoldBack(t *testing.T) {
 	t.Parallel()
 	for head, want := range map[string]bool{
@@ -178,8 +180,8 @@ func TestHoldBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := func() *saga.Invocation {
-			return &saga.Invocation{Step: "a", Direction: saga.Forward, Attempt: 1, Input: []byte(`"x"`)}
+		in := func() *program.Invocation {
+			return &program.Invocation{Step: "a", Direction: saga.Forward, Attempt: 1, Input: []byte(`"x"`)}
 		}
 		gone := strings.Contains("502 504 408 499", head[:3]) // who asked for us has not waited
 		if o := d.Act(t.Context(), in()); o.HoldBack != want || o.Answered == gone {
@@ -205,7 +207,8 @@ func TestActionReclassifiesByBody(t *testing.T) {
 	wantClass(t, saga.NotSent(err), saga.Unsent)
 }
 
-// Errors and responses name status and request id; they never print what may be personal data or a secret.
+// Errors and responses name status and request id; they never print what may be personal data or a
+// secret.
 func TestNothingSecretIsPrinted(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-7f3a"

@@ -12,14 +12,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// wire is a server on loopback that reads requests itself, so that a test decides what happens on each
-// connection, and knows what arrived.
+// wire is a server on loopback that reads requests itself, so that a test decides what happens on
+// each connection, and knows what arrived.
 type wire struct {
 	net.Listener
 	t      *testing.T
@@ -42,7 +43,8 @@ type arrival struct {
 	body   string
 }
 
-// serve starts a server that lets answer deal with each request. Without keep the connection is closed.
+// serve starts a server that lets answer deal with each request. Without keep the connection is
+// closed.
 func serve(t *testing.T, answer func(w *wire, c net.Conn, r arrival) (keep bool)) *wire {
 	t.Helper()
 	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -161,12 +163,12 @@ func dial(t *testing.T, base string, o *sagahttp.Options) *sagahttp.Client {
 }
 
 // gated returns a context with a gate, and the gate.
-func gated(t *testing.T, admit func() error) (context.Context, *saga.Gate) {
+func gated(t *testing.T, admit func() error) (context.Context, *program.Gate) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
-	g := saga.NewGate(admit)
-	return saga.WithGate(ctx, g), g
+	g := program.NewGate(admit)
+	return program.WithGate(ctx, g), g
 }
 
 // wantClass fails unless err has the class.

@@ -16,8 +16,8 @@ var (
 	errNothing  = errors.New("Options.WrapTransport returned neither an answer nor an error")
 )
 
-// base is the RoundTripper at the bottom, which Options.WrapTransport wraps. It sends the request of an exchange, once, and
-// nothing else.
+// base is the RoundTripper at the bottom, which Options.WrapTransport wraps. It sends the request
+// of an exchange, once, and nothing else.
 type base struct{ transport *http.Transport }
 
 func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -41,8 +41,8 @@ func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// baseError is an error of base, so that it is told from one of a RoundTripper around it. Its text does not quote what came
-// over the wire.
+// baseError is an error of base, so that it is told from one of a RoundTripper around it. Its text
+// does not quote what came over the wire.
 type baseError struct{ err error }
 
 func (e *baseError) Error() string { return (&sendError{err: e.err, ours: isOurs(e.err)}).cause() }
@@ -90,15 +90,15 @@ func (x *exchange) hasAnswer() bool {
 	return x.answered
 }
 
-// sameTarget reports whether two requests ask for the same at the same place. Query values may differ: credentials can be
-// there.
+// sameTarget reports whether two requests ask for the same at the same place. Query values may
+// differ: credentials can be there.
 func sameTarget(a, b *http.Request) bool {
 	return a.Method == b.Method && a.Host == b.Host && a.URL.Scheme == b.URL.Scheme && a.URL.Host == b.URL.Host &&
 		a.URL.EscapedPath() == b.URL.EscapedPath()
 }
 
-// wrapError is an error that a RoundTripper of Options.WrapTransport made by itself. Its text is not shown unless it says
-// that nothing was sent: it may quote an answer.
+// wrapError is an error that a RoundTripper of Options.WrapTransport made by itself. Its text is
+// not shown unless it says that nothing was sent: it may quote an answer.
 type wrapError struct {
 	text string
 	err  error // nil where its mark must not count
@@ -107,7 +107,8 @@ type wrapError struct {
 func (e *wrapError) Error() string { return e.text }
 func (e *wrapError) Unwrap() error { return e.err }
 
-// wrapped judges an error of a RoundTripper of the user's. Nothing is known of what it did, unless it says "not sent".
+// wrapped judges an error of a RoundTripper of the user's. Nothing is known of what it did, unless
+// it says "not sent".
 func wrapped(err error) (_ *wrapError, notSent bool) {
 	const failed = "the RoundTripper of Options.WrapTransport failed"
 	switch class, _ := saga.Classify(err); class {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -63,7 +64,8 @@ var good = map[string]func(http.RoundTripper) http.RoundTripper{
 	}),
 }
 
-// A RoundTripper around the client's leaves the gate where it is: at the first byte, and shut when it is closed.
+// A RoundTripper around the client's leaves the gate where it is: at the first byte, and shut when
+// it is closed.
 func TestWrappedGate(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range good {
@@ -87,7 +89,7 @@ func TestWrappedGate(t *testing.T) {
 			gate.Close()
 			_, err := c.Do(closed, post)
 			wantClass(t, err, saga.Unsent)
-			if n := len(w.seen()); n != 1 || !errors.Is(err, saga.ErrGateClosed) {
+			if n := len(w.seen()); n != 1 || !errors.Is(err, program.ErrGateClosed) {
 				t.Errorf("%d requests arrived: %v", n, err)
 			}
 			_, err = dial(t, "http://"+closedPort(t), &sagahttp.Options{WrapTransport: wrap}).Do(ctx, sagahttp.Request{Method: "GET", Body: 1})
@@ -101,8 +103,8 @@ func TestWrappedGate(t *testing.T) {
 	}
 }
 
-// A body that was partly sent, or may have been, is not sent again by net/http, also where the RoundTripper made it one that
-// can be rewound; and a redirect stays an answer.
+// A body that was partly sent, or may have been, is not sent again by net/http, also where the
+// RoundTripper made it one that can be rewound; and a redirect stays an answer.
 func TestWrappedIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range good {
@@ -134,8 +136,8 @@ func TestWrappedIsSentOnce(t *testing.T) {
 	}
 }
 
-// A RoundTripper that sends a second time (a retry, an answer to a challenge, a redirect) is stopped, on whichever
-// connection; and what has become of the first is unknown.
+// A RoundTripper that sends a second time (a retry, an answer to a challenge, a redirect) is
+// stopped, on whichever connection; and what has become of the first is unknown.
 func TestWrapMayNotSendTwice(t *testing.T) {
 	t.Parallel()
 	retries := around(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
@@ -168,8 +170,8 @@ func TestWrapMayNotSendTwice(t *testing.T) {
 	}
 }
 
-// What a RoundTripper does on a way of its own cannot be watched. So no answer from there is a success, and no error "not
-// sent", unless it says so itself and nothing has left.
+// What a RoundTripper does on a way of its own cannot be watched. So no answer from there is a
+// success, and no error "not sent", unless it says so itself and nothing has left.
 func TestWrapOnItsOwnWay(t *testing.T) {
 	t.Parallel()
 	fake := func(*http.Request) *http.Response {
@@ -260,7 +262,8 @@ func TestWrapOnItsOwnWay(t *testing.T) {
 	}
 }
 
-// The errors that a RoundTripper sees, and may log, do not quote what came over the wire, as the client's own do not.
+// The errors that a RoundTripper sees, and may log, do not quote what came over the wire, as the
+// client's own do not.
 func TestWrapSeesNothingOfTheWire(t *testing.T) {
 	t.Parallel()
 	w := serve(t, func(_ *wire, c net.Conn, _ arrival) bool { say(c, "220 canary ESMTP\r\n"); return false })

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -19,9 +19,9 @@ import (
 type DB interface {
 	ledger.Ledger
 	ledger.TxStarter
-	inbox.Inbox
-	inbox.Gate
-	inbox.Reader
+	intake.Inbox
+	intake.Gate
+	intake.Reader
 	plan.Plans
 	plan.Drifts
 	scan.Store
@@ -29,15 +29,16 @@ type DB interface {
 	schedule.Reader
 }
 
-// Options tunes a database, whichever it is. The zero value is ready to use. What is particular to one is in its package.
+// Options tunes a database, whichever it is. The zero value is ready to use. What is particular to
+// one is in its package.
 type Options struct {
-	// Migrate brings an older schema up to date when the database is opened. Without it Postgres is refused then; a file
-	// is always brought up to date.
+	// Migrate brings an older schema up to date when the database is opened. Without it Postgres is
+	// refused then; a file is always brought up to date.
 	Migrate bool
 }
 
-// Open opens the database at an address: postgres://…, postgresql://… or key=value pairs as lib/pq takes them (host=db
-// dbname=shop) are Postgres; file:PATH and any other path are a SQLite file.
+// Open opens the database at an address: postgres://…, postgresql://… or key=value pairs as lib/pq
+// takes them (host=db dbname=shop) are Postgres; file:PATH and any other path are a SQLite file.
 func Open(ctx context.Context, address string, o *Options) (DB, error) {
 	path, isFile, err := file(address)
 	switch {

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
@@ -42,7 +42,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if heads, err := ledger.Heads(t.Context(), db, ledger.Filter{}); err != nil || len(heads) > 0 || !is(db) {
+		if heads, err := ledger.First(t.Context(), db, ledger.Filter{}); err != nil || len(heads) > 0 || !is(db) {
 			t.Errorf("%s is a %T with %v, %v", address, db, heads, err)
 		}
 		if err := db.Close(); err != nil {

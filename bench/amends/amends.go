@@ -11,7 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -34,7 +34,7 @@ func start(ctx context.Context, l ledger.Ledger, steps *workload.Steps, opts coo
 	live, opened := context.WithCancel(ctx)
 	defer opened()
 	opts.Log = log
-	opts.Listener = &coordinator.Listener{SessionOpened: func(saga.Token) { opened() }}
+	opts.Listener = &coordinator.Listener{SessionOpened: func(string) { opened() }}
 
 	e := &engine{ledger: l, ended: make(chan error, 1)}
 	defer func() {

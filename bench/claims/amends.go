@@ -8,7 +8,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
@@ -30,8 +31,8 @@ func Start(ctx context.Context, address string, v ledger.Version, n int) (err er
 		var entries []ledger.Entry
 		for i := first; i < min(first+chunk, n); i++ {
 			id := saga.ID{Saga: v.Saga, Work: fmt.Sprintf("shop:order:%d-%08d", v.Version, i)}
-			r := saga.Record{Kind: saga.KindStarted, Version: v.Version, Status: saga.Running, Body: []byte(`{"total":4200,"currency":"EUR"}`)}
-			r.Seal(id, 0, saga.Hash{}, 0)
+			r := machine.Record{Kind: machine.KindStarted, Version: v.Version, Status: saga.Running, Body: []byte(`{"total":4200,"currency":"EUR"}`)}
+			r.Seal(id, 0, machine.Hash{}, 0)
 			entries = append(entries, ledger.Entry{ID: id, Record: r, Schedule: &ledger.Schedule{Class: ledger.ClassBegun}})
 		}
 		answers, err := l.Append(ctx, 0, entries)
@@ -47,7 +48,8 @@ func Start(ctx context.Context, address string, v ledger.Version, n int) (err er
 	return nil
 }
 
-// Amends is the real ledger on a database. Each claimer is a store of its own, as in another process.
+// Amends is the real ledger on a database. Each claimer is a store of its own, as in another
+// process.
 func Amends(address string) Source { return amends{address} }
 
 type amends struct{ address string }
@@ -70,8 +72,8 @@ func (a amends) open(ctx context.Context, known []ledger.Version) (_ *process, e
 	return p, nil
 }
 
-// Stop implements [Source]: it holds the locks of a claim that has not committed. The store makes no such thing, because its
-// claim is one statement.
+// Stop implements [Source]: it holds the locks of a claim that has not committed. The store makes
+// no such thing, because its claim is one statement.
 func (a amends) Stop(ctx context.Context) (func() error, error) {
 	db, err := sqlx.ConnectContext(ctx, "postgres", a.address)
 	if err != nil {
@@ -91,7 +93,7 @@ func (a amends) Stop(ctx context.Context) (func() error, error) {
 // process is a process that claims from amends' ledger.
 type process struct {
 	db    *postgres.DB
-	token saga.Token
+	token machine.Token
 	known []ledger.Version
 }
 
@@ -101,9 +103,9 @@ func (p *process) Claim(ctx context.Context) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	numbers := make([]int64, len(got.Heads))
-	for i := range got.Heads {
-		numbers[i] = got.Heads[i].Number
+	numbers := make([]int64, len(got.Instances))
+	for i := range got.Instances {
+		numbers[i] = got.Instances[i].Number
 	}
 	return numbers, nil
 }
@@ -111,7 +113,8 @@ func (p *process) Claim(ctx context.Context) ([]int64, error) {
 // Close implements [Claimer].
 func (p *process) Close() error { return p.db.Close() }
 
-// Look has a process of fifty sagas in two versions look n times for instances that are due. There must be none.
+// Look has a process of fifty sagas in two versions look n times for instances that are due. There
+// must be none.
 func Look(ctx context.Context, address string, n int) (err error) {
 	var known []ledger.Version
 	for i := range 50 {

@@ -42,8 +42,8 @@ func (f Form) Fill(ctx context.Context, db *sqlx.DB, n int) error {
 	return nil
 }
 
-// statement claims from one bucket. Both forms look for what is due in its order; they differ in what they do about others
-// that look there.
+// statement claims from one bucket. Both forms look for what is due in its order; they differ in
+// what they do about others that look there.
 func (f Form) statement() string {
 	lock, same := "", " AND h.session IS NULL AND h.due = ripe.due"
 	if f.Skip {
@@ -68,7 +68,8 @@ type bare struct {
 
 // Claimer implements [Source].
 //
-// Each begins at some bucket. Where another stands still they begin at its own: they would come there sooner or later.
+// Each begins at some bucket. Where another stands still they begin at its own: they would come
+// there sooner or later.
 func (b *bare) Claimer(ctx context.Context) (Claimer, error) {
 	conn, err := b.db.Connx(ctx)
 	if err != nil {

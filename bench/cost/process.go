@@ -35,8 +35,8 @@ func PeakMemory() (int64, error) {
 	return kB * 1024, err
 }
 
-// ResetPeakMemory makes [PeakMemory] speak of what comes from now on. Memory that this process does not need any more goes
-// back to the system first.
+// ResetPeakMemory makes [PeakMemory] speak of what comes from now on. Memory that this process does
+// not need any more goes back to the system first.
 func ResetPeakMemory() error {
 	debug.FreeOSMemory()
 	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

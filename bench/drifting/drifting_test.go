@@ -9,7 +9,8 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
-// What is measured is right, or the figure is none: every object is compared, and what differs is planned.
+// What is measured is right, or the figure is none: every object is compared, and what differs is
+// planned.
 func TestJob(t *testing.T) {
 	for database, address := range map[string]string{SQLite: filepath.Join(t.TempDir(), "ledger.db"), Postgres: pgtest.URL(t)} {
 		t.Run(database, func(t *testing.T) {

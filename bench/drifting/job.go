@@ -10,11 +10,12 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
@@ -77,14 +78,18 @@ func (j *Job) wire(ctx context.Context) error {
 	var faults [2]error
 	j.sweep, faults[0] = scan.New(scan.Config{Name: job, Source: source, Destination: destination, Store: j.db, Mapping: "1"})
 	j.repair, faults[1] = reconcile.New(j.db, reconcile.Config{
-		Name: job, Type: source.Object.Type, All: source.All, Partitions: source.Partitions, Destination: destination, Mapping: "1",
-		Source:      &inbox.Source{Name: source.Object.Source, Saga: sagaName, Fetch: fetch, Decide: decide, Apply: apply, Quota: plenty()},
+		Name: job, Type: source.Object.Type, All: noObjects,
+		Destination: reconcile.Destination{
+			Limits: destination.Limits, Settle: destination.Settle, Partitions: j.world.named, Marked: noDocuments, Find: destination.Find,
+		},
+		Source:      &inbox.Source{Name: source.Object.Source, Saga: sagaName, Fetch: fetch, Decide: decide, Apply: apply, Limits: inbox.Limits{PerSecond: 1e9}},
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(func(f plan.Fields) plan.Fields { return f }),
-	}, nil)
+	}, &reconcile.Options{Mapping: "1", Partitions: j.world.named})
 	return errors.Join(faults[:]...)
 }
 
-// Fill makes listings of all objects and documents, and their works. db is a connection of its own to the database.
+// Fill makes listings of all objects and documents, and their works. db is a connection of its own
+// to the database.
 func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress func(string)) error {
 	for _, side := range []scan.Side{scan.SourceSide, scan.DestinationSide} { // of nothing; the rows follow
 		if _, err := j.sweep.List(ctx, side); err != nil {
@@ -92,10 +97,10 @@ func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress f
 		}
 	}
 	progress("adopting works")
-	var batch []coordinator.Adoption
+	var batch []adoption.Adoption
 	for n := int64(0); n < j.n; n += each {
 		if matter(n) == stale {
-			batch = append(batch, adoption(n))
+			batch = append(batch, adopted(n))
 		}
 		if len(batch) == 500 || n+each >= j.n {
 			if err := j.adopt(ctx, batch); err != nil {
@@ -107,15 +112,15 @@ func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress f
 	return fill(ctx, db, database, j.n, progress)
 }
 
-func adoption(n int64) coordinator.Adoption {
-	return coordinator.Adoption{
+func adopted(n int64) adoption.Adoption {
+	return adoption.Adoption{
 		Saga: sagaName, Work: prefix + numbered(n), Input: content(n, then), Revision: revision(then),
-		Effects: map[string]coordinator.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
+		Effects: map[string]adoption.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
 		By:      saga.Actor{Name: "bench", Reason: "to have something that is stale"},
 	}
 }
 
-func (j *Job) adopt(ctx context.Context, as []coordinator.Adoption) error {
+func (j *Job) adopt(ctx context.Context, as []adoption.Adoption) error {
 	if len(as) == 0 {
 		return nil
 	}
@@ -139,7 +144,8 @@ func (j *Job) Plan(ctx context.Context) error {
 	return nil
 }
 
-// Compare merges the listings with the ledger and counts what differs. With bare it leaves the fields unread.
+// Compare merges the listings with the ledger and counts what differs. With bare it leaves the
+// fields unread.
 func (j *Job) Compare(ctx context.Context, bare bool) error {
 	read := func(side scan.Side) *scan.Reader {
 		return scan.Read(ctx, j.db, scan.SightingQuery{Name: job, Side: side, Generation: 1, Bare: bare})
@@ -158,7 +164,7 @@ func (j *Job) Compare(ctx context.Context, bare bool) error {
 
 // heads reads where instances stand, as a reconciler does.
 func (j *Job) heads(ctx context.Context, after string, limit int) ([]plan.Head, error) {
-	heads, err := ledger.Heads(ctx, j.db, ledger.Filter{Saga: sagaName, ByWork: true, AfterWork: after, Limit: limit})
+	heads, err := ledger.First(ctx, j.db, ledger.Filter{Saga: sagaName, ByWork: true, AfterWork: after, Limit: limit})
 	known := make([]plan.Head, len(heads))
 	for i := range heads {
 		h := &heads[i]

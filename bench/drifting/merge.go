@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Merge compares n objects whose three sides are at hand: what the merge alone costs, with the making of its rows.
+// Merge compares n objects whose three sides are at hand: what the merge alone costs, with the
+// making of its rows.
 func Merge(ctx context.Context, n int64) error {
 	j := &Job{n: n}
 	return j.compare(ctx, plan.Sides{Source: side(n, true), Destination: side(n, false), Ledger: heads(n)}, true)

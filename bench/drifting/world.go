@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -62,7 +64,7 @@ func content(n int64, of time.Time) plan.Fields {
 }
 
 // object is what the source has at a number.
-func object(n int64) *scan.Object {
+func object(n int64) *scan.Listed {
 	of := then
 	if matter(n) == stale {
 		of = now
@@ -71,10 +73,10 @@ func object(n int64) *scan.Object {
 	if err != nil {
 		panic(err) // strings always marshal
 	}
-	return &scan.Object{ID: numbered(n), Version: version(of), Changed: of, Body: body}
+	return &scan.Listed{ID: numbered(n), Version: version(of), Changed: of, Body: body}
 }
 
-func want(o *scan.Object) (plan.Truth, error) {
+func want(o *scan.Listed) (plan.Truth, error) {
 	t := plan.Truth{Key: prefix + o.ID, Revision: o.Version.Revision(), Wanted: true}
 	return t, json.Unmarshal(o.Body, &t.Fields)
 }
@@ -102,7 +104,7 @@ func documents(n int64) []plan.Document {
 }
 
 // errNow refuses a second listing, so that the listing at hand stays in use.
-var errNow = inbox.Permanent(errors.New("the benchmark measures what comes behind the listing"))
+var errNow = asking.Permanent(errors.New("the benchmark measures what comes behind the listing"))
 
 // world is the two systems. Its listings are empty; once listed is set, a new listing fails.
 type world struct{ listed bool }
@@ -114,11 +116,29 @@ func (w *world) parts(context.Context) ([]scan.Partition, error) {
 	return []scan.Partition{{Name: "all", Count: -1}}, nil
 }
 
+// named are the same parts, as a reconciler asks for them.
+func (w *world) named(ctx context.Context) ([]reconcile.Partition, error) {
+	parts, err := w.parts(ctx)
+	var all []reconcile.Partition
+	for _, p := range parts {
+		all = append(all, reconcile.Partition(p))
+	}
+	return all, err
+}
+
+func noObjects(context.Context, reconcile.Query) ([]reconcile.Listed, string, error) {
+	return nil, "", nil
+}
+
+func noDocuments(context.Context, reconcile.Query) ([]reconcile.Document, string, error) {
+	return nil, "", nil
+}
+
 func (w *world) source() scan.Source {
 	return scan.Source{
 		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: plenty(), Want: want, Partitions: w.parts,
 		All: func(context.Context, scan.Query) (scan.Page, error) { return scan.Page{}, nil },
-		Get: func(_ context.Context, id string) (*scan.Object, error) {
+		Get: func(_ context.Context, id string) (*scan.Listed, error) {
 			n, err := strconv.ParseInt(id, 10, 64)
 			return object(n), err
 		},
@@ -127,7 +147,7 @@ func (w *world) source() scan.Source {
 
 func (w *world) destination() scan.Destination {
 	return scan.Destination{
-		Quota: plenty(), Settle: time.Nanosecond, Partitions: w.parts,
+		Limits: inbox.Limits{PerSecond: 1e9}, Settle: time.Nanosecond, Partitions: w.parts,
 		Marked: func(context.Context, scan.Query) (scan.Documents, error) { return scan.Documents{}, nil },
 		Find: func(_ context.Context, key string) ([]plan.Document, error) {
 			n, err := strconv.ParseInt(key[len(prefix):], 10, 64)
@@ -136,4 +156,4 @@ func (w *world) destination() scan.Destination {
 	}
 }
 
-func plenty() *inbox.Quota { return inbox.NewQuota(inbox.Limits{PerSecond: 1e9}) }
+func plenty() *asking.Quota { return asking.NewQuota(asking.Limits{PerSecond: 1e9}) }

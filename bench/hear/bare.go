@@ -8,11 +8,12 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// bare inserts the rows of deliveries into one table with one unique key, batch by batch, and does nothing else: no
-// counting of copies, no comparison, nothing for a gate to find. It is the least that a durable answer costs.
+// bare inserts the rows of deliveries into one table with one unique key, batch by batch, and does
+// nothing else: no counting of copies, no comparison, nothing for a gate to find. It is the least
+// that a durable answer costs.
 type bare struct {
 	db      *sqlx.DB
 	insert  func([]*row) error
@@ -21,7 +22,7 @@ type bare struct {
 }
 
 type row struct {
-	inbox.Event
+	intake.Event
 
 	done chan error
 }
@@ -38,7 +39,7 @@ func newBare(db *sqlx.DB, writers int, insert func([]*row) error) *bare {
 }
 
 // Accept implements [Acceptor].
-func (b *bare) Accept(_ context.Context, events []inbox.Event) error {
+func (b *bare) Accept(_ context.Context, events []intake.Event) error {
 	rows := make([]*row, len(events))
 	for i, e := range events {
 		rows[i] = &row{Event: e, done: make(chan error, 1)}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -13,17 +14,17 @@ import (
 var padding = `,"status":"paid","total":"119.00","currency":"EUR","note":"` + strings.Repeat("0123456789 ", 45) + `"}`
 
 // event is version v of an object, delivered as event n.
-func event(n, object, v int64) inbox.Event {
+func event(n, object, v int64) intake.Event {
 	body := `{"id":` + strconv.FormatInt(object, 10) + `,"version":` + strconv.FormatInt(v, 10) + padding
-	return inbox.Event{
+	return intake.Event{
 		Object:      inbox.Object{Source: "shop", Type: "order", ID: strconv.FormatInt(object, 10)},
 		Topic:       "order.updated",
 		ID:          "evt_" + strconv.FormatInt(n, 10),
-		Dedupe:      inbox.DigestOf("evt", strconv.FormatInt(n, 10)),
-		Payload:     inbox.Whole,
+		Dedupe:      intake.DigestOf("evt", strconv.FormatInt(n, 10)),
+		Payload:     intake.Whole,
 		Version:     inbox.Counter(v),
 		Body:        json.RawMessage(body),
-		Fingerprint: inbox.DigestOf(body),
+		Fingerprint: intake.DigestOf(body),
 		Received:    time.Now(),
 		Secret:      "current",
 	}

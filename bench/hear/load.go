@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/bench/cost"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // Load is a closed loop: InFlight deliveries at any time, for a while.
@@ -71,7 +71,7 @@ func (l Load) run(ctx context.Context, a Acceptor, last *atomic.Int64, d time.Du
 		g.Go(func() error {
 			for start := time.Now(); start.Before(end); {
 				n := last.Add(1)
-				if err := a.Accept(ctx, []inbox.Event{event(n, n, 1)}); err != nil {
+				if err := a.Accept(ctx, []intake.Event{event(n, n, 1)}); err != nil {
 					return err
 				}
 				now := time.Now()

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/bench/cost"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -16,14 +17,14 @@ import (
 
 // Acceptor makes deliveries durable.
 type Acceptor interface {
-	Accept(ctx context.Context, events []inbox.Event) error
+	Accept(ctx context.Context, events []intake.Event) error
 	Close() error
 }
 
 // Store is what is measured.
 type Store interface {
 	Acceptor
-	inbox.Gate
+	intake.Gate
 }
 
 // SQLite opens a store on a file that does not exist yet.
@@ -41,7 +42,8 @@ type Judged struct {
 	Cost       cost.Reading // of all of them
 }
 
-// Decisions is a load of the gate: three versions of each object in no order, judged by the gate of package inbox.
+// Decisions is a load of the gate: three versions of each object in no order, judged by the gate of
+// package inbox.
 type Decisions struct {
 	Objects int
 	Batch   int // deliveries at a time
@@ -82,15 +84,15 @@ func (d Decisions) Drive(ctx context.Context, s Store) (j Judged, err error) {
 // judge judges batches until the store hands out none: the deliveries that are left are locked by
 // other workers.
 func (d Decisions) judge(ctx context.Context, s Store, judged, applied *atomic.Int64) error {
-	policy := inbox.Policy{}
+	policy := intake.Policy{}
 	for {
 		var news int64
-		n, err := s.Judge(ctx, d.Batch, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+		n, err := s.Judge(ctx, d.Batch, func(now time.Time, ds []intake.Delivery, es map[inbox.Object]*intake.Entry) error {
 			news = 0
 			for i := range ds {
 				e := es[ds[i].Object]
-				*e, ds[i].Outcome, ds[i].Because = inbox.Judge(*e, &ds[i], now, &policy)
-				if ds[i].Outcome == inbox.Applied {
+				*e, ds[i].Outcome, ds[i].Because = intake.Judge(*e, &ds[i], now, &policy)
+				if ds[i].Outcome == intake.Applied {
 					news++
 				}
 			}
@@ -111,7 +113,7 @@ const versions = 3
 var order = [versions]int64{1, 3, 2}
 
 func fill(ctx context.Context, s Store, objects int64) error {
-	var events []inbox.Event
+	var events []intake.Event
 	var n int64
 	for _, v := range order {
 		for object := range objects {

@@ -111,7 +111,8 @@ func find(groups []Group, like Group, role Role) (Group, bool) {
 	return groups[i], true
 }
 
-// ofBefore is the median over the rounds of a group's rate by that of the other build in the same round, 0 if there is none.
+// ofBefore is the median over the rounds of a group's rate by that of the other build in the same
+// round, 0 if there is none.
 func ofBefore(groups []Group, g Group) float64 {
 	before, ok := find(groups, g, g.Role+ByBefore)
 	if !ok {

@@ -91,8 +91,8 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// This build is compared with another one round by round: here the machine was busy in the second round, and this build is a
-// tenth faster all the same. The floor has no other build.
+// This build is compared with another one round by round: here the machine was busy in the second
+// round, and this build is a tenth faster all the same. The floor has no other build.
 func TestBefore(t *testing.T) {
 	samples := rounds("postgres", Floor, 64, 20_000, 2_000, 20_000)
 	samples = append(samples, rounds("postgres", Subject, 64, 1_100, 110, 1_150)...)

@@ -9,8 +9,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// WriteTable writes the medians of all groups for people to read. ratio is the
-// heading of the rates' quotient to the floor's. Beside it stands the one to the other build's, if there was another.
+// WriteTable writes the medians of all groups for people to read. ratio is the heading of the
+// rates' quotient to the floor's. Beside it stands the one to the other build's, if there was
+// another.
 func WriteTable(w io.Writer, groups []Group, ratio string) {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/reconcile/inbox"
 	stores "github.com/amends-dev/amends/store"
 )
 
@@ -79,8 +79,8 @@ func (ad address) String() string {
 // secret reports whether the address carries a password.
 func (ad address) secret() bool { return ad.dialect == migrations.Postgres && ad.String() != ad.place }
 
-// open opens the database for reading and for posting signals. It creates nothing, migrates nothing and takes no
-// coordinator's lock.
+// open opens the database for reading and for posting signals. It creates nothing, migrates nothing
+// and takes no coordinator's lock.
 func (ad address) open(ctx context.Context) (stores.DB, error) {
 	if ad.dialect == migrations.Postgres {
 		return stores.Open(ctx, ad.place, nil)
@@ -91,9 +91,10 @@ func (ad address) open(ctx context.Context) (stores.DB, error) {
 	return stores.Open(ctx, "file:"+ad.place, nil)
 }
 
-// reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs, plans and drift.
+// reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs,
+// plans and drift.
 type reconciler interface {
-	inbox.Reader
+	intake.Reader
 	desk
 }
 
@@ -170,7 +171,8 @@ func (ad address) readable(version, latest int64) error {
 	return nil // of a newer schema the ledger itself says so
 }
 
-// connect opens the database by itself, to read its schema only. On SQLite the connection cannot write.
+// connect opens the database by itself, to read its schema only. On SQLite the connection cannot
+// write.
 func (ad address) connect() (*sql.DB, error) {
 	if ad.dialect == migrations.Postgres {
 		return sql.Open("postgres", ad.patient())
@@ -187,7 +189,8 @@ func (ad address) full() string {
 	return ad.place
 }
 
-// patient is the URL of a Postgres database with a bound on connecting: without one a wrong address hangs.
+// patient is the URL of a Postgres database with a bound on connecting: without one a wrong address
+// hangs.
 func (ad address) patient() string {
 	u, err := url.Parse(ad.place)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// verbs is the one table of what amends can do, in the order of the help text. A new verb is a new file and a
-// line here.
+// verbs is the one table of what amends can do, in the order of the help text. A new verb is a new
+// file and a line here.
 var verbs = []func(*app) *cobra.Command{
 	(*app).status,
 	(*app).list,
@@ -121,8 +121,8 @@ func (a *app) address() (address, error) {
 	return parseAddress(name)
 }
 
-// wantsJSON looks for -o json on a command line that could not be understood, so that its error comes in the
-// form the caller can read.
+// wantsJSON looks for -o json on a command line that could not be understood, so that its error
+// comes in the form the caller can read.
 func wantsJSON(args []string) bool {
 	for i, arg := range args {
 		switch arg {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -70,11 +71,11 @@ func (v *view) afterCancel() []string {
 }
 
 // mayBeThere reports whether the step's effect is at the destination or may be.
-func mayBeThere(s *saga.StepState) bool {
+func mayBeThere(s *machine.StepState) bool {
 	switch f := &s.Forward; f.Phase {
-	case saga.Done, saga.Started, saga.InDoubt:
-		return s.Undo.Phase != saga.Done
+	case machine.Done, machine.Started, machine.InDoubt:
+		return s.Undo.Phase != machine.Done
 	default:
-		return !f.Unanswered.IsZero() || s.Unfinished != nil
+		return !f.UnknownUntil.IsZero() || s.Unfinished != nil
 	}
 }

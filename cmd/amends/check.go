@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 func (a *app) check() *cobra.Command {
@@ -82,7 +82,7 @@ func (a *app) report(r *ledger.Report) error {
 			Sound: end == nil, Works: r.Works, Records: r.Records, Moving: r.Moving, Findings: make([]findingJSON, len(r.Findings)),
 		}
 		for i, f := range r.Findings {
-			out.Findings[i] = findingJSON{f.ID.Saga, f.ID.Work, f.Head, f.Seq, f.What, f.Do}
+			out.Findings[i] = findingJSON{f.ID.Saga, f.ID.Work, f.Number, f.Seq, f.What, f.Do}
 		}
 		if err := a.printJSON(out); err != nil {
 			return err
@@ -94,11 +94,11 @@ func (a *app) report(r *ledger.Report) error {
 		a.paragraph("  ", f.What)
 		a.paragraph("  ", f.Do)
 	}
-	verdict := "sound"
+	resolution := "sound"
 	if end != nil {
-		verdict = count(len(r.Findings), "finding")
+		resolution = count(len(r.Findings), "finding")
 	}
-	a.paragraph("", fmt.Sprintf("%s, %s: %s", count(int(r.Works), "work"), count(int(r.Records), "record"), verdict))
+	a.paragraph("", fmt.Sprintf("%s, %s: %s", count(int(r.Works), "work"), count(int(r.Records), "record"), resolution))
 	if r.Moving > 0 {
 		a.paragraph("", fmt.Sprintf("%s moved all the while; only the chain was verified, not the head. Run it again for those.", count(int(r.Moving), "work")))
 	}

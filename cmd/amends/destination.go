@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 func (a *app) destination() *cobra.Command {
@@ -100,17 +100,17 @@ func flowIn(ctx context.Context, s store, o *ledger.Overview) (*flow, error) {
 		f.sagas[spec.Saga] = true
 		for n := range spec.Steps {
 			if name := spec.Destination(spec.Steps[n].Name); f.of(name) == nil {
-				f.Destinations = append(f.Destinations, coordinator.Destination{Name: name, State: "healthy"})
+				f.Destinations = append(f.Destinations, coordinator.DestinationStatus{Name: name, State: "healthy"})
 			}
 		}
 	}
-	slices.SortFunc(f.Destinations, func(a, b coordinator.Destination) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Destinations, func(a, b coordinator.DestinationStatus) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil
 }
 
 // of returns a destination, or nil.
-func (f *flow) of(name string) *coordinator.Destination {
-	if i := slices.IndexFunc(f.Destinations, func(d coordinator.Destination) bool { return d.Name == name }); i >= 0 {
+func (f *flow) of(name string) *coordinator.DestinationStatus {
+	if i := slices.IndexFunc(f.Destinations, func(d coordinator.DestinationStatus) bool { return d.Name == name }); i >= 0 {
 		return &f.Destinations[i]
 	}
 	return nil
@@ -282,7 +282,7 @@ func waits(n int64) string {
 }
 
 // parts says who has how many parts of a limit: 2 of 4, 2.
-func parts(d *coordinator.Destination) string {
+func parts(d *coordinator.DestinationStatus) string {
 	if d.Parts == 0 {
 		return ""
 	}
@@ -294,7 +294,7 @@ func parts(d *coordinator.Destination) string {
 	return fmt.Sprintf("%d: %s", d.Parts, cmp.Or(strings.Join(words, " + "), "not shared out"))
 }
 
-func destinationNote(d *coordinator.Destination) string {
+func destinationNote(d *coordinator.DestinationStatus) string {
 	if d.State == "paused" {
 		return fmt.Sprintf("%s: %s", d.Actor, d.Why)
 	}

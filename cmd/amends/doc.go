@@ -1,14 +1,14 @@
-// Command amends reads the ledger of sagas and lets a person act on it. It needs the database only, not the
-// program that runs the sagas, and works while that program runs: reading takes no lock, creates no file and
-// migrates nothing.
+// Command amends reads the ledger of sagas and lets a person act on it. It needs the database only,
+// not the program that runs the sagas, and works while that program runs: reading takes no lock,
+// creates no file and migrates nothing.
 //
 //	amends VERB [WORK] [flags]
 //
 // # Which ledger
 //
 // --db, else the environment variable AMENDS_DB: the path of a SQLite file, sqlite:PATH, or
-// postgres://user@host/database. A password belongs in the environment (AMENDS_DB, PGPASSWORD), because other
-// users of the machine can read command lines; amends never shows it.
+// postgres://user@host/database. A password belongs in the environment (AMENDS_DB, PGPASSWORD),
+// because other users of the machine can read command lines; amends never shows it.
 //
 // # Verbs
 //
@@ -34,20 +34,22 @@
 //	migrate     Bring the database schema up to date, or show where it stands
 //	version     Show which amends this is, and the schema versions it needs
 //
-// A work is named by its work id. Where several sagas know the id, --saga says which. Retry, resolve, skip, pause, resume,
-// cancel and rerun write a signal: who says what, and why. The coordinator that holds or takes up the work applies it;
-// amends itself never changes where a work stands. All take --dry-run and --wait. All but resolve and cancel take several
-// works, and "-" for ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA). Each
-// work is told of in a line of its own, what was refused on stderr; the exit status is that of the first that was
-// refused, or 0. Pause and resume speak of more at once with --destination, --saga and --all: that is kept in the ledger
-// beside the works, with who and why, and every process obeys it.
+// A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
+// resolve, skip, pause, resume, cancel and rerun write a signal: who says what, and why. The
+// coordinator that holds or takes up the work applies it; amends itself never changes where a work
+// stands. All take --dry-run and --wait. All but resolve and cancel take several works, and "-" for
+// ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA).
+// Each work is told of in a line of its own, what was refused on stderr; the exit status is that of
+// the first that was refused, or 0. Pause and resume speak of more at once with --destination,
+// --saga and --all: that is kept in the ledger beside the works, with who and why, and every
+// process obeys it.
 //
 //	destination list  List destinations: which work, which fail, and what waits
 //
 //	inbox list     List deliveries, newest first
 //	inbox show     Show one delivery: what became of it, and what is safe to do next
 //	inbox objects  List objects that were heard of, and what is owed to them
-//	inbox counts   Count deliveries by source and verdict
+//	inbox counts   Count deliveries by source and disposition
 //	inbox replay   Let deliveries go through the gate again
 //	migrate up     Apply what is missing
 //	migrate status Compare the schema with what this program needs
@@ -65,26 +67,28 @@
 //	schedule unpause   Let a job, or all, run again
 //	schedule check     Check what a schedule means, and when it runs next
 //
-// A delivery is named by its number, an object as SOURCE:TYPE:ID or SOURCE:TENANT:TYPE:ID, which is also the id of
-// the work that comes of it. What was heard lies in the ledger's database. A replay changes no state: the process
-// that hears judges the delivery again.
+// A delivery is named by its number, an object as SOURCE:TYPE:ID or SOURCE:TENANT:TYPE:ID, which is
+// also the id of the work that comes of it. What was heard lies in the ledger's database. A replay
+// changes no state: the process that hears judges the delivery again.
 //
-// A job is named by its name, a plan by its id or the beginning of it. What runs a user's code (plan, apply, rebuild,
-// schedule run) is only asked for: it is stored as a run, a process that has the job does it, and the command waits for
-// its end, for ten minutes unless --wait or --no-wait say otherwise. Jobs, runs, plans and drift lie in the ledger's
-// database, too.
+// A job is named by its name, a plan by its id or the beginning of it. What runs a user's code
+// (plan, apply, rebuild, schedule run) is only asked for: it is stored as a run, a process that has
+// the job does it, and the command waits for its end, for ten minutes unless --wait or --no-wait
+// say otherwise. Jobs, runs, plans and drift lie in the ledger's database, too.
 //
 // # Output
 //
-// What was asked for goes to stdout: as a table on a terminal, as plain aligned text elsewhere, and with -o json
-// as one JSON document. Hints, progress and errors go to stderr. Inputs and results are shown by size and hash
-// only, except by history and inbox show with --bodies. Texts from elsewhere are printed with control characters escaped.
-// There are no colours. An act that could do harm needs a flag that says so. Only reconcile rebuild
-// asks for a confirmation, and without a terminal it refuses.
+// What was asked for goes to stdout: as a table on a terminal, as plain aligned text elsewhere, and
+// with -o json as one JSON document. Hints, progress and errors go to stderr. Inputs and results
+// are shown by size and hash only, except by history and inbox show with --bodies. Texts from
+// elsewhere are printed with control characters escaped. There are no colours. An act that could do
+// harm needs a flag that says so. Only reconcile rebuild asks for a confirmation, and without a
+// terminal it refuses.
 //
-// JSON is stable: fields are added, never renamed or removed. Numbers count; what names or numbers a thing is a text, even
-// where it has digits only, because JavaScript and jq lose the end of long numbers. Times are RFC 3339 in UTC, null where there is
-// none. Fields that hold nothing are "", 0, null or [], except where a line says "only".
+// JSON is stable: fields are added, never renamed or removed. Numbers count; what names or numbers
+// a thing is a text, even where it has digits only, because JavaScript and jq lose the end of long
+// numbers. Times are RFC 3339 in UTC, null where there is none. Fields that hold nothing are "", 0,
+// null or [], except where a line says "only".
 //
 //	status      at (the ledger's clock), sessions[]: session, label, openedAt, renewedAt, expiresAt, holds (works),
 //	            knows[]: saga, version
@@ -154,7 +158,7 @@
 //	inbox counts   items[]: source, disposition ("": not processed yet), count, lastAt
 //	inbox replay   deliveries (selected), objects (they are about), dispositions (an object: how many had which; "":
 //	            none yet), actor, reason, dryRun, replayed
-//	reconcile plan  findings[], and the plan, as the package reconcile/plan writes them: equal plans are equal bytes. With
+//	reconcile plan  findings[], and the plan, as the package internal/plan writes them: equal plans are equal bytes. With
 //	            --no-wait, or when no plan was made: the fields of a run
 //	reconcile show  plan: as above; number, finishedAt, approved (the bounds were lifted; null, or at, actor, reason),
 //	            items[]: key, class, action, reason, changes[], sourceRevision, ledgerRevision, documents[], suggestion
@@ -196,16 +200,18 @@
 //	  7  timed-out    --wait ran out; what was asked for is stored, and goes on without the command
 //	130  interrupted  stopped by Ctrl-C or a signal
 //
-// An error is one line on stderr, "amends: what happened; why; what to do next", or with -o json an object with
-// code (the word above), exit, message, and details where there is something to choose from.
+// An error is one line on stderr, "amends: what happened; why; what to do next", or with -o json an
+// object with code (the word above), exit, message, and details where there is something to choose
+// from.
 //
 // # Reading the source
 //
-// main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the table of exit
-// statuses. Each verb is a file. A verb with verbs of its own has its table in the file of its name (inbox.go,
-// reconcile.go, drift.go, schedule.go); inbox_select.go says how deliveries are selected, jobs.go how a job is found,
-// request.go how a run is asked for and waited for, plans.go and runs.go how plans and runs are shown. What the verbs share
-// that say something to a work is in speak.go, and for several works in several.go; what names and reads one work in
-// work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person types and what
-// comes back.
+// main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the
+// table of exit statuses. Each verb is a file. A verb with verbs of its own has its table in the
+// file of its name (inbox.go, reconcile.go, drift.go, schedule.go); inbox_select.go says how
+// deliveries are selected, jobs.go how a job is found, request.go how a run is asked for and waited
+// for, plans.go and runs.go how plans and runs are shown. What the verbs share that say something
+// to a work is in speak.go, and for several works in several.go; what names and reads one work in
+// work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person
+// types and what comes back.
 package main

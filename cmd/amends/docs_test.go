@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Adoption 7.8: what the READMEs tell people to type works outside of a clone, where `go install` needs a version, and the
-// statuses they explain are those that there are.
+// Adoption 7.8: what the READMEs tell people to type works outside of a clone, where `go install`
+// needs a version, and the statuses they explain are those that there are.
 func TestWhatTheReadmesSay(t *testing.T) {
 	t.Parallel()
 	var top string

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 // driftVerbs is the table of what amends can do about drift.
@@ -74,7 +74,8 @@ When there are more than --limit, the last line (stderr) is the command for the 
 	return cmd
 }
 
-// driftCursor names a difference for the next page; parseDriftCursor reads it. Jobs have no comma in their names.
+// driftCursor names a difference for the next page; parseDriftCursor reads it. Jobs have no comma
+// in their names.
 func driftCursor(d *plan.Drift) string {
 	return d.First.UTC().Format(time.RFC3339Nano) + "," + d.Job + "," + d.Key
 }

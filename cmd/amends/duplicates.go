@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 func (a *app) duplicates() *cobra.Command {
@@ -56,7 +56,7 @@ func duplicateToJSON(d *ledger.Duplicate) duplicateJSON {
 }
 
 // stoppedToJSON are the counters of an object's deliveries.
-func stoppedToJSON(s *inbox.Stopped) []duplicateJSON {
+func stoppedToJSON(s *intake.Stopped) []duplicateJSON {
 	var js []duplicateJSON
 	for _, c := range []struct {
 		by    string
@@ -79,9 +79,9 @@ func (a *app) blocked(ctx context.Context, f ledger.Filter) ([]duplicateJSON, er
 		}
 		return err
 	})
-	of := inbox.StoppedFilter{Prefix: f.Prefix, Limit: f.Limit}
+	of := intake.StoppedFilter{Prefix: f.Prefix, Limit: f.Limit}
 	named := f.Work == ""
-	if o, ok := inbox.ParseObject(f.Work); ok {
+	if o, ok := intake.ParseObject(f.Work); ok {
 		of.Object, named = o, true
 	}
 	if err != nil || f.Saga != "" || !named { // a work that no object names has no deliveries

@@ -12,13 +12,14 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// exit is the status amends ends with. Scripts depend on the numbers and on the words: neither changes.
+// exit is the status amends ends with. Scripts depend on the numbers and on the words: neither
+// changes.
 type exit int
 
 const (
@@ -33,7 +34,8 @@ const (
 	exitInterrupted exit = 130
 )
 
-// exits is the one table of what amends can end with. The help text and the errors in JSON are made from it.
+// exits is the one table of what amends can end with. The help text and the errors in JSON are made
+// from it.
 var exits = []struct {
 	exit  exit
 	word  string // "code" of an error in JSON
@@ -92,7 +94,7 @@ var meanings = []struct {
 }{
 	{ledger.ErrNotFound, exitNotFound},
 	{ledger.ErrCursor, exitUsage},
-	{inbox.ErrNotFound, exitNotFound},
+	{intake.ErrNotFound, exitNotFound},
 	{coordinator.ErrNotInReview, exitConflict},
 	{coordinator.ErrOtherStep, exitConflict},
 	{coordinator.ErrFinished, exitConflict},
@@ -112,8 +114,8 @@ var meanings = []struct {
 	{fs.ErrPermission, exitNotAllowed},
 }
 
-// classify gives an error its exit status. What cobra refuses before a verb has begun is a mistake on the
-// command line.
+// classify gives an error its exit status. What cobra refuses before a verb has begun is a mistake
+// on the command line.
 func (a *app) classify(ctx context.Context, err error) *failure {
 	var f *failure
 	switch {

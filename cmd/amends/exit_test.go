@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 )
 
@@ -124,7 +124,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// Every command of the README, and of every example in the help texts, can be typed as it stands there.
+// Every command of the README, and of every example in the help texts, can be typed as it stands
+// there.
 func TestExamples(t *testing.T) { // not parallel: a root command sets a variable of cobra's
 	b, err := os.ReadFile("README.md")
 	if err != nil {

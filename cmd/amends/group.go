@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// group makes cmd a verb that has verbs of its own. A new one is a new file and a line in its table.
+// group makes cmd a verb that has verbs of its own. A new one is a new file and a line in its
+// table.
 func (a *app) group(cmd *cobra.Command, table []func(*app) *cobra.Command) *cobra.Command {
 	cmd.Use = cmd.Use + " VERB [flags]"
 	cmd.Args = knownVerb

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -63,7 +64,7 @@ Without a WORK: who paused and resumed a destination, a saga or everything, when
 	return cmd
 }
 
-func (a *app) printHistory(id saga.ID, records []saga.Record, bodies bool) {
+func (a *app) printHistory(id saga.ID, records []machine.Record, bodies bool) {
 	g := grid{header: []string{"seq", "at", "status", "what happened"}}
 	for i := range records {
 		r := &records[i]
@@ -79,7 +80,7 @@ func (a *app) printHistory(id saga.ID, records []saga.Record, bodies bool) {
 }
 
 // told is a record in words: what was learned, and behind the arrow what it set in motion.
-func told(r *saga.Record) string {
+func told(r *machine.Record) string {
 	words := learned(r)
 	if r.ExternalID != "" {
 		words += " = " + r.ExternalID
@@ -89,7 +90,7 @@ func told(r *saga.Record) string {
 	}
 	switch {
 	case r.Error == "":
-	case r.Kind == saga.KindStarted && r.Status != saga.Adopting: // what is adopted was caused by a person, who says so
+	case r.Kind == machine.KindStarted && r.Status != saga.Adopting: // what is adopted was caused by a person, who says so
 		words += ", caused by " + r.Error
 	default:
 		words += ": " + r.Error
@@ -97,32 +98,32 @@ func told(r *saga.Record) string {
 	if r.Wait > 0 {
 		words += fmt.Sprintf(" (due again at %s)", clock(r.At.Add(r.Wait)))
 	}
-	if m := r.Arm; m != nil {
+	if m := r.Dispatch; m != nil {
 		words += fmt.Sprintf(" → %s until %s, key %s", effect(m.Step, m.Direction, m.Attempt), clock(r.Deadline()), m.Key)
 	}
 	return words
 }
 
 // learned is the first half of a record: who did what, in the words of the ledger.
-func learned(r *saga.Record) string {
+func learned(r *machine.Record) string {
 	switch {
-	case r.Kind == saga.KindAdopted && r.Step == "":
+	case r.Kind == machine.KindAdopted && r.Step == "":
 		return "adopted"
-	case r.Kind == saga.KindAdopted && r.Class == saga.Unsent:
+	case r.Kind == machine.KindAdopted && r.Class == saga.Unsent:
 		return "adopted: " + r.Step + " does not stand"
-	case r.Kind == saga.KindAdopted && r.Class == saga.Refused:
+	case r.Kind == machine.KindAdopted && r.Class == saga.Refused:
 		return "not adopted: " + r.Step
-	case r.Kind == saga.KindAdopted:
+	case r.Kind == machine.KindAdopted:
 		return "adopted: " + strings.TrimSpace(r.Step+" "+of(r.Revision))
-	case r.Kind == saga.KindStarted && r.Revision != "":
+	case r.Kind == machine.KindStarted && r.Revision != "":
 		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
-	case r.Kind == saga.KindStarted:
+	case r.Kind == machine.KindStarted:
 		return fmt.Sprintf("started with %d bytes of input, by definition version %d", len(r.Body), r.Version)
-	case r.Kind == saga.KindRevised:
+	case r.Kind == machine.KindRevised:
 		return fmt.Sprintf("begun again for revision %s, by definition version %d", r.Revision, r.Version)
-	case r.Kind == saga.KindHeard && len(r.Body) > 0:
+	case r.Kind == machine.KindHeard && len(r.Body) > 0:
 		return fmt.Sprintf("heard of revision %s, %d bytes of input", r.Revision, len(r.Body))
-	case r.Kind == saga.KindHeard:
+	case r.Kind == machine.KindHeard:
 		return "heard of revision " + r.Revision
 	case r.Step == "" && r.Revision != "":
 		return string(r.Kind) + " at revision " + r.Revision
@@ -141,13 +142,14 @@ func of(revision string) string {
 	return "of revision " + revision
 }
 
-// recordJSON is a record as JSON. Bodies are named by size and hash; their content only when asked for.
+// recordJSON is a record as JSON. Bodies are named by size and hash; their content only when asked
+// for.
 type recordJSON struct {
 	Seq        int64          `json:"seq"`
-	Hash       saga.Hash      `json:"hash"`
+	Hash       machine.Hash   `json:"hash"`
 	Session    string         `json:"session"` // the writer
 	At         *time.Time     `json:"at"`
-	Kind       saga.Kind      `json:"kind"`
+	Kind       machine.Kind   `json:"kind"`
 	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
 	Revision   string         `json:"revision,omitempty"`
 	Nonce      int64          `json:"nonce,string,omitempty"`
@@ -188,7 +190,7 @@ type historyJSON struct {
 	Records []recordJSON `json:"records"`
 }
 
-func historyToJSON(id saga.ID, records []saga.Record, bodies bool) historyJSON {
+func historyToJSON(id saga.ID, records []machine.Record, bodies bool) historyJSON {
 	h := historyJSON{WorkID: id.Work, Saga: id.Saga, Records: make([]recordJSON, len(records))}
 	for i := range records {
 		h.Records[i] = recordToJSON(&records[i], bodies)
@@ -196,7 +198,7 @@ func historyToJSON(id saga.ID, records []saga.Record, bodies bool) historyJSON {
 	return h
 }
 
-func recordToJSON(r *saga.Record, bodies bool) recordJSON {
+func recordToJSON(r *machine.Record, bodies bool) recordJSON {
 	j := recordJSON{
 		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
@@ -210,7 +212,7 @@ func recordToJSON(r *saga.Record, bodies bool) recordJSON {
 	if r.Wait > 0 {
 		j.Due = utc(r.At.Add(r.Wait))
 	}
-	if m := r.Arm; m != nil {
+	if m := r.Dispatch; m != nil {
 		j.Arm = &armJSON{m.Step, m.Direction, m.Attempt, m.Key, m.Reissue, utc(r.Deadline())}
 	}
 	return j

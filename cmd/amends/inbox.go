@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // inboxVerbs is the table of what amends can do with what was heard, as verbs is for works.
@@ -37,7 +37,7 @@ the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID; a colon within 
 
 // ear is the people's side of what was heard.
 type ear interface {
-	inbox.Reader
+	intake.Reader
 }
 
 // listening opens what was heard for fn.
@@ -45,42 +45,43 @@ func (a *app) listening(ctx context.Context, fn func(ear) error) error {
 	return a.reconciling(ctx, func(r reconciler) error { return fn(r) })
 }
 
-// meaning is a verdict as a person reads it.
+// meaning is a disposition as a person reads it.
 type meaning struct {
-	verdict inbox.Verdict
-	words   string
+	disposition intake.Disposition
+	words       string
 }
 
-// verdictMeanings is the one table of verdicts: what list can be narrowed to, and what show says.
-var verdictMeanings = []meaning{
-	{inbox.Applied, "it was newer than what was known, and became the accepted state"},
-	{inbox.Tombstoned, "the object is gone at its source, and that became the accepted state"},
-	{inbox.Hint, "it proves that something changed, not to what, so the source is asked"},
-	{inbox.Tie, "the same version was known with another content, so the source is asked"},
-	{inbox.Conflict, "an earlier delivery had its id and said something else, so the source is asked"},
-	{inbox.Parked, "it is a change whose predecessor has not come; when that does not come in time, the source is asked"},
-	{inbox.Stale, "it was older than what was known: nothing follows from it"},
-	{inbox.Duplicate, "what it says was known: nothing follows from it"},
-	{inbox.Echo, "it tells of our own doing: nothing follows from it"},
-	{inbox.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
-	{inbox.Unknown, "its source, tenant or type is not set up: nothing follows from it"},
-	{inbox.Ignored, "it was not meant to be judged: nothing follows from it"},
+// dispositionMeanings is the one table of dispositions: what list can be narrowed to, and what show
+// says.
+var dispositionMeanings = []meaning{
+	{intake.Applied, "it was newer than what was known, and became the accepted state"},
+	{intake.Tombstoned, "the object is gone at its source, and that became the accepted state"},
+	{intake.Hint, "it proves that something changed, not to what, so the source is asked"},
+	{intake.Tie, "the same version was known with another content, so the source is asked"},
+	{intake.Conflict, "an earlier delivery had its id and said something else, so the source is asked"},
+	{intake.Parked, "it is a change whose predecessor has not come; when that does not come in time, the source is asked"},
+	{intake.Stale, "it was older than what was known: nothing follows from it"},
+	{intake.Duplicate, "what it says was known: nothing follows from it"},
+	{intake.Echo, "it tells of our own doing: nothing follows from it"},
+	{intake.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
+	{intake.Unknown, "its source, tenant or type is not set up: nothing follows from it"},
+	{intake.Ignored, "it was not meant to be judged: nothing follows from it"},
 }
 
-// verdictNames are all verdicts.
-func verdictNames() []string {
-	names := make([]string, len(verdictMeanings))
-	for i, m := range verdictMeanings {
-		names[i] = string(m.verdict)
+// dispositionNames are all dispositions.
+func dispositionNames() []string {
+	names := make([]string, len(dispositionMeanings))
+	for i, m := range dispositionMeanings {
+		names[i] = string(m.disposition)
 	}
 	return names
 }
 
-// meaningOf is a verdict in words; "" for none.
-func meaningOf(v inbox.Verdict) string {
-	i := slices.IndexFunc(verdictMeanings, func(m meaning) bool { return m.verdict == v })
+// meaningOf is a disposition in words; "" for none.
+func meaningOf(v intake.Disposition) string {
+	i := slices.IndexFunc(dispositionMeanings, func(m meaning) bool { return m.disposition == v })
 	if i < 0 {
 		return ""
 	}
-	return verdictMeanings[i].words
+	return dispositionMeanings[i].words
 }

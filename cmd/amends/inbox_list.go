@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 func (a *app) inboxList() *cobra.Command {
@@ -22,7 +22,7 @@ Copies of one event are one delivery. Those that the gate has not seen yet are "
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
 "next" is the number to give to --before, null on the last page.`,
 		Example: `  amends inbox list --object shop:order:10492
-  amends inbox list --source shop --verdict malformed --since 24h
+  amends inbox list --source shop --disposition malformed --since 24h
   amends inbox list --pending                      # stored and not yet judged
   amends inbox list --since 1d -o json | jq -r '.items[] | [.number, .workId, .disposition] | @tsv'`,
 	}
@@ -46,7 +46,7 @@ When there are more than --limit, the last line (stderr) is the command for the 
 
 func (a *app) runInboxList(cmd *cobra.Command, s *selection) error {
 	limit := s.filter.Limit
-	var ds []inbox.Delivery
+	var ds []intake.Delivery
 	err := a.listening(cmd.Context(), func(e ear) (err error) {
 		f := s.filter
 		f.Limit++ // one more tells whether there is a next page
@@ -59,8 +59,8 @@ func (a *app) runInboxList(cmd *cobra.Command, s *selection) error {
 	ds, more := page(ds, limit)
 	if a.json {
 		return a.printJSON(listed(ds, more,
-			func(d *inbox.Delivery) deliveryJSON { return deliveryToJSON(d, false) },
-			func(d *inbox.Delivery) int64 { return d.Number }))
+			func(d *intake.Delivery) deliveryJSON { return deliveryToJSON(d, false) },
+			func(d *intake.Delivery) int64 { return d.Number }))
 	}
 	if len(ds) == 0 {
 		a.sayf("no deliveries match")
@@ -73,18 +73,19 @@ func (a *app) runInboxList(cmd *cobra.Command, s *selection) error {
 	return nil
 }
 
-func (a *app) printDeliveries(ds []inbox.Delivery) {
-	g := grid{header: []string{"number", "received", "object", "topic", "version", "copies", "verdict", "because"}}
+func (a *app) printDeliveries(ds []intake.Delivery) {
+	g := grid{header: []string{"number", "received", "object", "topic", "version", "copies", "disposition", "because"}}
 	for i := range ds {
 		d := &ds[i]
 		g.add(strconv.FormatInt(d.Number, 10), a.when(d.Received), d.Object.String(), d.Topic, d.Version.Revision(),
-			strconv.Itoa(d.Copies), verdict(d), d.Because)
+			strconv.Itoa(d.Copies), disposition(d), d.Because)
 	}
 	a.print(&g)
 }
 
-// verdict is what became of a delivery, in a word or two. Of one that is replayed the verdict is the former one.
-func verdict(d *inbox.Delivery) string {
+// disposition is what became of a delivery, in a word or two. Of one that is replayed the
+// disposition is the former one.
+func disposition(d *intake.Delivery) string {
 	switch {
 	case !d.Judged.IsZero():
 		return string(d.Outcome)
@@ -105,30 +106,30 @@ type objectJSON struct {
 
 // deliveryJSON is a delivery as JSON.
 type deliveryJSON struct {
-	Number   int64         `json:"number,string"` // the cursor: --before
-	Received *time.Time    `json:"receivedAt"`
-	WorkID   string        `json:"workId"` // the object as works are named by it
-	Object   objectJSON    `json:"object"`
-	Topic    string        `json:"topic"`
-	EventID  string        `json:"eventId"`
-	At       *time.Time    `json:"occurredAt"` // by the event's own word
-	Payload  inbox.Payload `json:"payloadKind"`
-	Deleted  bool          `json:"deleted"`
-	Version  string        `json:"version"`
-	Secret   string        `json:"signedBy"` // the name of the one that signed, never the secret
-	Copies   int           `json:"copies"`
-	Last     *time.Time    `json:"lastAt"` // when the latest copy came
-	Judged   *time.Time    `json:"processedAt"`
-	Verdict  inbox.Verdict `json:"disposition"` // while judgedAt is null, of an earlier judgement
-	Because  string        `json:"reason"`
-	Body     *bodyJSON     `json:"body"` // null: there was none, or it is not kept any more
+	Number      int64              `json:"number,string"` // the cursor: --before
+	Received    *time.Time         `json:"receivedAt"`
+	WorkID      string             `json:"workId"` // the object as works are named by it
+	Object      objectJSON         `json:"object"`
+	Topic       string             `json:"topic"`
+	EventID     string             `json:"eventId"`
+	At          *time.Time         `json:"occurredAt"` // by the event's own word
+	Payload     intake.Payload     `json:"payloadKind"`
+	Deleted     bool               `json:"deleted"`
+	Version     string             `json:"version"`
+	Secret      string             `json:"signedBy"` // the name of the one that signed, never the secret
+	Copies      int                `json:"copies"`
+	Last        *time.Time         `json:"lastAt"` // when the latest copy came
+	Judged      *time.Time         `json:"processedAt"`
+	Disposition intake.Disposition `json:"disposition"` // while judgedAt is null, of an earlier judgement
+	Because     string             `json:"reason"`
+	Body        *bodyJSON          `json:"body"` // null: there was none, or it is not kept any more
 }
 
-func deliveryToJSON(d *inbox.Delivery, bodies bool) deliveryJSON {
+func deliveryToJSON(d *intake.Delivery, bodies bool) deliveryJSON {
 	return deliveryJSON{
 		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: objectJSON(d.Object), Topic: d.Topic, EventID: d.ID,
 		At: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), Secret: d.Secret,
-		Copies: d.Copies, Last: utc(d.Last), Judged: utc(d.Judged), Verdict: d.Outcome, Because: d.Because,
+		Copies: d.Copies, Last: utc(d.Last), Judged: utc(d.Judged), Disposition: d.Outcome, Because: d.Because,
 		Body: bodyToJSON(d.Body, bodies),
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 func (a *app) inboxObjects() *cobra.Command {
-	var f inbox.EntryFilter
+	var f intake.EntryFilter
 	var after string
 	cmd := &cobra.Command{
 		Use: "objects [OBJECT] [flags]", Args: atMostOneObject,
@@ -43,7 +43,7 @@ person: mend the cause, then replay the object's deliveries.`,
 			if text == "" {
 				continue
 			}
-			if _, ok := inbox.ParseObject(text); !ok {
+			if _, ok := intake.ParseObject(text); !ok {
 				wrong = append(wrong, notAnObject(text))
 			}
 		}
@@ -65,10 +65,10 @@ func atMostOneObject(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) runInboxObjects(cmd *cobra.Command, f inbox.EntryFilter, object, after string) error {
+func (a *app) runInboxObjects(cmd *cobra.Command, f intake.EntryFilter, object, after string) error {
 	limit := f.Limit
 	f.Limit++
-	var es []inbox.Entry
+	var es []intake.Entry
 	err := a.listening(cmd.Context(), func(e ear) (err error) {
 		es, err = entries(cmd.Context(), e, f, object, after)
 		return err
@@ -101,7 +101,7 @@ func (a *app) runInboxObjects(cmd *cobra.Command, f inbox.EntryFilter, object, a
 }
 
 // entries reads a page of entries, or the one of an object.
-func entries(ctx context.Context, r inbox.Reader, f inbox.EntryFilter, object, after string) ([]inbox.Entry, error) {
+func entries(ctx context.Context, r intake.Reader, f intake.EntryFilter, object, after string) ([]intake.Entry, error) {
 	var err error
 	if after != "" {
 		if f.After, err = objectOf(after, ""); err != nil {
@@ -125,17 +125,17 @@ func entries(ctx context.Context, r inbox.Reader, f inbox.EntryFilter, object, a
 			next: "try: amends inbox list --source " + quote(o.Source) + " --type " + quote(o.Type),
 		}
 	}
-	return []inbox.Entry{*e}, nil
+	return []intake.Entry{*e}, nil
 }
 
 // state is what an object is as far as is known.
-func state(e *inbox.Entry) string {
+func state(e *intake.Entry) string {
 	switch {
 	case e.Blocked != "":
 		return "blocked"
 	case e.Deleted:
 		return "gone"
-	case e.Accepted == 0 && e.Rank == 0 && e.Version.Clock == inbox.NoClock && len(e.Body) == 0:
+	case e.Accepted == 0 && e.Rank == 0 && e.Version.Clock == intake.NoClock && len(e.Body) == 0:
 		return "not known"
 	default:
 		return "known"
@@ -143,7 +143,7 @@ func state(e *inbox.Entry) string {
 }
 
 // owed is what is still to be done for an object.
-func owed(e *inbox.Entry) string {
+func owed(e *intake.Entry) string {
 	var all []string
 	if e.Dirty > e.Clean {
 		all = append(all, "fetch")
@@ -190,7 +190,7 @@ type entryJSON struct {
 	Updated     *time.Time `json:"updatedAt"`
 }
 
-func entryToJSON(e *inbox.Entry, bodies bool) *entryJSON {
+func entryToJSON(e *intake.Entry, bodies bool) *entryJSON {
 	if e == nil {
 		return nil
 	}
@@ -212,8 +212,8 @@ func entryToJSON(e *inbox.Entry, bodies bool) *entryJSON {
 	return &j
 }
 
-func (a *app) printEntriesJSON(es []inbox.Entry, more bool) error {
+func (a *app) printEntriesJSON(es []intake.Entry, more bool) error {
 	return a.printJSON(listed(es, more,
-		func(e *inbox.Entry) *entryJSON { return entryToJSON(e, false) },
-		func(e *inbox.Entry) string { return e.Object.String() }))
+		func(e *intake.Entry) *entryJSON { return entryToJSON(e, false) },
+		func(e *intake.Entry) string { return e.Object.String() }))
 }

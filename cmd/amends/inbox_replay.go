@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -38,7 +38,7 @@ is tried again. It is done as soon as a process that hears runs.`,
 		numbers, faults := numbersOf(args)
 		s.filter.Numbers = numbers
 		if wrong = append(wrong, faults...); s.empty() {
-			wrong = append(wrong, "say which: numbers of deliveries, --object, --source, --verdict, --since or --until")
+			wrong = append(wrong, "say which: numbers of deliveries, --object, --source, --disposition, --since or --until")
 		}
 		if len(wrong) > 0 {
 			return usage("try: amends inbox replay --help", wrong...)
@@ -51,18 +51,18 @@ is tried again. It is done as soon as a process that hears runs.`,
 // empty reports whether everything is selected.
 func (s *selection) empty() bool {
 	f := &s.filter
-	return len(f.Numbers) == 0 && s.object == "" && f.Source == "" && s.tenant == "" && s.kind == "" && s.verdict == "" && f.From.IsZero() && f.Until.IsZero()
+	return len(f.Numbers) == 0 && s.object == "" && f.Source == "" && s.tenant == "" && s.kind == "" && s.disposition == "" && f.From.IsZero() && f.Until.IsZero()
 }
 
 // replayJSON is what became of a replay.
 type replayJSON struct {
-	Deliveries int                   `json:"deliveries"`   // selected
-	Objects    int                   `json:"objects"`      // they are about
-	Verdicts   map[inbox.Verdict]int `json:"dispositions"` // they have; "": none yet
-	Actor      string                `json:"actor"`
-	Reason     string                `json:"reason"`
-	DryRun     bool                  `json:"dryRun"`
-	Replayed   int                   `json:"replayed"`
+	Deliveries   int                        `json:"deliveries"`   // selected
+	Objects      int                        `json:"objects"`      // they are about
+	Dispositions map[intake.Disposition]int `json:"dispositions"` // they have; "": none yet
+	Actor        string                     `json:"actor"`
+	Reason       string                     `json:"reason"`
+	DryRun       bool                       `json:"dryRun"`
+	Replayed     int                        `json:"replayed"`
 }
 
 func (a *app) runReplay(ctx context.Context, s *selection, by saga.Actor, dryRun bool) error {
@@ -85,13 +85,14 @@ func (a *app) runReplay(ctx context.Context, s *selection, by saga.Actor, dryRun
 	return nil
 }
 
-// census counts what is selected. A number that is not there is a mistake: nothing is replayed then.
-func (s *selection) census(ctx context.Context, r inbox.Reader, out *replayJSON) error {
+// census counts what is selected. A number that is not there is a mistake: nothing is replayed
+// then.
+func (s *selection) census(ctx context.Context, r intake.Reader, out *replayJSON) error {
 	const many = 200 // they come with their bodies
 	f := s.filter
 	f.Limit = many
-	objects, found := map[inbox.Object]bool{}, map[int64]bool{}
-	out.Verdicts = map[inbox.Verdict]int{}
+	objects, found := map[intake.Object]bool{}, map[int64]bool{}
+	out.Dispositions = map[intake.Disposition]int{}
 	for {
 		ds, err := r.Deliveries(ctx, f)
 		if err != nil {
@@ -103,7 +104,7 @@ func (s *selection) census(ctx context.Context, r inbox.Reader, out *replayJSON)
 			if len(s.filter.Numbers) > 0 {
 				found[d.Number] = true
 			}
-			out.Verdicts[d.Outcome]++
+			out.Dispositions[d.Outcome]++
 		}
 		out.Deliveries += len(ds)
 		if len(ds) < many {
@@ -138,7 +139,7 @@ func (a *app) printReplay(out *replayJSON) {
 		return
 	}
 	a.field("selected", fmt.Sprintf("%s of %s", counted(out.Deliveries, "delivery", "deliveries"), count(out.Objects, "object")))
-	a.field("verdicts", verdictsOf(out.Verdicts))
+	a.field("judged", countsOf(out.Dispositions))
 	a.field("said by", out.Actor+": "+out.Reason)
 	fmt.Fprintln(a.out)
 	if out.DryRun {
@@ -150,14 +151,14 @@ func (a *app) printReplay(out *replayJSON) {
 	a.paragraph("  ", "amends inbox list --pending"+dbFlag(a.db))
 }
 
-// verdictsOf lists verdicts with their number, the most frequent first.
-func verdictsOf(verdicts map[inbox.Verdict]int) string {
-	names := make([]inbox.Verdict, 0, len(verdicts))
-	for v := range verdicts {
+// countsOf lists dispositions with their number, the most frequent first.
+func countsOf(dispositions map[intake.Disposition]int) string {
+	names := make([]intake.Disposition, 0, len(dispositions))
+	for v := range dispositions {
 		names = append(names, v)
 	}
-	slices.SortFunc(names, func(x, y inbox.Verdict) int {
-		if d := verdicts[y] - verdicts[x]; d != 0 {
+	slices.SortFunc(names, func(x, y intake.Disposition) int {
+		if d := dispositions[y] - dispositions[x]; d != 0 {
 			return d
 		}
 		return strings.Compare(string(x), string(y))
@@ -168,7 +169,7 @@ func verdictsOf(verdicts map[inbox.Verdict]int) string {
 		if v == "" {
 			name = "not yet judged"
 		}
-		words[i] = fmt.Sprintf("%d %s", verdicts[v], name)
+		words[i] = fmt.Sprintf("%d %s", dispositions[v], name)
 	}
 	return strings.Join(words, ", ")
 }

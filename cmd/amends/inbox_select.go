@@ -9,15 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// selection says which deliveries are meant, as a person says it. List and replay have it in common.
+// selection says which deliveries are meant, as a person says it. List and replay have it in
+// common.
 type selection struct {
 	object, tenant, kind string
-	verdict              string
+	disposition          string
 	since, until         string
-	filter               inbox.DeliveryFilter
+	filter               intake.DeliveryFilter
 }
 
 func (s *selection) flags(cmd *cobra.Command) {
@@ -26,7 +27,7 @@ func (s *selection) flags(cmd *cobra.Command) {
 	fl.StringVar(&s.filter.Source, "source", "", "of this source")
 	fl.StringVar(&s.tenant, "tenant", "", "of this tenant of a source")
 	fl.StringVar(&s.kind, "type", "", "about objects of this type")
-	fl.StringVar(&s.verdict, "verdict", "", "with this verdict: "+strings.Join(verdictNames(), ", "))
+	fl.StringVar(&s.disposition, "disposition", "", "with this disposition: "+strings.Join(dispositionNames(), ", "))
 	fl.StringVar(&s.since, "since", "", "received at this time or later: 2006-01-02T15:04:05Z, 2006-01-02, or how long ago, such as 2h or 7d")
 	fl.StringVar(&s.until, "until", "", "received before this time")
 }
@@ -34,11 +35,11 @@ func (s *selection) flags(cmd *cobra.Command) {
 // faults completes the filter as far as that needs no database, and says what is wrong with it.
 func (s *selection) faults(now time.Time) []string {
 	var wrong []string
-	if s.verdict != "" && !slices.Contains(verdictNames(), s.verdict) {
-		wrong = append(wrong, fmt.Sprintf("there is no verdict %q: it is one of %s", s.verdict, strings.Join(verdictNames(), ", ")))
+	if s.disposition != "" && !slices.Contains(dispositionNames(), s.disposition) {
+		wrong = append(wrong, fmt.Sprintf("there is no disposition %q: it is one of %s", s.disposition, strings.Join(dispositionNames(), ", ")))
 	}
-	s.filter.Verdict = inbox.Verdict(s.verdict)
-	s.filter.Object = inbox.Object{Tenant: s.tenant, Type: s.kind}
+	s.filter.Disposition = intake.Disposition(s.disposition)
+	s.filter.Object = intake.Object{Tenant: s.tenant, Type: s.kind}
 	if s.object != "" {
 		if s.kind != "" {
 			wrong = append(wrong, "--object names the type already; leave out --type")
@@ -70,20 +71,20 @@ func notAnObject(text string) string {
 }
 
 // objectOf is the object that a text names, of the tenant that is said beside it.
-func objectOf(text, tenant string) (inbox.Object, error) {
-	o, ok := inbox.ParseObject(text)
+func objectOf(text, tenant string) (intake.Object, error) {
+	o, ok := intake.ParseObject(text)
 	if ok && o.Tenant == "" {
 		o.Tenant = tenant
 	}
 	if !ok || tenant != "" && o.Tenant != tenant {
-		return inbox.Object{}, usage("", notAnObject(text))
+		return intake.Object{}, usage("", notAnObject(text))
 	}
 	return o, nil
 }
 
 // heardOfWork is what is known of the object that a work is named by, nil when nothing is.
-func (a *app) heardOfWork(ctx context.Context, work string) (e *inbox.Entry, err error) {
-	o, ok := inbox.ParseObject(work)
+func (a *app) heardOfWork(ctx context.Context, work string) (e *intake.Entry, err error) {
+	o, ok := intake.ParseObject(work)
 	if !ok {
 		return nil, nil //nolint:nilnil // the work is not named by an object
 	}

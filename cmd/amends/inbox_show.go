@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -69,9 +69,9 @@ func numbersOf(args []string) (numbers []int64, wrong []string) {
 
 // hearing is one delivery and what came of it, read at one moment.
 type hearing struct {
-	inbox.Delivery
-	entry     *inbox.Entry  // nil: nothing is known of the object
-	works     []ledger.Head // named by the object
+	intake.Delivery
+	entry     *intake.Entry     // nil: nothing is known of the object
+	works     []ledger.Instance // named by the object
 	knowledge *knowledge
 }
 
@@ -88,7 +88,7 @@ func (a *app) lookAtDelivery(ctx context.Context, number int64) (*hearing, error
 	}
 	var p ledger.Page
 	p, h.knowledge, err = a.heads(ctx, ledger.Filter{Work: h.Object.String()})
-	h.works = p.Heads
+	h.works = p.Instances
 	return &h, err
 }
 
@@ -128,7 +128,7 @@ func (a *app) printHearing(h *hearing, bodies bool) {
 		a.field("signed", "with the secret named "+h.Secret)
 	}
 	a.field("body", sized(h.Body))
-	a.field("verdict", verdict(&h.Delivery))
+	a.field("judged", disposition(&h.Delivery))
 	if words := meaningOf(h.Outcome); words != "" && !h.Judged.IsZero() {
 		a.field("", words)
 	}
@@ -153,8 +153,8 @@ func (a *app) printHearing(h *hearing, bodies bool) {
 
 // said describes the content of the delivery as it was received, before the gate judges it.
 func (h *hearing) said() string {
-	words := map[inbox.Payload]string{
-		inbox.Whole: "the whole object", inbox.Delta: "a change to the object", inbox.Thin: "that the object changed",
+	words := map[intake.Payload]string{
+		intake.Whole: "the whole object", intake.Delta: "a change to the object", intake.Thin: "that the object changed",
 	}[h.Payload]
 	switch {
 	case h.Deleted:
@@ -178,7 +178,7 @@ func (h *hearing) said() string {
 }
 
 // printEntry tells what is known of the object now.
-func (a *app) printEntry(e *inbox.Entry) {
+func (a *app) printEntry(e *intake.Entry) {
 	fmt.Fprintln(a.out, "\nthe object now")
 	if e == nil {
 		a.paragraph("  ", "Nothing is known of it.")
@@ -254,9 +254,9 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 	case e != nil && e.Blocked != "":
 		return "Nothing more is done for the object until something new is heard of it. Mend the cause, then let this delivery go through the gate again:",
 			replay("what was mended")
-	case h.Outcome == inbox.Unknown:
+	case h.Outcome == intake.Unknown:
 		return "Set its source, tenant or type up in the program that hears. Then let it go through the gate again:", replay("it is set up now")
-	case h.Outcome == inbox.Malformed:
+	case h.Outcome == intake.Malformed:
 		return "Look at it with --bodies. What it should have said can be learned only from its source: the next delivery about the object, " +
 			"or the next reconciliation, brings it.", ""
 	case e != nil && (e.Owing() || len(e.Parked) > 0):
@@ -271,7 +271,7 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 }
 
 // soon says when what is owed to an object is done, by itself.
-func soon(e *inbox.Entry, now time.Time) string {
+func soon(e *intake.Entry, now time.Time) string {
 	words := "What is owed to the object is done by itself"
 	if !e.Owing() {
 		words = "Changes of the object wait for one that has not come; unless it comes, its source is asked instead"
@@ -289,13 +289,13 @@ func soon(e *inbox.Entry, now time.Time) string {
 }
 
 // showWork is the command that shows a work.
-func showWork(w *ledger.Head, db string) string {
+func showWork(w *ledger.Instance, db string) string {
 	return fmt.Sprintf("amends show %s --saga %s%s", quote(w.ID.Work), quote(w.ID.Saga), dbFlag(db))
 }
 
 // noDelivery explains an unknown number.
 func noDelivery(err error, number int64) error {
-	if !errors.Is(err, inbox.ErrNotFound) {
+	if !errors.Is(err, intake.ErrNotFound) {
 		return err
 	}
 	return &failure{

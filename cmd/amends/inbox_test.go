@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -40,17 +40,17 @@ func TestPointInTime(t *testing.T) {
 // An object is read as it is written in a work id, and a tenant may be said beside it.
 func TestObjectOf(t *testing.T) {
 	t.Parallel()
-	eu := inbox.Object{Source: "outlet", Tenant: "eu", Type: "order", ID: "1"}
-	urn := inbox.Object{Source: "shop", Type: "order", ID: "gid://shop/Order/1"}
+	eu := intake.Object{Source: "outlet", Tenant: "eu", Type: "order", ID: "1"}
+	urn := intake.Object{Source: "shop", Type: "order", ID: "gid://shop/Order/1"}
 	for _, tc := range []struct {
 		text, tenant string
-		want         inbox.Object
+		want         intake.Object
 	}{
 		{eu.String(), "", eu},
 		{eu.String(), "eu", eu},
 		{"outlet:order:1", "eu", eu},
 		{"shop:order:gid%3A//shop/Order/1", "", urn},
-		{"shop:order:1", "", inbox.Object{Source: "shop", Type: "order", ID: "1"}},
+		{"shop:order:1", "", intake.Object{Source: "shop", Type: "order", ID: "1"}},
 	} {
 		if got, err := objectOf(tc.text, tc.tenant); err != nil || got != tc.want {
 			t.Errorf("%q of tenant %q is %+v, %v; want %+v", tc.text, tc.tenant, got, err, tc.want)
@@ -63,39 +63,39 @@ func TestObjectOf(t *testing.T) {
 	}
 }
 
-// Every verdict of the gate has its words.
-func TestVerdictMeanings(t *testing.T) {
+// Every disposition of the gate has its words.
+func TestDispositionMeanings(t *testing.T) {
 	t.Parallel()
-	all := []inbox.Verdict{
-		inbox.Applied, inbox.Stale, inbox.Duplicate, inbox.Tie, inbox.Hint, inbox.Parked, inbox.Tombstoned,
-		inbox.Conflict, inbox.Echo, inbox.Malformed, inbox.Unknown, inbox.Ignored,
+	all := []intake.Disposition{
+		intake.Applied, intake.Stale, intake.Duplicate, intake.Tie, intake.Hint, intake.Parked, intake.Tombstoned,
+		intake.Conflict, intake.Echo, intake.Malformed, intake.Unknown, intake.Ignored,
 	}
 	for _, v := range all {
 		if meaningOf(v) == "" {
 			t.Errorf("%s has no meaning", v)
 		}
 	}
-	if len(verdictMeanings) != len(all) {
-		t.Errorf("%d verdicts are listed, the gate has %d", len(verdictMeanings), len(all))
+	if len(dispositionMeanings) != len(all) {
+		t.Errorf("%d dispositions are listed, the gate has %d", len(dispositionMeanings), len(all))
 	}
 }
 
-// What is owed is said to be done by itself only while it can be: not when it is long overdue, nor by a lease that
-// is over.
+// What is owed is said to be done by itself only while it can be: not when it is long overdue, nor
+// by a lease that is over.
 func TestSoon(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	const nothing, overdue = "Nothing to do.", "that is overdue since"
 	for name, tc := range map[string]struct {
-		e    inbox.Entry
+		e    intake.Entry
 		want string
 	}{
-		"later":             {inbox.Entry{Dirty: 1, Due: now.Add(time.Hour)}, nothing},
-		"now":               {inbox.Entry{Dirty: 1, Due: now.Add(-time.Second)}, nothing},
-		"an hour ago":       {inbox.Entry{Accepted: 1, Due: now.Add(-time.Hour)}, overdue},
-		"in hand":           {inbox.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
-		"in nobody's hands": {inbox.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
-		"parked":            {inbox.Entry{Parked: make([]inbox.Event, 1), Due: now.Add(time.Hour)}, "wait for one that has not come"},
+		"later":             {intake.Entry{Dirty: 1, Due: now.Add(time.Hour)}, nothing},
+		"now":               {intake.Entry{Dirty: 1, Due: now.Add(-time.Second)}, nothing},
+		"an hour ago":       {intake.Entry{Accepted: 1, Due: now.Add(-time.Hour)}, overdue},
+		"in hand":           {intake.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
+		"in nobody's hands": {intake.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
+		"parked":            {intake.Entry{Parked: make([]intake.Event, 1), Due: now.Add(time.Hour)}, "wait for one that has not come"},
 	} {
 		if got := soon(&tc.e, now); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s; want %q in it", name, got, tc.want)
@@ -107,16 +107,16 @@ func TestSoon(t *testing.T) {
 func TestHearingNext(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	judged := inbox.Delivery{Number: 7, Judged: now, Outcome: inbox.Applied}
-	review := []ledger.Head{{ID: saga.ID{Saga: "s", Work: "shop:order:1"}, Status: saga.Review, Reason: saga.ReasonInDoubt}}
-	blocked := &inbox.Entry{Accepted: 1, Blocked: "no such customer"}
+	judged := intake.Delivery{Number: 7, Judged: now, Outcome: intake.Applied}
+	review := []ledger.Instance{{ID: saga.ID{Saga: "s", Work: "shop:order:1"}, Status: saga.Review, Reason: saga.ReasonInDoubt}}
+	blocked := &intake.Entry{Accepted: 1, Blocked: "no such customer"}
 	for name, tc := range map[string]struct {
 		h              hearing
 		words, command string
 	}{
-		"not judged": {hearing{Delivery: inbox.Delivery{Number: 7}, entry: blocked}, "as soon as a process that hears runs", ""},
+		"not judged": {hearing{Delivery: intake.Delivery{Number: 7}, entry: blocked}, "as soon as a process that hears runs", ""},
 		"blocked":    {hearing{Delivery: judged, entry: blocked, works: review}, "Mend the cause", `amends inbox replay 7 --reason "what was mended"`},
-		"owed":       {hearing{Delivery: judged, entry: &inbox.Entry{Dirty: 1, Due: now}, works: review}, "done by itself", ""},
+		"owed":       {hearing{Delivery: judged, entry: &intake.Entry{Dirty: 1, Due: now}, works: review}, "done by itself", ""},
 		"in review":  {hearing{Delivery: judged, works: review}, "in review (in-doubt)", "amends show shop:order:1 --saga s"},
 		"at rest":    {hearing{Delivery: judged}, "Nothing:", ""},
 	} {

@@ -9,11 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// desk is where a person meets the jobs: their runs, their plans and what they found. It lies in the ledger's database.
+// desk is where a person meets the jobs: their runs, their plans and what they found. It lies in
+// the ledger's database.
 type desk interface {
 	schedule.Store
 	schedule.Reader
@@ -43,7 +44,7 @@ func atMostOneJob(cmd *cobra.Command, args []string) error {
 
 // job is a job and the moment at which it was read.
 type job struct {
-	schedule.State
+	schedule.JobState
 	schedule.Board
 }
 
@@ -61,9 +62,9 @@ func jobOf(ctx context.Context, r schedule.Reader, name string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(b.Jobs, func(s schedule.State) bool { return s.Name == name })
+	i := slices.IndexFunc(b.Jobs, func(s schedule.JobState) bool { return s.Name == name })
 	if i >= 0 && name != schedule.Everything {
-		return &job{State: b.Jobs[i], Board: b}, nil
+		return &job{JobState: b.Jobs[i], Board: b}, nil
 	}
 	f := &failure{
 		exit: exitNotFound, what: fmt.Sprintf("there is no job %q", name), err: errors.New("no process with a job of that name ever ran on this database"),
@@ -75,7 +76,7 @@ func jobOf(ctx context.Context, r schedule.Reader, name string) (*job, error) {
 	return nil, f
 }
 
-func namesOf(jobs []schedule.State) []string {
+func namesOf(jobs []schedule.JobState) []string {
 	names := make([]string, len(jobs))
 	for i := range jobs {
 		names[i] = jobs[i].Name

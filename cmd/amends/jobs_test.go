@@ -10,7 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -28,13 +28,13 @@ func ordersJob(d desk) schedule.Job {
 			what, id, _ := strings.Cut(r.Ask, " ")
 			switch what {
 			case "":
-				return schedule.Outcome{Verdict: schedule.OK, Seen: 7, Note: "all is well"}, nil
+				return schedule.Outcome{Result: schedule.OK, Seen: 7, Note: "all is well"}, nil
 			case askPlan:
 				return makePlan(ctx, d, ordersPlan(), r.Why == "and it halts")
 			case askApply:
 				return applyPlan(ctx, d, r, id)
 			case askRebuild:
-				return schedule.Outcome{Verdict: schedule.OK, Seen: 7, Applied: 5, Note: "5 adopted, 2 in review"}, nil
+				return schedule.Outcome{Result: schedule.OK, Seen: 7, Applied: 5, Note: "5 adopted, 2 in review"}, nil
 			case "hours":
 				return wait(ctx, r)
 			}
@@ -63,7 +63,8 @@ type draft struct {
 	bounds   plan.Bounds
 }
 
-// ordersPlan has findings of every kind: what is done by itself, what is over a bound, what is for a person.
+// ordersPlan has findings of every kind: what is done by itself, what is over a bound, what is for
+// a person.
 func ordersPlan() *draft {
 	return &draft{
 		head: plan.Plan{
@@ -138,28 +139,28 @@ func makePlan(ctx context.Context, d desk, f *draft, halfway bool) (schedule.Out
 	if err != nil {
 		return schedule.Outcome{}, err
 	}
-	out := schedule.Outcome{Verdict: schedule.OK, Seen: plan.Census.Source, Planned: acts(plan), Plan: plan.ID}
+	out := schedule.Outcome{Result: schedule.OK, Seen: plan.Census.Source, Planned: acts(plan), Plan: plan.ID}
 	if halfway {
-		out.Verdict, out.Note = schedule.Partial, "the destination did not answer to the end"
+		out.Result, out.Note = schedule.Partial, "the destination did not answer to the end"
 	}
 	return out, nil
 }
 
-// applyPlan is the work of a job that is asked to apply a plan: what is over a bound wants an approval, and the second
-// order fails.
+// applyPlan is the work of a job that is asked to apply a plan: what is over a bound wants an
+// approval, and the second order fails.
 func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedule.Outcome, error) {
 	p, err := d.Plan(ctx, id)
 	if err != nil {
 		return schedule.Outcome{}, err
 	}
-	out := schedule.Outcome{Verdict: schedule.OK, Planned: acts(&p.Plan), Plan: p.ID}
+	out := schedule.Outcome{Result: schedule.OK, Planned: acts(&p.Plan), Plan: p.ID}
 	for row, err := range plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref(), Acting: true}) {
 		if err := errors.Join(err, r.Proceed(ctx)); err != nil {
 			return out, err
 		}
 		switch {
 		case p.Withholds(row.Risk()) && p.Approved.Name == "":
-			row.Outcome, out.Verdict = plan.Withheld, schedule.Refused
+			row.Outcome, out.Result = plan.Withheld, schedule.Refused
 			out.Refused++
 		case row.Key == "shop:order:2" && out.Errors == 0:
 			row.Outcome, row.Error = plan.Failed, "the books know no such customer"
@@ -172,8 +173,8 @@ func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedul
 			return out, err
 		}
 	}
-	if out.Verdict == schedule.OK && out.Errors > 0 {
-		out.Verdict = schedule.Partial
+	if out.Result == schedule.OK && out.Errors > 0 {
+		out.Result = schedule.Partial
 	}
 	return out, nil
 }
@@ -193,7 +194,7 @@ func reconciled(ctx context.Context, d desk) error {
 		return err
 	}
 	march := func(day int) time.Time { return time.Date(2026, 3, day, 1, 30, 0, 0, time.UTC) }
-	described := func(s *schedule.State, text, zone string) {
+	described := func(s *schedule.JobState, text, zone string) {
 		s.Schedule, s.Zone, s.Overlap, s.CatchUp, s.Fresh = text, zone, schedule.Skip, 24*time.Hour, 3
 	}
 	row := func(job, instant string, day int) schedule.RunRow {
@@ -208,10 +209,10 @@ func reconciled(ctx context.Context, d desk) error {
 		r.Ask, r.By, r.Why = ask, "anna", "INC-7"
 		return r
 	}
-	failed := ended(row("stock", "2026-03-02T01:00:00Z", 2), schedule.Outcome{Verdict: schedule.Failed, Seen: 40, Calls: 41})
+	failed := ended(row("stock", "2026-03-02T01:00:00Z", 2), schedule.Outcome{Result: schedule.Failed, Seen: 40, Calls: 41})
 	failed.Error, failed.Attempt, failed.Crashes = "the shop answers 503 \x1b[2K", 5, 4
 	skipped := row("orders", "2026-03-03T02:30:00 Europe/Vienna", 3)
-	skipped.Outcome, skipped.Ended, skipped.Instants, skipped.From = schedule.Outcome{Verdict: schedule.Skipped, Note: "the run before goes on"}, march(3), 2, march(2)
+	skipped.Outcome, skipped.Ended, skipped.Instants, skipped.From = schedule.Outcome{Result: schedule.Skipped, Note: "the run before goes on"}, march(3), 2, march(2)
 
 	turn := func(name string, change func(now time.Time, a *schedule.Agenda)) error {
 		return d.Turn(ctx, name, func(now time.Time, a *schedule.Agenda) error {
@@ -229,10 +230,10 @@ func reconciled(ctx context.Context, d desk) error {
 			s.Watermark = "2026-03-01T01:30:00Z 1000"
 			a.New = []schedule.RunRow{
 				ended(row("orders", "2026-03-01T02:30:00 Europe/Vienna", 1), schedule.Outcome{
-					Verdict: schedule.OK, Seen: 1000, Planned: 3, Applied: 3, Calls: 17, Before: "a", After: "b",
+					Result: schedule.OK, Seen: 1000, Planned: 3, Applied: 3, Calls: 17, Before: "a", After: "b",
 				}),
 				ended(byHand(row("orders", "manual:1", 2), "plan"), schedule.Outcome{
-					Verdict: schedule.Refused, Seen: 1000, Planned: 3, Refused: 1, Plan: plan.ID, Note: "1 withheld",
+					Result: schedule.Refused, Seen: 1000, Planned: 3, Refused: 1, Plan: plan.ID, Note: "1 withheld",
 				}),
 				skipped,
 			}

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// knowledge is what the processes that run now can do: only one that knows a work's definition takes it up.
+// knowledge is what the processes that run now can do: only one that knows a work's definition
+// takes it up.
 type knowledge struct {
 	live     int // sessions
 	versions map[ledger.Version]bool
@@ -41,9 +42,10 @@ func knowledgeOf(sessions []ledger.Session) *knowledge {
 	return k
 }
 
-// lacking is the definition that a work waits for and no live process knows; "" when one does, or when it waits for none.
-// What is said to a work that has ended is read by a process that knows its version or a newer one. A nil k was not asked.
-func (k *knowledge) lacking(h *ledger.Head) string {
+// lacking is the definition that a work waits for and no live process knows; "" when one does, or
+// when it waits for none. What is said to a work that has ended is read by a process that knows its
+// version or a newer one. A nil k was not asked.
+func (k *knowledge) lacking(h *ledger.Instance) string {
 	ended := h.Status.Terminal()
 	if k == nil || ended && h.Posted == h.Consumed || k.versions[ledger.Version{Saga: h.ID.Saga, Version: h.Version}] {
 		return ""

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	stores "github.com/amends-dev/amends/store"
 )
@@ -157,7 +158,7 @@ type headJSON struct {
 	Finished *time.Time  `json:"finishedAt"`
 }
 
-func headToJSON(h *ledger.Head, k *knowledge) headJSON {
+func headToJSON(h *ledger.Instance, k *knowledge) headJSON {
 	return headJSON{
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
 		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
@@ -165,7 +166,7 @@ func headToJSON(h *ledger.Head, k *knowledge) headJSON {
 	}
 }
 
-func session(t saga.Token) string {
+func session(t machine.Token) string {
 	if t == 0 {
 		return ""
 	}
@@ -178,20 +179,20 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 		return err
 	}
 	if a.json {
-		toJSON := func(h *ledger.Head) headJSON { return headToJSON(h, k) }
-		return a.printJSON(listed(p.Heads, p.Next != "", toJSON, func(*ledger.Head) string { return p.Next }))
+		toJSON := func(h *ledger.Instance) headJSON { return headToJSON(h, k) }
+		return a.printJSON(listed(p.Instances, p.Next != "", toJSON, func(*ledger.Instance) string { return p.Next }))
 	}
 	switch {
-	case len(p.Heads) == 0:
+	case len(p.Instances) == 0:
 		if p.Next == "" {
 			a.sayf("no works match")
 		}
 	case a.output == "ids":
-		if err := a.printIDs(cmd.Context(), p.Heads); err != nil {
+		if err := a.printIDs(cmd.Context(), p.Instances); err != nil {
 			return err
 		}
 	default:
-		a.printHeads(p.Heads, k)
+		a.printHeads(p.Instances, k)
 	}
 	switch next := again(cmd) + " --after " + p.Next; {
 	case p.Next == "":
@@ -203,7 +204,7 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 	return nil
 }
 
-func (a *app) printHeads(heads []ledger.Head, k *knowledge) {
+func (a *app) printHeads(heads []ledger.Instance, k *knowledge) {
 	g := grid{header: []string{"saga", "work", "status", "reason", "updated", "due", "note"}}
 	for i := range heads {
 		h := &heads[i]
@@ -213,11 +214,11 @@ func (a *app) printHeads(heads []ledger.Head, k *knowledge) {
 }
 
 // printIDs writes the ids alone, each with its saga where others know it, too.
-func (a *app) printIDs(ctx context.Context, heads []ledger.Head) error {
+func (a *app) printIDs(ctx context.Context, heads []ledger.Instance) error {
 	return a.with(ctx, func(s store) error {
 		for i := range heads {
 			id := heads[i].ID
-			alike, err := ledger.Heads(ctx, s, ledger.Filter{Work: id.Work})
+			alike, err := ledger.First(ctx, s, ledger.Filter{Work: id.Work})
 			if err != nil {
 				return err
 			}
@@ -232,7 +233,7 @@ func (a *app) printIDs(ctx context.Context, heads []ledger.Head) error {
 }
 
 // headNote says what the other columns of a list do not.
-func headNote(h *ledger.Head, k *knowledge) string {
+func headNote(h *ledger.Instance, k *knowledge) string {
 	var notes []string
 	if n := h.Posted - h.Consumed; n > 0 {
 		notes = append(notes, count(int(n), "signal")+" to be read")
@@ -261,7 +262,7 @@ func (a *app) heads(ctx context.Context, f ledger.Filter) (p ledger.Page, k *kno
 		if k, err = whoKnows(ctx, s); err != nil {
 			return err
 		}
-		if f.WaitsFor != "" || slices.ContainsFunc(p.Heads, func(h ledger.Head) bool { return h.WaitsFor != "" }) {
+		if f.WaitsFor != "" || slices.ContainsFunc(p.Instances, func(h ledger.Instance) bool { return h.WaitsFor != "" }) {
 			if k.flow, err = flowOf(ctx, s); err != nil {
 				return err
 			}
@@ -271,14 +272,14 @@ func (a *app) heads(ctx context.Context, f ledger.Filter) (p ledger.Page, k *kno
 				return err
 			}
 		}
-		k.paused, err = whoPaused(ctx, s, p.Heads)
+		k.paused, err = whoPaused(ctx, s, p.Instances)
 		return err
 	})
 	return p, k, err
 }
 
 // whoPaused reads who holds the works that a person does, and why.
-func whoPaused(ctx context.Context, s store, heads []ledger.Head) (map[saga.ID]string, error) {
+func whoPaused(ctx context.Context, s store, heads []ledger.Instance) (map[saga.ID]string, error) {
 	var ids []saga.ID
 	for i := range heads {
 		if heads[i].Status == saga.Paused {
@@ -294,8 +295,8 @@ func whoPaused(ctx context.Context, s store, heads []ledger.Head) (map[saga.ID]s
 	}
 	words := map[saga.ID]string{}
 	for i := range chains {
-		id := chains[i].Head.ID
-		if st, err := saga.Fold(id, chains[i].Records); err == nil && st.Status == saga.Paused { // else show says what is wrong
+		id := chains[i].Instance.ID
+		if st, err := machine.Fold(id, chains[i].Records); err == nil && st.Status == saga.Paused { // else show says what is wrong
 			words[id] = st.Note
 		}
 	}

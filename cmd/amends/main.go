@@ -15,8 +15,8 @@ func main() {
 	os.Exit(int(code))
 }
 
-// exec is the whole program: it runs one verb and returns the status to end with. Nothing below it reads the
-// command line or ends the process.
+// exec is the whole program: it runs one verb and returns the status to end with. Nothing below it
+// reads the command line or ends the process.
 func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) exit {
 	a := newApp(stdout, stderr)
 	root := a.root()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,10 +19,11 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
@@ -33,10 +35,12 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 // The test binary is also the program under test, and a program that runs sagas beside it.
 func TestMain(m *testing.M) {
+	logrus.SetOutput(io.Discard) // of the programs that run sagas beside it
 	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear, "jobs": jobs, "pages": pages, "rebuild": rebuild})
 }
 
-// pages runs a command page by page, as a program does that reads JSON, and prints the keys of the items.
+// pages runs a command page by page, as a program does that reads JSON, and prints the keys of the
+// items.
 func pages() {
 	next := ""
 	for range 100 { // a cursor that does not move on ends, too
@@ -89,8 +93,8 @@ func hear() {
 	}
 }
 
-// serve runs a coordinator over the ledger named by its argument until it is interrupted. With another argument it is an
-// older program, which knows version 1 only.
+// serve runs a coordinator over the ledger named by its argument until it is interrupted. With
+// another argument it is an older program, which knows version 1 only.
 func serve() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -119,7 +123,8 @@ func serve() {
 	}
 }
 
-// jobs is a program that has the job orders, on the database named by its argument, until it is interrupted.
+// jobs is a program that has the job orders, on the database named by its argument, until it is
+// interrupted.
 func jobs() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -145,8 +150,8 @@ func jobs() {
 	}
 }
 
-// Every verb, as a person or a script uses it, on a SQLite ledger with the works of seed: ledger.db in the
-// script's folder, named by AMENDS_DB.
+// Every verb, as a person or a script uses it, on a SQLite ledger with the works of seed: ledger.db
+// in the script's folder, named by AMENDS_DB.
 func TestSQLite(t *testing.T) {
 	dir := t.TempDir()
 	l, err := sqlite.Open(t.Context(), filepath.Join(dir, "ledger.db"), nil)
@@ -188,7 +193,8 @@ func seedPostgres(ctx context.Context, address string) error {
 	return errors.Join(seed(ctx, l), listen(ctx, l), reconciled(ctx, l), l.Close())
 }
 
-// known tells a script what other packages decide: the version of the schema, and the id of the plan of orders.
+// known tells a script what other packages decide: the version of the schema, and the id of the
+// plan of orders.
 func known(env *testscript.Env, d migrations.Dialect) error {
 	plan, err := ordersPlan().plan()
 	if err != nil {
@@ -265,8 +271,8 @@ var changing = []struct {
 	{regexp.MustCompile(`conflict:[0-9a-f]{32}`), `conflict:IDENTITY`},
 }
 
-// scrub writes what a program printed to a file, with what changes from run to run replaced, so that the rest
-// can be compared whole: scrub stdout got.
+// scrub writes what a program printed to a file, with what changes from run to run replaced, so
+// that the rest can be compared whole: scrub stdout got.
 func scrub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: scrub (stdout|stderr) FILE")
@@ -289,7 +295,8 @@ func execSQL(ts *testscript.TestScript, neg bool, args []string) {
 	db.MustExec(args[1])
 }
 
-// keep stores what an expression finds in what a program printed, for later lines: keep NAME (stdout|stderr) '--after (\S+)$'.
+// keep stores what an expression finds in what a program printed, for later lines: keep NAME
+// (stdout|stderr) '--after (\S+)$'.
 func keep(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: keep NAME (stdout|stderr) EXPRESSION")
@@ -332,7 +339,8 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// settles waits until the work of saga order-to-invoice has ended, with a coordinator running: settles shop:order:3.
+// settles waits until the work of saga order-to-invoice has ended, with a coordinator running:
+// settles shop:order:3.
 func settles(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: settles WORK")
@@ -350,17 +358,18 @@ func queued(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.ParseInt(args[1], 10, 64)
 	ts.Check(err)
 	patiently(ts, func(ctx context.Context, l store) error {
-		return heard(ctx, l, args[0], func(h *ledger.Head) bool { return h.Posted-h.Consumed >= n })
+		return heard(ctx, l, args[0], func(h *ledger.Instance) bool { return h.Posted-h.Consumed >= n })
 	})
 }
 
-// waitsFor waits until a work waits in the ledger for a destination or a pause: waits shop:order:3 saga:order-to-invoice.
+// waitsFor waits until a work waits in the ledger for a destination or a pause: waits shop:order:3
+// saga:order-to-invoice.
 func waitsFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: waits WORK NAME")
 	}
 	patiently(ts, func(ctx context.Context, l store) error {
-		return heard(ctx, l, args[0], func(h *ledger.Head) bool { return h.WaitsFor == args[1] })
+		return heard(ctx, l, args[0], func(h *ledger.Instance) bool { return h.WaitsFor == args[1] })
 	})
 }
 
@@ -379,7 +388,7 @@ func patiently(ts *testscript.TestScript, fn func(context.Context, store) error)
 // stands waits until the newest run of a job stands at something: stands orders running.
 func stands(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: stands JOB (waiting|running|VERDICT)")
+		ts.Fatalf("usage: stands JOB (waiting|running|RESULT)")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -389,7 +398,7 @@ func stands(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer d.Close()
 	for {
-		runs, err := d.Runs(ctx, schedule.Filter{Job: args[0], Limit: 1})
+		runs, err := d.Runs(ctx, schedule.RunFilter{Job: args[0], Limit: 1})
 		ts.Check(err)
 		if len(runs) == 1 && runs[0].Status() == args[1] {
 			return

@@ -97,7 +97,8 @@ func (s *schemaJSON) next() string {
 	}
 }
 
-// version is the version of the schema; it only reads. A SQLite file that is not there has version 0.
+// version is the version of the schema; it only reads. A SQLite file that is not there has version
+// 0.
 func (ad address) version(ctx context.Context) (int64, error) {
 	if ad.dialect == migrations.SQLite {
 		if _, err := os.Stat(ad.place); errors.Is(err, fs.ErrNotExist) {

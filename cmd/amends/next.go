@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// printNext writes what is safe to do next: the ledger's words, and in review the commands, each on a line of
-// its own so that it can be copied.
+// printNext writes what is safe to do next: the ledger's words, and in review the commands, each on
+// a line of its own so that it can be copied.
 func (a *app) printNext(v *view) {
 	switch {
 	case v.decided() && v.lacking != "":
@@ -35,11 +36,11 @@ func (a *app) printNext(v *view) {
 // decided reports whether a person has spoken already and only has not been heard.
 func (v *view) decided() bool {
 	ended := v.state.Status.Terminal()
-	return slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
+	return slices.ContainsFunc(v.pending, func(s machine.Signal) bool {
 		switch s.Kind {
-		case saga.SignalResolve:
+		case machine.SignalResolve:
 			return true
-		case saga.SignalCancel, saga.SignalKeep, saga.SignalPause, saga.SignalResume, saga.SignalRetry, saga.SignalSkip:
+		case machine.SignalCancel, machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip:
 			return !ended
 		default:
 			return isRerun(s)
@@ -50,8 +51,8 @@ func (v *view) decided() bool {
 // command is a command line and when it is the right one.
 type command struct{ when, line string }
 
-// commands are the choices a person has about a work: in review, paused, undone, or with steps that could not be told after
-// a rebuild.
+// commands are the choices a person has about a work: in review, paused, undone, or with steps that
+// could not be told after a rebuild.
 func (v *view) commands(db string) []command {
 	verb := func(verb, more string) string {
 		return fmt.Sprintf("amends %s %s --saga %s%s%s", verb, quote(v.head.ID.Work), quote(v.head.ID.Saga), more, dbFlag(db))
@@ -60,7 +61,7 @@ func (v *view) commands(db string) []command {
 	switch {
 	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
 		return []command{{"If its source still wants it", verb("rerun", "") + ` --reason "why it is wanted"`}}
-	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == saga.Done):
+	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done):
 		return []command{{"To let it go on", verb("resume", "") + ` --reason "why it may"`}}
 	case v.state.Status == saga.Paused:
 		return append([]command{{"To let it go on", verb("resume", "") + ` --reason "why it may"`}}, v.choices(verb, ss, dir)...)
@@ -73,8 +74,9 @@ func (v *view) commands(db string) []command {
 	}
 }
 
-// choices are the commands for the step at issue, the harmless first. A new key is offered only where nothing else is left.
-func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, dir saga.Direction) []command {
+// choices are the commands for the step at issue, the harmless first. A new key is offered only
+// where nothing else is left.
+func (v *view) choices(verb func(verb, more string) string, ss *machine.StepState, dir saga.Direction) []command {
 	base := verb("resolve", " --step "+quote(ss.Name))
 	const why = ` --reason "how you know"`
 	if v.state.Reason == saga.ReasonConflict {
@@ -107,8 +109,9 @@ func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, 
 	return all
 }
 
-// leaveOut is the command that goes on without the step at issue. Where steps come behind it, it says what they find of it.
-func (v *view) leaveOut(verb func(verb, more string) string, ss *saga.StepState) command {
+// leaveOut is the command that goes on without the step at issue. Where steps come behind it, it
+// says what they find of it.
+func (v *view) leaveOut(verb func(verb, more string) string, ss *machine.StepState) command {
 	const why = ` --reason "how you know"`
 	if len(v.stepsBehind(ss.Name)) == 0 {
 		return command{"If it did not and will not: go on without it", verb("skip", "") + why}
@@ -117,14 +120,15 @@ func (v *view) leaveOut(verb func(verb, more string) string, ss *saga.StepState)
 }
 
 // phase is where one direction of a step stands.
-func phase(ss *saga.StepState, dir saga.Direction) saga.Phase {
+func phase(ss *machine.StepState, dir saga.Direction) machine.Phase {
 	if dir == saga.Undo {
 		return ss.Undo.Phase
 	}
 	return ss.Forward.Phase
 }
 
-// unconfirmed are the choices a person has about steps that were adopted as done because it could not be told.
+// unconfirmed are the choices a person has about steps that were adopted as done because it could
+// not be told.
 func (v *view) unconfirmed(db string) []command {
 	if s := v.state.Status; s == saga.Compensating || s == saga.Compensated {
 		return nil
@@ -152,7 +156,8 @@ func undone(v *view) string {
 	return "it is done again, under a new key"
 }
 
-// afterwards says what a verdict on a step makes way for: what the source object has become. "" when nothing waits.
+// afterwards says what a resolution on a step makes way for: what the source object has become. ""
+// when nothing waits.
 func (v *view) afterwards() string {
 	switch n := v.state.Newer; {
 	case n == nil:

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -43,7 +44,7 @@ takes: retry, skip, resolve, cancel.
 // afterPause says what a pause holds.
 func (v *view) afterPause() []string {
 	for i := range v.state.Steps {
-		if ss := &v.state.Steps[i]; ss.Forward.Phase == saga.Started || ss.Undo.Phase == saga.Started {
+		if ss := &v.state.Steps[i]; ss.Forward.Phase == machine.Started || ss.Undo.Phase == machine.Started {
 			return []string{fmt.Sprintf("the attempt of step %q that is under way is answered; then nothing is sent and nothing undone until it is resumed or decided about", ss.Name)}
 		}
 	}

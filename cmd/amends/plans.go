@@ -7,7 +7,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 // brief is as much of a plan's id as people need.
@@ -25,7 +25,8 @@ func planOf(ctx context.Context, d plan.Plans, id string) (plan.Stored, error) {
 	return p, err
 }
 
-// writePlan writes a plan as text or JSON. Equal plans are equal bytes: it tells nothing of when or by whom.
+// writePlan writes a plan as text or JSON. Equal plans are equal bytes: it tells nothing of when or
+// by whom.
 func (a *app) writePlan(ctx context.Context, d plan.Plans, p *plan.Stored) error {
 	if a.json {
 		return plan.WriteJSON(a.out, &p.Plan, findings(plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref()})))

@@ -37,7 +37,8 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// sayf tells something on stderr that is not the answer itself. Programs that asked for JSON are not told.
+// sayf tells something on stderr that is not the answer itself. Programs that asked for JSON are
+// not told.
 func (a *app) sayf(format string, args ...any) {
 	if !a.json {
 		fmt.Fprintln(a.err, visible(fmt.Sprintf(format, args...)))
@@ -52,8 +53,8 @@ type grid struct {
 
 func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
 
-// print writes g with lines between the columns on a terminal that is wide enough, and as plain aligned text
-// otherwise.
+// print writes g with lines between the columns on a terminal that is wide enough, and as plain
+// aligned text otherwise.
 func (a *app) print(g *grid) {
 	if a.screen.terminal {
 		if lined := g.render(true); fits(lined, a.screen.width) {
@@ -80,7 +81,8 @@ func (g *grid) render(lined bool) string {
 	return t.Render()
 }
 
-// row is cells as the table wants them. An empty one shows as a dash, so that the columns can be counted.
+// row is cells as the table wants them. An empty one shows as a dash, so that the columns can be
+// counted.
 func row(cells []string) table.Row {
 	r := make(table.Row, len(cells))
 	for i, c := range cells {
@@ -110,8 +112,8 @@ func (a *app) block(first, margin, words string) {
 	}
 }
 
-// visible makes a text from elsewhere safe to show: an id or an error message must not move the cursor, hide
-// what follows, or look like a line of ours.
+// visible makes a text from elsewhere safe to show: an id or an error message must not move the
+// cursor, hide what follows, or look like a line of ours.
 func visible(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
 		return s

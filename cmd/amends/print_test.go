@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// On a terminal that is wide enough a table has lines; on a narrow one, and in a file, it has none. No cell is
-// cut anywhere.
+// On a terminal that is wide enough a table has lines; on a narrow one, and in a file, it has none.
+// No cell is cut anywhere.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	g := grid{header: []string{"work", "status"}}

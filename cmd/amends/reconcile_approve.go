@@ -31,7 +31,7 @@ plans first, or apply one by hand. Its bounds stay as they are; to lift them for
 			}
 			before := j.Approved
 			if !before.Is() { // the first approval stands
-				if err := schedule.Approve(cmd.Context(), d, j.Name, by.Name, by.Reason); err != nil {
+				if err := schedule.Approve(cmd.Context(), d, j.Name, by); err != nil {
 					return err
 				}
 				if j, err = jobOf(cmd.Context(), d, j.Name); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -75,7 +75,7 @@ func (a *app) planned(ctx context.Context, d desk, j *job, run *schedule.RunRow,
 		a.sayf("by itself job %s only plans, until: amends reconcile approve %s --reason WHY", j.Name, quote(j.Name))
 	}
 	switch {
-	case run.Verdict != schedule.OK && run.Verdict != schedule.Refused: // that a bound is hit is what a plan is made to show
+	case run.Result != schedule.OK && run.Result != schedule.Refused: // that a bound is hit is what a plan is made to show
 		return badly(run)
 	case exitCode:
 		return drifted(&p)

@@ -12,14 +12,14 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// verdicts are what a run can end with.
-var verdicts = []string{
+// results are what a run can end with.
+var results = []string{
 	string(schedule.OK), string(schedule.Partial), string(schedule.Refused), string(schedule.Failed), string(schedule.Stopped), string(schedule.Skipped),
 }
 
 func (a *app) reconcileRuns() *cobra.Command {
-	var f schedule.Filter
-	var verdict, before string
+	var f schedule.RunFilter
+	var result, before string
 	cmd := &cobra.Command{
 		Use: "runs [JOB] [flags]", Args: atMostOneJob,
 		Short: "List runs of jobs, newest first",
@@ -29,22 +29,22 @@ skipped, with the reason. "errors" is how many actions failed, "over limit" how 
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
 "next" is what to give to --before, null on the last page.`,
 		Example: `  amends reconcile runs orders
-  amends reconcile runs --verdict failed
+  amends reconcile runs --result failed
   amends reconcile runs --open                     # that wait or are at work
   amends reconcile runs orders -o json | jq -r '.items[] | select(.applied > 0) | .plan'`,
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&verdict, "verdict", "", "with this verdict: "+strings.Join(verdicts, ", "))
+	fl.StringVar(&result, "result", "", "with this result: "+strings.Join(results, ", "))
 	fl.BoolVar(&f.Open, "open", false, "that have not ended")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
 	fl.StringVar(&before, "before", "", "the next page, as the page before said it; of a JOB, runs with a smaller number")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var wrong []string
-		if verdict != "" && !slices.Contains(verdicts, verdict) {
-			wrong = append(wrong, fmt.Sprintf("there is no verdict %q: it is one of %s", verdict, strings.Join(verdicts, ", ")))
+		if result != "" && !slices.Contains(results, result) {
+			wrong = append(wrong, fmt.Sprintf("there is no result %q: it is one of %s", result, strings.Join(results, ", ")))
 		}
-		if verdict != "" && f.Open {
-			wrong = append(wrong, "a run that has not ended has no verdict")
+		if result != "" && f.Open {
+			wrong = append(wrong, "a run that has not ended has no result")
 		}
 		if f.Limit < 1 {
 			wrong = append(wrong, "--limit is at least 1")
@@ -58,13 +58,13 @@ When there are more than --limit, the last line (stderr) is the command for the 
 		if len(wrong) > 0 {
 			return usage("", wrong...)
 		}
-		f.Job, f.Verdict = strings.Join(args, ""), schedule.Verdict(verdict)
+		f.Job, f.Result = strings.Join(args, ""), schedule.Result(result)
 		return a.runRuns(cmd, f)
 	}
 	return cmd
 }
 
-func (a *app) runRuns(cmd *cobra.Command, f schedule.Filter) error {
+func (a *app) runRuns(cmd *cobra.Command, f schedule.RunFilter) error {
 	limit := f.Limit
 	f.Limit++ // one more tells whether there is a next page
 	var runs []schedule.RunRow
@@ -96,8 +96,8 @@ func (a *app) runRuns(cmd *cobra.Command, f schedule.Filter) error {
 	return nil
 }
 
-// runCursor names a run for the next page, among those of a job by its number; parseRunCursor reads it. Jobs have no comma in
-// their names.
+// runCursor names a run for the next page, among those of a job by its number; parseRunCursor reads
+// it. Jobs have no comma in their names.
 func runCursor(job string, r *schedule.RunRow) string {
 	if job != "" {
 		return strconv.FormatInt(r.Number, 10)

@@ -12,8 +12,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// request is what the verbs have in common that ask for a run of a job: who wants it and why, and how long to wait
-// for its end.
+// request is what the verbs have in common that ask for a run of a job: who wants it and why, and
+// how long to wait for its end.
 type request struct {
 	by     saga.Actor
 	wait   time.Duration
@@ -45,9 +45,10 @@ func (r *request) faults(cmd *cobra.Command) []string {
 	return wrong
 }
 
-// ask asks for a run, and waits for its end if that is wanted. Only without waiting the run may be open.
+// ask asks for a run, and waits for its end if that is wanted. Only without waiting the run may be
+// open.
 func (a *app) ask(ctx context.Context, d desk, job, what string, r *request) (schedule.RunRow, error) {
-	run, err := schedule.Request(ctx, d, job, schedule.Ask{What: what, By: r.by.Name, Why: r.by.Reason})
+	run, err := schedule.Request(ctx, d, job, what, r.by)
 	if err != nil {
 		return run, err
 	}
@@ -146,11 +147,11 @@ func left(r *schedule.RunRow) error {
 
 // badly is the failure of a run that did not end well, or nil.
 func badly(r *schedule.RunRow) error {
-	f := &failure{exit: exitFailed, what: fmt.Sprintf("run %d of %s ended as %s", r.Number, r.Job, r.Verdict), details: map[string]any{"run": runToJSON(r)}}
+	f := &failure{exit: exitFailed, what: fmt.Sprintf("run %d of %s ended as %s", r.Number, r.Job, r.Result), details: map[string]any{"run": runToJSON(r)}}
 	if words := runNote(r); words != "" {
 		f.err = errors.New(words)
 	}
-	switch r.Verdict {
+	switch r.Result {
 	case schedule.OK:
 		return nil
 	case schedule.Refused:

@@ -10,20 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// A run that is at work when the wait is over goes on: the status and the words say so, and what it did so far.
+// A run that is at work when the wait is over goes on: the status and the words say so, and what it
+// did so far.
 func TestWaitForRunAtWork(t *testing.T) {
 	t.Parallel()
 	s := memory.New(nil)
 	if err := reconciled(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	run, err := schedule.Request(t.Context(), s, "orders", schedule.Ask{What: "hours", By: "anna", Why: "INC-7"})
+	run, err := schedule.Request(t.Context(), s, "orders", "hours", saga.Actor{Name: "anna", Reason: "INC-7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +61,11 @@ func TestWaitForRunAtWork(t *testing.T) {
 // Only a run that ended well ends a command with 0.
 func TestBadly(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[schedule.Verdict]exit{
+	for v, want := range map[schedule.Result]exit{
 		schedule.OK: exitDone, schedule.Partial: exitFailed, schedule.Failed: exitFailed, schedule.Refused: exitConflict,
 		schedule.Stopped: exitConflict, schedule.Skipped: exitConflict, "a newer one": exitFailed,
 	} {
-		err := badly(&schedule.RunRow{Number: 1, Job: "orders", Outcome: schedule.Outcome{Verdict: v, Note: "words"}})
+		err := badly(&schedule.RunRow{Number: 1, Job: "orders", Outcome: schedule.Outcome{Result: v, Note: "words"}})
 		var f *failure
 		switch {
 		case want == exitDone && err == nil:
@@ -72,26 +73,27 @@ func TestBadly(t *testing.T) {
 			t.Errorf("%s: %v, want status %d", v, err, want)
 		}
 	}
-	if len(verdicts) != 6 {
-		t.Errorf("%d verdicts can be asked for", len(verdicts))
+	if len(results) != 6 {
+		t.Errorf("%d results can be asked for", len(results))
 	}
 }
 
-// The most urgent thing is said of a job: what needs a person before a pause, a pause before an approval.
+// The most urgent thing is said of a job: what needs a person before a pause, a pause before an
+// approval.
 func TestJobNote(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	long := now.AddDate(0, 0, -7)
 	mark := schedule.Mark{At: now, By: "anna", Why: "INC-7"}
 	for name, tc := range map[string]struct {
-		state schedule.State
+		state schedule.JobState
 		want  string
 	}{
-		"neglected and paused": {schedule.State{First: long, Schedule: "@daily", Fresh: 3, Paused: mark}, "needs a person: no run ended well yet"},
-		"paused":               {schedule.State{First: now, Schedule: "@daily", Fresh: 3, Paused: mark}, "paused by anna at 2026-03-14T12:00:00Z: INC-7"},
-		"unreadable":           {schedule.State{First: now, Schedule: "whenever", Fresh: 3, Paused: mark}, "this amends cannot read its schedule"},
-		"new":                  {schedule.State{Name: "orders", First: now, Schedule: "@daily", Fresh: 3}, "only plans, until: amends reconcile approve orders"},
-		"well":                 {schedule.State{First: now, Schedule: "@daily", Fresh: 3, Approved: mark}, ""},
+		"neglected and paused": {schedule.JobState{First: long, Schedule: "@daily", Fresh: 3, Paused: mark}, "needs a person: no run ended well yet"},
+		"paused":               {schedule.JobState{First: now, Schedule: "@daily", Fresh: 3, Paused: mark}, "paused by anna at 2026-03-14T12:00:00Z: INC-7"},
+		"unreadable":           {schedule.JobState{First: now, Schedule: "whenever", Fresh: 3, Paused: mark}, "this amends cannot read its schedule"},
+		"new":                  {schedule.JobState{Name: "orders", First: now, Schedule: "@daily", Fresh: 3}, "only plans, until: amends reconcile approve orders"},
+		"well":                 {schedule.JobState{First: now, Schedule: "@daily", Fresh: 3, Approved: mark}, ""},
 	} {
 		if got := jobNote(&tc.state, now); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -99,9 +101,9 @@ func TestJobNote(t *testing.T) {
 	}
 }
 
-// A plan is not asked to be carried out by a job that is paused, or another one; nor when its diagnosis says that nothing
-// of it may be done. Nobody is asked then, and no bounds are lifted. That a person names it is enough for a job that
-// nobody has approved yet.
+// A plan is not asked to be carried out by a job that is paused, or another one; nor when its
+// diagnosis says that nothing of it may be done. Nobody is asked then, and no bounds are lifted.
+// That a person names it is enough for a job that nobody has approved yet.
 func TestApplicable(t *testing.T) {
 	t.Parallel()
 	s := memory.New(nil)
@@ -128,7 +130,7 @@ func TestApplicable(t *testing.T) {
 	refuses("orders", broken.ID, "is one of job stock")
 	refuses("stock", broken.ID, broken.Refused)
 	refuses("parcels", plan.ID, "job parcels is paused")
-	if err := schedule.Pause(t.Context(), s, schedule.Everything, "bob", "INC-8"); err != nil {
+	if err := schedule.Pause(t.Context(), s, schedule.Everything, saga.Actor{Name: "bob", Reason: "INC-8"}); err != nil {
 		t.Fatal(err)
 	}
 	refuses("orders", plan.ID, "all jobs are paused")
@@ -137,7 +139,7 @@ func TestApplicable(t *testing.T) {
 	if err != nil || stored.Approved.Name != "" {
 		t.Errorf("the bounds were lifted: %+v, %v", stored.Approved, err)
 	}
-	if open, err := s.Runs(t.Context(), schedule.Filter{Open: true, Job: "orders"}); err != nil || len(open) > 0 {
+	if open, err := s.Runs(t.Context(), schedule.RunFilter{Open: true, Job: "orders"}); err != nil || len(open) > 0 {
 		t.Errorf("a run was asked for: %+v, %v", open, err)
 	}
 	if err := schedule.Unpause(t.Context(), s, schedule.Everything); err != nil {
@@ -217,7 +219,8 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// Where a page of runs ends is read back as it was written: of all jobs by time, of one by the number.
+// Where a page of runs ends is read back as it was written: of all jobs by time, of one by the
+// number.
 func TestRunCursor(t *testing.T) {
 	t.Parallel()
 	r := schedule.RunRow{Job: "orders:eu", Number: 7, Created: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)}

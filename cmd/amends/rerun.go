@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -43,8 +45,8 @@ happened (retry it). Asking twice is asking once.
 }
 
 // isRerun reports whether a signal asks for a run of the version that the work has.
-func isRerun(s saga.Signal) bool {
-	return s.Kind == saga.SignalRevise && strings.HasPrefix(s.Key, "rerun:")
+func isRerun(s machine.Signal) bool {
+	return s.Kind == machine.SignalRevise && strings.HasPrefix(s.Key, "rerun:")
 }
 
 // afterRerun lists what a run does with each step.
@@ -60,15 +62,15 @@ func (v *view) afterRerun() []string {
 		if ss != nil && ss.ExternalID != "" && mayBeThere(ss) {
 			name += " (" + ss.ExternalID + ")"
 		}
-		once := spec.Once || spec.Repeat == saga.RepeatAtMostOnce
+		once := spec.Once || spec.Repeat == program.RepeatAtMostOnce
 		switch {
-		case once && ss != nil && ss.Forward.Phase == saga.Done && ss.Undo.Phase != saga.Done:
+		case once && ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done:
 			plan = append(plan, fmt.Sprintf("leave %s as it is: it is done once", name))
 		case once && ss != nil && mayBeThere(ss):
 			plan = append(plan, fmt.Sprintf("%s may have happened: its destination or a person is asked first", name))
 		case ss != nil && mayBeThere(ss):
 			plan = append(plan, fmt.Sprintf("do %s again, under a new key, told what it left", name))
-		case ss != nil && ss.Forward.Phase == saga.Skipped:
+		case ss != nil && ss.Forward.Phase == machine.Skipped:
 			plan = append(plan, fmt.Sprintf("do %s, which was skipped, under a new key", name))
 		default:
 			plan = append(plan, fmt.Sprintf("do %s, under a new key", name))

@@ -23,7 +23,7 @@ all there are two.
 A step that is "unconfirmed" (after a rebuild it counts as done because it could not be told) can be decided on at any
 time, also when the work is completed.
 
-When the review is about the undo of a step, the verdict is about the undo: it happened means it is undone.
+When the review is about the undo of a step, the resolution is about the undo: it happened means it is undone.
 
 A work is in review for a conflict when its source cancelled it and nothing says how a step that stands is
 undone. Make that step good by hand and say so (--happened-without-id): the other steps are then undone. Or
@@ -47,7 +47,7 @@ leave everything as it is: --keep.
 		if keep {
 			return a.keep(cmd, &o, step != "" || withoutID || didNot || fl.Changed("happened"))
 		}
-		verdict, wrong := resolutionOf(fl.Changed("happened"), id, withoutID, didNot)
+		resolution, wrong := resolutionOf(fl.Changed("happened"), id, withoutID, didNot)
 		if step == "" {
 			wrong = append([]string{"say which step: --step STEP"}, wrong...)
 		}
@@ -57,7 +57,7 @@ leave everything as it is: --keep.
 		yes := !didNot
 		plan := func(v *view) []string { return v.afterResolution(step, yes) }
 		return a.speak(cmd.Context(), &o, plan, func(op *coordinator.Operator, work saga.ID) error {
-			return op.Resolve(cmd.Context(), work, step, verdict, o.by)
+			return op.Resolve(cmd.Context(), work, step, resolution, o.by)
 		})
 	}
 	return cmd
@@ -67,7 +67,7 @@ leave everything as it is: --keep.
 func (a *app) keep(cmd *cobra.Command, o *order, saidMore bool) error {
 	wrong := o.faults()
 	if saidMore {
-		wrong = append(wrong, "--keep leaves the whole work as it stands: it goes with neither --step nor a verdict on one")
+		wrong = append(wrong, "--keep leaves the whole work as it stands: it goes with neither --step nor a resolution on one")
 	}
 	if len(wrong) > 0 {
 		return usage("amends show "+quote(o.work)+" prints the commands to choose from", wrong...)
@@ -99,7 +99,7 @@ func resolutionOf(happened bool, id string, withoutID, didNot bool) (v saga.Reso
 	return v, wrong
 }
 
-// afterResolution says what follows from a verdict on a step.
+// afterResolution says what follows from a resolution on a step.
 func (v *view) afterResolution(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
 	ss, of := v.state.IssueOf(v.spec, step)

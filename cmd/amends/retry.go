@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -46,9 +48,9 @@ func (v *view) afterRetry() []string {
 	if dir == saga.Undo {
 		e, name = &ss.Undo, fmt.Sprintf("the undo of step %q", ss.Name)
 	}
-	maybe := e.Phase == saga.InDoubt || !e.Unanswered.IsZero()
+	maybe := e.Phase == machine.InDoubt || !e.UnknownUntil.IsZero()
 	switch {
-	case maybe && dir == saga.Forward && v.repeats(ss.Name) == saga.RepeatFind:
+	case maybe && dir == saga.Forward && v.repeats(ss.Name) == program.RepeatFind:
 		return []string{fmt.Sprintf("%s may have happened: its destination is asked once every attempt has settled, and it is sent again only if it is not there", name)}
 	case maybe:
 		return []string{fmt.Sprintf("%s may have happened: it is sent again under the key that its destination knows it by (%s)", name, e.Key)}
@@ -58,4 +60,4 @@ func (v *view) afterRetry() []string {
 }
 
 // repeats is how a step may be repeated.
-func (v *view) repeats(step string) saga.Repeat { return v.summary.Steps[step].Repeat }
+func (v *view) repeats(step string) program.Repeat { return v.summary.Steps[step].Repeat }

@@ -36,8 +36,9 @@ process that has the job does it.`,
 // ahead is how many of the next instants are shown.
 const ahead = 5
 
-// upcoming are the next instants of a schedule that was described, and what is wrong with it, if anything is.
-func upcoming(s *schedule.State, now time.Time) ([]time.Time, error) {
+// upcoming are the next instants of a schedule that was described, and what is wrong with it, if
+// anything is.
+func upcoming(s *schedule.JobState, now time.Time) ([]time.Time, error) {
 	text, err := schedule.Parse(s.Schedule, s.Zone)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (a *app) printBoard(b *schedule.Board, next bool) error {
 }
 
 // nextOf is the next instant of a job, while it is not paused.
-func (a *app) nextOf(s *schedule.State, now time.Time) string {
+func (a *app) nextOf(s *schedule.JobState, now time.Time) string {
 	runs, err := upcoming(s, now)
 	if err != nil || len(runs) == 0 || s.Paused.Is() {
 		return ""
@@ -95,7 +95,7 @@ func (a *app) nextOf(s *schedule.State, now time.Time) string {
 }
 
 // jobNote is the most urgent thing there is to say about a job.
-func jobNote(s *schedule.State, now time.Time) string {
+func jobNote(s *schedule.JobState, now time.Time) string {
 	if alarm := schedule.Stale(now, s); alarm != "" {
 		return "needs a person: " + alarm
 	}

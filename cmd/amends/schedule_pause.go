@@ -33,7 +33,7 @@ the job makes up for.`,
 			return usage("try: amends schedule pause --help", wrong...)
 		}
 		return a.setPause(cmd.Context(), name, func(ctx context.Context, d desk) error {
-			return schedule.Pause(ctx, d, name, by.Name, by.Reason)
+			return schedule.Pause(ctx, d, name, by)
 		})
 	}
 	return cmd

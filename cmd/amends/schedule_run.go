@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// askPlan is what a job is asked for a plan by; askApply comes before the id of one. Jobs read them.
+// askPlan is what a job is asked for a plan by; askApply comes before the id of one. Jobs read
+// them.
 const (
 	askPlan    = "plan"
 	askApply   = "apply"

@@ -45,7 +45,8 @@ func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []st
 	return works, append(s.faults(), wrong...)
 }
 
-// named reports whether the command line names works and not a scope, and what is wrong with that. work is how it names them.
+// named reports whether the command line names works and not a scope, and what is wrong with that.
+// work is how it names them.
 func (s *scope) named(cmd *cobra.Command, args []string, work string) (works bool, wrong []string) {
 	named := 0
 	for _, is := range []bool{s.destination != "", s.all, s.saga != "" && len(args) == 0} {

@@ -11,7 +11,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -51,8 +52,8 @@ type (
 //
 // Version 2 of the definition sends no receipt.
 func invoicing(version int) (*saga.Definition[shopOrder], error) {
-	// An answer later than the timeout would change what the ledger tells, on a busy machine too; but what is in
-	// doubt is not sent again before its timeout.
+	// An answer later than the timeout would change what the ledger tells, on a busy machine too;
+	// but what is in doubt is not sent again before its timeout.
 	const timeout, settle = 5 * time.Second, time.Millisecond
 	steps := []saga.Step[shopOrder]{
 		saga.Do("customer", func(event, call) (made, error) { return made{"cus_1"}, nil }).
@@ -103,14 +104,15 @@ func shipping() (*saga.Definition[shopOrder], error) {
 	)
 }
 
-// running runs a coordinator with both sagas over l for as long as fn takes, the first up to the given version.
+// running runs a coordinator with both sagas over l for as long as fn takes, the first up to the
+// given version.
 func running(ctx context.Context, l store, version int, fn func(context.Context, *coordinator.Coordinator) error) error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	opened := make(chan struct{}, 1)
 	c, err := coordinator.New(l, &coordinator.Options{ //nolint:contextcheck // it starts nothing; Run gets the context
 		Log: log, Poll: 10 * time.Millisecond,
-		Listener: &coordinator.Listener{SessionOpened: func(saga.Token) { tell(opened) }},
+		Listener: &coordinator.Listener{SessionOpened: func(string) { tell(opened) }},
 	})
 	if err != nil {
 		return err
@@ -152,8 +154,8 @@ func tell(c chan<- struct{}) {
 	}
 }
 
-// seed fills a ledger with works that stand in every way there is. What the shop says later it says while no
-// coordinator runs, so that it is heard between two steps and never in the middle of one.
+// seed fills a ledger with works that stand in every way there is. What the shop says later it says
+// while no coordinator runs, so that it is heard between two steps and never in the middle of one.
 func seed(ctx context.Context, l store) error {
 	if err := invoiced(ctx, l); err != nil {
 		return err
@@ -174,8 +176,8 @@ func seed(ctx context.Context, l store) error {
 	if err != nil {
 		return err
 	}
-	edited := saga.Signal{Kind: saga.SignalRevise, Key: "revise:18", Actor: "webhook", News: saga.News{Revision: "18", Version: 2, Input: []byte(`{"Number":9,"Card":"another card"}`)}}
-	for _, said := range []saga.Signal{edited, changed(9)} {
+	edited := machine.Signal{Kind: machine.SignalRevise, Key: "revise:18", Actor: "webhook", News: machine.News{Revision: "18", Version: 2, Input: []byte(`{"Number":9,"Card":"another card"}`)}}
+	for _, said := range []machine.Signal{edited, changed(9)} {
 		if err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(9)}, said); err != nil {
 			return err
 		}
@@ -244,14 +246,15 @@ func invoiced(ctx context.Context, l store) error {
 
 func orderID(n int) string { return fmt.Sprintf("shop:order:%d", n) }
 
-// changed is what the shop says about an order later: even numbers have a newer version, odd ones are cancelled.
-func changed(n int) saga.Signal {
-	news := saga.News{Revision: fmt.Sprint(10 + n)}
+// changed is what the shop says about an order later: even numbers have a newer version, odd ones
+// are cancelled.
+func changed(n int) machine.Signal {
+	news := machine.News{Revision: fmt.Sprint(10 + n)}
 	if n%2 == 1 {
-		return saga.Signal{Kind: saga.SignalCancel, Key: "withdraw:" + news.Revision, Actor: "webhook", Reason: "the order is cancelled", News: news}
+		return machine.Signal{Kind: machine.SignalCancel, Key: "withdraw:" + news.Revision, Actor: "webhook", Reason: "the order is cancelled", News: news}
 	}
 	news.Version, news.Input = 1, fmt.Appendf(nil, `{"Number":%d,"Card":"another card"}`, n)
-	return saga.Signal{Kind: saga.SignalRevise, Key: "revise:" + news.Revision, Actor: "webhook", News: news}
+	return machine.Signal{Kind: machine.SignalRevise, Key: "revise:" + news.Revision, Actor: "webhook", News: news}
 }
 
 // settled waits until a work of saga order-to-invoice stands as wanted.
@@ -268,9 +271,9 @@ func settled(ctx context.Context, op *coordinator.Operator, work string, wanted 
 }
 
 // heard waits until the head of a work is as wanted.
-func heard(ctx context.Context, l store, work string, wanted func(*ledger.Head) bool) error {
+func heard(ctx context.Context, l store, work string, wanted func(*ledger.Instance) bool) error {
 	for {
-		heads, err := ledger.Heads(ctx, l, ledger.Filter{Work: work})
+		heads, err := ledger.First(ctx, l, ledger.Filter{Work: work})
 		if err != nil || len(heads) == 1 && wanted(&heads[0]) {
 			return err
 		}
@@ -294,7 +297,7 @@ func tallied(ctx context.Context, l store, work, source string) error {
 }
 
 // putDown: nobody holds the work, and it has read everything that was said to it.
-func putDown(h *ledger.Head) bool { return h.Posted == h.Consumed && h.Session == 0 }
+func putDown(h *ledger.Instance) bool { return h.Posted == h.Consumed && h.Session == 0 }
 
 // moment waits before looking again.
 func moment(ctx context.Context) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What the verbs have in common that speak to several works: each is told of in a line of its own, and one that cannot be
-// does not keep the others from it.
+// What the verbs have in common that speak to several works: each is told of in a line of its own,
+// and one that cannot be does not keep the others from it.
 
 const severalHelp = orderHelp + `
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -70,26 +71,26 @@ type viewJSON struct {
 
 // signalJSON is a signal without the output it may carry.
 type signalJSON struct {
-	ID         int64           `json:"id,string"`
-	At         *time.Time      `json:"at"`
-	Kind       saga.SignalKind `json:"kind"`
-	Key        string          `json:"key"`
-	Actor      string          `json:"actor"`
-	Reason     string          `json:"reason"`
-	Step       string          `json:"step"`
-	Direction  saga.Direction  `json:"direction"`
-	Attempt    int             `json:"attempt"`
-	Revision   string          `json:"revision,omitempty"`
-	Happened   *bool           `json:"happened"` // null: the signal says nothing about it
-	ExternalID string          `json:"externalId"`
+	ID         int64              `json:"id,string"`
+	At         *time.Time         `json:"at"`
+	Kind       machine.SignalKind `json:"kind"`
+	Key        string             `json:"key"`
+	Actor      string             `json:"actor"`
+	Reason     string             `json:"reason"`
+	Step       string             `json:"step"`
+	Direction  saga.Direction     `json:"direction"`
+	Attempt    int                `json:"attempt"`
+	Revision   string             `json:"revision,omitempty"`
+	Happened   *bool              `json:"happened"` // null: the signal says nothing about it
+	ExternalID string             `json:"externalId"`
 }
 
-func signalToJSON(s *saga.Signal) signalJSON {
+func signalToJSON(s *machine.Signal) signalJSON {
 	j := signalJSON{
 		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason,
 		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID, Revision: s.Revision,
 	}
-	if s.Kind == saga.SignalResolve || s.Kind == saga.SignalLate {
+	if s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate {
 		j.Happened = &s.Happened
 	}
 	return j
@@ -110,7 +111,8 @@ func (v *view) json() viewJSON {
 	return j
 }
 
-// printView writes a work for people: where it stands and what to do first, then how it came to that.
+// printView writes a work for people: where it stands and what to do first, then how it came to
+// that.
 func (a *app) printView(v *view) {
 	s := &v.summary
 	a.field("work", s.WorkID)
@@ -139,7 +141,7 @@ func (a *app) printView(v *view) {
 	if s.Revision != "" {
 		a.field("revision", s.Revision)
 	}
-	if s.Newer != "" {
+	if s.PendingRevision != "" {
 		a.field("newer", v.newer())
 	}
 	if v.heard != nil {
@@ -211,10 +213,10 @@ func (a *app) printSteps(s *saga.Summary) {
 	for _, name := range s.Order {
 		step := s.Steps[name]
 		status := step.Status
-		if status == string(saga.Ready) && s.Status.Terminal() { // it would sound as if it were still to come
+		if status == string(machine.Ready) && s.Status.Terminal() { // it would sound as if it were still to come
 			status = "not done"
 		}
-		if step.Done && step.Evidence != "" && step.Evidence != saga.KindDone {
+		if step.Done && step.Evidence != "" && step.Evidence != string(machine.KindDone) {
 			status += " (" + string(step.Evidence) + ")"
 		}
 		if step.Unconfirmed {
@@ -259,12 +261,12 @@ func (a *app) printHeard(v *view) {
 }
 
 // saying is a signal in words.
-func saying(s *saga.Signal) string {
+func saying(s *machine.Signal) string {
 	words := string(s.Kind)
 	switch {
 	case isRerun(*s):
 		words = "rerun"
-	case s.Kind == saga.SignalResolve || s.Kind == saga.SignalLate:
+	case s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate:
 		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
 	case s.Step != "":
 		words += " " + effect(s.Step, s.Direction, s.Attempt)

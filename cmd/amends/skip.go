@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -65,11 +67,11 @@ func (l *leaving) faults() (wrong []string) {
 }
 
 // found is what later steps find; nil is nothing.
-func (l *leaving) found() *saga.Result {
+func (l *leaving) found() *program.Result {
 	if l.result == "" && l.id == "" {
 		return nil
 	}
-	return &saga.Result{ExternalID: l.id, Output: json.RawMessage(l.result)}
+	return &program.Result{ExternalID: l.id, Output: json.RawMessage(l.result)}
 }
 
 // about is the step that is meant: the one at issue where none is named.
@@ -83,13 +85,14 @@ func (l *leaving) about(v *view) string {
 	return ""
 }
 
-// enough asks for what later steps may need. What cannot be skipped is refused with the reason for that.
+// enough asks for what later steps may need. What cannot be skipped is refused with the reason for
+// that.
 func (l *leaving) enough(v *view) error {
 	later := v.stepsBehind(l.about(v))
 	held := v.state.Status == saga.Review || v.state.Status == saga.Paused
 	if ss, _ := v.state.Issue(v.spec); l.step != "" && (ss == nil || ss.Name != l.step) {
 		ss = v.state.Step(l.step)
-		held = held && ss != nil && ss.Forward.Phase == saga.Skipped
+		held = held && ss != nil && ss.Forward.Phase == machine.Skipped
 	}
 	if l.noResult || l.found() != nil || len(later) == 0 || v.state.Turned || !held {
 		return nil
@@ -123,9 +126,9 @@ func (l *leaving) after(v *view) []string {
 	}
 	ss := v.state.Step(step)
 	switch {
-	case ss != nil && ss.Forward.Phase == saga.Skipped:
+	case ss != nil && ss.Forward.Phase == machine.Skipped:
 		plan = []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
-	case ss != nil && ss.Forward.Phase != saga.Ready && mayBeThere(ss):
+	case ss != nil && ss.Forward.Phase != machine.Ready && mayBeThere(ss):
 		plan = append(plan, "it may have happened: look first; what did happen is undone only where the work goes back and its definition says how")
 	}
 	return plan

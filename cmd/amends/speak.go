@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// order is what all that a person says to a work has in common: who says it and why, and how long to wait until it is
-// applied.
+// order is what all that a person says to a work has in common: who says it and why, and how long
+// to wait until it is applied.
 type order struct {
 	which
 	by     saga.Actor
@@ -47,15 +48,15 @@ func (o *order) faults() []string {
 	return wrong
 }
 
-// mailbox is a ledger that remembers what was posted, and in a dry run keeps it to itself. All the checks
-// before the posting are the real ones.
+// mailbox is a ledger that remembers what was posted, and in a dry run keeps it to itself. All the
+// checks before the posting are the real ones.
 type mailbox struct {
 	store
 	dryRun bool
-	posted saga.Signal
+	posted machine.Signal
 }
 
-func (m *mailbox) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 	m.posted = s
 	if m.dryRun {
 		return nil
@@ -63,7 +64,8 @@ func (m *mailbox) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	return m.store.Post(ctx, id, s)
 }
 
-// stored reads the signal back as the ledger has it: with its number, and the time at which it was first posted.
+// stored reads the signal back as the ledger has it: with its number, and the time at which it was
+// first posted.
 func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
 	if m.dryRun {
 		return nil
@@ -72,7 +74,7 @@ func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(signals, func(s saga.Signal) bool { return s.Key == m.posted.Key })
+	i := slices.IndexFunc(signals, func(s machine.Signal) bool { return s.Key == m.posted.Key })
 	if i < 0 {
 		return fmt.Errorf("%s: the signal was posted, but the ledger does not have it", id)
 	}
@@ -171,10 +173,10 @@ func (a *app) printOrder(before *view, out *outcomeJSON) {
 	a.field("stands at", standing(before.state.Status, before.state.Reason))
 	switch {
 	case s.Happened != nil:
-		a.field("verdict", effect(s.Step, s.Direction, s.Attempt)+": "+happened(*s.Happened, s.ExternalID))
+		a.field("outcome", effect(s.Step, s.Direction, s.Attempt)+": "+happened(*s.Happened, s.ExternalID))
 	case s.Step != "":
 		a.field("order", string(s.Kind)+" "+effect(s.Step, s.Direction, s.Attempt))
-	case s.Kind == saga.SignalRevise:
+	case s.Kind == machine.SignalRevise:
 		a.field("order", "rerun, as revision "+s.Revision)
 	default:
 		a.field("order", string(s.Kind))
@@ -207,13 +209,13 @@ func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON, l
 // learn waits for the order to be applied, if that is wanted, and completes what became of it.
 func learn(ctx context.Context, s store, p timeLimit, out *outcomeJSON, lacking string) error {
 	id := saga.ID{Saga: out.Saga, Work: out.WorkID}
-	var r *saga.Record
+	var r *machine.Record
 	var end error
 	if out.Stored && p.wait > 0 {
 		r, end = await(ctx, s, id, out.Signal.ID, p, lacking)
 	}
 	if r != nil {
-		out.Applied = r.Kind != saga.KindNoted
+		out.Applied = r.Kind != machine.KindNoted
 		out.Answer = r.Error
 		if !out.Applied {
 			end = &failure{
@@ -260,8 +262,9 @@ type timeLimit struct {
 
 func (o *order) limit() timeLimit { return timeLimit{o.wait, time.Now().Add(o.wait)} }
 
-// await waits until a record has consumed the signal, and returns that record. It looks once at least.
-func await(ctx context.Context, s store, id saga.ID, signal int64, p timeLimit, lacking string) (*saga.Record, error) {
+// await waits until a record has consumed the signal, and returns that record. It looks once at
+// least.
+func await(ctx context.Context, s store, id saga.ID, signal int64, p timeLimit, lacking string) (*machine.Record, error) {
 	wait := p.wait
 	timed, cancel := context.WithTimeout(ctx, max(time.Until(p.until), min(wait, poll)))
 	defer cancel()
@@ -297,7 +300,7 @@ func await(ctx context.Context, s store, id saga.ID, signal int64, p timeLimit, 
 }
 
 // consumer is the record that consumed a signal, or nil.
-func consumer(records []saga.Record, signal int64) *saga.Record {
+func consumer(records []machine.Record, signal int64) *machine.Record {
 	for i := len(records) - 1; i >= 0; i-- {
 		if slices.Contains(records[i].Signals, signal) {
 			return &records[i]

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -196,7 +196,7 @@ type forPeople struct{ review, paused int }
 
 func heldFor(ctx context.Context, s store) (n forPeople, err error) {
 	count := func(status saga.Status) int {
-		heads, errList := ledger.Heads(ctx, s, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
+		heads, errList := ledger.First(ctx, s, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
 		err = errors.Join(err, errList)
 		return len(heads)
 	}

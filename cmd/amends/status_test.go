@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// "amends status names the oldest live instance that has not moved", what is dated ahead of the clock (T4, T5), and how large
-// a backlog of an unknown definition is.
+// "amends status names the oldest live instance that has not moved", what is dated ahead of the
+// clock (T4, T5), and how large a backlog of an unknown definition is.
 func TestStatusFindings(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	head := func(work string, moved time.Time) ledger.Head {
-		return ledger.Head{ID: saga.ID{Saga: "s", Work: work}, Version: 1, Status: saga.Running, Updated: moved, Due: now.Add(time.Hour)}
+	head := func(work string, moved time.Time) ledger.Instance {
+		return ledger.Instance{ID: saga.ID{Saga: "s", Work: work}, Version: 1, Status: saga.Running, Updated: moved, Due: now.Add(time.Hour)}
 	}
 	o := ledger.Overview{
 		At:       now,
@@ -25,8 +25,8 @@ func TestStatusFindings(t *testing.T) {
 			{Saga: "s", Version: 2, Works: ledger.MaxBacklog, Oldest: now.Add(-90 * time.Minute)},
 			{Saga: "gone", Version: 3, Ended: true, Works: 1, Oldest: now.Add(time.Minute)},
 		},
-		Oldest: []ledger.Head{head("o1", now.Add(-11*time.Minute)), head("o2", now.Add(-9*time.Minute))},
-		Ahead:  ledger.Ahead{Works: []ledger.Head{head("o3", now)}, Sessions: []ledger.Session{{Token: 2, Label: "vm pid 7", Renewed: now.Add(time.Minute)}}},
+		Oldest: []ledger.Instance{head("o1", now.Add(-11*time.Minute)), head("o2", now.Add(-9*time.Minute))},
+		Ahead:  ledger.Ahead{Works: []ledger.Instance{head("o3", now)}, Sessions: []ledger.Session{{Token: 2, Label: "vm pid 7", Renewed: now.Add(time.Minute)}}},
 	}
 	var got []string
 	for _, f := range findingsOf(&o, 10*time.Minute) {
@@ -47,7 +47,8 @@ func TestStatusFindings(t *testing.T) {
 	}
 }
 
-// A work that has ended waits for no definition, unless it has a signal to be read: its version or a newer one reads that (A0, CORE-2).
+// A work that has ended waits for no definition, unless it has a signal to be read: its version or
+// a newer one reads that (A0, CORE-2).
 func TestWhatALiveProcessKnows(t *testing.T) {
 	t.Parallel()
 	k := knowledgeOf([]ledger.Session{
@@ -71,19 +72,19 @@ func TestWhatALiveProcessKnows(t *testing.T) {
 		{"t", 1, saga.Completed, 1, "t version 1 or a newer one"},
 		{"t", 1, saga.Retrying, 0, "t version 1"},
 	} {
-		h := ledger.Head{ID: saga.ID{Saga: c.saga, Work: "w"}, Version: c.version, Status: c.status, Posted: c.posted}
+		h := ledger.Instance{ID: saga.ID{Saga: c.saga, Work: "w"}, Version: c.version, Status: c.status, Posted: c.posted}
 		if got := k.lacking(&h); got != c.want {
 			t.Errorf("%+v lacks %q", c, got)
 		}
 	}
 }
 
-// Why a work waits and when it goes on: a pause of everything hides no destination's own state, and nothing is promised for a
-// time while a destination is away.
+// Why a work waits and when it goes on: a pause of everything hides no destination's own state, and
+// nothing is promised for a time while a destination is away.
 func TestWhyAWorkWaits(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	f := &flow{Standing: coordinator.Standing{Destinations: []coordinator.Destination{
+	f := &flow{Standing: coordinator.Standing{Destinations: []coordinator.DestinationStatus{
 		{Name: "books", State: "failing", Since: at, Why: "connection refused"},
 		{Name: "mail", State: "paused", Since: at, Actor: "anna", Why: "moving"},
 		{Name: "shop", State: "healthy"},

@@ -71,7 +71,8 @@ func timeOf(t *time.Time) time.Time {
 	return *t
 }
 
-// pointInTime reads a moment as a person writes it: a time, a day, or how long ago. Empty is no moment.
+// pointInTime reads a moment as a person writes it: a time, a day, or how long ago. Empty is no
+// moment.
 func pointInTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
-// which says which work is meant, as a person says it: by its id, which several sagas may share, or by what
-// a destination calls something it made.
+// which says which work is meant, as a person says it: by its id, which several sagas may share, or
+// by what a destination calls something it made.
 type which struct {
 	work       string
 	saga       string
@@ -52,17 +54,17 @@ func (w *which) flag(cmd *cobra.Command) {
 }
 
 // find returns the one work that is meant.
-func (w *which) find(ctx context.Context, s store) (ledger.Head, error) {
-	heads, err := ledger.Heads(ctx, s, ledger.Filter{Work: w.work, Saga: w.saga, ExternalID: w.externalID})
+func (w *which) find(ctx context.Context, s store) (ledger.Instance, error) {
+	heads, err := ledger.First(ctx, s, ledger.Filter{Work: w.work, Saga: w.saga, ExternalID: w.externalID})
 	switch {
 	case err != nil:
-		return ledger.Head{}, err
+		return ledger.Instance{}, err
 	case len(heads) == 1:
 		return heads[0], nil
 	case len(heads) == 0:
-		return ledger.Head{}, w.unknown()
+		return ledger.Instance{}, w.unknown()
 	}
-	return ledger.Head{}, w.several(heads)
+	return ledger.Instance{}, w.several(heads)
 }
 
 func (w *which) unknown() error {
@@ -94,7 +96,7 @@ func stem(work string) string {
 }
 
 // several asks for more, and names what there is to choose from.
-func (w *which) several(heads []ledger.Head) error {
+func (w *which) several(heads []ledger.Instance) error {
 	const few = 5
 	details := make([]headJSON, len(heads))
 	var names []string
@@ -125,16 +127,16 @@ func (w *which) several(heads []ledger.Head) error {
 
 // view is one work, read at one moment.
 type view struct {
-	head       ledger.Head
-	state      *saga.State
-	spec       *saga.Spec // nil when the ledger does not know the definition
+	head       ledger.Instance
+	state      *machine.State
+	spec       *program.Spec // nil when the ledger does not know the definition
 	summary    saga.Summary
-	turned     string        // why it was turned back, in the words of the ledger; "" when it was not
-	pending    []saga.Signal // posted and not yet consumed
+	turned     string           // why it was turned back, in the words of the ledger; "" when it was not
+	pending    []machine.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
 	knowledge  *knowledge
-	lacking    string       // the definition that it waits for and no live process knows; "" when there is none
-	heard      *inbox.Entry // of the object the work is named by; only for show, nil when nothing was
+	lacking    string        // the definition that it waits for and no live process knows; "" when there is none
+	heard      *intake.Entry // of the object the work is named by; only for show, nil when nothing was
 }
 
 func look(ctx context.Context, s store, id saga.ID) (*view, error) {
@@ -145,8 +147,8 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 	if len(chains) == 0 {
 		return nil, fmt.Errorf("%s: %w", id, ledger.ErrNotFound)
 	}
-	v := &view{head: chains[0].Head}
-	if v.state, err = saga.Fold(id, chains[0].Records); err != nil {
+	v := &view{head: chains[0].Instance}
+	if v.state, err = machine.Fold(id, chains[0].Records); err != nil {
 		return nil, &failure{
 			exit: exitFailed, what: "the chain of this work is damaged", err: err,
 			next: "leave it alone and run: amends check --prefix " + quote(id.Work),
@@ -171,7 +173,7 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 			return nil, err
 		}
 	}
-	v.summary = saga.Summarize(v.spec, v.state)
+	v.summary = machine.Summarize(v.spec, v.state)
 	if v.knowledge.flow != nil {
 		v.summary.Next = v.knowledge.flow.then(v.head.WaitsFor)
 	}
@@ -183,13 +185,13 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 }
 
 // turned is why a work was turned back: the record since the latest revision that did it, in words.
-func turned(records []saga.Record) string {
+func turned(records []machine.Record) string {
 	words := ""
 	for i := range records {
 		r := &records[i]
-		back := r.Kind == saga.KindCancelled || r.Status == saga.Compensating || r.Status == saga.Compensated
+		back := r.Kind == machine.KindCancelled || r.Status == saga.Compensating || r.Status == saga.Compensated
 		switch {
-		case r.Kind == saga.KindRevised:
+		case r.Kind == machine.KindRevised:
 			words = ""
 		case back && words == "":
 			words = learned(r)
@@ -202,14 +204,14 @@ func turned(records []saga.Record) string {
 }
 
 // specOf returns the structure of a definition as the ledger knows it, or nil.
-func specOf(ctx context.Context, s store, name string, version int) (*saga.Spec, error) {
+func specOf(ctx context.Context, s store, name string, version int) (*program.Spec, error) {
 	ds, err := s.Definitions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(ds, func(d ledger.Definition) bool { return d.Spec.Saga == name && d.Spec.Version == version })
 	if i < 0 {
-		return nil, nil //nolint:nilnil // an honest answer: saga.Summarize takes it as "not known"
+		return nil, nil //nolint:nilnil // an honest answer: machine.Summarize takes it as "not known"
 	}
 	return &ds[i].Spec, nil
 }

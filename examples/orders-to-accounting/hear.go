@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
@@ -22,18 +23,20 @@ import (
 // sourceName is what the shop is called in events, work ids and the path of its webhooks.
 const sourceName = "shop"
 
-// volatile are the fields of an order that change without anything having been sold: our own mark among them.
+// volatile are the fields of an order that change without anything having been sold: our own mark
+// among them.
 var volatile = []string{"version", "updatedAt", "invoiceId"}
 
-// newSource is the shop, for its webhooks, the inbox and the reconciler. forgetful: what was received is lost. A webhook that
-// was on its way then may tell of an order that is no more, and only the shop knows better.
+// newSource is the shop, for its webhooks, the inbox and the reconciler. forgetful: what was
+// received is lost. A webhook that was on its way then may tell of an order that is no more, and
+// only the shop knows better.
 func newSource(job *Sync, c *coordinator.Coordinator, secret string, forgetful bool) *inbox.Source {
 	return &inbox.Source{
-		Name: sourceName, Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
+		Name: sourceName, Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Limits: inbox.Limits{PerSecond: 200},
 		Webhooks: &webhook.Sender{
 			// The topic of an event is its type, like order.updated; its data is the whole order.
 			Provider: webhook.Standard(webhook.Mapping{
-				Version: "data.version", Clock: inbox.CounterClock, Volatile: volatile, Deleted: []string{string(shop.TopicDeleted)},
+				Version: "data.version", Deleted: []string{string(shop.TopicDeleted)},
 			}),
 			Secrets: []webhook.Secret{{Name: "example", Text: secret}},
 		},
@@ -42,9 +45,9 @@ func newSource(job *Sync, c *coordinator.Coordinator, secret string, forgetful b
 	}
 }
 
-// hear receives and processes webhooks at address until ctx ends. A webhook is answered once it is stored; what follows from
-// it follows later, and from the newest version.
-func hear(ctx context.Context, address string, source *inbox.Source, db inbox.Store, log logrus.FieldLogger) error {
+// hear receives and processes webhooks at address until ctx ends. A webhook is answered once it is
+// stored; what follows from it follows later, and from the newest version.
+func hear(ctx context.Context, address string, source *inbox.Source, db intake.Store, log logrus.FieldLogger) error {
 	in, err := inbox.New(db, []*inbox.Source{source}, &inbox.Options{Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Log: log})
 	if err != nil {
 		return err
@@ -59,7 +62,8 @@ func hear(ctx context.Context, address string, source *inbox.Source, db inbox.St
 	return group.Wait()
 }
 
-// listen serves h at address until ctx ends. The port may still be ours: of a process that has just been killed.
+// listen serves h at address until ctx ends. The port may still be ours: of a process that has just
+// been killed.
 func listen(ctx context.Context, address string, h http.Handler) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
@@ -85,8 +89,8 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 	return nil
 }
 
-// decide says what the saga of an order should do: a paid order has its invoice, a cancelled one is undone, and what is not
-// paid yet waits.
+// decide says what the saga of an order should do: a paid order has its invoice, a cancelled one is
+// undone, and what is not paid yet waits.
 func decide(state inbox.Snapshot) (saga.Change, error) {
 	var o shop.Order
 	if err := json.Unmarshal(state.Body, &o); err != nil {

@@ -17,11 +17,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/play"
 	"github.com/amends-dev/amends/internal/shopsim/rest"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
@@ -32,7 +34,8 @@ import (
 // secret is what the shop signs its webhooks with.
 const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ=="
 
-// rig is one sync process in this one, over a shop, books and a mailbox of its own. It listens at door.
+// rig is one sync process in this one, over a shop, books and a mailbox of its own. It listens at
+// door.
 type rig struct {
 	t     *testing.T
 	shop  *shop.Store
@@ -41,7 +44,7 @@ type rig struct {
 	door  string
 
 	ledger ledger.Catalogue
-	heard  inbox.Reader
+	heard  intake.Reader
 }
 
 // rigUp starts a sync that hears of one paid order by webhooks alone, until the test is over.
@@ -143,13 +146,13 @@ func (r *rig) post(h http.Header, body []byte) int {
 }
 
 // head is where the work of an order stands; nil when there is none.
-func (r *rig) head(o shop.Order) *ledger.Head {
+func (r *rig) head(o shop.Order) *ledger.Instance {
 	r.t.Helper()
-	heads, err := ledger.Heads(r.t.Context(), r.ledger, ledger.Filter{Limit: 100})
+	heads, err := ledger.First(r.t.Context(), r.ledger, ledger.Filter{Limit: 100})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	i := slices.IndexFunc(heads, func(h ledger.Head) bool { return h.ID.Work == o.Ref() })
+	i := slices.IndexFunc(heads, func(h ledger.Instance) bool { return h.ID.Work == o.Ref() })
 	if i < 0 {
 		return nil
 	}
@@ -189,8 +192,9 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// A webhook starts the work of an order. Our own mark is no news; an edit brings the same invoice up to date and sends
-// no second receipt; a webhook that is late changes nothing; a cancel voids the invoice and takes the mark off.
+// A webhook starts the work of an order. Our own mark is no news; an edit brings the same invoice
+// up to date and sends no second receipt; a webhook that is late changes nothing; a cancel voids
+// the invoice and takes the mark off.
 func TestWebhooksBecomeWork(t *testing.T) {
 	t.Parallel()
 	r := rigUp(t)
@@ -233,7 +237,8 @@ func (r *rig) edit(quantity int64) {
 	}
 }
 
-// A cancelled order that nothing was done for is nothing to undo, and what is said of it later starts nothing.
+// A cancelled order that nothing was done for is nothing to undo, and what is said of it later
+// starts nothing.
 func TestCancelledBeforeItWasHeardOf(t *testing.T) {
 	t.Parallel()
 	r := rigUp(t)
@@ -249,7 +254,7 @@ func TestCancelledBeforeItWasHeardOf(t *testing.T) {
 	r.tell(3) // the third webhook of the shop, about another order
 	r.becomes(o, saga.Completed, "1")
 	eventually(t, "nothing is owed", func() bool {
-		owing, err := r.heard.Entries(t.Context(), inbox.EntryFilter{Owing: true})
+		owing, err := r.heard.Entries(t.Context(), intake.EntryFilter{Owing: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,8 +284,8 @@ func TestForgedWebhook(t *testing.T) {
 	}
 }
 
-// What the shop answers to a question decides what is known: the order, that there is none, or nothing, and then when to
-// ask again.
+// What the shop answers to a question decides what is known: the order, that there is none, or
+// nothing, and then when to ask again.
 func TestFetchOrder(t *testing.T) {
 	t.Parallel()
 	body, err := json.Marshal(order())
@@ -318,15 +323,15 @@ func TestFetchOrder(t *testing.T) {
 			if got.Gone != c.gone || (err != nil) != c.fails {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			if c.status == 200 && !c.fails && (got.Version != inbox.Counter(1) || !bytes.Equal(got.Body, body) || got.Fingerprint.IsZero()) {
+			if c.status == 200 && !c.fails && (got.Version != inbox.Counter(1) || !bytes.Equal(got.Body, body)) {
 				t.Errorf("got %+v", got)
 			}
 		})
 	}
 }
 
-// An order that an earlier version has an invoice for gets no second one: that invoice is brought up to date, and its
-// memo says which version it shows.
+// An order that an earlier version has an invoice for gets no second one: that invoice is brought
+// up to date, and its memo says which version it shows.
 func TestUpdateInvoice(t *testing.T) {
 	t.Parallel()
 	store, url := booksServer(t)
@@ -340,7 +345,7 @@ func TestUpdateInvoice(t *testing.T) {
 	made := d.Act(t.Context(), first)
 	edited := order()
 	edited.Lines[0].Quantity++
-	second.Revision, second.Previous = "4", &saga.Result{ExternalID: made.ExternalID}
+	second.Revision, second.Previous = "4", &program.Result{ExternalID: made.ExternalID}
 	if second.Input, err = json.Marshal(edited); err != nil {
 		t.Fatal(err)
 	}
@@ -361,22 +366,22 @@ func TestUpdateInvoice(t *testing.T) {
 	}
 }
 
-// The lookup of a newer version asks for its own effect: the invoice of an earlier version that was not brought up to
-// date yet does not count.
+// The lookup of a newer version asks for its own effect: the invoice of an earlier version that was
+// not brought up to date yet does not count.
 func TestFindUpdatedInvoice(t *testing.T) {
 	t.Parallel()
 	store, url := booksServer(t)
 	inv := addInvoice(t, store, books.Live)
 	look := call(t, "invoice")
-	look.Revision, look.Previous = "4", &saga.Result{ExternalID: inv.ID}
+	look.Revision, look.Previous = "4", &program.Result{ExternalID: inv.ID}
 	d := definition(t, play.Place{Books: url})
-	if got := d.Look(t.Context(), look); got.Kind != saga.KindNotFound {
-		t.Errorf("before the update: %s %q", got.Kind, got.ExternalID)
+	if got := d.Look(t.Context(), look); got.Answer != program.AnswerNotFound {
+		t.Errorf("before the update: %s %q", got.Answer, got.ExternalID)
 	}
 	if _, err := store.UpdateInvoice(t.Context(), inv.ID, books.Update{Memo: memo("4", order()), Lines: []books.Line{{Quantity: 1}}}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.Look(t.Context(), look); got.Kind != saga.KindFound || got.ExternalID != inv.ID {
-		t.Errorf("after the update: %s %q", got.Kind, got.ExternalID)
+	if got := d.Look(t.Context(), look); got.Answer != program.AnswerFound || got.ExternalID != inv.ID {
+		t.Errorf("after the update: %s %q", got.Answer, got.ExternalID)
 	}
 }

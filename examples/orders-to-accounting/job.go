@@ -13,24 +13,24 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/shopsim/faults"
 	"github.com/amends-dev/amends/internal/shopsim/play"
-	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 	"github.com/amends-dev/amends/store"
 )
 
-// destinations is what each server can bear from one process. A Retry-After silences the whole line for a second,
-// and one request in fifty meets one: the more are under way, the less is waited. The mail server gets few, because
-// each letter on its way at a kill is a question to a person.
+// destinations is what each server can bear from one process. A Retry-After silences the whole line
+// for a second, and one request in fifty meets one: the more are under way, the less is waited. The
+// mail server gets few, because each letter on its way at a kill is a question to a person.
 var destinations = map[string]coordinator.Limit{
 	"shop":  {Concurrent: 64},
 	"books": {Concurrent: 64},
 	"mail":  {Concurrent: 4},
 }
 
-// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, and compares by the
-// clock, until ctx ends. It may be killed at any moment.
+// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, and
+// compares by the clock, until ctx ends. It may be killed at any moment.
 func runSync(ctx context.Context, p play.Place, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		group, ctx := errgroup.WithContext(ctx)
@@ -48,10 +48,10 @@ func runRebuild(ctx context.Context, p play.Place, log logrus.FieldLogger) error
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		for {
 			rep, err := s.clock.reconciler.Rebuild(ctx, p.Lost, saga.Actor{Name: "the example", Reason: "the ledger was lost"})
-			if err == nil && rep.Verdict == reconcile.OK {
+			if err == nil && rep.Result == schedule.OK {
 				return nil
 			}
-			log.WithError(err).WithField("verdict", rep.Verdict).Warn("the rebuild goes on: " + rep.Words)
+			log.WithError(err).WithField("result", rep.Result).Warn("the rebuild goes on: " + rep.Words)
 			if err := pause(ctx, 200*time.Millisecond); err != nil {
 				return err
 			}
@@ -102,8 +102,8 @@ func withSync(ctx context.Context, p play.Place, log logrus.FieldLogger, do func
 	return do(&syncProcess{db: db, works: c, source: source, clock: clock})
 }
 
-// givesUp tells the network of this machine until when a request is awaited, so that it carries none for longer than real
-// ones do.
+// givesUp tells the network of this machine until when a request is awaited, so that it carries
+// none for longer than real ones do.
 func givesUp(r *http.Request) error {
 	if until, ok := r.Context().Deadline(); ok {
 		r.Header.Set(faults.GivenUp, strconv.FormatInt(until.UnixMilli(), 10))

@@ -12,7 +12,6 @@ import (
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store"
 )
@@ -23,10 +22,12 @@ const (
 	jobAll     = "orders-invoices" // shop, ledger and books are compared, whole
 )
 
-// sweepLag is how old a change is to be before a sweep relies on having seen it: the shop's times are whole seconds.
+// sweepLag is how old a change is to be before a sweep relies on having seen it: the shop's times
+// are whole seconds.
 const sweepLag = time.Second
 
-// byTheClock is what a sync process does by the clock, because webhooks are lost and people edit invoices.
+// byTheClock is what a sync process does by the clock, because webhooks are lost and people edit
+// invoices.
 type byTheClock struct {
 	reconciler *reconcile.Reconciler
 	db         store.DB
@@ -37,9 +38,12 @@ type byTheClock struct {
 func newByTheClock(job *Sync, c *coordinator.Coordinator, source *inbox.Source, db store.DB, log logrus.FieldLogger) (*byTheClock, error) {
 	r, err := reconcile.New(db, reconcile.Config{
 		Name: jobAll, Source: source, Type: "order",
-		All: job.allOrders, Changed: job.changedOrders, Partitions: job.orderRanges, Destination: job.invoices(),
-		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fieldsOf), Mapping: mapping, Effects: effects,
-	}, &reconcile.Options{Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20, Log: log})
+		All: job.allOrders, Changed: job.changedOrders, Begin: time.Unix(0, 0), Destination: job.invoices(),
+		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fieldsOf),
+	}, &reconcile.Options{
+		Partitions: job.orderRanges, Mapping: mapping, Effects: effects,
+		Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20, Log: log,
+	})
 	return &byTheClock{reconciler: r, db: db, log: log}, err
 }
 
@@ -55,32 +59,32 @@ func (b *byTheClock) run(ctx context.Context) error {
 	return runner.Run(ctx)
 }
 
-// effects says which steps stand, as order and invoice show it. Neither shows whether a receipt went out: what is not named
-// here and cannot be asked for counts as sent. But before the mark there is none, unless a void invoice shows that the
-// mark may have been taken off again.
-func effects(o *reconcile.Object, live, void []plan.Document) (map[string]coordinator.Effect, error) {
+// effects says which steps stand, as order and invoice show it. Neither shows whether a receipt
+// went out: what is not named here and cannot be asked for counts as sent. But before the mark
+// there is none, unless a void invoice shows that the mark may have been taken off again.
+func effects(o *reconcile.Listed, live, void []reconcile.Document) (map[string]reconcile.Effect, error) {
 	var order shop.Order
 	if err := json.Unmarshal(o.Body, &order); err != nil {
 		return nil, err
 	}
 	marked := false
-	stands := map[string]coordinator.Effect{"customer": {NotDone: true}, "invoice": {NotDone: true}}
+	stands := map[string]reconcile.Effect{"customer": {NotDone: true}, "invoice": {NotDone: true}}
 	for _, d := range live {
 		var inv books.Invoice
 		if err := json.Unmarshal(d.Body, &inv); err != nil {
 			return nil, err
 		}
-		stands["customer"] = coordinator.Effect{Output: books.Customer{ID: inv.Customer, Ref: inv.CustomerRef, Name: order.Customer.Name, Email: order.Customer.Email}}
-		stands["invoice"] = coordinator.Effect{Output: inv}
+		stands["customer"] = reconcile.Effect{Output: books.Customer{ID: inv.Customer, Ref: inv.CustomerRef, Name: order.Customer.Name, Email: order.Customer.Email}}
+		stands["invoice"] = reconcile.Effect{Output: inv}
 		marked = marked || order.InvoiceID == inv.ID
 	}
 	switch {
 	case marked:
-		stands["mark-synced"] = coordinator.Effect{Output: order}
+		stands["mark-synced"] = reconcile.Effect{Output: order}
 	case len(void) > 0:
-		stands["mark-synced"] = coordinator.Effect{NotDone: true}
+		stands["mark-synced"] = reconcile.Effect{NotDone: true}
 	default:
-		stands["mark-synced"], stands["receipt"] = coordinator.Effect{NotDone: true}, coordinator.Effect{NotDone: true}
+		stands["mark-synced"], stands["receipt"] = reconcile.Effect{NotDone: true}, reconcile.Effect{NotDone: true}
 	}
 	return stands, nil
 }

@@ -1,13 +1,15 @@
-// Command orders-to-accounting moves paid orders of a shop into an accounting system and confirms each by
-// e-mail, with everything going wrong on the way: answers that are lost, servers that fail, webhooks that come late,
-// twice, forged or at first not at all, orders that are edited and cancelled when their invoice is out, and a sync
-// process that is killed again and again. An audit that reads only shop, books and mailbox then says what became of it,
-// beside the same orders moved by a sync without a ledger.
+// Command orders-to-accounting moves paid orders of a shop into an accounting system and confirms
+// each by e-mail, with everything going wrong on the way: answers that are lost, servers that fail,
+// webhooks that come late, twice, forged or at first not at all, orders that are edited and
+// cancelled when their invoice is out, and a sync process that is killed again and again. An audit
+// that reads only shop, books and mailbox then says what became of it, beside the same orders moved
+// by a sync without a ledger.
 //
-// Read sync.go first: it is the saga. hear.go hears of orders by webhooks. sides.go reads shop and books as the reconciler
-// needs them, jobs.go names what is compared by the clock, and memo.go is what an invoice says of itself. job.go is the
-// process that runs all three. Everything else stages the run: package internal/shopsim/play starts the processes and
-// kills them, and the packages beside it are the shop, the books, the mail server and the audit.
+// Read sync.go first: it is the saga. hear.go hears of orders by webhooks. sides.go reads shop and
+// books as the reconciler needs them, jobs.go names what is compared by the clock, and memo.go is
+// what an invoice says of itself. job.go is the process that runs all three. Everything else stages
+// the run: package internal/shopsim/play starts the processes and kills them, and the packages
+// beside it are the shop, the books, the mail server and the audit.
 package main
 
 import (

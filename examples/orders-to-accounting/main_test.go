@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/play"
 	"github.com/amends-dev/amends/internal/shopsim/world"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/store"
 )
 
-// programVariable makes this test binary the program. The processes that the program starts are this binary too, and
-// know it by their role.
+// programVariable makes this test binary the program. The processes that the program starts are
+// this binary too, and know it by their role.
 const programVariable = "AMENDS_EXAMPLE_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is the program as a process of its own, in a temporary folder of its own.
-func program(t *testing.T, args ...string) *exec.Cmd {
+// command is the program as a process of its own, in a temporary folder of its own.
+func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
+	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Env = append(os.Environ(), programVariable+"=1", "TMPDIR="+t.TempDir())
 	cmd.WaitDelay = 10 * time.Second // for children that keep our pipes open: they should not
 	return cmd
@@ -80,16 +80,18 @@ func cancelled(t *testing.T, orders int) (meanwhile, late int) {
 	return meanwhile, late
 }
 
-// A run with faults and kills ends with one invoice and one receipt for each paid order and none for cancelled ones,
-// says so in one JSON object, and leaves a ledger in which everything follows from what is before it. The sync without a
-// ledger leaves at least the invoices of cancelled orders, whatever the kills hit.
+// A run with faults and kills ends with one invoice and one receipt for each paid order and none
+// for cancelled ones, says so in one JSON object, and leaves a ledger in which everything follows
+// from what is before it. The sync without a ledger leaves at least the invoices of cancelled
+// orders, whatever the kills hit.
 func TestRunOnSQLite(t *testing.T) {
 	t.Parallel()
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json")
 	checkRun(t, r, 60, 4, 1)
 }
 
-// The same when the sync never asks the shop for new orders: every webhook comes in the end, and that is enough.
+// The same when the sync never asks the shop for new orders: every webhook comes in the end, and
+// that is enough.
 func TestRunOnWebhooksOnly(t *testing.T) {
 	t.Parallel()
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-webhooks-only", "-chaos", "0.6", "-json")
@@ -115,8 +117,8 @@ func TestRunOnSweepsOnly(t *testing.T) {
 	checkLeftBehind(t, r)
 }
 
-// Half-way the books are out of order for longer than a step may be tried. What wants them waits: nothing is undone or given
-// up because of it, and all is well in the end.
+// Half-way the books are out of order for longer than a step may be tried. What wants them waits:
+// nothing is undone or given up because of it, and all is well in the end.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"SQLite": nil, "Postgres": {"-db", pgtest.URL(t)}} {
@@ -133,8 +135,9 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// Half-way everything that the sync remembers is deleted. What it has made by then is learned again from shop and books:
-// no order gets a second invoice or receipt. The receipts whose outcome is unknown count as sent.
+// Half-way everything that the sync remembers is deleted. What it has made by then is learned again
+// from shop and books: no order gets a second invoice or receipt. The receipts whose outcome is
+// unknown count as sent.
 func TestLoseLedger(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"SQLite": nil, "Postgres": {"-db", pgtest.URL(t)}} {
@@ -151,8 +154,9 @@ func TestLoseLedger(t *testing.T) {
 	}
 }
 
-// checkReconciled holds that the audit is clean, that the comparison of everything found nothing to do, and that each
-// deed of people in the books was found then, called by its name, and nothing beside.
+// checkReconciled holds that the audit is clean, that the comparison of everything found nothing to
+// do, and that each deed of people in the books was found then, called by its name, and nothing
+// beside.
 func checkReconciled(t *testing.T, r map[string]any) {
 	t.Helper()
 	for _, name := range []string{"duplicates", "missing", "orphans", "mismatches"} {
@@ -177,7 +181,7 @@ func checkReconciled(t *testing.T, r map[string]any) {
 
 func jsonRun(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	status, stdout, stderr := finish(t, program(t, args...))
+	status, stdout, stderr := finish(t, command(t, args...))
 	if status != 0 {
 		t.Errorf("exit status %d", status)
 	}
@@ -272,11 +276,11 @@ func checkLeftBehind(t *testing.T, r map[string]any) {
 	}
 }
 
-// The text is a table of both audits, then what to look at next. The six commands do what they say, and nothing is
-// wider than it need be.
+// The text is a table of both audits, then what to look at next. The six commands do what they say,
+// and nothing is wider than it need be.
 func TestRunAsText(t *testing.T) {
 	t.Parallel()
-	status, text, stderr := finish(t, program(t, "-orders", "30", "-kills", "2", "-seed", strconv.Itoa(seed)))
+	status, text, stderr := finish(t, command(t, "-orders", "30", "-kills", "2", "-seed", strconv.Itoa(seed)))
 	if status != 0 {
 		t.Errorf("exit status %d\n%s", status, stderr)
 	}
@@ -342,8 +346,8 @@ func tryCommands(t *testing.T, text string) {
 	}
 }
 
-// When the audit finds anything, it is printed and the exit status is 1. Here another program books an invoice for the
-// first order while the sync is at work.
+// When the audit finds anything, it is printed and the exit status is 1. Here another program books
+// an invoice for the first order while the sync is at work.
 func TestFindingsExitWithOne(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
@@ -384,17 +388,18 @@ func writer(do func()) io.Writer {
 	return w
 }
 
-// A ledger in which there is something is not touched: a second run over the works of a first would prove nothing.
+// A ledger in which there is something is not touched: a second run over the works of a first would
+// prove nothing.
 func TestLedgerMustBeEmpty(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "it's a ledger.db")
 	args := []string{"-orders", "1", "-kills", "0", "-faults", "0", "-db", db}
-	status, text, stderr := finish(t, program(t, args...))
+	status, text, stderr := finish(t, command(t, args...))
 	if status != 0 {
 		t.Errorf("the first run: exit status %d\n%s", status, stderr)
 	}
 	tryCommands(t, text)
-	status, _, stderr = finish(t, program(t, args...))
+	status, _, stderr = finish(t, command(t, args...))
 	if status != 1 || !strings.Contains(stderr, "holds works already") || !strings.Contains(stderr, db) {
 		t.Errorf("the second run: exit status %d\n%s", status, stderr)
 	}

@@ -4,19 +4,20 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile"
 )
 
-// memo is what an invoice says of itself, so that a ledger that is lost can be rebuilt from the books: which version of
-// the order it shows, and a digest of what we wrote on it.
+// memo is what an invoice says of itself, so that a ledger that is lost can be rebuilt from the
+// books: which version of the order it shows, and a digest of what we wrote on it.
 func memo(revision string, o shop.Order) string {
 	return "version " + revision + " #" + digest(fields(o.Customer.Ref(), invoiceLines(o)))
 }
 
-// readMemo reads the version that an invoice with these fields shows, and whether they are still what we wrote.
-func readMemo(text string, f plan.Fields) (revision string, intact bool) {
+// readMemo reads the version that an invoice with these fields shows, and whether they are still
+// what we wrote.
+func readMemo(text string, f reconcile.Fields) (revision string, intact bool) {
 	rest, ours := strings.CutPrefix(text, "version ")
 	revision, sum, whole := strings.Cut(rest, " #")
 	if !ours || !whole {
@@ -26,7 +27,7 @@ func readMemo(text string, f plan.Fields) (revision string, intact bool) {
 }
 
 // digest is short, because people see it.
-func digest(f plan.Fields) string {
-	sum := inbox.DigestOf(f["customer"], f["total"], f["lines"])
+func digest(f reconcile.Fields) string {
+	sum := intake.DigestOf(f["customer"], f["total"], f["lines"])
 	return hex.EncodeToString(sum[:4])
 }

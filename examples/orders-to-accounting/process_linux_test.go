@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Ctrl-C ends everything: the exit status is 1, a word says where things are, and no process is left behind.
+// Ctrl-C ends everything: the exit status is 1, a word says where things are, and no process is
+// left behind.
 func TestInterruptEndsEverything(t *testing.T) {
 	t.Parallel()
 	endsWithItsProcesses(t, syscall.SIGINT, func(status int, stderr string) {
@@ -30,7 +31,7 @@ func TestNoProcessOutlivesTheProgram(t *testing.T) {
 // endsWithItsProcesses ends a run in its midst and waits until its processes have ended as well.
 func endsWithItsProcesses(t *testing.T, by syscall.Signal, check func(status int, stderr string)) {
 	t.Helper()
-	cmd := program(t, "-orders", "500", "-kills", "0", "-faults", "0.5")
+	cmd := command(t, "-orders", "500", "-kills", "0", "-faults", "0.5")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {

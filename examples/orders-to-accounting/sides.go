@@ -14,21 +14,20 @@ import (
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-// mapping names how an order is turned into what its invoice should say. Who changes digest or fields changes it, too.
+// mapping names how an order is turned into what its invoice should say. Who changes digest or
+// fields changes it, too.
 const mapping = "1"
 
 // changedOrders lists what changed since a time.
-func (s *Sync) changedOrders(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
+func (s *Sync) changedOrders(ctx context.Context, q reconcile.Query) (page []reconcile.Listed, next string, err error) {
 	return s.listOrders(ctx, q, map[string][]string{"changedSince": {q.Since.UTC().Format(time.RFC3339)}}, nil)
 }
 
-// ranges are the parts in which the shop is listed whole: each begins where the one before ends, by when an order was
-// created, and is named after its beginning.
+// ranges are the parts in which the shop is listed whole: each begins where the one before ends, by
+// when an order was created, and is named after its beginning.
 var ranges = []string{"1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z", "9999-01-01T00:00:00Z"}
 
 // orderRanges names the parts, and what each of them holds by the shop's word.
@@ -36,7 +35,7 @@ func (s *Sync) orderRanges(ctx context.Context) ([]reconcile.Partition, error) {
 	var parts []reconcile.Partition
 	for _, from := range ranges[:len(ranges)-1] {
 		var total *int
-		if _, err := s.listOrders(ctx, reconcile.Query{Limit: 1}, createdIn(from), &total); err != nil {
+		if _, _, err := s.listOrders(ctx, reconcile.Query{Limit: 1}, createdIn(from), &total); err != nil {
 			return nil, err
 		}
 		if total == nil {
@@ -52,7 +51,7 @@ func createdIn(part string) map[string][]string {
 }
 
 // allOrders lists one part, in the order in which its orders came in.
-func (s *Sync) allOrders(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
+func (s *Sync) allOrders(ctx context.Context, q reconcile.Query) (page []reconcile.Listed, next string, err error) {
 	return s.listOrders(ctx, q, createdIn(q.Partition), nil)
 }
 
@@ -60,7 +59,7 @@ func (s *Sync) allOrders(ctx context.Context, q reconcile.Query) (reconcile.Page
 const mostOrders = 500
 
 // listOrders asks for one page. total gets what the shop says of a created range, if it is not nil.
-func (s *Sync) listOrders(ctx context.Context, q reconcile.Query, which map[string][]string, total **int) (reconcile.Page, error) {
+func (s *Sync) listOrders(ctx context.Context, q reconcile.Query, which map[string][]string, total **int) (page []reconcile.Listed, next string, err error) {
 	limit := mostOrders
 	if q.Limit > 0 {
 		limit = min(q.Limit, mostOrders)
@@ -69,29 +68,28 @@ func (s *Sync) listOrders(ctx context.Context, q reconcile.Query, which map[stri
 	if q.Cursor != "" {
 		which["after"] = []string{q.Cursor}
 	}
-	var page struct {
+	var answer struct {
 		Orders []json.RawMessage
 		Next   string
 		Total  *int
 	}
-	if err := s.ask(ctx, s.shop, sagahttp.Path("orders"), which, &page); err != nil {
-		return reconcile.Page{}, err
+	if err := s.ask(ctx, s.shop, sagahttp.Path("orders"), which, &answer); err != nil {
+		return nil, "", err
 	}
 	if total != nil {
-		*total = page.Total
+		*total = answer.Total
 	}
-	var p reconcile.Page
-	for _, body := range page.Orders {
+	for _, body := range answer.Orders {
 		o, err := objectOf(body)
 		if err != nil {
-			return reconcile.Page{}, err
+			return nil, "", err
 		}
-		p.Objects = append(p.Objects, o)
+		page = append(page, o)
 	}
-	if len(page.Orders) == limit { // an empty page repeats its cursor; a short one is the last
-		p.Next = page.Next
+	if len(answer.Orders) == limit { // an empty page repeats its cursor; a short one is the last
+		next = answer.Next
 	}
-	return p, nil
+	return page, next, nil
 }
 
 // fetchOrder asks for one order.
@@ -102,58 +100,54 @@ func (s *Sync) fetchOrder(ctx context.Context, of inbox.Object) (inbox.Fetched, 
 		return inbox.Fetched{Gone: true}, nil
 	}
 	if err != nil {
-		return inbox.Fetched{}, heldBack(err)
+		return inbox.Fetched{}, err
 	}
 	o, err := objectOf(body)
-	return inbox.Fetched{Version: o.Version, Body: body, Fingerprint: o.Fingerprint}, err
+	return inbox.Fetched{Version: o.Version, Body: body}, err
 }
 
 // objectOf reads what the gate and a sweep need of an order, as the shop gave it.
-func objectOf(body json.RawMessage) (reconcile.Object, error) {
+func objectOf(body json.RawMessage) (reconcile.Listed, error) {
 	var o shop.Order
 	if err := json.Unmarshal(body, &o); err != nil {
-		return reconcile.Object{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
+		return reconcile.Listed{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
 	}
-	digest, err := inbox.Fingerprint(body, volatile...)
-	return reconcile.Object{
-		ID: o.ID, Version: inbox.Counter(o.Version), Created: o.CreatedAt, Changed: o.UpdatedAt, Body: body, Fingerprint: digest,
-	}, err
+	return reconcile.Listed{ID: o.ID, Version: inbox.Counter(o.Version), Created: o.CreatedAt, Changed: o.UpdatedAt, Body: body}, nil
 }
 
-// fieldsOf is what the invoice of an order should say. That a newer version of an order is no news when only our mark has
-// moved, is seen by it.
-func fieldsOf(o shop.Order) plan.Fields { return fields(o.Customer.Ref(), invoiceLines(o)) }
+// fieldsOf is what the invoice of an order should say. That a newer version of an order is no news
+// when only our mark has moved, is seen by it.
+func fieldsOf(o shop.Order) reconcile.Fields { return fields(o.Customer.Ref(), invoiceLines(o)) }
 
 // fields are what is ours on an invoice.
-func fields(customer string, lines []books.Line) plan.Fields {
+func fields(customer string, lines []books.Line) reconcile.Fields {
 	var sold strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&sold, "%d × %s at %d; ", l.Quantity, strings.TrimSpace(l.Description), l.UnitCents)
 	}
-	return plan.Fields{"customer": customer, "total": strconv.FormatInt(books.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
+	return reconcile.Fields{"customer": customer, "total": strconv.FormatInt(books.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
 }
 
 // invoices is the books as a sweep reads them.
 func (s *Sync) invoices() reconcile.Destination {
-	return reconcile.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200})}
+	return reconcile.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Limits: inbox.Limits{PerSecond: 200}}
 }
 
 // ourInvoices lists what carries our mark, void and posted ones too.
-func (s *Sync) ourInvoices(ctx context.Context, q reconcile.Query) (reconcile.Documents, error) {
+func (s *Sync) ourInvoices(ctx context.Context, q reconcile.Query) (page []reconcile.Document, next string, err error) {
 	const most = 200
 	list, err := s.listInvoices(ctx, map[string][]string{"mark": {shop.RefPrefix}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
 	if err != nil {
-		return reconcile.Documents{}, err
+		return nil, "", err
 	}
-	d := reconcile.Documents{Documents: documents(list.Invoices)}
 	if len(list.Invoices) == most {
-		d.Next = list.Next
+		next = list.Next
 	}
-	return d, nil
+	return documents(list.Invoices), next, nil
 }
 
 // invoicesOf asks for everything under one order's reference.
-func (s *Sync) invoicesOf(ctx context.Context, key string) ([]plan.Document, error) {
+func (s *Sync) invoicesOf(ctx context.Context, key string) ([]reconcile.Document, error) {
 	list, err := s.listInvoices(ctx, map[string][]string{"reference": {key}})
 	return documents(list.Invoices), err
 }
@@ -162,8 +156,8 @@ func (s *Sync) listInvoices(ctx context.Context, which map[string][]string) (lis
 	return list, s.ask(ctx, s.books, sagahttp.Path("invoices"), which, &list)
 }
 
-func documents(invoices []books.Invoice) []plan.Document {
-	docs := make([]plan.Document, len(invoices))
+func documents(invoices []books.Invoice) []reconcile.Document {
+	docs := make([]reconcile.Document, len(invoices))
 	for i := range invoices {
 		docs[i] = document(&invoices[i])
 	}
@@ -173,9 +167,9 @@ func documents(invoices []books.Invoice) []plan.Document {
 // document returns an invoice in the form in which it is compared. The memo holds the version of
 // the order that the invoice shows, and a digest of the fields that the sync wrote. While the
 // digest matches the fields, the document is Intact: no other writer has changed them since.
-func document(inv *books.Invoice) plan.Document {
+func document(inv *books.Invoice) reconcile.Document {
 	f := fields(inv.CustomerRef, inv.Lines)
-	d := plan.Document{
+	d := reconcile.Document{
 		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == books.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
 	}
 	d.Revision, d.Intact = readMemo(inv.Memo, f)
@@ -186,13 +180,5 @@ func document(inv *books.Invoice) plan.Document {
 // ask asks for a list.
 func (s *Sync) ask(ctx context.Context, of *sagahttp.Client, path string, which map[string][]string, into any) error {
 	_, err := of.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: path, Query: which, Into: into})
-	return heldBack(err)
-}
-
-// heldBack tells a server that asks for patience from one that fails.
-func heldBack(err error) error {
-	if class, after := saga.Classify(err); err != nil && class == saga.Unsent && after > 0 {
-		return inbox.Later(err, after)
-	}
 	return err
 }

@@ -42,8 +42,8 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 	)
 }
 
-// whatWasSold is what makes two starts of an order the same. Our own mark moves the order's version and
-// updatedAt; that is no news.
+// whatWasSold is what makes two starts of an order the same. Our own mark moves the order's version
+// and updatedAt; that is no news.
 func whatWasSold(o shop.Order) any {
 	return struct {
 		Customer shop.Customer
@@ -61,8 +61,8 @@ func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (boo
 	return made, err
 }
 
-// createInvoice makes the order's invoice, or brings the one up to date that an earlier version of the order has.
-// The memo tells which version an invoice shows.
+// createInvoice makes the order's invoice, or brings the one up to date that an earlier version of
+// the order has. The memo tells which version an invoice shows.
 func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
 	lines := invoiceLines(c.Input)
 	var made books.Invoice
@@ -85,8 +85,9 @@ func invoiceLines(o shop.Order) (lines []books.Line) {
 	return lines
 }
 
-// findInvoice asks the books for live invoices under our reference. A voided one keeps its reference and does
-// not count, and neither does one that does not show this version of the order yet.
+// findInvoice asks the books for live invoices under our reference. A voided one keeps its
+// reference and does not count, and neither does one that does not show this version of the order
+// yet.
 func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.Finding[books.Invoice], error) {
 	var list books.List
 	_, err := s.books.Do(ctx, sagahttp.Request{
@@ -104,8 +105,9 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 	return saga.Found(live...), nil
 }
 
-// voidInvoice undoes createInvoice. Where the answer was lost, or a person named the id only, the coordinator has looked
-// before: an invoice that is not there needs no undo, and one that is there is known.
+// voidInvoice undoes createInvoice. Where the answer was lost, or a person named the id only, the
+// coordinator has looked before: an invoice that is not there needs no undo, and one that is there
+// is known.
 func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv books.Invoice) error {
 	_, err := s.books.Do(ctx, sagahttp.Request{Method: http.MethodPost, Path: sagahttp.Path("invoices", inv.ID, "void"), Key: c.Key})
 	return err
@@ -159,8 +161,8 @@ func (s *Sync) sendReceipt(ctx context.Context, c saga.Call[shop.Order]) (receip
 	return r, said(err)
 }
 
-// said puts what a mail server says into the saga's words: 4xx is "not now" and 5xx is "no", both said instead of
-// taking the letter.
+// said puts what a mail server says into the saga's words: 4xx is "not now" and 5xx is "no", both
+// said instead of taking the letter.
 func said(err error) error {
 	var word *smtp.SMTPError
 	switch {

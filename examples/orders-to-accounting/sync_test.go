@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
 	"github.com/amends-dev/amends/internal/shopsim/play"
@@ -52,19 +53,20 @@ func definition(t *testing.T, p play.Place) *saga.Definition[shop.Order] {
 // order is a paid order, and call what a step of it is called with once the steps before are done.
 func order() shop.Order { return world.Orders(world.Config{Seed: 1, Orders: 1})[0] }
 
-func call(t *testing.T, step string) *saga.Invocation {
+func call(t *testing.T, step string) *program.Invocation {
 	t.Helper()
 	input, err := json.Marshal(order())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &saga.Invocation{
+	return &program.Invocation{
 		Work: order().Ref(), Step: step, Direction: saga.Forward, Attempt: 1, Key: "the-key", Input: input,
-		Results: map[string]saga.Result{"customer": {ExternalID: "cus_0001"}, "invoice": {ExternalID: "inv_0001"}},
+		Results: map[string]program.Result{"customer": {ExternalID: "cus_0001"}, "invoice": {ExternalID: "inv_0001"}},
 	}
 }
 
-// The saga is what the README and the design show: four steps, how each is safe to repeat, and how it is undone.
+// The saga is what the README and the design show: four steps, how each is safe to repeat, and how
+// it is undone.
 func TestSaga(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -103,9 +105,9 @@ func TestSaga(t *testing.T) {
 	}
 }
 
-// What a mail server says decides what is known: it did not take the letter for now (4xx) or for good (5xx), and both
-// are said instead of taking it. What breaks before the letter leaves has not sent it. What breaks after leaves open
-// whether it did, and it is not guessed.
+// What a mail server says decides what is known: it did not take the letter for now (4xx) or for
+// good (5xx), and both are said instead of taking it. What breaks before the letter leaves has not
+// sent it. What breaks after leaves open whether it did, and it is not guessed.
 func TestReceipt(t *testing.T) {
 	t.Parallel()
 	says := func(code int) mail.Around {
@@ -144,8 +146,8 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// A letter that never left is provably not sent: no server answers, the server hangs up before it asks for the letter, or
-// our own gate is closed.
+// A letter that never left is provably not sent: no server answers, the server hangs up before it
+// asks for the letter, or our own gate is closed.
 func TestReceiptThatNeverLeft(t *testing.T) {
 	t.Parallel()
 	rude, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -163,11 +165,11 @@ func TestReceiptThatNeverLeft(t *testing.T) {
 		}
 	}()
 	box, addr := mailServer(t, nil)
-	closed := saga.NewGate(nil)
+	closed := program.NewGate(nil)
 	closed.Close()
 	for name, c := range map[string]struct {
 		addr string
-		gate *saga.Gate
+		gate *program.Gate
 	}{
 		"no server answers": {"127.0.0.1:1", nil},
 		"hangs up":          {rude.Addr().String(), nil},
@@ -198,20 +200,20 @@ func mailServer(t *testing.T, around mail.Around) (*mail.Mailbox, string) {
 	return box, server.Addr
 }
 
-// The lookup tells live invoices under our reference. A voided one keeps its reference and does not count; two live ones
-// are a duplicate, with both ids.
+// The lookup tells live invoices under our reference. A voided one keeps its reference and does not
+// count; two live ones are a duplicate, with both ids.
 func TestFindInvoice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		states []books.State
-		want   saga.Kind
+		want   program.Answer
 		id     string
 	}{
-		"none":           {nil, saga.KindNotFound, ""},
-		"one":            {[]books.State{books.Live}, saga.KindFound, "inv_0001"},
-		"voided":         {[]books.State{books.Void}, saga.KindNotFound, ""},
-		"voided, remade": {[]books.State{books.Void, books.Live}, saga.KindFound, "inv_0002"},
-		"two":            {[]books.State{books.Live, books.Live}, saga.KindSeveral, ""},
+		"none":           {nil, program.AnswerNotFound, ""},
+		"one":            {[]books.State{books.Live}, program.AnswerFound, "inv_0001"},
+		"voided":         {[]books.State{books.Void}, program.AnswerNotFound, ""},
+		"voided, remade": {[]books.State{books.Void, books.Live}, program.AnswerFound, "inv_0002"},
+		"two":            {[]books.State{books.Live, books.Live}, program.AnswerSeveral, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,21 +222,21 @@ func TestFindInvoice(t *testing.T) {
 				addInvoice(t, store, state)
 			}
 			got := definition(t, play.Place{Books: url}).Look(t.Context(), call(t, "invoice"))
-			if got.Kind != c.want || got.ExternalID != c.id {
-				t.Errorf("%s %q (%s), want %s %q", got.Kind, got.ExternalID, got.Error, c.want, c.id)
+			if got.Answer != c.want || got.ExternalID != c.id {
+				t.Errorf("%s %q (%s), want %s %q", got.Answer, got.ExternalID, got.Error, c.want, c.id)
 			}
-			if c.want == saga.KindSeveral && len(got.IDs) != 2 {
+			if c.want == program.AnswerSeveral && len(got.IDs) != 2 {
 				t.Errorf("the duplicates are %v", got.IDs)
 			}
 		})
 	}
-	if got := definition(t, play.Place{}).Look(t.Context(), call(t, "invoice")); got.Kind != saga.KindUnclear {
-		t.Errorf("books that do not answer say %s", got.Kind)
+	if got := definition(t, play.Place{}).Look(t.Context(), call(t, "invoice")); got.Answer != program.AnswerUnclear {
+		t.Errorf("books that do not answer say %s", got.Answer)
 	}
 }
 
-// The undo voids the invoice that is on record, and never another one: where the result is not known the coordinator looks
-// it up first, and this function is not called.
+// The undo voids the invoice that is on record, and never another one: where the result is not
+// known the coordinator looks it up first, and this function is not called.
 func TestVoidInvoice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -256,7 +258,7 @@ func TestVoidInvoice(t *testing.T) {
 			inv := addInvoice(t, store, books.Live)
 			undo := call(t, "invoice")
 			undo.Direction = saga.Undo
-			known := saga.Result{ExternalID: c.id}
+			known := program.Result{ExternalID: c.id}
 			if c.output {
 				known.Output, _ = json.Marshal(inv)
 			}
@@ -267,7 +269,7 @@ func TestVoidInvoice(t *testing.T) {
 				undo.Undoing = &known
 			}
 			for range 2 {
-				undo.Gate = saga.NewGate(nil)
+				undo.Gate = program.NewGate(nil)
 				if got := definition(t, play.Place{Books: url}).Act(t.Context(), undo); got.Class != c.outcome {
 					t.Errorf("%s (%s), want %s", got.Class, got.Error, c.outcome)
 				}
@@ -309,8 +311,8 @@ func addInvoice(t *testing.T, store *books.Store, state books.State) books.Invoi
 	return inv
 }
 
-// An order that was cancelled meanwhile refuses its mark for good; the mark of one that was not can be set again and
-// taken off again.
+// An order that was cancelled meanwhile refuses its mark for good; the mark of one that was not can
+// be set again and taken off again.
 func TestMarkSynced(t *testing.T) {
 	t.Parallel()
 	store, err := shop.Open(filepath.Join(t.TempDir(), "shop.db"))
@@ -324,7 +326,7 @@ func TestMarkSynced(t *testing.T) {
 	d := definition(t, play.Place{Shop: serve(t, shop.NewHandler(store))})
 	wipe := call(t, "mark-synced")
 	wipe.Direction = saga.Undo
-	for _, inv := range []*saga.Invocation{call(t, "mark-synced"), call(t, "mark-synced"), wipe, wipe} {
+	for _, inv := range []*program.Invocation{call(t, "mark-synced"), call(t, "mark-synced"), wipe, wipe} {
 		if got := d.Act(t.Context(), inv); !got.Done() {
 			t.Errorf("%s: %s (%s)", inv.Direction, got.Class, got.Error)
 		}
@@ -347,8 +349,8 @@ func serve(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// Our own mark moves an order's version and updatedAt: starting it again is a duplicate and no conflict. The same
-// number over other goods is one.
+// Our own mark moves an order's version and updatedAt: starting it again is a duplicate and no
+// conflict. The same number over other goods is one.
 func TestOurOwnMarkIsNoNews(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()

@@ -25,7 +25,8 @@ func TestReadmeShowsTheQuickStart(t *testing.T) {
 	}
 }
 
-// A second run starts the same trip again: nothing is booked twice, and the first result comes back.
+// A second run starts the same trip again: nothing is booked twice, and the first result comes
+// back.
 func TestSecondRunBooksNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,6 +1,7 @@
-// Command reconcile shows what becomes of lost webhooks, of invoices that people edit and delete, and of a lost ledger:
-// shop, ledger and books are compared, what is safe is repaired, and the rest is a list for a person. jobs.go is
-// what a program of your own needs.
+// Command reconcile shows what becomes of lost webhooks, of invoices that people edit and delete,
+// and of a lost ledger: shop, ledger and books are compared, what is safe is repaired, and the rest
+// is a list for a person. program.go and sides.go are what a program of your own needs. Package
+// town plays the shop and the books, and those who use them.
 package main
 
 import (
@@ -11,12 +12,17 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/examples/reconcile/town"
 )
 
 func main() {
+	logrus.SetLevel(logrus.PanicLevel) // the story says it all
 	dir, err := os.MkdirTemp("", "amends-reconcile-")
 	if err == nil {
-		err = run(context.Background(), filepath.Join(dir, "ledger.db"), os.Stdout)
+		err = run(context.Background(), filepath.Join(dir, "amends.db"), os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -26,14 +32,10 @@ func main() {
 
 // run tells the story: with one ledger, and then without.
 func run(ctx context.Context, file string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // it takes a second
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // it takes some seconds
 	defer cancel()
-	shop, books := NewShop(), NewBooks()
-	err := during(ctx, file, shop, books, func(ctx context.Context, p *process) error {
-		p.work(ctx)
-		return (&story{process: p, out: out}).tell(ctx, unheard, lost, tampered, decided)
-	})
-	if err != nil {
+	shop, books := town.NewShop(), town.NewBooks()
+	if err := serve(ctx, file, shop, books, town.FirstPart(shop, books, out)); err != nil {
 		return err
 	}
 	for _, part := range []string{"", "-wal", "-shm"} {
@@ -41,7 +43,5 @@ func run(ctx context.Context, file string, out io.Writer) error {
 			return err
 		}
 	}
-	return during(ctx, file, shop, books, func(ctx context.Context, p *process) error {
-		return (&story{process: p, out: out}).tell(ctx, rebuilt)
-	})
+	return serve(ctx, file, shop, books, town.SecondPart(shop, books, out))
 }

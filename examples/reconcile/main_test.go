@@ -2,12 +2,13 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/examples/reconcile/town"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -18,17 +19,19 @@ Anna has read the plan, and approves the job.
   orders-compared: ok, 5 seen, 5 planned, 5 applied
   books: inv-41 20.00, inv-42 25.00, inv-43 8.50, inv-44 12.00, inv-45 99.00, 5 mails sent
   orders-compared: ok, 5 seen, 0 planned, 0 applied
-One more comes in, and its webhook is lost. The listing of what changed shows it.
-  orders-changed: ok, 6 seen
+One more comes in, and its webhook with it.
   books: inv-41 20.00, inv-42 25.00, inv-43 8.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
+Another comes in, and its webhook is lost. The listing of what changed shows it.
+  orders-changed: ok, 7 seen
+  books: inv-41 20.00, inv-42 25.00, inv-43 8.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, inv-47 7.00, 7 mails sent
 A bookkeeper edits one invoice and deletes another. One order is cancelled, and one is not there any more.
-  plan: ok, 6 seen, 1 planned, 0 applied; 2 for a person to decide
-  books: inv-41 20.00, inv-42 2.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
-Plan 94b46f08936e838a628cba2edc29173c of orders, mapping 1, generation 4
-6 keys: the source has 5, the destination 5, the ledger 6
+  plan: ok, 7 seen, 1 planned, 0 applied; 2 for a person to decide
+  books: inv-41 20.00, inv-42 2.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, inv-47 7.00, 7 mails sent
+Plan 1ecd70b09209026f1e849a8aa75a40a3 of orders, generation 4
+7 keys: the source has 6, the destination 6, the ledger 7
 
 class         to be done  keys
-in-sync       nothing     2
+in-sync       nothing     3
 phantom-done  review      1
 diverged      review      1
 orphan        nothing     1
@@ -49,21 +52,21 @@ orphan
 
 source-gone
   shop:order:44  withdraw: the source cancelled it at 2 (inv-44)
-  orders-compared: ok, 6 seen, 1 planned, 1 applied; 2 for a person to decide
-  books: inv-41 20.00, inv-42 2.50, inv-44 void, inv-45 99.00, inv-46 5.00, 6 mails sent
+  orders-compared: ok, 7 seen, 1 planned, 1 applied; 2 for a person to decide
+  books: inv-41 20.00, inv-42 2.50, inv-44 void, inv-45 99.00, inv-46 5.00, inv-47 7.00, 7 mails sent
 Anna knows that 43 was deleted by mistake, and has it made again.
-  books: inv-41 20.00, inv-42 2.50, inv-43-2 8.50, inv-44 void, inv-45 99.00, inv-46 5.00, 6 mails sent
-  orders-compared: ok, 6 seen, 0 planned, 0 applied; 1 for a person to decide
+  books: inv-41 20.00, inv-42 2.50, inv-43-2 8.50, inv-44 void, inv-45 99.00, inv-46 5.00, inv-47 7.00, 7 mails sent
+  orders-compared: ok, 7 seen, 0 planned, 0 applied; 1 for a person to decide
 The ledger is deleted. It is rebuilt from the shop and the books, while nothing runs.
-  rebuild: ok, 6 seen; 1 do not match, and are in review; 2 for a person to decide
-  books: inv-41 20.00, inv-42 2.50, inv-43-2 8.50, inv-44 void, inv-45 99.00, inv-46 5.00, 6 mails sent
+  rebuild: ok, 7 seen; 1 do not match, and are in review; 2 for a person to decide
+  books: inv-41 20.00, inv-42 2.50, inv-43-2 8.50, inv-44 void, inv-45 99.00, inv-46 5.00, inv-47 7.00, 7 mails sent
 Then all goes on.
-  orders-changed: ok, 5 seen
-  orders-compared: ok, 6 seen, 0 planned, 0 applied; 1 for a person to decide
+  orders-changed: ok, 6 seen
+  orders-compared: ok, 7 seen, 0 planned, 0 applied; 1 for a person to decide
 `
 
-// What is missing is made once; what people did is a list for people; a ledger that is lost is rebuilt without a second
-// invoice and without a second mail; and a run behind a run plans nothing.
+// What is missing is made once; what people did is a list for people; a ledger that is lost is
+// rebuilt without a second invoice and without a second mail; and a run behind a run plans nothing.
 func TestWhatBecomesOfDrift(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -75,47 +78,47 @@ func TestWhatBecomesOfDrift(t *testing.T) {
 	}
 }
 
-// The story asks for every run. By the clock the jobs would run as well: their schedules can be read, and say what was
-// meant. The one that repairs does nothing before a person has approved it.
+// While the story is told it asks for every run. By the clock the jobs would run as well: their
+// schedules can be read, and say what was meant.
 func TestSchedulesCanBeRead(t *testing.T) {
 	t.Parallel()
-	var jobs []schedule.Job
-	err := during(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), NewShop(), NewBooks(), func(_ context.Context, p *process) (err error) {
-		jobs, err = p.jobs()
-		return err
-	})
+	program, err := os.ReadFile("program.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, j := range jobs {
-		s, err := schedule.Parse(j.Schedule, j.Zone)
-		if err != nil {
-			t.Fatalf("%s: %v", j.Name, err)
+	found := regexp.MustCompile(`story\.Or\("([^"]+)"\)`).FindAllStringSubmatch(string(program), -1)
+	if len(found) != 2 {
+		t.Fatalf("program.go has %d schedules", len(found))
+	}
+	for _, f := range found {
+		if got := (town.Story{}).Or(f[1]); got != f[1] {
+			t.Errorf("without a story %q is %q", f[1], got)
 		}
-		if w := s.Warnings(); len(w) > 0 {
-			t.Errorf("%s: %v", j.Name, w)
-		}
-		if j.Name == "orders-compared" && j.Approved {
-			t.Errorf("%s repairs before anybody has approved it", j.Name)
+		s, err := schedule.Parse(f[1], map[bool]string{true: "Europe/Vienna"}[strings.HasPrefix(f[1], "15")])
+		if err != nil || len(s.Warnings()) > 0 {
+			t.Errorf("%s: %v, %v", f[1], s.Warnings(), err)
 		}
 	}
 }
 
-// The README shows jobs.go from its first function on, and what the program prints: word for word.
+// The README shows what is done by the clock, and what the program prints: word for word.
 func TestReadmeShowsJobs(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("jobs.go")
+	program, err := os.ReadFile("program.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, shown, _ := strings.Cut(string(program), "// jobs are")
-	for what, text := range map[string]string{"jobs.go of examples/reconcile": "```go\n// jobs are" + shown + "```\n", "what it prints": "```\n" + said + "```\n"} {
+	_, rest, _ := strings.Cut(string(program), "\t// What is done by the clock")
+	jobs, _, _ := strings.Cut(rest, "\treturn story.Tell")
+	shown := strings.ReplaceAll("// What is done by the clock"+strings.TrimSpace(jobs), "\n\t", "\n")
+	shown = regexp.MustCompile(`story\.Or\(("[^"]+")\)`).ReplaceAllString(shown, "$1")
+	for what, text := range map[string]string{"the jobs of examples/reconcile": "```go\n" + shown + "\n```\n", "what it prints": "```\n" + said + "```\n"} {
 		if !strings.Contains(string(readme), text) {
-			t.Errorf("README.md does not show %s", what)
+			t.Errorf("README.md does not show %s:\n%s", what, text)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/url"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -32,7 +31,8 @@ func newBooks(address string) (*Books, error) {
 	return &Books{client}, err
 }
 
-// create makes the invoice of an order, or brings the one up to date that an earlier version of the order has.
+// create makes the invoice of an order, or brings the one up to date that an earlier version of the
+// order has.
 func (b *Books) create(ctx context.Context, c saga.Call[Order]) (made Invoice, err error) {
 	r := sagahttp.Request{
 		Method: http.MethodPost, Path: "/invoices", Key: c.Key, Into: &made,
@@ -67,13 +67,13 @@ func (b *Books) void(ctx context.Context, c saga.Call[Order], i Invoice) error {
 }
 
 // marked lists everything that carries our mark, void or not.
-func (b *Books) marked(ctx context.Context, _ reconcile.Query) (reconcile.Documents, error) {
+func (b *Books) marked(ctx context.Context, _ reconcile.Query) (page []reconcile.Document, next string, err error) {
 	all, err := b.list(ctx, url.Values{"prefix": {"shop:order:"}})
-	return reconcile.Documents{Documents: documents(all)}, err
+	return documents(all), "", err
 }
 
 // under lists everything that carries one mark.
-func (b *Books) under(ctx context.Context, reference string) ([]plan.Document, error) {
+func (b *Books) under(ctx context.Context, reference string) ([]reconcile.Document, error) {
 	all, err := b.list(ctx, url.Values{"reference": {reference}})
 	return documents(all), err
 }
@@ -83,11 +83,11 @@ func (b *Books) list(ctx context.Context, which url.Values) (all []Invoice, err 
 	return all, err
 }
 
-func documents(all []Invoice) []plan.Document {
-	docs := make([]plan.Document, len(all))
+func documents(all []Invoice) []reconcile.Document {
+	docs := make([]reconcile.Document, len(all))
 	for n, i := range all {
-		docs[n] = plan.Document{
-			ID: i.ID, Key: i.Reference, Revision: i.Version, Void: i.Void, Fields: plan.Fields{"cents": fmt.Sprint(i.Cents)},
+		docs[n] = reconcile.Document{
+			ID: i.ID, Key: i.Reference, Revision: i.Version, Void: i.Void, Fields: map[string]string{"cents": fmt.Sprint(i.Cents)},
 		}
 	}
 	return docs

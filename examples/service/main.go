@@ -1,7 +1,7 @@
-// Command service is a whole program to begin from: paid orders of a shop become invoices in the books, by webhooks at once
-// and by a comparison every night; what is cancelled is voided. It says whether it is healthy, counts what it does, logs by
-// slog, and runs on a SQLite file or on Postgres. main.go puts it together, saga.go says what is done, and shop.go and books.go
-// speak with the two systems.
+// Command service is a whole program to begin from: paid orders of a shop become invoices in the
+// books, by webhooks at once and by a comparison every night; cancelled ones are voided. It has a
+// health check, counters and a slog logger, and runs on a SQLite file or on Postgres. main.go puts
+// it together, saga.go says what is done, and shop.go and books.go speak with the two systems.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile"
@@ -32,8 +33,8 @@ func main() {
 	}
 }
 
-// run runs everything that the process has until ctx ends. DATABASE is a path or postgres://…, LISTEN host:port for webhooks,
-// health and counters, SHOP_URL and BOOKS_URL where the two systems are, and WEBHOOK_SECRET what the shop signs with.
+// run runs everything that the process has until ctx ends. DATABASE is a path or postgres://…, LISTEN
+// host:port, SHOP_URL and BOOKS_URL are the two systems, and the shop signs with WEBHOOK_SECRET.
 func run(ctx context.Context, env func(string) string, logger *slog.Logger, counted *expvar.Map) (err error) {
 	log := coordinator.Slog(logger)
 	shop, errShop := newShop(env("SHOP_URL"))
@@ -64,7 +65,7 @@ func run(ctx context.Context, env func(string) string, logger *slog.Logger, coun
 	orders := &inbox.Source{
 		Name: "shop", Saga: sagaName, Fetch: shop.fetch, Decide: decide, Apply: c.Apply,
 		Webhooks: &webhook.Sender{
-			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock}),
+			Provider: webhook.Standard(webhook.Mapping{Version: "data.version"}),
 			Secrets:  []webhook.Secret{{Name: "2026-11", Text: env("WEBHOOK_SECRET")}},
 		},
 	}
@@ -80,8 +81,9 @@ func run(ctx context.Context, env func(string) string, logger *slog.Logger, coun
 	// What finds and repairs what webhooks, people and crashes have left, every night.
 	r, err := reconcile.New(db, reconcile.Config{
 		Name: "orders", Source: orders, Type: "order", All: shop.all, Changed: shop.changed,
+		Begin:       time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
 		Destination: reconcile.Destination{Marked: books.marked, Find: books.under},
-		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fields), Mapping: "1",
+		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fields),
 	}, &reconcile.Options{Log: log})
 	if err != nil {
 		return err

@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
 
-// The whole program: webhooks make, change and void invoices, a forged one does nothing, a comparison makes up
-// for a lost one, and the process says that it is healthy and what it did.
+// The whole program: webhooks make, change and void invoices, a forged one does nothing, a
+// comparison makes up for a lost one, and the process says that it is healthy and what it did.
 func TestService(t *testing.T) {
 	t.Parallel()
 	o, file, url, counted := newOutside(t), filepath.Join(t.TempDir(), "amends.db"), "http://"+free(t), new(expvar.Map).Init()
@@ -53,11 +54,11 @@ func TestService(t *testing.T) {
 	}
 	defer db.Close()
 	// Every five minutes the other job hears what has changed, and would make up for it first.
-	if err := schedule.Pause(t.Context(), db, "orders-changed", "anna", "a test"); err != nil {
+	if err := schedule.Pause(t.Context(), db, "orders-changed", saga.Actor{Name: "anna", Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	o.put(Order{ID: "2", Status: "paid", Cents: 800}) // and its webhook is lost
-	if err := schedule.Approve(t.Context(), db, "orders", "anna", "a test"); err != nil {
+	if err := schedule.Approve(t.Context(), db, "orders", saga.Actor{Name: "anna", Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	if run := asked(t, db, "orders"); run.Seen != 2 || run.Planned != 1 || run.Applied != 1 {
@@ -77,7 +78,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// What a program needs beside its adapters stays small: main.go and saga.go have 150 lines together.
+// What a program needs beside its adapters stays small: main.go and saga.go have 150 lines
+// together.
 func TestWiringIsSmall(t *testing.T) {
 	t.Parallel()
 	lines := 0
@@ -96,7 +98,7 @@ func TestWiringIsSmall(t *testing.T) {
 // asked has a job run by hand, as amends does, and waits for its end.
 func asked(t *testing.T, db store.DB, job string) schedule.RunRow {
 	t.Helper()
-	run, err := schedule.Request(t.Context(), db, job, schedule.Ask{By: "anna", Why: "a test"})
+	run, err := schedule.Request(t.Context(), db, job, "", saga.Actor{Name: "anna", Reason: "a test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func asked(t *testing.T, db store.DB, job string) schedule.RunRow {
 		}
 		return !run.Open()
 	}, "the run has ended")
-	if run.Verdict != schedule.OK {
-		t.Fatalf("%s ended %s: %s %s", job, run.Verdict, run.Note, run.Error)
+	if run.Result != schedule.OK {
+		t.Fatalf("%s ended %s: %s %s", job, run.Result, run.Note, run.Error)
 	}
 	return run
 }

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
 const sagaName = "invoice-order"
 
-// define is the saga: a paid order has one invoice. create is asked for by find when its answer was lost.
+// define is the saga: a paid order has one invoice. find asks for it when the answer was lost.
 func define(b *Books) (*saga.Definition[Order], error) {
 	return saga.Define(sagaName, 1, saga.Do("invoice", b.create).To("books").Find(b.find).Undo(b.void))
 }
@@ -33,4 +32,4 @@ func decide(o inbox.Snapshot) (saga.Change, error) {
 }
 
 // fields are what an invoice should say for an order.
-func fields(o Order) plan.Fields { return plan.Fields{"cents": fmt.Sprint(o.Cents)} }
+func fields(o Order) map[string]string { return map[string]string{"cents": fmt.Sprint(o.Cents)} }

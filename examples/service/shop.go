@@ -44,29 +44,28 @@ func (s *Shop) fetch(ctx context.Context, of inbox.Object) (inbox.Fetched, error
 }
 
 // all lists every order, in the order of their ids.
-func (s *Shop) all(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
+func (s *Shop) all(ctx context.Context, q reconcile.Query) (page []reconcile.Listed, next string, err error) {
 	return s.list(ctx, q, url.Values{})
 }
 
 // changed lists what changed at or since a time, the oldest change first.
-func (s *Shop) changed(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
+func (s *Shop) changed(ctx context.Context, q reconcile.Query) (page []reconcile.Listed, next string, err error) {
 	return s.list(ctx, q, url.Values{"since": {q.Since.UTC().Format(time.RFC3339Nano)}})
 }
 
-func (s *Shop) list(ctx context.Context, q reconcile.Query, which url.Values) (reconcile.Page, error) {
+func (s *Shop) list(ctx context.Context, q reconcile.Query, which url.Values) (page []reconcile.Listed, next string, err error) {
 	which.Set("after", q.Cursor)
 	var listed struct {
 		Orders []Order `json:"orders"`
 		Next   string  `json:"next"`
 	}
-	_, err := s.client.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: "/orders", Query: which, Into: &listed})
-	page := reconcile.Page{Next: listed.Next}
+	_, err = s.client.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: "/orders", Query: which, Into: &listed})
 	for _, o := range listed.Orders {
 		body, wrong := json.Marshal(o)
 		if wrong != nil {
-			return page, wrong
+			return nil, "", wrong
 		}
-		page.Objects = append(page.Objects, reconcile.Object{ID: o.ID, Version: inbox.Counter(o.Version), Changed: o.Changed, Body: body})
+		page = append(page, reconcile.Listed{ID: o.ID, Version: inbox.Counter(o.Version), Changed: o.Changed, Body: body})
 	}
-	return page, err
+	return page, listed.Next, err
 }

@@ -31,21 +31,23 @@ func TestWhatFollowsFromWebhooks(t *testing.T) {
 	}
 }
 
-// The README shows receive, and what the program prints: word for word.
-func TestReadmeShowsReceive(t *testing.T) {
+// The README shows what decides which sagas run, and what the program prints: word for word.
+func TestReadmeShowsTheSource(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("receive.go")
+	program, err := os.ReadFile("main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, receive, _ := strings.Cut(string(program), "// receive turns")
-	for what, text := range map[string]string{"receive of examples/webhooks": "```go\n// receive turns" + receive + "```\n", "what it prints": "```\n" + said + "```\n"} {
+	_, rest, _ := strings.Cut(string(program), "\t// What decides")
+	source, _, _ := strings.Cut(rest, "\n\n")
+	shown := strings.ReplaceAll("// What decides"+source, "\n\t", "\n")
+	for what, text := range map[string]string{"the source of examples/webhooks": "```go\n" + shown + "\n```\n", "what it prints": "```\n" + said + "```\n"} {
 		if !strings.Contains(string(readme), text) {
-			t.Errorf("README.md does not show %s", what)
+			t.Errorf("README.md does not show %s:\n%s", what, text)
 		}
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// counts are the numbers of 64 bits that are numbers in JSON, because they count: no reader loses a digit of one before
-// 2^53. Ids, references, nonces, tokens and lengths of time are texts there (K18).
+// counts are the numbers of 64 bits that are numbers in JSON, because they count: no reader loses a
+// digit of one before 2^53. Ids, references, nonces, tokens and lengths of time are texts there
+// (K18).
 var counts = map[string]string{
 	"seq":         "records of a chain",
 	"snapshotSeq": "the same",
@@ -31,19 +32,19 @@ var counts = map[string]string{
 	"source": "objects", "destination": "documents", "ledger": "works", "keys": "of all sides", "previousSource": "objects",
 	"compared": "documents", "newerAtSource": "documents",
 	"sig": "signals of a work", "w": "milliseconds", "b": "milliseconds",
-	"TTL": "what saga.Spec.Structure hashes; no document",
+	"TTL": "what program.Spec.Structure hashes; no document",
 }
 
 // declared are the types of 64 bits, and those that say themselves how they are written.
 type declared struct{ wide, texts map[string]bool }
 
-// K18: "tokens, references and all 64-bit numbers are strings in JSON (jq and JavaScript lose digits above 2^53)". The author of
-// a new one says here what it counts, or makes it a text.
+// K18: "tokens, references and all 64-bit numbers are strings in JSON (jq and JavaScript lose
+// digits above 2^53)". The author of a new one says here what it counts, or makes it a text.
 func TestOnlyCountsAreNumbersInJSON(t *testing.T) {
 	t.Parallel()
 	files := sources(t)
 	d := declarations(files)
-	if !d.wide["saga.Token"] || !d.wide["ledger.Counter"] || !d.texts["saga.duration"] {
+	if !d.wide["machine.Token"] || !d.wide["ledger.Counter"] || !d.texts["program.Duration"] {
 		t.Fatalf("the types of 64 bits are not found: %v", slices.Sorted(maps.Keys(d.wide)))
 	}
 	used := map[string]bool{}
@@ -99,7 +100,8 @@ func sources(t *testing.T) map[string]*ast.File {
 	return files
 }
 
-// declarations finds the types of this module that have 64 bits, and those that say how they are written.
+// declarations finds the types of this module that have 64 bits, and those that say how they are
+// written.
 func declarations(files map[string]*ast.File) declared {
 	d := declared{wide: map[string]bool{"time.Duration": true}, texts: map[string]bool{}}
 	for more := true; more; { // a type may be of another one
@@ -123,7 +125,8 @@ func declarations(files map[string]*ast.File) declared {
 	return d
 }
 
-// isWide reports whether a value of the type is, or holds, a number of 64 bits that is a number in JSON.
+// isWide reports whether a value of the type is, or holds, a number of 64 bits that is a number in
+// JSON.
 func (d declared) isWide(pkg string, e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -155,8 +158,8 @@ func bare(e ast.Expr) string {
 
 func tagged(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") }
 
-// written is the name of a field in JSON, and whether its tag makes it a text. A field without a tag has its own name, and
-// one that is left out none.
+// written is the name of a field in JSON, and whether its tag makes it a text. A field without a
+// tag has its own name, and one that is left out none.
 func written(f *ast.Field) (name string, text bool) {
 	if len(f.Names) == 0 || !f.Names[0].IsExported() {
 		return "", false

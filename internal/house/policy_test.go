@@ -12,20 +12,21 @@ package house
 //
 //nolint:dupword // one line ends with the name that the next begins with
 const policy = `
-	# The machine is pure: no I/O, no clock, no chance, no log. The functions that
+	# Definitions and the machine are pure: no I/O, no clock, no chance, no log. The functions that
 	# read a clock are in TestMachineReadsNoClock.
-	STD < saga
-	os, os/..., io/ioutil, net, net/..., syscall, unsafe !< saga
-	database/..., log, log/..., math/rand/..., crypto/rand, plugin !< saga # runtime only names the functions of a panic
+	STD < internal/program < saga < internal/machine
+	os, os/..., io/ioutil, net, net/..., syscall, unsafe !< internal/program, saga, internal/machine
+	database/..., log, log/..., math/rand/..., crypto/rand, plugin !< internal/program, saga, internal/machine # runtime only names the functions of a panic
 
-	# Definitions and records are below everything that stores, sends or runs.
-	saga < sagahttp, ledger
-	github.com/jmoiron/sqlx < ledger
+	# They are below everything that stores, sends or runs.
+	saga < sagahttp
+	internal/machine < internal/ledger
+	github.com/jmoiron/sqlx < internal/ledger
 
 	# A store keeps what its roles need kept, in a database of its own: never the coordinator, nor what reconciles.
 	STD, github.com/pressly/goose/v3/... < migrations
-	ledger, migrations < store/internal/...
-	reconcile/inbox, reconcile/plan, internal/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
+	internal/ledger, migrations < store/internal/...
+	internal/intake, internal/plan, internal/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
 	github.com/jmoiron/sqlx, golang.org/x/sync/... < store/internal/...
 	github.com/lib/pq/..., golang.org/x/sys/unix < store/internal/... # TCP_USER_TIMEOUT
 	modernc.org/sqlite/..., github.com/gofrs/flock < store/sqlite
@@ -33,19 +34,21 @@ const policy = `
 	store/sqlite, store/postgres < store
 
 	# The coordinator runs sagas over whichever ledger it is given: no driver.
-	sagahttp, ledger < coordinator
+	saga < internal/adoption
+	sagahttp, internal/ledger, internal/adoption < coordinator
 	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
-	saga, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile/inbox
+	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
+	github.com/sirupsen/logrus < reconcile/inbox
 	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests
-	coordinator, ledger !< reconcile/inbox
-	saga < reconcile/plan # pure, like the machine
-	reconcile/inbox, reconcile/plan < internal/scan
-	STD, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
+	coordinator, internal/ledger !< reconcile/inbox
+	saga < internal/plan # pure, like the machine
+	reconcile/inbox, internal/plan < internal/scan
+	saga, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
 	coordinator, internal/scan, reconcile/schedule, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile
 	coordinator !< reconcile/webhook
 
@@ -56,13 +59,13 @@ const policy = `
 
 	# Test kits alone import testing, and no program contains one.
 	testing/..., coordinator, store/memory < sagatest/...
-	STD, testing/... < internal/prove < store/storetest
-	testing/..., ledger < ledger/ledgertest
-	ledger/ledgertest, reconcile/inbox, reconcile/plan, internal/scan, reconcile/schedule < store/storetest
+	STD, testing/... < internal/prove < internal/storetest
+	testing/..., internal/ledger < internal/ledgertest
+	internal/ledgertest, internal/intake, internal/plan, internal/scan, reconcile/schedule < internal/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
 	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against
-	coordinator, ledger, store !< internal/shopsim/...
+	coordinator, internal/ledger, store !< internal/shopsim/...
 	internal/shopsim/... < examples/..., bench/...
 	internal/shopsim/..., coordinator, reconcile/schedule, store < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play

@@ -21,17 +21,19 @@ const inventory = top + "/docs/rules.txt"
 
 var write = flag.Bool("rules", false, "write the inventory of rules")
 
-// defines is how a package states a numbered rule in its doc.go or RULES.md: the number, then the rule.
+// defines is how a package states a numbered rule in its doc.go or RULES.md: the number, then the
+// rule.
 var defines = regexp.MustCompile(`^(?://|-)?\s*(?:- )?([A-Z]{1,2}\d{1,2})(?::| {1,4})\s*\S`)
 
 // quotes is how a test names one, or several in a row: F11 to F19.
 var quotes = regexp.MustCompile(`\b([A-Z]{1,2})(\d{1,2})(?: to ([A-Z]{1,2})(\d{1,2}))?\b`)
 
-// holders says where the tests of a package's rules may stand besides the package itself and what lies below it: the suites
-// of those that carry the rules out.
+// holders says where the tests of a package's rules may stand besides the package itself and what
+// lies below it: the suites of those that carry the rules out.
 var holders = map[string][]string{
-	"saga":            {"coordinator", "ledger", "store", "reconcile"},
-	"reconcile/inbox": {"reconcile", "store"},
+	"internal/machine": {"saga", "coordinator", "internal/ledger", "internal/ledgertest", "internal/storetest", "store", "reconcile"},
+	"saga":             {"internal/machine", "coordinator"},
+	"reconcile/inbox":  {"reconcile", "store"},
 }
 
 // held by no test, and why.
@@ -99,7 +101,7 @@ func quotations(t *testing.T) map[string][]string {
 	for _, name := range tree(t, "_test.go", ".txtar", ".txt", "test.go") {
 		quoted[name] = named(t, name)
 	}
-	for _, dir := range []string{"ledger/ledgertest/", "store/storetest/"} { // suites that stores run
+	for _, dir := range []string{"internal/ledgertest/", "internal/storetest/"} { // suites that stores run
 		for _, name := range tree(t, ".go") {
 			if strings.HasPrefix(name, dir) {
 				quoted[name] = named(t, name)

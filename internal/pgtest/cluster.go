@@ -42,8 +42,8 @@ func (s Settings) Set(text string) error {
 	return nil
 }
 
-// defaults make the server private. What it has committed outlives it, see [Cluster.Down], and not the machine: to wait for the
-// disk holds no rule of ours.
+// defaults make the server private. What it has committed outlives it, see [Cluster.Down], and not
+// the machine: to wait for the disk holds no rule of ours.
 var defaults = Settings{
 	"listen_addresses":   "",
 	"max_connections":    "200", // many tests at a time, each with a pool

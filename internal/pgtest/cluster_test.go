@@ -35,7 +35,8 @@ func beProgram() {
 	select {}
 }
 
-// What is committed is in the log, though no commit waits for the disk, and none from outside can connect.
+// What is committed is in the log, though no commit waits for the disk, and none from outside can
+// connect.
 func TestOwnIsPrivate(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.Own(t, pgtest.Settings{"work_mem": "7MB", "application_name": "it's ours"})

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// copies are the databases made from a template. The server keeps who has which: its name says whether a copy is free, and
-// who renames it has it. So several processes can share them.
+// copies are the databases made from a template. The server keeps who has which: its name says
+// whether a copy is free, and who renames it has it. So several processes can share them.
 type copies struct {
 	server   string
 	template string
@@ -147,7 +147,8 @@ func (c *copies) renewed(ctx context.Context, name string) bool {
 	return err == nil && state == c.state && size <= c.size+tolerance
 }
 
-// rename waits for a moment for connections that are being closed. So does the server, but it looks every 100 ms.
+// rename waits for a moment for connections that are being closed. So does the server, but it looks
+// every 100 ms.
 func (c *copies) rename(ctx context.Context, from, to string) error {
 	for range 200 {
 		var connected bool
@@ -214,8 +215,8 @@ func tables(ctx context.Context, db *sql.DB) ([]string, error) {
 	return strings.FieldsFunc(all, func(r rune) bool { return r == '\n' }), err
 }
 
-// emptyText is the statements that empty a copy: the rows of all tables that are empty in the template, without their
-// triggers; where the sequences stand; and what the server has counted.
+// emptyText is the statements that empty a copy: the rows of all tables that are empty in the
+// template, without their triggers; where the sequences stand; and what the server has counted.
 func emptyText(ctx context.Context, db *sql.DB, tables []string) (string, error) {
 	var b strings.Builder
 	b.WriteString("SET session_replication_role = replica; ")
@@ -234,14 +235,16 @@ func emptyText(ctx context.Context, db *sql.DB, tables []string) (string, error)
 	return b.String() + sequences + "SELECT pg_stat_reset()", err
 }
 
-// catalogues are those of which DDL, settings, large objects or statistics for the planner change one at least.
+// catalogues are those of which DDL, settings, large objects or statistics for the planner change
+// one at least.
 var catalogues = []string{
 	"pg_class", "pg_attribute", "pg_attrdef", "pg_type", "pg_proc", "pg_constraint", "pg_index", "pg_trigger", "pg_rewrite", "pg_policy",
 	"pg_namespace", "pg_extension", "pg_default_acl", "pg_statistic", "pg_statistic_ext", "pg_largeobject_metadata",
 }
 
-// stateText reads what must be as in the template: of every catalogue and every table how many rows there are, and the newest
-// transaction that wrote one of them; what is set for the database; and what the planner was told. Beside it, the size.
+// stateText reads what must be as in the template: of every catalogue and every table how many rows
+// there are, and the newest transaction that wrote one of them; what is set for the database; and
+// what the planner was told. Beside it, the size.
 func stateText(tables []string) string {
 	var b strings.Builder
 	for _, t := range slices.Concat(catalogues, tables) {

@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// Template is a database that many tests begin with: it is prepared once, and each test gets a copy for itself alone. A
-// copy that was emptied again, and in which nothing else was changed, is the next test's. All are dropped with the last
-// test that uses them.
+// Template is a database that many tests begin with: it is prepared once, and each test gets a copy
+// for itself alone. A copy that was emptied again, and in which nothing else was changed, is the
+// next test's. All are dropped with the last test that uses them.
 type Template struct {
-	// Prepare fills the database at address, and leaves no connection to it open. It leaves rows only in tables to which
-	// few tests write.
+	// Prepare fills the database at address, and leaves no connection to it open. It leaves rows
+	// only in tables to which few tests write.
 	Prepare func(ctx context.Context, address string) error
 
 	// Name is by what other processes know it, see [Template.Lend].
@@ -22,8 +22,8 @@ type Template struct {
 	copies *copies
 }
 
-// URL returns the URL of a copy that is as new, and takes it back when the test and its subtests end, with what is
-// still connected. Without a PostgreSQL it does as [URL] does.
+// URL returns the URL of a copy that is as new, and takes it back when the test and its subtests
+// end, with what is still connected. Without a PostgreSQL it does as [URL] does.
 func (m *Template) URL(tb TB) string {
 	tb.Helper()
 	c := m.use(tb)
@@ -40,7 +40,8 @@ func (m *Template) URL(tb TB) string {
 	return address
 }
 
-// Lend has the processes that this one starts during a test use its copies: there the template is not prepared again.
+// Lend has the processes that this one starts during a test use its copies: there the template is
+// not prepared again.
 func (m *Template) Lend(tb TB) {
 	tb.Helper()
 	c := m.use(tb)
@@ -58,7 +59,8 @@ func (m *Template) Lend(tb TB) {
 	}
 }
 
-// variable names the environment variable that tells a process which database was prepared by the one that started it.
+// variable names the environment variable that tells a process which database was prepared by the
+// one that started it.
 func (m *Template) variable() string { return "AMENDS_TEST_TEMPLATE_" + m.Name }
 
 // use is the template for as long as a test runs.

@@ -27,7 +27,8 @@ func prepare(times *atomic.Int32) func(context.Context, string) error {
 	}
 }
 
-// used is a test that writes to its copy, which must be as new, and says which it was, whatever its name.
+// used is a test that writes to its copy, which must be as new, and says which it was, whatever its
+// name.
 func used(t *testing.T, m *pgtest.Template, statements ...string) (oid int) {
 	t.Helper()
 	t.Run("test", func(t *testing.T) {
@@ -55,8 +56,8 @@ func identity(t *testing.T, db *sql.DB) (oid int) {
 	return value[int](t, db, "SELECT oid FROM pg_database WHERE datname = current_database()")
 }
 
-// Each test has a copy for itself that is as new, also when another one wrote to it before, and with the last of them all are
-// gone. The next one prepares them again.
+// Each test has a copy for itself that is as new, also when another one wrote to it before, and
+// with the last of them all are gone. The next one prepares them again.
 func TestTemplate(t *testing.T) { //nolint:tparallel // a group has ended before the next one begins
 	t.Parallel()
 	var prepared atomic.Int32
@@ -147,7 +148,8 @@ func TestWhoIsLeftConnectedIsCut(t *testing.T) { //nolint:tparallel // the next 
 	}
 }
 
-// A process to which a template was lent prepares nothing, takes copies of the same, and drops none of them.
+// A process to which a template was lent prepares nothing, takes copies of the same, and drops none
+// of them.
 func TestALentTemplate(t *testing.T) { //nolint:tparallel // it looks when its subtests have ended
 	t.Parallel()
 	const name = "OF_A_TEST"

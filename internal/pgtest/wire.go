@@ -25,8 +25,9 @@ const (
 	Both = Requests | Answers
 )
 
-// Wire is the network between clients and a server. Its connections can be cut, and can fall silent one by one: what
-// comes is acknowledged for ever and never forwarded, and neither end is told when the other has gone.
+// Wire is the network between clients and a server. Its connections can be cut, and can fall silent
+// one by one: what comes is acknowledged for ever and never forwarded, and neither end is told when
+// the other has gone.
 type Wire struct {
 	address string
 	server  atomic.Pointer[listener]
@@ -102,15 +103,16 @@ func (w *Wire) Lead(tb TB, server string) {
 // listener is where a server listens.
 type listener struct{ network, address string }
 
-// Silence lets every connection that is open fall silent in the given ways. New ones are not affected.
+// Silence lets every connection that is open fall silent in the given ways. New ones are not
+// affected.
 func (w *Wire) Silence(in Way) {
 	for _, l := range w.open() {
 		l.silent.Or(int64(in))
 	}
 }
 
-// SilenceSome lets n connections that can be heard fall silent both ways, or all of them when n is 0. It returns how
-// many did.
+// SilenceSome lets n connections that can be heard fall silent both ways, or all of them when n is
+// 0. It returns how many did.
 func (w *Wire) SilenceSome(r *rand.Rand, n int) (silent int) {
 	all := w.open()
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -135,8 +137,8 @@ func (w *Wire) Cut() {
 	}
 }
 
-// LoseNext loses the next message that goes the given way about a prepared statement, and all behind it: its
-// connection is closed.
+// LoseNext loses the next message that goes the given way about a prepared statement, and all
+// behind it: its connection is closed.
 func (w *Wire) LoseNext(way Way) { w.lose.Store(int64(way)) }
 
 // Lost is how many messages were lost that way.
@@ -178,7 +180,8 @@ func (w *Wire) accept(door net.Listener) {
 	}
 }
 
-// first is how a message about a prepared statement begins: B binds and executes it, 2 begins the answer to that.
+// first is how a message about a prepared statement begins: B binds and executes it, 2 begins the
+// answer to that.
 var first = map[Way]byte{Requests: 'B', Answers: '2'}
 
 // pass carries bytes one way until one side ends.

@@ -14,7 +14,8 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
-// echo listens, answers every byte with itself, and tells on the returned channel what it has heard.
+// echo listens, answers every byte with itself, and tells on the returned channel what it has
+// heard.
 func echo(t *testing.T) (address string, heard <-chan byte) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -96,8 +97,8 @@ func nothing(t *testing.T, what string, c net.Conn) {
 	}
 }
 
-// What is said on a silent connection is taken and not passed on, in the ways that are silent, and new connections are
-// not affected.
+// What is said on a silent connection is taken and not passed on, in the ways that are silent, and
+// new connections are not affected.
 func TestWireFallsSilent(t *testing.T) {
 	t.Parallel()
 	address, heard := echo(t)

@@ -1,5 +1,6 @@
-// Package prove shows that a conformance suite can fail: for each rule it runs the suite once more in a process of its
-// own, in which that rule is broken, and fails unless the suite notices. A suite that cannot fail proves nothing.
+// Package prove shows that a conformance suite can fail: for each rule it runs the suite once more
+// in a process of its own, in which that rule is broken, and fails unless the suite notices. A
+// suite that cannot fail proves nothing.
 package prove
 
 import (
@@ -15,8 +16,9 @@ const ruleVariable = "AMENDS_BREAK_RULE"
 // Broken is the rule that this process is to break, "" in all but those that [Rules] starts.
 func Broken() string { return os.Getenv(ruleVariable) }
 
-// Rules runs, for each rule, the part of the test named test that is named for it, with that rule broken, and fails
-// unless just that part notices. It costs little more than starting the processes.
+// Rules runs, for each rule, the part of the test named test that is named for it, with that rule
+// broken, and fails unless just that part notices. It costs little more than starting the
+// processes.
 func Rules[R ~string](t *testing.T, test string, rules map[R]string) {
 	t.Helper()
 	if Broken() != "" {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/asking"
 )
 
 // haltError ends a run where it is: it is not the source's fault.
@@ -26,7 +26,7 @@ func halt(err error) bool {
 type caller struct {
 	*Sweep
 
-	quota *inbox.Quota
+	quota *asking.Quota
 	calls atomic.Int64
 }
 
@@ -50,7 +50,7 @@ func (c *caller) ask(ctx context.Context, call func(context.Context) error) erro
 			return nil
 		case ctx.Err() != nil:
 			return haltError{err}
-		case inbox.IsPermanent(err), errors.Is(err, ErrExpired), attempt >= c.Attempts:
+		case asking.Refused(err), errors.Is(err, ErrExpired), attempt >= c.Attempts:
 			return err
 		}
 		if err := pause(ctx, time.Second<<min(attempt-1, 5)); err != nil {
@@ -65,7 +65,7 @@ func (c *caller) once(ctx context.Context, call func(context.Context) error) (er
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
-			err = inbox.Permanent(fmt.Errorf("the adapter panicked: %v", r))
+			err = asking.Permanent(fmt.Errorf("the adapter panicked: %v", r))
 		}
 	}()
 	return call(ctx)

@@ -38,7 +38,7 @@ func TestI8NoProgress(t *testing.T) {
 		b.fill(50)
 		b.config.Page = 10
 		b.after = func(q *scan.Query, p *scan.Page) { spoil(b, q, p) }
-		if r := b.changed(); r.Verdict != scan.Partial || r.After != "the beginning" || r.Violations == 0 || r.Calls > 3 {
+		if r := b.changed(); r.Result != scan.Partial || r.After != "the beginning" || r.Violations == 0 || r.Calls > 3 {
 			t.Errorf("%s: report %+v", name, r)
 		}
 		b.after = nil
@@ -57,7 +57,7 @@ func TestI9FilterIgnored(t *testing.T) {
 	b.now = b.now.Add(time.Hour)
 	b.ok(b.changed())
 	b.deaf = true
-	if r := b.changed(); r.Violations != 50 || r.Verdict != scan.OK {
+	if r := b.changed(); r.Violations != 50 || r.Result != scan.OK {
 		t.Errorf("report %+v", r)
 	}
 	if h := b.heard(); len(h["003"]) != 1 {
@@ -65,7 +65,8 @@ func TestI9FilterIgnored(t *testing.T) {
 	}
 }
 
-// A listing that is not in the order it promises is counted, and its cursor is not trusted to be a place in it.
+// A listing that is not in the order it promises is counted, and its cursor is not trusted to be a
+// place in it.
 func TestDisorderIsCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -77,7 +78,8 @@ func TestDisorderIsCounted(t *testing.T) {
 	b.current()
 }
 
-// I10: "cursor never decreases; overlap covers small steps": a clock that goes back a little loses nothing.
+// I10: "cursor never decreases; overlap covers small steps": a clock that goes back a little loses
+// nothing.
 func TestI10ClockGoesBackALittle(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -93,8 +95,8 @@ func TestI10ClockGoesBackALittle(t *testing.T) {
 	b.current()
 }
 
-// I10: "larger: full sweep requested", because what is stamped before the cursor is not listed; until there was one, and
-// not more than once a day.
+// I10: "larger: full sweep requested", because what is stamped before the cursor is not listed;
+// until there was one, and not more than once a day.
 func TestI10ClockGoesFarBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -116,8 +118,8 @@ func TestI10ClockGoesFarBack(t *testing.T) {
 	b.ok(b.changed())
 }
 
-// A stamp far in the future is one of a broken clock: it is heard, counted, and moves no cursor; else nothing would be
-// listed until its time has come.
+// A stamp far in the future is one of a broken clock: it is heard, counted, and moves no cursor;
+// else nothing would be listed until its time has come.
 func TestFutureStampMovesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -150,8 +152,8 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// R9: "partial never advances past the first unprocessed item": whatever page fails, the cursor stays, what was read is
-// heard, and the next run reads the rest.
+// R9: "partial never advances past the first unprocessed item": whatever page fails, the cursor
+// stays, what was read is heard, and the next run reads the rest.
 func TestPartialKeepsTheCursor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -169,7 +171,7 @@ func TestPartialKeepsTheCursor(t *testing.T) {
 		}
 		return nil
 	}
-	if r := b.changed(); r.Verdict != scan.Partial || r.After != before || !strings.Contains(r.Why, "503") {
+	if r := b.changed(); r.Result != scan.Partial || r.After != before || !strings.Contains(r.Why, "503") {
 		t.Errorf("report %+v", r)
 	}
 	b.before = nil
@@ -210,7 +212,7 @@ func TestTwoProcesses(t *testing.T) {
 		}
 		return p, err
 	}
-	if r, err := b.sweep().Changed(t.Context()); !errors.Is(err, scan.ErrMoved) || r.Verdict != scan.Partial {
+	if r, err := b.sweep().Changed(t.Context()); !errors.Is(err, scan.ErrMoved) || r.Result != scan.Partial {
 		t.Errorf("%v, %+v", err, r)
 	}
 	b.current()

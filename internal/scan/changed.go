@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 func (s *Sweep) changedName() string     { return s.Name + "/changed" }
 func (s *Sweep) sideName(d Side) string  { return s.Name + "/" + string(d) }
 func (s *Sweep) partsName(d Side) string { return s.sideName(d) + "/" }
 
-// Changed reads what changed since the last time into the inbox, page by page. It goes on where an interrupted run
-// stopped. What the source does wrong makes the report partial; an error says that the run had to end for another
-// reason: the store failed, another process sweeps ([ErrMoved]), or it was told to stop.
+// Changed reads what changed since the last time into the inbox, page by page. It goes on where an
+// interrupted run stopped. What the source does wrong makes the report partial; an error says that
+// the run had to end for another reason: the store failed, another process sweeps ([ErrMoved]), or
+// it was told to stop.
 func (s *Sweep) Changed(ctx context.Context) (Report, error) {
 	r := &incremental{caller: caller{Sweep: s, quota: s.Source.Quota}}
-	r.report.Verdict = OK
+	r.report.Result = OK
 	if s.Source.Changed == nil {
 		return r.report, fmt.Errorf("sweep %s: its source has no Changed: only a full sweep can read it", s.Name)
 	}
@@ -112,19 +114,20 @@ func (r *incremental) take(ctx context.Context, q Query, page *Page) (finished b
 	}
 	r.report.Pages++
 	r.report.Seen += int64(len(page.Objects))
-	events := make([]inbox.Event, len(page.Objects))
+	events := make([]intake.Event, len(page.Objects))
 	for i := range page.Objects {
 		events[i] = r.Source.event(&page.Objects[i], now)
 	}
 	return out.next == finish, r.save(ctx, Catch{Events: events})
 }
 
-// fail stores that the run ended early, and returns why. What was stored before stays; the cursor stands where it did.
+// fail stores that the run ended early, and returns why. What was stored before stays; the cursor
+// stands where it did.
 func (r *incremental) fail(ctx context.Context, why error) error {
 	if halt(why) {
 		return why
 	}
-	if !errors.Is(why, inbox.ErrSpent) { // then the cursor is not to blame
+	if !errors.Is(why, asking.ErrSpent) { // then the cursor is not to blame
 		r.cursor.fail()
 	}
 	if err := r.save(ctx, Catch{}); err != nil {

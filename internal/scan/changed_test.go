@@ -18,13 +18,13 @@ func TestChanged(t *testing.T) {
 	}
 	b.now = b.now.Add(time.Minute)
 	b.config.Page = 10
-	if r := b.changed(); r.Verdict != scan.OK || r.Pages != 3 || r.Seen != 25 || r.Calls != 3 || r.Before != "the beginning" || r.After != "2026-11-20T10:00:24Z" {
+	if r := b.changed(); r.Result != scan.OK || r.Pages != 3 || r.Seen != 25 || r.Calls != 3 || r.Before != "the beginning" || r.After != "2026-11-20T10:00:24Z" {
 		t.Errorf("report %+v", r)
 	}
 	b.current()
 	b.put("7", 2, 0)
 	b.now = b.now.Add(time.Minute)
-	if r := b.changed(); r.Verdict != scan.OK || r.FullWanted != "" {
+	if r := b.changed(); r.Result != scan.OK || r.FullWanted != "" {
 		t.Errorf("report %+v", r)
 	}
 	b.current()
@@ -43,7 +43,7 @@ func TestList(t *testing.T) {
 	b.put("broken", -1, 0)
 	b.config.Page = 10
 	r := b.list()
-	if r.Verdict != scan.OK || r.Pages != 3 || r.Seen != 26 || r.Listed.Open || r.Listed.Complete == nil || r.Listed.Complete.Rows != 26 {
+	if r.Result != scan.OK || r.Pages != 3 || r.Seen != 26 || r.Listed.Open || r.Listed.Complete == nil || r.Listed.Complete.Rows != 26 {
 		t.Errorf("report %+v, complete %+v", r, r.Listed.Complete)
 	}
 	seen := b.sightings(1)

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// Checkpoints stand in amends_scans, where the next version of a program reads them: their names never change, and a scan
-// that goes on from one that it cannot read would start over.
+// Checkpoints stand in amends_scans, where the next version of a program reads them: their names
+// never change, and a scan that goes on from one that it cannot read would start over.
 func TestCheckpointsAreAFormat(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }
@@ -23,7 +23,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 			`"newestChangedAt":"2026-03-01T12:00:11Z","seen":12,"unordered":true,"failedRuns":13},"writer":"w"}`: cursor{
 			High: at(1), Ahead: 1<<53 + 1, Tie: at(2), Floor: at(3), Blank: at(4), Wanted: &wanted{"a page too small", at(5)},
 			Pass: &pass{
-				Began: at(6), Since: at(7), Until: at(8), Cursor: "c", Limit: 9, Page: inbox.Digest{1},
+				Began: at(6), Since: at(7), Until: at(8), Cursor: "c", Limit: 9, Page: intake.Digest{1},
 				Last: at(10), Newest: at(11), Seen: 12, Disorder: true, Failed: 13,
 			},
 			By: "w",
@@ -36,7 +36,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 		},
 		`{"scan":3,"cursor":"c","pageDigest":"01000000000000000000000000000000","expectedCount":4,"seen":5,"unmarked":6,` +
 			`"listed":true,"complete":true,"countAtEnd":7,"failedRuns":8,"error":"e","writer":"w"}`: part{
-			Generation: 3, Cursor: "c", Page: inbox.Digest{1}, Count: 4, Seen: 5, Others: 6,
+			Generation: 3, Cursor: "c", Page: intake.Digest{1}, Count: 4, Seen: 5, Others: 6,
 			Ended: true, Done: true, Held: 7, Failed: 8, Error: "e", By: "w",
 		},
 	} {

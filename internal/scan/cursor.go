@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// cursor is the state of an incremental sweep: how far it has come, and the pass under way. All times but Asked,
-// Began, Wanted.At and Blank are by the source's clock. Its methods decide; they neither ask nor store.
+// cursor is the state of an incremental sweep: how far it has come, and the pass under way. All
+// times but Asked, Began, Wanted.At and Blank are by the source's clock. Its methods decide; they
+// neither ask nor store.
 type cursor struct {
 	High   time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
 	Ahead  time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
@@ -23,15 +24,15 @@ type cursor struct {
 
 // pass is one way through what changed since a time.
 type pass struct {
-	Began  time.Time    `json:"startedAt"`
-	Since  time.Time    `json:"changedFromAt,omitzero"`
-	Until  time.Time    `json:"changedUntil"`
-	Cursor string       `json:"cursor,omitempty"`         // the provider's, of the next page
-	Limit  int          `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
-	Page   inbox.Digest `json:"pageDigest,omitzero"`      // the page before
-	Last   time.Time    `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
-	Newest time.Time    `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
-	Seen   int64        `json:"seen,omitempty"`
+	Began  time.Time     `json:"startedAt"`
+	Since  time.Time     `json:"changedFromAt,omitzero"`
+	Until  time.Time     `json:"changedUntil"`
+	Cursor string        `json:"cursor,omitempty"`         // the provider's, of the next page
+	Limit  int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	Page   intake.Digest `json:"pageDigest,omitzero"`      // the page before
+	Last   time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	Newest time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
+	Seen   int64         `json:"seen,omitempty"`
 
 	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
 	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
@@ -51,8 +52,9 @@ func (c *cursor) want(why string, after time.Time) {
 	c.Wanted.At = later(c.Wanted.At, after)
 }
 
-// covered takes note of a full sweep that has come to its end: what was wanted before it began is done. Where no page
-// got past one time the next pass begins right behind it, because everything of that time was seen.
+// covered takes note of a full sweep that has come to its end: what was wanted before it began is
+// done. Where no page got past one time the next pass begins right behind it, because everything of
+// that time was seen.
 func (c *cursor) covered(full *Complete) {
 	if c.Wanted == nil || full == nil || !full.Started.After(c.Wanted.At) {
 		return
@@ -84,13 +86,14 @@ func (c *cursor) begin(now time.Time, o *Config) {
 	}
 }
 
-// expire goes on without the provider's cursor: from the last object that was listed, if the listing is in order.
+// expire goes on without the provider's cursor: from the last object that was listed, if the
+// listing is in order.
 func (c *cursor) expire() {
 	p := c.Pass
 	if !p.Last.IsZero() && !p.Disorder {
 		p.Since = p.Last
 	}
-	p.Cursor, p.Page, p.Limit, p.Failed = "", inbox.Digest{}, 0, 0
+	p.Cursor, p.Page, p.Limit, p.Failed = "", intake.Digest{}, 0, 0
 	p.Last = time.Time{}
 }
 
@@ -157,8 +160,8 @@ func noProgress(q Query, next string, objects int, same bool) (what string, ok b
 // widest is how many times wider than usual a page may be asked for.
 const widest = 16
 
-// standing decides about a page that leads nowhere. If all its objects changed at one time it may only be too small:
-// it is asked for wider (I5). A time is never stepped over.
+// standing decides about a page that leads nowhere. If all its objects changed at one time it may
+// only be too small: it is asked for wider (I5). A time is never stepped over.
 func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Config) outcome {
 	pass := c.Pass
 	tie := len(p.Objects) > 0
@@ -180,9 +183,9 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 	return outcome{next: broken, why: why, violations: 1}
 }
 
-// object takes an object in. It reports whether the object is what a listing promises. What is not is stored all the
-// same, because the gate can judge it; it only moves no cursor.
-func (c *cursor) object(o *Object, now time.Time, conf *Config) bool {
+// object takes an object in. It reports whether the object is what a listing promises. What is not
+// is stored all the same, because the gate can judge it; it only moves no cursor.
+func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 	p, changed := c.Pass, o.Changed
 	p.Seen++
 	if changed.IsZero() || changed.After(now.Add(conf.Skew)) {
@@ -237,10 +240,10 @@ func later(a, b time.Time) time.Time {
 }
 
 // digestOf tells pages apart.
-func digestOf(objects []Object) inbox.Digest {
+func digestOf(objects []Listed) intake.Digest {
 	parts := make([]string, 0, 2*len(objects))
 	for i := range objects {
 		parts = append(parts, objects[i].ID, stamp(objects[i].Changed))
 	}
-	return inbox.DigestOf(parts...)
+	return intake.DigestOf(parts...)
 }

@@ -1,5 +1,5 @@
-// Package scan reads a source of truth and a destination, because webhooks get lost: what changed since the last time
-// every few minutes, and everything there is every few days.
+// Package scan reads a source of truth and a destination, because webhooks get lost: what changed
+// since the last time every few minutes, and everything there is every few days.
 //
 // # The words
 //
@@ -16,20 +16,22 @@
 //
 // # A sweep is one more sender
 //
-// An incremental sweep has no say about any object. Each object that it reads becomes an event with the topic "sweep",
-// with its version and its whole body, and the gate of package inbox judges it as it judges a webhook. The event's
-// identity is what the object says and not when it was read, so what is listed again is a copy, and reading too much is
-// never wrong. That is what makes a wide overlap cheap, and a repeated page harmless.
+// An incremental sweep has no say about any object. Each object that it reads becomes an event with
+// the topic "sweep", with its version and its whole body, and the gate of package inbox judges it
+// as it judges a webhook. The event's identity is what the object says and not when it was read, so
+// what is listed again is a copy, and reading too much is never wrong. That is what makes a wide
+// overlap cheap, and a repeated page harmless.
 //
-// A page is stored in one transaction: its events or sightings, and the position behind it. Wherever a process is killed,
-// one page at most is read again. The position is a compare-and-set: when two processes sweep, one of them gets [ErrMoved]
-// and stops.
+// A page is stored in one transaction: its events or sightings, and the position behind it.
+// Wherever a process is killed, one page at most is read again. The position is a compare-and-set:
+// when two processes sweep, one of them gets [ErrMoved] and stops.
 //
 // # What decides
 //
-// The state of a sweep is plain data, and the functions that take a page in are pure: cursor.page for what changed,
-// part.page and part.count for everything. Around them stands a loop that asks, stores and does nothing else. Every call
-// takes its turn from the side's [inbox.Quota], is tried a few times, and is preceded by Config.Proceed.
+// The state of a sweep is plain data, and the functions that take a page in are pure: cursor.page
+// for what changed, part.page and part.count for everything. Around them stands a loop that asks,
+// stores and does nothing else. Every call takes its turn from the side's [asking.Quota], is tried
+// a few times, and is preceded by Config.Proceed.
 //
 // # What a provider has to promise, what it may break, and what is done then
 //
@@ -58,8 +60,8 @@
 //	                                         count, is believed. What the plan then finds shrunk it refuses
 //	    an object stays in its part          the part that listed it last has it, the other one is short and is listed again
 //
-// Whatever ends a run early leaves it partial, with the reason: the cursor stands where it stood, what was stored stays,
-// and the next run goes on behind it. A partial run is none that counts.
+// Whatever ends a run early leaves it partial, with the reason: the cursor stands where it stood,
+// what was stored stays, and the next run goes on behind it. A partial run is none that counts.
 //
 // # Full listings
 //
@@ -69,23 +71,26 @@
 // or changed later is exempt from it. The process that would act asks for the rest of the proof: a
 // look by id, twice, and a time of grace. Older sightings go, a few thousand at a time.
 //
-// A listing is resumed at (part, cursor) by any process. While a generation is open, rows that it has seen again are already
-// new, and rows that it has not are still there: reading from the last complete generation on shows both, and nothing is
-// missing from it that is there.
+// A listing is resumed at (part, cursor) by any process. While a generation is open, rows that it
+// has seen again are already new, and rows that it has not are still there: reading from the last
+// complete generation on shows both, and nothing is missing from it that is there.
 //
 // Parts are listed side by side, Config.Workers of them, with one writer.
 //
 // # Reading what was seen
 //
-// [Read] hands out a listing in the order of the bytes of (key, id), the same in every store, with two
-// chunks of it in memory. It ends with an error or at the end, and never short.
+// [Read] hands out a listing in the order of the bytes of (key, id), the same in every store, with
+// two chunks of it in memory. It ends with an error or at the end, and never short.
 //
 // # Limits
 //
 //   - What is shown later than the overlap is found by full sweeps alone.
 //   - What is deleted is found by full sweeps alone, unless Changed lists it.
 //   - A change that leaves the time of change as it was is found by full sweeps alone.
-//   - An object without version or time of change that goes back to what it said before is not heard again.
-//   - Calls are limited by process, and those of an adapter that makes several in one function count as one.
-//   - A Config belongs to one source, destination and store. Sweeps of two names know nothing of each other.
+//   - An object without version or time of change that goes back to what it said before is not
+//     heard again.
+//   - Calls are limited by process, and those of an adapter that makes several in one function
+//     count as one.
+//   - A Config belongs to one source, destination and store. Sweeps of two names know nothing of
+//     each other.
 package scan

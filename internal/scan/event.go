@@ -8,32 +8,32 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 // Topic is the topic of events that come from an incremental sweep.
 const Topic = "sweep"
 
-// event makes an event of an object that was listed. Two listings of one state make one event: what identifies it is
-// what the object says, not when it was read.
-func (s *Source) event(o *Object, now time.Time) inbox.Event {
+// event makes an event of an object that was listed. Two listings of one state make one event: what
+// identifies it is what the object says, not when it was read.
+func (s *Source) event(o *Listed, now time.Time) intake.Event {
 	object := s.Object
 	object.ID = o.ID
-	e := inbox.Event{
-		Object: object, Topic: Topic, Payload: inbox.Whole, Deleted: o.Deleted,
-		Version: o.Version, Body: o.Body, Fingerprint: o.Fingerprint, Received: now,
+	e := intake.Event{
+		Object: object, Topic: Topic, Payload: intake.Whole, Deleted: o.Deleted,
+		Version: o.Version, Body: o.Body, Received: now,
 	}
-	if e.Fingerprint.IsZero() && len(o.Body) > 0 {
+	if len(o.Body) > 0 {
 		var err error
-		if e.Fingerprint, err = inbox.Fingerprint(o.Body); err != nil {
+		if e.Fingerprint, err = intake.Fingerprint(o.Body, s.Volatile...); err != nil {
 			e.Body = nil
 		}
 	}
 	if len(e.Body) == 0 { // or what cannot be read: the source is asked
-		e.Payload = inbox.Thin
+		e.Payload = intake.Thin
 	}
-	e.Dedupe = inbox.DigestOf(Topic, object.Tenant, object.Type, object.ID, o.Version.Revision(), stamp(o.Changed),
+	e.Dedupe = intake.DigestOf(Topic, object.Tenant, object.Type, object.ID, o.Version.Revision(), stamp(o.Changed),
 		strconv.FormatBool(o.Deleted), string(e.Fingerprint[:]))
 	return e
 }
@@ -41,18 +41,19 @@ func (s *Source) event(o *Object, now time.Time) inbox.Event {
 // stamp is a time as an identity has it.
 func stamp(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// Fingerprint digests fields, with the version of the mapping that made them. Equal ones say the same.
-func Fingerprint(mapping string, f plan.Fields) inbox.Digest {
+// Fingerprint digests fields, with the version of the mapping that made them. Equal ones say the
+// same.
+func Fingerprint(mapping string, f plan.Fields) intake.Digest {
 	parts := make([]string, 1, 1+2*len(f))
 	parts[0] = mapping
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		parts = append(parts, name, f[name])
 	}
-	return inbox.DigestOf(parts...)
+	return intake.DigestOf(parts...)
 }
 
 // sighting makes a row of an object. One that cannot be read has the key that its name makes.
-func (s *Sweep) sighting(o *Object) Sighting {
+func (s *Sweep) sighting(o *Listed) Sighting {
 	truth, err := want(s.Source.Want, o)
 	if err != nil || truth.Key == "" || truth.Unreadable != "" {
 		object := s.Source.Object
@@ -68,7 +69,7 @@ func (s *Sweep) sighting(o *Object) Sighting {
 }
 
 // want asks what an object's document should say. An adapter that panics could not read the object.
-func want(ask func(*Object) (plan.Truth, error), o *Object) (t plan.Truth, err error) {
+func want(ask func(*Listed) (plan.Truth, error), o *Listed) (t plan.Truth, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the adapter panicked: %v", r)

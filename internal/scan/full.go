@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // generation is the state of the full listings of one side.
@@ -20,7 +20,8 @@ type generation struct {
 	By string `json:"writer,omitempty"`
 }
 
-// Complete is a listing in which every part came to its end without an error, and held what the provider counted.
+// Complete is a listing in which every part came to its end without an error, and held what the
+// provider counted.
 type Complete struct {
 	Generation int64     `json:"scan"`
 	Started    time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
@@ -39,7 +40,8 @@ type Progress struct {
 	Parts      int       // of it
 	Done       int       // of them
 	Failed     []Failure // parts whose last listing ended with an error
-	// Complete is the newest complete listing, nil before the first. Sightings of its generation are what to compare.
+	// Complete is the newest complete listing, nil before the first. Sightings of its generation
+	// are what to compare.
 	Complete *Complete
 	// Before is how many rows the complete listing before that had; zero: there was none.
 	Before int64
@@ -51,8 +53,8 @@ type Failure struct {
 	Why  string
 }
 
-// next begins the generation that a run works on, unless one is open. One whose rows were made by another mapping is
-// left as it is: half of it could not be compared with the other half.
+// next begins the generation that a run works on, unless one is open. One whose rows were made by
+// another mapping is left as it is: half of it could not be compared with the other half.
 func (g *generation) next(now time.Time, mapping string) (began bool) {
 	if g.Open && g.Mapping == mapping {
 		return false
@@ -72,17 +74,17 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 
 // part is the state of one part of a full listing.
 type part struct {
-	Generation int64        `json:"scan"` // in which it is being listed, or was last
-	Cursor     string       `json:"cursor,omitempty"`
-	Page       inbox.Digest `json:"pageDigest,omitzero"` // the page before
-	Count      int64        `json:"expectedCount"`       // what it held by the provider's word when its listing began
-	Seen       int64        `json:"seen,omitempty"`
-	Others     int64        `json:"unmarked,omitempty"`   // of them, without our mark
-	Ended      bool         `json:"listed,omitempty"`     // the listing came to its end
-	Done       bool         `json:"complete,omitempty"`   // and held what it should
-	Held       int64        `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
-	Failed     int          `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
-	Error      string       `json:"error,omitempty"`      // of the last one
+	Generation int64         `json:"scan"` // in which it is being listed, or was last
+	Cursor     string        `json:"cursor,omitempty"`
+	Page       intake.Digest `json:"pageDigest,omitzero"` // the page before
+	Count      int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
+	Seen       int64         `json:"seen,omitempty"`
+	Others     int64         `json:"unmarked,omitempty"`   // of them, without our mark
+	Ended      bool          `json:"listed,omitempty"`     // the listing came to its end
+	Done       bool          `json:"complete,omitempty"`   // and held what it should
+	Held       int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
+	Failed     int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+	Error      string        `json:"error,omitempty"`      // of the last one
 
 	By string `json:"writer,omitempty"`
 }
@@ -103,7 +105,7 @@ func (p *part) enter(number, count int64) {
 
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
-	p.Cursor, p.Page, p.Seen, p.Others, p.Failed = "", inbox.Digest{}, 0, 0, 0
+	p.Cursor, p.Page, p.Seen, p.Others, p.Failed = "", intake.Digest{}, 0, 0, 0
 	p.Ended, p.Done = false, false
 }
 
@@ -120,7 +122,7 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 	for i := range rows {
 		sum = append(sum, rows[i].ID, rows[i].Revision)
 	}
-	digest := inbox.DigestOf(sum...)
+	digest := intake.DigestOf(sum...)
 	if what, ok := noProgress(q, next, len(rows), digest == p.Page && len(rows) > 0); ok {
 		return fmt.Errorf("%w: %s", errNoPart, what)
 	}
@@ -135,8 +137,8 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 	return nil
 }
 
-// count checks what the listing of the part held against what it holds now by the provider's word: U1. Objects come
-// and go meanwhile, so it is to be no less than the smaller count.
+// count checks what the listing of the part held against what it holds now by the provider's word:
+// U1. Objects come and go meanwhile, so it is to be no less than the smaller count.
 func (p *part) count(held, now int64) {
 	least := min(p.Count, now)
 	if p.Count < 0 || now < 0 {

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
-// divided is a bench whose shop lists its orders in ten parts, by the first digit of their ids, and counts them.
+// divided is a bench whose shop lists its orders in ten parts, by the first digit of their ids, and
+// counts them.
 func divided(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -40,8 +42,8 @@ func divided(t *testing.T) *bench {
 	return b
 }
 
-// U1: "each seen object stamped": what was there when the source rested is what the listing holds, and what is gone is
-// discarded with the next complete one.
+// U1: "each seen object stamped": what was there when the source rested is what the listing holds,
+// and what is gone is discarded with the next complete one.
 func TestU1SightingsAreTheSource(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -59,8 +61,8 @@ func TestU1SightingsAreTheSource(t *testing.T) {
 	}
 }
 
-// U1: "error-free": one part that fails keeps the listing from being complete, the others are listed, and the next run
-// lists what is missing, and nothing else.
+// U1: "error-free": one part that fails keeps the listing from being complete, the others are
+// listed, and the next run lists what is missing, and nothing else.
 func TestU1FailedPart(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -71,7 +73,7 @@ func TestU1FailedPart(t *testing.T) {
 		return nil
 	}
 	r := b.list()
-	if r.Verdict != scan.Partial || r.Listed.Complete != nil || r.Listed.Done != 9 || !strings.Contains(r.Why, `part "4": 503`) {
+	if r.Result != scan.Partial || r.Listed.Complete != nil || r.Listed.Done != 9 || !strings.Contains(r.Why, `part "4": 503`) {
 		t.Errorf("report %+v", r)
 	}
 	b.before, b.asked = nil, nil
@@ -86,8 +88,8 @@ func TestU1FailedPart(t *testing.T) {
 	}
 }
 
-// U1: "count-checked": a listing that ends before it has shown what the provider counts proves nothing (a partial listing
-// never creates orphans), and is taken up anew.
+// U1: "count-checked": a listing that ends before it has shown what the provider counts proves
+// nothing (a partial listing never creates orphans), and is taken up anew.
 func TestU1ShortListing(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -97,15 +99,15 @@ func TestU1ShortListing(t *testing.T) {
 		}
 	}
 	r := b.list()
-	if r.Verdict != scan.Partial || r.Listed.Complete != nil || !r.Listed.Open || !strings.Contains(r.Why, "counts 10, its listing shows 3") {
+	if r.Result != scan.Partial || r.Listed.Complete != nil || !r.Listed.Open || !strings.Contains(r.Why, "counts 10, its listing shows 3") {
 		t.Errorf("report %+v", r)
 	}
 	b.put("4x", 1, 0)
 	b.put("4y", 1, 0)
 	b.after = func(_ *scan.Query, p *scan.Page) { // two more than before, and two less than there are
-		p.Objects = slices.DeleteFunc(p.Objects, func(o scan.Object) bool { return o.ID == "40" || o.ID == "4y" })
+		p.Objects = slices.DeleteFunc(p.Objects, func(o scan.Listed) bool { return o.ID == "40" || o.ID == "4y" })
 	}
-	if r := b.list(); r.Verdict != scan.Partial || r.Listed.Complete != nil {
+	if r := b.list(); r.Result != scan.Partial || r.Listed.Complete != nil {
 		t.Errorf("report %+v", r)
 	}
 	b.after = nil
@@ -119,12 +121,13 @@ func TestU1EmptyListing(t *testing.T) {
 	b.ok(b.list())
 	b.after = func(_ *scan.Query, p *scan.Page) { *p = scan.Page{} }
 	r := b.list()
-	if r.Verdict != scan.Partial || !r.Listed.Open || r.Listed.Complete.Generation != 1 || len(b.sightings(1)) != 100 {
+	if r.Result != scan.Partial || !r.Listed.Open || r.Listed.Complete.Generation != 1 || len(b.sightings(1)) != 100 {
 		t.Errorf("report %+v; %d sightings", r, len(b.sightings(1)))
 	}
 }
 
-// U1: a source that ignores the part lists everything everywhere; counted by part that cannot be right.
+// U1: a source that ignores the part lists everything everywhere; counted by part that cannot be
+// right.
 func TestU1PartsIgnored(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -133,7 +136,7 @@ func TestU1PartsIgnored(t *testing.T) {
 		q.Partition = "all"
 		return inner(ctx, q)
 	}
-	if r := b.list(); r.Verdict != scan.Partial || r.Listed.Complete != nil || r.Violations == 0 {
+	if r := b.list(); r.Result != scan.Partial || r.Listed.Complete != nil || r.Violations == 0 {
 		t.Errorf("report %+v", r)
 	}
 }
@@ -147,12 +150,13 @@ func TestU1TwiceIsOnce(t *testing.T) {
 			p.Objects = append(p.Objects[:0:0], b.orders["40"].object(b.step))
 		}
 	}
-	if r := b.list(); r.Verdict != scan.Partial || r.Listed.Complete != nil {
+	if r := b.list(); r.Result != scan.Partial || r.Listed.Complete != nil {
 		t.Errorf("report %+v", r)
 	}
 }
 
-// U1: objects come and go while they are listed: the count is to be reached as it was at the beginning or is at the end.
+// U1: objects come and go while they are listed: the count is to be reached as it was at the
+// beginning or is at the end.
 func TestU1CountsMove(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -179,8 +183,8 @@ func TestU2Started(t *testing.T) {
 	}
 }
 
-// U5: "resumable: (partition, cursor, generation)": killed behind any page, another process goes on, asks for no page
-// twice, and completes the same generation.
+// U5: "resumable: (partition, cursor, generation)": killed behind any page, another process goes
+// on, asks for no page twice, and completes the same generation.
 func TestU5Resumes(t *testing.T) {
 	t.Parallel()
 	stopped := errors.New("the process was killed")
@@ -205,7 +209,8 @@ func TestU5Resumes(t *testing.T) {
 	}
 }
 
-// A listing that was begun with one mapping is not ended with another: its rows could not be compared with each other.
+// A listing that was begun with one mapping is not ended with another: its rows could not be
+// compared with each other.
 func TestAnotherMapping(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -226,7 +231,8 @@ func TestAnotherMapping(t *testing.T) {
 	}
 }
 
-// Parts are listed side by side, no more at once than there are workers, and are the same in the end.
+// Parts are listed side by side, no more at once than there are workers, and are the same in the
+// end.
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -258,7 +264,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// A part whose cursor has expired, and one that gives the same page for ever, are listed from their beginning.
+// A part whose cursor has expired, and one that gives the same page for ever, are listed from their
+// beginning.
 func TestPartBeginsAnew(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -274,7 +281,7 @@ func TestPartBeginsAnew(t *testing.T) {
 			p.Next = q.Cursor
 		}
 	}
-	if r := b.list(); r.Verdict != scan.Partial || r.Violations != 1 {
+	if r := b.list(); r.Result != scan.Partial || r.Violations != 1 {
 		t.Errorf("report %+v", r)
 	}
 	b.after = nil
@@ -292,7 +299,7 @@ func TestPartFailsAtACursor(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if r := b.list(); r.Verdict != scan.Partial {
+		if r := b.list(); r.Result != scan.Partial {
 			t.Fatalf("report %+v", r)
 		}
 	}
@@ -302,15 +309,15 @@ func TestPartFailsAtACursor(t *testing.T) {
 	}
 }
 
-// U6: a Retry-After that is longer than the patience ends the run as partial, and no part is to blame; a run after it goes
-// on where it stopped.
+// U6: a Retry-After that is longer than the patience ends the run as partial, and no part is to
+// blame; a run after it goes on where it stopped.
 func TestU6LongRetryAfter(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
-	b.config.Source.Quota.Answered(inbox.Later(errors.New("429"), time.Hour))
-	if r := b.list(); r.Verdict != scan.Partial || r.Calls != 0 || !strings.Contains(r.Why, "asked not to be asked before") || len(r.Listed.Failed) > 0 {
+	b.config.Source.Quota.Answered(saga.RetryAfter(time.Hour, errors.New("429")))
+	if r := b.list(); r.Result != scan.Partial || r.Calls != 0 || !strings.Contains(r.Why, "asked not to be asked before") || len(r.Listed.Failed) > 0 {
 		t.Errorf("report %+v", r)
 	}
-	b.config.Source.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 1e6})
+	b.config.Source.Quota = asking.NewQuota(asking.Limits{PerSecond: 1e6})
 	b.ok(b.list())
 }

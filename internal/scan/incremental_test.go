@@ -24,13 +24,13 @@ func (b *bench) fill(n int) {
 // ok fails unless the run was one that counts, and asks for nothing more.
 func (b *bench) ok(r scan.Report) {
 	b.Helper()
-	if r.Verdict != scan.OK || r.Why != "" || r.FullWanted != "" || r.Violations != 0 {
+	if r.Result != scan.OK || r.Why != "" || r.FullWanted != "" || r.Violations != 0 {
 		b.Errorf("report %+v", r)
 	}
 }
 
-// I1: "same-timestamp rows across a page edge not lost": orders of one second lie on both sides of every edge, and
-// pages are of any size.
+// I1: "same-timestamp rows across a page edge not lost": orders of one second lie on both sides of
+// every edge, and pages are of any size.
 func TestI1TiesAcrossPages(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{1, 2, 3, 7} {
@@ -46,7 +46,8 @@ func TestI1TiesAcrossPages(t *testing.T) {
 	}
 }
 
-// I1: the lower bound is inclusive: what shares the second of the last one that was seen is listed by the next run.
+// I1: the lower bound is inclusive: what shares the second of the last one that was seen is listed
+// by the next run.
 func TestI1InclusiveBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -61,8 +62,8 @@ func TestI1InclusiveBound(t *testing.T) {
 	b.current()
 }
 
-// I2: "late commits caught": what the source shows minutes after it happened is found, because every run looks behind
-// its cursor, not only the first.
+// I2: "late commits caught": what the source shows minutes after it happened is found, because
+// every run looks behind its cursor, not only the first.
 func TestI2LateCommits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -77,7 +78,8 @@ func TestI2LateCommits(t *testing.T) {
 	b.current()
 }
 
-// I3: "cursor advances to max version seen, never to now": after a quiet time the cursor still stands on the last change.
+// I3: "cursor advances to max version seen, never to now": after a quiet time the cursor still
+// stands on the last change.
 func TestI3CursorIsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -91,7 +93,8 @@ func TestI3CursorIsWhatWasSeen(t *testing.T) {
 	}
 }
 
-// I3: "upper bound fixed at run start": what changes while the sweep runs is the next run's, and keeps no run from ending.
+// I3: "upper bound fixed at run start": what changes while the sweep runs is the next run's, and
+// keeps no run from ending.
 func TestI3ChangesWhileItRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -119,7 +122,8 @@ func TestI3ChangesWhileItRuns(t *testing.T) {
 	b.current()
 }
 
-// I3: a state that a page shows and that is younger than the safety lag is heard, and moves no cursor.
+// I3: a state that a page shows and that is younger than the safety lag is heard, and moves no
+// cursor.
 func TestI3SafetyLag(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -132,7 +136,8 @@ func TestI3SafetyLag(t *testing.T) {
 	b.current()
 }
 
-// I4: "resume repeats at most one page": a run that is killed behind any page is gone on with, by another process.
+// I4: "resume repeats at most one page": a run that is killed behind any page is gone on with, by
+// another process.
 func TestI4ResumesAtThePage(t *testing.T) {
 	t.Parallel()
 	for kill := 1; kill <= 5; kill++ {
@@ -159,7 +164,8 @@ func TestI4ResumesAtThePage(t *testing.T) {
 	}
 }
 
-// I5: "page full of one timestamp and API has no id tie-break": the page is asked for wider, and nothing is stepped over.
+// I5: "page full of one timestamp and API has no id tie-break": the page is asked for wider, and
+// nothing is stepped over.
 func TestI5WiderPages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -177,8 +183,8 @@ func TestI5WiderPages(t *testing.T) {
 	b.current()
 }
 
-// I5: where no page is wide enough the run is partial and a full sweep is wanted; when that has seen what the other
-// could not, the incremental one goes on behind it.
+// I5: where no page is wide enough the run is partial and a full sweep is wanted; when that has
+// seen what the other could not, the incremental one goes on behind it.
 func TestI5FullSweepPassesATie(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -189,7 +195,7 @@ func TestI5FullSweepPassesATie(t *testing.T) {
 	}
 	b.now = b.now.Add(time.Minute)
 	for range 5 {
-		if r := b.changed(); r.Verdict != scan.Partial || !strings.Contains(r.FullWanted, "10 objects changed at 2026-11-20T10:00:00Z") || r.After != "the beginning" {
+		if r := b.changed(); r.Result != scan.Partial || !strings.Contains(r.FullWanted, "10 objects changed at 2026-11-20T10:00:00Z") || r.After != "the beginning" {
 			t.Fatalf("report %+v", r)
 		}
 		b.now = b.now.Add(time.Minute)
@@ -200,7 +206,7 @@ func TestI5FullSweepPassesATie(t *testing.T) {
 		b.byTime = true
 	}
 	full() // so early that not all of that time may be shown
-	if r := b.changed(); r.Verdict != scan.Partial || r.FullWanted == "" {
+	if r := b.changed(); r.Result != scan.Partial || r.FullWanted == "" {
 		t.Errorf("report %+v", r)
 	}
 	b.now = b.now.Add(10 * time.Minute)
@@ -229,7 +235,8 @@ func TestI7ExpiredCursor(t *testing.T) {
 	}
 }
 
-// I7: a provider that has no word for it: a cursor at which three runs in a row have failed is one that has expired.
+// I7: a provider that has no word for it: a cursor at which three runs in a row have failed is one
+// that has expired.
 func TestI7FailingCursor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -242,7 +249,7 @@ func TestI7FailingCursor(t *testing.T) {
 		return nil
 	}
 	for range 3 {
-		if r := b.changed(); r.Verdict != scan.Partial || !strings.Contains(r.Why, "400 bad request") {
+		if r := b.changed(); r.Result != scan.Partial || !strings.Contains(r.Why, "400 bad request") {
 			t.Fatalf("report %+v", r)
 		}
 	}
@@ -275,7 +282,7 @@ func TestI7OutOfOrder(t *testing.T) {
 		once = once && !expired
 		return expired
 	}
-	if r := b.changed(); r.Verdict != scan.OK || r.Violations == 0 {
+	if r := b.changed(); r.Result != scan.OK || r.Violations == 0 {
 		t.Errorf("report %+v", r)
 	}
 	b.current()

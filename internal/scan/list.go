@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// List lists a side whole: it goes on with the listing under way, or begins one, and reads what is left of its parts.
-// The listing is complete when every part came to its end and held what the
+// List lists a side whole: it goes on with the listing under way, or begins one, and reads what is
+// left of its parts. The listing is complete when every part came to its end and held what the
 // provider counted; then older sightings are discarded. Errors are told as by [Sweep.Changed].
 func (s *Sweep) List(ctx context.Context, side Side) (Report, error) {
 	l := s.listing(side)
-	l.report.Verdict = OK
+	l.report.Result = OK
 	if l.page == nil {
 		return l.report, fmt.Errorf("sweep %s: its %s has no way to list everything", s.Name, side)
 	}
@@ -71,14 +71,15 @@ func (s *Sweep) listing(side Side) *listing {
 		}
 		return l
 	}
-	l.quota, l.partitions = s.Destination.Quota, s.Destination.Partitions
+	l.quota, l.partitions = s.Destination.Quota(), s.Destination.Partitions
 	if s.Destination.Marked != nil {
 		l.page = s.documents
 	}
 	return l
 }
 
-// objects lists a page of the source. It answers the rows, how many objects there were, and the next cursor.
+// objects lists a page of the source. It answers the rows, how many objects there were, and the
+// next cursor.
 func (s *Sweep) objects(ctx context.Context, q Query) ([]Sighting, int, string, error) {
 	p, err := s.Source.All(ctx, q)
 	if err != nil {
@@ -183,7 +184,8 @@ func (l *listing) divide(ctx context.Context) ([]Partition, error) {
 	return parts, nil
 }
 
-// enter makes parts those of the generation. One that is not named any more has its objects in others.
+// enter makes parts those of the generation. One that is not named any more has its objects in
+// others.
 func (l *listing) enter(parts []Partition) {
 	l.parts = parts
 	for _, p := range parts {
@@ -195,7 +197,8 @@ func (l *listing) enter(parts []Partition) {
 	}
 }
 
-// check compares what was listed with what the provider counts now, where the first count was not reached.
+// check compares what was listed with what the provider counts now, where the first count was not
+// reached.
 func (l *listing) check(ctx context.Context) error {
 	counts := map[string]int64{}
 	short := false
@@ -228,8 +231,8 @@ func (l *listing) check(ctx context.Context) error {
 	return nil
 }
 
-// end completes the listing when what is stored is what was counted: an object that was listed in two parts, or twice
-// in one, is one row. Then it discards what was not seen again.
+// end completes the listing when what is stored is what was counted: an object that was listed in
+// two parts, or twice in one, is one row. Then it discards what was not seen again.
 func (l *listing) end(ctx context.Context) error {
 	q := SightingQuery{Name: l.Name, Side: l.side, Generation: l.state.Number}
 	held, err := l.Store.Tally(ctx, q)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/asking"
 )
 
 // listAll lists parts, several at once. A part that fails keeps no other from being listed.
@@ -76,7 +76,7 @@ func (l *listing) list(ctx context.Context, name string) error {
 
 // fail stores why a part could not be listed. It returns what ends the whole run.
 func (l *listing) fail(ctx context.Context, name string, why error) error {
-	if halt(why) || errors.Is(why, inbox.ErrSpent) { // the part is not to blame
+	if halt(why) || errors.Is(why, asking.ErrSpent) { // the part is not to blame
 		return why
 	}
 	if errors.Is(why, errNoPart) {

@@ -53,9 +53,10 @@ func (b *bench) habit(rt *rapid.T) {
 	}
 }
 
-// Whatever a source does that keeps its promises (clocks of any resolution, ties across the edges of pages, changes that
-// are shown minutes late, cursors that expire), wherever a process is killed, and whatever page fails: when all is shown
-// and a run came to its end, of every object the last state was heard, and it was heard last.
+// Whatever a source does that keeps its promises (clocks of any resolution, ties across the edges
+// of pages, changes that are shown minutes late, cursors that expire), wherever a process is
+// killed, and whatever page fails: when all is shown and a run came to its end, of every object the
+// last state was heard, and it was heard last.
 func TestEveryLastStateIsHeard(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -88,7 +89,7 @@ func TestEveryLastStateIsHeard(t *testing.T) {
 		b.kill(-1)
 		b.expired, b.before = nil, nil
 		r, err := b.sweep().Changed(rt.Context())
-		if err != nil || r.Verdict != scan.OK {
+		if err != nil || r.Result != scan.OK {
 			rt.Fatalf("the last run: %+v, %v", r, err)
 		}
 		if missing := b.unheard(); len(missing) > 0 {
@@ -129,9 +130,10 @@ func (b *bench) tampered(rt *rapid.T) {
 	}
 }
 
-// Whatever is left out of the pages of a listing, cut off, or shown twice, and wherever it is interrupted: a generation
-// that is complete holds every object; a partial listing completes none. When the source rests and answers as it should,
-// the listing is complete and holds the source and nothing else.
+// Whatever is left out of the pages of a listing, cut off, or shown twice, and wherever it is
+// interrupted: a generation that is complete holds every object; a partial listing completes none.
+// When the source rests and answers as it should, the listing is complete and holds the source and
+// nothing else.
 func TestPartialListingsCompleteNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -8,8 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
 // A call that fails is tried again, after a wait; what will not change is not.
@@ -26,34 +27,34 @@ func TestCallsAreTriedAgain(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		if r := b.changed(); r.Verdict != scan.OK || r.Calls != 4 || time.Since(began) < 5*time.Second {
+		if r := b.changed(); r.Result != scan.OK || r.Calls != 4 || time.Since(began) < 5*time.Second {
 			t.Errorf("after %s: %+v", time.Since(began), r)
 		}
 		b.current()
 		failures = 4
-		if r := b.changed(); r.Verdict != scan.Partial || r.Calls != 4 {
+		if r := b.changed(); r.Result != scan.Partial || r.Calls != 4 {
 			t.Errorf("report %+v", r)
 		}
-		b.before = func(*scan.Query) error { return inbox.Permanent(errors.New("403 no permission")) }
-		if r := b.changed(); r.Verdict != scan.Partial || r.Calls != 1 || !strings.Contains(r.Why, "403 no permission") {
+		b.before = func(*scan.Query) error { return asking.Permanent(errors.New("403 no permission")) }
+		if r := b.changed(); r.Result != scan.Partial || r.Calls != 1 || !strings.Contains(r.Why, "403 no permission") {
 			t.Errorf("report %+v", r)
 		}
 	})
 }
 
-// E6, U6: "too many requests" is waited for as long as was asked, and everybody who shares the quota with the sweep is
-// slower.
+// E6, U6: "too many requests" is waited for as long as was asked, and everybody who shares the
+// quota with the sweep is slower.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.fill(10)
-		b.config.Attempts, b.config.Source.Quota = 4, inbox.NewQuota(inbox.Limits{PerSecond: 10})
+		b.config.Attempts, b.config.Source.Quota = 4, asking.NewQuota(asking.Limits{PerSecond: 10})
 		b.before = func(*scan.Query) error {
 			b.before = nil
-			return inbox.Later(errors.New("429"), 40*time.Second)
+			return saga.RetryAfter(40*time.Second, errors.New("429"))
 		}
 		began := time.Now()
-		if r := b.changed(); r.Verdict != scan.OK || r.Calls != 2 || time.Since(began) < 40*time.Second {
+		if r := b.changed(); r.Result != scan.OK || r.Calls != 2 || time.Since(began) < 40*time.Second {
 			t.Errorf("after %s: %+v", time.Since(began), r)
 		}
 		began = time.Now()
@@ -77,13 +78,14 @@ func TestTimeout(t *testing.T) {
 			<-ctx.Done()
 			return scan.Page{}, ctx.Err()
 		}
-		if r := b.changed(); r.Verdict != scan.Partial || !strings.Contains(r.Why, "deadline") {
+		if r := b.changed(); r.Result != scan.Partial || !strings.Contains(r.Why, "deadline") {
 			t.Errorf("report %+v", r)
 		}
 	})
 }
 
-// A run that is told to stop stops, with what told it; it is not the source's fault, and stores nothing more.
+// A run that is told to stop stops, with what told it; it is not the source's fault, and stores
+// nothing more.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := divided(t)
@@ -94,7 +96,7 @@ func TestStop(t *testing.T) {
 			}
 			return nil
 		}
-		if r, err := b.sweep().List(ctx, scan.SourceSide); err == nil || r.Verdict != scan.Partial {
+		if r, err := b.sweep().List(ctx, scan.SourceSide); err == nil || r.Result != scan.Partial {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if n := len(b.asked); n > 6 {
@@ -126,8 +128,8 @@ func (s *shaky) Advance(ctx context.Context, p scan.Position, page scan.Catch) (
 	return next, err
 }
 
-// "It may be repeated": an answer of the store that was lost, before or after it has stored a page, is no end and no
-// second process; the page is there once.
+// "It may be repeated": an answer of the store that was lost, before or after it has stored a page,
+// is no end and no second process; the page is there once.
 func TestLostAnswersOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, lost := range []func(int) (bool, bool){

@@ -4,23 +4,24 @@ import (
 	"context"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Where Want leaves the revision to the object's version, a listing has it, too: otherwise a comparison would take every
-// newer version of the source for somebody's doing at the destination, and refuse the plan when there are many.
+// Where Want leaves the revision to the object's version, a listing has it, too: otherwise a
+// comparison would take every newer version of the source for somebody's doing at the destination,
+// and refuse the plan when there are many.
 func TestListedRevisionIsTheVersion(t *testing.T) {
 	t.Parallel()
 	store := memory.New(nil)
 	s, err := scan.New(scan.Config{Name: "orders", Store: store, Source: scan.Source{
-		Object: inbox.Object{Source: "shop", Type: "order"},
+		Object: intake.Object{Source: "shop", Type: "order"},
 		All: func(context.Context, scan.Query) (scan.Page, error) {
-			return scan.Page{Objects: []scan.Object{{ID: "1", Version: inbox.Counter(3), Body: []byte(`{}`)}}}, nil
+			return scan.Page{Objects: []scan.Listed{{ID: "1", Version: intake.Counter(3), Body: []byte(`{}`)}}}, nil
 		},
-		Want: func(*scan.Object) (plan.Truth, error) { return plan.Truth{Key: "shop:order:1", Wanted: true}, nil },
+		Want: func(*scan.Listed) (plan.Truth, error) { return plan.Truth{Key: "shop:order:1", Wanted: true}, nil },
 	}})
 	if err != nil {
 		t.Fatal(err)

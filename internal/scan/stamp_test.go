@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// I2 with a stamp that is ahead by less than Skew (one server of the source has a wrong clock): the overlap is counted from
-// it, so nothing of it is left for what is shown late.
+// I2 with a stamp that is ahead by less than Skew (one server of the source has a wrong clock): the
+// overlap is counted from it, so nothing of it is left for what is shown late.
 func TestAStampAheadEatsTheOverlap(t *testing.T) {
 	b := newBench(t)
 	b.fill(10)

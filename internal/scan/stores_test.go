@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -23,9 +24,9 @@ import (
 
 // store is what a store of package inbox is to these tests.
 type store interface {
-	inbox.Inbox
-	inbox.Gate
-	inbox.Reader
+	intake.Inbox
+	intake.Gate
+	intake.Reader
 	scan.Store
 	Close() error
 }
@@ -83,7 +84,7 @@ func (d *desk) decide(c inbox.Snapshot) (saga.Change, error) {
 }
 
 func (d *desk) apply(_ context.Context, c saga.Change) error {
-	o, _ := inbox.ParseObject(c.ID.Work)
+	o, _ := intake.ParseObject(c.ID.Work)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.delivered[o.ID], _ = c.Input.(int)
@@ -100,8 +101,8 @@ func (d *desk) has(want map[string]int) bool {
 	return maps.Equal(d.delivered, want)
 }
 
-// I-11, on every store: with not a single webhook, sweeps alone bring the last state of every order home, though they are
-// killed again and again and two processes sweep.
+// I-11, on every store: with not a single webhook, sweeps alone bring the last state of every order
+// home, though they are killed again and again and two processes sweep.
 func TestSweepsAloneBringEverythingHome(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store) {
@@ -133,12 +134,12 @@ func TestSweepsAloneBringEverythingHome(t *testing.T) {
 // hear runs a processor until everything is delivered.
 func (b *bench) hear(d *desk, s store, want map[string]int) {
 	b.Helper()
-	fetch := func(_ context.Context, o inbox.Object) (inbox.Fetched, error) {
+	fetch := func(_ context.Context, o intake.Object) (inbox.Fetched, error) {
 		object := b.orders[o.ID].object(b.step) // nobody changes them any more
 		return inbox.Fetched{Version: object.Version, Body: object.Body}, nil
 	}
 	h, err := inbox.New(s, []*inbox.Source{{
-		Name: "shop", Saga: "order-to-invoice", Fetch: fetch, Decide: d.decide, Apply: d.apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+		Name: "shop", Saga: "order-to-invoice", Fetch: fetch, Decide: d.decide, Apply: d.apply, Limits: inbox.Limits{PerSecond: 1000},
 	}}, &inbox.Options{Poll: 20 * time.Millisecond})
 	if err != nil {
 		b.Fatal(err)
@@ -158,7 +159,8 @@ func (b *bench) hear(d *desk, s store, want map[string]int) {
 	}
 }
 
-// A full listing, on every store: what it sees is the source, whoever goes on with it, and nothing else is left.
+// A full listing, on every store: what it sees is the source, whoever goes on with it, and nothing
+// else is left.
 func TestListOnStores(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store) {

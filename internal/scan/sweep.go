@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/asking"
 )
 
 // Config sets up a [Sweep]. Zero fields take the default named at each.
@@ -19,7 +19,8 @@ type Config struct {
 	Source      Source
 	Destination Destination
 	Store       Store
-	// Proceed is asked before every call to the other side; its error ends the run where it is. Nil: always.
+	// Proceed is asked before every call to the other side; its error ends the run where it is.
+	// Nil: always.
 	Proceed func(ctx context.Context) error
 	// Mapping is the version of what Want makes of objects. It is part of every fingerprint.
 	Mapping string
@@ -28,17 +29,21 @@ type Config struct {
 	Page int
 	// Workers is how many parts are listed at once. 4.
 	Workers int
-	// Begin is how far back the incremental sweep goes at first, and after a rebuild. Zero is the beginning: everything
-	// that the source ever had is heard, and started where the ledger does not know it, without the bounds and the approval
-	// of a comparison. Say when your sagas began, and leave what is older to comparisons.
+	// Begin is how far back the incremental sweep goes at first, and after a rebuild. Zero is the
+	// beginning: everything that the source ever had is heard, and started where the ledger does
+	// not know it, without the bounds and the approval of a comparison. Say when your sagas began,
+	// and leave what is older to comparisons.
 	Begin time.Time
-	// Overlap is how far behind its cursor the incremental sweep looks, for what the source shows late. 10 minutes.
+	// Overlap is how far behind its cursor the incremental sweep looks, for what the source shows
+	// late. 10 minutes.
 	Overlap time.Duration
 	// Safety is how old a change is to be before the cursor may stand on it. 5 seconds.
 	Safety time.Duration
-	// Skew is how far the source's clock may be ahead of ours. Times further ahead are not believed. 10 minutes.
+	// Skew is how far the source's clock may be ahead of ours. Times further ahead are not
+	// believed. 10 minutes.
 	Skew time.Duration
-	// Timeout bounds one call, and Attempts is how often one is tried before the run ends as partial. 1 minute, 4.
+	// Timeout bounds one call, and Attempts is how often one is tried before the run ends as
+	// partial. 1 minute, 4.
 	Timeout  time.Duration
 	Attempts int
 	// Now is our clock. time.Now.
@@ -54,11 +59,9 @@ func (c Config) withDefaults() Config {
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	c.Attempts = cmp.Or(c.Attempts, 4)
 	if c.Source.Quota == nil {
-		c.Source.Quota = inbox.NewQuota(inbox.Limits{})
+		c.Source.Quota = asking.NewQuota(asking.Limits{})
 	}
-	if c.Destination.Quota == nil {
-		c.Destination.Quota = inbox.NewQuota(inbox.Limits{})
-	}
+	c.Destination.quota = asking.NewQuota(asking.Limits(c.Destination.Limits))
 	if c.Proceed == nil {
 		c.Proceed = func(context.Context) error { return nil }
 	}
@@ -88,8 +91,8 @@ func (c *Config) validate() error {
 // maxName is how long the name of a sweep or of a part may be.
 const maxName = 200
 
-// Sweep reads one source and one destination. Any number of processes may hold one of the same name; who finds that
-// another has moved it on stops. All methods are safe for concurrent use.
+// Sweep reads one source and one destination. Any number of processes may hold one of the same
+// name; who finds that another has moved it on stops. All methods are safe for concurrent use.
 type Sweep struct {
 	Config
 
@@ -104,18 +107,18 @@ func New(c Config) (*Sweep, error) {
 	return &Sweep{Config: c.withDefaults(), by: rand.Text()[:10]}, nil
 }
 
-// Verdict says how a run ended.
-type Verdict string
+// Result says how a run ended.
+type Result string
 
-// The verdicts. A partial run is none that counts as done: the next one goes on where it stopped.
+// The results. A partial run is none that counts as done: the next one goes on where it stopped.
 const (
-	OK      Verdict = "ok"
-	Partial Verdict = "partial"
+	OK      Result = "ok"
+	Partial Result = "partial"
 )
 
 // Report says what a run of a sweep did.
 type Report struct {
-	Verdict Verdict
+	Result Result
 	// Why the run is partial, for the person who has to act.
 	Why string
 
@@ -124,7 +127,8 @@ type Report struct {
 	Seen          int64 // objects or documents that were listed, some of them more than once
 	Calls         int64 // to the other side
 	Violations    int64 // of what a listing promises: see the package's documentation
-	// FullWanted says why only a full sweep can tell what the incremental one has missed. Empty: it missed nothing.
+	// FullWanted says why only a full sweep can tell what the incremental one has missed. Empty: it
+	// missed nothing.
 	FullWanted string
 
 	Listed Progress // full: how far the listing has come
@@ -132,7 +136,7 @@ type Report struct {
 
 // partial ends a report early.
 func (r *Report) partial(why string) {
-	if r.Verdict = Partial; r.Why != "" {
+	if r.Result = Partial; r.Why != "" {
 		why = r.Why + "; " + why
 	}
 	r.Why = why

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 )
 
-// The destination is listed as the source is; what does not carry our mark is none of ours, and yet it counts.
+// The destination is listed as the source is; what does not carry our mark is none of ours, and yet
+// it counts.
 func TestDestination(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -23,7 +24,7 @@ func TestDestination(t *testing.T) {
 		{ID: "4", Key: "shop:order:0", Foreign: true},
 	}
 	b.config.Destination = scan.Destination{
-		Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1e6}),
+		Limits: inbox.Limits{PerSecond: 1e6},
 		Marked: func(context.Context, scan.Query) (scan.Documents, error) {
 			return scan.Documents{Documents: docs}, nil
 		},
@@ -55,7 +56,7 @@ func TestDestination(t *testing.T) {
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
-	b.config.Source.Want = func(o *scan.Object) (plan.Truth, error) {
+	b.config.Source.Want = func(o *scan.Listed) (plan.Truth, error) {
 		if o.ID == "42" {
 			panic("no")
 		}
@@ -66,7 +67,7 @@ func TestPanics(t *testing.T) {
 		t.Errorf("what could not be read is %+v", row)
 	}
 	b.before = func(*scan.Query) error { panic("no") }
-	if r := b.changed(); r.Verdict != scan.Partial || !strings.Contains(r.Why, "panicked") {
+	if r := b.changed(); r.Result != scan.Partial || !strings.Contains(r.Why, "panicked") {
 		t.Errorf("report %+v", r)
 	}
 }

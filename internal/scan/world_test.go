@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -60,9 +61,9 @@ func (s *shop) put(id string, total int, late time.Duration) *order {
 	return o
 }
 
-func (o *order) object(step time.Duration) scan.Object {
+func (o *order) object(step time.Duration) scan.Listed {
 	body := json.RawMessage(fmt.Sprintf(`{"id": %q, "total": %d}`, o.id, o.total))
-	return scan.Object{ID: o.id, Version: inbox.At(o.changed, step), Created: o.created, Changed: o.changed, Body: body}
+	return scan.Listed{ID: o.id, Version: intake.At(o.changed, step), Created: o.created, Changed: o.changed, Body: body}
 }
 
 // Changed lists by (changed, id).
@@ -142,7 +143,7 @@ func (s *shop) next(last *order) string {
 }
 
 // want says that every order wants an invoice over its total.
-func want(o *scan.Object) (plan.Truth, error) {
+func want(o *scan.Listed) (plan.Truth, error) {
 	var b struct {
 		ID    string `json:"id"`
 		Total int    `json:"total"`
@@ -175,8 +176,8 @@ func newBench(t *testing.T) *bench {
 	b.config = scan.Config{
 		Name: "orders", Store: b.store, Now: func() time.Time { return b.now }, Attempts: 1, Mapping: "1",
 		Source: scan.Source{
-			Object: inbox.Object{Source: "shop", Type: "order"}, Changed: b.Changed, All: b.All, Want: want,
-			Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1e6}),
+			Object: intake.Object{Source: "shop", Type: "order"}, Changed: b.Changed, All: b.All, Want: want,
+			Quota: asking.NewQuota(asking.Limits{PerSecond: 1e6}),
 		},
 	}
 	return b
@@ -214,7 +215,7 @@ func (b *bench) list() scan.Report {
 // heard is what the inbox has of an order: its totals, in the order of their coming.
 func (b *bench) heard() map[string][]int {
 	b.Helper()
-	ds, err := b.store.Deliveries(b.Context(), inbox.DeliveryFilter{Limit: 1_000_000})
+	ds, err := b.store.Deliveries(b.Context(), intake.DeliveryFilter{Limit: 1_000_000})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestBreaks(t *testing.T) { t.Parallel(); tiny.Breaks(t) }
 func TestExplains(t *testing.T) { t.Parallel(); tiny.Explains(t) }
 
 // Rule: a counterexample is told from the absence of one, with the command that shows it.
-func TestVerdict(t *testing.T) {
+func TestResult(t *testing.T) {
 	t.Parallel()
 	require(t)
 	good, bad := verify(t, tiny.File, soonFound, ""), verify(t, tiny.File, soonFound, "-DTORN")

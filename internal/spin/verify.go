@@ -14,8 +14,8 @@ import (
 // A checker is a way to build and run pan, the program that Spin makes of a model.
 type checker struct{ build, run string }
 
-// What gcc takes to optimise must be won back by the run. States that are collapsed take two thirds of the memory and half
-// as much time again.
+// What gcc takes to optimise must be won back by the run. States that are collapsed take two thirds
+// of the memory and half as much time again.
 var (
 	// soonFound looks for a broken assertion that is expected.
 	soonFound = checker{"-O0 -DSAFETY", "-m100000"}
@@ -28,8 +28,8 @@ var (
 	liveness = checker{"-O1 -DNFAIR=3 -DCOLLAPSE", "-a -f -m1000000"}
 )
 
-// verdict is what pan had to say.
-type verdict struct {
+// result is what pan had to say.
+type result struct {
 	file     string
 	checker  checker
 	switches string
@@ -43,7 +43,7 @@ type verdict struct {
 	output   string
 }
 
-func (v verdict) String() string {
+func (v result) String() string {
 	what := "holds"
 	if v.errors > 0 {
 		what = "breaks " + v.broken
@@ -52,7 +52,7 @@ func (v verdict) String() string {
 }
 
 // replay is how a person looks at a counterexample.
-func (v verdict) replay() string {
+func (v result) replay() string {
 	dir, base := filepath.Split(v.file)
 	return fmt.Sprintf("cd %[1]s && spin %[2]s -a %[3]s && gcc %[4]s -w -o pan pan.c && ./pan %[5]s; spin %[2]s -t -p -g %[3]s",
 		filepath.Base(dir), v.switches, base, v.checker.build, v.checker.run)
@@ -67,11 +67,13 @@ var (
 	panCutOff  = regexp.MustCompile(`max search depth too small|reached -DMEMLIM|out of memory|Search not completed`)
 )
 
-// slots bounds how many checkers run at the same time: each may take a gigabyte, and four with AMENDS_MODEL=full.
+// slots bounds how many checkers run at the same time: each may take a gigabyte, and four with
+// AMENDS_MODEL=full.
 var slots = make(chan struct{}, 2)
 
-// verify builds the checker for the model under the switches and runs it to its end or to the first error.
-func verify(t *testing.T, file string, c checker, switches string) verdict {
+// verify builds the checker for the model under the switches and runs it to its end or to the first
+// error.
+func verify(t *testing.T, file string, c checker, switches string) result {
 	t.Helper()
 	slots <- struct{}{}
 	defer func() { <-slots }()
@@ -85,7 +87,7 @@ func verify(t *testing.T, file string, c checker, switches string) verdict {
 	run(t, dir, "gcc", append(strings.Fields(c.build), "-w", "-DMEMLIM=4000", "-o", "pan", "pan.c")...)
 	out := run(t, dir, filepath.Join(dir, "pan"), strings.Fields(c.run)...)
 
-	v := verdict{file: model, checker: c, switches: switches, complete: !panCutOff.MatchString(out), seconds: "0"}
+	v := result{file: model, checker: c, switches: switches, complete: !panCutOff.MatchString(out), seconds: "0"}
 	m := panDepth.FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("pan did not report what it found:\n%s", out)

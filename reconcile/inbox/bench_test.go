@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -31,7 +32,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, store: memory.New(nil)}
 	b.source = inbox.Source{
-		Name: "shop", Saga: "order-to-invoice", Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+		Name: "shop", Saga: "order-to-invoice", Limits: inbox.Limits{PerSecond: 1000},
 		Fetch:  func(context.Context, inbox.Object) (inbox.Fetched, error) { return shown(1), nil },
 		Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 		Apply:  func(context.Context, saga.Change) error { return nil },
@@ -88,35 +89,35 @@ func object(id string) inbox.Object {
 
 func shown(n int64) inbox.Fetched {
 	body := fmt.Appendf(nil, `{"n":%d}`, n)
-	fp, err := inbox.Fingerprint(body)
-	if err != nil {
-		panic(err)
-	}
-	return inbox.Fetched{Version: inbox.Counter(n), Body: body, Fingerprint: fp}
+	return inbox.Fetched{Version: inbox.Counter(n), Body: body}
 }
 
 // pushes stores an event that carries version n; hints one that carries nothing.
 func (b *bench) pushes(id string, n int64) {
 	b.t.Helper()
 	f := shown(n)
-	b.accept(inbox.Event{Object: object(id), Payload: inbox.Whole, Version: f.Version, Body: f.Body, Fingerprint: f.Fingerprint})
+	fp, err := intake.Fingerprint(f.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.accept(intake.Event{Object: object(id), Payload: intake.Whole, Version: f.Version, Body: f.Body, Fingerprint: fp})
 }
 
 func (b *bench) hints(id string) {
 	b.t.Helper()
-	b.accept(inbox.Event{Object: object(id), Payload: inbox.Thin})
+	b.accept(intake.Event{Object: object(id), Payload: intake.Thin})
 }
 
-func (b *bench) accept(ev inbox.Event) {
+func (b *bench) accept(ev intake.Event) {
 	b.t.Helper()
 	b.number++
-	ev.Dedupe, ev.Received = inbox.DigestOf(fmt.Sprint(b.number)), time.Now()
-	if err := b.store.Accept(b.t.Context(), []inbox.Event{ev}); err != nil {
+	ev.Dedupe, ev.Received = intake.DigestOf(fmt.Sprint(b.number)), time.Now()
+	if err := b.store.Accept(b.t.Context(), []intake.Event{ev}); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) entry(id string) *inbox.Entry {
+func (b *bench) entry(id string) *intake.Entry {
 	b.t.Helper()
 	e, err := b.store.Entry(b.t.Context(), object(id))
 	if err != nil || e == nil {
@@ -125,8 +126,8 @@ func (b *bench) entry(id string) *inbox.Entry {
 	return e
 }
 
-// after lets the bubble's time pass. What the test has looked at so far it may look at again: the store's lock
-// orders that before everything the processors do from now on, for the race detector.
+// after lets the bubble's time pass. What the test has looked at so far it may look at again: the
+// store's lock orders that before everything the processors do from now on, for the race detector.
 func (b *bench) after(d time.Duration) {
 	b.t.Helper()
 	if _, err := b.store.Counts(b.t.Context()); err != nil {

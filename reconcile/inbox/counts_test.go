@@ -6,30 +6,31 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // A listener that counts, for a page of metrics. Its functions are called from many goroutines.
 func ExampleListener() {
 	var mu sync.Mutex
-	verdicts := map[inbox.Verdict]int{}
+	dispositions := map[string]int{}
 	o := inbox.Options{Listener: &inbox.Listener{
-		Judged: func(d *inbox.Delivery) {
+		Judged: func(d inbox.Delivery) {
 			mu.Lock()
 			defer mu.Unlock()
-			verdicts[d.Outcome]++
+			dispositions[d.Disposition]++
 		},
 	}}
-	o.Listener.Judged(&inbox.Delivery{Outcome: inbox.Applied}) // a processor does
-	fmt.Println(verdicts)
+	o.Listener.Judged(inbox.Delivery{Disposition: "applied"}) // a processor does
+	fmt.Println(dispositions)
 	// Output: map[applied:1]
 }
 
 // counts is what a processor did, by its listener.
 type counts struct {
-	mu       sync.Mutex
-	verdicts map[inbox.Verdict]int64
-	last     figures
+	mu           sync.Mutex
+	dispositions map[intake.Disposition]int64
+	last         figures
 }
 
 // figures are counts at one moment.
@@ -42,13 +43,13 @@ func (c *counts) listener() *inbox.Listener {
 		*n++
 	}
 	return &inbox.Listener{
-		Judged: func(d *inbox.Delivery) {
+		Judged: func(d inbox.Delivery) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if c.verdicts == nil {
-				c.verdicts = map[inbox.Verdict]int64{}
+			if c.dispositions == nil {
+				c.dispositions = map[intake.Disposition]int64{}
 			}
-			c.verdicts[d.Outcome]++
+			c.dispositions[intake.Disposition(d.Disposition)]++
 		},
 		Deferred: func(inbox.Object, time.Duration) { add(&c.last.deferred) },
 		Blocked:  func(inbox.Object, string) { add(&c.last.blocked) },
@@ -56,8 +57,8 @@ func (c *counts) listener() *inbox.Listener {
 	}
 }
 
-func (c *counts) now() (map[inbox.Verdict]int64, figures) {
+func (c *counts) now() (map[intake.Disposition]int64, figures) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.verdicts), c.last
+	return maps.Clone(c.dispositions), c.last
 }

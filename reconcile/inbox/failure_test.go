@@ -11,11 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
-// G1: "exponential backoff with full jitter 1 s..1 h, attempts and last error on the row; other keys unaffected".
+// G1: "exponential backoff with full jitter 1 s..1 h, attempts and last error on the row; other
+// keys unaffected".
 func TestFailureBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -60,7 +63,7 @@ func TestPermanentErrorBlocks(t *testing.T) {
 			if tries++; fixed {
 				return nil
 			}
-			return fmt.Errorf("start: %w", inbox.Permanent(errors.New("no such customer")))
+			return fmt.Errorf("start: %w", asking.Permanent(errors.New("no such customer")))
 		}
 		b.pushes("1", 1)
 		h, stop := b.run()
@@ -72,13 +75,13 @@ func TestPermanentErrorBlocks(t *testing.T) {
 			t.Fatalf("%d tries, blocked %q, due %s, counts %+v", tries, e.Blocked, e.Due, told)
 		}
 		fixed = true
-		if n, err := b.store.Replay(t.Context(), inbox.DeliveryFilter{Object: object("1")}, "mended"); n != 1 || err != nil {
+		if n, err := b.store.Replay(t.Context(), intake.DeliveryFilter{Object: object("1")}, "mended"); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		h.Sources()[0].Wake()
 		synctest.Wait()
 		d, err := b.store.Delivery(t.Context(), 1)
-		if err != nil || d.Outcome != inbox.Duplicate || !strings.HasSuffix(d.Because, "(mended)") {
+		if err != nil || d.Outcome != intake.Duplicate || !strings.HasSuffix(d.Because, "(mended)") {
 			t.Fatalf("%s, %q, %v", d.Outcome, d.Because, err)
 		}
 		if e := b.entry("1"); tries != 2 || e.Blocked != "" || e.Owing() {
@@ -87,7 +90,8 @@ func TestPermanentErrorBlocks(t *testing.T) {
 	})
 }
 
-// E5, G2: a source that refuses for good blocks; a refusal that may pass never does, and neither is a deletion.
+// E5, G2: a source that refuses for good blocks; a refusal that may pass never does, and neither is
+// a deletion.
 func TestRefusedFetchIsNoDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -97,7 +101,7 @@ func TestRefusedFetchIsNoDeletion(t *testing.T) {
 		b.source.Fetch = func(_ context.Context, o inbox.Object) (inbox.Fetched, error) {
 			err := errors.New("403 forbidden")
 			if o.ID == "nonsense" {
-				err = inbox.Permanent(errors.New("400 no id"))
+				err = asking.Permanent(errors.New("400 no id"))
 			}
 			return inbox.Fetched{Gone: true}, err
 		}
@@ -120,7 +124,7 @@ func TestRefusedFetchDoesNotBlockDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.source.Fetch = func(context.Context, inbox.Object) (inbox.Fetched, error) {
-			return inbox.Fetched{}, inbox.Permanent(errors.New("400 no id"))
+			return inbox.Fetched{}, asking.Permanent(errors.New("400 no id"))
 		}
 		failures := 2
 		b.source.Apply = func(context.Context, saga.Change) error {
@@ -170,8 +174,9 @@ func TestPanicIsAFailure(t *testing.T) {
 	})
 }
 
-// M5: an object whose accepted counter was never its source's own shows as blocked, a person is told once, the source is
-// asked all the same, and when its versions begin a new epoch the object goes on by itself.
+// M5: an object whose accepted counter was never its source's own shows as blocked, a person is
+// told once, the source is asked all the same, and when its versions begin a new epoch the object
+// goes on by itself.
 func TestFrozenObjectIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -189,7 +194,7 @@ func TestFrozenObjectIsShown(t *testing.T) {
 		b.after(time.Minute)
 		b.pushes("1", 8)
 		b.after(5 * time.Hour)
-		blocked, err := b.store.Entries(t.Context(), inbox.EntryFilter{Blocked: true})
+		blocked, err := b.store.Entries(t.Context(), intake.EntryFilter{Blocked: true})
 		if err != nil || len(blocked) != 1 || !strings.Contains(blocked[0].Blocked, "begin a new epoch") || told.Load() != 1 {
 			t.Fatalf("M5: %d blocked, told %d times, %v", len(blocked), told.Load(), err)
 		}

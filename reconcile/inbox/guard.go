@@ -30,8 +30,8 @@ func (p *panics) first(place string) bool {
 	return true
 }
 
-// guard calls a function of the user's. A panic is an error like any other; its stack is told once for each
-// place.
+// guard calls a function of the user's. A panic is an error like any other; its stack is told once
+// for each place.
 func (h *Processor) guard(o Object, call func() error) (err error) {
 	defer func() {
 		r := recover()

@@ -4,15 +4,17 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// Listener is told what a [Processor] does. Nil fields are skipped. The functions are called from many goroutines,
-// must not block and must not change what they are given.
+// Listener is told what a [Processor] does. Nil fields are skipped. The functions are called from
+// many goroutines, must not block and must not change what they are given.
 type Listener struct {
-	// Judged: an event met its verdict, durably.
-	Judged func(d *Delivery)
-	// Fetched: the source was asked, on behalf of so many hints. What it said is in one line; err says why it
-	// has to be asked again.
+	// Judged: an event met its disposition, durably.
+	Judged func(d Delivery)
+	// Fetched: the source was asked, on behalf of so many hints. What it said is in one line; err
+	// says why it has to be asked again.
 	Fetched func(o Object, hints int64, took time.Duration, what string, err error)
 	// Delivered: the user's function was called.
 	Delivered func(c *Snapshot, took time.Duration, err error)
@@ -26,10 +28,19 @@ type Listener struct {
 	Panicked func(o Object, what string, stack string)
 }
 
+// Delivery is a webhook, or what a listing told, as a [Listener] is told of it.
+type Delivery struct {
+	Name        string // shop/4711: the source, and its number
+	Object      Object
+	Topic       string
+	Disposition string // applied, stale, duplicate, hint, …
+	Why         string
+}
+
 // Tee returns a listener that tells all of ls, in order.
 func Tee(ls ...*Listener) *Listener {
 	return &Listener{
-		Judged: func(d *Delivery) { each(ls, func(l *Listener) { call1(l.Judged, d) }) },
+		Judged: func(d Delivery) { each(ls, func(l *Listener) { call1(l.Judged, d) }) },
 		Fetched: func(o Object, hints int64, took time.Duration, what string, err error) {
 			each(ls, func(l *Listener) {
 				if l.Fetched != nil {
@@ -81,9 +92,9 @@ func call2[A, B any](f func(A, B), a A, b B) {
 func logTo(log logrus.FieldLogger) *Listener {
 	at := func(o Object) logrus.FieldLogger { return log.WithField("object", o.String()) }
 	return &Listener{
-		Judged: func(d *Delivery) {
-			log := at(d.Object).WithFields(logrus.Fields{"delivery": d.Number, "topic": d.Topic, "verdict": string(d.Outcome), "why": d.Because})
-			if d.Outcome == Conflict || d.Outcome == Unknown {
+		Judged: func(d Delivery) {
+			log := at(d.Object).WithFields(logrus.Fields{"delivery": d.Name, "topic": d.Topic, "disposition": d.Disposition, "why": d.Why})
+			if d.Disposition == string(intake.Conflict) || d.Disposition == string(intake.Unknown) {
 				log.Warn("an event that needs a look")
 			} else {
 				log.Debug("judged")

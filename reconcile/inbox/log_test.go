@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -22,7 +23,7 @@ func TestNoBodyIsLogged(t *testing.T) {
 		b.opts.Log = log
 		f := inbox.Fetched{Version: inbox.Counter(2), Body: []byte(`{"card":"4242"}`)}
 		b.source.Fetch = func(context.Context, inbox.Object) (inbox.Fetched, error) { return f, nil }
-		b.accept(inbox.Event{Object: object("1"), Payload: inbox.Whole, Version: inbox.Counter(1), Body: f.Body})
+		b.accept(intake.Event{Object: object("1"), Payload: intake.Whole, Version: inbox.Counter(1), Body: f.Body})
 		b.hints("1")
 		_, stop := b.run()
 		b.after(time.Minute)

@@ -3,7 +3,6 @@ package inbox
 import (
 	"cmp"
 	"errors"
-	"io"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -15,18 +14,26 @@ type Options struct {
 	Workers int
 	// Batch is how many deliveries are judged in one transaction. 500.
 	Batch int
-	// Lease is how long an object belongs to the process that works on it. A fetch and a delivery together may
-	// take two thirds of it. 1 minute.
+	// Lease is how long an object belongs to the process that works on it. A fetch and a delivery
+	// together may take two thirds of it. 1 minute.
 	Lease time.Duration
-	// Poll is how long the process waits before it looks for work that it was not told of. 1 second.
+	// Poll is how long the process waits before it looks for work that it was not told of. 1
+	// second.
 	Poll time.Duration
-	// Retention is how long what was heard is kept after its last copy, where the Gate is a [Purger] too: bodies 30
-	// days, verdicts 90, what recognises a copy 400. [Forever] keeps a kind for ever.
+	// Retention is how long what was received is kept after its last copy.
 	Retention Retention
-	// Log gets one line for what a person may want to know. Discarded.
+	// Log gets one line for what a person may want to know. Default: logrus' standard logger.
 	Log logrus.FieldLogger
 	// Listener is told everything.
 	Listener *Listener
+}
+
+// Retention says how long what was received is kept; [Forever] keeps a kind permanently. What is
+// known of an object is kept for as long as it may be spoken of.
+type Retention struct {
+	Bodies  time.Duration // of webhooks; they may hold personal data: 30 days
+	Rows    time.Duration // without bodies: 90 days
+	Digests time.Duration // what recognizes a duplicate, without the row: 400 days
 }
 
 func (o Options) withDefaults() Options {
@@ -34,11 +41,8 @@ func (o Options) withDefaults() Options {
 	o.Batch = cmp.Or(o.Batch, 500)
 	o.Lease = cmp.Or(o.Lease, time.Minute)
 	o.Poll = cmp.Or(o.Poll, time.Second)
-	o.Retention = o.Retention.withDefaults()
 	if o.Log == nil {
-		silent := logrus.New()
-		silent.SetOutput(io.Discard)
-		o.Log = silent
+		o.Log = logrus.StandardLogger()
 	}
 	return o
 }

@@ -10,13 +10,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// Processor turns what was received into changes of sagas: it judges the deliveries of an inbox, asks the sources of truth
-// where they prove nothing, and applies what Decide says of what was accepted. Any number of processes may run one over a
-// store. All methods are safe for concurrent use.
+// Processor turns what was received into changes of sagas: it judges the deliveries of an inbox,
+// asks the sources of truth where they prove nothing, and applies what Decide says of what was
+// accepted. Any number of processes may run one over a store. All methods are safe for concurrent
+// use.
 type Processor struct {
-	gate    Store
+	gate    intake.Store
 	given   []*Source
 	opts    Options
 	holder  string
@@ -31,9 +34,10 @@ type Processor struct {
 	workers   sync.WaitGroup
 }
 
-// New returns a processor over db for the webhooks and objects of the sources. o may be nil. It does nothing before
-// [Processor.Run], and what it receives until then is kept. Every fault of the sources and of o is reported at once.
-func New(db Store, sources []*Source, o *Options) (*Processor, error) {
+// New returns a processor over db for the webhooks and objects of the sources. o may be nil. It
+// does nothing before [Processor.Run], and what it receives until then is kept. Every fault of the
+// sources and of o is reported at once.
+func New(db intake.Store, sources []*Source, o *Options) (*Processor, error) {
 	opts := *cmp.Or(o, new(Options))
 	fault := opts.validate()
 	if db == nil {
@@ -58,8 +62,9 @@ func New(db Store, sources []*Source, o *Options) (*Processor, error) {
 // Sources are those of the processor, as they were given.
 func (h *Processor) Sources() []*Source { return slices.Clone(h.given) }
 
-// Accept stores events as [Inbox] has it, and has them processed at once where this process runs the processor.
-func (h *Processor) Accept(ctx context.Context, events []Event) error {
+// Accept stores events as [intake.Inbox] has it, and has them processed at once where this process
+// runs the processor.
+func (h *Processor) Accept(ctx context.Context, events []intake.Event) error {
 	err := h.gate.Accept(ctx, events)
 	h.wake()
 	return err
@@ -75,8 +80,9 @@ func soon(c chan struct{}) {
 	}
 }
 
-// Run processes until ctx ends. Then nothing new is begun, calls under way are cancelled, their objects are given
-// back, and Run returns nil. A store that fails is tried again. A processor runs once.
+// Run processes until ctx ends. Then nothing new is begun, calls under way are cancelled, their
+// objects are given back, and Run returns nil. A store that fails is tried again. A processor runs
+// once.
 func (h *Processor) Run(ctx context.Context) error {
 	if h.ran.Swap(true) {
 		return errors.New("this processor has run already; make a new one")
@@ -108,8 +114,8 @@ func (h *Processor) judgeLoop(ctx context.Context) {
 
 // judge judges one batch.
 func (h *Processor) judge(ctx context.Context) (int, error) {
-	var judged []Delivery
-	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []Delivery, es map[Object]*Entry) error {
+	var judged []intake.Delivery
+	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []intake.Delivery, es map[Object]*intake.Entry) error {
 		for i := range ds {
 			h.judgeOne(&ds[i], es[ds[i].Object], now)
 		}
@@ -120,28 +126,29 @@ func (h *Processor) judge(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	for i := range judged {
-		h.tell.Judged(&judged[i])
+		d := &judged[i]
+		h.tell.Judged(Delivery{Name: d.Name(), Object: d.Object, Topic: d.Topic, Disposition: string(d.Outcome), Why: d.Because})
 	}
 	return n, nil
 }
 
-func (h *Processor) judgeOne(d *Delivery, e *Entry, now time.Time) {
+func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time) {
 	if why := d.Because; d.Outcome != "" && why != "" { // who wanted the replay is kept
 		defer func() { d.Because += " (" + why + ")" }()
 	}
 	s := h.sources[d.Object.Source]
 	if s == nil {
-		d.Outcome, d.Because = Unknown, "no source of this name is set up here; set it up and replay"
+		d.Outcome, d.Because = intake.Unknown, "no source of this name is set up here; set it up and replay"
 		return
 	}
 	err := h.guard(d.Object, func() error {
-		*e, d.Outcome, d.Because = Judge(*e, d, now, &s.Policy)
+		*e, d.Outcome, d.Because = intake.Judge(*e, d, now, &s.policy)
 		return nil
 	})
 	if err != nil { // a function of the policy panicked: the source knows better
-		e.dirty()
+		e.FetchAgain()
 		e.Due, e.Cause = now, d.Number
-		d.Outcome, d.Because = Hint, brief(err)+"; the source is asked"
+		d.Outcome, d.Because = intake.Hint, intake.Brief(err)+"; the source is asked"
 	}
 }
 
@@ -163,7 +170,8 @@ func (h *Processor) claimLoop(ctx context.Context) {
 	}
 }
 
-// nextTurn is how long from now the next of the fetches comes due that wait for the rate of their source.
+// nextTurn is how long from now the next of the fetches comes due that wait for the rate of their
+// source.
 func (h *Processor) nextTurn() time.Duration {
 	next := h.opts.Poll
 	for _, s := range h.sources {
@@ -181,8 +189,8 @@ func (h *Processor) tryReserve() bool {
 	}
 }
 
-// claim takes up to free objects and gives each a worker. It reports whether there may be more. The reserved
-// slots go to the workers, or back.
+// claim takes up to free objects and gives each a worker. It reports whether there may be more. The
+// reserved slots go to the workers, or back.
 func (h *Processor) claim(ctx context.Context, free int) (full bool) {
 	began := time.Now()
 	c := claim{h: h}
@@ -217,8 +225,9 @@ type claim struct {
 	deferred []turn
 }
 
-// settle gives back what was admitted and not claimed after all: the transaction failed or was repeated.
-func (c *claim) settle(entries []Entry) {
+// settle gives back what was admitted and not claimed after all: the transaction failed or was
+// repeated.
+func (c *claim) settle(entries []intake.Entry) {
 	for i := range entries {
 		s := c.h.sources[entries[i].Object.Source]
 		c.admitted = slices.Delete(c.admitted, slices.Index(c.admitted, s), slices.Index(c.admitted, s)+1)
@@ -236,7 +245,7 @@ type turn struct {
 // unknownWait is how long an object of a source that is not set up waits.
 const unknownWait = time.Minute
 
-func (c *claim) decide(now time.Time, e *Entry) error {
+func (c *claim) decide(now time.Time, e *intake.Entry) error {
 	c.seen++
 	s := c.h.sources[e.Object.Source]
 	if s == nil {
@@ -244,8 +253,8 @@ func (c *claim) decide(now time.Time, e *Entry) error {
 		return nil
 	}
 	leased := *e
-	lease(&leased, c.h.holder, now, c.h.opts.Lease, &s.Policy)
-	wait, ok := s.admit(s.Policy.mustFetch(&leased, now), time.Now())
+	intake.Lease(&leased, c.h.holder, now, c.h.opts.Lease, &s.policy)
+	wait, ok := s.admit(s.policy.MustFetch(&leased, now), time.Now())
 	if !ok {
 		e.Due = now.Add(wait)
 		c.deferred = append(c.deferred, turn{e.Object, wait})

@@ -13,13 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Rows E*, G* and D17 of the checklist, as the processor holds them. All of it runs in virtual time on the memory
-// store.
+// Rows E*, G* and D17 of the checklist, as the processor holds them. All of it runs in virtual time
+// on the memory store.
 
 func TestPushedStateIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -36,8 +37,8 @@ func TestPushedStateIsDelivered(t *testing.T) {
 		if !slices.Equal(b.delivered, []string{"1@1", "1@2"}) || len(b.fetched) > 0 {
 			t.Fatalf("delivered %v, fetched %v", b.delivered, b.fetched)
 		}
-		if v, _ := b.told.now(); !maps.Equal(v, map[inbox.Verdict]int64{inbox.Applied: 2}) {
-			t.Fatalf("verdicts %v", v)
+		if v, _ := b.told.now(); !maps.Equal(v, map[intake.Disposition]int64{intake.Applied: 2}) {
+			t.Fatalf("dispositions %v", v)
 		}
 	})
 }
@@ -76,7 +77,8 @@ func TestNewsDuringDelivery(t *testing.T) {
 	})
 }
 
-// G5: "N workers never run one key twice at once, on any node"; E1: a hint during a fetch is one more round.
+// G5: "N workers never run one key twice at once, on any node"; E1: a hint during a fetch is one
+// more round.
 func TestOneObjectIsSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -118,8 +120,8 @@ func TestOneObjectIsSerial(t *testing.T) {
 	})
 }
 
-// G6: "fencing epoch on every final write; late write matches nothing". A fetch that hears no deadline comes back
-// after its lease; meanwhile another process has done the work.
+// G6: "fencing epoch on every final write; late write matches nothing". A fetch that hears no
+// deadline comes back after its lease; meanwhile another process has done the work.
 func TestLateWriteMatchesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -196,7 +198,8 @@ func TestWorkIsBounded(t *testing.T) {
 	})
 }
 
-// Stopping cancels what is under way, gives it back and counts no attempt; another process has it at once.
+// Stopping cancels what is under way, gives it back and counts no attempt; another process has it
+// at once.
 func TestStopGivesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -236,8 +239,8 @@ func TestTwoProcessesJudgeOneInbox(t *testing.T) {
 		defer stop2()
 		b.after(time.Minute)
 		sum, _ := b.told.now()
-		if sum[inbox.Applied]+sum[inbox.Stale] != 250 {
-			t.Fatalf("verdicts %v", sum)
+		if sum[intake.Applied]+sum[intake.Stale] != 250 {
+			t.Fatalf("dispositions %v", sum)
 		}
 		for id := range 5 {
 			if e := b.entry(fmt.Sprint(id)); e.Version != inbox.Counter(50) || e.Owing() {
@@ -251,12 +254,12 @@ func TestTwoProcessesJudgeOneInbox(t *testing.T) {
 func TestUnknownSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.accept(inbox.Event{Object: inbox.Object{Source: "crm", Type: "person", ID: "1"}, Payload: inbox.Thin})
+		b.accept(intake.Event{Object: inbox.Object{Source: "crm", Type: "person", ID: "1"}, Payload: intake.Thin})
 		_, stop := b.run()
 		defer stop()
 		b.after(time.Second)
-		if v, _ := b.told.now(); v[inbox.Unknown] != 1 {
-			t.Fatalf("verdicts %v", v)
+		if v, _ := b.told.now(); v[intake.Unknown] != 1 {
+			t.Fatalf("dispositions %v", v)
 		}
 	})
 }

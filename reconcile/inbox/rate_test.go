@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
-// E6: "429: honour Retry-After, shrink the bucket, keep the key dirty". The whole source waits, not only the key.
+// E6: "429: honour Retry-After, shrink the bucket, keep the key dirty". The whole source waits, not
+// only the key.
 func TestRetryAfterHoldsTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -21,7 +25,7 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 		b.source.Fetch = func(context.Context, inbox.Object) (inbox.Fetched, error) {
 			times = append(times, time.Since(began))
 			if len(times) == 1 {
-				return inbox.Fetched{}, inbox.Later(errors.New("429"), 10*time.Second)
+				return inbox.Fetched{}, saga.RetryAfter(10*time.Second, errors.New("429"))
 			}
 			return shown(1), nil
 		}
@@ -38,12 +42,12 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 	})
 }
 
-// E4: the bucket bounds what a source is asked for, a slow source keeps nobody else waiting, and deliveries need
-// no turn.
+// E4: the bucket bounds what a source is asked for, a slow source keeps nobody else waiting, and
+// deliveries need no turn.
 func TestRateIsPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.source.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 5, Burst: 1})
+		b.source.Limits = inbox.Limits{PerSecond: 5, Burst: 1}
 		began := time.Now()
 		for i := range 100 {
 			b.hints(fmt.Sprint("hint ", i))
@@ -58,6 +62,38 @@ func TestRateIsPerSource(t *testing.T) {
 		b.after(time.Minute)
 		if _, told := b.told.now(); len(b.delivered) != 101 || told.deferred == 0 {
 			t.Fatalf("%d delivered, %d deferred", len(b.delivered), told.deferred)
+		}
+	})
+}
+
+// U6: "a sweep can never starve live traffic": beside a sweep without end, hints are heard at the
+// rate that is theirs.
+func TestHintsBesideASweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.source.Limits = inbox.Limits{PerSecond: 10, Burst: 1}
+		q := b.source.Quota()
+		ctx, cancel := context.WithCancel(t.Context())
+		var turns atomic.Int64
+		for range 3 {
+			go func() {
+				for q.Take(ctx) == nil {
+					turns.Add(1)
+				}
+			}()
+		}
+		for i := range 90 {
+			b.hints(strings.Repeat("x", i+1))
+		}
+		_, stop := b.run()
+		b.after(65 * time.Second)
+		stop()
+		cancel()
+		if len(b.delivered) != 90 {
+			t.Errorf("%d of 90 objects were fetched and delivered in a minute", len(b.delivered))
+		}
+		if n, hints := turns.Load(), int64(len(b.fetched)); hints < 90 || n < 300 || hints+n > 660 {
+			t.Errorf("sweeps asked %d times, and hints %d times", n, hints)
 		}
 	})
 }

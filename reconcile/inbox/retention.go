@@ -1,21 +1,14 @@
 package inbox
 
 import (
-	"cmp"
 	"context"
 	"time"
+
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // Forever as a field of Options.Retention keeps that kind for ever.
 const Forever time.Duration = -1
-
-const day = 24 * time.Hour
-
-// withDefaults fills in what is kept by default, and says for ever as stores do.
-func (r Retention) withDefaults() Retention {
-	kept := func(d, usual time.Duration) time.Duration { return max(cmp.Or(d, usual), 0) }
-	return Retention{Bodies: kept(r.Bodies, 30*day), Verdicts: kept(r.Verdicts, 90*day), Digests: kept(r.Digests, 400*day)}
-}
 
 const (
 	purgeEvery = time.Hour
@@ -24,7 +17,7 @@ const (
 
 // purgeLoop forgets what is old, once an hour, until ctx ends. Several processes may do so at once.
 func (h *Processor) purgeLoop(ctx context.Context) {
-	p, ok := h.gate.(Purger)
+	p, ok := h.gate.(intake.Purger)
 	if !ok {
 		return
 	}
@@ -42,9 +35,9 @@ func (h *Processor) purgeLoop(ctx context.Context) {
 	}
 }
 
-func (h *Processor) purge(ctx context.Context, p Purger) (total int, err error) {
+func (h *Processor) purge(ctx context.Context, p intake.Purger) (total int, err error) {
 	for {
-		n, err := p.Purge(ctx, h.opts.Retention, purgeBatch)
+		n, err := p.Purge(ctx, intake.Retention(h.opts.Retention).WithDefaults(), purgeBatch)
 		if total += n; err != nil || n == 0 {
 			return total, err
 		}

@@ -6,11 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// §2.8: bodies are forgotten first, then verdicts, then what recognises a copy; a redelivery years later meets the gate
-// and is still a duplicate (C6). Forever keeps.
+// §2.8: bodies are forgotten first, then dispositions, then what recognises a copy; a redelivery
+// years later meets the gate and is still a duplicate (C6). Forever keeps.
 func TestRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -18,8 +19,8 @@ func TestRetention(t *testing.T) {
 		body, digest bool // still there after 92 days
 	}{
 		"by default":      {inbox.Retention{}, false, true},
-		"bodies for ever": {inbox.Retention{Bodies: inbox.Forever, Verdicts: inbox.Forever}, true, true},
-		"for a week":      {inbox.Retention{Bodies: day, Verdicts: 7 * day, Digests: 30 * day}, false, false},
+		"bodies for ever": {inbox.Retention{Bodies: inbox.Forever, Rows: inbox.Forever}, true, true},
+		"for a week":      {inbox.Retention{Bodies: day, Rows: 7 * day, Digests: 30 * day}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestRetention(t *testing.T) {
 				if recognised := len(again) == len(left); recognised != c.digest {
 					t.Errorf("a redelivery after 92 days: %d deliveries, before %d", len(again), len(left))
 				}
-				if len(again) > len(left) && again[0].Outcome != inbox.Duplicate {
+				if len(again) > len(left) && again[0].Outcome != intake.Duplicate {
 					t.Errorf("a redelivery that nobody recognises is %s", again[0].Outcome)
 				}
 				if n := len(b.delivered); n != 1 {
@@ -52,9 +53,9 @@ func TestRetention(t *testing.T) {
 }
 
 // deliveries are those in the inbox.
-func (b *bench) deliveries() []inbox.Delivery {
+func (b *bench) deliveries() []intake.Delivery {
 	b.t.Helper()
-	ds, err := b.store.Deliveries(context.Background(), inbox.DeliveryFilter{})
+	ds, err := b.store.Deliveries(context.Background(), intake.DeliveryFilter{})
 	if err != nil {
 		b.t.Fatal(err)
 	}

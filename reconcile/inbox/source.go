@@ -8,63 +8,88 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Source is one system whose objects decide which sagas run: a shop. What receives its webhooks, what processes them and
-// what compares it with a destination have the same Source.
+// Source is one system whose objects decide which sagas run: a shop. What receives its webhooks,
+// what processes them and what compares it with a destination have the same Source.
 type Source struct {
-	// Name of the source, in events and objects, in work ids and in the path of its webhooks: shop. All processes that share a
-	// store have the same sources under the same names.
+	// Name of the source, in events and objects, in work ids and in the path of its webhooks: shop.
+	// All processes that share a store have the same sources under the same names.
 	Name string
-	// Webhooks are how the source tells of changes: a webhook.Sender. Nil: it does not, and is listed.
+	// Webhooks are how the source tells of changes: a webhook.Sender. Nil: it does not, and is
+	// listed.
 	Webhooks Webhooks
-	// Fetch asks the source for an object. An answer that there is none is [Fetched.Gone]; only a plain "not
-	// found" is one. Whatever keeps us from an answer (no permission, too many requests, a timeout) is an
-	// error: it is never a deletion. It asks with the API version that the source's webhooks have, and reads
-	// every page of the lists inside the object. See [Later] and [Permanent].
+	// Fetch asks the source for an object. An answer that there is none is [Fetched.Gone]; only a
+	// plain "not found" is one. Whatever keeps us from an answer (no permission, too many requests,
+	// a timeout) is an error: it is never a deletion. It asks with the API version that the
+	// source's webhooks have, and reads every page of the lists inside the object. See [Later] and
+	// [Permanent].
 	Fetch func(ctx context.Context, o Object) (Fetched, error)
-	// Saga is run for the objects of the source: an instance for each, whose work id is the object's name.
+	// Saga is run for the objects of the source: an instance for each, whose work id is the
+	// object's name.
 	Saga string
-	// Decide says what the instance of an object should be: it runs with an input, or nothing is to be done for this state of
-	// the object, or it is withdrawn. What the change leaves empty is filled in: the id, the revision and the cause. An
-	// object that is deleted is withdrawn, whatever Decide says. It is pure, and the same for every process. An error says
-	// that the object cannot be read: it is blocked until something new is heard of it.
+	// Decide says what the instance of an object should be: it runs with an input, or nothing is to
+	// be done for this state of the object, or it is withdrawn. What the change leaves empty is
+	// filled in: the id, the revision and the cause. An object that is deleted is withdrawn,
+	// whatever Decide says. It is pure, and the same for every process. An error says that the
+	// object cannot be read: it is blocked until something new is heard of it.
 	Decide func(c Snapshot) (saga.Change, error)
-	// Apply carries a change out: it is the Apply of a coordinator. It may be called again with the same change. Two never
-	// apply changes of one object at once for as long as the context is heeded.
+	// Apply carries a change out: it is the Apply of a coordinator. It may be called again with the
+	// same change. Two never apply changes of one object at once for as long as the context is
+	// heeded.
 	Apply func(ctx context.Context, c saga.Change) error
 	// Policy says what may be believed of the source.
 	Policy Policy
-	// Quota bounds how often the source is asked by this process. A reconciler of the same Source shares it. Nil becomes
-	// one with the default limits.
-	Quota *Quota
-	// Workers is how many objects of the source are worked on at once, so that a slow source keeps no worker
-	// from the others. Three quarters of Options.Workers.
+	// Limits bound how often the source is asked by this process, on behalf of webhooks and of a
+	// reconciler of the same Source together.
+	Limits Limits
+	// Workers is how many objects of the source are worked on at once, so that a slow source keeps
+	// no worker from the others. Three quarters of Options.Workers.
 	Workers int
 
-	wake func() // of the processor
+	wake  func() // of the processor
+	quota *asking.Quota
 }
 
-// Webhooks are how a source tells of changes: who signs them, and what they say. Package webhook has them; its receiver
-// refuses any other kind.
+// Limits say how often one system may be asked. Fields that are not positive take the default named
+// at each. An answer that asks for a wait ([saga.RetryAfter]; the client of package sagahttp reads
+// it off a 429 and a 503) silences this process for as long, and halves the rate, which recovers
+// with every answer.
+type Limits struct {
+	// PerSecond is how many calls a second are made at most, by each process, and Burst how many of
+	// them at once. 10, and as many as a second's.
+	PerSecond float64
+	Burst     int
+	// Patience is how long a listing waits when the other side asked us to stay away. 1 minute.
+	Patience time.Duration
+}
+
+// Quota is what bounds the calls to the source: one for all that ask it. What is made of the Source
+// asks for it when it is made.
+func (s *Source) Quota() *asking.Quota {
+	if s.quota == nil {
+		s.quota = asking.NewQuota(asking.Limits(s.Limits))
+	}
+	return s.quota
+}
+
+// Webhooks are how a source tells of changes: who signs them, and what they say. Package webhook
+// has them; its receiver refuses any other kind.
 type Webhooks interface {
-	// Validate reports everything that is wrong with the webhooks of the source of that name, in one error.
+	// Validate reports everything that is wrong with the webhooks of the source of that name, in
+	// one error.
 	Validate(source string) error
 }
 
-// Wake tells the processor of the source, if this process has one, that events were stored, so that they do not wait for its
-// next poll. It never blocks.
+// Wake tells the processor of the source, if this process has one, that events were stored, so that
+// they do not wait for its next poll. It never blocks.
 func (s *Source) Wake() {
 	if s.wake != nil {
 		s.wake()
 	}
-}
-
-func (s Source) withDefaults(workers int) Source {
-	s.Policy = s.Policy.withDefaults()
-	s.Workers = cmp.Or(s.Workers, max(1, workers*3/4))
-	return s
 }
 
 // Change is what Decide says of a state of an object, completed.
@@ -86,7 +111,7 @@ func (s *Source) Change(c Snapshot) (saga.Change, error) {
 func (s *Source) deliver(ctx context.Context, c Snapshot) error {
 	ch, err := s.Change(c)
 	if err != nil {
-		return Permanent(fmt.Errorf("decide what %s should be: %w", c.Object, err))
+		return asking.Permanent(fmt.Errorf("decide what %s should be: %w", c.Object, err))
 	}
 	ch.Actor = cmp.Or(ch.Actor, "webhook")
 	return s.Apply(ctx, ch)
@@ -109,27 +134,31 @@ func (s *Source) validate() error {
 	if s.Workers < 0 {
 		faults = append(faults, errors.New("its Workers is negative"))
 	}
-	return errors.Join(append(faults, s.Policy.validate())...)
+	policy := intake.Policy(s.Policy)
+	return errors.Join(append(faults, policy.Validate())...)
 }
 
 // source is a Source at work.
 type source struct {
-	Source
+	*Source
+	policy  intake.Policy
+	workers int
+
 	mu      sync.Mutex
 	working int       // objects in hand
 	queue   time.Time // the end of the queue of fetches that wait for their turn
 }
 
-// admit says whether an object may be worked on, or how long from now its turn will be. A turn is not a
-// promise: newer hints may come first.
+// admit says whether an object may be worked on, or how long from now its turn will be. A turn is
+// not a promise: newer hints may come first.
 func (s *source) admit(fetch bool, now time.Time) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.working < s.Workers && (!fetch || s.Quota.hint(now)) {
+	if s.working < s.workers && (!fetch || s.Quota().Hint(now)) {
 		s.working++
 		return 0, true
 	}
-	s.queue = latest(s.queue, now, s.Quota.closedUntil()).Add(s.Quota.turn())
+	s.queue = intake.Latest(s.queue, now, s.Quota().ClosedUntil()).Add(s.Quota().Turn())
 	return s.queue.Sub(now), false
 }
 
@@ -143,23 +172,13 @@ func (s *source) nextTurn(now time.Time, none time.Duration) time.Duration {
 	if !s.queue.After(now) {
 		return none
 	}
-	return max(shortestTurn, s.Quota.closedUntil().Sub(now), s.Quota.turn())
+	return max(shortestTurn, s.Quota().ClosedUntil().Sub(now), s.Quota().Turn())
 }
 
 func (s *source) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.working--
-}
-
-func latest(times ...time.Time) time.Time {
-	var last time.Time
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
 }
 
 // newSources checks and completes the sources of a processor.
@@ -178,9 +197,9 @@ func newSources(given []*Source, workers int, wake func()) (map[string]*source, 
 		if err != nil {
 			faults = append(faults, fmt.Errorf("source %q: %w", s.Name, err))
 		}
-		s.Quota = cmp.Or(s.Quota, NewQuota(Limits{})) // kept there: a reconciler of the same source shares it
 		s.wake = wake
-		sources[s.Name] = &source{Source: s.withDefaults(workers)}
+		s.Quota()
+		sources[s.Name] = &source{Source: s, policy: intake.Policy(s.Policy).WithDefaults(), workers: cmp.Or(s.Workers, max(1, workers*3/4))}
 	}
 	return sources, errors.Join(faults...)
 }

@@ -9,12 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
-// What Decide leaves empty is filled in, what it says stays, and what is deleted is withdrawn, whatever it says: it is not
-// asked about an object of which there is no body, and what it makes of a body that it cannot read does not matter then.
+// What Decide leaves empty is filled in, what it says stays, and what is deleted is withdrawn,
+// whatever it says: it is not asked about an object of which there is no body, and what it makes of
+// a body that it cannot read does not matter then.
 func TestChangeIsCompleted(t *testing.T) {
 	t.Parallel()
 	state := inbox.Snapshot{
@@ -49,8 +51,8 @@ func TestChangeIsCompleted(t *testing.T) {
 	}
 }
 
-// An object that Decide cannot read is blocked at once, with its words, until something new comes. Another try would not
-// make it readable.
+// An object that Decide cannot read is blocked at once, with its words, until something new comes.
+// Another try would not make it readable.
 func TestUnreadableObjectsAreBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -88,7 +90,7 @@ func TestFetchedBodiesHaveFingerprints(t *testing.T) {
 		_, stop := b.run()
 		defer stop()
 		b.after(time.Minute)
-		want, err := inbox.Fingerprint(json.RawMessage(`{"total":5}`))
+		want, err := intake.Fingerprint(json.RawMessage(`{"total":5}`))
 		if e := b.entry("1"); err != nil || e.Fingerprint != want {
 			t.Errorf("%x, want %x, %v", e.Fingerprint, want, err)
 		}

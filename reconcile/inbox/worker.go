@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // errLost is returned when another process holds the entry by now.
@@ -14,18 +16,19 @@ var errLost = errors.New("the lease was lost")
 type job struct {
 	h     *Processor
 	s     *source
-	e     *Entry // as it was leased, and later as it was last written
+	e     *intake.Entry // as it was leased, and later as it was last written
 	fence int64
 	now   time.Time // when it was last written
-	round round
+	round intake.Round
 	ends  time.Time // of the lease, on our clock: it was given after began
 }
 
-// work does what is owed for one leased object: it asks the source, then delivers what was accepted.
-func (h *Processor) work(ctx context.Context, e *Entry, began time.Time) {
+// work does what is owed for one leased object: it asks the source, then delivers what was
+// accepted.
+func (h *Processor) work(ctx context.Context, e *intake.Entry, began time.Time) {
 	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
 	defer s.done()
-	j := &job{h: h, s: s, e: e, fence: e.Fence, round: round{ticket: e.Dirty, accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
+	j := &job{h: h, s: s, e: e, fence: e.Fence, round: intake.Round{Ticket: e.Dirty, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
 	err := j.do(ctx)
 	switch {
 	case errors.Is(err, errLost):
@@ -39,79 +42,83 @@ func (h *Processor) work(ctx context.Context, e *Entry, began time.Time) {
 	}
 }
 
-// do works in bounded time, well before the lease is over: afterwards another process may have the object.
+// do works in bounded time, well before the lease is over: afterwards another process may have the
+// object.
 func (j *job) do(ctx context.Context) error {
 	bounded, cancel := context.WithDeadline(ctx, j.ends.Add(-j.h.opts.Lease/3))
 	defer cancel()
-	if leased := j.e.Until.Add(-j.h.opts.Lease); j.s.Policy.mustFetch(j.e, leased) {
+	if leased := j.e.Until.Add(-j.h.opts.Lease); j.s.policy.MustFetch(j.e, leased) {
 		if finished, err := j.fetch(bounded); finished || err != nil {
 			return err
 		}
 	}
-	if j.round.accepted > j.e.Delivered && bounded.Err() == nil {
-		j.round.deliver = j.deliver(bounded)
-	} else if j.round.accepted > j.e.Delivered {
-		j.round.deliver = bounded.Err()
+	if j.round.Accepted > j.e.Delivered && bounded.Err() == nil {
+		j.round.Deliver = j.deliver(bounded)
+	} else if j.round.Accepted > j.e.Delivered {
+		j.round.Deliver = bounded.Err()
 	}
-	return j.update(ctx, func(now time.Time, e *Entry) { j.end(ctx, e, now) })
+	return j.update(ctx, func(now time.Time, e *intake.Entry) { j.end(ctx, e, now) })
 }
 
-// fetch asks the source and stores what it said. It finishes the work at once when nothing is to be delivered.
+// fetch asks the source and stores what it said. It finishes the work at once when nothing is to be
+// delivered.
 func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 	began, hints := time.Now(), j.e.Dirty-j.e.Clean
-	var f Fetched
-	j.round.fetch = j.h.guard(j.e.Object, func() (err error) {
-		if f, err = j.s.Fetch(ctx, j.e.Object); err == nil && f.Fingerprint.IsZero() {
-			f.Fingerprint, _ = Fingerprint(f.Body, j.s.Policy.Volatile...) // what is no JSON has none
+	var f intake.Fetched
+	j.round.Fetch = j.h.guard(j.e.Object, func() error {
+		said, err := j.s.Fetch(ctx, j.e.Object)
+		f = intake.Fetched{Version: said.Version, Body: said.Body, Gone: said.Gone}
+		if err == nil {
+			f.Fingerprint, _ = intake.Fingerprint(f.Body, j.s.policy.Volatile...) // what is no JSON has none
 		}
 		return err
 	})
 	took := time.Since(began)
-	j.s.Quota.Answered(j.round.fetch)
-	if j.round.fetch != nil {
-		j.h.tell.Fetched(j.e.Object, hints, took, "no answer", j.round.fetch)
+	j.s.Quota().Answered(j.round.Fetch)
+	if j.round.Fetch != nil {
+		j.h.tell.Fetched(j.e.Object, hints, took, "no answer", j.round.Fetch)
 		return false, nil //nolint:nilerr // what was accepted before is still delivered; end stores the failure
 	}
 	var what string
-	err = j.update(ctx, func(now time.Time, e *Entry) {
-		j.round.fetch = j.h.guard(e.Object, func() (err error) {
-			*e, what, err = Receive(*e, &f, j.round.ticket, now, &j.s.Policy)
+	err = j.update(ctx, func(now time.Time, e *intake.Entry) {
+		j.round.Fetch = j.h.guard(e.Object, func() (err error) {
+			*e, what, err = intake.Receive(*e, &f, j.round.Ticket, now, &j.s.policy)
 			return err
 		})
-		j.round.accepted = e.Accepted
+		j.round.Accepted = e.Accepted
 		if finished = e.Accepted <= e.Delivered; finished {
 			j.end(ctx, e, now)
 		}
 	})
 	if err == nil {
-		j.h.tell.Fetched(j.e.Object, hints, took, what, j.round.fetch)
+		j.h.tell.Fetched(j.e.Object, hints, took, what, j.round.Fetch)
 	}
 	return finished, err
 }
 
 // deliver hands the accepted state to the user's function.
 func (j *job) deliver(ctx context.Context) error {
-	c, began := j.e.change(), time.Now()
+	c, began := Snapshot(j.e.Snapshot()), time.Now()
 	err := j.h.guard(j.e.Object, func() error { return j.s.deliver(ctx, c) })
 	j.h.tell.Delivered(&c, time.Since(began), err)
 	return err
 }
 
 // end ends the lease. Work that our own stop cut short was no attempt.
-func (j *job) end(ctx context.Context, e *Entry, now time.Time) {
-	if ctx.Err() != nil && j.round.err() != nil {
-		release(e, &j.round, now)
+func (j *job) end(ctx context.Context, e *intake.Entry, now time.Time) {
+	if ctx.Err() != nil && j.round.Err() != nil {
+		intake.Release(e, &j.round, now)
 		return
 	}
-	finish(e, &j.round, now, &j.s.Policy)
+	intake.Finish(e, &j.round, now, &j.s.policy)
 }
 
-// update changes the entry if it still is ours. It is not cut short by a stop. When the lease is over and no
-// other process has taken the entry since, what we learned still counts.
-func (j *job) update(ctx context.Context, change func(now time.Time, e *Entry)) error {
+// update changes the entry if it still is ours. It is not cut short by a stop. When the lease is
+// over and no other process has taken the entry since, what we learned still counts.
+func (j *job) update(ctx context.Context, change func(now time.Time, e *intake.Entry)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.h.opts.Lease/3)
 	defer cancel()
-	return j.h.gate.Update(ctx, j.e.Object, func(now time.Time, e *Entry) error {
+	return j.h.gate.Update(ctx, j.e.Object, func(now time.Time, e *intake.Entry) error {
 		if e.Holder != j.h.holder || e.Fence != j.fence {
 			return fmt.Errorf("%s: %w", e.Object, errLost)
 		}

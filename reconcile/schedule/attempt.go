@@ -24,7 +24,7 @@ type attempt struct {
 }
 
 // attempt works on a run that was claimed at a turn that began at a time of our clock.
-func (w *worker) attempt(ctx context.Context, row *RunRow, s *State, began time.Time) {
+func (w *worker) attempt(ctx context.Context, row *RunRow, s *JobState, began time.Time) {
 	working, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a := &attempt{worker: w, row: row, cancel: cancel}
@@ -47,7 +47,7 @@ func (w *worker) attempt(ctx context.Context, row *RunRow, s *State, began time.
 }
 
 // view is the run as the work sees it.
-func (a *attempt) view(s *State) *Run {
+func (a *attempt) view(s *JobState) *Run {
 	r := a.row
 	return &Run{
 		Job: r.Job, Instant: r.Instant, At: r.At, From: r.From, Ask: r.Ask, By: r.By, Why: r.Why,
@@ -56,11 +56,12 @@ func (a *attempt) view(s *State) *Run {
 	}
 }
 
-// margin is the part of a lease that is not trusted: the others' patience is measured by another clock.
+// margin is the part of a lease that is not trusted: the others' patience is measured by another
+// clock.
 func margin(lease time.Duration) time.Duration { return lease / 5 }
 
-// trust begins a new term of the lease, counted from before it was asked for: however long the answer took, the
-// database's term ends later than ours.
+// trust begins a new term of the lease, counted from before it was asked for: however long the
+// answer took, the database's term ends later than ours.
 func (a *attempt) trust(began time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,8 +148,9 @@ func (a *attempt) renew(ctx context.Context) error {
 	return err
 }
 
-// end records how the attempt ended. It is not cut short by a stop, and tries for as long as a lease lasts. When the
-// lease is over and no other process has taken the run since, what was done still counts.
+// end records how the attempt ended. It is not cut short by a stop, and tries for as long as a
+// lease lasts. When the lease is over and no other process has taken the run since, what was done
+// still counts.
 func (a *attempt) end(ctx context.Context, out Outcome, failure error) {
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.job.Lease)
 	defer cancel()

@@ -13,7 +13,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// stage is a store on a clock of its own and the processes that run jobs on it, in a bubble of virtual time.
+// stage is a store on a clock of its own and the processes that run jobs on it, in a bubble of
+// virtual time.
 type stage struct {
 	*testing.T
 	*memory.DB
@@ -34,7 +35,8 @@ type call struct {
 	at time.Time
 }
 
-// bubble runs f on a stage whose store's clock begins at a time. The clock of the processes is another one.
+// bubble runs f on a stage whose store's clock begins at a time. The clock of the processes is
+// another one.
 func bubble(t *testing.T, from string, f func(s *stage)) {
 	t.Helper()
 	t.Parallel()
@@ -104,7 +106,7 @@ func (s *stage) job(text, zone string, takes time.Duration) schedule.Job {
 			if err := rest(ctx, takes); err != nil {
 				return schedule.Outcome{}, err
 			}
-			return schedule.Outcome{Verdict: schedule.OK}, r.Proceed(ctx)
+			return schedule.Outcome{Result: schedule.OK}, r.Proceed(ctx)
 		},
 	}
 }
@@ -129,7 +131,8 @@ func (s *stage) note(r *schedule.Run) {
 	}, s.now()})
 }
 
-// locked runs f while nothing else that asks for it does: what a test and its work share is touched there.
+// locked runs f while nothing else that asks for it does: what a test and its work share is touched
+// there.
 func (s *stage) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +160,7 @@ func (s *stage) called() []*call {
 // history lists the runs, the oldest first, one line each: what, and what became of it.
 func (s *stage) history() string {
 	s.Helper()
-	rs, err := s.Runs(s.Context(), schedule.Filter{Limit: 10_000})
+	rs, err := s.Runs(s.Context(), schedule.RunFilter{Limit: 10_000})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -183,7 +186,7 @@ func (s *stage) want(lines ...string) {
 // last is the newest run.
 func (s *stage) last() schedule.RunRow {
 	s.Helper()
-	rs, err := s.Runs(s.Context(), schedule.Filter{Limit: 1})
+	rs, err := s.Runs(s.Context(), schedule.RunFilter{Limit: 1})
 	if err != nil || len(rs) != 1 {
 		s.Fatalf("%d runs, %v", len(rs), err)
 	}
@@ -191,7 +194,7 @@ func (s *stage) last() schedule.RunRow {
 }
 
 // board is what is known of the one job.
-func (s *stage) board() schedule.State {
+func (s *stage) board() schedule.JobState {
 	s.Helper()
 	b, err := s.Jobs(s.Context())
 	if err != nil || len(b.Jobs) != 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/postgres"
@@ -24,6 +27,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	logrus.SetOutput(io.Discard) // what is not under test logs to no reader
 	address := os.Getenv(childStore)
 	if address == "" {
 		m.Run()
@@ -48,7 +52,8 @@ func openAt(ctx context.Context, address string) (database, error) {
 	return sqlite.Open(ctx, address, nil)
 }
 
-// childLease is short, so that a test sees many takeovers, and long enough for a machine that is busy.
+// childLease is short, so that a test sees many takeovers, and long enough for a machine that is
+// busy.
 const childLease = 3 * time.Second
 
 // child runs the jobs until it is told to stop, or killed.
@@ -87,7 +92,8 @@ func (w *writer) line(what, job string, fence int64, rest string) {
 	}
 }
 
-// jobs are due every second: one is quick, one is slower than its schedule and waits, one outlives its lease.
+// jobs are due every second: one is quick, one is slower than its schedule and waits, one outlives
+// its lease.
 func (w *writer) jobs() []schedule.Job {
 	var jobs []schedule.Job
 	for name, most := range map[string]int{"quick": 3, "slow": 30, "long": 100} {
@@ -122,5 +128,5 @@ func (w *writer) work(ctx context.Context, r *schedule.Run, steps int) (schedule
 		return schedule.Outcome{}, err
 	}
 	w.line("end", r.Job, r.Fence, r.Instant)
-	return schedule.Outcome{Verdict: schedule.OK, Seen: int64(steps)}, nil
+	return schedule.Outcome{Result: schedule.OK, Seen: int64(steps)}, nil
 }

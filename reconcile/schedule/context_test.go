@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// What was made once for many runs is told by the context which run it works for: a pause and an approval reach it.
+// What was made once for many runs is told by the context which run it works for: a pause and an
+// approval reach it.
 func TestContextKnowsItsRun(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -25,7 +27,7 @@ func TestContextKnowsItsRun(t *testing.T) {
 	work := func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 		defer stop()
 		ran, wrong = true, told(ctx, store, r)
-		return schedule.Outcome{Verdict: schedule.OK}, nil
+		return schedule.Outcome{Result: schedule.OK}, nil
 	}
 	runner, err := schedule.New(store, []schedule.Job{{Name: "job", Schedule: "*/5 * * * *", Approved: true, Work: work}}, nil)
 	if err != nil {
@@ -52,7 +54,7 @@ func told(ctx context.Context, store schedule.Store, r *schedule.Run) error {
 	if err := schedule.Proceed(ctx); err != nil {
 		return fmt.Errorf("before the pause: %w", err)
 	}
-	if err := schedule.Pause(ctx, store, "job", "anna", "enough"); err != nil {
+	if err := schedule.Pause(ctx, store, "job", saga.Actor{Name: "anna", Reason: "enough"}); err != nil {
 		return err
 	}
 	if err := schedule.Proceed(ctx); !errors.Is(err, schedule.ErrPaused) {

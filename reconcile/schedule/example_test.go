@@ -10,7 +10,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// A time that the clocks leap over runs at the leap: on the 29th of March no clock in Vienna shows 02:30.
+// A time that the clocks leap over runs at the leap: on the 29th of March no clock in Vienna shows
+// 02:30.
 func ExampleSchedule_Upcoming() {
 	s, err := schedule.Parse("30 2 * * *", "Europe/Vienna")
 	if err != nil {
@@ -25,7 +26,8 @@ func ExampleSchedule_Upcoming() {
 	// Mon 2026-03-30 02:30:00 CEST
 }
 
-// Every process that is deployed does this, on the database they share; each instant is run by one of them.
+// Every process that is deployed does this, on the database they share; each instant is run by one
+// of them.
 func ExampleRunner() {
 	began := time.Now()
 	store := memory.New(&memory.Options{Now: func() time.Time { // its clock: soon it is five past ten
@@ -36,7 +38,7 @@ func ExampleRunner() {
 		Name: "shop:sweep", Schedule: "*/5 * * * *",
 		Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 			defer stop() // the example is over
-			out := schedule.Outcome{Verdict: schedule.OK, Before: r.Watermark, After: r.Watermark}
+			out := schedule.Outcome{Result: schedule.OK, Before: r.Watermark, After: r.Watermark}
 			for page := range 3 { // of a listing, say
 				if err := r.Proceed(ctx); err != nil {
 					return out, err
@@ -53,12 +55,12 @@ func ExampleRunner() {
 	if err := runner.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
-	runs, err := store.Runs(context.Background(), schedule.Filter{Job: "shop:sweep"})
+	runs, err := store.Runs(context.Background(), schedule.RunFilter{Job: "shop:sweep"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, r := range runs {
-		fmt.Printf("%s: %s, %d seen, up to %s\n", r.Instant, r.Verdict, r.Seen, r.After)
+		fmt.Printf("%s: %s, %d seen, up to %s\n", r.Instant, r.Result, r.Seen, r.After)
 	}
 	// Output:
 	// 2026-06-15T10:05:00Z: ok, 300 seen, up to page 2

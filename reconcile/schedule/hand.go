@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
-// Pause keeps a job, or [Everything], from beginning runs, and ends those that go on between two actions. It needs
-// nothing but the database.
-func Pause(ctx context.Context, s Store, job, by, why string) error {
-	return mark(ctx, s, "pause", job, by, why, func(m Mark, st *State) { st.Paused = m })
+// Pause keeps a job, or [Everything], from beginning runs, and ends those that go on between two
+// actions. It needs nothing but the database.
+func Pause(ctx context.Context, s Store, job string, by saga.Actor) error {
+	return mark(ctx, s, "pause", job, by, func(m Mark, st *JobState) { st.Paused = m })
 }
 
-// Unpause lets a job, or [Everything], run again. Instants that were missed are made up for by one run.
+// Unpause lets a job, or [Everything], run again. Instants that were missed are made up for by one
+// run.
 func Unpause(ctx context.Context, s Store, job string) error {
 	return change(ctx, s, "unpause", job, func(_ time.Time, a *Agenda) error {
 		a.State.Paused = Mark{}
@@ -23,23 +26,18 @@ func Unpause(ctx context.Context, s Store, job string) error {
 }
 
 // Approve lets a job change things from its next run on. Until then it plans only.
-func Approve(ctx context.Context, s Store, job, by, why string) error {
+func Approve(ctx context.Context, s Store, job string, by saga.Actor) error {
 	if job == Everything {
 		return errors.New("approve: a job is approved by its name")
 	}
-	return mark(ctx, s, "approve", job, by, why, func(m Mark, st *State) { st.Approved = m })
+	return mark(ctx, s, "approve", job, by, func(m Mark, st *JobState) { st.Approved = m })
 }
 
-// Ask is a run that a person wants.
-type Ask struct {
-	What    string // for the job to interpret; "" is what the schedule does
-	By, Why string
-}
-
-// Request asks for a run of a job as soon as no other is at work. It goes the way of every run. What waits already is
-// not asked for twice: the run that waits is returned. A job that is paused is not run by hand either.
-func Request(ctx context.Context, s Store, job string, ask Ask) (RunRow, error) {
-	if err := signed(ask.By, ask.Why); err != nil || job == Everything {
+// Request asks for a run of a job as soon as no other is at work. what is for the job to interpret;
+// empty is what the schedule does. It goes the way of every run. What waits already is not asked
+// for twice: the run that waits is returned. A job that is paused is not run by hand either.
+func Request(ctx context.Context, s Store, job, what string, by saga.Actor) (RunRow, error) {
+	if err := by.Validate(); err != nil || job == Everything {
 		return RunRow{}, fmt.Errorf("ask for a run of job %q: %w", job, cmp.Or(err, ErrUnknown))
 	}
 	var asked *RunRow
@@ -48,7 +46,7 @@ func Request(ctx context.Context, s Store, job string, ask Ask) (RunRow, error) 
 			return fmt.Errorf("%w: %s, %s. Unpause it first", ErrPaused, p.By, p.Why)
 		}
 		for i := range a.Open {
-			if r := &a.Open[i]; r.ByHand() && r.Ask == ask.What && r.Attempt == 0 {
+			if r := &a.Open[i]; r.ByHand() && r.Ask == what && r.Attempt == 0 {
 				asked = r
 				return nil
 			}
@@ -56,7 +54,7 @@ func Request(ctx context.Context, s Store, job string, ask Ask) (RunRow, error) 
 		a.State.Asked++
 		a.New = append(a.New, RunRow{
 			Job: job, Instant: fmt.Sprintf("manual:%d", a.State.Asked), At: now, From: now, Instants: 1, Due: now, Created: now,
-			Ask: ask.What, By: ask.By, Why: ask.Why,
+			Ask: what, By: by.Name, Why: by.Reason,
 		})
 		asked = &a.New[len(a.New)-1] // the store numbers it there
 		return nil
@@ -75,21 +73,14 @@ func (a *Agenda) pause() Mark {
 	return a.Halt
 }
 
-func mark(ctx context.Context, s Store, verb, job, by, why string, set func(Mark, *State)) error {
-	if err := signed(by, why); err != nil {
+func mark(ctx context.Context, s Store, verb, job string, by saga.Actor, set func(Mark, *JobState)) error {
+	if err := by.Validate(); err != nil {
 		return fmt.Errorf("%s job %q: %w", verb, job, err)
 	}
 	return change(ctx, s, verb, job, func(now time.Time, a *Agenda) error {
-		set(Mark{At: now, By: by, Why: why}, &a.State)
+		set(Mark{At: now, By: by.Name, Why: by.Reason}, &a.State)
 		return nil
 	})
-}
-
-func signed(by, why string) error {
-	if by == "" || why == "" {
-		return errors.New("who wants it and why must be said: it is kept, for those who find it later")
-	}
-	return nil
 }
 
 // change changes what is known of a job that is known, or of everything.

@@ -8,24 +8,24 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-var ann = schedule.Ask{What: "plan", By: "ann", Why: "to see"}
+var ann = saga.Actor{Name: "ann", Reason: "to see"}
 
-// R7: what is asked for by hand goes the way of every run: it waits for the one at work, has the same lock and the
-// same wrappers, and is recorded with who asked and why. What waits already is not asked for twice.
+// R7: what is asked for by hand goes the way of every run: it waits for the one at work, has the
+// same lock and the same wrappers, and is recorded with who asked and why. What waits already is
+// not asked for twice.
 func TestByHand(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		for range 2 {
 			s.run(s.job("*/5 * * * *", "", 2*time.Minute))
 		}
 		s.until("2026-06-15T10:06:00Z")
-		first, err := schedule.Request(s.Context(), s, "sweep", ann)
-		again, err2 := schedule.Request(s.Context(), s, "sweep", ann)
-		apply := ann
-		apply.What = "apply 4"
-		_, err3 := schedule.Request(s.Context(), s, "sweep", apply)
+		first, err := schedule.Request(s.Context(), s, "sweep", "plan", ann)
+		again, err2 := schedule.Request(s.Context(), s, "sweep", "plan", ann)
+		_, err3 := schedule.Request(s.Context(), s, "sweep", "apply 4", ann)
 		if err := errors.Join(err, err2, err3); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestByHandGoesFirst(t *testing.T) {
 		j.Overlap = schedule.BufferOne
 		s.run(j)
 		s.until("2026-06-15T10:11:00Z")
-		if _, err := schedule.Request(s.Context(), s, "sweep", ann); err != nil {
+		if _, err := schedule.Request(s.Context(), s, "sweep", "plan", ann); err != nil {
 			t.Fatal(err)
 		}
 		s.until("2026-06-15T10:18:00Z")
@@ -58,11 +58,12 @@ func TestByHandGoesFirst(t *testing.T) {
 	})
 }
 
-// What a person asks for otherwise than the schedule does says nothing about the schedule: a dry run is no good run.
+// What a person asks for otherwise than the schedule does says nothing about the schedule: a dry
+// run is no good run.
 func TestByHandIsNoGoodRun(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		s.run(s.job("0 3 * * *", "", 0))
-		if _, err := schedule.Request(s.Context(), s, "sweep", ann); err != nil {
+		if _, err := schedule.Request(s.Context(), s, "sweep", "plan", ann); err != nil {
 			t.Fatal(err)
 		}
 		s.pass(time.Minute)
@@ -70,9 +71,7 @@ func TestByHandIsNoGoodRun(t *testing.T) {
 		if g := s.board().Good; !g.Ended.IsZero() {
 			t.Errorf("the last good run is %+v", g)
 		}
-		now := ann
-		now.What = ""
-		if _, err := schedule.Request(s.Context(), s, "sweep", now); err != nil {
+		if _, err := schedule.Request(s.Context(), s, "sweep", "", ann); err != nil {
 			t.Fatal(err)
 		}
 		s.pass(time.Minute)
@@ -82,7 +81,8 @@ func TestByHandIsNoGoodRun(t *testing.T) {
 	})
 }
 
-// A panic and a timeout of what was asked for by hand end as those of any run: nothing goes past the wrappers.
+// A panic and a timeout of what was asked for by hand end as those of any run: nothing goes past
+// the wrappers.
 func TestByHandHasTheWrappers(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		j := s.job("0 3 * * *", "", time.Hour)
@@ -96,21 +96,19 @@ func TestByHandHasTheWrappers(t *testing.T) {
 		}
 		s.run(j)
 		for ask, want := range map[string]string{"panic": "panic: a bug", "plan": "it took longer than its timeout of 1m0s"} {
-			a := ann
-			a.What = ask
-			if _, err := schedule.Request(s.Context(), s, "sweep", a); err != nil {
+			if _, err := schedule.Request(s.Context(), s, "sweep", ask, ann); err != nil {
 				t.Fatal(err)
 			}
 			s.pass(2 * time.Minute)
-			if r := s.last(); r.Verdict != schedule.Failed || !strings.Contains(r.Error, want) {
-				t.Errorf("%s ended %s: %s", ask, r.Verdict, r.Error)
+			if r := s.last(); r.Result != schedule.Failed || !strings.Contains(r.Error, want) {
+				t.Errorf("%s ended %s: %s", ask, r.Result, r.Error)
 			}
 		}
 	})
 }
 
-// X6, S5: a pause, of the job or of everything, is obeyed between any two actions; nothing begins under it, by hand
-// neither; and when it is over, one run makes up for what was missed.
+// X6, S5: a pause, of the job or of everything, is obeyed between any two actions; nothing begins
+// under it, by hand neither; and when it is over, one run makes up for what was missed.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	for _, job := range []string{"sweep", schedule.Everything} {
@@ -128,12 +126,12 @@ func TestPause(t *testing.T) {
 							return schedule.Outcome{}, err
 						}
 					}
-					return schedule.Outcome{Verdict: schedule.OK}, nil
+					return schedule.Outcome{Result: schedule.OK}, nil
 				}
 				s.run(j)
 				s.until("2026-06-15T10:05:10.5Z")
 				did := actions
-				if err := schedule.Pause(s.Context(), s, job, "ann", "it does harm"); err != nil {
+				if err := schedule.Pause(s.Context(), s, job, saga.Actor{Name: "ann", Reason: "it does harm"}); err != nil {
 					t.Fatal(err)
 				}
 				s.until("2026-06-15T10:31:00Z")
@@ -144,7 +142,7 @@ func TestPause(t *testing.T) {
 				if r := s.last(); !strings.Contains(r.Error, "ann, it does harm") {
 					t.Errorf("it was stopped because: %s", r.Error)
 				}
-				if _, err := schedule.Request(s.Context(), s, "sweep", ann); !errors.Is(err, schedule.ErrPaused) {
+				if _, err := schedule.Request(s.Context(), s, "sweep", "plan", ann); !errors.Is(err, schedule.ErrPaused) {
 					t.Errorf("a run by hand under a pause: %v", err)
 				}
 				if err := schedule.Unpause(s.Context(), s, job); err != nil {
@@ -157,14 +155,15 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// X7: until a person has approved the job once, its runs are told that they may not change anything.
+// X7: until a person has approved the job once, its runs are told that they may not change
+// anything.
 func TestApproval(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		j := s.job("*/5 * * * *", "", 0)
 		j.Approved = false
 		s.run(j)
 		s.until("2026-06-15T10:06:00Z")
-		if err := schedule.Approve(s.Context(), s, "sweep", "ann", "the plan of 10:05 is what we want"); err != nil {
+		if err := schedule.Approve(s.Context(), s, "sweep", saga.Actor{Name: "ann", Reason: "the plan of 10:05 is what we want"}); err != nil {
 			t.Fatal(err)
 		}
 		s.until("2026-06-15T10:11:00Z")
@@ -185,17 +184,17 @@ func TestOperatorsAreNamed(t *testing.T) {
 		err  error
 		want string
 	}{
-		"pause nothing known": {schedule.Pause(ctx, s, "nightly", "ann", "why"), "no such job"},
-		"approve everything":  {schedule.Approve(ctx, s, schedule.Everything, "ann", "why"), "by its name"},
-		"nobody":              {schedule.Pause(ctx, s, schedule.Everything, "", "why"), "must be said"},
-		"no reason":           {schedule.Pause(ctx, s, schedule.Everything, "ann", ""), "must be said"},
+		"pause nothing known": {schedule.Pause(ctx, s, "nightly", saga.Actor{Name: "ann", Reason: "why"}), "no such job"},
+		"approve everything":  {schedule.Approve(ctx, s, schedule.Everything, saga.Actor{Name: "ann", Reason: "why"}), "by its name"},
+		"nobody":              {schedule.Pause(ctx, s, schedule.Everything, saga.Actor{Reason: "why"}), "say who"},
+		"no reason":           {schedule.Pause(ctx, s, schedule.Everything, saga.Actor{Name: "ann"}), "say why"},
 		"unpause unknown":     {schedule.Unpause(ctx, s, "nightly"), "no such job"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%s: %v, want it to say %q", name, c.err, c.want)
 		}
 	}
-	if _, err := schedule.Request(ctx, s, "nightly", ann); !errors.Is(err, schedule.ErrUnknown) {
+	if _, err := schedule.Request(ctx, s, "nightly", "plan", ann); !errors.Is(err, schedule.ErrUnknown) {
 		t.Errorf("a run of what nobody knows: %v", err)
 	}
 }

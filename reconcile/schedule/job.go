@@ -17,26 +17,27 @@ type Job struct {
 	Schedule, Zone string
 	// Overlap says what becomes of an instant while an earlier run goes on. Skip.
 	Overlap Overlap
-	// CatchUp is how long ago an instant may be that is still made up for. All that were missed within it are one
-	// late run. 24 hours.
+	// CatchUp is how long ago an instant may be that is still made up for. All that were missed
+	// within it are one late run. 24 hours.
 	CatchUp time.Duration
 	// Timeout ends the context of an attempt. 1 hour.
 	Timeout time.Duration
 	// Lease is how long after a crash another process waits before it takes the run over. 1 minute.
 	Lease time.Duration
-	// Fresh is for how many periods no run may end well before the job is stale. 3; negative: for ever.
+	// Fresh is for how many periods no run may end well before the job is stale. 3; negative: for
+	// ever.
 	Fresh int
-	// Approved says that the job may change things from its first run on. Otherwise [Run.Approved] is false until a
-	// person has approved the job, once.
+	// Approved says that the job may change things from its first run on. Otherwise [Run.Approved]
+	// is false until a person has approved the job, once.
 	Approved bool
-	// Work does it. Its context ends with the timeout, with the process, and when the run is no longer its own. An
-	// error, or a panic, makes the run a failed one, whatever the outcome says; an error because the process is being
-	// stopped gives the run to the next process.
+	// Work does it. Its context ends with the timeout, with the process, and when the run is no
+	// longer its own. An error, or a panic, makes the run a failed one, whatever the outcome says;
+	// an error because the process is being stopped gives the run to the next process.
 	Work func(ctx context.Context, r *Run) (Outcome, error)
 }
 
-// Overlap is what becomes of an instant while an earlier run of the job goes on. Two runs of a job are never at work
-// at once.
+// Overlap is what becomes of an instant while an earlier run of the job goes on. Two runs of a job
+// are never at work at once.
 type Overlap string
 
 // The ways.

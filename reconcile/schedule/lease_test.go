@@ -13,7 +13,8 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// R2: what crashed is taken over when its lease is over, under a higher fence, with what it reported.
+// R2: what crashed is taken over when its lease is over, under a higher fence, with what it
+// reported.
 func TestCrashIsTakenOver(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		first := &severed{Store: s.DB}
@@ -60,8 +61,8 @@ func (s *severed) Turn(ctx context.Context, job string, decide func(time.Time, *
 	return s.Store.Turn(ctx, job, decide)
 }
 
-// R2: a process that comes back after another has taken its run over may do nothing, and what it writes matches
-// nothing.
+// R2: a process that comes back after another has taken its run over may do nothing, and what it
+// writes matches nothing.
 func TestZombieWritesNothing(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		first := &severed{Store: s.DB}
@@ -73,7 +74,7 @@ func TestZombieWritesNothing(t *testing.T) {
 			_ = rest(context.WithoutCancel(ctx), 3*time.Minute) // it heeds nothing
 			first.cut.Store(false)
 			proceeded = r.Proceed(context.WithoutCancel(ctx))
-			return schedule.Outcome{Verdict: schedule.OK, Note: "the zombie's"}, nil
+			return schedule.Outcome{Result: schedule.OK, Note: "the zombie's"}, nil
 		}
 		r, err := schedule.New(first, []schedule.Job{zombie}, &schedule.Options{Listener: &schedule.Listener{
 			Lost: func(*schedule.RunRow) { lost.Add(1) },
@@ -92,14 +93,14 @@ func TestZombieWritesNothing(t *testing.T) {
 		if !errors.Is(proceeded, schedule.ErrLost) || lost.Load() != 1 {
 			t.Errorf("the zombie was told %v, and that it lost %d runs", proceeded, lost.Load())
 		}
-		if row := s.last(); row.Verdict != schedule.OK || row.Note != "" || row.Attempt != 2 {
+		if row := s.last(); row.Result != schedule.OK || row.Note != "" || row.Attempt != 2 {
 			t.Errorf("the run is %+v", row)
 		}
 	})
 }
 
-// R3: the process trusts its lease for less than the others wait, counted from before it asked: answers of the
-// database that take long stretch nothing, and the context of the work ends in time.
+// R3: the process trusts its lease for less than the others wait, counted from before it asked:
+// answers of the database that take long stretch nothing, and the context of the work ends in time.
 func TestTrustEndsEarly(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		const slow = 20 * time.Second
@@ -117,7 +118,8 @@ func TestTrustEndsEarly(t *testing.T) {
 		}
 		s.runOn(store, j)
 		s.until("2026-06-15T10:20:00Z")
-		// The claim was asked for when the one before it was answered; its answer took that long, too.
+		// The claim was asked for when the one before it was answered; its answer took that long,
+		// too.
 		if trusted := ended.Sub(began); trusted != time.Minute*4/5-slow {
 			t.Errorf("a lease of a minute was trusted for %s behind an answer of %s", trusted, slow)
 		}
@@ -127,7 +129,8 @@ func TestTrustEndsEarly(t *testing.T) {
 	})
 }
 
-// R3: a claim that is answered when its lease can no longer be trusted begins nothing; the run is given back.
+// R3: a claim that is answered when its lease can no longer be trusted begins nothing; the run is
+// given back.
 func TestLateClaimBeginsNothing(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		store := &slowly{Store: s.DB}
@@ -177,7 +180,7 @@ func TestPoisonFails(t *testing.T) {
 		s.run(s.job("0 * * * *", "", time.Second))
 		s.until("2026-06-15T12:30:00Z")
 		s.want("2026-06-15T11:00:00Z failed", "2026-06-15T12:00:00Z ok")
-		rs, err := s.Runs(s.Context(), schedule.Filter{Verdict: schedule.Failed})
+		rs, err := s.Runs(s.Context(), schedule.RunFilter{Result: schedule.Failed})
 		if err != nil || rs[0].Attempt != 5 || !strings.Contains(rs[0].Error, "5 processes ended in the middle of it") {
 			t.Errorf("it is %+v, %v", rs, err)
 		}
@@ -209,8 +212,9 @@ func TestStopGivesBack(t *testing.T) {
 	})
 }
 
-// A claim whose answer is lost begins nothing, and what it claimed is given back: at the next look, and when the process
-// stops before that. So a stop leaves nothing that others have to wait for, at whatever moment it comes.
+// A claim whose answer is lost begins nothing, and what it claimed is given back: at the next look,
+// and when the process stops before that. So a stop leaves nothing that others have to wait for, at
+// whatever moment it comes.
 func TestALostClaimIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, stopped := range map[string]bool{"the process goes on": false, "the process stops": true} {
@@ -237,8 +241,8 @@ func TestALostClaimIsGivenBack(t *testing.T) {
 	}
 }
 
-// An attempt whose end cannot be recorded is no lost claim: its lease runs out, and it counts as a crash, so that what can never
-// be recorded is not worked on for ever.
+// An attempt whose end cannot be recorded is no lost claim: its lease runs out, and it counts as a
+// crash, so that what can never be recorded is not worked on for ever.
 func TestWhatCannotBeRecordedFailsAtLast(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		s.poll = time.Second
@@ -258,7 +262,7 @@ func (r *refusing) Turn(ctx context.Context, job string, decide func(time.Time, 
 	return r.Store.Turn(ctx, job, func(now time.Time, a *schedule.Agenda) error {
 		err := decide(now, a)
 		for i := range a.Open {
-			if a.Open[i].Verdict == schedule.OK {
+			if a.Open[i].Result == schedule.OK {
 				return errSevered
 			}
 		}

@@ -6,21 +6,22 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Listener is told what a [Runner] does. Nil fields are skipped. The functions are called from many goroutines, must
-// not block and must not change what they are given.
+// Listener is told what a [Runner] does. Nil fields are skipped. The functions are called from many
+// goroutines, must not block and must not change what they are given.
 type Listener struct {
 	// Planned: a run was recorded, and will begin when it may.
 	Planned func(r *RunRow)
 	// Began: this process is at an attempt.
 	Began func(r *RunRow)
-	// Ended: a run has its verdict, durably. Those that were skipped are among them.
+	// Ended: a run has its result, durably. Those that were skipped are among them.
 	Ended func(r *RunRow)
 	// Released: the work was cut short, and the run is free for the next process.
 	Released func(r *RunRow)
-	// Lost: another process holds the run by now, and what this attempt brought was thrown away; or the answer of the
-	// database to its end was lost.
+	// Lost: another process holds the run by now, and what this attempt brought was thrown away; or
+	// the answer of the database to its end was lost.
 	Lost func(r *RunRow)
-	// Stale: a person should look at a job; why is what [Stale] says. "" says that all is well again.
+	// Stale: a person should look at a job; why is what [Stale] says. "" says that all is well
+	// again.
 	Stale func(job, why string)
 	// Panicked: the work panicked.
 	Panicked func(r *RunRow, what, stack string)
@@ -103,8 +104,8 @@ func logTo(log logrus.FieldLogger) *Listener {
 }
 
 func logEnd(log logrus.FieldLogger, r *RunRow) {
-	log = log.WithField("verdict", string(r.Verdict))
-	switch r.Verdict {
+	log = log.WithField("result", string(r.Result))
+	switch r.Result {
 	case Skipped:
 		log.WithFields(logrus.Fields{"instants": r.Instants, "why": r.Note}).Info("not run")
 	case OK:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // node is a process of the model.
@@ -82,8 +84,8 @@ func (m *model) turn(ctx context.Context, n *node, decide func(now time.Time, a 
 	})
 }
 
-// checkPlan holds the rules of planning against an enumeration: R5, R6, and that no instant is planned twice or left
-// out.
+// checkPlan holds the rules of planning against an enumeration: R5, R6, and that no instant is
+// planned twice or left out.
 func (m *model) checkPlan(now time.Time, before, a *Agenda) {
 	text, err := Parse(a.State.Schedule, a.State.Zone)
 	if err != nil {
@@ -113,7 +115,7 @@ func (m *model) checkPlan(now time.Time, before, a *Agenda) {
 			if !r.From.After(horizon) {
 				m.Fatalf("at %s %+v makes up for what is older than %s", now, r, a.State.CatchUp)
 			}
-		} else if r.Verdict != Skipped || r.Note == "" {
+		} else if r.Result != Skipped || r.Note == "" {
 			m.Fatalf("a new row ended as %+v", r)
 		}
 	}
@@ -193,7 +195,7 @@ func (m *model) beat(ctx context.Context, n *node) {
 }
 
 // end is the end of an attempt, in time or long after.
-func (m *model) end(ctx context.Context, n *node, cut bool, v Verdict) {
+func (m *model) end(ctx context.Context, n *node, cut bool, v Result) {
 	was := n.row
 	err := m.turn(ctx, n, func(now time.Time, a *Agenda) error {
 		r, err := a.held(was.Instant, n.name, was.Fence)
@@ -203,7 +205,7 @@ func (m *model) end(ctx context.Context, n *node, cut bool, v Verdict) {
 		case cut:
 			release(now, r, Outcome{})
 		default:
-			finish(now, a, r, Outcome{Verdict: v}, nil)
+			finish(now, a, r, Outcome{Result: v}, nil)
 		}
 		return nil
 	})
@@ -252,9 +254,9 @@ func (m *model) check() {
 	}
 }
 
-// Two processes with one database and one clock, that crash, stall, stop, are paused and deployed anew with another
-// schedule: no two are at work at once, what ended never begins again, and every instant is run, or skipped with the
-// reason, once.
+// Two processes with one database and one clock, that crash, stall, stop, are paused and deployed
+// anew with another schedule: no two are at work at once, what ended never begins again, and every
+// instant is run, or skipped with the reason, once.
 func TestModelOfRunning(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -273,7 +275,7 @@ func TestModelOfRunning(t *testing.T) {
 				if n := pick(); n.row == nil {
 					m.look(ctx, n)
 				} else if rapid.Bool().Draw(t, "ends") {
-					m.end(ctx, n, rapid.IntRange(0, 3).Draw(t, "cut") == 0, rapid.SampledFrom([]Verdict{OK, Partial, Failed, ""}).Draw(t, "verdict"))
+					m.end(ctx, n, rapid.IntRange(0, 3).Draw(t, "cut") == 0, rapid.SampledFrom([]Result{OK, Partial, Failed, ""}).Draw(t, "result"))
 				} else {
 					m.beat(ctx, n)
 				}
@@ -293,11 +295,11 @@ func TestModelOfRunning(t *testing.T) {
 				job := rapid.SampledFrom([]string{"sweep", Everything}).Draw(t, "which")
 				switch rapid.IntRange(0, 3).Draw(t, "does") {
 				case 0:
-					_ = Pause(ctx, &m.table, job, "ann", "a drill")
+					_ = Pause(ctx, &m.table, job, saga.Actor{Name: "ann", Reason: "a drill"})
 				case 1, 2:
 					_ = Unpause(ctx, &m.table, job)
 				default:
-					_, _ = Request(ctx, &m.table, "sweep", Ask{What: "plan", By: "ann", Why: "to see"})
+					_, _ = Request(ctx, &m.table, "sweep", "plan", saga.Actor{Name: "ann", Reason: "to see"})
 				}
 			},
 		})
@@ -305,7 +307,8 @@ func TestModelOfRunning(t *testing.T) {
 	})
 }
 
-// calm lets one process alone, with everything unpaused: all that is open ends, and then the next instant is run.
+// calm lets one process alone, with everything unpaused: all that is open ends, and then the next
+// instant is run.
 func (m *model) calm(ctx context.Context) {
 	n := m.nodes[0]
 	m.nodes[1].row, n.row, n.described = nil, nil, false

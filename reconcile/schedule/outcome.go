@@ -1,9 +1,9 @@
 package schedule
 
-// Outcome is what a run came to, or has done so far. Numbers mean what the job says they mean; the words are those of
-// a reconciliation.
+// Outcome is what a run came to, or has done so far. Numbers mean what the job says they mean; the
+// words are those of a reconciliation.
 type Outcome struct {
-	Verdict Verdict `json:"result"` // of the whole run; nothing else ends well by default
+	Result Result `json:"result"` // of the whole run; nothing else ends well by default
 
 	Before string `json:"cursorBefore,omitempty"` // where the job's cursor stood
 	After  string `json:"cursorAfter,omitempty"`  // where it stands now: the watermark
@@ -19,20 +19,20 @@ type Outcome struct {
 	Note string `json:"note,omitempty"` // for people
 }
 
-// Verdict is what became of a run. A run without one has not ended.
-type Verdict string
+// Result is what became of a run. A run without one has not ended.
+type Result string
 
-// The verdicts. Only OK counts as success.
+// The results. Only OK counts as success.
 const (
-	OK      Verdict = "ok"      // everything was done that was to be done
-	Partial Verdict = "partial" // a part was left undone; the cursor is not past it
-	Refused Verdict = "refused" // a bound was hit; a person decides
-	Failed  Verdict = "failed"  // an error, a panic, too many crashes, or no verdict of the job's
-	Stopped Verdict = "stopped" // an operator paused it while it ran
-	Skipped Verdict = "skipped" // it never began; the note says why
+	OK      Result = "ok"      // everything was done that was to be done
+	Partial Result = "partial" // a part was left undone; the cursor is not past it
+	Refused Result = "refused" // a bound was hit; a person decides
+	Failed  Result = "failed"  // an error, a panic, too many crashes, or no result of the job's
+	Stopped Result = "stopped" // an operator paused it while it ran
+	Skipped Result = "skipped" // it never began; the note says why
 )
 
 // final reports whether a job may end with v.
-func (v Verdict) final() bool {
+func (v Result) final() bool {
 	return v == OK || v == Partial || v == Refused || v == Failed || v == Stopped
 }

@@ -8,18 +8,20 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// R9: an error, a panic, or no verdict is a failed run, whatever else the job says, and only ok is a good one.
+// R9: an error, a panic, or no result is a failed run, whatever else the job says, and only ok is a
+// good one.
 func TestOnlyOKIsGood(t *testing.T) {
 	t.Parallel()
 	full := schedule.Outcome{Before: "a", After: "b", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5, Calls: 6, Plan: "p", Note: "n"}
 	for _, c := range []struct {
 		name  string
-		says  schedule.Verdict
+		says  schedule.Result
 		fault error
-		want  schedule.Verdict
+		want  schedule.Result
 	}{
 		{"ok", schedule.OK, nil, schedule.OK},
 		{"partial", schedule.Partial, nil, schedule.Partial},
@@ -35,13 +37,13 @@ func TestOnlyOKIsGood(t *testing.T) {
 				j := s.job("*/5 * * * *", "", 0)
 				j.Work = func(context.Context, *schedule.Run) (schedule.Outcome, error) {
 					out := full
-					out.Verdict = c.says
+					out.Result = c.says
 					return out, c.fault
 				}
 				s.run(j)
 				s.until("2026-06-15T10:05:01Z")
 				r, want := s.last(), full
-				if want.Verdict = c.want; r.Outcome != want {
+				if want.Result = c.want; r.Outcome != want {
 					t.Errorf("recorded is %+v", r.Outcome)
 				}
 				if (r.Error != "") != (c.want == schedule.Failed && c.says != schedule.Failed) {
@@ -56,8 +58,8 @@ func TestOnlyOKIsGood(t *testing.T) {
 	}
 }
 
-// R10: that no run ended well for longer than so many periods is told once, with the reason, and that all is well
-// again, too. A pause that somebody forgot is told like any other reason.
+// R10: that no run ended well for longer than so many periods is told once, with the reason, and
+// that all is well again, too. A pause that somebody forgot is told like any other reason.
 func TestFreshness(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		var fault error
@@ -65,7 +67,7 @@ func TestFreshness(t *testing.T) {
 		j.Work = func(context.Context, *schedule.Run) (schedule.Outcome, error) {
 			var err error
 			s.locked(func() { err = fault })
-			return schedule.Outcome{Verdict: schedule.OK}, err
+			return schedule.Outcome{Result: schedule.OK}, err
 		}
 		s.run(j)
 		s.until("2026-06-15T10:06:00Z")
@@ -83,7 +85,7 @@ func TestFreshness(t *testing.T) {
 		if len(s.told()) != 2 || s.told()[1] != "sweep: " {
 			t.Errorf("told: %q", s.told())
 		}
-		if err := schedule.Pause(s.Context(), s, "sweep", "ann", "lunch"); err != nil {
+		if err := schedule.Pause(s.Context(), s, "sweep", saga.Actor{Name: "ann", Reason: "lunch"}); err != nil {
 			t.Fatal(err)
 		}
 		s.until("2026-06-15T12:00:00Z")
@@ -97,7 +99,7 @@ func TestFreshness(t *testing.T) {
 func TestStale(t *testing.T) {
 	t.Parallel()
 	friday := at(t, "2026-06-12T09:00:00Z")
-	job := schedule.State{
+	job := schedule.JobState{
 		Name: "sweep", Schedule: "0 9 * * 1-5", Fresh: 1, First: friday.AddDate(0, -1, 0),
 		Good: schedule.Good{Instant: "x", At: friday, Ended: friday.Add(10 * time.Minute)},
 	}
@@ -106,7 +108,7 @@ func TestStale(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		now   string
-		job   schedule.State
+		job   schedule.JobState
 		stale bool
 	}{
 		{"Sunday", "2026-06-14T12:00:00Z", job, false},
@@ -114,8 +116,8 @@ func TestStale(t *testing.T) {
 		{"Monday, too late", "2026-06-15T09:11:00Z", job, true},
 		{"never well, just described", "2026-05-12T09:00:01Z", never, false},
 		{"never well", "2026-05-20T09:00:00Z", never, true},
-		{"not watched", "2027-06-15T09:11:00Z", schedule.State{Name: "x", Schedule: "@daily", Fresh: -1, First: friday}, false},
-		{"nobody described it", "2027-06-15T09:11:00Z", schedule.State{Name: "x"}, false},
+		{"not watched", "2027-06-15T09:11:00Z", schedule.JobState{Name: "x", Schedule: "@daily", Fresh: -1, First: friday}, false},
+		{"nobody described it", "2027-06-15T09:11:00Z", schedule.JobState{Name: "x"}, false},
 	} {
 		if why := schedule.Stale(at(t, c.now), &c.job); (why != "") != c.stale {
 			t.Errorf("%s: %q", c.name, why)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// describe writes down what the program says about a job. The last instant that was planned stays, so a new schedule
-// goes on where the old one was: it repeats nothing and leaves nothing out.
-func describe(now time.Time, s *State, j *Job) {
+// describe writes down what the program says about a job. The last instant that was planned stays,
+// so a new schedule goes on where the old one was: it repeats nothing and leaves nothing out.
+func describe(now time.Time, s *JobState, j *Job) {
 	was := *s
 	s.Schedule, s.Zone, s.Overlap = j.Schedule, j.Zone, j.Overlap
 	s.CatchUp, s.Fresh = j.CatchUp, j.Fresh
@@ -22,8 +22,9 @@ func describe(now time.Time, s *State, j *Job) {
 	}
 }
 
-// plan records what is due: the instants since the last one become one run, or are skipped. Nothing is planned while
-// the job is paused; what comes due meanwhile is missed, and made up for like everything that is missed.
+// plan records what is due: the instants since the last one become one run, or are skipped. Nothing
+// is planned while the job is paused; what comes due meanwhile is missed, and made up for like
+// everything that is missed.
 func plan(now time.Time, a *Agenda, text Schedule) {
 	s := &a.State
 	if a.pause().Is() {
@@ -45,12 +46,13 @@ func plan(now time.Time, a *Agenda, text Schedule) {
 	a.add(now, due)
 }
 
-// expire skips runs that never began and whose time is too long ago: no process may have been up to begin them.
+// expire skips runs that never began and whose time is too long ago: no process may have been up to
+// begin them.
 func expire(now, horizon time.Time, a *Agenda) {
 	for i := range a.Open {
 		r := &a.Open[i]
 		if r.Attempt == 0 && !r.ByHand() && r.Due.Before(horizon) {
-			r.Verdict, r.Ended = Skipped, now
+			r.Result, r.Ended = Skipped, now
 			r.Note = fmt.Sprintf("no process began it within the %s that are made up for", a.State.CatchUp)
 		}
 	}
@@ -88,7 +90,7 @@ func (a *Agenda) add(now time.Time, due stretch) *RunRow {
 
 func (a *Agenda) skip(now time.Time, due stretch, why string) {
 	r := a.add(now, due)
-	r.Verdict, r.Note, r.Ended = Skipped, why, now
+	r.Result, r.Note, r.Ended = Skipped, why, now
 }
 
 // stretch is a row of instants of a schedule.

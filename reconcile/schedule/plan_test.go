@@ -10,7 +10,7 @@ import (
 // table is a store with one job: what a database does, and no more.
 type table struct {
 	now   time.Time
-	state State
+	state JobState
 	halt  Mark
 	rows  []RunRow
 }
@@ -19,7 +19,7 @@ func (tb *table) Turn(_ context.Context, job string, decide func(time.Time, *Age
 	a := Agenda{State: tb.state, Halt: tb.halt}
 	a.State.Name = job
 	if job == Everything {
-		a.State = State{Paused: tb.halt}
+		a.State = JobState{Paused: tb.halt}
 	}
 	var open []int
 	for i, r := range tb.rows {
@@ -52,7 +52,8 @@ func (tb *table) Paused(context.Context, string) (Mark, error) {
 	return tb.halt, nil
 }
 
-// However many instants were missed, they are found in bounded time: counted up to a bound, and the last is right.
+// However many instants were missed, they are found in bounded time: counted up to a bound, and the
+// last is right.
 func TestStretch(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 6, 15, 10, 0, 5, 0, time.UTC)
@@ -88,11 +89,12 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// R2: what an earlier attempt writes matches nothing, not even an attempt of the same process at the same run.
+// R2: what an earlier attempt writes matches nothing, not even an attempt of the same process at
+// the same run.
 func TestLateWriteMatchesNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 15, 10, 0, 0, 0, time.UTC)
-	tb := &table{now: now, state: State{Name: "sweep"}, rows: []RunRow{{Number: 1, Job: "sweep", Instant: "1", Due: now}}}
+	tb := &table{now: now, state: JobState{Name: "sweep"}, rows: []RunRow{{Number: 1, Job: "sweep", Instant: "1", Due: now}}}
 	claimed := func() (r RunRow) {
 		if err := tb.Turn(t.Context(), "sweep", func(now time.Time, a *Agenda) error {
 			r = *claim(now, a, "one", time.Minute)

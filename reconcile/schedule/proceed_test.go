@@ -24,8 +24,9 @@ func (m *mute) Paused(ctx context.Context, job string) (schedule.Mark, error) {
 	return m.Store.Paused(ctx, job)
 }
 
-// X6: when the database cannot be asked whether the job is paused, the work may not go on. That is no pause and no lost
-// lease: the run has failed, and says why. The next one, with a database that answers, does its work.
+// X6: when the database cannot be asked whether the job is paused, the work may not go on. That is
+// no pause and no lost lease: the run has failed, and says why. The next one, with a database that
+// answers, does its work.
 func TestNoAnswerIsNoLeave(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		store := &mute{Store: s.DB}
@@ -38,18 +39,18 @@ func TestNoAnswerIsNoLeave(t *testing.T) {
 				store.on.Store(n == 2 && len(s.called()) == 1)
 				if err := r.Proceed(ctx); err != nil {
 					first = err
-					return schedule.Outcome{Verdict: schedule.OK}, err
+					return schedule.Outcome{Result: schedule.OK}, err
 				}
 				acted++
 			}
-			return schedule.Outcome{Verdict: schedule.OK}, nil
+			return schedule.Outcome{Result: schedule.OK}, nil
 		}
 		s.runOn(store, j)
 		s.until("2026-06-15T10:06:00Z")
 		if !errors.Is(first, errSevered) || errors.Is(first, schedule.ErrPaused) || errors.Is(first, schedule.ErrLost) || acted != 2 {
 			t.Errorf("%d actions, and then the work was told: %v", acted, first)
 		}
-		if r := s.last(); r.Verdict != schedule.Failed || !strings.Contains(r.Error, "ask whether job sweep is paused") {
+		if r := s.last(); r.Result != schedule.Failed || !strings.Contains(r.Error, "ask whether job sweep is paused") {
 			t.Errorf("the run is %+v", r)
 		}
 		s.until("2026-06-15T10:11:00Z")

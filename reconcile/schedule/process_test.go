@@ -43,7 +43,8 @@ func TestKilledOnPostgres(t *testing.T) {
 	killed(t, address, s)
 }
 
-// killed runs two processes, kills each many times, lets them come to rest, and judges what they wrote.
+// killed runs two processes, kills each many times, lets them come to rest, and judges what they
+// wrote.
 func killed(t *testing.T, address string, s database) {
 	t.Helper()
 	defer func() {
@@ -84,8 +85,8 @@ func killed(t *testing.T, address string, s database) {
 	}
 }
 
-// takenOver says when nothing is held any more that was left: the last processes may not have lived for long enough to take
-// over what a killed one left, on a machine that is busy.
+// takenOver says when nothing is held any more that was left: the last processes may not have lived
+// for long enough to take over what a killed one left, on a machine that is busy.
 func takenOver(t *testing.T, s database, left map[string]int64) <-chan time.Time {
 	t.Helper()
 	over := make(chan time.Time)
@@ -104,7 +105,7 @@ func held(t *testing.T, s database) map[string]int64 {
 	t.Helper()
 	held := map[string]int64{}
 	for _, job := range []string{"quick", "slow", "long"} {
-		rs, err := s.Runs(t.Context(), schedule.Filter{Job: job, Limit: 100_000})
+		rs, err := s.Runs(t.Context(), schedule.RunFilter{Job: job, Limit: 100_000})
 		if err != nil {
 			t.Error(err)
 		}
@@ -229,11 +230,12 @@ func (j *judge) line(what, job string, e *execution) {
 	}
 }
 
-// rows judges what is recorded: every instant has a row, or is among those of one, and what is ok was done.
+// rows judges what is recorded: every instant has a row, or is among those of one, and what is ok
+// was done.
 func (j *judge) rows(s database) {
 	j.Helper()
 	for job := range j.fences {
-		rs, err := s.Runs(j.Context(), schedule.Filter{Job: job, Limit: 100_000})
+		rs, err := s.Runs(j.Context(), schedule.RunFilter{Job: job, Limit: 100_000})
 		if err != nil {
 			j.Fatal(err)
 		}
@@ -242,10 +244,10 @@ func (j *judge) rows(s database) {
 			if r.Running() {
 				j.Errorf("%s %s is held by a process that is gone", job, r.Instant)
 			}
-			if r.Verdict == schedule.OK && !j.finished[fmt.Sprint(job, " ", r.Instant, " ", r.Fence)] {
+			if r.Result == schedule.OK && !j.finished[fmt.Sprint(job, " ", r.Instant, " ", r.Fence)] {
 				j.Errorf("%s %s is ok, and nobody did it under the fence %d", job, r.Instant, r.Fence)
 			}
-			if r.Verdict == schedule.Failed && r.Crashes < 5 {
+			if r.Result == schedule.Failed && r.Crashes < 5 {
 				j.Errorf("%s %s failed: %s", job, r.Instant, r.Error)
 			}
 			if n := int64(r.At.Sub(r.From)/time.Second) + 1; n != r.Instants {

@@ -2,13 +2,13 @@ package schedule
 
 import "time"
 
-// State is what is known of a job: its row. It is changed by the pure functions of this package and stored as they
-// leave it; a store derives nothing.
-type State struct {
+// JobState is what is known of a job: its row. It is changed by the pure functions of this package
+// and stored as they leave it; a store derives nothing.
+type JobState struct {
 	Name string
 
-	// The job as the newest process described it, so that a person, or a program without the job's code, can tell
-	// what it will do.
+	// The job as the newest process described it, so that a person, or a program without the job's
+	// code, can tell what it will do.
 	Schedule, Zone string
 	Overlap        Overlap
 	CatchUp        time.Duration
@@ -30,7 +30,7 @@ type State struct {
 }
 
 // Known reports whether any process has described the job.
-func (s *State) Known() bool { return !s.First.IsZero() }
+func (s *JobState) Known() bool { return !s.First.IsZero() }
 
 // Good is when a good run was planned, and when it ended.
 type Good struct {
@@ -76,7 +76,7 @@ type RunRow struct {
 }
 
 // Open reports whether r may still run.
-func (r *RunRow) Open() bool { return r.Verdict == "" }
+func (r *RunRow) Open() bool { return r.Result == "" }
 
 // Running reports whether a process holds r. Its lease may be over.
 func (r *RunRow) Running() bool { return r.Open() && !r.Until.IsZero() }
@@ -84,7 +84,7 @@ func (r *RunRow) Running() bool { return r.Open() && !r.Until.IsZero() }
 // ByHand reports whether a person asked for r.
 func (r *RunRow) ByHand() bool { return r.By != "" }
 
-// Status says where r is, in one word: waiting, running, or its verdict.
+// Status says where r is, in one word: waiting, running, or its result.
 func (r *RunRow) Status() string {
 	switch {
 	case r.Running():
@@ -92,14 +92,15 @@ func (r *RunRow) Status() string {
 	case r.Open():
 		return "waiting"
 	}
-	return string(r.Verdict)
+	return string(r.Result)
 }
 
-// Agenda is what a store hands out of one job: its row, what is open of its runs, and place for new ones.
+// Agenda is what a store hands out of one job: its row, what is open of its runs, and place for new
+// ones.
 type Agenda struct {
-	State State
+	State JobState
 	Halt  Mark     // the pause of everything; only to be read
-	Open  []RunRow // runs without a verdict, in the order of their numbers; they may be changed
+	Open  []RunRow // runs without a result, in the order of their numbers; they may be changed
 	New   []RunRow // runs to be recorded; the store numbers them, but for those whose instant is known, which it drops
 
 	// Forget deletes the job's runs that ended before this time; zero: none.

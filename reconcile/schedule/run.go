@@ -31,9 +31,10 @@ type Run struct {
 	report Outcome
 }
 
-// Proceed says whether the work may go on. It is to be asked between any two actions. Its error matches [ErrPaused]
-// after an operator has paused the job or everything, and [ErrLost] when another process may hold the run by now; the
-// work then returns it. When the database cannot be asked, the work may not go on either.
+// Proceed says whether the work may go on. It is to be asked between any two actions. Its error
+// matches [ErrPaused] after an operator has paused the job or everything, and [ErrLost] when
+// another process may hold the run by now; the work then returns it. When the database cannot be
+// asked, the work may not go on either.
 func (r *Run) Proceed(ctx context.Context) error {
 	if err := r.owned(ctx); err != nil {
 		return err
@@ -60,10 +61,11 @@ func (r *Run) owned(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Report says what was done so far. It is written with the next renewal of the lease, at most a third of it later, for
-// operators to see and for the process that takes the run over. It costs nothing.
+// Report says what was done so far. It is written with the next renewal of the lease, at most a
+// third of it later, for operators to see and for the process that takes the run over. It costs
+// nothing.
 func (r *Run) Report(o Outcome) {
-	o.Verdict = ""
+	o.Result = ""
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report = o

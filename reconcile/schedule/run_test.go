@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
-// R1: every planned run is a row, unique on (job, instant), before it runs: three processes run every instant once.
+// R1: every planned run is a row, unique on (job, instant), before it runs: three processes run
+// every instant once.
 func TestThreeProcessesRunEachInstantOnce(t *testing.T) {
 	bubble(t, "2026-06-15T10:00:30Z", func(s *stage) {
 		s.poll = time.Minute
@@ -34,8 +36,8 @@ func TestThreeProcessesRunEachInstantOnce(t *testing.T) {
 	})
 }
 
-// R4: the time of the database decides, whatever the clocks of the processes say: those of the bubble are in the
-// year 2000.
+// R4: the time of the database decides, whatever the clocks of the processes say: those of the
+// bubble are in the year 2000.
 func TestTheDatabaseSaysWhen(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		s.run(s.job("*/5 * * * *", "", 0))
@@ -44,8 +46,8 @@ func TestTheDatabaseSaysWhen(t *testing.T) {
 	})
 }
 
-// Clocks that change, from the text to the rows: a time that the clocks leap over runs at the leap, one that comes
-// twice runs the first time, and a day has one daily run.
+// Clocks that change, from the text to the rows: a time that the clocks leap over runs at the leap,
+// one that comes twice runs the first time, and a day has one daily run.
 func TestDaylightSaving(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -95,8 +97,8 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// R5, S3: two runs of a job are never at work at once. Instants that come during one are skipped, and that is recorded with
-// the reason.
+// R5, S3: two runs of a job are never at work at once. Instants that come during one are skipped,
+// and that is recorded with the reason.
 func TestOverlapIsSkipped(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		for range 2 {
@@ -104,7 +106,7 @@ func TestOverlapIsSkipped(t *testing.T) {
 		}
 		s.until("2026-06-15T10:21:00Z")
 		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z skipped", "2026-06-15T10:15:00Z skipped", "2026-06-15T10:20:00Z running")
-		rs, err := s.Runs(s.Context(), schedule.Filter{Verdict: schedule.Skipped})
+		rs, err := s.Runs(s.Context(), schedule.RunFilter{Result: schedule.Skipped})
 		if err != nil || !strings.Contains(rs[0].Note, "the run of 2026-06-15T10:05:00Z goes on") {
 			t.Errorf("it was skipped because %q, %v", rs[0].Note, err)
 		}
@@ -125,8 +127,8 @@ func TestOverlapIsBuffered(t *testing.T) {
 	})
 }
 
-// R6, S2: after three days down there is exactly one run, for all that was missed within the window; what is older is
-// recorded as skipped.
+// R6, S2: after three days down there is exactly one run, for all that was missed within the
+// window; what is older is recorded as skipped.
 func TestThreeDaysDown(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		stop := s.run(s.job("*/5 * * * *", "", time.Second))
@@ -152,7 +154,7 @@ func TestTooLateToBegin(t *testing.T) {
 		j := s.job("0 0 * * *", "", 10*time.Minute)
 		j.Overlap, j.CatchUp = schedule.BufferOne, time.Hour
 		stop := s.run(j)
-		if _, err := schedule.Request(s.Context(), s, "sweep", schedule.Ask{By: "ann", Why: "an incident"}); err != nil {
+		if _, err := schedule.Request(s.Context(), s, "sweep", "", saga.Actor{Name: "ann", Reason: "an incident"}); err != nil {
 			t.Fatal(err)
 		}
 		s.until("2026-06-15T00:00:30Z")
@@ -169,8 +171,8 @@ func TestTooLateToBegin(t *testing.T) {
 	})
 }
 
-// R6, S1: another schedule goes on behind the last instant of the one before it. None from before that is run again, and
-// none is lost that came before the new one was deployed.
+// R6, S1: another schedule goes on behind the last instant of the one before it. None from before
+// that is run again, and none is lost that came before the new one was deployed.
 func TestAnotherSchedule(t *testing.T) {
 	bubble(t, "2026-06-15T09:00:00Z", func(s *stage) {
 		stop := s.run(s.job("0 10 * * *", "", 0))

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // Runner runs jobs when they are due. Any number of processes may run the same jobs on one store.
@@ -18,10 +20,11 @@ type Runner struct {
 	holder string
 	tell   *Listener
 	ran    atomic.Bool
+	soon   map[string]chan struct{} // by job: a run was asked for in this process
 }
 
-// New returns a runner of jobs. It does nothing before [Runner.Run]. Every fault of the jobs and of o is reported at
-// once; nil options mean the defaults.
+// New returns a runner of jobs. It does nothing before [Runner.Run]. Every fault of the jobs and of
+// o is reported at once; nil options mean the defaults.
 func New(s Store, jobs []Job, o *Options) (*Runner, error) {
 	opts := o.withDefaults()
 	faults := []error{opts.validate()}
@@ -45,11 +48,26 @@ func New(s Store, jobs []Job, o *Options) (*Runner, error) {
 	if opts.Holder != "" {
 		holder = opts.Holder + " " + holder
 	}
-	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee(logTo(opts.Log), opts.Listener)}, nil
+	soon := make(map[string]chan struct{}, len(all))
+	for i := range all {
+		soon[all[i].Name] = make(chan struct{}, 1)
+	}
+	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee(logTo(opts.Log), opts.Listener), soon: soon}, nil
 }
 
-// Run runs the jobs until ctx ends. Then nothing new is begun, the contexts of those at work end, their runs are given
-// back, and Run returns nil when all of them have returned. A store that fails is tried again. A runner runs once.
+// Request is the function of this name, and has a job of this runner begin at once.
+func (r *Runner) Request(ctx context.Context, job, what string, by saga.Actor) (RunRow, error) {
+	asked, err := Request(ctx, r.store, job, what, by)
+	select {
+	case r.soon[job] <- struct{}{}:
+	default: // another process has the job, or it looks already
+	}
+	return asked, err
+}
+
+// Run runs the jobs until ctx ends. Then nothing new is begun, the contexts of those at work end,
+// their runs are given back, and Run returns nil when all of them have returned. A store that fails
+// is tried again. A runner runs once.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.ran.Swap(true) {
 		return errors.New("this runner has run already; make a new one")
@@ -92,7 +110,7 @@ func (w *worker) run(ctx context.Context) {
 		case err != nil: // the stop came first, and what was asked for may be stored all the same
 			w.leave(ctx)
 		default:
-			pause(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
+			w.rest(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
 	}
 }
@@ -104,8 +122,8 @@ type turned struct {
 	fault  error // of the plan; runs go on nevertheless
 }
 
-// turn is one turn at the job. It plans what is due first, whatever it is for: instants that come during a run are
-// judged while it is known to go on.
+// turn is one turn at the job. It plans what is due first, whatever it is for: instants that come
+// during a run are judged while it is known to go on.
 func (w *worker) turn(ctx context.Context, decide func(now time.Time, a *Agenda) error) (turned, error) {
 	var t turned
 	err := w.store.Turn(ctx, w.job.Name, func(now time.Time, a *Agenda) error {
@@ -125,9 +143,9 @@ func (w *worker) turn(ctx context.Context, decide func(now time.Time, a *Agenda)
 	return t, nil
 }
 
-// parse reads the schedule that a job has in the database, which the newest process described. Zones take long to
-// read, so one that is known is not read again.
-func (w *worker) parse(s *State) error {
+// parse reads the schedule that a job has in the database, which the newest process described.
+// Zones take long to read, so one that is known is not read again.
+func (w *worker) parse(s *JobState) error {
 	if w.text.zone != nil && w.text.text == s.Schedule && w.zone == s.Zone {
 		return nil
 	}
@@ -136,7 +154,8 @@ func (w *worker) parse(s *State) error {
 	return err
 }
 
-// look claims what is to be done now, if anything is. An answer that takes longer than the lease is none.
+// look claims what is to be done now, if anything is. An answer that takes longer than the lease is
+// none.
 func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.job.Lease)
 	defer cancel()
@@ -162,8 +181,9 @@ func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error
 	return claimed, t, nil
 }
 
-// giveBack gives back what the worker has claimed without hearing of it: its answer was lost. An attempt that was begun and
-// whose end could not be recorded is another matter: it keeps its lease, and counts as a crash.
+// giveBack gives back what the worker has claimed without hearing of it: its answer was lost. An
+// attempt that was begun and whose end could not be recorded is another matter: it keeps its lease,
+// and counts as a crash.
 func (w *worker) giveBack(now time.Time, a *Agenda) {
 	for i := range a.Open {
 		if r := &a.Open[i]; r.Running() && r.Holder == w.holder && r.Fence > w.begun {
@@ -172,7 +192,8 @@ func (w *worker) giveBack(now time.Time, a *Agenda) {
 	}
 }
 
-// leave gives back what the worker may have claimed just before it stopped, so that others need not wait for a lease.
+// leave gives back what the worker may have claimed just before it stopped, so that others need not
+// wait for a lease.
 func (w *worker) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(w.job.Lease, lastWord))
 	defer cancel()
@@ -187,7 +208,8 @@ func (w *worker) leave(ctx context.Context) {
 // lastWord is how long a stop waits for a database that does not answer.
 const lastWord = 5 * time.Second
 
-// quiet is for how long nothing will be due: a hint, since all that counts is the database's clock at the next turn.
+// quiet is for how long nothing will be due: a hint, since all that counts is the database's clock
+// at the next turn.
 func (a *Agenda) quiet(now time.Time, text Schedule) time.Duration {
 	next := now.Add(day)
 	sooner := func(t time.Time) {
@@ -240,6 +262,17 @@ func (w *worker) watch(t *turned) {
 	if w.stale != (why != "") {
 		w.stale = why != ""
 		w.tell.Stale(w.job.Name, why)
+	}
+}
+
+// rest waits for d, until a run is asked for in this process, or until ctx ends.
+func (w *worker) rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.soon[w.job.Name]:
+	case <-ctx.Done():
 	}
 }
 

@@ -19,15 +19,16 @@ type Schedule struct {
 	warns []string
 }
 
-// shortest is the least time between two instants of @every: what is to run more often is no job but a loop.
-// It is a variable for the tests of this package alone.
+// shortest is the least time between two instants of @every: what is to run more often is no job
+// but a loop. It is a variable for the tests of this package alone.
 var shortest = 10 * time.Second
 
-// parser takes five fields or a descriptor. Its zone is UTC: the fields are read on civil time, which has no zone.
+// parser takes five fields or a descriptor. Its zone is UTC: the fields are read on civil time,
+// which has no zone.
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// Parse reads an expression and the name of a zone like Europe/Vienna; "" is UTC. The error says everything that is
-// wrong with both.
+// Parse reads an expression and the name of a zone like Europe/Vienna; "" is UTC. The error says
+// everything that is wrong with both.
 func Parse(text, zone string) (Schedule, error) {
 	s := Schedule{text: strings.TrimSpace(text)}
 	var errZone, errText error
@@ -71,8 +72,8 @@ func interval(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// fields reads an expression without trusting the parser: some texts make it panic, and dates that never come are
-// taken.
+// fields reads an expression without trusting the parser: some texts make it panic, and dates that
+// never come are taken.
 func fields(text string) (s cron.Schedule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,8 +126,8 @@ func civil(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// moment is when the clocks of the zone show a civil time: the first time if they show it twice, and the moment of
-// the leap if they never do.
+// moment is when the clocks of the zone show a civil time: the first time if they show it twice,
+// and the moment of the leap if they never do.
 func (s Schedule) moment(clock time.Time) time.Time {
 	t := time.Date(clock.Year(), clock.Month(), clock.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, s.zone)
 	if !civil(t).Equal(clock) {
@@ -150,7 +151,8 @@ func changed(t time.Time) bool {
 	return now != before
 }
 
-// leap is the moment at which the clocks leap over a civil time: the first one at which they show a later one.
+// leap is the moment at which the clocks leap over a civil time: the first one at which they show a
+// later one.
 func (s Schedule) leap(clock time.Time) time.Time {
 	_, offset := clock.In(s.zone).Add(-24 * time.Hour).Zone() // before the leap, near enough
 	before := clock.Add(-time.Duration(offset)*time.Second - repeat)
@@ -166,8 +168,8 @@ func (s Schedule) leap(clock time.Time) time.Time {
 	return after.Truncate(time.Second).In(s.zone)
 }
 
-// Instant names the civil time of t, as the key under which a run at t is recorded. It is the same for both
-// occurrences of an hour that comes twice.
+// Instant names the civil time of t, as the key under which a run at t is recorded. It is the same
+// for both occurrences of an hour that comes twice.
 func (s Schedule) Instant(t time.Time) string {
 	if s.every > 0 || s.zone == time.UTC {
 		return t.UTC().Format("2006-01-02T15:04:05Z")

@@ -61,8 +61,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A time that the clocks leap over runs at the leap, one that comes twice runs the first time: a daily job runs once
-// on every day.
+// A time that the clocks leap over runs at the leap, one that comes twice runs the first time: a
+// daily job runs once on every day.
 func TestClocksChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -134,8 +134,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// In every zone and at every moment: the next instant comes later, is what asking from just before it gives, and has
-// an instant's name that no other run within two days has.
+// In every zone and at every moment: the next instant comes later, is what asking from just before
+// it gives, and has an instant's name that no other run within two days has.
 func TestInstantsAreRunOnce(t *testing.T) {
 	t.Parallel()
 	zones := []string{"", "Europe/Vienna", "America/New_York", "Africa/Cairo", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Apia"}

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Stale says why a person should look at a job: no run of it ended well for more periods than it allows. It is ""
-// when all is well. A paused job gets stale as any other: an operator may have forgotten it.
-func Stale(now time.Time, s *State) string {
+// Stale says why a person should look at a job: no run of it ended well for more periods than it
+// allows. It is "" when all is well. A paused job gets stale as any other: an operator may have
+// forgotten it.
+func Stale(now time.Time, s *JobState) string {
 	if !s.Known() || s.Fresh <= 0 {
 		return ""
 	}
@@ -17,8 +18,9 @@ func Stale(now time.Time, s *State) string {
 	return ""
 }
 
-// freshUntil is as long after the end of the last good run as the schedule takes for so many periods.
-func (s *State) freshUntil() time.Time {
+// freshUntil is as long after the end of the last good run as the schedule takes for so many
+// periods.
+func (s *JobState) freshUntil() time.Time {
 	text, err := Parse(s.Schedule, s.Zone)
 	if err != nil {
 		return time.Time{}
@@ -34,7 +36,7 @@ func (s *State) freshUntil() time.Time {
 	return good.Ended.Add(periods[s.Fresh-1].Sub(good.At))
 }
 
-func (s *State) neglected() string {
+func (s *JobState) neglected() string {
 	text := "no run ended well yet, since " + stamp(s.First)
 	if s.Good.Instant != "" {
 		text = "no run ended well since " + stamp(s.Good.Ended)

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// crashesMost is how many processes may die over one run before it has failed: what kills its process is not to kill
-// every process for ever.
+// crashesMost is how many processes may die over one run before it has failed: what kills its
+// process is not to kill every process for ever.
 const crashesMost = 5
 
-// claim takes the run that is to be worked on now, or returns nil: one is at work, nothing is due, or the job is
-// paused. A run whose lease is over comes first, then what was asked for by hand, then the oldest. Only what is
-// recorded already can be claimed, never what was planned at the same turn.
+// claim takes the run that is to be worked on now, or returns nil: one is at work, nothing is due,
+// or the job is paused. A run whose lease is over comes first, then what was asked for by hand,
+// then the oldest. Only what is recorded already can be claimed, never what was planned at the same
+// turn.
 func claim(now time.Time, a *Agenda, holder string, lease time.Duration) *RunRow {
 	if a.pause().Is() {
 		return nil
@@ -62,7 +63,8 @@ func (a *Agenda) bury(now time.Time, r *RunRow) {
 	a.close(now, r, Failed)
 }
 
-// held returns the open run that was claimed under a fence. A run that another process claimed is never written.
+// held returns the open run that was claimed under a fence. A run that another process claimed is
+// never written.
 func (a *Agenda) held(instant, holder string, fence int64) (*RunRow, error) {
 	for i := range a.Open {
 		if r := &a.Open[i]; r.Instant == instant && r.Running() && r.Holder == holder && r.Fence == fence {
@@ -75,38 +77,39 @@ func (a *Agenda) held(instant, holder string, fence int64) (*RunRow, error) {
 // renew prolongs the lease and writes down what was done so far.
 func renew(now time.Time, r *RunRow, lease time.Duration, sofar Outcome) {
 	r.Until, r.Outcome = now.Add(lease), sofar
-	r.Verdict = ""
+	r.Result = ""
 }
 
-// release gives a run back whose work was cut short by the end of its process. Another one goes on with it at once.
+// release gives a run back whose work was cut short by the end of its process. Another one goes on
+// with it at once.
 func release(now time.Time, r *RunRow, sofar Outcome) {
 	r.Until, r.Due, r.Outcome = time.Time{}, now, sofar
-	r.Verdict = ""
+	r.Result = ""
 }
 
-// finish ends a run with what its work said. An error never counts as success, and neither does a job that says
-// nothing.
+// finish ends a run with what its work said. An error never counts as success, and neither does a
+// job that says nothing.
 func finish(now time.Time, a *Agenda, r *RunRow, out Outcome, err error) {
-	verdict := out.Verdict
+	result := out.Result
 	r.Outcome = out
 	switch {
 	case errors.Is(err, ErrPaused):
-		verdict = Stopped
+		result = Stopped
 	case err != nil:
-		verdict = Failed
-	case !verdict.final():
-		verdict, err = Failed, fmt.Errorf("the job ended with the verdict %q; it is to say how it went", verdict)
+		result = Failed
+	case !result.final():
+		result, err = Failed, fmt.Errorf("the job ended with the result %q; it is to say how it went", result)
 	}
 	if err != nil {
 		r.Error = err.Error()
 	}
-	a.close(now, r, verdict)
+	a.close(now, r, result)
 }
 
-// close ends a run with a verdict and learns from it. What was asked for by hand and is not the scheduled work says
-// nothing about the schedule.
-func (a *Agenda) close(now time.Time, r *RunRow, v Verdict) {
-	r.Verdict, r.Ended, r.Until = v, now, time.Time{}
+// close ends a run with a result and learns from it. What was asked for by hand and is not the
+// scheduled work says nothing about the schedule.
+func (a *Agenda) close(now time.Time, r *RunRow, v Result) {
+	r.Result, r.Ended, r.Until = v, now, time.Time{}
 	s := &a.State
 	switch {
 	case r.Ask != "":

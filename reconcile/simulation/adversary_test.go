@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // delivery is one knock on the door.
 type delivery struct {
 	at    time.Time
-	event inbox.Event
+	event intake.Event
 }
 
 // mail is everything that will be delivered, in order of arrival.
@@ -28,17 +28,17 @@ const (
 	lost      = 20 // one event of so many never comes
 )
 
-// newMail makes up what becomes of everything the sources tell. It notes which objects are told of their last
-// change: only those can be known to be right without a reconciler.
+// newMail makes up what becomes of everything the sources tell. It notes which objects are told of
+// their last change: only those can be known to be right without a reconciler.
 func newMail(w *world, deliveries int) *mail {
 	chance := rand.New(rand.NewPCG(w.seed, 2))
 	m := &mail{}
-	var told []inbox.Event
+	var told []intake.Event
 	for _, o := range w.objects {
 		for n := range o.states {
 			ev := o.kind.event(o, n)
 			ev.ID = strconv.Itoa(n)
-			ev.Dedupe = inbox.DigestOf(ev.Object.String(), ev.ID)
+			ev.Dedupe = intake.DigestOf(ev.Object.String(), ev.ID)
 			if chance.IntN(lost) == 0 {
 				m.dropped++
 				continue
@@ -46,7 +46,7 @@ func newMail(w *world, deliveries int) *mail {
 			told = append(told, ev)
 			o.told = o.told || n == len(o.states)-1
 			if chance.IntN(50) == 0 { // a second subscription tells of the same change under an id of its own
-				ev.Dedupe = inbox.DigestOf(ev.Object.String(), ev.ID, "again")
+				ev.Dedupe = intake.DigestOf(ev.Object.String(), ev.ID, "again")
 				told = append(told, ev)
 			}
 			if chance.IntN(100) == 0 && ev.Version.Step > 0 { // stamped in the future: a lie
@@ -55,7 +55,7 @@ func newMail(w *world, deliveries int) *mail {
 			}
 			if chance.IntN(100) == 0 { // the truth, under the id of an earlier event
 				m.forged++
-				ev.Dedupe = inbox.DigestOf(ev.Object.String(), "0")
+				ev.Dedupe = intake.DigestOf(ev.Object.String(), "0")
 				told = append(told, ev)
 			}
 		}
@@ -76,16 +76,16 @@ func newMail(w *world, deliveries int) *mail {
 }
 
 // forged says what is not, a day ahead.
-func forged(ev inbox.Event) inbox.Event {
+func forged(ev intake.Event) intake.Event {
 	ev.Body = encode(map[string]string{"id": ev.Object.ID, "is": "forged"})
-	ev.Fingerprint, ev.Payload, ev.Deleted = fingerprint(ev.Body), inbox.Whole, false
+	ev.Fingerprint, ev.Payload, ev.Deleted = fingerprint(ev.Body), intake.Whole, false
 	ev.Version.N += int64(24 * time.Hour)
-	ev.Dedupe = inbox.DigestOf(ev.Object.String(), ev.ID, "future")
+	ev.Dedupe = intake.DigestOf(ev.Object.String(), ev.ID, "future")
 	return ev
 }
 
 // add delivers a copy of the event some time after it happened: mostly soon, sometimes hours later.
-func (m *mail) add(chance *rand.Rand, ev *inbox.Event) {
+func (m *mail) add(chance *rand.Rand, ev *intake.Event) {
 	delay := time.Duration(chance.ExpFloat64() * float64(15*time.Second))
 	if chance.IntN(50) == 0 {
 		delay += time.Duration(chance.IntN(180)) * time.Minute
@@ -94,8 +94,8 @@ func (m *mail) add(chance *rand.Rand, ev *inbox.Event) {
 }
 
 // post delivers everything at its time. Who gets no acknowledgement knocks again.
-func (m *mail) post(ctx context.Context, door inbox.Inbox, stripped bool, wake func()) (acked map[inbox.Digest]inbox.Object, retries int) {
-	acked = map[inbox.Digest]inbox.Object{}
+func (m *mail) post(ctx context.Context, door intake.Inbox, stripped bool, wake func()) (acked map[intake.Digest]intake.Object, retries int) {
+	acked = map[intake.Digest]intake.Object{}
 	for _, d := range m.deliveries {
 		if err := pause(ctx, time.Until(d.at)); err != nil {
 			return acked, retries
@@ -105,7 +105,7 @@ func (m *mail) post(ctx context.Context, door inbox.Inbox, stripped bool, wake f
 			ev = strip(ev)
 		}
 		ev.Received = time.Now()
-		for door.Accept(ctx, []inbox.Event{ev}) != nil {
+		for door.Accept(ctx, []intake.Event{ev}) != nil {
 			retries++
 			if err := pause(ctx, time.Second); err != nil {
 				return acked, retries

@@ -7,11 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// G7: "process kill at every statement boundary: restart converges; no effect twice". One small world is run
-// again and again; in the n-th run the process is crashed at its n-th boundary, until a run passes untouched.
+// G7: "process kill at every statement boundary: restart converges; no effect twice". One small
+// world is run again and again; in the n-th run the process is crashed at its n-th boundary, until
+// a run passes untouched.
 func TestCrashAtEveryBoundary(t *testing.T) {
 	crashes := 0
 	for n := int64(1); ; n++ {
@@ -24,7 +25,7 @@ func TestCrashAtEveryBoundary(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			for i := range s.mail.deliveries { // all of it waits when the process begins
-				if err := s.store.Accept(ctx, []inbox.Event{s.mail.deliveries[i].event}); err != nil {
+				if err := s.store.Accept(ctx, []intake.Event{s.mail.deliveries[i].event}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // watched is a gate that compares every entry before and after each transaction.
@@ -17,15 +17,15 @@ import (
 //	G6   a lease that was lost writes nothing: the fence of an entry never goes down
 //	     what is accepted is something that the source once had
 type watched struct {
-	inbox.Gate
+	intake.Gate
 	world  *world
 	mu     sync.Mutex
 	broken []string
 }
 
-func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
-	return w.Gate.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
-		before := map[inbox.Object]inbox.Entry{}
+func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error) (int, error) {
+	return w.Gate.Judge(ctx, limit, func(now time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
+		before := map[intake.Object]intake.Entry{}
 		for o, e := range es {
 			before[o] = *e
 		}
@@ -40,23 +40,23 @@ func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, [
 	})
 }
 
-func (w *watched) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
-	return w.Gate.Lease(ctx, limit, func(now time.Time, e *inbox.Entry) error {
+func (w *watched) Lease(ctx context.Context, limit int, decide func(time.Time, *intake.Entry) error) ([]intake.Entry, error) {
+	return w.Gate.Lease(ctx, limit, func(now time.Time, e *intake.Entry) error {
 		before := *e
 		defer func() { w.compare(&before, e, now) }()
 		return decide(now, e)
 	})
 }
 
-func (w *watched) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
-	return w.Gate.Update(ctx, o, func(now time.Time, e *inbox.Entry) error {
+func (w *watched) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
+	return w.Gate.Update(ctx, o, func(now time.Time, e *intake.Entry) error {
 		before := *e
 		defer func() { w.compare(&before, e, now) }()
 		return decide(now, e)
 	})
 }
 
-func (w *watched) compare(before, after *inbox.Entry, now time.Time) {
+func (w *watched) compare(before, after *intake.Entry, now time.Time) {
 	o := w.world.byName[after.Object]
 	complain := func(format string, args ...any) {
 		w.mu.Lock()
@@ -91,25 +91,25 @@ func (o *object) ever(n int, f func(i int) bool) bool {
 	return false
 }
 
-// verdict is what the end of a run shows.
-type verdict struct {
+// disposition is what the end of a run shows.
+type disposition struct {
 	told      int // objects of whose last change somebody was told
 	untold    int
 	different []string // I-3: told, and yet not as the source has them
 	unfinished,
 	unheard []string // I-13: acknowledged, and not there
 	works []string // the chain of works does not end with the source's state
-	end   map[inbox.Object]string
+	end   map[intake.Object]string
 }
 
 // judge compares what is stored with what is true.
-func (s *scene) judge(ctx context.Context) (*verdict, error) {
-	entries, err := s.store.Entries(ctx, inbox.EntryFilter{Limit: 10 * len(s.world.objects)})
+func (s *scene) judge(ctx context.Context) (*disposition, error) {
+	entries, err := s.store.Entries(ctx, intake.EntryFilter{Limit: 10 * len(s.world.objects)})
 	if err != nil {
 		return nil, err
 	}
-	v := &verdict{end: map[inbox.Object]string{}}
-	known := map[inbox.Object]*inbox.Entry{}
+	v := &disposition{end: map[intake.Object]string{}}
+	known := map[intake.Object]*intake.Entry{}
 	for i := range entries {
 		e := &entries[i]
 		known[e.Object] = e
@@ -143,7 +143,7 @@ func (s *scene) judge(ctx context.Context) (*verdict, error) {
 }
 
 // differs says how the entry differs from the object at last. I-3.
-func (o *object) differs(e *inbox.Entry) string {
+func (o *object) differs(e *intake.Entry) string {
 	n := len(o.states) - 1
 	switch {
 	case e.Deleted != o.states[n].deleted:
@@ -158,8 +158,8 @@ func (o *object) differs(e *inbox.Entry) string {
 	return ""
 }
 
-// differ says how the chain of works on the object differs from its last state. An object that was gone before
-// it was ever accepted has none.
+// differ says how the chain of works on the object differs from its last state. An object that was
+// gone before it was ever accepted has none.
 func (w *works) differ(o *object) string {
 	chain, n := w.chains[o.Object], len(o.states)-1
 	gone := o.states[n].deleted

@@ -7,23 +7,23 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// theirs is the rule of stripe-sync-engine, restated from its behaviour (version of April 2026) in our own
-// words, as an oracle to differ from:
+// theirs is the rule of stripe-sync-engine, restated from its behaviour (version of April 2026) in
+// our own words, as an oracle to differ from:
 //
 //	S1  a row is written only if its stamp is strictly older than the event's time, which has whole seconds
 //	S2  a row that was asked for anew is stamped with the local time of the asking; events of a final state
 //	    are never asked about
 //	S4  a deletion removes the row, and with it everything that is known of it
 //
-// It is given the same knocks at the same times, and it is given more than it has: no crash, no failure and no
-// wait of the source, and an inbox that loses nothing.
+// It is given the same knocks at the same times, and it is given more than it has: no crash, no
+// failure and no wait of the source, and an inbox that loses nothing.
 type theirs struct {
 	world  *world
 	asks   bool // ask the source for every event that is not of a final state
-	rows   map[inbox.Object]row
+	rows   map[intake.Object]row
 	clock  func(of time.Time) time.Time // what their clock shows
 	fetchN int
 }
@@ -34,7 +34,7 @@ type row struct {
 }
 
 // hear is one event at the moment it arrives.
-func (x *theirs) hear(ev *inbox.Event, arrived time.Time) {
+func (x *theirs) hear(ev *intake.Event, arrived time.Time) {
 	o := x.world.byName[ev.Object]
 	n := slices.IndexFunc(o.states, func(s state) bool { return s.at.Equal(ev.At) })
 	if ev.Deleted {
@@ -71,14 +71,15 @@ func (x *theirs) lost() (lost, resurrected int) {
 	return lost, resurrected
 }
 
-// fits chooses the sources whose events are whole objects with a time of whole seconds, without lag: what
-// their rule was made for.
+// fits chooses the sources whose events are whole objects with a time of whole seconds, without
+// lag: what their rule was made for.
 func fits(o *object) bool {
 	return slices.Contains([]string{"seconds", "unversioned"}, o.kind.name)
 }
 
-// The same seeds, the same knocks: their rule loses updates and brings deleted objects back, ours does neither.
-// (That ours does not is what TestSimulate asserts of every object; here the same objects are counted.)
+// The same seeds, the same knocks: their rule loses updates and brings deleted objects back, ours
+// does neither. (That ours does not is what TestSimulate asserts of every object; here the same
+// objects are counted.)
 func TestDifferentialOracle(t *testing.T) {
 	size := sizeOf(t)
 	for _, seed := range size.seeds {
@@ -92,7 +93,7 @@ func TestDifferentialOracle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScene(seed, size, time.Now())
 				x := rule
-				x.world, x.rows, objects = s.world, map[inbox.Object]row{}, 0
+				x.world, x.rows, objects = s.world, map[intake.Object]row{}, 0
 				for j := range s.mail.deliveries {
 					d := &s.mail.deliveries[j]
 					if o := s.world.byName[d.event.Object]; fits(o) && !forgedEvent(&d.event) {
@@ -121,8 +122,9 @@ func TestDifferentialOracle(t *testing.T) {
 	}
 }
 
-// forgedEvent leaves out what is stamped in the future: their rule has no defence, and it would not be fair.
-func forgedEvent(ev *inbox.Event) bool { return ev.Version.Time().After(ev.At.Add(time.Hour)) }
+// forgedEvent leaves out what is stamped in the future: their rule has no defence, and it would not
+// be fair.
+func forgedEvent(ev *intake.Event) bool { return ev.Version.Time().After(ev.At.Add(time.Hour)) }
 
 // oursLost runs the same world through our gate and counts the same objects.
 func oursLost(t *testing.T, seed uint64, size size) int {

@@ -11,13 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
-// process is one processor that can be crashed: at its n-th boundary everything it does comes to nothing from then
-// on. A boundary is before and behind every transaction, in the middle of every callback of one, and before and
-// behind every call of the source and of the user's function.
+// process is one processor that can be crashed: at its n-th boundary everything it does comes to
+// nothing from then on. A boundary is before and behind every transaction, in the middle of every
+// callback of one, and before and behind every call of the source and of the user's function.
 type process struct {
 	processor *inbox.Processor
 	left      atomic.Int64 // boundaries until the crash; never reached when it begins below zero
@@ -38,17 +39,17 @@ func start(ctx context.Context, s *scene, n int64) *process {
 	var sources []*inbox.Source
 	for _, k := range kinds() {
 		policy := k.policy
-		policy.Settle, policy.Park = cmp.Or(s.settle, settle), 20*s.settle
+		policy.Settle, policy.Park, policy.Volatile = cmp.Or(s.settle, settle), 20*s.settle, []string{"seen"}
 		sources = append(sources, &inbox.Source{
-			Name: k.name, Saga: "order-to-invoice", Policy: policy, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
-			Fetch: func(ctx context.Context, o inbox.Object) (f inbox.Fetched, err error) {
+			Name: k.name, Saga: "order-to-invoice", Policy: policy, Limits: inbox.Limits{PerSecond: 200},
+			Fetch: func(ctx context.Context, o intake.Object) (f inbox.Fetched, err error) {
 				err = p.around(func() (err error) { f, err = s.world.fetch(ctx, o); return err })
 				return f, err
 			},
 			Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 			Apply: func(ctx context.Context, ch saga.Change) error {
 				c := inbox.Snapshot{Revision: ch.Revision, Deleted: ch.Want == saga.WantWithdrawn, Cause: ch.Cause}
-				c.Object, _ = inbox.ParseObject(ch.ID.Work)
+				c.Object, _ = intake.ParseObject(ch.ID.Work)
 				c.Body, _ = ch.Input.(json.RawMessage)
 				return p.around(func() error { return s.works.start(ctx, &c) })
 			},
@@ -80,7 +81,8 @@ func (p *process) boundary() error {
 	return nil
 }
 
-// around calls f between two boundaries. What f did stays done when the second is where the process dies.
+// around calls f between two boundaries. What f did stays done when the second is where the process
+// dies.
 func (p *process) around(f func() error) error {
 	if err := p.boundary(); err != nil {
 		return err
@@ -91,14 +93,14 @@ func (p *process) around(f func() error) error {
 
 // crashable is the store as a process sees it.
 type crashable struct {
-	p           *process
-	gate        inbox.Gate
-	inbox.Inbox // what comes in is the mail's
+	p            *process
+	gate         intake.Gate
+	intake.Inbox // what comes in is the mail's
 }
 
-func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (n int, err error) {
+func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error) (n int, err error) {
 	err = c.p.around(func() error {
-		n, err = c.gate.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+		n, err = c.gate.Judge(ctx, limit, func(now time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
 			return errors.Join(decide(now, ds, es), c.p.boundary())
 		})
 		return err
@@ -106,9 +108,9 @@ func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time,
 	return n, err
 }
 
-func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) (es []inbox.Entry, err error) {
+func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time, *intake.Entry) error) (es []intake.Entry, err error) {
 	err = c.p.around(func() error {
-		es, err = c.gate.Lease(ctx, limit, func(now time.Time, e *inbox.Entry) error {
+		es, err = c.gate.Lease(ctx, limit, func(now time.Time, e *intake.Entry) error {
 			return errors.Join(decide(now, e), c.p.boundary())
 		})
 		return err
@@ -119,9 +121,9 @@ func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time,
 	return es, nil
 }
 
-func (c *crashable) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
+func (c *crashable) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
 	return c.p.around(func() error {
-		return c.gate.Update(ctx, o, func(now time.Time, e *inbox.Entry) error {
+		return c.gate.Update(ctx, o, func(now time.Time, e *intake.Entry) error {
 			return errors.Join(decide(now, e), c.p.boundary())
 		})
 	})
@@ -129,13 +131,13 @@ func (c *crashable) Update(ctx context.Context, o inbox.Object, decide func(time
 
 // flaky is the door: now and then it fails, before or after the events were stored.
 type flaky struct {
-	inbox.Inbox
+	intake.Inbox
 	chance *rand.Rand
 }
 
 var errDoor = errors.New("the door broke down")
 
-func (f *flaky) Accept(ctx context.Context, events []inbox.Event) error {
+func (f *flaky) Accept(ctx context.Context, events []intake.Event) error {
 	n := f.chance.IntN(200)
 	if n == 0 {
 		return errDoor
@@ -150,8 +152,8 @@ type nodes struct {
 	crashes int
 }
 
-// keep restarts node i whenever it has crashed, until ctx ends. Each life lasts for a random number of
-// boundaries, until the world is calm.
+// keep restarts node i whenever it has crashed, until ctx ends. Each life lasts for a random number
+// of boundaries, until the world is calm.
 func (n *nodes) keep(ctx context.Context, s *scene, i int, lives int) {
 	chance := rand.New(rand.NewPCG(s.world.seed, uint64(10+i)))
 	for life := 0; ctx.Err() == nil; life++ {
@@ -188,7 +190,7 @@ func (n *nodes) wake() {
 // tally counts what all processes told.
 type tally struct {
 	mu                   sync.Mutex
-	verdicts             map[inbox.Verdict]int64
+	dispositions         map[intake.Disposition]int64
 	fetches, hints, lost int64
 }
 
@@ -196,35 +198,37 @@ func (c *tally) listener() *inbox.Listener {
 	count := func(add func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.verdicts == nil {
-			c.verdicts = map[inbox.Verdict]int64{}
+		if c.dispositions == nil {
+			c.dispositions = map[intake.Disposition]int64{}
 		}
 		add()
 	}
 	return &inbox.Listener{
-		Judged: func(d *inbox.Delivery) { count(func() { c.verdicts[d.Outcome]++ }) },
-		Fetched: func(_ inbox.Object, hints int64, _ time.Duration, _ string, _ error) {
+		Judged: func(d inbox.Delivery) { count(func() { c.dispositions[intake.Disposition(d.Disposition)]++ }) },
+		Fetched: func(_ intake.Object, hints int64, _ time.Duration, _ string, _ error) {
 			count(func() { c.fetches, c.hints = c.fetches+1, c.hints+hints })
 		},
-		Lost: func(inbox.Object) { count(func() { c.lost++ }) },
+		Lost: func(intake.Object) { count(func() { c.lost++ }) },
 	}
 }
 
 // coalesced is how many hints cost no fetch of their own.
 func (c *tally) coalesced() int64 { return max(c.hints-c.fetches, 0) }
 
-// works is what the user's function starts: a chain of revisions for each object, kept like a saga's.
+// works is what the user's function starts: a chain of revisions for each object, kept like a
+// saga's.
 type works struct {
 	mu       sync.Mutex
 	chance   *rand.Rand
 	calm     bool
-	chains   map[inbox.Object][]inbox.Snapshot
+	chains   map[intake.Object][]inbox.Snapshot
 	repeated int // a revision was handed over that was there already
 	broken   []string
 }
 
-// start takes a change over: a newer revision continues the chain, the newest again is a repetition, and an older
-// one must never come. It fails, panics and is slow at times, before and after it has taken effect.
+// start takes a change over: a newer revision continues the chain, the newest again is a
+// repetition, and an older one must never come. It fails, panics and is slow at times, before and
+// after it has taken effect.
 func (w *works) start(ctx context.Context, c *inbox.Snapshot) error {
 	fault, took := w.draw()
 	if err := pause(ctx, took); err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -57,9 +58,9 @@ type scene struct {
 
 // store is all of a store.
 type store interface {
-	inbox.Inbox
-	inbox.Gate
-	inbox.Reader
+	intake.Inbox
+	intake.Gate
+	intake.Reader
 	Close() error
 }
 
@@ -71,7 +72,8 @@ type store interface {
 //	I-10  with every payload stripped, the end is the same
 //	I-13  what was acknowledged is there
 //
-// and one chain of works for each object, in order, ending with the source's state, with no revision twice.
+// and one chain of works for each object, in order, ending with the source's state, with no
+// revision twice.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	size := sizeOf(t)
@@ -88,9 +90,9 @@ func TestSimulate(t *testing.T) {
 }
 
 // simulate runs one world to its end and judges it.
-func simulate(t *testing.T, seed uint64, size size, stripped bool) *verdict {
+func simulate(t *testing.T, seed uint64, size size, stripped bool) *disposition {
 	t.Helper()
-	var v *verdict
+	var v *disposition
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		s := newScene(seed, size, began)
@@ -119,7 +121,7 @@ func newScene(seed uint64, size size, start time.Time) *scene {
 	w := newWorld(seed, size.objects, start.Add(time.Second))
 	s := &scene{world: w, mail: newMail(w, size.deliveries), store: memory.New(nil)}
 	s.gate = &watched{Gate: s.store, world: w}
-	s.works = &works{chance: rand.New(rand.NewPCG(seed, 5)), chains: map[inbox.Object][]inbox.Snapshot{}}
+	s.works = &works{chance: rand.New(rand.NewPCG(seed, 5)), chains: map[intake.Object][]inbox.Snapshot{}}
 	return s
 }
 
@@ -134,8 +136,8 @@ func (s *scene) calmDown() {
 }
 
 // missing returns what was acknowledged and cannot be found. I-13.
-func (s *scene) missing(ctx context.Context, acked map[inbox.Digest]inbox.Object) []string {
-	all, err := s.store.Deliveries(ctx, inbox.DeliveryFilter{Limit: 10 * len(s.mail.deliveries)})
+func (s *scene) missing(ctx context.Context, acked map[intake.Digest]intake.Object) []string {
+	all, err := s.store.Deliveries(ctx, intake.DeliveryFilter{Limit: 10 * len(s.mail.deliveries)})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -158,12 +160,12 @@ func (s *scene) missing(ctx context.Context, acked map[inbox.Digest]inbox.Object
 }
 
 // report prints the figures and fails for whatever does not hold.
-func (s *scene) report(t *testing.T, v *verdict, seed uint64, stripped bool, retries int, took time.Duration) {
+func (s *scene) report(t *testing.T, v *disposition, seed uint64, stripped bool, retries int, took time.Duration) {
 	t.Helper()
 	c := &s.told
-	var verdicts []string
-	for _, name := range slices.Sorted(maps.Keys(c.verdicts)) {
-		verdicts = append(verdicts, fmt.Sprintf("%s %d", name, c.verdicts[name]))
+	var dispositions []string
+	for _, name := range slices.Sorted(maps.Keys(c.dispositions)) {
+		dispositions = append(dispositions, fmt.Sprintf("%s %d", name, c.dispositions[name]))
 	}
 	starts := 0
 	for _, chain := range s.works.chains {
@@ -171,12 +173,12 @@ func (s *scene) report(t *testing.T, v *verdict, seed uint64, stripped bool, ret
 	}
 	t.Logf("seed %d, payloads stripped: %t: %d deliveries of %d objects, %d events never came, %d were forged, %d knocks were not acknowledged; %d crashes; %s of the world's time",
 		seed, stripped, len(s.mail.deliveries), len(s.world.objects), s.mail.dropped, s.mail.forged, retries, s.nodes.crashes, took.Round(time.Second))
-	t.Logf("verdicts of the processes that told: %s", strings.Join(verdicts, ", "))
+	t.Logf("dispositions of the processes that told: %s", strings.Join(dispositions, ", "))
 	t.Logf("%d requests to the sources, %d refused; %d hints coalesced; %d leases lost; %d revisions started, %d handed over again; %d objects told of, %d not; %d kB of heap",
 		s.world.fetches, s.world.refused, c.coalesced(), c.lost, starts, s.works.repeated, v.told, v.untold, heap())
 	reasons := s.world.refused + len(s.world.objects)
-	for _, name := range []inbox.Verdict{inbox.Hint, inbox.Tie, inbox.Conflict, inbox.Parked} {
-		reasons += int(c.verdicts[name])
+	for _, name := range []intake.Disposition{intake.Hint, intake.Tie, intake.Conflict, intake.Parked} {
+		reasons += int(c.dispositions[name])
 	}
 	if s.world.fetches > 3*reasons {
 		t.Errorf("seed %d: the sources were asked %d times for %d reasons", seed, s.world.fetches, reasons)

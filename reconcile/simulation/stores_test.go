@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// Two processes on one database, each with a handle of its own, in real time: what holds on the memory store
-// holds on SQLite and Postgres. Everything has happened before it begins and is told out of order.
+// Two processes on one database, each with a handle of its own, in real time: what holds on the
+// memory store holds on SQLite and Postgres. Everything has happened before it begins and is told
+// out of order.
 func TestTwoProcessesOnADatabase(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -90,7 +91,7 @@ func knock(t *testing.T, nodes [2]*scene, running []*process) {
 			for n := i; n < len(mail); n += len(nodes) {
 				ev := mail[n].event
 				ev.Received = time.Now()
-				if err := s.store.Accept(t.Context(), []inbox.Event{ev}); err != nil {
+				if err := s.store.Accept(t.Context(), []intake.Event{ev}); err != nil {
 					t.Error(err)
 				}
 				running[i].processor.Sources()[0].Wake()
@@ -103,11 +104,11 @@ func knock(t *testing.T, nodes [2]*scene, running []*process) {
 // owing reports whether anything is unjudged, owed or planned.
 func owing(t *testing.T, s store) bool {
 	t.Helper()
-	unjudged, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{Unjudged: true, Limit: 1})
+	unjudged, err := s.Deliveries(t.Context(), intake.DeliveryFilter{Unjudged: true, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := s.Entries(t.Context(), inbox.EntryFilter{Limit: 1000})
+	entries, err := s.Entries(t.Context(), intake.EntryFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,25 +8,26 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// I-12, E4: "fetches <= 2 x distinct keys under a hint storm". A thousand hints on each of twenty objects within a
-// second, heard by two processes.
+// I-12, E4: "fetches <= 2 x distinct keys under a hint storm". A thousand hints on each of twenty
+// objects within a second, heard by two processes.
 func TestHintStorm(t *testing.T) {
 	for _, versioned := range []bool{false, true} {
 		t.Run(fmt.Sprint("versioned ", versioned), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const keys, hints = 20, 1000
 				var mu sync.Mutex
-				fetches := map[inbox.Object]int{}
-				version := inbox.At(time.Now().Add(-time.Second), time.Second)
+				fetches := map[intake.Object]int{}
+				version := intake.At(time.Now().Add(-time.Second), time.Second)
 				store := memory.New(nil)
 				source := inbox.Source{
 					Name: "shop", Saga: "order-to-invoice",
-					Fetch: func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
+					Fetch: func(ctx context.Context, o intake.Object) (inbox.Fetched, error) {
 						mu.Lock()
 						fetches[o]++
 						mu.Unlock()
@@ -40,7 +41,7 @@ func TestHintStorm(t *testing.T) {
 				var processors []*inbox.Processor
 				for range 2 {
 					one := source // each process has its own
-					one.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 1000})
+					one.Limits = inbox.Limits{PerSecond: 1000}
 					h, err := inbox.New(store, []*inbox.Source{&one}, &inbox.Options{Workers: 64})
 					if err != nil {
 						t.Fatal(err)
@@ -49,10 +50,10 @@ func TestHintStorm(t *testing.T) {
 					running.Go(func() { _ = h.Run(ctx) })
 				}
 				for n := range hints {
-					var events []inbox.Event
+					var events []intake.Event
 					for k := range keys {
-						ev := inbox.Event{Object: inbox.Object{Source: "shop", Type: "order", ID: fmt.Sprint(k)}, Payload: inbox.Thin, Received: time.Now()}
-						ev.Dedupe = inbox.DigestOf(ev.Object.ID, fmt.Sprint(n))
+						ev := intake.Event{Object: intake.Object{Source: "shop", Type: "order", ID: fmt.Sprint(k)}, Payload: intake.Thin, Received: time.Now()}
+						ev.Dedupe = intake.DigestOf(ev.Object.ID, fmt.Sprint(n))
 						if versioned {
 							ev.Version = version
 						}
@@ -75,7 +76,7 @@ func TestHintStorm(t *testing.T) {
 				if all > 2*keys || all < keys {
 					t.Errorf("%d fetches for %d objects", all, keys)
 				}
-				entries, err := store.Entries(t.Context(), inbox.EntryFilter{Owing: true})
+				entries, err := store.Entries(t.Context(), intake.EntryFilter{Owing: true})
 				if err != nil || len(entries) > 0 {
 					t.Errorf("%d objects are still owed something (%v)", len(entries), err)
 				}

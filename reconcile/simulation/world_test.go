@@ -9,15 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
 // kind is a source of truth: how it versions its objects and what its events tell.
 type kind struct {
 	name    string
-	version func(o *object, n int) inbox.Version // of the n-th state, as the source tells it when asked
-	event   func(o *object, n int) inbox.Event   // what is told of the n-th change
-	lag     time.Duration                        // reads may be this old
+	version func(o *object, n int) intake.Version // of the n-th state, as the source tells it when asked
+	event   func(o *object, n int) intake.Event   // what is told of the n-th change
+	lag     time.Duration                         // reads may be this old
 	policy  inbox.Policy
 }
 
@@ -25,27 +27,27 @@ type kind struct {
 const settle = 2 * time.Second
 
 func kinds() []*kind {
-	stamped := func(step time.Duration) func(o *object, n int) inbox.Version {
-		return func(o *object, n int) inbox.Version {
-			return inbox.At(o.states[n].at.Truncate(step), step)
+	stamped := func(step time.Duration) func(o *object, n int) intake.Version {
+		return func(o *object, n int) intake.Version {
+			return intake.At(o.states[n].at.Truncate(step), step)
 		}
 	}
-	counted := func(_ *object, n int) inbox.Version { return inbox.Counter(int64(n + 1)) }
-	none := func(*object, int) inbox.Version { return inbox.Version{} }
+	counted := func(_ *object, n int) intake.Version { return intake.Counter(int64(n + 1)) }
+	none := func(*object, int) intake.Version { return intake.Version{} }
 	seconds, millis := stamped(time.Second), stamped(time.Millisecond)
-	eventTime := func(o *object, n int) inbox.Version {
+	eventTime := func(o *object, n int) intake.Version {
 		v := seconds(o, n)
-		v.Clock = inbox.EventClock
+		v.Clock = intake.EventClock
 		return v
 	}
 	return []*kind{
 		{name: "seconds", version: seconds, event: whole(seconds)},
 		{name: "millis", version: millis, event: whole(millis)},
 		{name: "counter", version: counted, event: whole(counted), policy: inbox.Policy{Dense: true}},
-		{name: "deltas", version: counted, event: deltas, policy: inbox.Policy{Dense: true, Merge: merge, Volatile: []string{"seen"}}},
+		{name: "deltas", version: counted, event: deltas, policy: inbox.Policy{Dense: true, Merge: merge}},
 		{name: "unversioned", version: none, event: whole(none)},
 		{name: "events", version: none, event: whole(eventTime), lag: 1500 * time.Millisecond},
-		{name: "hints", version: seconds, event: func(o *object, n int) inbox.Event { return strip(whole(seconds)(o, n)) }, lag: 1500 * time.Millisecond},
+		{name: "hints", version: seconds, event: func(o *object, n int) intake.Event { return strip(whole(seconds)(o, n)) }, lag: 1500 * time.Millisecond},
 		{name: "lagging", version: seconds, event: whole(seconds), lag: 1900 * time.Millisecond},
 		{name: "asked", version: millis, event: whole(millis), lag: 500 * time.Millisecond, policy: inbox.Policy{AlwaysFetch: true}},
 	}
@@ -53,7 +55,7 @@ func kinds() []*kind {
 
 // object is one object of a source and all that ever happens to it.
 type object struct {
-	inbox.Object
+	intake.Object
 	kind   *kind
 	states []state
 	told   bool // somebody is told of the last change, after it
@@ -75,8 +77,8 @@ func (o *object) at(t time.Time) int {
 	return n
 }
 
-// body is the object's JSON in its n-th state. Deltas add a field each, other kinds replace the content; what
-// is "seen" differs in every body and means nothing.
+// body is the object's JSON in its n-th state. Deltas add a field each, other kinds replace the
+// content; what is "seen" differs in every body and means nothing.
 func (o *object) body(n int, seen string) json.RawMessage {
 	fields := map[string]string{"id": o.ID, "seen": seen}
 	if o.kind.name == "deltas" {
@@ -97,8 +99,8 @@ func encode(fields map[string]string) json.RawMessage {
 	return b
 }
 
-func fingerprint(body json.RawMessage) inbox.Digest {
-	fp, err := inbox.Fingerprint(body, "seen")
+func fingerprint(body json.RawMessage) intake.Digest {
+	fp, err := intake.Fingerprint(body, "seen")
 	if err != nil {
 		panic(err)
 	}
@@ -106,13 +108,13 @@ func fingerprint(body json.RawMessage) inbox.Digest {
 }
 
 // whole tells the whole object, and a deletion with or without its version, as providers do.
-func whole(version func(*object, int) inbox.Version) func(*object, int) inbox.Event {
-	return func(o *object, n int) inbox.Event {
-		ev := inbox.Event{Object: o.Object, Topic: "changed", Payload: inbox.Whole, Version: version(o, n), At: o.states[n].at}
+func whole(version func(*object, int) intake.Version) func(*object, int) intake.Event {
+	return func(o *object, n int) intake.Event {
+		ev := intake.Event{Object: o.Object, Topic: "changed", Payload: intake.Whole, Version: version(o, n), At: o.states[n].at}
 		if o.states[n].deleted {
-			ev.Topic, ev.Payload, ev.Deleted = "deleted", inbox.Thin, true
+			ev.Topic, ev.Payload, ev.Deleted = "deleted", intake.Thin, true
 			if len(o.states[n].content)%2 == 0 {
-				ev.Version = inbox.Version{}
+				ev.Version = intake.Version{}
 			}
 			ev.Body = encode(map[string]string{"id": o.ID})
 			return ev
@@ -124,10 +126,10 @@ func whole(version func(*object, int) inbox.Version) func(*object, int) inbox.Ev
 }
 
 // deltas tells the first state whole and then only what changed.
-func deltas(o *object, n int) inbox.Event {
+func deltas(o *object, n int) intake.Event {
 	ev := whole(o.kind.version)(o, n)
 	if n > 0 && !o.states[n].deleted && !o.states[n-1].deleted {
-		ev.Payload, ev.Fingerprint = inbox.Delta, inbox.Digest{}
+		ev.Payload, ev.Fingerprint = intake.Delta, intake.Digest{}
 		ev.Body = encode(map[string]string{fmt.Sprint("change ", n): o.states[n].content})
 	}
 	return ev
@@ -142,8 +144,8 @@ func merge(body, delta json.RawMessage) (json.RawMessage, error) {
 }
 
 // strip leaves of an event only that something changed.
-func strip(ev inbox.Event) inbox.Event {
-	ev.Payload, ev.Deleted, ev.Version, ev.Body, ev.Fingerprint = inbox.Thin, false, inbox.Version{}, nil, inbox.Digest{}
+func strip(ev intake.Event) intake.Event {
+	ev.Payload, ev.Deleted, ev.Version, ev.Body, ev.Fingerprint = intake.Thin, false, intake.Version{}, nil, intake.Digest{}
 	return ev
 }
 
@@ -152,7 +154,7 @@ type world struct {
 	seed    uint64
 	start   time.Time
 	objects []*object
-	byName  map[inbox.Object]*object
+	byName  map[intake.Object]*object
 
 	mu      sync.Mutex // guards what follows
 	chance  *rand.Rand // of the sources' faults
@@ -165,11 +167,11 @@ type world struct {
 const span = 20 * time.Minute
 
 func newWorld(seed uint64, objects int, start time.Time) *world {
-	w := &world{seed: seed, start: start, byName: map[inbox.Object]*object{}, chance: rand.New(rand.NewPCG(seed, 3))}
+	w := &world{seed: seed, start: start, byName: map[intake.Object]*object{}, chance: rand.New(rand.NewPCG(seed, 3))}
 	chance, kinds := rand.New(rand.NewPCG(seed, 1)), kinds()
 	for i := range objects {
 		k := kinds[i%len(kinds)]
-		o := &object{Object: inbox.Object{Source: k.name, Type: "order", ID: fmt.Sprint(i)}, kind: k}
+		o := &object{Object: intake.Object{Source: k.name, Type: "order", ID: fmt.Sprint(i)}, kind: k}
 		o.live(chance, start.Add(time.Duration(chance.Int64N(int64(span)))))
 		w.objects = append(w.objects, o)
 		w.byName[o.Object] = o
@@ -177,7 +179,8 @@ func newWorld(seed uint64, objects int, start time.Time) *world {
 	return w
 }
 
-// live makes up what happens to the object: up to five changes, many of them within one second of the one before.
+// live makes up what happens to the object: up to five changes, many of them within one second of
+// the one before.
 func (o *object) live(chance *rand.Rand, at time.Time) {
 	for n := range 1 + chance.IntN(5) {
 		deleted := n > 0 && !o.states[n-1].deleted && chance.IntN(8) == 0
@@ -197,7 +200,7 @@ var (
 )
 
 // fetch answers like the source, with its faults and its lag.
-func (w *world) fetch(ctx context.Context, name inbox.Object) (inbox.Fetched, error) {
+func (w *world) fetch(ctx context.Context, name intake.Object) (inbox.Fetched, error) {
 	o := w.byName[name]
 	took, old, seen, fault := w.draw(o)
 	if took > stalled { // a process that stands still hears no deadline; when it wakes up its lease is over
@@ -216,7 +219,7 @@ func (w *world) fetch(ctx context.Context, name inbox.Object) (inbox.Fetched, er
 		return inbox.Fetched{Gone: true}, nil
 	}
 	body := o.body(n, seen)
-	return inbox.Fetched{Version: o.kind.version(o, n), Body: body, Fingerprint: fingerprint(body)}, nil
+	return inbox.Fetched{Version: o.kind.version(o, n), Body: body}, nil
 }
 
 // stalled is longer than any lease.
@@ -237,7 +240,7 @@ func (w *world) draw(o *object) (took, old time.Duration, seen string, fault err
 	w.refused++
 	switch w.chance.IntN(6) {
 	case 0:
-		fault = inbox.Later(errBusy, time.Duration(1+w.chance.IntN(5))*time.Second)
+		fault = saga.RetryAfter(time.Duration(1+w.chance.IntN(5))*time.Second, errBusy)
 	case 1:
 		fault = errNotUs
 	case 2:

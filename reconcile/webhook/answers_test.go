@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // B1: 200 with an empty body, and only once the inbox has said that it has the event.
@@ -20,8 +20,8 @@ func TestStoredThenAnswered(t *testing.T) {
 	t.Parallel()
 	var order []string
 	d := open(t, &Options{
-		Listener: &Listener{Stored: func(source string, es []inbox.Event, _ time.Duration) {
-			order = append(order, fmt.Sprint("stored ", source, len(es)))
+		Listener: &Listener{Stored: func(source string, n int, _ time.Duration) {
+			order = append(order, fmt.Sprint("stored ", source, n))
 		}},
 	}, shop(t))
 	d.inbox.accept = func(context.Context) error { order = append(order, "inbox"); return nil }
@@ -34,13 +34,13 @@ func TestStoredThenAnswered(t *testing.T) {
 	}
 }
 
-// B2: the process dies after the commit and before the answer. The sender comes again, and there is one event. B3: it
-// dies before the commit: no 200 was ever sent, and the next delivery is stored.
+// B2: the process dies after the commit and before the answer. The sender comes again, and there is
+// one event. B3: it dies before the commit: no 200 was ever sent, and the next delivery is stored.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
 	lost := d.inbox
-	d.Receiver.inbox = acceptFunc(func(ctx context.Context, events []inbox.Event) error {
+	d.Receiver.inbox = acceptFunc(func(ctx context.Context, events []intake.Event) error {
 		if err := lost.Accept(ctx, events); err != nil {
 			return err
 		}
@@ -63,14 +63,15 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-type acceptFunc func(context.Context, []inbox.Event) error
+type acceptFunc func(context.Context, []intake.Event) error
 
-func (f acceptFunc) Accept(ctx context.Context, events []inbox.Event) error {
+func (f acceptFunc) Accept(ctx context.Context, events []intake.Event) error {
 	return f(ctx, events)
 }
 
-// B4: whatever is wrong with the database is our affair: 503 and when to come again, never 4xx, within the budget even
-// when the inbox does not come back, and with nothing of the error in the answer.
+// B4: whatever is wrong with the database is our affair: 503 and when to come again, never 4xx,
+// within the budget even when the inbox does not come back, and with nothing of the error in the
+// answer.
 func TestDatabaseTrouble(t *testing.T) {
 	t.Parallel()
 	hang := make(chan bool)
@@ -93,14 +94,14 @@ func TestDatabaseTrouble(t *testing.T) {
 		if took := time.Since(began); took > hardStop {
 			t.Errorf("B4: %s took %s", name, took)
 		}
-		if got := d.reasons(); !slices.Equal(got, []Reason{NotStored}) {
+		if got := d.reasons(); !slices.Equal(got, []Refusal{NotStored}) {
 			t.Errorf("B4: %s: counted as %v", name, got)
 		}
 	}
 }
 
-// B5: an inbox that hangs holds its place, so that calls do not pile up without bound; when it comes back the
-// source is open again.
+// B5: an inbox that hangs holds its place, so that calls do not pile up without bound; when it
+// comes back the source is open again.
 func TestHangingInbox(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
@@ -124,7 +125,8 @@ func TestHangingInbox(t *testing.T) {
 	}
 }
 
-// A sender that hangs up while we store does not undo it: the delivery is stored, and answered when it comes again.
+// A sender that hangs up while we store does not undo it: the delivery is stored, and answered when
+// it comes again.
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
@@ -144,39 +146,40 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// B6: what was verified and can be of no use is stored with its verdict and answered with 200, so that the sender
-// neither repeats it nor switches us off. Its bytes are kept as JSON, whatever they were.
+// B6: what was verified and can be of no use is stored with its disposition and answered with 200,
+// so that the sender neither repeats it nor switches us off. Its bytes are kept as JSON, whatever
+// they were.
 func TestUseless(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
 	s.Types = []string{"order"}
 	long := strings.Repeat("x", 300)
 	for name, tc := range map[string]struct {
-		body    string
-		verdict inbox.Verdict
-		why     string
-		kept    string
+		body        string
+		disposition intake.Disposition
+		why         string
+		kept        string
 	}{
-		"empty":         {"", inbox.Malformed, "no JSON object", `""`},
-		"cut":           {`{"type":"order.paid","data":{`, inbox.Malformed, "no JSON object", `"{\"type\":\"order.paid\",\"data\":{"`},
-		"an array":      {`[]`, inbox.Malformed, "no JSON object", `"[]"`},
-		"two values":    {`{} {}`, inbox.Malformed, "no JSON object", `"{} {}"`},
-		"not UTF-8":     {"{\"type\":\"\xff\"}", inbox.Malformed, "UTF-8", `"base64:eyJ0eXBlIjoi/yJ9"`},
-		"too deep":      {strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), inbox.Malformed, "", ""},
-		"a zero byte":   {`{"type":"order.paid","data":{"id":"\u0000"}}`, inbox.Malformed, "printed", ""},
-		"a long id":     {`{"type":"order.paid","data":{"id":"` + long + `"}}`, inbox.Malformed, "255", ""},
-		"no object":     {`{"type":"order.paid","data":{}}`, inbox.Unknown, "names no object", `{}`},
-		"an odd id":     {`{"type":"order.paid","data":{"id":{}}}`, inbox.Unknown, "names no object", `{"id":{}}`},
-		"no type":       {`{"data":{"id":"1"}}`, inbox.Unknown, "names no object", `{"id":"1"}`},
-		"unwanted type": {`{"type":"basket.filled","data":{"id":"1"}}`, inbox.Unknown, "Types", `{"id":"1"}`},
+		"empty":         {"", intake.Malformed, "no JSON object", `""`},
+		"cut":           {`{"type":"order.paid","data":{`, intake.Malformed, "no JSON object", `"{\"type\":\"order.paid\",\"data\":{"`},
+		"an array":      {`[]`, intake.Malformed, "no JSON object", `"[]"`},
+		"two values":    {`{} {}`, intake.Malformed, "no JSON object", `"{} {}"`},
+		"not UTF-8":     {"{\"type\":\"\xff\"}", intake.Malformed, "UTF-8", `"base64:eyJ0eXBlIjoi/yJ9"`},
+		"too deep":      {strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), intake.Malformed, "", ""},
+		"a zero byte":   {`{"type":"order.paid","data":{"id":"\u0000"}}`, intake.Malformed, "printed", ""},
+		"a long id":     {`{"type":"order.paid","data":{"id":"` + long + `"}}`, intake.Malformed, "255", ""},
+		"no object":     {`{"type":"order.paid","data":{}}`, intake.Unknown, "names no object", `{}`},
+		"an odd id":     {`{"type":"order.paid","data":{"id":{}}}`, intake.Unknown, "names no object", `{"id":{}}`},
+		"no type":       {`{"data":{"id":"1"}}`, intake.Unknown, "names no object", `{"id":"1"}`},
+		"unwanted type": {`{"type":"basket.filled","data":{"id":"1"}}`, intake.Unknown, "Types", `{"id":"1"}`},
 	} {
 		d := open(t, nil, s)
 		if got := d.post(t, "shop", signed(t, "msg_1", tc.body), tc.body); got != 200 {
 			t.Errorf("B6: %s: answer %d; want 200", name, got)
 		}
 		events := d.inbox.stored()
-		if len(events) != 1 || events[0].Verdict != tc.verdict || !strings.Contains(events[0].Why, tc.why) {
-			t.Errorf("B6: %s: stored %+v; want %s for %q", name, events, tc.verdict, tc.why)
+		if len(events) != 1 || events[0].Disposition != tc.disposition || !strings.Contains(events[0].Why, tc.why) {
+			t.Errorf("B6: %s: stored %+v; want %s for %q", name, events, tc.disposition, tc.why)
 			continue
 		}
 		if tc.kept != "" && string(events[0].Body) != tc.kept {
@@ -192,22 +195,22 @@ func TestUseless(t *testing.T) {
 func TestParserPanics(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
-	s.Provider.Parse = func(Message) ([]inbox.Event, error) { panic("a secret inside") }
+	s.Provider.parse = func(message) ([]intake.Event, error) { panic("a secret inside") }
 	d := open(t, nil, s)
 	if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 {
 		t.Errorf("B7: answer %d", got)
 	}
 	events := d.inbox.stored()
-	if len(events) != 1 || events[0].Verdict != inbox.Malformed || strings.Contains(events[0].Why, "secret") {
+	if len(events) != 1 || events[0].Disposition != intake.Malformed || strings.Contains(events[0].Why, "secret") {
 		t.Errorf("B7: stored %+v", events)
 	}
 }
 
-// B8: no reason that we have leads to an answer that redirects, disables a subscription or blames the sender for
-// our database. The helpers of these tests check the same of every answer they see.
+// B8: no reason that we have leads to an answer that redirects, disables a subscription or blames
+// the sender for our database. The helpers of these tests check the same of every answer they see.
 func TestStatuses(t *testing.T) {
 	t.Parallel()
-	for _, r := range []Reason{
+	for _, r := range []Refusal{
 		UnknownSource, WrongMethod, LargeHeader, LargeBody, SlowBody, BrokenBody, NoSignature, BadSignature, WrongSignature,
 		TooOld, TooNew, Busy, Closed, NotStored, "a new one",
 	} {

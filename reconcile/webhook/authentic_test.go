@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // A1: what is verified are the bytes as they came. The same JSON with a blank more is another body.
@@ -27,7 +27,8 @@ func TestRawBytes(t *testing.T) {
 	}
 }
 
-// A3: whatever stands in the header, the answer is 401, nothing is stored, and each reason has its counter.
+// A3: whatever stands in the header, the answer is 401, nothing is stored, and each reason has its
+// counter.
 func TestUnreadableSignatures(t *testing.T) {
 	t.Parallel()
 	genuine := signed(t, "msg_1", paid)
@@ -40,7 +41,7 @@ func TestUnreadableSignatures(t *testing.T) {
 	set := func(name, value string) http.Header { return with(func(h http.Header) { h.Set(name, value) }) }
 	for name, tc := range map[string]struct {
 		header http.Header
-		why    Reason
+		why    Refusal
 	}{
 		"none":                {with(func(h http.Header) { h.Del("Webhook-Signature") }), NoSignature},
 		"empty":               {set("Webhook-Signature", ""), NoSignature},
@@ -65,7 +66,7 @@ func TestUnreadableSignatures(t *testing.T) {
 			if got := d.post(t, "shop", tc.header, paid); got != 401 {
 				t.Errorf("A3: answer %d; want 401", got)
 			}
-			if got := d.reasons(); !slices.Equal(got, []Reason{tc.why}) {
+			if got := d.reasons(); !slices.Equal(got, []Refusal{tc.why}) {
 				t.Errorf("A3: counted as %v; want %s", got, tc.why)
 			}
 			if n := len(d.inbox.stored()); n != 0 {
@@ -87,7 +88,7 @@ func TestUnreadableHex(t *testing.T) {
 		source named
 		header string
 		value  string
-		why    Reason
+		why    Refusal
 	}{
 		{github, "X-Hub-Signature-256", "sha256=abc", BadSignature},
 		{github, "X-Hub-Signature-256", "sha256=zz", BadSignature},
@@ -104,14 +105,14 @@ func TestUnreadableHex(t *testing.T) {
 		tc.source.Secrets = []Secret{{"only", "a secret for the tests only"}}
 		d := open(t, nil, tc.source)
 		got := d.post(t, tc.source.Name, http.Header{tc.header: {tc.value}}, "{}")
-		if got != 401 || !slices.Equal(d.reasons(), []Reason{tc.why}) {
+		if got != 401 || !slices.Equal(d.reasons(), []Refusal{tc.why}) {
 			t.Errorf("A3: %.40s: answer %d for %v; want 401 for %s", tc.value, got, d.reasons(), tc.why)
 		}
 	}
 }
 
-// A4: while one secret replaces the other both are good, also in one header; the record says which it was, and
-// when the old one was used last.
+// A4: while one secret replaces the other both are good, also in one header; the record says which
+// it was, and when the old one was used last.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
@@ -136,12 +137,13 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A5, A6: a signed time may be as far from our clock as the tolerance says, on either side, and no second more.
+// A5, A6: a signed time may be as far from our clock as the tolerance says, on either side, and no
+// second more.
 func TestTolerance(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		tolerance, away time.Duration
-		why             Reason
+		why             Refusal
 	}{
 		{0, -5 * time.Minute, ""},
 		{0, -5*time.Minute - time.Second, TooOld},
@@ -160,14 +162,14 @@ func TestTolerance(t *testing.T) {
 		if tc.why == "" && status != 200 {
 			t.Errorf("A5: tolerance %s, %s away: answer %d", tc.tolerance, tc.away, status)
 		}
-		if tc.why != "" && (status != 401 || !slices.Equal(d.reasons(), []Reason{tc.why})) {
+		if tc.why != "" && (status != 401 || !slices.Equal(d.reasons(), []Refusal{tc.why})) {
 			t.Errorf("A5: tolerance %s, %s away: answer %d for %v; want %s", tc.tolerance, tc.away, status, d.reasons(), tc.why)
 		}
 	}
 }
 
-// A7: when our own clock is wrong everything genuine fails, and one alarm says by how much. Forged deliveries with
-// an old time raise none, and one success in between ends the row.
+// A7: when our own clock is wrong everything genuine fails, and one alarm says by how much. Forged
+// deliveries with an old time raise none, and one success in between ends the row.
 func TestClockAlarm(t *testing.T) {
 	t.Parallel()
 	type alarm struct {
@@ -205,8 +207,9 @@ func TestClockAlarm(t *testing.T) {
 	}
 }
 
-// A8: a captured delivery that is sent again within the tolerance is one event still. A9: where no time is signed,
-// it passes however old it is, and then has the digest, version and fingerprint by which inbox and gate know it.
+// A8: a captured delivery that is sent again within the tolerance is one event still. A9: where no
+// time is signed, it passes however old it is, and then has the digest, version and fingerprint by
+// which inbox and gate know it.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t), woo())
@@ -232,8 +235,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A10: a source that does not exist and one that is hidden answer alike. One that ignores stores and says 200, one
-// that refuses keeps the sender trying; neither says anything to who cannot sign.
+// A10: a source that does not exist and one that is hidden answer alike. One that ignores stores
+// and says 200, one that refuses keeps the sender trying; neither says anything to who cannot sign.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	in := func(name, secret string, state State) named {
@@ -264,13 +267,13 @@ func TestStates(t *testing.T) {
 		}
 	}
 	events := d.inbox.stored()
-	if len(events) != 1 || events[0].Object.Source != "ignoring" || events[0].Verdict != inbox.Ignored {
+	if len(events) != 1 || events[0].Object.Source != "ignoring" || events[0].Disposition != intake.Ignored {
 		t.Errorf("A10: stored %+v; want one ignored event", events)
 	}
 }
 
-// A11: a source that could not verify is refused when it is set up, with every fault of every source in one error,
-// and no secret in it.
+// A11: a source that could not verify is refused when it is set up, with every fault of every
+// source in one error, and no secret in it.
 func TestConfigFaults(t *testing.T) {
 	t.Parallel()
 	_, err := newReceiver(nil, []named{
@@ -278,7 +281,7 @@ func TestConfigFaults(t *testing.T) {
 		{"none", Sender{Provider: GitHub()}},
 		{"file", Sender{Provider: GitHub(), Secrets: []Secret{{"f", "secret-of-a-file-here\n"}}}},
 		{"naked", Sender{Secrets: []Secret{{"a", "some-secret-text-here"}}}},
-		{"half", Sender{Provider: Provider{Name: "half", Key: plainKey}, Secrets: []Secret{{"a", "some-secret-text-here"}}}},
+		{"half", Sender{Provider: Provider{name: "half", key: plainKey}, Secrets: []Secret{{"a", "some-secret-text-here"}}}},
 		{"twice", Sender{Provider: orders(t), Secrets: []Secret{{"a", "whsec_!!not-base64!!"}}}},
 		{"twice", Sender{Provider: GitHub(), Secrets: []Secret{{"a", "some-secret-text-here"}}, Tolerance: time.Minute, State: "open", Epoch: -1, MaxBody: -1, PerSecond: -1}},
 		{"mapped", Sender{Provider: Standard(Mapping{EventID: "id"}), Secrets: []Secret{{"a", "whsec_dGhpcyBpcyBzb21lIHNlY3JldA=="}}}},
@@ -327,23 +330,24 @@ func TestNoKeysNoEntry(t *testing.T) {
 	if k != nil || why == nil || why.reason != WrongSignature {
 		t.Errorf("A11: key %v, refusal %v", k, why)
 	}
-	s.Provider.Claim = func(http.Header, []byte) (Claim, error) { return Claim{}, errors.New("odd") }
+	s.Provider.claim = func(http.Header, []byte) (claim, error) { return claim{}, errors.New("odd") }
 	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != BadSignature {
 		t.Errorf("A11: refusal %v", why)
 	}
-	s.Provider.Claim = func(http.Header, []byte) (Claim, error) { return Claim{At: noon}, nil }
+	s.Provider.claim = func(http.Header, []byte) (claim, error) { return claim{At: noon}, nil }
 	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != NoSignature {
 		t.Errorf("A11: a claim without signatures: refusal %v", why)
 	}
 	// A provider that says it signs the time, and does not, replays for ever.
-	s.keys = []*key{{name: "any", proves: func(Claim) bool { return true }}}
-	s.Provider.Claim = func(http.Header, []byte) (Claim, error) { return Claim{Signatures: make([]Signature, 1)}, nil }
+	s.keys = []*key{{name: "any", proves: func(claim) bool { return true }}}
+	s.Provider.claim = func(http.Header, []byte) (claim, error) { return claim{Signatures: make([]signature, 1)}, nil }
 	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != BadSignature {
 		t.Errorf("A11: a claim without its time: refusal %v", why)
 	}
 }
 
-// A14: only POST is possible; the content type is the sender's affair as long as the signature is good.
+// A14: only POST is possible; the content type is the sender's affair as long as the signature is
+// good.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))

@@ -10,15 +10,16 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// What the door itself costs: one delivery from its request to its answer, with an inbox that costs nothing.
+// What the door itself costs: one delivery from its request to its answer, with an inbox that costs
+// nothing.
 func BenchmarkDelivery(b *testing.B) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	body := fixture(b, "woocommerce.json")
-	nothing := acceptFunc(func(context.Context, []inbox.Event) error { return nil })
+	nothing := acceptFunc(func(context.Context, []intake.Event) error { return nil })
 	r, err := newReceiver(nothing, []named{woo()},
 		&Options{Log: quiet, Now: func() time.Time { return noon }})
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// capture is a delivery that was recorded on its way: the body and the header that signs it, and not the secret.
+// capture is a delivery that was recorded on its way: the body and the header that signs it, and
+// not the secret.
 type capture struct {
 	source string
 	header http.Header
@@ -64,9 +65,9 @@ func (h *hall) deliver(t *testing.T, c capture) {
 }
 
 // rows are what lies in the inbox, the oldest first.
-func (h *hall) rows(t *testing.T) []inbox.Delivery {
+func (h *hall) rows(t *testing.T) []intake.Delivery {
 	t.Helper()
-	ds, err := h.store.Deliveries(t.Context(), inbox.DeliveryFilter{Limit: 10_000})
+	ds, err := h.store.Deliveries(t.Context(), intake.DeliveryFilter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +76,13 @@ func (h *hall) rows(t *testing.T) []inbox.Delivery {
 }
 
 // entries are the objects in the gate that have a name.
-func (h *hall) entries(t *testing.T) []inbox.Entry {
+func (h *hall) entries(t *testing.T) []intake.Entry {
 	t.Helper()
-	es, err := h.store.Entries(t.Context(), inbox.EntryFilter{Limit: 10_000})
+	es, err := h.store.Entries(t.Context(), intake.EntryFilter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(es, func(e inbox.Entry) bool { return e.Object.ID == "" || e.Object.Type == "" })
+	return slices.DeleteFunc(es, func(e intake.Entry) bool { return e.Object.ID == "" || e.Object.Type == "" })
 }
 
 const (
@@ -90,7 +91,8 @@ const (
 	githubIssue  = `{"action":"edited","issue":{"id":11,"updated_at":"2026-11-20T10:30:00Z"},"repository":{"id":22,"updated_at":"2026-11-20T10:30:00Z"},"sender":{"id":33,"updated_at":"2026-11-20T10:30:00Z"}}`
 )
 
-// H1: one captured delivery is one object and one state of it, under whatever headers it is shown again.
+// H1: one captured delivery is one object and one state of it, under whatever headers it is shown
+// again.
 func TestCapturedUnderOtherHeaders(t *testing.T) {
 	t.Parallel()
 	shopify, woocommerce, github := shopifyCapture(shopifyOrder), wooCapture(wooOrder), githubCapture("issues")
@@ -126,9 +128,9 @@ func TestCapturedUnderOtherHeaders(t *testing.T) {
 		applied := 0
 		for _, d := range h.rows(t) {
 			switch d.Outcome {
-			case inbox.Applied:
+			case intake.Applied:
 				applied++
-			case inbox.Hint, inbox.Unknown:
+			case intake.Hint, intake.Unknown:
 			default:
 				t.Errorf("H1: %s: %s (%s)", name, d.Outcome, d.Because)
 			}
@@ -177,7 +179,8 @@ func TestMadeUpTopics(t *testing.T) {
 	}
 }
 
-// H1: a body that does not say what it is (a deletion is an id) is a hint about a type that is set up, and never more.
+// H1: a body that does not say what it is (a deletion is an id) is a hint about a type that is set
+// up, and never more.
 func TestSilentBodies(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, shopSource(), woo())
@@ -186,14 +189,14 @@ func TestSilentBodies(t *testing.T) {
 	h.deliver(t, shopifyCapture(`{"id":6,"admin_graphql_api_id":"gid://shopify/Order/7","updated_at":"2026-11-20T10:30:00Z"}`))
 	h.deliver(t, wooCapture(`{"id":3,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/wp-json/wc/v3/orders/4"}]}}`))
 	h.deliver(t, wooCapture(`{"id":5,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/?rest_route=/wc/v3/orders/5"}]}}`))
-	want := []inbox.Verdict{inbox.Hint, inbox.Hint, inbox.Hint, inbox.Hint, inbox.Applied}
+	want := []intake.Disposition{intake.Hint, intake.Hint, intake.Hint, intake.Hint, intake.Applied}
 	if got := h.judge(t); !slices.Equal(got, want) {
-		t.Errorf("H1: verdicts %v; want %v", got, want)
+		t.Errorf("H1: dispositions %v; want %v", got, want)
 	}
 }
 
-// H1: where the header says something else than the body, the event is a hint about what the body names, also when it is
-// the first that is heard of it.
+// H1: where the header says something else than the body, the event is a hint about what the body
+// names, also when it is the first that is heard of it.
 func TestHeaderAgainstBody(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]capture{
@@ -205,13 +208,14 @@ func TestHeaderAgainstBody(t *testing.T) {
 		h := openHall(t, shopSource(), woo(), gitSource())
 		h.deliver(t, c)
 		got, es := h.judge(t), h.entries(t)
-		if !slices.Equal(got, []inbox.Verdict{inbox.Hint}) || len(es) != 1 || es[0].Accepted != 0 || es[0].Object.Type != "order" && es[0].Object.Type != "issue" {
-			t.Errorf("H1: %s: verdicts %v, objects %+v; want a hint about the object of the body", name, got, es)
+		if !slices.Equal(got, []intake.Disposition{intake.Hint}) || len(es) != 1 || es[0].Accepted != 0 || es[0].Object.Type != "order" && es[0].Object.Type != "issue" {
+			t.Errorf("H1: %s: dispositions %v, objects %+v; want a hint about the object of the body", name, got, es)
 		}
 	}
 }
 
-// A second deletion says the same as the first, word for word: after a minute it is a hint of its own.
+// A second deletion says the same as the first, word for word: after a minute it is a hint of its
+// own.
 func TestSecondDeletion(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, woo())
@@ -220,12 +224,13 @@ func TestSecondDeletion(t *testing.T) {
 	h.deliver(t, gone)
 	h.now.Add(int64(time.Minute))
 	h.deliver(t, gone)
-	if got := h.judge(t); !slices.Equal(got, []inbox.Verdict{inbox.Hint, inbox.Hint}) {
-		t.Errorf("verdicts %v; want two hints", got)
+	if got := h.judge(t); !slices.Equal(got, []intake.Disposition{intake.Hint, intake.Hint}) {
+		t.Errorf("dispositions %v; want two hints", got)
 	}
 }
 
-// H1: what a source leaves to headers that are not signed is said, or the source is refused with the reason.
+// H1: what a source leaves to headers that are not signed is said, or the source is refused with
+// the reason.
 func TestHeadersAreSettled(t *testing.T) {
 	t.Parallel()
 	with := func(s named, change func(s *named)) named { change(&s); return s }
@@ -251,7 +256,8 @@ func TestHeadersAreSettled(t *testing.T) {
 	}
 }
 
-// H1: of a source with several tenants every delivery is a hint, so that the source of the tenant says what is true.
+// H1: of a source with several tenants every delivery is a hint, so that the source of the tenant
+// says what is true.
 func TestSharedSourceHints(t *testing.T) {
 	t.Parallel()
 	s := shopSource()
@@ -260,8 +266,8 @@ func TestSharedSourceHints(t *testing.T) {
 	genuine := shopifyCapture(shopifyOrder)
 	h.deliver(t, genuine)
 	h.deliver(t, genuine.under("X-Shopify-Shop-Domain", "b.example"))
-	if got := h.judge(t); !slices.Equal(got, []inbox.Verdict{inbox.Hint, inbox.Hint}) {
-		t.Errorf("H1: verdicts %v; want two hints", got)
+	if got := h.judge(t); !slices.Equal(got, []intake.Disposition{intake.Hint, intake.Hint}) {
+		t.Errorf("H1: dispositions %v; want two hints", got)
 	}
 	for _, e := range h.entries(t) {
 		if e.Accepted != 0 || e.Dirty != 1 {
@@ -295,14 +301,15 @@ func TestGitHubSubjects(t *testing.T) {
 	}
 }
 
-// L7: an order that is nested too deep to be compared is a hint: its body names it, so the source can be asked.
+// L7: an order that is nested too deep to be compared is a hint: its body names it, so the source
+// can be asked.
 func TestDeepBody(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, shop(t))
 	body := strings.Replace(paid, `"status":"paid"`, `"status":`+strings.Repeat("[", 100)+strings.Repeat("]", 100), 1)
 	h.deliver(t, capture{"shop", signed(t, "m1", body), body})
-	if got := h.judge(t); !slices.Equal(got, []inbox.Verdict{inbox.Hint}) {
-		t.Errorf("L7: verdicts %v; want a hint", got)
+	if got := h.judge(t); !slices.Equal(got, []intake.Disposition{intake.Hint}) {
+		t.Errorf("L7: dispositions %v; want a hint", got)
 	}
 }
 

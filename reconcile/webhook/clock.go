@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// clockWatch notices that it is our clock that is wrong: when genuine deliveries fail for their time one after the
-// other, all by as much, and none succeeds between them. Forged ones do not count, for their time is not signed; nor do
-// copies of a delivery that was signed once, which can be captured and sent again.
+// clockWatch notices that it is our clock that is wrong: when genuine deliveries fail for their
+// time one after the other, all by as much, and none succeeds between them. Forged ones do not
+// count, for their time is not signed; nor do copies of a delivery that was signed once, which can
+// be captured and sent again.
 type clockWatch struct {
 	mu      sync.Mutex
 	failed  []failedTime // in a row, the latest
@@ -27,8 +28,8 @@ const (
 	clockSpread = time.Minute // how far they may lie apart
 )
 
-// note takes in the outcome of one delivery. It returns the median skew and the number of failures when an alarm
-// is due, once for each row of failures.
+// note takes in the outcome of one delivery. It returns the median skew and the number of failures
+// when an alarm is due, once for each row of failures.
 func (w *clockWatch) note(why *refusal, now time.Time) (time.Duration, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,10 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// Auth says how a sender that this package does not know proves who it is. The zero value of a field means its default.
+// Auth says how a sender that this package does not know proves who it is. The zero value of a
+// field means its default.
 //
 //	Typeform              {Method: "hmac", Header: "Typeform-Signature", Prefix: "sha256=", Encoding: "base64"}
 //	t=1492774577,v1=5257  {Method: "hmac", Header: "X-Signature", TimePart: "t", Prefix: "v1="}
@@ -26,15 +27,16 @@ import (
 //	                       TimeHeader: "X-Slack-Request-Timestamp", Signed: "v0:{time}:{body}"}
 //	n8n, Make, Zapier     {Method: "bearer"}, {Method: "bearer", Header: "X-Api-Key"} or {Method: "basic"}
 //
-// A credential (bearer, basic) signs nothing: who sees one delivery can make any other. Where the sender can sign, let it;
-// else a Mapping whose Payload is Thin has the source asked about each delivery.
+// A credential (bearer, basic) signs nothing: who sees one delivery can make any other. Where the
+// sender can sign, let it; else a Mapping that is Partial has the source asked about each delivery.
 type Auth struct {
-	// Method is hmac: Header is a signature made with the secret; bearer: it is the secret; or basic: it is the secret,
-	// user:password, as HTTP's Basic scheme writes it.
+	// Method is hmac: Header is a signature made with the secret; bearer: it is the secret; or
+	// basic: it is the secret, user:password, as HTTP's Basic scheme writes it.
 	Method string
 	// Header is the name of the header. Default: Authorization, for bearer and basic.
 	Header string
-	// Prefix stands in front of the value: sha256=. Default: in Authorization, Bearer and Basic with a blank; else none.
+	// Prefix stands in front of the value: sha256=. Default: in Authorization, Bearer and Basic
+	// with a blank; else none.
 	Prefix string
 
 	// What follows is for hmac.
@@ -43,35 +45,40 @@ type Auth struct {
 	Hash string
 	// Encoding is hex or base64. Default: hex.
 	Encoding string
-	// TimeHeader is the header that has the signed time, in seconds or milliseconds since 1970. With it, or TimePart, a
-	// captured delivery goes stale after Sender.Tolerance. Default: no time is signed.
+	// TimeHeader is the header that has the signed time, in seconds or milliseconds since 1970.
+	// With it, or TimePart, a captured delivery goes stale after Sender.Tolerance. Default: no time
+	// is signed.
 	TimeHeader string
-	// TimePart is the name of the part of Header that has it: t, where the header is t=1492774577,v1=5257…. Parts have
-	// commas or semicolons between them; those that begin with Prefix, here v1=, are signatures.
+	// TimePart is the name of the part of Header that has it: t, where the header is
+	// t=1492774577,v1=5257…. Parts have commas or semicolons between them; those that begin with
+	// Prefix, here v1=, are signatures.
 	TimePart string
-	// Signed is what the signature is over. Default: {body}, or {time}.{body} where a time is signed.
+	// Signed is what the signature is over. Default: {body}, or {time}.{body} where a time is
+	// signed.
 	Signed string
 }
 
-// Custom returns the provider for a sender that this package does not know: a tool, or a system of one's own. A delivery is
-// a JSON object, which m reads: one event of one object. What is wrong with them is said where the provider is used: by inbox.New.
+// Custom returns the provider for a sender that this package does not know: a tool, or a system of
+// one's own. A delivery is a JSON object, which m reads: one event of one object. What is wrong
+// with them is said where the provider is used: by inbox.New.
 //
-// An event is known by its id where Mapping.EventID names one, else by its content. Content without a time or a version
-// comes again word for word when the same has happened again, so it is the same event only within a minute.
+// An event is known by its id where Mapping.EventID names one, else by its content. Content without
+// a time or a version comes again word for word when the same has happened again, so it is the same
+// event only within a minute.
 func Custom(a Auth, m Mapping) Provider {
 	a, m = a.withDefaults(), m.withDefaults()
 	if err := errors.Join(a.validate(), m.validate()); err != nil {
 		return Provider{err: err}
 	}
 	return Provider{
-		Name: "a sender with " + a.Header, SignsTime: a.signsTime(),
-		Key: a.key, Claim: a.claim, Volatile: m.Volatile,
-		Parse: func(d Message) ([]inbox.Event, error) {
+		name: "a sender with " + a.Header, signsTime: a.signsTime(),
+		key: a.key, claim: a.claim,
+		parse: func(d message) ([]intake.Event, error) {
 			e, err := m.event(d.Body)
 			if err != nil {
 				return nil, err
 			}
-			return []inbox.Event{e}, nil
+			return []intake.Event{e}, nil
 		},
 	}
 }
@@ -150,7 +157,7 @@ func (a Auth) validateHMAC(f *faults) {
 }
 
 // key reads a secret as the method needs it.
-func (a Auth) key(secret string) (Key, error) {
+func (a Auth) key(secret string) (proof, error) {
 	switch a.Method {
 	case byHMAC:
 		return hmacKeyOf(hashes[a.Hash], "", []byte(secret))
@@ -166,10 +173,10 @@ func (a Auth) key(secret string) (Key, error) {
 	return credentialKey(secret)
 }
 
-func (a Auth) claim(h http.Header, body []byte) (Claim, error) {
+func (a Auth) claim(h http.Header, body []byte) (claim, error) {
 	text, err := one(h, a.Header)
 	if err != nil {
-		return Claim{}, err
+		return claim{}, err
 	}
 	if a.Method != byHMAC {
 		return a.credential(text)
@@ -178,26 +185,26 @@ func (a Auth) claim(h http.Header, body []byte) (Claim, error) {
 	switch {
 	case a.TimePart != "":
 		if signatures, stamp, err = a.parts(text); err != nil {
-			return Claim{}, err
+			return claim{}, err
 		}
 	case a.TimeHeader != "":
 		if stamp, err = one(h, a.TimeHeader); err != nil {
-			return Claim{}, errBadSignature
+			return claim{}, errBadSignature
 		}
 	}
-	c := Claim{Signed: a.signed(stamp, body)}
+	c := claim{Signed: a.signed(stamp, body)}
 	if a.signsTime() {
 		if c.At, err = stampTime(stamp); err != nil {
-			return Claim{}, err
+			return claim{}, err
 		}
 	}
 	for _, s := range signatures {
 		if sum := a.decode(s); len(sum) > 0 {
-			c.Signatures = append(c.Signatures, Signature{Bytes: sum})
+			c.Signatures = append(c.Signatures, signature{Bytes: sum})
 		}
 	}
 	if len(c.Signatures) == 0 {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
 	return c, nil
 }
@@ -247,22 +254,24 @@ func (a Auth) decode(text string) []byte {
 	return sum
 }
 
-// credential reads the secret that a header shows. HTTP does not care how Bearer and Basic are written.
-func (a Auth) credential(text string) (Claim, error) {
+// credential reads the secret that a header shows. HTTP does not care how Bearer and Basic are
+// written.
+func (a Auth) credential(text string) (claim, error) {
 	if len(text) < len(a.Prefix) || !strings.EqualFold(text[:len(a.Prefix)], a.Prefix) {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
 	shown := []byte(text[len(a.Prefix):])
 	if a.Method == byBasic {
 		var err error
 		if shown, err = base64.StdEncoding.Strict().DecodeString(string(shown)); err != nil {
-			return Claim{}, errBadSignature
+			return claim{}, errBadSignature
 		}
 	}
-	return Claim{Signatures: []Signature{{Bytes: slices.Clone(shown)}}}, nil
+	return claim{Signatures: []signature{{Bytes: slices.Clone(shown)}}}, nil
 }
 
-// stampTime reads a signed time in seconds since 1970, or in milliseconds: so many seconds are beyond the year 5000.
+// stampTime reads a signed time in seconds since 1970, or in milliseconds: so many seconds are
+// beyond the year 5000.
 func stampTime(text string) (time.Time, error) {
 	at, err := signedTime(text)
 	if err == nil && at.Unix() >= 1e11 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -42,24 +43,28 @@ func tools(tb testing.TB) []tool {
 		{"n8n, header auth", Auth{Method: "bearer", Header: "X-API-Key"}, flow, token, map[string]string{"X-API-Key": token}, order, "s:order:10492", 4},
 		// The same node, with the credential "Bearer Auth".
 		{"n8n, bearer auth", Auth{Method: "bearer"}, flow, token, map[string]string{"Authorization": "Bearer " + token}, order, "s:order:10492", 4},
-		// Its HTTP app, authentication type "API key": placed in a header, with a name and a prefix. https://apps.make.com/http
+		// Its HTTP app, authentication type "API key": placed in a header, with a name and a
+		// prefix. https://apps.make.com/http
 		{"Make, API key", Auth{Method: "bearer", Header: "x-make-apikey", Prefix: "Token "}, flow, token,
 			map[string]string{"X-Make-Apikey": "Token " + token}, order, "s:order:10492", 4},
 		// The same app, authentication type "Basic auth".
 		{"Make, basic auth", Auth{Method: "basic"}, flow, login, map[string]string{"Authorization": basicOf(login)}, order, "s:order:10492", 4},
-		// Webhooks by Zapier, POST with payload type JSON, and its field for basic auth: user and password.
-		// https://help.zapier.com/hc/en-us/articles/8496326446989-Send-webhooks-in-Zaps
+		// Webhooks by Zapier, POST with payload type JSON, and its field for basic auth: user and
+		// password. https://help.zapier.com/hc/en-us/articles/8496326446989-Send-webhooks-in-Zaps
 		{"Zapier, basic auth", Auth{Method: "basic"}, flow, login, map[string]string{"Authorization": basicOf(login)}, order, "s:order:10492", 4},
 		// The same action, with a header of the Zap's own.
 		{"Zapier, header", Auth{Method: "bearer", Header: "X-Hook-Token"}, flow, token, map[string]string{"X-Hook-Token": token}, order, "s:order:10492", 4},
-		// sha256= and the HMAC of the body in base64. https://www.typeform.com/developers/webhooks/secure-your-webhooks/
+		// sha256= and the HMAC of the body in base64.
+		// https://www.typeform.com/developers/webhooks/secure-your-webhooks/
 		{"Typeform", Auth{Method: "hmac", Header: "Typeform-Signature", Prefix: "sha256=", Encoding: "base64"},
 			Mapping{Topic: "event_type", Body: "form_response", Type: "response", ID: "form_response.token", EventID: "event_id", At: "form_response.submitted_at"}, token,
 			map[string]string{"Typeform-Signature": "sha256=Uyp+I21k0CoOeKRUIk/TdqhuxnAbHMoqvpJPPK3LT2Q="}, fixture(tb, "typeform.json"), "s:response:9cb5b9bb7d4ea3d8", 0},
-		// A system of one's own, in the way of Stripe: https://docs.stripe.com/webhooks#verify-manually
+		// A system of one's own, in the way of Stripe:
+		// https://docs.stripe.com/webhooks#verify-manually
 		{"home-grown", Auth{Method: "hmac", Header: "X-Signature", TimePart: "t", Prefix: "v1="}, flow, token,
 			map[string]string{"X-Signature": "t=1795176000,v1=0ca857538a1065aae592583a71923f22587747de1fbbfef22932cc1a946cb5fa"}, order, "s:order:10492", 4},
-		// Another, in the way of Slack, whose time has a header of its own: https://api.slack.com/authentication/verifying-requests-from-slack
+		// Another, in the way of Slack, whose time has a header of its own:
+		// https://api.slack.com/authentication/verifying-requests-from-slack
 		{"home-grown, two headers", Auth{Method: "hmac", Header: "X-Signature", TimeHeader: "X-Timestamp", Signed: "{body}|{time}"}, flow, token,
 			map[string]string{"X-Signature": "5f3039d0bdd64972602c91993767021ccfcb382f1a526843578298fdd5760ae2", "X-Timestamp": "1795176000"}, order, "s:order:10492", 4},
 	}
@@ -82,8 +87,8 @@ func headerOf(values map[string]string) http.Header {
 	return h
 }
 
-// What a tool sends is believed and read, with the new secret and with the one that it replaces; without its header, with
-// another secret, or changed by a character it is not.
+// What a tool sends is believed and read, with the new secret and with the one that it replaces;
+// without its header, with another secret, or changed by a character it is not.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	for _, tl := range tools(t) {
@@ -95,7 +100,7 @@ func TestTools(t *testing.T) {
 				t.Fatalf("answer %d: %v", got, d.reasons())
 			}
 			e := d.inbox.stored()[0]
-			if e.Object.String() != tl.object || e.Verdict != "" || e.Secret != "ours" || e.Payload != inbox.Whole || e.Topic == "" {
+			if e.Object.String() != tl.object || e.Disposition != "" || e.Secret != "ours" || e.Payload != intake.Whole || e.Topic == "" {
 				t.Errorf("stored %+v", e)
 			}
 			if want := (inbox.Version{}); tl.version > 0 && e.Version != inbox.Counter(tl.version) || tl.version == 0 && e.Version != want {
@@ -123,7 +128,7 @@ func TestTools(t *testing.T) {
 				}
 			}
 			alone := open(t, nil, tl.source(t, other))
-			if got := alone.post(t, "s", headerOf(tl.header), tl.body); got != 401 || !slices.Equal(alone.reasons(), []Reason{WrongSignature}) {
+			if got := alone.post(t, "s", headerOf(tl.header), tl.body); got != 401 || !slices.Equal(alone.reasons(), []Refusal{WrongSignature}) {
 				t.Errorf("with another secret: answer %d, %v", got, alone.reasons())
 			}
 			if text := d.log.String() + alone.log.String(); strings.Contains(text, tl.secret) || strings.Contains(text, "paid") {
@@ -133,7 +138,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// A signed time bounds how long a captured delivery is good, wherever it stands; where none is signed nothing does.
+// A signed time bounds how long a captured delivery is good, wherever it stands; where none is
+// signed nothing does.
 func TestToolsSignedTime(t *testing.T) {
 	t.Parallel()
 	for _, tl := range tools(t) {
@@ -142,7 +148,7 @@ func TestToolsSignedTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		timed := strings.HasPrefix(tl.name, "home-grown")
-		for after, want := range map[time.Duration]Reason{5 * time.Minute: "", 5*time.Minute + time.Second: TooOld, -5*time.Minute - time.Second: TooNew} {
+		for after, want := range map[time.Duration]Refusal{5 * time.Minute: "", 5*time.Minute + time.Second: TooOld, -5*time.Minute - time.Second: TooNew} {
 			if !timed {
 				want = ""
 			}
@@ -167,8 +173,8 @@ func TestStampTime(t *testing.T) {
 	}
 }
 
-// Of several signatures beside each other one has to be ours; what cannot be read beside it does no harm. The time has to be
-// there, once.
+// Of several signatures beside each other one has to be ours; what cannot be read beside it does no
+// harm. The time has to be there, once.
 func TestSignatureParts(t *testing.T) {
 	t.Parallel()
 	home := tools(t)[7]
@@ -177,7 +183,7 @@ func TestSignatureParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const stamp, sum = "t=1795176000", "v1=0ca857538a1065aae592583a71923f22587747de1fbbfef22932cc1a946cb5fa"
-	for header, want := range map[string]Reason{
+	for header, want := range map[string]Refusal{
 		stamp + "," + sum:                     "",
 		sum + ", " + stamp:                    "",
 		stamp + ";" + sum:                     "",
@@ -203,7 +209,8 @@ func TestSignatureParts(t *testing.T) {
 	}
 }
 
-// A signature is read only as it was set up: with its prefix, in canonical base64, and with the header of its time.
+// A signature is read only as it was set up: with its prefix, in canonical base64, and with the
+// header of its time.
 func TestSignatureForm(t *testing.T) {
 	t.Parallel()
 	form, home := tools(t)[6], tools(t)[8]
@@ -211,7 +218,7 @@ func TestSignatureForm(t *testing.T) {
 	for _, tc := range []struct {
 		tool   tool
 		header http.Header
-		want   Reason
+		want   Refusal
 	}{
 		{form, http.Header{"Typeform-Signature": {"sha256=" + sum}}, ""},
 		{form, http.Header{"Typeform-Signature": {sum}}, BadSignature},
@@ -275,7 +282,8 @@ func TestCustomFaults(t *testing.T) {
 	}
 }
 
-// Secrets that can be guessed, or that are not what the method needs, open no source; and none is printed.
+// Secrets that can be guessed, or that are not what the method needs, open no source; and none is
+// printed.
 func TestCustomSecrets(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ method, secret, want string }{
@@ -296,8 +304,8 @@ func TestCustomSecrets(t *testing.T) {
 	}
 }
 
-// An event with an id is known by it. Without one it is known by its content, and content that tells no time comes again when
-// the same has happened again: after a minute it is another event.
+// An event with an id is known by it. Without one it is known by its content, and content that
+// tells no time comes again when the same has happened again: after a minute it is another event.
 func TestCustomRepetitions(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/memory"
 )
 
 // digestOf is the dedupe digest of the only event of a delivery.
-func digestOf(t *testing.T, p Provider, h http.Header, body string) inbox.Digest {
+func digestOf(t *testing.T, p Provider, h http.Header, body string) intake.Digest {
 	t.Helper()
 	events := parsed(t, p, h, body)
 	if len(events) != 1 {
@@ -68,7 +68,8 @@ func TestSameEvent(t *testing.T) {
 		"C2: standard, other body": {orders(t), standard("m1"), standard("m1"), paid, strings.Replace(paid, "3", "4", 1), true},
 		// C4: neighbouring fields do not run together.
 		"C4: webhook and topic": {WooCommerce(), woo("1order.updated", "1", ""), woo("order.updated", "11", ""), `{"id":1}`, `{"id":1}`, false},
-		// C5: without an id it is the content, in whatever order and spacing it is written, and the topic.
+		// C5: without an id it is the content, in whatever order and spacing it is written, and the
+		// topic.
 		"C5: same content":    {orders(t), nil, nil, paid, strings.Replace(paid, `"type":"order.paid",`, "", 1)[:1] + ` "type" : "order.paid",` + strings.Replace(paid, `"type":"order.paid",`, "", 1)[1:], true},
 		"C5: other topic":     {GitHub(), github(""), github(""), issue, changed, false},
 		"C5: other object":    {GitHub(), github(""), github(""), issue, `{"action":"edited","issue":{"id":8}}`, false},
@@ -83,8 +84,9 @@ func TestSameEvent(t *testing.T) {
 	}
 }
 
-// C3: one change told under two ids, by two subscriptions, is one event where the ids are not signed. Told in other
-// words it is two, with the same version and fingerprint, by which the gate knows the second as a duplicate.
+// C3: one change told under two ids, by two subscriptions, is one event where the ids are not
+// signed. Told in other words it is two, with the same version and fingerprint, by which the gate
+// knows the second as a duplicate.
 func TestSameChange(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, woo())
@@ -106,7 +108,8 @@ func TestSameChange(t *testing.T) {
 	}
 }
 
-// C2, over a real store: the same id with another body is answered with 200 and kept beside the first as a conflict.
+// C2, over a real store: the same id with another body is answered with 200 and kept beside the
+// first as a conflict.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	store := memory.New(nil)
@@ -118,15 +121,15 @@ func TestConflict(t *testing.T) {
 			t.Errorf("C2: answer %d", got)
 		}
 	}
-	rows, err := store.Deliveries(t.Context(), inbox.DeliveryFilter{})
+	rows, err := store.Deliveries(t.Context(), intake.DeliveryFilter{})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("C2: %d rows, %v; want 2", len(rows), err)
 	}
 	conflict, first := rows[0], rows[1]
-	if first.Verdict != "" || first.Copies != 3 || string(conflict.Body) == string(first.Body) {
+	if first.Disposition != "" || first.Copies != 3 || string(conflict.Body) == string(first.Body) {
 		t.Errorf("C2: first %+v", first)
 	}
-	if conflict.Verdict != inbox.Conflict && conflict.Outcome != inbox.Conflict {
+	if conflict.Disposition != intake.Conflict && conflict.Outcome != intake.Conflict {
 		t.Errorf("C2: second %+v", conflict)
 	}
 }

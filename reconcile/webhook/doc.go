@@ -1,6 +1,7 @@
-// Package webhook is the door of hearing: an HTTP handler that verifies what a sender claims, stores it in a
-// [inbox.Inbox] and answers. It decides nothing about objects, fetches nothing and starts nothing; that is for
-// the [inbox.Processor]. So the answer depends on one insert, and nothing a delivery says can make it late.
+// Package webhook is the door of hearing: an HTTP handler that verifies what a sender claims,
+// stores it in a [intake.Inbox] and answers. It decides nothing about objects, fetches nothing and
+// starts nothing; that is for the [inbox.Processor]. So the answer depends on one insert, and
+// nothing a delivery says can make it late.
 //
 //	stripe := &inbox.Source{
 //		Name: "stripe", Saga: "invoice-charge", Fetch: fetch, Decide: decide, Apply: c.Apply,
@@ -15,18 +16,22 @@
 //
 // # The way of a delivery
 //
-//  1. The path names the source. Then the method, the header's size and the announced length are looked at, and the
-//     provider's [Claim] is read: without a signature that can be read the body is not.
-//  2. The body is read: at most Sender.MaxBody bytes, in at most 70 % of the budget, into the memory that the source has
-//     for bodies. Memory is taken for what has come, not for what was announced.
-//  3. The claim is tried against every secret of the source, on the bytes as they came and in constant time. Only then
-//     is the signed time compared with our clock, on both sides: a time that was not signed says nothing.
-//  4. What was verified takes one of the source's places. A packed body is unpacked, up to the limit; nothing is
-//     unpacked that was not signed.
-//  5. The provider's parser makes events of it. From here on there is no reason to refuse a delivery: it would only
-//     be sent again, and count as our failure. What is malformed, of an unknown tenant or type, or a handshake is
-//     stored with that verdict.
-//  6. The events are stored, all or none. When [inbox.Inbox] says that they are on disk the answer is 200.
+//  1. The path names the source. Then the method, the header's size and the announced length are
+//     looked at, and the provider's [claim] is read: without a signature that can be read the body
+//     is not.
+//  2. The body is read: at most Sender.MaxBody bytes, in at most 70 % of the budget, into the
+//     memory that the source has for bodies. Memory is taken for what has come, not for what was
+//     announced.
+//  3. The claim is tried against every secret of the source, on the bytes as they came and in
+//     constant time. Only then is the signed time compared with our clock, on both sides: a time
+//     that was not signed says nothing.
+//  4. What was verified takes one of the source's places. A packed body is unpacked, up to the
+//     limit; nothing is unpacked that was not signed.
+//  5. The provider's parser makes events of it. From here on there is no reason to refuse a
+//     delivery: it would only be sent again, and count as our failure. What is malformed, of an
+//     unknown tenant or type, or a handshake is stored with that disposition.
+//  6. The events are stored, all or none. When [intake.Inbox] says that they are on disk the answer
+//     is 200.
 //
 // # The answers
 //
@@ -38,13 +43,13 @@
 //	413  the body, the unpacked body or the header is larger than the limit
 //	503  the inbox failed or had no time, the source is full or refusing; with Retry-After
 //
-// Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which unsubscribes us), no cookie
-// and no text. A crash before the commit sends no 200, and one behind it makes the sender come again, to find its event
-// known.
+// Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which
+// unsubscribes us), no cookie and no text. A crash before the commit sends no 200, and one behind
+// it makes the sender come again, to find its event known.
 //
-// The strictest sender waits for three seconds. The budget of a delivery is 2.3 s from its header on, can be
-// shortened, and ends no later than 2.5 s even when the inbox does not come back; a call that hangs keeps its
-// place in Sender.Concurrent until it returns.
+// The strictest sender waits for three seconds. The budget of a delivery is 2.3 s from its header
+// on, can be shortened, and ends no later than 2.5 s even when the inbox does not come back; a call
+// that hangs keeps its place in Sender.Concurrent until it returns.
 //
 // # What providers promise
 //
@@ -79,82 +84,93 @@
 //	Xero               5 s        less and less, 24 h         disables us
 //	QuickBooks         3 s        growing waits, many hours   may hold back what comes later
 //
-// An event keeps the part of the body that is the object, and its fingerprint leaves out Provider.Volatile. Who
-// fetches the object in the same shape takes the fingerprint with the same list, or each fetch looks like a change.
+// An event keeps the part of the body that is the object, and its fingerprint leaves out
+// Provider.Volatile. Who fetches the object in the same shape takes the fingerprint with the same
+// list, or each fetch looks like a change.
 //
-// No provider promises order, or that nothing is lost; behind the last column only a sweep helps. A version is a
-// promise of one object of one source and is compared with nothing else. Where an event has no id it is known by
-// its content. Digests are made of parts with their lengths, so neighbouring fields never run together.
+// No provider promises order, or that nothing is lost; behind the last column only a sweep helps. A
+// version is a promise of one object of one source and is compared with nothing else. Where an
+// event has no id it is known by its content. Digests are made of parts with their lengths, so
+// neighbouring fields never run together.
 //
-// Where no time is signed a captured delivery is genuine for ever. Inbox and gate then know it by digest,
-// version and fingerprint, so the gate has to remember longer than the inbox.
+// Where no time is signed a captured delivery is genuine for ever. Inbox and gate then know it by
+// digest, version and fingerprint, so the gate has to remember longer than the inbox.
 //
 // # Other senders
 //
-// [Custom] is for senders without a provider here, for tools as n8n, Make, Zapier and Typeform, and for a system of one's
-// own: [Auth] says how a delivery proves where it comes from, and [Mapping] where its fields are. Neither needs code.
+// [Custom] is for senders without a provider here, for tools as n8n, Make, Zapier and Typeform, and
+// for a system of one's own: [Auth] says how a delivery proves where it comes from, and [Mapping]
+// where its fields are. Neither needs code.
 //
-// A credential (bearer, basic) proves less than a signature. It comes with every delivery and covers nothing of it, so who
-// sees one, in a proxy's log or in the tool's own history, can make any other, at any time. Use it over TLS only, keep it
-// long, and prefer a signature over a time where the sender can make one.
+// A credential (bearer, basic) proves less than a signature. It comes with every delivery and
+// covers nothing of it, so who sees one, in a proxy's log or in the tool's own history, can make
+// any other, at any time. Use it over TLS only, keep it long, and prefer a signature over a time
+// where the sender can make one.
 //
 // # Headers are not signed
 //
-// WooCommerce, Shopify and GitHub name topic, shop, event and delivery in headers that their signature does not cover:
-// with one captured delivery, and without the secret, anything can be written there. So what an object is, and what
-// makes a delivery the same event as another, comes from the body:
+// WooCommerce, Shopify and GitHub name topic, shop, event and delivery in headers that their
+// signature does not cover: with one captured delivery, and without the secret, anything can be
+// written there. So what an object is, and what makes a delivery the same event as another, comes
+// from the body:
 //
 //	provider     its type, in the body                       its tenant
 //	WooCommerce  _links.self.href: …/orders/10492            there is one: the secret is the shop's
 //	Shopify      admin_graphql_api_id: gid://shopify/Order/… stands in no body
 //	GitHub       its fields: comment and issue               there is one
 //
-// Where the header says something else, or the body does not say (a deletion is an id), the event is a hint about a type
-// of Sender.Types, and the source is asked; a deletion by header is never more. The ids in the header are kept for
-// people. Without Types, or with several tenants, [New] refuses such a source unless Sender.Headers says what to make
-// of it: HeadersHint has the source asked about each delivery, which is right for an app that many shops have
-// installed; HeadersTrusted is for where only the sender can reach the receiver.
+// Where the header says something else, or the body does not say (a deletion is an id), the event
+// is a hint about a type of Sender.Types, and the source is asked; a deletion by header is never
+// more. The ids in the header are kept for people. Without Types, or with several tenants, [New]
+// refuses such a source unless Sender.Headers says what to make of it: HeadersHint has the source
+// asked about each delivery, which is right for an app that many shops have installed;
+// HeadersTrusted is for where only the sender can reach the receiver.
 //
 // # Handshakes
 //
-// WooCommerce greets with an unsigned form when a webhook is saved; exactly that form gets 200 and is forgotten.
-// Xero's intent to receive and GitHub's ping are signed, or wrongly signed on purpose, and need no exception:
-// they are verified like anything else and stored as ignored. None of these providers asks for an echo of a
-// challenge.
+// WooCommerce greets with an unsigned form when a webhook is saved; exactly that form gets 200 and
+// is forgotten. Xero's intent to receive and GitHub's ping are signed, or wrongly signed on
+// purpose, and need no exception: they are verified like anything else and stored as ignored. None
+// of these providers asks for an echo of a challenge.
 //
 // # What the operator sets up
 //
-//   - Secrets: at least one per source, of at least 16 bytes, and none that another source has. To rotate, put the new
-//     one first and keep the old one. [Receiver.Secrets] says when the old one was used last; every stored event names
-//     the secret that signed it. All faults of all sources are reported at once by [New], and a source that cannot
-//     verify is never opened.
+//   - Secrets: at least one per source, of at least 16 bytes, and none that another source has. To
+//     rotate, put the new one first and keep the old one. [Receiver.Secrets] says when the old one
+//     was used last; every stored event names the secret that signed it. All faults of all sources
+//     are reported at once by [New], and a source that cannot verify is never opened.
 //   - Types: which objects are wanted. Other ones are kept as unknown.
-//   - Tenants: which accounts of the source are ours. An event of another is kept as unknown, and nothing comes of it
-//     until the tenant is added and the delivery replayed.
-//   - The clock of the machine: signed times are compared with it. When it is wrong every genuine delivery of such
-//     a source fails; Listener.ClockAlarm then says by how much. They are still refused.
-//   - Limits: MaxBody above the largest object (GitHub sends up to 25 MB), three times Concurrent times MaxBody within
-//     the memory (as much for bodies on their way, for unpacked ones and for what is made of them), and a server whose
-//     header limits are set, as [Receiver.Server] does.
-//   - State: Ignoring keeps a subscription alive while nothing is to come of it, Refusing makes the sender keep what
-//     it has, Hidden acts as if the source did not exist.
-//   - Epoch: raised by hand when the source begins to count its versions again. Fetch gives its versions the same epoch:
-//     the first event of each object behind it is a hint, because an old delivery that comes late is stamped, too.
-//   - The fetch of a source uses the same API version as its webhooks are made with, or fields differ by version.
+//   - Tenants: which accounts of the source are ours. An event of another is kept as unknown, and
+//     nothing comes of it until the tenant is added and the delivery replayed.
+//   - The clock of the machine: signed times are compared with it. When it is wrong every genuine
+//     delivery of such a source fails; Listener.ClockAlarm then says by how much. They are still
+//     refused.
+//   - Limits: MaxBody above the largest object (GitHub sends up to 25 MB), three times Concurrent
+//     times MaxBody within the memory (as much for bodies on their way, for unpacked ones and for
+//     what is made of them), and a server whose header limits are set, as [Receiver.Server] does.
+//   - State: Ignoring keeps a subscription alive while nothing is to come of it, Refusing makes the
+//     sender keep what it has, Hidden acts as if the source did not exist.
+//   - Epoch: raised by hand when the source begins to count its versions again. Fetch gives its
+//     versions the same epoch: the first event of each object behind it is a hint, because an old
+//     delivery that comes late is stamped, too.
+//   - The fetch of a source uses the same API version as its webhooks are made with, or fields
+//     differ by version.
 //
-// A middleware in front must leave the body alone, and its ResponseWriter needs an Unwrap method, so that slow
-// bodies can be stopped.
+// A middleware in front must leave the body alone, and its ResponseWriter needs an Unwrap method,
+// so that slow bodies can be stopped.
 //
-// Slow bodies take no place from genuine deliveries, and no more memory than was sent; each costs a connection, or a
-// stream of HTTP/2, and a goroutine for 70 % of the budget. In front of the open internet belongs a proxy that buffers
-// whole requests, so that this one sees none that is slow. A limit of connections per address is no replacement: many
-// streams share one connection, and a botnet has many addresses. What buffering costs: each delivery is passed on only
-// when all of it has come, the proxy needs memory or disk for what it buffers, and its own limits of size and time have
-// to be above MaxBody, or its refusals, which are counted nowhere here, come first.
+// Slow bodies take no place from genuine deliveries, and no more memory than was sent; each costs a
+// connection, or a stream of HTTP/2, and a goroutine for 70 % of the budget. In front of the open
+// internet belongs a proxy that buffers whole requests, so that this one sees none that is slow. A
+// limit of connections per address is no replacement: many streams share one connection, and a
+// botnet has many addresses. What buffering costs: each delivery is passed on only when all of it
+// has come, the proxy needs memory or disk for what it buffers, and its own limits of size and time
+// have to be above MaxBody, or its refusals, which are counted nowhere here, come first.
 //
 // # What is logged and counted
 //
-// [Listener] hears of every delivery, with the configured name of the source and one of a fixed set of reasons.
-// The log has one line per source and reason a minute, with the number of those left out. Neither has a header, a
-// body, a signature, a secret, or a name that a stranger made up. Headers are not stored.
+// [Listener] hears of every delivery, with the configured name of the source and one of a fixed set
+// of reasons. The log has one line per source and reason a minute, with the number of those left
+// out. Neither has a header, a body, a signature, a secret, or a name that a stranger made up.
+// Headers are not stored.
 package webhook

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -32,22 +33,22 @@ const (
 	paid = `{"type":"order.paid","timestamp":"2026-11-20T11:59:59Z","data":{"id":"10492","version":3,"status":"paid"}}`
 )
 
-// inbox keeps the promise of inbox.Inbox in memory.
+// inbox keeps the promise of intake.Inbox in memory.
 type fakeInbox struct {
 	// accept, if set, is called first; its error is Accept's.
 	accept func(ctx context.Context) error
 
 	mu     sync.Mutex
-	events []inbox.Event
+	events []intake.Event
 	copies map[identity]int
 }
 
 type identity struct {
 	source, tenant string
-	dedupe         inbox.Digest
+	dedupe         intake.Digest
 }
 
-func (i *fakeInbox) Accept(ctx context.Context, events []inbox.Event) error {
+func (i *fakeInbox) Accept(ctx context.Context, events []intake.Event) error {
 	if i.accept != nil {
 		if err := i.accept(ctx); err != nil {
 			return err
@@ -68,7 +69,7 @@ func (i *fakeInbox) Accept(ctx context.Context, events []inbox.Event) error {
 }
 
 // stored returns the events in the order of their arrival.
-func (i *fakeInbox) stored() []inbox.Event {
+func (i *fakeInbox) stored() []intake.Event {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.events)
@@ -82,7 +83,7 @@ type door struct {
 	log    *logbook
 
 	mu      sync.Mutex
-	refused []Reason
+	refused []Refusal
 }
 
 // logbook is a log that can be read while it is written.
@@ -117,7 +118,7 @@ func open(t *testing.T, opts *Options, sources ...named) *door {
 	if o.Listener == nil {
 		o.Listener = &Listener{}
 	}
-	o.Listener.Refused = func(_ string, why Reason, _ int) {
+	o.Listener.Refused = func(_ string, why Refusal, _ int) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.refused = append(d.refused, why)
@@ -135,7 +136,7 @@ func open(t *testing.T, opts *Options, sources ...named) *door {
 }
 
 // reasons returns why deliveries were refused so far.
-func (d *door) reasons() []Reason {
+func (d *door) reasons() []Refusal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.refused)

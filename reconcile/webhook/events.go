@@ -8,18 +8,19 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// events returns what a verified delivery is stored as: at least one event, whatever it says. Once it is verified,
-// nothing about it is a reason to refuse it: it would only be sent again.
-func (s *source) events(m Message, unpacked error, secret string) []inbox.Event {
+// events returns what a verified delivery is stored as: at least one event, whatever it says. Once
+// it is verified, nothing about it is a reason to refuse it: it would only be sent again.
+func (s *source) events(m message, unpacked error, secret string) []intake.Event {
 	events, err := s.parse(m, unpacked)
 	switch {
 	case err != nil:
-		events = []inbox.Event{malformed(m.Body, err)}
+		events = []intake.Event{malformed(m.Body, err)}
 	case len(events) == 0:
-		events = []inbox.Event{{Body: m.Body, Verdict: inbox.Ignored, Why: "a handshake: it speaks of no object"}}
+		events = []intake.Event{{Body: m.Body, Disposition: intake.Ignored, Why: "a handshake: it speaks of no object"}}
 	}
 	for i := range events {
 		e := s.complete(events[i])
@@ -31,10 +32,10 @@ func (s *source) events(m Message, unpacked error, secret string) []inbox.Event 
 }
 
 // parse calls the provider's parser. A parser that panics met something it cannot read.
-func (s *source) parse(m Message, unpacked error) (events []inbox.Event, err error) {
+func (s *source) parse(m message, unpacked error) (events []intake.Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the parser of %s panicked", s.Provider.Name)
+			err = fmt.Errorf("the parser of %s panicked", s.Provider.name)
 		}
 	}()
 	switch {
@@ -43,11 +44,11 @@ func (s *source) parse(m Message, unpacked error) (events []inbox.Event, err err
 	case !utf8.Valid(m.Body):
 		return nil, errors.New("it is not UTF-8")
 	}
-	return s.Provider.Parse(m)
+	return s.Provider.parse(m)
 }
 
 // complete adds what the source knows and decides what needs no judge.
-func (s *source) complete(e inbox.Event) inbox.Event {
+func (s *source) complete(e intake.Event) intake.Event {
 	if err := s.check(&e); err != nil {
 		e = malformed(e.Body, err)
 	}
@@ -55,48 +56,48 @@ func (s *source) complete(e inbox.Event) inbox.Event {
 	if e.Version.Clock != inbox.NoClock {
 		e.Version.Epoch = s.Epoch
 	}
-	if s.Headers == HeadersHint && s.shares() && e.Verdict == "" {
+	if s.Headers == HeadersHint && s.shares() && e.Disposition == "" {
 		hint(&e, "its tenant is told by a header only, which is not signed")
-		e.Fingerprint = inbox.Digest{}
+		e.Fingerprint = intake.Digest{}
 	}
 	switch o := e.Object; {
-	case e.Verdict != "":
+	case e.Disposition != "":
 	case !s.knows(o.Tenant):
-		e.Verdict, e.Why = inbox.Unknown, "its tenant is not among the source's Tenants"
+		e.Disposition, e.Why = intake.Unknown, "its tenant is not among the source's Tenants"
 	case len(s.Types) > 0 && !slices.Contains(s.Types, o.Type):
-		e.Verdict, e.Why = inbox.Unknown, "its type is not among the source's Types"
+		e.Disposition, e.Why = intake.Unknown, "its type is not among the source's Types"
 	case s.State == Ignoring:
-		e.Verdict, e.Why = inbox.Ignored, "the source is switched off"
+		e.Disposition, e.Why = intake.Ignored, "the source is switched off"
 	}
 	return e
 }
 
 // check refuses what no store could hold or no gate could judge, and takes the fingerprint.
-func (s *source) check(e *inbox.Event) error {
+func (s *source) check(e *intake.Event) error {
 	for _, text := range []string{e.Object.Tenant, e.Object.Type, e.Object.ID, e.Topic, e.ID} {
 		if !sound(text) {
 			return fmt.Errorf("a name in it is longer than %d bytes or cannot be printed", maxWord)
 		}
 	}
-	if e.Verdict == "" && (e.Object.Type == "" || e.Object.ID == "") {
-		e.Verdict, e.Why = inbox.Unknown, "it names no object"
+	if e.Disposition == "" && (e.Object.Type == "" || e.Object.ID == "") {
+		e.Disposition, e.Why = intake.Unknown, "it names no object"
 	}
 	if !json.Valid(e.Body) {
 		return errors.New("it is not JSON")
 	}
-	if e.Payload == inbox.Thin {
+	if e.Payload == intake.Thin {
 		return nil
 	}
 	var err error
-	if e.Fingerprint, err = inbox.Fingerprint(e.Body, s.Provider.Volatile...); err != nil {
+	if e.Fingerprint, err = intake.Fingerprint(e.Body, slices.Concat(s.Provider.volatile, s.volatile)...); err != nil {
 		hint(e, err.Error()) // it is nested too deep to be compared; the source can be asked all the same
 	}
 	return nil
 }
 
-// malformed is what a delivery is kept as that was verified and cannot be read: its bytes as a JSON string, in
-// base64 where they are no text.
-func malformed(body []byte, why error) inbox.Event {
+// malformed is what a delivery is kept as that was verified and cannot be read: its bytes as a JSON
+// string, in base64 where they are no text.
+func malformed(body []byte, why error) intake.Event {
 	text := string(body)
 	if !utf8.Valid(body) {
 		text = "base64:" + base64.StdEncoding.EncodeToString(body)
@@ -105,35 +106,36 @@ func malformed(body []byte, why error) inbox.Event {
 	if err != nil {
 		kept = []byte(`""`) // a string can always be written
 	}
-	return inbox.Event{Body: kept, Payload: inbox.Thin, Verdict: inbox.Malformed, Why: why.Error()}
+	return intake.Event{Body: kept, Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
 }
 
-// byContent is the dedupe digest of a delivery without an id: equal content about one object is one event.
-func byContent(e *inbox.Event) inbox.Digest {
-	content, err := inbox.Fingerprint(e.Body)
+// byContent is the dedupe digest of a delivery without an id: equal content about one object is one
+// event.
+func byContent(e *intake.Event) intake.Digest {
+	content, err := intake.Fingerprint(e.Body)
 	if err != nil {
-		content = inbox.DigestOf(string(e.Body))
+		content = intake.DigestOf(string(e.Body))
 	}
-	return inbox.DigestOf("content", e.Object.Tenant, e.Topic, e.Object.Type, e.Object.ID, string(content[:]))
+	return intake.DigestOf("content", e.Object.Tenant, e.Topic, e.Object.Type, e.Object.ID, string(content[:]))
 }
 
 // byID is the dedupe digest of an event that its provider gave an id; zero when it did not.
-func byID(parts ...string) inbox.Digest {
+func byID(parts ...string) intake.Digest {
 	if len(parts) == 0 || slices.Contains(parts, "") {
-		return inbox.Digest{}
+		return intake.Digest{}
 	}
-	return inbox.DigestOf(append([]string{"id"}, parts...)...)
+	return intake.DigestOf(append([]string{"id"}, parts...)...)
 }
 
 // once drops events that a delivery tells twice in the same words.
-func once(events []inbox.Event) []inbox.Event {
+func once(events []intake.Event) []intake.Event {
 	type told struct {
 		tenant string
-		dedupe inbox.Digest
+		dedupe intake.Digest
 		body   string
 	}
 	seen := make(map[told]bool, len(events))
-	return slices.DeleteFunc(events, func(e inbox.Event) bool {
+	return slices.DeleteFunc(events, func(e intake.Event) bool {
 		t := told{e.Object.Tenant, e.Dedupe, string(e.Body)}
 		again := seen[t]
 		seen[t] = true

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
@@ -32,7 +33,7 @@ func Example() {
 	in, err := inbox.New(store, []*inbox.Source{{
 		Name: "shop", Saga: "invoice-order", Fetch: fetch, Decide: decide, Apply: apply,
 		Webhooks: &webhook.Sender{
-			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock}),
+			Provider: webhook.Standard(webhook.Mapping{Version: "data.version"}),
 			Secrets:  []webhook.Secret{{Name: "2026-11", Text: secret}},
 		},
 	}}, nil)
@@ -61,7 +62,7 @@ func Example() {
 	}
 	defer resp.Body.Close()
 
-	deliveries, err := store.Deliveries(context.Background(), inbox.DeliveryFilter{})
+	deliveries, err := store.Deliveries(context.Background(), intake.DeliveryFilter{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func ExampleCustom() {
 	send("flow", "X-API-Key", key, `{"event":"order.paid","id":"10492"}`)
 	send("flow", "X-API-Key", "a-wrong-one-of-any-kind", `{"event":"order.paid","id":"10493"}`)
 
-	deliveries, err := store.Deliveries(context.Background(), inbox.DeliveryFilter{})
+	deliveries, err := store.Deliveries(context.Background(), intake.DeliveryFilter{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// word is a JSON string, or a whole number as it was written: providers send ids as both. Null is empty.
+// word is a JSON string, or a whole number as it was written: providers send ids as both. Null is
+// empty.
 type word string
 
 var errNotWord = errors.New("an id, topic or time is neither a string nor a whole number")
@@ -41,8 +42,8 @@ type raw = json.RawMessage
 // errObject is what a body is that is no JSON object.
 var errObject = errors.New("the body is no JSON object")
 
-// at returns the value at a path of field names: data.id. An empty path is the whole. Names are matched as they
-// are written.
+// at returns the value at a path of field names: data.id. An empty path is the whole. Names are
+// matched as they are written.
 func at(body raw, path string) (raw, bool) {
 	if path == "" {
 		return body, true
@@ -84,7 +85,8 @@ func timeOf(text word) time.Time {
 	return v.Time()
 }
 
-// versionAt reads an object's time of change that the provider tells in steps no finer than the given one.
+// versionAt reads an object's time of change that the provider tells in steps no finer than the
+// given one.
 func versionAt(text word, step time.Duration) inbox.Version {
 	v, err := inbox.ParseTime(string(text))
 	if err != nil {

@@ -8,11 +8,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// fuzzParser feeds a provider's parser with bodies and with the two headers that matter most to it. Whatever comes,
-// the parser neither panics nor loses it, and what it makes of it can be stored and judged.
+// fuzzParser feeds a provider's parser with bodies and with the two headers that matter most to it.
+// Whatever comes, the parser neither panics nor loses it, and what it makes of it can be stored and
+// judged.
 func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 	f.Helper()
 	for _, body := range bodies {
@@ -32,7 +34,7 @@ func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 		h.Set(topic, topicValue)
 		h.Set(id, idValue)
 		h.Set("X-Shopify-Shop-Domain", "tea.example")
-		m := Message{Header: h, Body: []byte(body), Received: noon}
+		m := message{Header: h, Body: []byte(body), Received: noon}
 		events := s.events(m, nil, "only")
 		if len(events) == 0 {
 			t.Fatal("the delivery is lost")
@@ -51,19 +53,19 @@ func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 }
 
 // storable holds what every store and the gate rely on.
-func storable(t *testing.T, e inbox.Event) {
+func storable(t *testing.T, e intake.Event) {
 	t.Helper()
 	switch {
 	case !json.Valid(e.Body) || !utf8.Valid(e.Body):
 		t.Fatalf("body %q is no JSON", e.Body)
 	case e.Dedupe.IsZero() || e.Object.Source != "s" || !e.Received.Equal(noon):
 		t.Fatalf("incomplete: %+v", e)
-	case e.Verdict == "" && (e.Object.Type == "" || e.Object.ID == ""):
+	case e.Disposition == "" && (e.Object.Type == "" || e.Object.ID == ""):
 		t.Fatalf("to be judged, but of no object: %+v", e)
-	case e.Verdict == "" && e.Payload != inbox.Thin && e.Fingerprint.IsZero():
+	case e.Disposition == "" && e.Payload != intake.Thin && e.Fingerprint.IsZero():
 		t.Fatalf("to be judged, but without fingerprint: %+v", e)
-	case e.Verdict != "" && e.Why == "":
-		t.Fatalf("a verdict without reason: %+v", e)
+	case e.Disposition != "" && e.Why == "":
+		t.Fatalf("a disposition without reason: %+v", e)
 	}
 	for _, text := range []string{e.Object.Tenant, e.Object.Type, e.Object.ID, e.Topic, e.ID} {
 		if !sound(text) {
@@ -150,8 +152,8 @@ func FuzzCredential(f *testing.F) {
 	})
 }
 
-// Whatever stands in the header of whichever scheme, reading it neither panics nor makes more work than sixteen
-// signatures, and nothing is genuine that was not signed.
+// Whatever stands in the header of whichever scheme, reading it neither panics nor makes more work
+// than sixteen signatures, and nothing is genuine that was not signed.
 func FuzzSignature(f *testing.F) {
 	var sources []*source
 	genuine := make(map[string]bool)
@@ -172,16 +174,16 @@ func FuzzSignature(f *testing.F) {
 		h.Set("Webhook-Timestamp", stamp)
 		h.Set(name, value)
 		for _, s := range sources {
-			c, err := s.Provider.Claim(h, []byte(body))
+			c, err := s.Provider.claim(h, []byte(body))
 			if err == nil && len(c.Signatures) > maxSignatures+1 {
-				t.Fatalf("%s: %d signatures were read", s.Provider.Name, len(c.Signatures))
+				t.Fatalf("%s: %d signatures were read", s.Provider.name, len(c.Signatures))
 			}
 			k, why := s.verify(h, []byte(body), noon)
 			if k == nil && why == nil {
-				t.Fatalf("%s: neither a key nor a reason", s.Provider.Name)
+				t.Fatalf("%s: neither a key nor a reason", s.Provider.name)
 			}
 			if k != nil && !genuine[body] {
-				t.Fatalf("%s believes %q", s.Provider.Name, body)
+				t.Fatalf("%s believes %q", s.Provider.name, body)
 			}
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -30,40 +31,41 @@ func openHall(t *testing.T, sources ...named) *hall {
 	return h
 }
 
-// judge sends what nobody has judged through the gate, and returns the verdicts in the order of arrival.
-func (h *hall) judge(t *testing.T) []inbox.Verdict {
+// judge sends what nobody has judged through the gate, and returns the dispositions in the order of
+// arrival.
+func (h *hall) judge(t *testing.T) []intake.Disposition {
 	t.Helper()
-	var verdicts []inbox.Verdict
-	_, err := h.store.Judge(t.Context(), 100, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+	var dispositions []intake.Disposition
+	_, err := h.store.Judge(t.Context(), 100, func(now time.Time, ds []intake.Delivery, es map[inbox.Object]*intake.Entry) error {
 		for i := range ds {
 			e := es[ds[i].Object]
-			*e, ds[i].Outcome, ds[i].Because = inbox.Judge(*e, &ds[i], now, &inbox.Policy{})
-			verdicts = append(verdicts, ds[i].Outcome)
+			*e, ds[i].Outcome, ds[i].Because = intake.Judge(*e, &ds[i], now, &intake.Policy{})
+			dispositions = append(dispositions, ds[i].Outcome)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return verdicts
+	return dispositions
 }
 
 // forget purges the inbox as if a year had passed in which everything that was owed was done.
 func (h *hall) forget(t *testing.T) {
 	t.Helper()
-	entries, err := h.store.Entries(t.Context(), inbox.EntryFilter{})
+	entries, err := h.store.Entries(t.Context(), intake.EntryFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		done := func(_ time.Time, e *inbox.Entry) error { e.Clean, e.Delivered = e.Dirty, e.Accepted; return nil }
+		done := func(_ time.Time, e *intake.Entry) error { e.Clean, e.Delivered = e.Dirty, e.Accepted; return nil }
 		if err := h.store.Update(t.Context(), e.Object, done); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h.now.Add(int64(365 * 24 * time.Hour))
 	for {
-		n, err := h.store.Purge(context.WithoutCancel(t.Context()), inbox.Retention{Bodies: 1, Verdicts: 1, Digests: 1}, 100)
+		n, err := h.store.Purge(context.WithoutCancel(t.Context()), intake.Retention{Bodies: 1, Rows: 1, Digests: 1}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +75,9 @@ func (h *hall) forget(t *testing.T) {
 	}
 }
 
-// From the wire through the gate: the first is applied, C3 the same change in other words is a duplicate, an older state stale, a deletion a hint. A9, C6: when the inbox has forgotten all of it, a captured delivery still
-// verifies where no time is signed, and the gate knows it.
+// From the wire through the gate: the first is applied, C3 the same change in other words is a
+// duplicate, an older state stale, a deletion a hint. A9, C6: when the inbox has forgotten all of
+// it, a captured delivery still verifies where no time is signed, and the gate knows it.
 func TestThroughTheGate(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, woo())
@@ -89,51 +92,52 @@ func TestThroughTheGate(t *testing.T) {
 			t.Errorf("answer %d", got)
 		}
 	}
-	expect := func(rows string, want ...inbox.Verdict) {
+	expect := func(rows string, want ...intake.Disposition) {
 		t.Helper()
 		if got := h.judge(t); !slices.Equal(got, want) {
-			t.Errorf("%s: verdicts %v; want %v", rows, got, want)
+			t.Errorf("%s: dispositions %v; want %v", rows, got, want)
 		}
 	}
 	send("1", newer)
 	send("2", moved)
 	send("2", newer) // A8, H1
 	send("1", older)
-	expect("D1, C3, D3", inbox.Applied, inbox.Duplicate, inbox.Stale)
+	expect("D1, C3, D3", intake.Applied, intake.Duplicate, intake.Stale)
 
 	h.forget(t)
 	send("1", newer)
 	send("1", older)
-	expect("A9, C6", inbox.Duplicate, inbox.Stale)
+	expect("A9, C6", intake.Duplicate, intake.Stale)
 
 	gone := wooSigned(`{"id":10492}`)
 	gone.Set(wooTopic, "order.deleted")
 	if got := h.post(t, "woo", gone, `{"id":10492}`); got != 200 {
 		t.Errorf("answer %d", got)
 	}
-	expect("F4", inbox.Hint)
+	expect("F4", intake.Hint)
 	e, err := h.store.Entry(t.Context(), inbox.Object{Source: "woo", Type: "order", ID: "10492"})
 	if err != nil || e == nil || e.Deleted || e.Dirty == e.Clean || e.Accepted != 1 {
 		t.Errorf("F4: a deletion by an unsigned header has to be confirmed by the source: %+v, %v", e, err)
 	}
 }
 
-// D21 from the wire: an event of Stripe fills what is unknown, and afterwards asks for a look at the source.
+// D21 from the wire: an event of Stripe fills what is unknown, and afterwards asks for a look at
+// the source.
 func TestStripeThroughTheGate(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, named{"stripe", Sender{Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance}})
 	v := independent(t)[0]
 	head := http.Header{}
 	head.Set("Stripe-Signature", v.header["Stripe-Signature"])
-	var verdicts []inbox.Verdict
+	var dispositions []intake.Disposition
 	for range 2 {
 		if got := h.post(t, "stripe", head, v.body); got != 200 {
 			t.Errorf("answer %d", got)
 		}
-		verdicts = append(verdicts, h.judge(t)...)
+		dispositions = append(dispositions, h.judge(t)...)
 		h.forget(t)
 	}
-	if want := []inbox.Verdict{inbox.Applied, inbox.Hint}; !slices.Equal(verdicts, want) {
-		t.Errorf("D21: verdicts %v; want %v", verdicts, want)
+	if want := []intake.Disposition{intake.Applied, intake.Hint}; !slices.Equal(dispositions, want) {
+		t.Errorf("D21: dispositions %v; want %v", dispositions, want)
 	}
 }

@@ -9,39 +9,40 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// GitHub returns the provider for GitHub's webhooks, of either content type. The type of an object is the event's
-// name in the singular: issue, pull_request, issue_comment. Its version is updated_at, in seconds; a deletion does not
-// raise it, so it is a hint, as is every object without one. Events without an object of their own, such as
-// push, are stored as unknown.
+// GitHub returns the provider for GitHub's webhooks, of either content type. The type of an object
+// is the event's name in the singular: issue, pull_request, issue_comment. Its version is
+// updated_at, in seconds; a deletion does not raise it, so it is a hint, as is every object without
+// one. Events without an object of their own, such as push, are stored as unknown.
 //
-// The signature covers the body and no time; event and delivery id are headers that are not signed. So the object is
-// the one that the fields of the body tell (see githubSubjects); where the header names another event, it is a hint
-// about that object. An event is the same as another when the body is. GitHub repeats nothing by itself: what
-// it could not deliver is for a sweep to find.
+// The signature covers the body and no time; event and delivery id are headers that are not signed.
+// So the object is the one that the fields of the body tell (see githubSubjects); where the header
+// names another event, it is a hint about that object. An event is the same as another when the
+// body is. GitHub repeats nothing by itself: what it could not deliver is for a sweep to find.
 func GitHub() Provider {
 	return Provider{
-		Name: "GitHub", HeadersUnsigned: true, Key: plainKey, Claim: githubClaim,
-		Parse: githubEvents,
+		name: "GitHub", headersUnsigned: true, key: plainKey, claim: githubClaim,
+		parse: githubEvents,
 	}
 }
 
-func githubClaim(h http.Header, body []byte) (Claim, error) {
+func githubClaim(h http.Header, body []byte) (claim, error) {
 	text, err := one(h, "X-Hub-Signature-256")
 	if err != nil {
-		return Claim{}, err
+		return claim{}, err
 	}
 	sum, ok := strings.CutPrefix(text, "sha256=")
 	s, err := hexSignature("", sum)
 	if !ok || err != nil {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
-	return Claim{Signed: [][]byte{body}, Signatures: []Signature{s}}, nil
+	return claim{Signed: [][]byte{body}, Signatures: []signature{s}}, nil
 }
 
-func githubEvents(m Message) ([]inbox.Event, error) {
+func githubEvents(m message) ([]intake.Event, error) {
 	body, err := githubBody(m)
 	if err != nil {
 		return nil, err
@@ -53,30 +54,30 @@ func githubEvents(m Message) ([]inbox.Event, error) {
 	if name == "ping" {
 		return nil, nil
 	}
-	e := inbox.Event{Topic: name, ID: delivery, Dedupe: inbox.DigestOf(string(m.Body)), Payload: inbox.Whole, Body: body}
+	e := intake.Event{Topic: name, ID: delivery, Dedupe: intake.DigestOf(string(m.Body)), Payload: intake.Whole, Body: body}
 	action := wordAt(body, "action")
 	if action != "" {
 		e.Topic += "." + action
 	}
 	told, object := githubSubject(body)
 	if told == "" || !githubHasObject(name) {
-		e.Verdict, e.Why = inbox.Unknown, "it names no object"
-		return []inbox.Event{e}, nil
+		e.Disposition, e.Why = intake.Unknown, "it names no object"
+		return []intake.Event{e}, nil
 	}
 	changed := word(wordAt(object, "updated_at"))
 	e.Object = inbox.Object{Type: singular(told), ID: wordAt(object, "id")}
 	e.Body, e.Version, e.At = object, versionAt(changed, time.Second), timeOf(changed)
 	if action == "deleted" {
-		e.Payload, e.Version, e.Deleted = inbox.Thin, inbox.Version{}, true
+		e.Payload, e.Version, e.Deleted = intake.Thin, inbox.Version{}, true
 	}
 	if told != name {
 		hint(&e, "its header says "+name+", and its body is of "+told)
 	}
-	return []inbox.Event{e}, nil
+	return []intake.Event{e}, nil
 }
 
 // githubBody is the JSON of a delivery, which may lie in the field of a form.
-func githubBody(m Message) (raw, error) {
+func githubBody(m message) (raw, error) {
 	body := raw(m.Body)
 	if strings.HasPrefix(m.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
 		form, err := url.ParseQuery(string(m.Body))
@@ -91,8 +92,9 @@ func githubBody(m Message) (raw, error) {
 	return body, nil
 }
 
-// githubSubjects tells events by the fields of their bodies: the first of which a body has all fields, the object's own
-// in front. What an event has beside its object is behind it, so that an issue's comment is not taken for the issue.
+// githubSubjects tells events by the fields of their bodies: the first of which a body has all
+// fields, the object's own in front. What an event has beside its object is behind it, so that an
+// issue's comment is not taken for the issue.
 var githubSubjects = []struct {
 	event  string
 	fields []string
@@ -130,7 +132,8 @@ func githubHasObject(name string) bool {
 	return false
 }
 
-// githubSubject returns the event that a body is of, by what is signed, and its object; none for those without one.
+// githubSubject returns the event that a body is of, by what is signed, and its object; none for
+// those without one.
 func githubSubject(body raw) (event string, object raw) {
 	var fields map[string]raw
 	if json.Unmarshal(body, &fields) != nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // endless is a body without end that counts what is taken of it.
@@ -56,7 +56,8 @@ func zipped(t *testing.T, plain []byte) string {
 // padded is a delivery of exactly n bytes.
 func padded(n int) string { return paid + strings.Repeat(" ", n-len(paid)) }
 
-// A12: a body of the limit passes, one byte more is 413, whether its length is announced or it comes in chunks.
+// A12: a body of the limit passes, one byte more is 413, whether its length is announced or it
+// comes in chunks.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, small(t))
@@ -71,12 +72,13 @@ func TestBodyLimit(t *testing.T) {
 			t.Errorf("A12: %d bytes in chunks: answer %d; want %d", n, a.status, want)
 		}
 	}
-	if got := d.reasons(); !slices.Equal(got, []Reason{LargeBody, LargeBody}) {
+	if got := d.reasons(); !slices.Equal(got, []Refusal{LargeBody, LargeBody}) {
 		t.Errorf("A12: counted as %v", got)
 	}
 }
 
-// A12: an announced length over the limit is answered before a byte of the body has come, and the connection closed.
+// A12: an announced length over the limit is answered before a byte of the body has come, and the
+// connection closed.
 func TestAnnouncedLength(t *testing.T) {
 	t.Parallel()
 	d := open(t, &Options{Budget: hardStop}, small(t))
@@ -95,7 +97,8 @@ func TestAnnouncedLength(t *testing.T) {
 	}
 }
 
-// A12: a bomb is unpacked up to the limit and no further. Not parallel: it looks at what was allocated meanwhile.
+// A12: a bomb is unpacked up to the limit and no further. Not parallel: it looks at what was
+// allocated meanwhile.
 func TestBombCostsNoMemory(t *testing.T) {
 	bomb := []byte(zipped(t, make([]byte, 4<<20)))
 	var before, after runtime.MemStats
@@ -142,21 +145,22 @@ func (w *plainWriter) Header() http.Header {
 	return w.header
 }
 
-// A12: a packed body is verified as it was sent, unpacked up to the limit and no further; what is larger is 413.
+// A12: a packed body is verified as it was sent, unpacked up to the limit and no further; what is
+// larger is 413.
 func TestGzip(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, small(t))
 	for name, tc := range map[string]struct {
-		body    string
-		status  int
-		verdict inbox.Verdict
+		body        string
+		status      int
+		disposition intake.Disposition
 	}{
 		"fits":      {zipped(t, []byte(padded(1000))), 200, ""},
 		"too large": {zipped(t, []byte(padded(1001))), 413, ""},
 		"bomb":      {zipped(t, make([]byte, 800_000)), 413, ""},
 		"two parts": {zipped(t, []byte(padded(600))) + zipped(t, bytes.Repeat([]byte(" "), 600)), 413, ""},
-		"cut":       {zipped(t, []byte(paid))[:40], 200, inbox.Malformed},
-		"not gzip":  {paid, 200, inbox.Malformed},
+		"cut":       {zipped(t, []byte(paid))[:40], 200, intake.Malformed},
+		"not gzip":  {paid, 200, intake.Malformed},
 	} {
 		if len(tc.body) > 1000 {
 			t.Fatalf("%s: %d bytes are over the limit as they are", name, len(tc.body))
@@ -168,7 +172,7 @@ func TestGzip(t *testing.T) {
 			t.Errorf("A12: %s: answer %d; want %d", name, got, tc.status)
 		}
 		after := d.inbox.stored()[before:]
-		if tc.status == 200 && (len(after) != 1 || after[0].Verdict != tc.verdict) || tc.status != 200 && len(after) != 0 {
+		if tc.status == 200 && (len(after) != 1 || after[0].Disposition != tc.disposition) || tc.status != 200 && len(after) != 0 {
 			t.Errorf("A12: %s: stored %+v", name, after)
 		}
 	}
@@ -181,7 +185,7 @@ func TestGzip(t *testing.T) {
 	h = signed(t, "msg_brotli", paid+" ")
 	h.Set("Content-Encoding", "br")
 	got := d.post(t, "shop", h, paid+" ")
-	if events := d.inbox.stored(); got != 200 || events[len(events)-1].Verdict != inbox.Malformed {
+	if events := d.inbox.stored(); got != 200 || events[len(events)-1].Disposition != intake.Malformed {
 		t.Errorf("B6: an encoding nobody knows: answer %d, stored %+v", got, events[len(events)-1])
 	}
 }
@@ -192,7 +196,7 @@ func TestHeaderLimit(t *testing.T) {
 	d := open(t, &Options{MaxHeader: 2000}, shop(t))
 	h := signed(t, "msg_1", paid)
 	h.Set("X-Padding", strings.Repeat("x", 2000))
-	if got := d.post(t, "shop", h, paid); got != 413 || !slices.Equal(d.reasons(), []Reason{LargeHeader}) {
+	if got := d.post(t, "shop", h, paid); got != 413 || !slices.Equal(d.reasons(), []Refusal{LargeHeader}) {
 		t.Errorf("answer %d for %v", got, d.reasons())
 	}
 }
@@ -200,8 +204,8 @@ func TestHeaderLimit(t *testing.T) {
 // signedLines are the header of a delivery whose signature can be read, and is wrong.
 const signedLines = "Webhook-Id: m\r\nWebhook-Timestamp: 1763640000\r\nWebhook-Signature: v1,AAAA\r\n"
 
-// A13: a body that trickles in is cut off within the budget: 408, and the connection is closed. The same holds for a
-// body that belongs to no source, and nothing is stored.
+// A13: a body that trickles in is cut off within the budget: 408, and the connection is closed. The
+// same holds for a body that belongs to no source, and nothing is stored.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	d := open(t, &Options{Budget: 300 * time.Millisecond}, shop(t))
@@ -230,9 +234,9 @@ func TestSlowBody(t *testing.T) {
 // A13: a sender that goes away in the middle of its body is no delivery.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
-	refused := make(chan Reason, 1)
+	refused := make(chan Refusal, 1)
 	d := open(t, nil, shop(t))
-	d.opts.Listener.Refused = func(_ string, why Reason, _ int) { refused <- why }
+	d.opts.Listener.Refused = func(_ string, why Refusal, _ int) { refused <- why }
 	conn := d.dial(t)
 	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\n%sContent-Length: 500\r\n\r\n{", signedLines)
 	conn.Close()
@@ -241,7 +245,8 @@ func TestBrokenBody(t *testing.T) {
 	}
 }
 
-// B5: deliveries beyond Concurrent wait shortly and then are asked to come again, and the place is free afterwards.
+// B5: deliveries beyond Concurrent wait shortly and then are asked to come again, and the place is
+// free afterwards.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
@@ -262,7 +267,7 @@ func TestConcurrent(t *testing.T) {
 		})
 		<-inside
 	}
-	if got := d.post(t, "shop", signed(t, "c", paid), paid); got != 503 || !slices.Equal(d.reasons(), []Reason{Busy}) {
+	if got := d.post(t, "shop", signed(t, "c", paid), paid); got != 503 || !slices.Equal(d.reasons(), []Refusal{Busy}) {
 		t.Errorf("B5: the third at once: answer %d for %v", got, d.reasons())
 	}
 	close(leave)
@@ -320,7 +325,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// A server that is run serves until it is told to end, answers what is in hand by then, and says when it cannot serve.
+// A server that is run serves until it is told to end, answers what is in hand by then, and says
+// when it cannot serve.
 func TestServerRuns(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))

@@ -5,33 +5,33 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-
-	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// Listener is told what happens. Nil fields are skipped. The functions are called from many goroutines, must
-// not block and must not change what they are given. Sources are named as they were configured; the name that a
-// stranger made up is never passed on.
+// Listener is told what happens. Nil fields are skipped. The functions are called from many
+// goroutines, must not block and must not change what they are given. Sources are named as they
+// were configured; the name that a stranger made up is never passed on.
 type Listener struct {
-	// Stored: what a delivery said is durable in the inbox. Some of its events may already have a verdict.
-	Stored func(source string, events []inbox.Event, took time.Duration)
+	// Stored: what a delivery said is durable in the inbox. Some of its events may already have a
+	// disposition.
+	Stored func(source string, events int, took time.Duration)
 	// Refused: a delivery was not accepted. The source is empty when there is none of the name.
-	Refused func(source string, why Reason, status int)
+	Refused func(source string, why Refusal, status int)
 	// Greeted: an unsigned handshake was answered.
 	Greeted func(source string)
-	// ClockAlarm: genuine deliveries fail for their signed time and nothing else comes through, so our clock
-	// is probably wrong. The skew is the median of how far they were ahead of it. Everything is refused until
-	// the clock is right; what was missed meanwhile is for a sweep to find.
+	// ClockAlarm: genuine deliveries fail for their signed time and nothing else comes through, so
+	// our clock is probably wrong. The skew is the median of how far they were ahead of it.
+	// Everything is refused until the clock is right; what was missed meanwhile is for a sweep to
+	// find.
 	ClockAlarm func(source string, skew time.Duration, deliveries int)
 }
 
-func (l *Listener) stored(source string, events []inbox.Event, took time.Duration) {
+func (l *Listener) stored(source string, events int, took time.Duration) {
 	if l.Stored != nil {
 		l.Stored(source, events, took)
 	}
 }
 
-func (l *Listener) refused(source string, why Reason, status int) {
+func (l *Listener) refused(source string, why Refusal, status int) {
 	if l.Refused != nil {
 		l.Refused(source, why, status)
 	}
@@ -49,8 +49,8 @@ func (l *Listener) clockAlarm(source string, skew time.Duration, deliveries int)
 	}
 }
 
-// refusalLog writes one line per source and reason a minute. A flood of forged deliveries is not a flood of lines,
-// and nothing that a sender chose is in any of them.
+// refusalLog writes one line per source and reason a minute. A flood of forged deliveries is not a
+// flood of lines, and nothing that a sender chose is in any of them.
 type refusalLog struct {
 	log logrus.FieldLogger
 	now func() time.Time
@@ -62,7 +62,7 @@ type refusalLog struct {
 
 type class struct {
 	source string
-	reason Reason
+	reason Refusal
 }
 
 // quiet is the time in which a class is only counted.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A15: neither secrets nor signatures, headers, bodies, or names that a stranger made up are in the log, in what is
-// stored, or in a printed configuration.
+// A15: neither secrets nor signatures, headers, bodies, or names that a stranger made up are in the
+// log, in what is stored, or in a printed configuration.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
 	source := shop(t)
@@ -57,7 +57,8 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// One line per source and reason a minute, with how many were left out, however many come; the counter has all.
+// One line per source and reason a minute, with how many were left out, however many come; the
+// counter has all.
 func TestRefusalsAreQuiet(t *testing.T) {
 	t.Parallel()
 	var now atomic.Int64
@@ -99,7 +100,7 @@ func TestStrangersHaveNoName(t *testing.T) {
 	t.Parallel()
 	var sources []string
 	d := open(t, nil, shop(t))
-	d.opts.Listener.Refused = func(source string, _ Reason, _ int) { sources = append(sources, source) }
+	d.opts.Listener.Refused = func(source string, _ Refusal, _ int) { sources = append(sources, source) }
 	for i := range 3 {
 		d.post(t, fmt.Sprint("made-up-", i), http.Header{}, paid)
 	}

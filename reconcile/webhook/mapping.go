@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// Mapping says where the events of a sender keep what we need: paths of field names from the top of the body,
-// like data.id. The zero value of a field means its default.
+// Mapping says where the events of a sender keep what we need: paths of field names from the top of
+// the body, like data.id. The zero value of a field means its default.
 type Mapping struct {
 	// Topic is the path of what happened: order.updated. Default: type.
 	Topic string
@@ -22,26 +23,28 @@ type Mapping struct {
 	Type string
 	// ID is the path of the object's id. Default: id within Body.
 	ID string
-	// EventID is the path of the event's own id, by which its repetitions are known. Default: none; it is known by its
-	// content. Standard Webhooks have it in a header.
+	// EventID is the path of the event's own id, by which its repetitions are known. Default: none;
+	// it is known by its content. Standard Webhooks have it in a header.
 	EventID string
-	// Tenant is the path of the account. Default: there is only one. With a path, an event without is malformed.
+	// Tenant is the path of the account. Default: there is only one. With a path, an event without
+	// is malformed.
 	Tenant string
 	// Version is the path of the object's version. Default: it has none, and every event is a hint.
 	Version string
-	// Clock is the kind of the version: CounterClock, ObjectClock, or EventClock when Version is the event's own
-	// time and the object has none. Needed with Version.
+	// Clock is the kind of the version: CounterClock, ObjectClock, or EventClock when Version is
+	// the event's own time and the object has none. Default: CounterClock, and what is no whole
+	// number is no version.
 	Clock inbox.Clock
 	// Step is the resolution of a version that is a time, when that is coarser than it is written.
 	Step time.Duration
 	// At is the path of the time when it happened. Default: timestamp.
 	At string
-	// Payload says what Body is worth. Default: Whole.
-	Payload inbox.Payload
+	// Partial: Body is a part of the object, or a notice, so every event is a hint. Delta: Body is
+	// a change to the object as it was at the version before; see inbox.Policy. Default: Body is
+	// the whole object.
+	Partial, Delta bool
 	// Deleted lists the topics which say that the object is gone.
 	Deleted []string
-	// Volatile names the fields of the object that change by themselves, for its fingerprint.
-	Volatile []string
 }
 
 // wholeBody as Mapping.Body says that the body is the object.
@@ -52,8 +55,10 @@ func (m Mapping) withDefaults() Mapping {
 	orElse(&m.Body, "data")
 	orElse(&m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
 	orElse(&m.At, "timestamp")
-	orElse(&m.Payload, inbox.Whole)
-	m.Deleted, m.Volatile = slices.Clone(m.Deleted), slices.Clone(m.Volatile)
+	if m.Version != "" {
+		orElse(&m.Clock, inbox.CounterClock)
+	}
+	m.Deleted = slices.Clone(m.Deleted)
 	return m
 }
 
@@ -69,10 +74,7 @@ func (m *Mapping) validate() error {
 	clocks := []inbox.Clock{inbox.NoClock, inbox.CounterClock, inbox.ObjectClock, inbox.EventClock}
 	f.whenf(!slices.Contains(clocks, m.Clock), "Clock is %q, which is none", m.Clock)
 	f.whenf(m.Version == "" && m.Clock != inbox.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
-	f.whenf(m.Version != "" && m.Clock == inbox.NoClock,
-		"Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time")
-	payloads := []inbox.Payload{inbox.Whole, inbox.Delta, inbox.Thin}
-	f.whenf(!slices.Contains(payloads, m.Payload), "Payload is %q, which is none", m.Payload)
+	f.whenf(m.Partial && m.Delta, "Partial and Delta are both set; a change is no hint")
 	f.whenf(m.Step < 0, "Step is %s; it must not be negative", m.Step)
 	if err := f.err(); err != nil {
 		return fmt.Errorf("mapping:\n%w", err)
@@ -81,11 +83,11 @@ func (m *Mapping) validate() error {
 }
 
 // event reads a body.
-func (m *Mapping) event(body raw) (inbox.Event, error) {
+func (m *Mapping) event(body raw) (intake.Event, error) {
 	if !isObject(body) {
-		return inbox.Event{}, errObject
+		return intake.Event{}, errObject
 	}
-	e := inbox.Event{Topic: wordAt(body, m.Topic), Payload: m.Payload, Version: m.version(wordAt(body, m.Version))}
+	e := intake.Event{Topic: wordAt(body, m.Topic), Payload: m.payload(), Version: m.version(wordAt(body, m.Version))}
 	e.Object.ID, e.At = wordAt(body, m.ID), timeOf(word(wordAt(body, m.At)))
 	e.Deleted = slices.Contains(m.Deleted, e.Topic)
 	if e.Object.Type = m.Type; m.Type == "" {
@@ -93,16 +95,28 @@ func (m *Mapping) event(body raw) (inbox.Event, error) {
 	}
 	if m.Tenant != "" {
 		if e.Object.Tenant = wordAt(body, m.Tenant); e.Object.Tenant == "" {
-			return inbox.Event{}, errors.New("it names no tenant")
+			return intake.Event{}, errors.New("it names no tenant")
 		}
 	}
 	e.ID = wordAt(body, m.EventID)
 	e.Dedupe = byID(e.ID)
 	var ok bool
 	if e.Body, ok = at(body, strings.TrimPrefix(m.Body, wholeBody)); !ok {
-		e.Body, e.Payload = body, inbox.Thin // a notice without the object
+		e.Body, e.Payload = body, intake.Thin // a notice without the object
 	}
 	return e, nil
+}
+
+// payload is what the body of every event is worth.
+func (m *Mapping) payload() intake.Payload {
+	switch {
+	case m.Partial:
+		return intake.Thin
+	case m.Delta:
+		return intake.Delta
+	default:
+		return intake.Whole
+	}
 }
 
 // version reads a version; one that cannot be read is none, and the event a hint.

@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 const nested = `{"kind":"invoice.sent","when":"2026-11-20T10:30:00Z","account":{"key":"eu"},
 	"payload":{"invoice":{"number":17,"rev":"5","changed":"2026-11-20T11:30:00.250+01:00","note":"x"}}}`
 
-// A mapping finds the parts of an event wherever a sender puts them, and reads versions of every kind. What cannot be
-// read makes a hint, never an error.
+// A mapping finds the parts of an event wherever a sender puts them, and reads versions of every
+// kind. What cannot be read makes a hint, never an error.
 func TestMapping(t *testing.T) {
 	t.Parallel()
 	base := Mapping{Topic: "kind", Body: "payload.invoice", ID: "payload.invoice.number", Tenant: "account.key", At: "when"}
@@ -28,28 +29,33 @@ func TestMapping(t *testing.T) {
 		body    string
 		object  string
 		version inbox.Version
-		payload inbox.Payload
+		payload intake.Payload
 		deleted bool
 	}{
-		"no version": {base, nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, false},
+		"no version": {base, nested, "s:eu:invoice:17", inbox.Version{}, intake.Whole, false},
 		"counter": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.rev", inbox.CounterClock }),
-			nested, "s:eu:invoice:17", inbox.Counter(5), inbox.Whole, false},
+			nested, "s:eu:invoice:17", inbox.Counter(5), intake.Whole, false},
+		"counter by default": {with(func(m *Mapping) { m.Version = "payload.invoice.rev" }),
+			nested, "s:eu:invoice:17", inbox.Counter(5), intake.Whole, false},
+		"no counter, by default": {with(func(m *Mapping) { m.Version = "payload.invoice.changed" }),
+			nested, "s:eu:invoice:17", inbox.Version{}, intake.Whole, false},
+		"part": {with(func(m *Mapping) { m.Partial = true }), nested, "s:eu:invoice:17", inbox.Version{}, intake.Thin, false},
 		"counter that is none": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.note", inbox.CounterClock }),
-			nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, false},
+			nested, "s:eu:invoice:17", inbox.Version{}, intake.Whole, false},
 		"time": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.changed", inbox.ObjectClock }),
-			nested, "s:eu:invoice:17", inbox.At(changed, time.Millisecond), inbox.Whole, false},
+			nested, "s:eu:invoice:17", inbox.At(changed, time.Millisecond), intake.Whole, false},
 		"coarse time": {with(func(m *Mapping) {
 			m.Version, m.Clock, m.Step = "payload.invoice.changed", inbox.ObjectClock, time.Second
 		}),
-			nested, "s:eu:invoice:17", inbox.At(changed, time.Second), inbox.Whole, false},
+			nested, "s:eu:invoice:17", inbox.At(changed, time.Second), intake.Whole, false},
 		"event time": {with(func(m *Mapping) { m.Version, m.Clock = "when", inbox.EventClock }),
-			nested, "s:eu:invoice:17", second(inbox.EventClock, "2026-11-20T10:30:00Z"), inbox.Whole, false},
+			nested, "s:eu:invoice:17", second(inbox.EventClock, "2026-11-20T10:30:00Z"), intake.Whole, false},
 		"time that is none": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.note", inbox.ObjectClock }),
-			nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, false},
-		"own type": {with(func(m *Mapping) { m.Type = "bill" }), nested, "s:eu:bill:17", inbox.Version{}, inbox.Whole, false},
-		"deleted":  {with(func(m *Mapping) { m.Deleted = []string{"invoice.sent"} }), nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, true},
-		"delta":    {with(func(m *Mapping) { m.Payload = inbox.Delta }), nested, "s:eu:invoice:17", inbox.Version{}, inbox.Delta, false},
-		"thin":     {Mapping{ID: "id", Body: "data"}, `{"type":"order.paid","id":"7"}`, "s:order:7", inbox.Version{}, inbox.Thin, false},
+			nested, "s:eu:invoice:17", inbox.Version{}, intake.Whole, false},
+		"own type": {with(func(m *Mapping) { m.Type = "bill" }), nested, "s:eu:bill:17", inbox.Version{}, intake.Whole, false},
+		"deleted":  {with(func(m *Mapping) { m.Deleted = []string{"invoice.sent"} }), nested, "s:eu:invoice:17", inbox.Version{}, intake.Whole, true},
+		"delta":    {with(func(m *Mapping) { m.Delta = true }), nested, "s:eu:invoice:17", inbox.Version{}, intake.Delta, false},
+		"thin":     {Mapping{ID: "id", Body: "data"}, `{"type":"order.paid","id":"7"}`, "s:order:7", inbox.Version{}, intake.Thin, false},
 	} {
 		p, err := made(Standard(tc.mapping))
 		if err != nil {
@@ -57,7 +63,7 @@ func TestMapping(t *testing.T) {
 			continue
 		}
 		e := parsed(t, p, http.Header{"Webhook-Id": {"m"}}, tc.body)[0]
-		if e.Object.String() != tc.object || e.Version != tc.version || e.Payload != tc.payload || e.Deleted != tc.deleted || e.Verdict != "" {
+		if e.Object.String() != tc.object || e.Version != tc.version || e.Payload != tc.payload || e.Deleted != tc.deleted || e.Disposition != "" {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -66,7 +72,7 @@ func TestMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := parsed(t, p, nil, strings.Replace(nested, "account", "acc", 1))[0]; e.Verdict != inbox.Malformed {
+	if e := parsed(t, p, nil, strings.Replace(nested, "account", "acc", 1))[0]; e.Disposition != intake.Malformed {
 		t.Errorf("without tenant: %+v", e)
 	}
 }
@@ -74,11 +80,12 @@ func TestMapping(t *testing.T) {
 // The fields that change by themselves make no difference to the fingerprint, and all others do.
 func TestVolatile(t *testing.T) {
 	t.Parallel()
-	p, err := made(Standard(Mapping{Volatile: []string{"seen", "meta.trace"}}))
+	p, err := made(Standard(Mapping{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest := func(data string) inbox.Digest {
+	p.volatile = []string{"seen", "meta.trace"}
+	digest := func(data string) intake.Digest {
 		return parsed(t, p, nil, `{"type":"a.b","data":`+data+`}`)[0].Fingerprint
 	}
 	first := digest(`{"id":1,"total":5,"seen":1,"meta":{"trace":"a","k":1}}`)
@@ -97,9 +104,8 @@ func TestMappingFaults(t *testing.T) {
 		m    Mapping
 		want []string
 	}{
-		{Mapping{Version: "data.v"}, []string{"no Clock"}},
 		{Mapping{Clock: inbox.CounterClock}, []string{"no path for the Version"}},
-		{Mapping{Clock: "sundial", Payload: "some", Step: -1, ID: "data..id", Topic: ".type"}, []string{"sundial", `"some"`, "Step is -1ns", "ID is", "Topic is"}},
+		{Mapping{Clock: "sundial", Partial: true, Delta: true, Step: -1, ID: "data..id", Topic: ".type"}, []string{"sundial", "Partial and Delta", "Step is -1ns", "ID is", "Topic is"}},
 	} {
 		_, err := made(Standard(tc.m))
 		if err == nil {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// hold is what one delivery has of the memory that its source may use for bodies: what was read of it so far, and not
-// what was announced. A sender that is slow, or never comes to an end, costs what he has sent.
+// hold is what one delivery has of the memory that its source may use for bodies: what was read of
+// it so far, and not what was announced. A sender that is slow, or never comes to an end, costs
+// what he has sent.
 type hold struct {
 	memory *semaphore.Weighted
 	bytes  int64
@@ -32,14 +33,15 @@ func (h *hold) release() {
 	}
 }
 
-// errFull ends the reading of a body when the source's memory is used up. No delivery waits for memory with a part of it
-// in hand: all of them would wait for each other.
+// errFull ends the reading of a body when the source's memory is used up. No delivery waits for
+// memory with a part of it in hand: all of them would wait for each other.
 var errFull = errors.New("the memory for bodies is used up")
 
 // firstRead is how much memory a body has before a byte of it has come.
 const firstRead = 512
 
-// readAll reads a body of at most limit bytes and takes memory for it as it comes, twice as much each time.
+// readAll reads a body of at most limit bytes and takes memory for it as it comes, twice as much
+// each time.
 func (h *hold) readAll(r io.Reader, limit int64) ([]byte, error) {
 	var body []byte
 	for {

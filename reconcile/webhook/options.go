@@ -15,16 +15,16 @@ const hardStop = 2500 * time.Millisecond
 type Options struct {
 	// Prefix is the path that the names of sources are appended to. Default: /webhooks/.
 	Prefix string
-	// Log receives one line per source and reason a minute, never a header or a body. Default: logrus'
-	// standard logger.
+	// Log receives one line per source and reason a minute, never a header or a body. Default:
+	// logrus' standard logger.
 	Log logrus.FieldLogger
 	// Listener is told what happens, for metrics and alarms. Default: none.
 	Listener *Listener
 	// Now is the clock that signed times are compared with. Default: time.Now.
 	Now func() time.Time
 
-	// Budget is the time for one delivery from its header to its answer, storing included. It can be
-	// shortened, not prolonged beyond 2.5 s. Default: 2.3 s.
+	// Budget is the time for one delivery from its header to its answer, storing included. It can
+	// be shortened, not prolonged beyond 2.5 s. Default: 2.3 s.
 	Budget time.Duration
 	// RetryAfter is when a sender is asked to come again after a 503. Default: 10 s.
 	RetryAfter time.Duration

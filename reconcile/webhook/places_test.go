@@ -18,7 +18,8 @@ type unfinished struct {
 	done chan struct{}
 }
 
-// begin sends the header of a delivery of the shop's and the beginning of its body, and returns when that was read.
+// begin sends the header of a delivery of the shop's and the beginning of its body, and returns
+// when that was read.
 func (d *door) begin(t *testing.T, h http.Header, beginning string) *unfinished {
 	t.Helper()
 	r, w := io.Pipe()
@@ -58,7 +59,8 @@ func (d *door) free() bool {
 	return len(s.slots) == 0
 }
 
-// H2: bodies that do not come to their end take no place: whatever number of them is open, a genuine delivery is stored.
+// H2: bodies that do not come to their end take no place: whatever number of them is open, a
+// genuine delivery is stored.
 func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
@@ -89,8 +91,9 @@ func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// H2: memory is counted in bytes that came, not in deliveries: nine bytes cost little of it, however much is announced.
-// When it is used up what comes next is asked to come again, and goes on when it was given back.
+// H2: memory is counted in bytes that came, not in deliveries: nine bytes cost little of it,
+// however much is announced. When it is used up what comes next is asked to come again, and goes on
+// when it was given back.
 func TestMemoryIsCountedInBytes(t *testing.T) {
 	t.Parallel()
 	s := small(t)
@@ -162,7 +165,8 @@ func TestGreetingIsShort(t *testing.T) {
 	}
 }
 
-// H2: a delivery keeps its memory for as long as the inbox has it, also when its sender was answered long ago.
+// H2: a delivery keeps its memory for as long as the inbox has it, also when its sender was
+// answered long ago.
 func TestInboxKeepsMemory(t *testing.T) {
 	t.Parallel()
 	d := open(t, &Options{Budget: 300 * time.Millisecond}, shop(t))

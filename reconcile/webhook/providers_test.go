@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // parsed reads a verified body as a source with every tenant would.
-func parsed(t *testing.T, p Provider, h http.Header, body string) []inbox.Event {
+func parsed(t *testing.T, p Provider, h http.Header, body string) []intake.Event {
 	t.Helper()
 	secret := Secret{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}
 	s, err := newSource(named{"s", Sender{Provider: p, Secrets: []Secret{secret}, Tenants: []string{AnyTenant}, Headers: trusting(p)}})
@@ -23,8 +24,8 @@ func parsed(t *testing.T, p Provider, h http.Header, body string) []inbox.Event 
 	for name, values := range h {
 		canonical.Set(name, values[0])
 	}
-	m := Message{Header: canonical, Body: []byte(body), Received: noon}
-	if p.HeadersUnsigned {
+	m := message{Header: canonical, Body: []byte(body), Received: noon}
+	if p.headersUnsigned {
 		m.Types = []string{"order", "coupon", "company"}
 	}
 	return s.events(m, nil, "only")
@@ -32,7 +33,7 @@ func parsed(t *testing.T, p Provider, h http.Header, body string) []inbox.Event 
 
 // trusting lets in what only headers tell.
 func trusting(p Provider) Headers {
-	if p.HeadersUnsigned {
+	if p.headersUnsigned {
 		return HeadersTrusted
 	}
 	return HeadersDoubted
@@ -49,20 +50,21 @@ func second(clock inbox.Clock, text string) inbox.Version {
 
 // told is what an event says, without what every event has.
 type told struct {
-	object  string
-	topic   string
-	id      string
-	payload inbox.Payload
-	deleted bool
-	version inbox.Version
-	verdict inbox.Verdict
+	object      string
+	topic       string
+	id          string
+	payload     intake.Payload
+	deleted     bool
+	version     inbox.Version
+	disposition intake.Disposition
 }
 
-func tell(e inbox.Event) told {
-	return told{e.Object.String(), e.Topic, e.ID, e.Payload, e.Deleted, e.Version, e.Verdict}
+func tell(e intake.Event) told {
+	return told{e.Object.String(), e.Topic, e.ID, e.Payload, e.Deleted, e.Version, e.Disposition}
 }
 
-// What each provider's deliveries say: the object, what its body is worth, and its version by the provider's rule.
+// What each provider's deliveries say: the object, what its body is worth, and its version by the
+// provider's rule.
 func TestProviders(t *testing.T) {
 	t.Parallel()
 	github := func(event string) http.Header {
@@ -81,69 +83,70 @@ func TestProviders(t *testing.T) {
 	}{
 		// D21: the event's time orders events, never objects.
 		"stripe": {Stripe(), nil, fixture(t, "stripe.json"), []told{
-			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", inbox.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
+			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", intake.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
 		"stripe, of another mode": {StripeTest(), nil, fixture(t, "stripe.json"), []told{
-			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", inbox.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), inbox.Unknown}}},
+			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", intake.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), intake.Unknown}}},
 		"stripe, connected account": {StripeTest(), nil, `{"id":"evt_2","object":"event","created":1720000000,"livemode":false,"type":"customer.deleted","account":"acct_9","data":{"object":{"id":"cus_1","object":"customer"}}}`, []told{
-			{"s:acct_9:customer:cus_1", "customer.deleted", "evt_2", inbox.Whole, true, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
+			{"s:acct_9:customer:cus_1", "customer.deleted", "evt_2", intake.Whole, true, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
 		"stripe, cancelled subscription": {StripeTest(), nil, `{"id":"evt_2","object":"event","type":"customer.subscription.deleted","data":{"object":{"id":"sub_1","object":"subscription"}}}`, []told{
-			{"s:subscription:sub_1", "customer.subscription.deleted", "evt_2", inbox.Whole, false, inbox.Version{}, ""}}},
+			{"s:subscription:sub_1", "customer.subscription.deleted", "evt_2", intake.Whole, false, inbox.Version{}, ""}}},
 		"stripe, thin": {StripeTest(), nil, `{"id":"evt_3","object":"v2.core.event","type":"v1.billing.meter.error_report_triggered","created":"2026-11-20T10:30:00.246Z","livemode":false,"related_object":{"id":"mtr_1","type":"billing.meter","url":"/v1/billing/meters/mtr_1"}}`, []told{
-			{"s:billing.meter:mtr_1", "v1.billing.meter.error_report_triggered", "evt_3", inbox.Thin, false, inbox.Version{}, ""}}},
+			{"s:billing.meter:mtr_1", "v1.billing.meter.error_report_triggered", "evt_3", intake.Thin, false, inbox.Version{}, ""}}},
 		"stripe, object without id": {StripeTest(), nil, `{"id":"evt_4","object":"event","type":"balance.available","created":1720000000,"data":{"object":{"object":"balance"}}}`, []told{
-			{"s:balance:", "balance.available", "evt_4", inbox.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), inbox.Unknown}}},
+			{"s:balance:", "balance.available", "evt_4", intake.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), intake.Unknown}}},
 
 		"woocommerce": {WooCommerce(), http.Header{wooTopic: {"order.updated"}, wooDelivery: {"d1"}}, fixture(t, "woocommerce.json"), []told{
-			{"s:order:10492", "order.updated", "d1", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
+			{"s:order:10492", "order.updated", "d1", intake.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"woocommerce, deleted": {WooCommerce(), http.Header{wooTopic: {"order.deleted"}}, `{"id":10492}`, []told{
-			{"s:order:10492", "order.deleted", "", inbox.Thin, true, inbox.Version{}, ""}}},
+			{"s:order:10492", "order.deleted", "", intake.Thin, true, inbox.Version{}, ""}}},
 		"woocommerce, without time": {WooCommerce(), http.Header{wooTopic: {"coupon.updated"}}, `{"id":3,"date_modified_gmt":null}`, []told{
-			{"s:coupon:3", "coupon.updated", "", inbox.Thin, false, inbox.Version{}, ""}}},
+			{"s:coupon:3", "coupon.updated", "", intake.Thin, false, inbox.Version{}, ""}}},
 		"woocommerce, without topic": {WooCommerce(), nil, `{"id":3}`, []told{
-			{"s::3", "", "", inbox.Whole, false, inbox.Version{}, inbox.Unknown}}},
+			{"s::3", "", "", intake.Whole, false, inbox.Version{}, intake.Unknown}}},
 		"woocommerce, huge id": {WooCommerce(), http.Header{wooTopic: {"order.updated"}}, `{"id":9007199254740993}`, []told{
-			{"s:order:9007199254740993", "order.updated", "", inbox.Thin, false, inbox.Version{}, ""}}},
+			{"s:order:9007199254740993", "order.updated", "", intake.Thin, false, inbox.Version{}, ""}}},
 
 		"shopify": {Shopify(), shopify("orders/updated"), fixture(t, "shopify.json"), []told{
-			{"s:tea.myshopify.com:order:820982911946154508", "orders/updated", "b54557e4", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
+			{"s:tea.myshopify.com:order:820982911946154508", "orders/updated", "b54557e4", intake.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"shopify, deleted": {Shopify(), shopify("companies/delete"), `{"id":1}`, []told{
-			{"s:tea.myshopify.com:company:1", "companies/delete", "b54557e4", inbox.Thin, true, inbox.Version{}, ""}}},
+			{"s:tea.myshopify.com:company:1", "companies/delete", "b54557e4", intake.Thin, true, inbox.Version{}, ""}}},
 
 		"github": {GitHub(), github("issues"), fixture(t, "github.json"), []told{
-			{"s:issue:73464126", "issues.edited", "72d3162e", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
+			{"s:issue:73464126", "issues.edited", "72d3162e", intake.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"github, form": {GitHub(), http.Header{"X-Github-Event": {"issues"}, "Content-Type": {"application/x-www-form-urlencoded"}}, "payload=%7B%22action%22%3A%22opened%22%2C%22issue%22%3A%7B%22id%22%3A7%7D%7D", []told{
-			{"s:issue:7", "issues.opened", "", inbox.Whole, false, inbox.Version{}, ""}}},
+			{"s:issue:7", "issues.opened", "", intake.Whole, false, inbox.Version{}, ""}}},
 		"github, deleted comment": {GitHub(), github("issue_comment"), `{"action":"deleted","issue":{"id":1},"comment":{"id":5,"updated_at":"2026-11-20T10:30:00Z"}}`, []told{
-			{"s:issue_comment:5", "issue_comment.deleted", "72d3162e", inbox.Thin, true, inbox.Version{}, ""}}},
+			{"s:issue_comment:5", "issue_comment.deleted", "72d3162e", intake.Thin, true, inbox.Version{}, ""}}},
 		"github, review": {GitHub(), github("pull_request_review"), `{"action":"submitted","review":{"id":80},"pull_request":{"id":1}}`, []told{
-			{"s:pull_request_review:80", "pull_request_review.submitted", "72d3162e", inbox.Whole, false, inbox.Version{}, ""}}},
+			{"s:pull_request_review:80", "pull_request_review.submitted", "72d3162e", intake.Whole, false, inbox.Version{}, ""}}},
 		"github, deployment status": {GitHub(), github("deployment_status"), `{"deployment_status":{"id":6,"updated_at":"2026-11-20T10:30:00Z"},"deployment":{"id":1}}`, []told{
-			{"s:deployment_status:6", "deployment_status", "72d3162e", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
+			{"s:deployment_status:6", "deployment_status", "72d3162e", intake.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"github, push": {GitHub(), github("push"), `{"ref":"refs/heads/main","repository":{"id":1}}`, []told{
-			{"s::", "push", "72d3162e", inbox.Whole, false, inbox.Version{}, inbox.Unknown}}},
+			{"s::", "push", "72d3162e", intake.Whole, false, inbox.Version{}, intake.Unknown}}},
 
-		// The time of an event of Xero or QuickBooks is not the version that a fetch finds: every one is a hint.
+		// The time of an event of Xero or QuickBooks is not the version that a fetch finds: every
+		// one is a hint.
 		"xero": {Xero(), nil, fixture(t, "xero.json"), []told{
-			{organisation + "invoice:44aa0707-f718-4f1c-8d53-f2da9ca59533", "invoice.update", "", inbox.Thin, false, inbox.Version{}, ""},
-			{organisation + "contact:717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", "contact.create", "", inbox.Thin, false, inbox.Version{}, ""}}},
+			{organisation + "invoice:44aa0707-f718-4f1c-8d53-f2da9ca59533", "invoice.update", "", intake.Thin, false, inbox.Version{}, ""},
+			{organisation + "contact:717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", "contact.create", "", intake.Thin, false, inbox.Version{}, ""}}},
 		"xero, one of two unreadable": {Xero(), nil, `{"events":[7,{"resourceId":"r","tenantId":"t","eventCategory":"INVOICE","eventType":"UPDATE","eventDateUtc":"2026-11-20T10:30:00.123"}]}`, []told{
-			{"s::", "", "", inbox.Thin, false, inbox.Version{}, inbox.Malformed},
-			{"s:t:invoice:r", "invoice.update", "", inbox.Thin, false, inbox.Version{}, ""}}},
+			{"s::", "", "", intake.Thin, false, inbox.Version{}, intake.Malformed},
+			{"s:t:invoice:r", "invoice.update", "", intake.Thin, false, inbox.Version{}, ""}}},
 		"quickbooks": {QuickBooks(), nil, fixture(t, "quickbooks.json"), []told{
-			{realm + "customer:1", "customer.create", "", inbox.Thin, false, inbox.Version{}, ""},
-			{realm + "vendor:9", "vendor.merge", "", inbox.Thin, false, inbox.Version{}, ""},
-			{realm + "vendor:8", "vendor.merge", "", inbox.Thin, true, inbox.Version{}, ""}}},
+			{realm + "customer:1", "customer.create", "", intake.Thin, false, inbox.Version{}, ""},
+			{realm + "vendor:9", "vendor.merge", "", intake.Thin, false, inbox.Version{}, ""},
+			{realm + "vendor:8", "vendor.merge", "", intake.Thin, true, inbox.Version{}, ""}}},
 		"quickbooks, cloud events": {QuickBooks(), nil, fixture(t, "quickbooks-cloudevents.json"), []told{
-			{realm + "invoice:1234", "invoice.updated", "88cd52aa-33b6-4351-9aa4-47572edbd068", inbox.Thin, false, inbox.Version{}, ""},
-			{realm + "customer:77", "customer.deleted", "5f7a2b1c-0000-4351-9aa4-47572edbd068", inbox.Thin, true, inbox.Version{}, ""}}},
+			{realm + "invoice:1234", "invoice.updated", "88cd52aa-33b6-4351-9aa4-47572edbd068", intake.Thin, false, inbox.Version{}, ""},
+			{realm + "customer:77", "customer.deleted", "5f7a2b1c-0000-4351-9aa4-47572edbd068", intake.Thin, true, inbox.Version{}, ""}}},
 
 		"quickbooks, one cloud event": {QuickBooks(), nil, `{"specversion":"1.0","id":"e1","type":"qbo.bill.created.v1","time":"2026-11-20T10:30:00Z","intuitentityid":"7","intuitaccountid":"1185883450"}`, []told{
-			{realm + "bill:7", "bill.created", "e1", inbox.Thin, false, inbox.Version{}, ""}}},
+			{realm + "bill:7", "bill.created", "e1", intake.Thin, false, inbox.Version{}, ""}}},
 
 		"standard": {orders(t), http.Header{"Webhook-Id": {"msg_1"}}, fixture(t, "standard.json"), []told{
-			{"s:order:10492", "order.updated", "msg_1", inbox.Whole, false, inbox.Counter(17), ""}}},
+			{"s:order:10492", "order.updated", "msg_1", intake.Whole, false, inbox.Counter(17), ""}}},
 		"standard, deleted": {orders(t), http.Header{"Svix-Id": {"msg_2"}}, `{"type":"order.deleted","data":{"id":5,"version":18}}`, []told{
-			{"s:order:5", "order.deleted", "msg_2", inbox.Whole, true, inbox.Counter(18), ""}}},
+			{"s:order:5", "order.deleted", "msg_2", intake.Whole, true, inbox.Counter(18), ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +156,7 @@ func TestProviders(t *testing.T) {
 				if !json.Valid(e.Body) || e.Dedupe.IsZero() || e.Secret != "only" || !e.Received.Equal(noon) {
 					t.Errorf("incomplete: %+v", e)
 				}
-				if (e.Payload == inbox.Thin) != e.Fingerprint.IsZero() {
+				if (e.Payload == intake.Thin) != e.Fingerprint.IsZero() {
 					t.Errorf("payload %s with fingerprint %x", e.Payload, e.Fingerprint)
 				}
 			}
@@ -184,7 +187,7 @@ func TestNotOfTheProvider(t *testing.T) {
 	} {
 		for _, body := range tc.bodies {
 			events := parsed(t, tc.provider, tc.header, body)
-			if len(events) != 1 || events[0].Verdict != inbox.Malformed || events[0].Why == "" {
+			if len(events) != 1 || events[0].Disposition != intake.Malformed || events[0].Why == "" {
 				t.Errorf("B6: %s: %s: %+v", name, body, events)
 			}
 			var kept string
@@ -195,16 +198,17 @@ func TestNotOfTheProvider(t *testing.T) {
 	}
 }
 
-// A16: an event goes to its tenant; one of a tenant that nobody set up is kept as unknown, and answered with 200.
+// A16: an event goes to its tenant; one of a tenant that nobody set up is kept as unknown, and
+// answered with 200.
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	const plain = "a-secret-for-tests-only"
 	for _, tc := range []struct {
 		tenants []string
-		want    inbox.Verdict
+		want    intake.Disposition
 	}{
-		{nil, inbox.Unknown},
-		{[]string{"another"}, inbox.Unknown},
+		{nil, intake.Unknown},
+		{[]string{"another"}, intake.Unknown},
 		{[]string{"another", "c2cc9b6e-9458-4c7d-93cc-f02b81b0594f"}, ""},
 		{[]string{AnyTenant}, ""},
 	} {
@@ -218,7 +222,7 @@ func TestTenants(t *testing.T) {
 			t.Fatalf("%d events; want 2", len(events))
 		}
 		for _, e := range events {
-			if e.Verdict != tc.want || e.Object.Tenant != "c2cc9b6e-9458-4c7d-93cc-f02b81b0594f" {
+			if e.Disposition != tc.want || e.Object.Tenant != "c2cc9b6e-9458-4c7d-93cc-f02b81b0594f" {
 				t.Errorf("A16: tenants %v: %+v; want %q", tc.tenants, e, tc.want)
 			}
 		}
@@ -240,7 +244,8 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// A17: what a provider sends to see whether somebody is there is answered as it wants. Nothing unsigned is stored.
+// A17: what a provider sends to see whether somebody is there is answered as it wants. Nothing
+// unsigned is stored.
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
 	greeted := 0
@@ -274,7 +279,8 @@ func TestHandshakes(t *testing.T) {
 		t.Errorf("A17: %d unsigned events are stored", n)
 	}
 
-	// Xero, when a webhook is set up: 200 for the right signature, 401 for the wrong one, no body, no cookie.
+	// Xero, when a webhook is set up: 200 for the right signature, 401 for the wrong one, no body,
+	// no cookie.
 	const intent = `{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"S0m3r4Nd0mt3xt"}`
 	for signature, want := range map[string]int{intentSignature: 200, "AAAA" + intentSignature[4:]: 401} {
 		a := d.send(t, http.MethodPost, "/webhooks/xero", http.Header{"X-Xero-Signature": {signature}}, strings.NewReader(intent))
@@ -289,7 +295,7 @@ func TestHandshakes(t *testing.T) {
 		t.Errorf("A17: the ping of GitHub: answer %d", got)
 	}
 	events := d.inbox.stored()
-	if len(events) != 2 || events[0].Verdict != inbox.Ignored || events[1].Verdict != inbox.Ignored {
+	if len(events) != 2 || events[0].Disposition != intake.Ignored || events[1].Disposition != intake.Ignored {
 		t.Errorf("A17: signed handshakes are stored as %+v", events)
 	}
 }

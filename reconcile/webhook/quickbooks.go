@@ -6,24 +6,26 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// QuickBooks returns the provider for QuickBooks Online; the secret is the app's verifier token, the tenant the
-// company (realm). Events are thin and so hints. Both formats are read: eventNotifications, and CloudEvents
-// with one event per object. A delivery holds several; a merge is told of both objects.
+// QuickBooks returns the provider for QuickBooks Online; the secret is the app's verifier token,
+// the tenant the company (realm). Events are thin and so hints. Both formats are read:
+// eventNotifications, and CloudEvents with one event per object. A delivery holds several; a merge
+// is told of both objects.
 //
-// The signature covers the body and no time. QuickBooks waits three seconds, the shortest of all, and may hold
-// back later events until the first is acknowledged.
+// The signature covers the body and no time. QuickBooks waits three seconds, the shortest of all,
+// and may hold back later events until the first is acknowledged.
 func QuickBooks() Provider {
 	return Provider{
-		Name: "QuickBooks", Key: plainKey, Claim: base64Claim("Intuit-Signature"),
-		Parse: func(m Message) ([]inbox.Event, error) {
+		name: "QuickBooks", key: plainKey, claim: base64Claim("Intuit-Signature"),
+		parse: func(m message) ([]intake.Event, error) {
 			switch {
 			case bytes.HasPrefix(bytes.TrimLeft(m.Body, " \t\r\n"), []byte("[")):
 				return intuitCloudEvents(m.Body)
 			case wordAt(m.Body, "specversion") != "":
-				return []inbox.Event{intuitCloudEvent(m.Body)}, nil
+				return []intake.Event{intuitCloudEvent(m.Body)}, nil
 			}
 			return intuitNotifications(m.Body)
 		},
@@ -32,7 +34,7 @@ func QuickBooks() Provider {
 
 var errQuickBooks = errors.New("it is no delivery of QuickBooks")
 
-func intuitNotifications(body raw) ([]inbox.Event, error) {
+func intuitNotifications(body raw) ([]intake.Event, error) {
 	var b struct {
 		EventNotifications []struct {
 			RealmID         word
@@ -42,7 +44,7 @@ func intuitNotifications(body raw) ([]inbox.Event, error) {
 	if !isObject(body) || json.Unmarshal(body, &b) != nil || b.EventNotifications == nil {
 		return nil, errQuickBooks
 	}
-	var events []inbox.Event
+	var events []intake.Event
 	for _, n := range b.EventNotifications {
 		for _, entity := range n.DataChangeEvent.Entities {
 			events = append(events, intuitEntity(string(n.RealmID), entity)...)
@@ -51,21 +53,21 @@ func intuitNotifications(body raw) ([]inbox.Event, error) {
 	return events, nil
 }
 
-func intuitEntity(realm string, body raw) []inbox.Event {
+func intuitEntity(realm string, body raw) []intake.Event {
 	var b struct {
 		Name, Operation            string
 		ID, DeletedID, LastUpdated word
 	}
 	if json.Unmarshal(body, &b) != nil || realm == "" {
-		return []inbox.Event{malformed(body, errQuickBooks)}
+		return []intake.Event{malformed(body, errQuickBooks)}
 	}
 	kind, operation := strings.ToLower(b.Name), strings.ToLower(b.Operation)
-	e := inbox.Event{
+	e := intake.Event{
 		Object: inbox.Object{Tenant: realm, Type: kind, ID: string(b.ID)},
 		Topic:  kind + "." + operation, Dedupe: byID(kind, string(b.ID), operation, string(b.LastUpdated)),
-		Payload: inbox.Thin, Deleted: operation == "delete", At: timeOf(b.LastUpdated), Body: body,
+		Payload: intake.Thin, Deleted: operation == "delete", At: timeOf(b.LastUpdated), Body: body,
 	}
-	events := []inbox.Event{e}
+	events := []intake.Event{e}
 	if b.DeletedID != "" { // merged into the other
 		e.Object.ID, e.Deleted = string(b.DeletedID), true
 		e.Dedupe = byID(kind, string(b.DeletedID), operation, string(b.LastUpdated))
@@ -74,12 +76,12 @@ func intuitEntity(realm string, body raw) []inbox.Event {
 	return events
 }
 
-func intuitCloudEvents(body raw) ([]inbox.Event, error) {
+func intuitCloudEvents(body raw) ([]intake.Event, error) {
 	var all []raw
 	if json.Unmarshal(body, &all) != nil {
 		return nil, errQuickBooks
 	}
-	events := make([]inbox.Event, len(all))
+	events := make([]intake.Event, len(all))
 	for i, one := range all {
 		events[i] = intuitCloudEvent(one)
 	}
@@ -87,7 +89,7 @@ func intuitCloudEvents(body raw) ([]inbox.Event, error) {
 }
 
 // intuitCloudEvent reads one whose type is like qbo.invoice.updated.v1.
-func intuitCloudEvent(body raw) inbox.Event {
+func intuitCloudEvent(body raw) intake.Event {
 	var b struct{ ID, Type, Time, IntuitEntityID, IntuitAccountID word }
 	if json.Unmarshal(body, &b) != nil || b.IntuitAccountID == "" {
 		return malformed(body, errQuickBooks)
@@ -97,9 +99,9 @@ func intuitCloudEvent(body raw) inbox.Event {
 		return malformed(body, errors.New("its type is none of QuickBooks"))
 	}
 	kind, operation := strings.ToLower(parts[1]), strings.ToLower(parts[2])
-	return inbox.Event{
+	return intake.Event{
 		Object: inbox.Object{Tenant: string(b.IntuitAccountID), Type: kind, ID: string(b.IntuitEntityID)},
 		Topic:  kind + "." + operation, ID: string(b.ID), Dedupe: byID(string(b.ID)),
-		Payload: inbox.Thin, Deleted: operation == "deleted", At: timeOf(b.Time), Body: body,
+		Payload: intake.Thin, Deleted: operation == "deleted", At: timeOf(b.Time), Body: body,
 	}
 }

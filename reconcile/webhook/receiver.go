@@ -8,12 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// Receiver is the door for webhooks: an [http.Handler] for POST <prefix><source>. It is safe for concurrent use.
+// Receiver is the door for webhooks: an [http.Handler] for POST <prefix><source>. It is safe for
+// concurrent use.
 type Receiver struct {
-	inbox   inbox.Inbox
+	inbox   intake.Inbox
 	opts    Options
 	sources map[string]*source
 	log     *refusalLog
@@ -22,8 +24,9 @@ type Receiver struct {
 // maxSources bounds the sources of one receiver, and with them its memory and its counters.
 const maxSources = 1024
 
-// New returns the receiver of in: what the sources send is stored there, and processed. Options may be nil. The error names
-// everything that is wrong with all sources: a receiver that cannot verify one of them is not made.
+// New returns the receiver of in: what the sources send is stored there, and processed. Options may
+// be nil. The error names everything that is wrong with all sources: a receiver that cannot verify
+// one of them is not made.
 func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 	if in == nil {
 		return newReceiver(nil, nil, options)
@@ -34,7 +37,9 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 		switch w := s.Webhooks.(type) {
 		case nil: // it sends none
 		case *Sender:
-			senders = append(senders, named{s.Name, *w})
+			sender := *w
+			sender.volatile = s.Policy.Volatile
+			senders = append(senders, named{s.Name, sender})
 		default:
 			wrong.whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)
 		}
@@ -44,7 +49,7 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 }
 
 // newReceiver returns a receiver that stores what the senders send in inbox.
-func newReceiver(inbox inbox.Inbox, senders []named, options *Options) (*Receiver, error) {
+func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiver, error) {
 	opts := options.withDefaults()
 	wrong := faults{opts.validate()}
 	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
@@ -68,8 +73,8 @@ func newReceiver(inbox inbox.Inbox, senders []named, options *Options) (*Receive
 	return r, nil
 }
 
-// shared says which secrets of a source another one has, too: what is signed for one would be believed of the other.
-// signers are the sources by secret, to which it adds.
+// shared says which secrets of a source another one has, too: what is signed for one would be
+// believed of the other. signers are the sources by secret, to which it adds.
 func shared(signers map[string]string, s *named) error {
 	var wrong faults
 	for i, secret := range s.Secrets {
@@ -80,8 +85,8 @@ func shared(signers map[string]string, s *named) error {
 	return wrong.err()
 }
 
-// ServeHTTP verifies one delivery, stores it and answers: 200 with an empty body once it is stored, and
-// otherwise what the package comment says.
+// ServeHTTP verifies one delivery, stores it and answers: 200 with an empty body once it is stored,
+// and otherwise what the package comment says.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	t := r.begin(w)
 	s := r.find(req)
@@ -117,14 +122,15 @@ func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
 	if why != nil {
 		return why
 	}
-	if s.Provider.Greets != nil && s.Provider.Greets(req.Header, body) {
+	if s.Provider.greets != nil && s.Provider.greets(req.Header, body) {
 		r.opts.Listener.greeted(s.Name)
 		return nil
 	}
 	return r.accept(t, s, req, body, h)
 }
 
-// accept verifies what was read, and stores it when there is a place: only who has signed takes one.
+// accept verifies what was read, and stores it when there is a place: only who has signed takes
+// one.
 func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h *hold) *refusal {
 	now := r.opts.Now()
 	k, why := s.verify(req.Header, body, now)
@@ -147,11 +153,11 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	if errors.Is(err, errTooLarge) {
 		return refuse(LargeBody)
 	}
-	events := s.events(Message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
+	events := s.events(message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
 	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
-	r.opts.Listener.stored(s.Name, events, time.Since(t.began))
+	r.opts.Listener.stored(s.Name, len(events), time.Since(t.began))
 	return nil
 }
 
@@ -166,7 +172,7 @@ func (r *Receiver) find(req *http.Request) *source {
 }
 
 // refuse answers with the status of the reason and nothing else.
-func (r *Receiver) refuse(w http.ResponseWriter, reason Reason) {
+func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 	status := reason.Status()
 	switch status {
 	case http.StatusServiceUnavailable:
@@ -179,9 +185,9 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Reason) {
 	w.WriteHeader(status)
 }
 
-// Server returns a server for addr that serves only this receiver, with limits on what comes before the
-// handler: the header's size and time, and idle connections. A program that mounts the receiver in a
-// server of its own sets the same limits there.
+// Server returns a server for addr that serves only this receiver, with limits on what comes before
+// the handler: the header's size and time, and idle connections. A program that mounts the receiver
+// in a server of its own sets the same limits there.
 func (r *Receiver) Server(addr string) *Server {
 	return &Server{http.Server{
 		Addr: addr, Handler: r,
@@ -196,7 +202,8 @@ func (r *Receiver) Server(addr string) *Server {
 // Server is an HTTP server that is run beside the other parts of a process.
 type Server struct{ http.Server }
 
-// Run serves until ctx ends. Then no delivery is taken any more, and those in hand are answered: each has its budget.
+// Run serves until ctx ends. Then no delivery is taken any more, and those in hand are answered:
+// each has its budget.
 func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside it from being believed.
+// M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside
+// it from being believed.
 func TestUnknownSchemesAreSkipped(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t), named{"stripe", Sender{Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance}})
@@ -34,15 +35,16 @@ func TestUnknownSchemesAreSkipped(t *testing.T) {
 	}
 }
 
-// A provider of the user's may read as many signatures as it likes; more than 16 are not tried (L1).
+// A provider of the user's may read as many signatures as it likes; more than 16 are not tried
+// (L1).
 func TestSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	tried, n := 0, 0
 	p := Provider{
-		Name:  "theirs",
-		Key:   func(string) (Key, error) { return func(Claim) bool { tried++; return true }, nil },
-		Claim: func(http.Header, []byte) (Claim, error) { return Claim{Signatures: make([]Signature, n)}, nil },
-		Parse: func(Message) ([]inbox.Event, error) { return nil, nil },
+		name:  "theirs",
+		key:   func(string) (proof, error) { return func(claim) bool { tried++; return true }, nil },
+		claim: func(http.Header, []byte) (claim, error) { return claim{Signatures: make([]signature, n)}, nil },
+		parse: func(message) ([]intake.Event, error) { return nil, nil },
 	}
 	d := open(t, nil, named{"theirs", Sender{Provider: p, Secrets: []Secret{{"only", "some-secret-text-here"}}}})
 	for n = range 18 {

@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// SignStandard signs an outgoing body as Standard Webhooks does, with a secret whsec_…: it sets webhook-id,
-// webhook-timestamp and webhook-signature. The id stays the same when a delivery is repeated; the time is that of
-// the attempt. A second call with another secret adds its signature, so that receivers can change theirs.
+// SignStandard signs an outgoing body as Standard Webhooks does, with a secret whsec_…: it sets
+// webhook-id, webhook-timestamp and webhook-signature. The id stays the same when a delivery is
+// repeated; the time is that of the attempt. A second call with another secret adds its signature,
+// so that receivers can change theirs.
 func SignStandard(h http.Header, secret, id string, at time.Time, body []byte) error {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) < minSecret {
@@ -34,8 +35,8 @@ func SignStandard(h http.Header, secret, id string, at time.Time, body []byte) e
 	return nil
 }
 
-// SignWooCommerce signs an outgoing body as WooCommerce does: it sets X-WC-Webhook-Signature. Topic, ids and
-// the rest of the header are not part of what is signed and are the caller's to set.
+// SignWooCommerce signs an outgoing body as WooCommerce does: it sets X-WC-Webhook-Signature.
+// Topic, ids and the rest of the header are not part of what is signed and are the caller's to set.
 func SignWooCommerce(h http.Header, secret string, body []byte) {
 	h.Set(wooSignature, sum64([]byte(secret), body))
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// one returns the value of a header that must be there once. Twice is as bad as unreadable: a proxy in
-// front of us may have read the other.
+// one returns the value of a header that must be there once. Twice is as bad as unreadable: a proxy
+// in front of us may have read the other.
 func one(h http.Header, name string) (string, error) {
 	switch values := h.Values(name); {
 	case len(values) == 0 || len(values) == 1 && values[0] == "":
-		return "", ErrNoSignature
+		return "", errNoSignature
 	case len(values) > 1:
 		return "", errBadSignature
 	default:
@@ -22,27 +22,27 @@ func one(h http.Header, name string) (string, error) {
 }
 
 // base64Claim reads the signature of the body that a header holds in base64.
-func base64Claim(header string) func(http.Header, []byte) (Claim, error) {
-	return func(h http.Header, body []byte) (Claim, error) {
+func base64Claim(header string) func(http.Header, []byte) (claim, error) {
+	return func(h http.Header, body []byte) (claim, error) {
 		text, err := one(h, header)
 		if err != nil {
-			return Claim{}, err
+			return claim{}, err
 		}
 		sum, err := base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil {
-			return Claim{}, errBadSignature
+			return claim{}, errBadSignature
 		}
-		return Claim{Signed: [][]byte{body}, Signatures: []Signature{{Bytes: sum}}}, nil
+		return claim{Signed: [][]byte{body}, Signatures: []signature{{Bytes: sum}}}, nil
 	}
 }
 
 // hexSignature reads a signature in hexadecimal.
-func hexSignature(scheme, text string) (Signature, error) {
+func hexSignature(scheme, text string) (signature, error) {
 	sum, err := hex.DecodeString(text)
 	if err != nil || len(sum) == 0 {
-		return Signature{}, errBadSignature
+		return signature{}, errBadSignature
 	}
-	return Signature{Scheme: scheme, Bytes: sum}, nil
+	return signature{Scheme: scheme, Bytes: sum}, nil
 }
 
 // signedTime reads the seconds since 1970 that a delivery was signed at: digits and nothing else.

@@ -11,40 +11,46 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Sender is who sends the webhooks of a source: it is the Webhooks of an [inbox.Source]. The name of the source is the last
-// part of their path: lower case letters, digits, - and _.
+// Sender is who sends the webhooks of a source: it is the Webhooks of an [inbox.Source]. The name
+// of the source is the last part of their path: lower case letters, digits, - and _.
 type Sender struct {
 	// Provider is how it signs and what its deliveries say.
 	Provider Provider
 	// Secrets are those that are valid now: one, or two while one replaces the other. At least one.
 	Secrets []Secret
-	// Tenants are the accounts that we know within the source. A delivery that names another is stored as
-	// unknown, and nothing comes of it until it is replayed. AnyTenant lets all of them in.
+	// Tenants are the accounts that we know within the source. A delivery that names another is
+	// stored as unknown, and nothing comes of it until it is replayed. AnyTenant lets all of them
+	// in.
 	Tenants []string
-	// Types are the types of objects that are wanted; others are stored as unknown. Empty: all, where the provider
-	// signs what names the type.
+	// Types are the types of objects that are wanted; others are stored as unknown. Empty: all,
+	// where the provider signs what names the type.
 	Types []string
-	// Headers says what is believed of headers that the provider does not sign ([Provider.HeadersUnsigned]). As it is
-	// left, one tenant and the wanted Types have to be named.
+	// Headers says what is believed of headers that the provider does not sign
+	// ([Provider.headersUnsigned]). As it is left, one tenant and the wanted Types have to be
+	// named.
 	Headers Headers
 	// State says whether the source is open.
 	State State
-	// Tolerance is how far the signed time may lie from our clock on either side, where the provider signs
-	// one. Default: 5 min. NoTolerance switches the check off.
+	// Tolerance is how far the signed time may lie from our clock on either side, where the
+	// provider signs one. Default: 5 min. NoTolerance switches the check off.
 	Tolerance time.Duration
-	// Epoch is raised when the source begins to count its versions again: after a restore, or when its objects
-	// are made again under old ids. Versions of an earlier epoch are older than all of a later one. Fetch has to give its
-	// versions the same epoch.
+	// Epoch is raised when the source begins to count its versions again: after a restore, or when
+	// its objects are made again under old ids. Versions of an earlier epoch are older than all of
+	// a later one. Fetch has to give its versions the same epoch.
 	Epoch int64
 
 	// MaxBody bounds a body in bytes, unpacked or not. Default: 1 MiB.
 	MaxBody int64
-	// Concurrent is how many deliveries, after they were verified, are in hand at once; further ones wait shortly. The
-	// memory for bodies, verified or not, is as many times MaxBody. Default: 64.
+	// Concurrent is how many deliveries, after they were verified, are in hand at once; further
+	// ones wait shortly. The memory for bodies, verified or not, is as many times MaxBody. Default:
+	// 64.
 	Concurrent int
-	// PerSecond and Burst bound how many genuine deliveries are stored. 0: no limit. Burst is at least 1.
+	// PerSecond and Burst bound how many genuine deliveries are stored. 0: no limit. Burst is at
+	// least 1.
 	PerSecond float64
 	Burst     int
+
+	volatile []string // of the source's policy
 }
 
 // Secret is one that a source may sign with. It prints as its name.
@@ -62,7 +68,8 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText returns the name, so that no encoder writes the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Headers says what is believed of headers that are not signed: a captured delivery can be sent again with any other.
+// Headers says what is believed of headers that are not signed: a captured delivery can be sent
+// again with any other.
 type Headers string
 
 // What may be believed of headers.
@@ -86,8 +93,8 @@ const (
 const (
 	// AnyTenant in Sender.Tenants lets all tenants in.
 	AnyTenant = "*"
-	// NoTolerance as Sender.Tolerance accepts signed times however old, and so replays of any age. Then only
-	// the inbox and the gate protect.
+	// NoTolerance as Sender.Tolerance accepts signed times however old, and so replays of any age.
+	// Then only the inbox and the gate protect.
 	NoTolerance time.Duration = -1
 
 	defaultTolerance  = 5 * time.Minute
@@ -98,7 +105,8 @@ const (
 	maxSecrets        = 8
 )
 
-// Validate reports everything that is wrong with the webhooks of the source of that name, in one error.
+// Validate reports everything that is wrong with the webhooks of the source of that name, in one
+// error.
 func (c *Sender) Validate(source string) error {
 	_, err := newSource(named{source, *c})
 	return err
@@ -123,7 +131,7 @@ type source struct {
 
 func newSource(c named) (*source, error) {
 	c.Secrets, c.Tenants, c.Types = slices.Clone(c.Secrets), slices.Clone(c.Tenants), slices.Clone(c.Types)
-	if c.Tolerance == 0 && c.Provider.SignsTime {
+	if c.Tolerance == 0 && c.Provider.signsTime {
 		c.Tolerance = defaultTolerance
 	}
 	orElse(&c.MaxBody, defaultMaxBody)
@@ -164,7 +172,7 @@ func (c *named) validate() error {
 	}
 	f.whenf(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
 	f.whenf(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
-	f.whenf(c.Tolerance != 0 && !c.Provider.SignsTime, "Tolerance is set, but %s signs no time", c.Provider.Name)
+	f.whenf(c.Tolerance != 0 && !c.Provider.signsTime, "Tolerance is set, but %s signs no time", c.Provider.name)
 	c.validateHeaders(&f)
 	f.whenf(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
 	f.whenf(c.MaxBody < 0 || c.MaxBody > maxMaxBody, "MaxBody is %d; it lies between 0 and %d", c.MaxBody, maxMaxBody)
@@ -200,16 +208,16 @@ func (s *source) enter(wait time.Duration) bool {
 func (s *source) leave() { <-s.slots }
 
 // claim reads the signatures, and says what is wrong with them before anything is computed.
-func (s *source) claim(h http.Header, body []byte) (Claim, *refusal) {
-	c, err := s.Provider.Claim(h, body)
+func (s *source) claim(h http.Header, body []byte) (claim, *refusal) {
+	c, err := s.Provider.claim(h, body)
 	switch {
-	case errors.Is(err, ErrNoSignature):
+	case errors.Is(err, errNoSignature):
 		return c, refuse(NoSignature)
 	case err != nil || len(c.Signatures) > maxSignatures:
 		return c, refuse(BadSignature)
 	case len(c.Signatures) == 0:
 		return c, refuse(NoSignature)
-	case s.Provider.SignsTime && c.At.IsZero():
+	case s.Provider.signsTime && c.At.IsZero():
 		return c, refuse(BadSignature)
 	}
 	return c, nil
@@ -218,21 +226,21 @@ func (s *source) claim(h http.Header, body []byte) (Claim, *refusal) {
 // maxGreeting bounds an unsigned handshake in bytes.
 const maxGreeting = 1 << 10
 
-// readable is how much of a body is read, or why nothing is: without a signature that can be read it would not be
-// believed, whatever it says.
+// readable is how much of a body is read, or why nothing is: without a signature that can be read
+// it would not be believed, whatever it says.
 func (s *source) readable(req *http.Request) (int64, *refusal) {
 	_, why := s.claim(req.Header, nil)
 	switch {
 	case why == nil:
 		return s.MaxBody, nil
-	case why.reason == NoSignature && s.Provider.Greets != nil && req.ContentLength <= maxGreeting:
+	case why.reason == NoSignature && s.Provider.greets != nil && req.ContentLength <= maxGreeting:
 		return min(maxGreeting, s.MaxBody), nil
 	}
 	return 0, why
 }
 
-// verify returns the key that signed a delivery, or why it is not believed. Whether the signature is genuine is
-// found out first: an unsigned time says nothing.
+// verify returns the key that signed a delivery, or why it is not believed. Whether the signature
+// is genuine is found out first: an unsigned time says nothing.
 func (s *source) verify(h http.Header, body []byte, now time.Time) (*key, *refusal) {
 	c, why := s.claim(h, body)
 	if why != nil {
@@ -247,7 +255,7 @@ func (s *source) verify(h http.Header, body []byte, now time.Time) (*key, *refus
 	if signer == nil {
 		return nil, refuse(WrongSignature)
 	}
-	if s.Provider.SignsTime && s.Tolerance != NoTolerance {
+	if s.Provider.signsTime && s.Tolerance != NoTolerance {
 		return signer, judge(c.At.Sub(now), s.Tolerance)
 	}
 	return signer, nil

@@ -6,14 +6,16 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-// Standard returns the provider for senders that follow Standard Webhooks, Svix and its customers among them:
-// webhook-id, webhook-timestamp and webhook-signature, or the same under svix-. The signature is over id, time
-// and body; v1 is HMAC-SHA256 with a secret whsec_…, v1a is ed25519 with a public key whpk_….
+// Standard returns the provider for senders that follow Standard Webhooks, Svix and its customers
+// among them: webhook-id, webhook-timestamp and webhook-signature, or the same under svix-. The
+// signature is over id, time and body; v1 is HMAC-SHA256 with a secret whsec_…, v1a is ed25519 with
+// a public key whpk_….
 //
-// The convention leaves open what a body says, so m tells. What is wrong with m is said where the provider is used: by inbox.New.
+// The convention leaves open what a body says, so m tells. What is wrong with m is said where the
+// provider is used: by inbox.New.
 func Standard(m Mapping) Provider {
 	m = m.withDefaults()
 	var f faults
@@ -22,23 +24,22 @@ func Standard(m Mapping) Provider {
 		return Provider{err: err}
 	}
 	return Provider{
-		Name: "Standard Webhooks", SignsTime: true,
-		Key: standardKey, Claim: standardClaim,
-		Parse: func(d Message) ([]inbox.Event, error) {
+		name: "Standard Webhooks", signsTime: true,
+		key: standardKey, claim: standardClaim,
+		parse: func(d message) ([]intake.Event, error) {
 			e, err := m.event(d.Body)
 			if err != nil {
 				return nil, err
 			}
 			e.ID = standardHeader(d.Header, "id")
 			e.Dedupe = byID(e.ID)
-			return []inbox.Event{e}, nil
+			return []intake.Event{e}, nil
 		},
-		Volatile: m.Volatile,
 	}
 }
 
 // standardKey reads whsec_ and whpk_. Without either it might be a public key, which is no secret.
-func standardKey(secret string) (Key, error) {
+func standardKey(secret string) (proof, error) {
 	text, public := strings.CutPrefix(secret, "whpk_")
 	text, private := strings.CutPrefix(text, "whsec_")
 	if public == private {
@@ -54,32 +55,32 @@ func standardKey(secret string) (Key, error) {
 	return hmacKey("v1", bytes)
 }
 
-func standardClaim(h http.Header, body []byte) (Claim, error) {
+func standardClaim(h http.Header, body []byte) (claim, error) {
 	list, err := one(h, standardName(h, "signature"))
 	if err != nil {
-		return Claim{}, err
+		return claim{}, err
 	}
 	id, errID := one(h, standardName(h, "id"))
 	stamp, errStamp := one(h, standardName(h, "timestamp"))
 	if errID != nil || errStamp != nil {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
-	c := Claim{Signed: [][]byte{[]byte(id + "." + stamp + "."), body}}
+	c := claim{Signed: [][]byte{[]byte(id + "." + stamp + "."), body}}
 	if c.At, err = signedTime(stamp); err != nil {
-		return Claim{}, err
+		return claim{}, err
 	}
 	items := strings.SplitN(list, " ", maxSignatures+1)
 	if len(items) > maxSignatures {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
 	for _, item := range items { // a sender may add schemes whose form is not known here
 		scheme, text, _ := strings.Cut(item, ",")
 		if sum, err := base64.StdEncoding.Strict().DecodeString(text); err == nil && len(sum) > 0 {
-			c.Signatures = append(c.Signatures, Signature{Scheme: scheme, Bytes: sum})
+			c.Signatures = append(c.Signatures, signature{Scheme: scheme, Bytes: sum})
 		}
 	}
 	if len(c.Signatures) == 0 {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
 	return c, nil
 }

@@ -7,44 +7,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// Stripe returns the provider for the live events of Stripe. The tenant is the connected account, empty for the
-// platform's own. Objects have no version of their own, and an event tells its time in whole seconds, in which
-// several may fall: so its body fills what is unknown and otherwise is a hint. Thin events (v2) are hints.
+// Stripe returns the provider for the live events of Stripe. The tenant is the connected account,
+// empty for the platform's own. Objects have no version of their own, and an event tells its time
+// in whole seconds, in which several may fall: so its body fills what is unknown and otherwise is a
+// hint. Thin events (v2) are hints.
 func Stripe() Provider { return stripe(true) }
 
-// StripeTest returns the provider for the events of Stripe's test mode. Endpoints of connected accounts get both
-// kinds; the other one is stored as unknown.
+// StripeTest returns the provider for the events of Stripe's test mode. Endpoints of connected
+// accounts get both kinds; the other one is stored as unknown.
 func StripeTest() Provider { return stripe(false) }
 
 func stripe(live bool) Provider {
 	return Provider{
-		Name: "Stripe", SignsTime: true,
-		Key:   func(secret string) (Key, error) { return hmacKey("v1", []byte(secret)) },
-		Claim: stripeClaim,
-		Parse: func(m Message) ([]inbox.Event, error) {
+		name: "Stripe", signsTime: true,
+		key:   func(secret string) (proof, error) { return hmacKey("v1", []byte(secret)) },
+		claim: stripeClaim,
+		parse: func(m message) ([]intake.Event, error) {
 			e, livemode, err := stripeEvent(m.Body)
 			if err != nil {
 				return nil, err
 			}
 			if livemode != live {
-				e.Verdict, e.Why = inbox.Unknown, "it is of the other mode, live or test, than the source"
+				e.Disposition, e.Why = intake.Unknown, "it is of the other mode, live or test, than the source"
 			}
-			return []inbox.Event{e}, nil
+			return []intake.Event{e}, nil
 		},
 	}
 }
 
-// stripeClaim reads t=1492774577,v1=5257a8…,v1=…,v0=…. Only v1 counts, as far as it can be read; v0 is for tests of
-// Stripe's own.
-func stripeClaim(h http.Header, body []byte) (Claim, error) {
+// stripeClaim reads t=1492774577,v1=5257a8…,v1=…,v0=…. Only v1 counts, as far as it can be read; v0
+// is for tests of Stripe's own.
+func stripeClaim(h http.Header, body []byte) (claim, error) {
 	text, err := one(h, "Stripe-Signature")
 	if err != nil {
-		return Claim{}, err
+		return claim{}, err
 	}
-	var c Claim
+	var c claim
 	signatures := 0
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
@@ -61,11 +63,11 @@ func stripeClaim(h http.Header, body []byte) (Claim, error) {
 			}
 		}
 		if err != nil {
-			return Claim{}, err
+			return claim{}, err
 		}
 	}
 	if c.Signed == nil || signatures > maxSignatures || signatures > 0 && len(c.Signatures) == 0 {
-		return Claim{}, errBadSignature
+		return claim{}, errBadSignature
 	}
 	return c, nil
 }
@@ -83,31 +85,31 @@ type stripeBody struct {
 	Related  struct{ ID, Type word } `json:"related_object"`
 }
 
-func stripeEvent(body raw) (inbox.Event, bool, error) {
+func stripeEvent(body raw) (intake.Event, bool, error) {
 	var b stripeBody
 	if err := json.Unmarshal(body, &b); err != nil {
-		return inbox.Event{}, false, errors.New("it is no event of Stripe")
+		return intake.Event{}, false, errors.New("it is no event of Stripe")
 	}
-	e := inbox.Event{Topic: b.Type, ID: string(b.ID), Dedupe: byID(string(b.ID)), At: timeOf(b.Created), Body: body}
+	e := intake.Event{Topic: b.Type, ID: string(b.ID), Dedupe: byID(string(b.ID)), At: timeOf(b.Created), Body: body}
 	switch b.Object {
 	case "v2.core.event":
 		e.Object = inbox.Object{Tenant: b.Context, Type: string(b.Related.Type), ID: string(b.Related.ID)}
-		e.Payload = inbox.Thin
+		e.Payload = intake.Thin
 	case "event":
 		var o struct {
 			ID     word
 			Object string
 		}
 		if err := json.Unmarshal(b.Data.Object, &o); err != nil {
-			return inbox.Event{}, false, errors.New("the event of Stripe holds no object")
+			return intake.Event{}, false, errors.New("the event of Stripe holds no object")
 		}
 		e.Object = inbox.Object{Tenant: b.Account, Type: o.Object, ID: string(o.ID)}
-		e.Payload, e.Body = inbox.Whole, b.Data.Object
+		e.Payload, e.Body = intake.Whole, b.Data.Object
 		if e.Version = versionAt(b.Created, time.Second); e.Version.Clock != inbox.NoClock {
 			e.Version.Clock = inbox.EventClock
 		}
 	default:
-		return inbox.Event{}, false, errors.New("it is no event of Stripe")
+		return intake.Event{}, false, errors.New("it is no event of Stripe")
 	}
 	e.Deleted = strings.HasSuffix(b.Type, ".deleted") && b.Type != "customer.subscription.deleted" // that one is cancelled, and stays
 	return e, b.Livemode, nil

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // A turn's budget is spent in this order: reading the body, waiting for a place, storing.
@@ -30,8 +30,8 @@ type turn struct {
 	conn  *http.ResponseController
 }
 
-// begin starts a turn. The deadline for the body holds from here on, also for what net/http reads of a body
-// that was refused.
+// begin starts a turn. The deadline for the body holds from here on, also for what net/http reads
+// of a body that was refused.
 func (r *Receiver) begin(w http.ResponseWriter) *turn {
 	t := &turn{began: time.Now(), whole: r.opts.Budget, w: w, conn: http.NewResponseController(w)}
 	if err := t.conn.SetReadDeadline(t.until(readShare)); errors.Is(err, http.ErrNotSupported) {
@@ -48,7 +48,8 @@ func (t *turn) until(share float64) time.Time {
 // budget is what is left of a share.
 func (t *turn) budget(share float64) time.Duration { return time.Until(t.until(share)) }
 
-// read returns the whole body, if it is no longer than limit, comes in time, and there is memory for it.
+// read returns the whole body, if it is no longer than limit, comes in time, and there is memory
+// for it.
 func (t *turn) read(req *http.Request, limit int64, h *hold) ([]byte, *refusal) {
 	body, err := h.readAll(http.MaxBytesReader(t.w, req.Body, limit), limit)
 	var large *http.MaxBytesError
@@ -68,10 +69,11 @@ func (t *turn) read(req *http.Request, limit int64, h *hold) ([]byte, *refusal) 
 	}
 }
 
-// store hands events to the inbox and waits for it, at most until the turn is over. The sender's hanging up does
-// not end it: what is stored now is answered when the sender comes again. An inbox that overstays keeps its
-// place and the memory of the delivery until it returns, so that such calls do not pile up.
-func (r *Receiver) store(parent context.Context, t *turn, s *source, h *hold, events []inbox.Event) error {
+// store hands events to the inbox and waits for it, at most until the turn is over. The sender's
+// hanging up does not end it: what is stored now is answered when the sender comes again. An inbox
+// that overstays keeps its place and the memory of the delivery until it returns, so that such
+// calls do not pile up.
+func (r *Receiver) store(parent context.Context, t *turn, s *source, h *hold, events []intake.Event) error {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(parent), t.until(storeShare))
 	select {
 	case s.storing <- struct{}{}:

@@ -17,7 +17,8 @@ type vector struct {
 	at       time.Time
 }
 
-// Signatures that providers published: what Standard Webhooks, GitHub and Slack print in their documentation.
+// Signatures that providers published: what Standard Webhooks, GitHub and Slack print in their
+// documentation.
 func published(tb testing.TB) []vector {
 	tb.Helper()
 	const payload = `{"test": 2432232314}`
@@ -96,7 +97,7 @@ func independent(tb testing.TB) []vector {
 }
 
 // reason verifies a delivery as the receiver does, and returns why it is not believed.
-func (v vector) reason(t *testing.T, header map[string]string, body string) Reason {
+func (v vector) reason(t *testing.T, header map[string]string, body string) Refusal {
 	t.Helper()
 	s, err := newSource(named{"s", Sender{Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)}})
 	if err != nil {
@@ -113,8 +114,8 @@ func (v vector) reason(t *testing.T, header map[string]string, body string) Reas
 	return why.reason
 }
 
-// A1: what the provider signed is believed. A2: with one bit flipped in any byte of the body it is not, nor in a signed
-// id or time, nor in the signature itself. Nor is it with another secret.
+// A1: what the provider signed is believed. A2: with one bit flipped in any byte of the body it is
+// not, nor in a signed id or time, nor in the signature itself. Nor is it with another secret.
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	for _, v := range append(published(t), independent(t)...) {
@@ -184,7 +185,8 @@ func cloneWith(header map[string]string, name, value string) map[string]string {
 	return changed
 }
 
-// What SignStandard and SignWooCommerce put into the header is what the published and independent signatures say.
+// What SignStandard and SignWooCommerce put into the header is what the published and independent
+// signatures say.
 func TestSign(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}

@@ -10,21 +10,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// WooCommerce returns the provider for shops that run WooCommerce. A body is the whole object as it was when the
-// delivery was made; its version is date_modified_gmt, in seconds. A deletion is only an id, so it is a hint.
+// WooCommerce returns the provider for shops that run WooCommerce. A body is the whole object as it
+// was when the delivery was made; its version is date_modified_gmt, in seconds. A deletion is only
+// an id, so it is a hint.
 //
-// The signature covers the body and no time, and the topic is a header that is not signed. So the type of an object is
-// the one in its link to itself (_links.self); where the topic names another, or the body has no link, the event is a
-// hint. The ids of webhook and delivery are headers too: an event is the same as another when the body is. The greeting of a new webhook is an unsigned form; it is answered and forgotten.
+// The signature covers the body and no time, and the topic is a header that is not signed. So the
+// type of an object is the one in its link to itself (_links.self); where the topic names another,
+// or the body has no link, the event is a hint. The ids of webhook and delivery are headers too: an
+// event is the same as another when the body is. The greeting of a new webhook is an unsigned form;
+// it is answered and forgotten.
 //
 // A shop tries each delivery once, and switches a webhook off after five failures in a row.
 func WooCommerce() Provider {
 	return Provider{
-		Name: "WooCommerce", HeadersUnsigned: true, Key: plainKey, Claim: base64Claim(wooSignature),
-		Parse: wooEvents, Greets: wooGreets, Volatile: []string{"_links"},
+		name: "WooCommerce", headersUnsigned: true, key: plainKey, claim: base64Claim(wooSignature),
+		parse: wooEvents, greets: wooGreets, volatile: []string{"_links"},
 	}
 }
 
@@ -40,7 +44,7 @@ func wooGreets(h http.Header, body []byte) bool {
 	return h.Get(wooSignature) == "" && wooPing.Match(body)
 }
 
-func wooEvents(m Message) ([]inbox.Event, error) {
+func wooEvents(m message) ([]intake.Event, error) {
 	var b struct {
 		ID       word
 		Modified word                                   `json:"date_modified_gmt"`
@@ -51,21 +55,22 @@ func wooEvents(m Message) ([]inbox.Event, error) {
 	}
 	topic := m.Header.Get(wooTopic) // order.updated
 	resource, happened, _ := strings.Cut(topic, ".")
-	e := inbox.Event{
+	e := intake.Event{
 		Object: inbox.Object{ID: string(b.ID)},
-		Topic:  topic, ID: m.Header.Get(wooDelivery), Dedupe: inbox.DigestOf(string(m.Body)),
-		Payload: inbox.Whole, Version: versionAt(b.Modified, time.Second), At: timeOf(b.Modified), Body: m.Body,
+		Topic:  topic, ID: m.Header.Get(wooDelivery), Dedupe: intake.DigestOf(string(m.Body)),
+		Payload: intake.Whole, Version: versionAt(b.Modified, time.Second), At: timeOf(b.Modified), Body: m.Body,
 	}
 	var signed string
 	if len(b.Links.Self) == 1 {
 		signed = wooType(b.Links.Self[0].Href, string(b.ID))
 	}
 	m.bind(&e, signed, resource, happened == "deleted")
-	return []inbox.Event{e}, nil
+	return []intake.Event{e}, nil
 }
 
-// wooType is the type in an object's link to itself: of https://shop.example/wp-json/wc/v3/orders/10492 order. Shops
-// without readable links have the path in the query.
+// wooType is the type in an object's link to itself: of
+// https://shop.example/wp-json/wc/v3/orders/10492 order. Shops without readable links have the path
+// in the query.
 func wooType(link, id string) string {
 	u, err := url.Parse(link)
 	if err != nil {

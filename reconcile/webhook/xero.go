@@ -5,38 +5,41 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// Xero returns the provider for Xero's webhooks; the secret is the webhook's signing key, the tenant the
-// organisation. Events are thin: they tell that an object changed and when they happened, which is not the
-// version that a fetch finds, so each is a hint. A delivery holds several.
+// Xero returns the provider for Xero's webhooks; the secret is the webhook's signing key, the
+// tenant the organisation. Events are thin: they tell that an object changed and when they
+// happened, which is not the version that a fetch finds, so each is a hint. A delivery holds
+// several.
 //
-// The signature covers the body and no time. When a webhook is set up Xero sends deliveries without events,
-// some of them signed wrongly on purpose, and expects 200 and 401; they need no special case here. It wants
-// an answer within five seconds, without body and cookies, and repeats for 24 hours.
+// The signature covers the body and no time. When a webhook is set up Xero sends deliveries without
+// events, some of them signed wrongly on purpose, and expects 200 and 401; they need no special
+// case here. It wants an answer within five seconds, without body and cookies, and repeats for 24
+// hours.
 func Xero() Provider {
 	return Provider{
-		Name: "Xero", Key: plainKey, Claim: base64Claim("X-Xero-Signature"),
-		Parse: xeroEvents,
+		name: "Xero", key: plainKey, claim: base64Claim("X-Xero-Signature"),
+		parse: xeroEvents,
 	}
 }
 
-func xeroEvents(m Message) ([]inbox.Event, error) {
+func xeroEvents(m message) ([]intake.Event, error) {
 	var b struct {
 		Events []raw
 	}
 	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil || b.Events == nil {
 		return nil, errors.New("it is no delivery of Xero")
 	}
-	events := make([]inbox.Event, len(b.Events))
+	events := make([]intake.Event, len(b.Events))
 	for i, body := range b.Events {
 		events[i] = xeroEvent(body)
 	}
 	return events, nil
 }
 
-func xeroEvent(body raw) inbox.Event {
+func xeroEvent(body raw) intake.Event {
 	var b struct {
 		ResourceID, TenantID, EventCategory, EventType string
 		EventDateUTC                                   word `json:"eventDateUtc"`
@@ -45,9 +48,9 @@ func xeroEvent(body raw) inbox.Event {
 		return malformed(body, errors.New("it is no event of Xero, or names no tenant"))
 	}
 	category, kind := strings.ToLower(b.EventCategory), strings.ToLower(b.EventType)
-	return inbox.Event{
+	return intake.Event{
 		Object: inbox.Object{Tenant: b.TenantID, Type: category, ID: b.ResourceID},
 		Topic:  category + "." + kind, Dedupe: byID(b.ResourceID, string(b.EventDateUTC), category, kind),
-		Payload: inbox.Thin, Deleted: kind == "delete", At: timeOf(b.EventDateUTC), Body: body,
+		Payload: intake.Thin, Deleted: kind == "delete", At: timeOf(b.EventDateUTC), Body: body,
 	}
 }

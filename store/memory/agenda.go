@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // agenda orders entries by when they can be claimed. An item whose entry has changed since is void.
@@ -12,11 +12,11 @@ type agenda []item
 
 type item struct {
 	at    time.Time
-	entry *inbox.Entry
+	entry *intake.Entry
 }
 
 // add notes when e can be claimed: when it is due and its lease, if any, is over.
-func (a *agenda) add(e *inbox.Entry) {
+func (a *agenda) add(e *intake.Entry) {
 	if e.Due.IsZero() {
 		return
 	}
@@ -28,8 +28,8 @@ func (a *agenda) add(e *inbox.Entry) {
 }
 
 // due takes up to limit entries from the agenda that can be claimed now.
-func (db *DB) due(now time.Time, limit int) []*inbox.Entry {
-	var due []*inbox.Entry
+func (db *DB) due(now time.Time, limit int) []*intake.Entry {
+	var due []*intake.Entry
 	for len(db.agenda) > 0 && len(due) < limit && !db.agenda[0].at.After(now) {
 		e := heap.Pop(&db.agenda).(item).entry //nolint:forcetypeassert // nothing else is in it
 		if db.entries[e.Object] == e {

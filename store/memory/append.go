@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
 // Append stores records and "answers each at its own index".
-func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
@@ -28,16 +28,16 @@ func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 	return answers, nil
 }
 
-// append judges one entry. The order matters: what is already there is looked at before the lease, so that
-// [ledger.NoLease] means that nothing but the lease is missing.
-func (db *DB) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
+// append judges one entry. The order matters: what is already there is looked at before the lease,
+// so that [ledger.NoLease] means that nothing but the lease is missing.
+func (db *DB) append(t machine.Token, e *ledger.Entry, now time.Time) ledger.Answer {
 	if err := valid.Entry(e); err != nil {
 		return ledger.Answer{Result: ledger.Invalid, Err: err} // "the others were stored"
 	}
 	if e.Record.Seq == 1 {
 		return db.start(t, e, now)
 	}
-	w, seq := db.number(e.Head), e.Record.Seq
+	w, seq := db.number(e.Number), e.Record.Seq
 	switch {
 	case w == nil:
 		return ledger.Answer{Result: ledger.Missing} // "the predecessor is gone"
@@ -49,7 +49,7 @@ func (db *DB) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer
 		return ledger.Answer{Result: ledger.Missing} // the chain is shorter than it was, or another
 	case w.head.Consumed+int64(len(e.Record.Signals)) > w.head.Posted:
 		return ledger.Answer{Result: ledger.Invalid, Err: errors.New("it consumes more signals than were posted")}
-	case e.Record.Arm != nil && !db.live(t, now):
+	case e.Record.Dispatch != nil && !db.live(t, now):
 		return ledger.Answer{Result: ledger.NoLease} // "nothing was stored"
 	}
 	w.store(e, later(now, w.at(seq-1).At))
@@ -57,17 +57,17 @@ func (db *DB) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer
 }
 
 // start accepts a work once: unique on (saga, work).
-func (db *DB) start(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
+func (db *DB) start(t machine.Token, e *ledger.Entry, now time.Time) ledger.Answer {
 	if w := db.byID[e.ID]; w != nil {
 		if w.at(1).Hash == e.Record.Hash {
 			return w.answer(ledger.Mine, 1)
 		}
 		return ledger.Answer{Result: ledger.Exists}
 	}
-	if e.Record.Arm != nil && !db.live(t, now) {
+	if e.Record.Dispatch != nil && !db.live(t, now) {
 		return ledger.Answer{Result: ledger.NoLease}
 	}
-	w := &work{read: make(map[int64]bool), head: ledger.Head{
+	w := &work{read: make(map[int64]bool), head: ledger.Instance{
 		Number:   int64(len(db.works)) + 1,
 		ID:       e.ID,
 		Version:  e.Record.Version,
@@ -90,15 +90,15 @@ func (w *work) store(e *ledger.Entry, at time.Time) {
 	r := copyRecord(e.Record)
 	r.At = at
 	w.records = append(w.records, r)
-	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == saga.KindRevised ||
+	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == machine.KindRevised ||
 		ledger.Unconfirmed(&r) || ledger.AtIssue(&r, "") != "" {
 		w.project(&r, e.Schedule)
 	}
 }
 
-// project brings the head up to date with the record: "status, reason, wait, signals consumed, snapshot", and
-// with a schedule also holder, due time and end.
-func (w *work) project(r *saga.Record, s *ledger.Schedule) {
+// project brings the head up to date with the record: "status, reason, wait, signals consumed,
+// snapshot", and with a schedule also holder, due time and end.
+func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 	h := &w.head
 	h.Updated = r.At
 	h.Step, h.Unconfirmed = ledger.AtIssue(r, h.Step), h.Unconfirmed || ledger.Unconfirmed(r)
@@ -109,7 +109,7 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	if len(r.Snapshot) > 0 {
 		h.Base = r.Seq
 	}
-	if r.Kind == saga.KindRevised {
+	if r.Kind == machine.KindRevised {
 		h.Revision, h.Version = r.Revision, r.Version
 	}
 	if s == nil {
@@ -140,11 +140,11 @@ func (db *DB) number(n int64) *work {
 	return db.works[n-1]
 }
 
-func (w *work) length() int64             { return int64(len(w.records)) }
-func (w *work) at(seq int64) *saga.Record { return &w.records[seq-1] }
+func (w *work) length() int64                { return int64(len(w.records)) }
+func (w *work) at(seq int64) *machine.Record { return &w.records[seq-1] }
 
 func (w *work) answer(r ledger.Result, seq int64) ledger.Answer {
-	return ledger.Answer{Result: r, At: w.at(seq).At, Head: w.head.Number}
+	return ledger.Answer{Result: r, At: w.at(seq).At, Number: w.head.Number}
 }
 
 // later keeps the times of a chain in order even when the clock was set back.

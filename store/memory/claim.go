@@ -7,14 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Claim "buries sessions that expired, Skew after their end, and releases what dead ones held, then gives session t up to c.Limit works that are
-// due and known to it", and returns them "together with the works t already holds that have an unread signal".
-func (db *DB) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+// Claim "buries sessions that expired, Skew after their end, and releases what dead ones held, then
+// gives session t up to c.Limit works that are due and known to it", and returns them "together
+// with the works t already holds that have an unread signal".
+func (db *DB) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
@@ -29,7 +31,7 @@ func (db *DB) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.C
 	if !db.live(t, now) {
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
 	}
-	var free, held []*ledger.Head
+	var free, held []*ledger.Instance
 	for _, w := range db.works {
 		h := &w.head
 		if db.lost(h.Session) {
@@ -46,17 +48,17 @@ func (db *DB) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.C
 	for _, h := range chosen {
 		h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
 	}
-	return ledger.Claimed{Heads: copyHeads(append(chosen, held...)), Controls: db.version}, nil
+	return ledger.Claimed{Instances: copyHeads(append(chosen, held...)), Controls: db.version}, nil
 }
 
-// choose picks works in the order of a claim: "what is to be undone goes before all else, whichever line it stands in; then
-// the lines take turns".
-func choose(free []*ledger.Head, c ledger.Claim) []*ledger.Head {
-	lines := make(map[string][]*ledger.Head) // by what they wait for
+// choose picks works in the order of a claim: "what is to be undone goes before all else, whichever
+// line it stands in; then the lines take turns".
+func choose(free []*ledger.Instance, c ledger.Claim) []*ledger.Instance {
+	lines := make(map[string][]*ledger.Instance) // by what they wait for
 	for _, h := range free {
 		lines[h.WaitsFor] = append(lines[h.WaitsFor], h)
 	}
-	turns := make(map[*ledger.Head]int, len(free))
+	turns := make(map[*ledger.Instance]int, len(free))
 	free = free[:0]
 	for name, line := range lines {
 		slices.SortStableFunc(line, inLine)
@@ -68,11 +70,11 @@ func choose(free []*ledger.Head, c ledger.Claim) []*ledger.Head {
 		}
 		free = append(free, line...)
 	}
-	slices.SortFunc(free, func(a, b *ledger.Head) int {
+	slices.SortFunc(free, func(a, b *ledger.Instance) int {
 		return cmp.Or(order(class(a) != ledger.ClassCompensating, class(b) != ledger.ClassCompensating),
 			cmp.Compare(turns[a], turns[b]), a.Due.Compare(b.Due), cmp.Compare(a.Number, b.Number))
 	})
-	var first, others []*ledger.Head // "up to this many go first to works that have not begun and wait for no destination"
+	var first, others []*ledger.Instance // "up to this many go first to works that have not begun and wait for no destination"
 	for _, h := range free {
 		if len(first) < c.Fresh && class(h) == ledger.ClassUnbegun && h.WaitsFor == "" {
 			first = append(first, h)
@@ -83,17 +85,18 @@ func choose(free []*ledger.Head, c ledger.Claim) []*ledger.Head {
 	return slices.Concat(first, others)[:min(len(free), max(c.Limit, 0))]
 }
 
-// inLine is the order of works that wait for the same: of a destination in that "of their starting", else "the longest
-// due first".
-func inLine(a, b *ledger.Head) int {
+// inLine is the order of works that wait for the same: of a destination in that "of their
+// starting", else "the longest due first".
+func inLine(a, b *ledger.Instance) int {
 	if a.WaitsFor != "" {
 		return cmp.Or(cmp.Compare(class(a), class(b)), cmp.Compare(a.Number, b.Number))
 	}
 	return cmp.Or(cmp.Compare(class(a), class(b)), a.Due.Compare(b.Due))
 }
 
-// class is where a work stands in the order of claims: "works that have ended and have an unread signal count as begun".
-func class(h *ledger.Head) ledger.Class {
+// class is where a work stands in the order of claims: "works that have ended and have an unread
+// signal count as begun".
+func class(h *ledger.Instance) ledger.Class {
 	if h.Status.Terminal() {
 		return ledger.ClassBegun
 	}
@@ -101,19 +104,19 @@ func class(h *ledger.Head) ledger.Class {
 }
 
 // due reports whether no session holds the work and it wants attention.
-func due(h *ledger.Head, now time.Time) bool {
+func due(h *ledger.Instance, now time.Time) bool {
 	return h.Session == 0 && !h.Due.IsZero() && !h.Due.After(now)
 }
 
 // knows reports whether a process that knows vs can take the work.
-func knows(vs []ledger.Version, h *ledger.Head) bool {
+func knows(vs []ledger.Version, h *ledger.Instance) bool {
 	return slices.ContainsFunc(vs, func(v ledger.Version) bool {
 		return v.Saga == h.ID.Saga && (v.Version == h.Version || h.Status.Terminal() && v.Version > h.Version)
 	})
 }
 
 // since is when a work whose holder is lost began to wait for another: at the end of its lease.
-func (db *DB) since(h *ledger.Head, now time.Time) time.Time {
+func (db *DB) since(h *ledger.Instance, now time.Time) time.Time {
 	s := db.sessions[h.Session]
 	switch {
 	case s == nil:
@@ -125,9 +128,9 @@ func (db *DB) since(h *ledger.Head, now time.Time) time.Time {
 	}
 }
 
-// release takes a work from its holder: "a live work becomes due at the time the return says, and waits for the destination
-// it names; with an unread signal it is due at once and waits for nothing. One that is parked or has ended is due only
-// for an unread signal".
+// release takes a work from its holder: "a live work becomes due at the time the return says, and
+// waits for the destination it names; with an unread signal it is due at once and waits for
+// nothing. One that is parked or has ended is due only for an unread signal".
 func (w *work) release(due, now time.Time, waitsFor string) {
 	h := &w.head
 	h.Session, h.Due, h.WaitsFor = 0, time.Time{}, ""
@@ -141,9 +144,9 @@ func (w *work) release(due, now time.Time, waitsFor string) {
 	}
 }
 
-// GiveBack releases works that t holds. "A live work that is released already becomes due at that time when it would be
-// due later, and waits for what it waited for before. Others are left alone".
-func (db *DB) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+// GiveBack releases works that t holds. "A live work that is released already becomes due at that
+// time when it would be due later, and waits for what it waited for before. Others are left alone".
+func (db *DB) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("give back %d works: %w", len(works), err)
@@ -194,17 +197,17 @@ func (db *DB) CatchUp(ctx context.Context) (works, sessions int64, err error) {
 }
 
 // ahead reports whether a work is due at a time that only a clock which ran ahead explains.
-func ahead(h *ledger.Head, now time.Time) bool {
+func ahead(h *ledger.Instance, now time.Time) bool {
 	return h.Session == 0 && h.Due.After(now) && h.Updated.After(now)
 }
 
 // stray are the works that t holds and does not have in hand.
-func (db *DB) stray(t saga.Token, inHand []int64) []ledger.Head {
+func (db *DB) stray(t machine.Token, inHand []int64) []ledger.Instance {
 	has := make(map[int64]bool, len(inHand))
 	for _, n := range inHand {
 		has[n] = true
 	}
-	var heads []ledger.Head
+	var heads []ledger.Instance
 	for _, w := range db.works {
 		if w.head.Session == t && !has[w.head.Number] && len(heads) < ledger.MaxStray {
 			heads = append(heads, w.head)
@@ -226,8 +229,8 @@ func (db *DB) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
 		if w == nil {
 			continue
 		}
-		c := ledger.Chain{Head: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
-		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s saga.Signal) bool { return w.read[s.ID] }))
+		c := ledger.Chain{Instance: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
+		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s machine.Signal) bool { return w.read[s.ID] }))
 		c.Changed = db.changed(w.at(w.length()))
 		chains = append(chains, c)
 	}

@@ -6,17 +6,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
 // begin starts a work with the given record.
-func begin(t *testing.T, l *memory.DB, s saga.Token, r saga.Record) ledger.Answer {
+func begin(t *testing.T, l *memory.DB, s machine.Token, r machine.Record) ledger.Answer {
 	t.Helper()
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
-	r.Kind, r.Version, r.Status = saga.KindStarted, 1, saga.Running
-	r.Seal(id, 0, saga.Hash{}, s)
+	r.Kind, r.Version, r.Status = machine.KindStarted, 1, saga.Running
+	r.Seal(id, 0, machine.Hash{}, s)
 	as, err := l.Append(t.Context(), s, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{}}})
 	if err != nil || as[0].Result != ledger.Appended {
 		t.Fatalf("start: %+v, %v", as, err)
@@ -33,7 +34,7 @@ func TestVirtualTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begin(t, l, lease.Token, saga.Record{Wait: 14 * 24 * time.Hour})
+		begin(t, l, lease.Token, machine.Record{Wait: 14 * 24 * time.Hour})
 		c := ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "order-to-invoice", Version: 1}}}
 		for _, step := range []struct {
 			wait  time.Duration
@@ -47,7 +48,7 @@ func TestVirtualTime(t *testing.T) {
 		} {
 			<-time.After(step.wait)
 			got, err := l.Claim(t.Context(), lease.Token, c)
-			if len(got.Heads) != step.works || !errors.Is(err, step.err) {
+			if len(got.Instances) != step.works || !errors.Is(err, step.err) {
 				t.Errorf("%v after the start: claimed %+v, error %v; want %d works and error %v", time.Since(lease.At), got, err, step.works, step.err)
 			}
 		}
@@ -63,7 +64,7 @@ func TestClockSetBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := begin(t, l, lease.Token, saga.Record{})
+	a := begin(t, l, lease.Token, machine.Record{})
 	if want := time.Date(2026, 3, 29, 1, 30, 0, 123456000, time.UTC); a.At != want {
 		t.Errorf("the start is of %v, want %v: UTC, in microseconds", a.At, want)
 	}
@@ -73,10 +74,10 @@ func TestClockSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(-time.Minute)
-	r := saga.Record{Kind: saga.KindNoted, Status: saga.Running}
+	r := machine.Record{Kind: machine.KindNoted, Status: saga.Running}
 	prev := chain[0].Records[0].Hash
 	r.Seal(id, 1, prev, lease.Token)
-	as, err := l.Append(t.Context(), lease.Token, []ledger.Entry{{ID: id, Head: a.Head, Prev: prev, Record: r}})
+	as, err := l.Append(t.Context(), lease.Token, []ledger.Entry{{ID: id, Number: a.Number, Prev: prev, Record: r}})
 	if err != nil || as[0].Result != ledger.Appended || as[0].At.Before(a.At) {
 		t.Errorf("got %+v and error %v, want a record not before its predecessor's %v", as, err, a.At)
 	}
@@ -92,7 +93,7 @@ func TestClosed(t *testing.T) {
 	if _, err := l.OpenSession(t.Context(), time.Hour, "", nil); err == nil {
 		t.Error("a closed ledger opened a session")
 	}
-	if _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err == nil {
+	if _, err := ledger.First(t.Context(), l, ledger.Filter{}); err == nil {
 		t.Error("a closed ledger listed works")
 	}
 }

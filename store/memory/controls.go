@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
@@ -35,7 +35,7 @@ func (db *DB) Controls(ctx context.Context) ([]ledger.Control, int64, error) {
 }
 
 // SetControl stores c "if the control still has version c.Version, 0 if there is none yet".
-func (db *DB) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+func (db *DB) SetControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, err)

@@ -6,44 +6,45 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // What goes in and out is copied: a caller that reuses its slices must not edit history.
 
-func copyRecord(r saga.Record) saga.Record {
+func copyRecord(r machine.Record) machine.Record {
 	r.Body, r.Snapshot, r.Signals = slices.Clone(r.Body), slices.Clone(r.Snapshot), slices.Clone(r.Signals)
-	if r.Arm != nil {
-		a := *r.Arm
-		r.Arm = &a
+	if r.Dispatch != nil {
+		a := *r.Dispatch
+		r.Dispatch = &a
 	}
 	return r
 }
 
-func copyRecords(rs []saga.Record) []saga.Record {
-	out := make([]saga.Record, len(rs))
+func copyRecords(rs []machine.Record) []machine.Record {
+	out := make([]machine.Record, len(rs))
 	for i, r := range rs {
 		out[i] = copyRecord(r)
 	}
 	return out
 }
 
-func copySignal(s saga.Signal) saga.Signal {
+func copySignal(s machine.Signal) machine.Signal {
 	s.Output, s.Input = slices.Clone(s.Output), slices.Clone(s.Input)
 	return s
 }
 
-func copyHeads(hs []*ledger.Head) []ledger.Head {
-	out := make([]ledger.Head, len(hs))
+func copyHeads(hs []*ledger.Instance) []ledger.Instance {
+	out := make([]ledger.Instance, len(hs))
 	for i, h := range hs {
 		out[i] = *h
 	}
 	return out
 }
 
-func copySignals(ss []saga.Signal) []saga.Signal {
-	out := make([]saga.Signal, len(ss))
+func copySignals(ss []machine.Signal) []machine.Signal {
+	out := make([]machine.Signal, len(ss))
 	for i, s := range ss {
 		out[i] = copySignal(s)
 	}
@@ -60,7 +61,7 @@ func copyControl(c ledger.Control) ledger.Control {
 }
 
 // definition goes through JSON, as in a database, so that nothing of the caller's spec is shared.
-func definition(spec *saga.Spec, now time.Time) (ledger.Definition, error) {
+func definition(spec *program.Spec, now time.Time) (ledger.Definition, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return ledger.Definition{}, fmt.Errorf("encode its structure: %w", err)

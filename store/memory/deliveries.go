@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // pageSize is the length of a list when the caller sets no limit.
 const pageSize = 100
 
 // Deliveries returns deliveries, "the newest first".
-func (db *DB) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.Delivery, error) {
+func (db *DB) Deliveries(ctx context.Context, f intake.DeliveryFilter) ([]intake.Delivery, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	defer unlock()
-	var found []inbox.Delivery
+	var found []intake.Delivery
 	for _, d := range db.selected(f, cmp.Or(f.Limit, pageSize)) {
 		found = append(found, copyDelivery(d))
 	}
@@ -29,21 +29,21 @@ func (db *DB) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.D
 }
 
 // Delivery returns one; "an unknown number matches ErrNotFound".
-func (db *DB) Delivery(ctx context.Context, number int64) (inbox.Delivery, error) {
+func (db *DB) Delivery(ctx context.Context, number int64) (intake.Delivery, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return inbox.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
+		return intake.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
 	}
 	defer unlock()
 	d := db.rows[number]
 	if d == nil {
-		return inbox.Delivery{}, fmt.Errorf("delivery %d: %w", number, inbox.ErrNotFound)
+		return intake.Delivery{}, fmt.Errorf("delivery %d: %w", number, intake.ErrNotFound)
 	}
 	return copyDelivery(d), nil
 }
 
 // Entry returns what is known of an object; "nil when nothing is".
-func (db *DB) Entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
+func (db *DB) Entry(ctx context.Context, o intake.Object) (*intake.Entry, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("entry %s: %w", o, err)
@@ -56,47 +56,47 @@ func (db *DB) Entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
 }
 
 // Entries returns entries "in the order of their objects".
-func (db *DB) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.Entry, error) {
+func (db *DB) Entries(ctx context.Context, f intake.EntryFilter) ([]intake.Entry, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list entries: %w", err)
 	}
 	defer unlock()
-	var found []*inbox.Entry
+	var found []*intake.Entry
 	for o, e := range db.entries {
 		if within(o, f.Object) && compareObjects(o, f.After) > 0 && (!f.Owing || e.Owing()) && (!f.Blocked || e.Blocked != "") {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(a, b *inbox.Entry) int { return compareObjects(a.Object, b.Object) })
+	slices.SortFunc(found, func(a, b *intake.Entry) int { return compareObjects(a.Object, b.Object) })
 	found = found[:min(len(found), cmp.Or(f.Limit, pageSize))]
-	list := make([]inbox.Entry, len(found))
+	list := make([]intake.Entry, len(found))
 	for i, e := range found {
 		list[i] = *copyEntry(e)
 	}
 	return list, nil
 }
 
-// Counts returns "how many deliveries of each source met which verdict".
-func (db *DB) Counts(ctx context.Context) ([]inbox.Count, error) {
+// Counts returns "how many deliveries of each source met which disposition".
+func (db *DB) Counts(ctx context.Context) ([]intake.Count, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
 	defer unlock()
 	type group struct {
-		source  string
-		verdict inbox.Verdict
+		source      string
+		disposition intake.Disposition
 	}
-	counts := map[group]*inbox.Count{}
+	counts := map[group]*intake.Count{}
 	for _, d := range db.rows {
 		g := group{source: d.Object.Source}
-		if !d.Judged.IsZero() { // "an empty verdict counts the unjudged"
-			g.verdict = d.Outcome
+		if !d.Judged.IsZero() { // "an empty disposition counts the unjudged"
+			g.disposition = d.Outcome
 		}
 		c := counts[g]
 		if c == nil {
-			c = &inbox.Count{Source: g.source, Verdict: g.verdict}
+			c = &intake.Count{Source: g.source, Disposition: g.disposition}
 			counts[g] = c
 		}
 		c.Count++
@@ -104,32 +104,33 @@ func (db *DB) Counts(ctx context.Context) ([]inbox.Count, error) {
 			c.Last = d.Received
 		}
 	}
-	list := make([]inbox.Count, 0, len(counts))
+	list := make([]intake.Count, 0, len(counts))
 	for _, c := range counts {
 		list = append(list, *c)
 	}
-	slices.SortFunc(list, func(a, b inbox.Count) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
+	slices.SortFunc(list, func(a, b intake.Count) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Disposition, b.Disposition))
 	})
 	return list, nil
 }
 
-// Stopped returns "of which objects deliveries came to nothing", "those first of which one did last".
-func (db *DB) Stopped(ctx context.Context, f inbox.StoppedFilter) ([]inbox.Stopped, error) {
+// Stopped returns "of which objects deliveries came to nothing", "those first of which one did
+// last".
+func (db *DB) Stopped(ctx context.Context, f intake.StoppedFilter) ([]intake.Stopped, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}
 	defer unlock()
-	counts := map[inbox.Object]*inbox.Stopped{}
-	for _, d := range db.selected(inbox.DeliveryFilter{Object: f.Object}, inbox.StoppedWithin) {
-		known := d.Outcome == inbox.Stale || d.Outcome == inbox.Duplicate
+	counts := map[intake.Object]*intake.Stopped{}
+	for _, d := range db.selected(intake.DeliveryFilter{Object: f.Object}, intake.StoppedWithin) {
+		known := d.Outcome == intake.Stale || d.Outcome == intake.Duplicate
 		if d.Copies == 1 && !known || !strings.HasPrefix(d.Object.String(), f.Prefix) {
 			continue
 		}
 		c := counts[d.Object]
 		if c == nil {
-			c = &inbox.Stopped{Object: d.Object, First: d.Received}
+			c = &intake.Stopped{Object: d.Object, First: d.Received}
 			counts[d.Object] = c
 		}
 		last := d.Received
@@ -146,18 +147,18 @@ func (db *DB) Stopped(ctx context.Context, f inbox.StoppedFilter) ([]inbox.Stopp
 			c.Last = last
 		}
 	}
-	list := make([]inbox.Stopped, 0, len(counts))
+	list := make([]intake.Stopped, 0, len(counts))
 	for _, c := range counts {
 		list = append(list, *c)
 	}
-	slices.SortFunc(list, func(a, b inbox.Stopped) int {
+	slices.SortFunc(list, func(a, b intake.Stopped) int {
 		return cmp.Or(b.Last.Compare(a.Last), compareObjects(a.Object, b.Object))
 	})
 	return list[:min(len(list), cmp.Or(f.Limit, pageSize))], nil
 }
 
 // Replay makes deliveries "unjudged again".
-func (db *DB) Replay(ctx context.Context, f inbox.DeliveryFilter, why string) (int, error) {
+func (db *DB) Replay(ctx context.Context, f intake.DeliveryFilter, why string) (int, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("replay deliveries: %w", err)
@@ -174,9 +175,9 @@ func (db *DB) Replay(ctx context.Context, f inbox.DeliveryFilter, why string) (i
 	return len(chosen), nil
 }
 
-// Purge erases "what is older than the retention allows, at most limit rows of each kind, and never what is
-// still owed".
-func (db *DB) Purge(ctx context.Context, r inbox.Retention, limit int) (int, error) {
+// Purge erases "what is older than the retention allows, at most limit rows of each kind, and never
+// what is still owed".
+func (db *DB) Purge(ctx context.Context, r intake.Retention, limit int) (int, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
@@ -187,7 +188,7 @@ func (db *DB) Purge(ctx context.Context, r inbox.Retention, limit int) (int, err
 	for n, d := range db.rows {
 		switch {
 		case d.Judged.IsZero() || db.owing(d.Object):
-		case over(d.Last, r.Verdicts) && rows < limit:
+		case over(d.Last, r.Rows) && rows < limit:
 			delete(db.rows, n)
 			rows++
 		case len(d.Body) > 0 && over(d.Last, r.Bodies) && bodies < limit:
@@ -204,14 +205,14 @@ func (db *DB) Purge(ctx context.Context, r inbox.Retention, limit int) (int, err
 	return bodies + rows + digests, nil
 }
 
-func (db *DB) owing(o inbox.Object) bool {
+func (db *DB) owing(o intake.Object) bool {
 	e := db.entries[o]
 	return e != nil && e.Owing()
 }
 
 // selected returns the deliveries that f selects, the newest first; limit 0 is none.
-func (db *DB) selected(f inbox.DeliveryFilter, limit int) []*inbox.Delivery {
-	var found []*inbox.Delivery
+func (db *DB) selected(f intake.DeliveryFilter, limit int) []*intake.Delivery {
+	var found []*intake.Delivery
 	for n := db.last; n > 0 && (limit == 0 || len(found) < limit); n-- {
 		if d := db.rows[n]; d != nil && selects(&f, d) {
 			found = append(found, d)
@@ -220,12 +221,12 @@ func (db *DB) selected(f inbox.DeliveryFilter, limit int) []*inbox.Delivery {
 	return found
 }
 
-func selects(f *inbox.DeliveryFilter, d *inbox.Delivery) bool {
+func selects(f *intake.DeliveryFilter, d *intake.Delivery) bool {
 	switch {
 	case f.Numbers != nil && !slices.Contains(f.Numbers, d.Number),
 		f.Source != "" && f.Source != d.Object.Source,
 		!within(d.Object, f.Object),
-		f.Verdict != "" && f.Verdict != d.Outcome,
+		f.Disposition != "" && f.Disposition != d.Outcome,
 		f.Unjudged && !d.Judged.IsZero(),
 		!f.From.IsZero() && d.Received.Before(f.From),
 		!f.Until.IsZero() && !d.Received.Before(f.Until),
@@ -236,7 +237,7 @@ func selects(f *inbox.DeliveryFilter, d *inbox.Delivery) bool {
 }
 
 // within reports whether o has the non-empty fields of want.
-func within(o, want inbox.Object) bool {
+func within(o, want intake.Object) bool {
 	is := func(got, want string) bool { return want == "" || got == want }
 	return is(o.Source, want.Source) && is(o.Tenant, want.Tenant) && is(o.Type, want.Type) && is(o.ID, want.ID)
 }

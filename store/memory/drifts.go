@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 // Remember "makes the drift of the plan's job what fs says for the keys of part".

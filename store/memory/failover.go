@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -22,9 +23,9 @@ func (db *DB) Backup() *Backup {
 	return &Backup{db.snapshot()}
 }
 
-// FailOver puts b in the place of what db holds, under another identity: a fail-over to a standby that had not
-// received everything, or a restore. What was stored since b is forgotten. Sessions opened before are told
-// [ledger.ErrDatabaseChanged].
+// FailOver puts b in the place of what db holds, under another identity: a fail-over to a standby
+// that had not received everything, or a restore. What was stored since b is forgotten. Sessions
+// opened before are told [ledger.ErrDatabaseChanged].
 func (db *DB) FailOver(b *Backup) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -32,7 +33,7 @@ func (db *DB) FailOver(b *Backup) {
 }
 
 // same reports whether this is the database session t was opened on.
-func (db *DB) same(t saga.Token) error {
+func (db *DB) same(t machine.Token) error {
 	if opened, ok := db.opened[t]; ok && opened != db.identity {
 		return fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, opened, db.identity)
 	}
@@ -40,7 +41,7 @@ func (db *DB) same(t saga.Token) error {
 }
 
 // changed is when the database became another one after tail was written, zero when it did not.
-func (db *DB) changed(tail *saga.Record) time.Time {
+func (db *DB) changed(tail *machine.Record) time.Time {
 	since, opened := db.begun[db.identity], db.opened[tail.Session]
 	switch {
 	case len(db.begun) < 2:
@@ -55,7 +56,7 @@ func (db *DB) changed(tail *saga.Record) time.Time {
 // snapshot shares nothing with s that either of them changes.
 func (s state) snapshot() state {
 	c := state{
-		sessions:    make(map[saga.Token]*session, len(s.sessions)),
+		sessions:    make(map[machine.Token]*session, len(s.sessions)),
 		byID:        make(map[saga.ID]*work, len(s.byID)),
 		duplicates:  maps.Clone(s.duplicates),
 		definitions: maps.Clone(s.definitions),

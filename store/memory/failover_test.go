@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -17,8 +18,8 @@ import (
 // heard accepts an event about an object.
 func heard(t *testing.T, l *memory.DB, id string) {
 	t.Helper()
-	o := inbox.Object{Source: "shop", Type: "order", ID: id}
-	if err := l.Accept(t.Context(), []inbox.Event{{Object: o, Dedupe: inbox.DigestOf(id)}}); err != nil {
+	o := intake.Object{Source: "shop", Type: "order", ID: id}
+	if err := l.Accept(t.Context(), []intake.Event{{Object: o, Dedupe: intake.DigestOf(id)}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -54,8 +55,9 @@ func ran(t *testing.T, l *memory.DB, instant string) int64 {
 	return run.Number
 }
 
-// A fail-over that lost commits: the old sessions are told, what was decided on a lost tail is missing, and what
-// is left is a sound ledger. What a reconciler keeps goes back with it: it is one database.
+// A fail-over that lost commits: the old sessions are told, what was decided on a lost tail is
+// missing, and what is left is a sound ledger. What a reconciler keeps goes back with it: it is one
+// database.
 func TestFailOver(t *testing.T) {
 	t.Parallel()
 	l := memory.New(nil)
@@ -64,12 +66,12 @@ func TestFailOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
-	start := begin(t, l, lease.Token, saga.Record{})
+	start := begin(t, l, lease.Token, machine.Record{})
 	heard(t, l, "kept")
 	kept, run := drafted(t, l, "kept"), ran(t, l, "kept")
 	backup := l.Backup()
 
-	append1 := func(t *testing.T, s saga.Token, e ledger.Entry) (ledger.Answer, error) {
+	append1 := func(t *testing.T, s machine.Token, e ledger.Entry) (ledger.Answer, error) {
 		t.Helper()
 		as, err := l.Append(t.Context(), s, []ledger.Entry{e})
 		if err != nil {
@@ -77,8 +79,8 @@ func TestFailOver(t *testing.T) {
 		}
 		return as[0], nil
 	}
-	next := func(prev ledger.Entry, s saga.Token) ledger.Entry {
-		e := ledger.Entry{ID: id, Head: start.Head, Prev: prev.Record.Hash, Record: saga.Record{Kind: saga.KindNoted, Status: saga.Running}}
+	next := func(prev ledger.Entry, s machine.Token) ledger.Entry {
+		e := ledger.Entry{ID: id, Number: start.Number, Prev: prev.Record.Hash, Record: machine.Record{Kind: machine.KindNoted, Status: saga.Running}}
 		e.Record.Seal(id, prev.Record.Seq, prev.Record.Hash, s)
 		return e
 	}
@@ -91,7 +93,7 @@ func TestFailOver(t *testing.T) {
 	if a, err := append1(t, lease.Token, lost); err != nil || a.Result != ledger.Appended {
 		t.Fatalf("got %+v, %v", a, err)
 	}
-	if err := l.Post(t.Context(), id, saga.Signal{Kind: saga.SignalCancel, Key: "lost"}); err != nil {
+	if err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: "lost"}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -126,7 +128,7 @@ func TestFailOver(t *testing.T) {
 			t.Errorf("acts %+v, %v, want none", acts, err)
 		}
 		heard(t, l, "lost") // as if it had never come
-		ds, err := l.Deliveries(t.Context(), inbox.DeliveryFilter{})
+		ds, err := l.Deliveries(t.Context(), intake.DeliveryFilter{})
 		if err != nil || len(ds) != 2 || ds[0].Object.ID != "lost" || ds[0].Copies != 1 || ds[1].Object.ID != "kept" {
 			t.Errorf("deliveries %+v, %v, want the one that the backup has, and a new one", ds, err)
 		}

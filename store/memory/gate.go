@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // Judge hands out deliveries that have not been judged yet, "the oldest first, with the entries of
 // their objects". The callback works on copies. The copies replace the stored values when it
 // returns nil.
-func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error) (int, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("judge deliveries: %w", err)
@@ -23,7 +23,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 	if len(numbers) == 0 {
 		return 0, nil
 	}
-	ds, es := make([]inbox.Delivery, len(numbers)), map[inbox.Object]*inbox.Entry{}
+	ds, es := make([]intake.Delivery, len(numbers)), map[intake.Object]*intake.Entry{}
 	for i, n := range numbers {
 		ds[i] = copyDelivery(db.rows[n])
 		if o := ds[i].Object; es[o] == nil {
@@ -44,8 +44,9 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 	return len(ds), nil
 }
 
-// Lease hands out "entries that are due and whose lease, if any, is over", those first that are due longest.
-func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
+// Lease hands out "entries that are due and whose lease, if any, is over", those first that are due
+// longest.
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *intake.Entry) error) ([]intake.Entry, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lease entries: %w", err)
@@ -61,7 +62,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbo
 			return nil, err
 		}
 	}
-	var claimed []inbox.Entry
+	var claimed []intake.Entry
 	for _, e := range due {
 		db.put(e, now)
 		if e.Holder != "" && e.Until.After(now) { // "those are returned that the callback leaves with [...] a lease in the future"
@@ -72,7 +73,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbo
 }
 
 // Update hands out "one entry, an empty one when there is none".
-func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("update %s: %w", o, err)
@@ -87,21 +88,21 @@ func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time,
 }
 
 // entry returns a copy of what is known of o; "new ones are empty but for Object and First".
-func (db *DB) entry(o inbox.Object, now time.Time) *inbox.Entry {
+func (db *DB) entry(o intake.Object, now time.Time) *intake.Entry {
 	if e := db.entries[o]; e != nil {
 		return copyEntry(e)
 	}
-	return &inbox.Entry{Object: o, First: now}
+	return &intake.Entry{Object: o, First: now}
 }
 
-func (db *DB) put(e *inbox.Entry, now time.Time) {
+func (db *DB) put(e *intake.Entry, now time.Time) {
 	c := copyEntry(e)
 	c.Updated = now
 	db.entries[c.Object] = c
 	db.agenda.add(c)
 }
 
-func compareObjects(a, b inbox.Object) int {
+func compareObjects(a, b intake.Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID),
 	)

@@ -7,49 +7,49 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 var (
-	_ inbox.Inbox  = (*DB)(nil)
-	_ inbox.Gate   = (*DB)(nil)
-	_ inbox.Reader = (*DB)(nil)
+	_ intake.Inbox  = (*DB)(nil)
+	_ intake.Gate   = (*DB)(nil)
+	_ intake.Reader = (*DB)(nil)
 )
 
 // inbox is what was delivered, and what is known of the objects.
 type inboxState struct {
 	last    int64 // the number of the newest delivery
-	rows    map[int64]*inbox.Delivery
+	rows    map[int64]*intake.Delivery
 	pending []int64 // numbers of deliveries that are not judged yet, the oldest first
 	heard   map[event]*known
-	entries map[inbox.Object]*inbox.Entry // never changed in place
-	agenda  agenda                        // when each entry can be leased
+	entries map[intake.Object]*intake.Entry // never changed in place
+	agenda  agenda                          // when each entry can be leased
 }
 
 func newInbox() inboxState {
 	return inboxState{
-		rows:    map[int64]*inbox.Delivery{},
+		rows:    map[int64]*intake.Delivery{},
 		heard:   map[event]*known{},
-		entries: map[inbox.Object]*inbox.Entry{},
+		entries: map[intake.Object]*intake.Entry{},
 	}
 }
 
 // event is what makes two deliveries one.
 type event struct {
 	source  string
-	dedupe  inbox.Digest
-	content inbox.Digest // zero for the first of its dedupe digest, set for one that conflicts with it
+	dedupe  intake.Digest
+	content intake.Digest // zero for the first of its dedupe digest, set for one that conflicts with it
 }
 
 // known recognises copies of an event. It outlives the delivery's row.
 type known struct {
 	number  int64
-	content inbox.Digest
+	content intake.Digest
 	last    time.Time
 }
 
 // Accept stores events, "all or none".
-func (db *DB) Accept(ctx context.Context, events []inbox.Event) error {
+func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
 	for i := range events {
 		if events[i].Dedupe.IsZero() {
 			return fmt.Errorf("accept event %d of %d (%s): it has no dedupe digest, so a copy of it could not be told from another event", i+1, len(events), events[i].Object)
@@ -66,12 +66,12 @@ func (db *DB) Accept(ctx context.Context, events []inbox.Event) error {
 	return nil
 }
 
-func (db *DB) accept(e *inbox.Event, now time.Time) {
+func (db *DB) accept(e *intake.Event, now time.Time) {
 	key, content := event{source: e.Object.Source, dedupe: e.Dedupe}, contentOf(e)
 	stored := *e
 	m := db.heard[key]
-	if m != nil && m.content != content { // "when its body differs [it] is kept beside it with the verdict Conflict"
-		key.content, stored.Verdict = content, inbox.Conflict
+	if m != nil && m.content != content { // "when its body differs [it] is kept beside it with the disposition Conflict"
+		key.content, stored.Disposition = content, intake.Conflict
 		m = db.heard[key]
 	}
 	if m == nil {
@@ -85,17 +85,17 @@ func (db *DB) accept(e *inbox.Event, now time.Time) {
 }
 
 // contentOf digests what two deliveries of one event have in common.
-func contentOf(e *inbox.Event) inbox.Digest {
+func contentOf(e *intake.Event) intake.Digest {
 	if !e.Fingerprint.IsZero() {
-		return inbox.DigestOf(e.Object.Type, e.Object.ID, string(e.Fingerprint[:]))
+		return intake.DigestOf(e.Object.Type, e.Object.ID, string(e.Fingerprint[:]))
 	}
-	return inbox.DigestOf(e.Object.Type, e.Object.ID, string(e.Body))
+	return intake.DigestOf(e.Object.Type, e.Object.ID, string(e.Body))
 }
 
-func (db *DB) insert(e *inbox.Event, now time.Time) int64 {
+func (db *DB) insert(e *intake.Event, now time.Time) int64 {
 	db.last++
-	d := &inbox.Delivery{Number: db.last, Event: copyEvent(e), Copies: 1, Last: now}
-	if v := e.Verdict; v == "" || v == inbox.Conflict {
+	d := &intake.Delivery{Number: db.last, Event: copyEvent(e), Copies: 1, Last: now}
+	if v := e.Disposition; v == "" || v == intake.Conflict {
 		db.pending = append(db.pending, d.Number)
 	} else { // "stored with its Why and is not judged again"
 		d.Judged, d.Outcome, d.Because = now, v, e.Why
@@ -104,19 +104,19 @@ func (db *DB) insert(e *inbox.Event, now time.Time) int64 {
 	return d.Number
 }
 
-func copyEvent(e *inbox.Event) inbox.Event {
+func copyEvent(e *intake.Event) intake.Event {
 	c := *e
 	c.Body = bytes.Clone(e.Body)
 	return c
 }
 
-func copyDelivery(d *inbox.Delivery) inbox.Delivery {
+func copyDelivery(d *intake.Delivery) intake.Delivery {
 	c := *d
 	c.Event = copyEvent(&d.Event)
 	return c
 }
 
-func copyEntry(e *inbox.Entry) *inbox.Entry {
+func copyEntry(e *intake.Entry) *intake.Entry {
 	c := *e
 	c.Body = bytes.Clone(e.Body)
 	c.Parked = slices.Clone(e.Parked)

@@ -1,8 +1,9 @@
-// Package memory is the readable reference of every role that a database has: one mutex, a few maps. It follows
-// the contracts sentence by sentence, so where a SQL database surprises, compare it with this one.
+// Package memory is the readable reference of every role that a database has: one mutex, a few
+// maps. It follows the contracts sentence by sentence, so where a SQL database surprises, compare
+// it with this one.
 //
-// It forgets everything when the process ends. Use it for tests (its clock can be set, and it works inside a
-// testing/synctest bubble), for trying a saga out, and for reading.
+// It forgets everything when the process ends. Use it for tests (its clock can be set, and it works
+// inside a testing/synctest bubble), for trying a saga out, and for reading.
 package memory
 
 import (
@@ -15,7 +16,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
@@ -25,8 +28,8 @@ import (
 type Options struct {
 	// Now is the database's clock, the only one it ever reads. Default: time.Now.
 	Now func() time.Time
-	// Limits are what the ledger says of itself. Where Now is the clock of one of several nodes, Skew says how far apart
-	// they are. Default: none; one clock, and a fail-over forgets.
+	// Limits are what the ledger says of itself. Where Now is the clock of one of several nodes,
+	// Skew says how far apart they are. Default: none; one clock, and a fail-over forgets.
 	Limits ledger.Limits
 }
 
@@ -37,15 +40,15 @@ type DB struct {
 
 	mu       sync.Mutex // guards everything below
 	closed   bool
-	identity string                // who the "database" is
-	opened   map[saga.Token]string // on which database each session was opened
-	begun    map[string]time.Time  // when the first session was opened on each
+	identity string                   // who the "database" is
+	opened   map[machine.Token]string // on which database each session was opened
+	begun    map[string]time.Time     // when the first session was opened on each
 	state
 }
 
 // state is what a database would hold.
 type state struct {
-	sessions    map[saga.Token]*session
+	sessions    map[machine.Token]*session
 	works       []*work // works[i] has number i+1
 	byID        map[saga.ID]*work
 	duplicates  map[counter]ledger.Duplicate
@@ -68,9 +71,9 @@ type session struct {
 }
 
 type work struct {
-	head    ledger.Head
-	records []saga.Record // records[i] has seq i+1
-	signals []saga.Signal
+	head    ledger.Instance
+	records []machine.Record // records[i] has seq i+1
+	signals []machine.Signal
 	read    map[int64]bool // signals that a record has consumed
 }
 
@@ -92,7 +95,7 @@ func New(o *Options) *DB {
 		now:      time.Now,
 		limits:   ledger.Limits{Forgets: true},
 		identity: identity(),
-		opened:   make(map[saga.Token]string),
+		opened:   make(map[machine.Token]string),
 		begun:    make(map[string]time.Time),
 		state:    newState(),
 	}
@@ -107,7 +110,7 @@ func New(o *Options) *DB {
 
 func newState() state {
 	return state{
-		sessions:    make(map[saga.Token]*session),
+		sessions:    make(map[machine.Token]*session),
 		byID:        make(map[saga.ID]*work),
 		duplicates:  make(map[counter]ledger.Duplicate),
 		definitions: make(map[ledger.Version]ledger.Definition),
@@ -115,7 +118,7 @@ func newState() state {
 		inboxState:  newInbox(),
 		planned:     newPlanned(),
 		sweeps:      newSweeps(),
-		runs:        runs{jobs: make(map[string]schedule.State)},
+		runs:        runs{jobs: make(map[string]schedule.JobState)},
 	}
 }
 
@@ -130,8 +133,8 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// enter locks db for one method and reads the clock: every method sees one moment, as a statement does. The
-// caller defers unlock when err is nil.
+// enter locks db for one method and reads the clock: every method sees one moment, as a statement
+// does. The caller defers unlock when err is nil.
 func (db *DB) enter(ctx context.Context) (now time.Time, unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, nil, err
@@ -152,9 +155,9 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 		return ledger.Lease{}, fmt.Errorf("open session: %w", err)
 	}
 	defer unlock()
-	t := saga.Token(random())
+	t := machine.Token(random())
 	for db.sessions[t] != nil || t == 0 { // zero stands for no session
-		t = saga.Token(random())
+		t = machine.Token(random())
 	}
 	db.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
 	db.opened[t] = db.identity
@@ -165,7 +168,7 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 }
 
 // Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
-func (db *DB) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (db *DB) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
@@ -183,7 +186,7 @@ func (db *DB) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger
 }
 
 // Bury marks a session dead. "Burying a dead session is not an error".
-func (db *DB) Bury(ctx context.Context, t saga.Token) error {
+func (db *DB) Bury(ctx context.Context, t machine.Token) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("bury session %s: %w", t, err)
@@ -199,13 +202,13 @@ func (db *DB) Bury(ctx context.Context, t saga.Token) error {
 }
 
 // live reports whether t may arm: not dead, and its lease ends after now.
-func (db *DB) live(t saga.Token, now time.Time) bool {
+func (db *DB) live(t machine.Token, now time.Time) bool {
 	s := db.sessions[t]
 	return s != nil && !s.dead && s.expires.After(now)
 }
 
 // unburied returns "the sessions that are not buried yet".
-func (db *DB) unburied() (ts []saga.Token) {
+func (db *DB) unburied() (ts []machine.Token) {
 	for t, s := range db.sessions {
 		if !s.dead {
 			ts = append(ts, t)
@@ -215,14 +218,14 @@ func (db *DB) unburied() (ts []saga.Token) {
 }
 
 // lost reports whether the holder of a work is gone.
-func (db *DB) lost(t saga.Token) bool {
+func (db *DB) lost(t machine.Token) bool {
 	s := db.sessions[t]
 	return t != 0 && (s == nil || s.dead)
 }
 
-// Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work has already received
-// changes nothing".
-func (db *DB) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+// Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work
+// has already received changes nothing".
+func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
@@ -252,7 +255,7 @@ func (db *DB) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 }
 
 // Describe stores a definition's structure or compares it with the stored one.
-func (db *DB) Describe(ctx context.Context, spec *saga.Spec) error {
+func (db *DB) Describe(ctx context.Context, spec *program.Spec) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
@@ -274,7 +277,8 @@ func (db *DB) Describe(ctx context.Context, spec *saga.Spec) error {
 	return nil
 }
 
-// Count stores what a counter has seen, stamped by the ledger's clock, and folds what is silent into the counter 0.
+// Count stores what a counter has seen, stamped by the ledger's clock, and folds what is silent
+// into the counter 0.
 func (db *DB) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/storetest"
 	"github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/storetest"
 )
 
 // store is a database whose clock can be stopped.

@@ -6,7 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -21,8 +22,9 @@ func (n *nodes) now() time.Time {
 	return time.Now().Add(time.Duration(n.answer.Load()-1) * n.apart / 2)
 }
 
-// K10: "with nodes ±1 s apart an instance was taken from a live holder after 0.84 s of a 2 s lease". Whichever node grants
-// the lease, and whichever looks, nothing is taken over before the lease has been over by the right time.
+// K10: "with nodes ±1 s apart an instance was taken from a live holder after 0.84 s of a 2 s
+// lease". Whichever node grants the lease, and whichever looks, nothing is taken over before the
+// lease has been over by the right time.
 func TestNoNodesClockEndsALeaseEarly(t *testing.T) {
 	t.Parallel()
 	const lease, skew = 2 * time.Second, 2 * time.Second
@@ -42,8 +44,8 @@ func TestNoNodesClockEndsALeaseEarly(t *testing.T) {
 					t.Fatal(err)
 				}
 				id := saga.ID{Saga: "order-to-invoice", Work: "w"}
-				r := saga.Record{Kind: saga.KindStarted, Version: 1, Status: saga.Running}
-				r.Seal(id, 0, saga.Hash{}, holder.Token)
+				r := machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
+				r.Seal(id, 0, machine.Hash{}, holder.Token)
 				if as, err := l.Append(t.Context(), holder.Token, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{Hold: true}}}); err != nil || as[0].Result != ledger.Appended {
 					t.Fatalf("start: %+v, %v", as, err)
 				}
@@ -53,7 +55,7 @@ func TestNoNodesClockEndsALeaseEarly(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if len(got.Heads) == 0 {
+					if len(got.Instances) == 0 {
 						<-time.After(10 * time.Millisecond)
 						continue
 					}

@@ -8,11 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// Sessions returns "the live sessions, then the dead ones that still hold works; each kind by its opening".
+// Sessions returns "the live sessions, then the dead ones that still hold works; each kind by its
+// opening".
 func (db *DB) Sessions(ctx context.Context) ([]ledger.Session, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
@@ -23,13 +24,13 @@ func (db *DB) Sessions(ctx context.Context) ([]ledger.Session, error) {
 }
 
 func (db *DB) listSessions(now time.Time) []ledger.Session {
-	holds := make(map[saga.Token]int64)
+	holds := make(map[machine.Token]int64)
 	for _, w := range db.works {
 		if t := w.head.Session; t != 0 {
 			holds[t]++
 		}
 	}
-	all := make(map[saga.Token]ledger.Session)
+	all := make(map[machine.Token]ledger.Session)
 	for t := range holds { // also those of which nothing is known any more
 		all[t] = ledger.Session{Token: t, Dead: true, Holds: holds[t]}
 	}
@@ -105,13 +106,13 @@ func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		o.Waiting = append(o.Waiting, lines[name])
 	}
-	slices.SortStableFunc(o.Oldest, func(a, b ledger.Head) int { return a.Updated.Compare(b.Updated) })
+	slices.SortStableFunc(o.Oldest, func(a, b ledger.Instance) int { return a.Updated.Compare(b.Updated) })
 	o.Oldest = o.Oldest[:min(len(o.Oldest), ledger.MaxOldest)]
 	return o, nil
 }
 
 // waiting is when a work that no live session holds is or was due, zero when it waits for nothing.
-func (db *DB) waiting(h *ledger.Head, now time.Time) time.Time {
+func (db *DB) waiting(h *ledger.Instance, now time.Time) time.Time {
 	switch {
 	case h.Session == 0:
 		return h.Due
@@ -123,7 +124,7 @@ func (db *DB) waiting(h *ledger.Head, now time.Time) time.Time {
 }
 
 // stand adds a work to what waits for its destination.
-func stand(lines map[string]ledger.Waiting, h *ledger.Head) {
+func stand(lines map[string]ledger.Waiting, h *ledger.Instance) {
 	w, ok := lines[h.WaitsFor]
 	if !ok || h.Due.Before(w.Oldest) {
 		w.Oldest = h.Due
@@ -133,7 +134,7 @@ func stand(lines map[string]ledger.Waiting, h *ledger.Head) {
 }
 
 // note adds a work to the backlog of its definition.
-func note(unknown map[ledger.Backlog]ledger.Backlog, h *ledger.Head, due time.Time) {
+func note(unknown map[ledger.Backlog]ledger.Backlog, h *ledger.Instance, due time.Time) {
 	key := ledger.Backlog{Saga: h.ID.Saga, Version: h.Version, Ended: h.Status.Terminal()}
 	b, ok := unknown[key]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -64,7 +64,8 @@ func (db *DB) Draft(ctx context.Context, job string) (plan.Ref, error) {
 	return p.Ref(), nil
 }
 
-// Find adds findings. "The same key again replaces what was found; one that is in sync takes its key out".
+// Find adds findings. "The same key again replaces what was found; one that is in sync takes its
+// key out".
 func (db *DB) Find(ctx context.Context, draft plan.Ref, fs []plan.Finding) error {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// List returns a page of heads in the order of their numbers or works. It is small enough to look at all of it.
+// List returns a page of heads in the order of their numbers or works. It is small enough to look
+// at all of it.
 func (db *DB) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
@@ -27,14 +29,14 @@ func (db *DB) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
 	works := slices.SortedFunc(slices.Values(db.works), inOrder(&f))
 	var page ledger.Page
 	for _, w := range works {
-		if f.After != "" && inOrder(&f)(w, &work{head: ledger.Head{Number: at.Number, ID: at.ID}}) <= 0 || !w.matches(&f) {
+		if f.After != "" && inOrder(&f)(w, &work{head: ledger.Instance{Number: at.Number, ID: at.ID}}) <= 0 || !w.matches(&f) {
 			continue
 		}
-		if n := len(page.Heads); n == f.PageSize() { // there is another one
-			page.Next = f.Behind(ledger.Position{Number: page.Heads[n-1].Number, ID: page.Heads[n-1].ID})
+		if n := len(page.Instances); n == f.PageSize() { // there is another one
+			page.Next = f.Behind(ledger.Position{Number: page.Instances[n-1].Number, ID: page.Instances[n-1].ID})
 			break
 		}
-		page.Heads = append(page.Heads, w.head)
+		page.Instances = append(page.Instances, w.head)
 	}
 	return page, nil
 }
@@ -64,7 +66,7 @@ func (w *work) matches(f *ledger.Filter) bool {
 		(f.Step == "" || h.Step == f.Step) &&
 		between(h.Created, f.CreatedSince, f.CreatedUntil) &&
 		between(h.Updated, f.UpdatedSince, f.UpdatedUntil) &&
-		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r saga.Record) bool {
+		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r machine.Record) bool {
 			return r.ExternalID == f.ExternalID
 		})) &&
 		(!f.Unconfirmed || h.Unconfirmed)
@@ -82,7 +84,7 @@ func matchesID(f *ledger.Filter, id saga.ID) bool {
 }
 
 // History returns "the whole chain of a work from its first record, whatever snapshots it holds".
-func (db *DB) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
+func (db *DB) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("history of %s: %w", id, err)
@@ -96,7 +98,7 @@ func (db *DB) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
 }
 
 // Signals returns every signal posted to a work, oldest first.
-func (db *DB) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
+func (db *DB) Signals(ctx context.Context, id saga.ID) ([]machine.Signal, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("signals of %s: %w", id, err)
@@ -108,7 +110,8 @@ func (db *DB) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
 	return nil, fmt.Errorf("signals of %s: %w", id, ledger.ErrNotFound)
 }
 
-// Duplicates returns "how many duplicates of each work and source were blocked, by all counters, the most recent first".
+// Duplicates returns "how many duplicates of each work and source were blocked, by all counters,
+// the most recent first".
 func (db *DB) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {

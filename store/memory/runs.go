@@ -12,7 +12,7 @@ import (
 
 // runs are the jobs that are known and their runs, in the order in which they were recorded.
 type runs struct {
-	jobs map[string]schedule.State
+	jobs map[string]schedule.JobState
 	rows []schedule.RunRow
 	last map[string]int64 // by job, the number of its newest run
 }
@@ -96,12 +96,12 @@ func (db *DB) Jobs(ctx context.Context) (schedule.Board, error) {
 			b.Jobs = append(b.Jobs, j)
 		}
 	}
-	slices.SortFunc(b.Jobs, func(a, b schedule.State) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(b.Jobs, func(a, b schedule.JobState) int { return cmp.Compare(a.Name, b.Name) })
 	return b, nil
 }
 
 // Runs returns runs, "the newest first".
-func (db *DB) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, error) {
+func (db *DB) Runs(ctx context.Context, f schedule.RunFilter) ([]schedule.RunRow, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
@@ -115,7 +115,7 @@ func (db *DB) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, e
 	}
 	var found []schedule.RunRow
 	for _, r := range db.runs.rows {
-		if (f.Job == "" || r.Job == f.Job) && (f.Verdict == "" || r.Verdict == f.Verdict) && (!f.Open || r.Open()) && (f.Before == nil || newer(f.Before, &r) < 0) {
+		if (f.Job == "" || r.Job == f.Job) && (f.Result == "" || r.Result == f.Result) && (!f.Open || r.Open()) && (f.Before == nil || newer(f.Before, &r) < 0) {
 			found = append(found, r)
 		}
 	}

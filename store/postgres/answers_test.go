@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/pgdb"
@@ -28,9 +30,10 @@ func (o *oneFault) draw(statement string, _, inTx bool) fault {
 
 func (*oneFault) readsOnly(statement string) bool { return statement != "" && !writes(statement) }
 
-// K8: what the database undid, before or behind the rows and at the commit, the store does again. When it is not known what
-// became of a statement or a commit, it does so where the verb may be done again. Of the others the caller learns, and
-// nothing is done twice behind his back. What an attempt that failed has read does not count.
+// K8: what the database undid, before or behind the rows and at the commit, the store does again.
+// When it is not known what became of a statement or a commit, it does so where the verb may be
+// done again. Of the others the caller learns, and nothing is done twice behind his back. What an
+// attempt that failed has read does not count.
 func TestEveryVerbIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	one := new(oneFault)
@@ -41,10 +44,10 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 	token := session(t, l)
 	ctx := t.Context()
 	first := start(token, "w")
-	head := appendAll(t, l, token, []ledger.Entry{first}, ledger.Appended)[0].Head
-	spec := &saga.Spec{Saga: "s", Version: 1}
-	event := func(name string) []inbox.Event {
-		return []inbox.Event{{Object: inbox.Object{Source: "shop", Type: "order", ID: name}, Dedupe: inbox.DigestOf(name)}}
+	head := appendAll(t, l, token, []ledger.Entry{first}, ledger.Appended)[0].Number
+	spec := &program.Spec{Saga: "s", Version: 1}
+	event := func(name string) []intake.Event {
+		return []intake.Event{{Object: intake.Object{Source: "shop", Type: "order", ID: name}, Dedupe: intake.DigestOf(name)}}
 	}
 	if err := l.Accept(ctx, event("0")); err != nil {
 		t.Fatal(err)
@@ -74,13 +77,13 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 			return err
 		}},
 		{"append a record", true, func() error {
-			first = next(first, head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Running}, nil)
+			first = next(first, head, token, machine.Record{Kind: machine.KindNoted, Status: saga.Running}, nil)
 			_, err := l.Append(ctx, token, []ledger.Entry{first})
 			return err
 		}},
 		{"load", true, func() error { _, err := l.Load(ctx, []saga.ID{first.ID}); return err }},
-		{"list", true, func() error { _, err := ledger.Heads(ctx, l, ledger.Filter{}); return err }},
-		{"post", true, func() error { return l.Post(ctx, first.ID, saga.Signal{Kind: saga.SignalWake, Key: "k"}) }},
+		{"list", true, func() error { _, err := ledger.First(ctx, l, ledger.Filter{}); return err }},
+		{"post", true, func() error { return l.Post(ctx, first.ID, machine.Signal{Kind: machine.SignalWake, Key: "k"}) }},
 		{"give back", true, func() error { return l.GiveBack(ctx, token, []ledger.Return{{Number: head}}) }},
 		{"set a control", true, func() error {
 			is, err := l.SetControl(ctx, 0, control)
@@ -95,7 +98,7 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 			}
 			return err
 		}},
-		{"deliveries", true, func() error { _, err := l.Deliveries(ctx, inbox.DeliveryFilter{}); return err }},
+		{"deliveries", true, func() error { _, err := l.Deliveries(ctx, intake.DeliveryFilter{}); return err }},
 		{"draft", true, func() (err error) { draft, err = l.Draft(ctx, "job"); return err }},
 		{"find", true, func() error { return l.Find(ctx, draft, finding) }},
 		{"finish", true, func() error { _, err := l.Finish(ctx, draft, &plan.Plan{ID: "bb", Job: "job"}); return err }},
@@ -112,15 +115,15 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 		{"catch up", false, func() error { _, _, err := l.CatchUp(ctx); return err }},
 		{"accept", false, func() error { return l.Accept(ctx, event(time.Now().String())) }},
 		{"judge", false, func() error {
-			_, err := l.Judge(ctx, 1, func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error { return nil })
+			_, err := l.Judge(ctx, 1, func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error { return nil })
 			return err
 		}},
 		{"lease", false, func() error {
-			_, err := l.Lease(ctx, 1, func(time.Time, *inbox.Entry) error { return nil })
+			_, err := l.Lease(ctx, 1, func(time.Time, *intake.Entry) error { return nil })
 			return err
 		}},
 		{"update", false, func() error {
-			return l.Update(ctx, event("0")[0].Object, func(time.Time, *inbox.Entry) error { return nil })
+			return l.Update(ctx, event("0")[0].Object, func(time.Time, *intake.Entry) error { return nil })
 		}},
 		{"turn", false, func() error { return l.Turn(ctx, "job", func(time.Time, *schedule.Agenda) error { return nil }) }},
 		{"bury", true, func() error { return l.Bury(ctx, token) }},

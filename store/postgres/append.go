@@ -12,7 +12,8 @@ import (
 	"github.com/lib/pq"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 	"github.com/amends-dev/amends/store/internal/valid"
@@ -53,10 +54,10 @@ func (w *writing) forClaims() []statement {
 	return []statement{{&w.claimable, claimText}, {&w.rest, restText}, {&w.release, releaseText}}
 }
 
-// Append stores records and answers each at its own index. Starts and other records have lanes of their
-// own, and so have starts that were blocked before; a caller who must not let the ones wait for the others gives them in
-// calls of their own.
-func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+// Append stores records and answers each at its own index. Starts and other records have lanes of
+// their own, and so have starts that were blocked before; a caller who must not let the ones wait
+// for the others gives them in calls of their own.
+func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
 	err := db.sameDatabase(t)
 	if err == nil {
@@ -68,7 +69,7 @@ func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 	return answers, nil
 }
 
-func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry, answers []ledger.Answer) error {
+func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry, answers []ledger.Answer) error {
 	b := db.collect(entries, answers)
 	for len(b.starts)+len(b.follows) > 0 {
 		again := b.repeated()
@@ -81,7 +82,7 @@ func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry, 
 }
 
 // round stores entries that are all of different works.
-func (db *DB) round(ctx context.Context, t saga.Token, b appending) error {
+func (db *DB) round(ctx context.Context, t machine.Token, b appending) error {
 	var g errgroup.Group
 	starts, blocked := db.waits.split(b.starts)
 	if len(starts) > 0 {
@@ -112,9 +113,10 @@ func (db *DB) round(ctx context.Context, t saga.Token, b appending) error {
 	return err
 }
 
-// storeRecords stores records behind their predecessors. When a lock is not had in time, those whose works are locked are
-// answered so, and the others stored without them: one locked row holds up no other.
-func (db *DB) storeRecords(ctx context.Context, t saga.Token, ps []*pending) error {
+// storeRecords stores records behind their predecessors. When a lock is not had in time, those
+// whose works are locked are answered so, and the others stored without them: one locked row holds
+// up no other.
+func (db *DB) storeRecords(ctx context.Context, t machine.Token, ps []*pending) error {
 	store := func(ps []*pending) error { return db.storeFollows(ctx, t, ps) }
 	err := store(ps)
 	if !contended(err) || len(ps) == 1 {
@@ -131,14 +133,14 @@ func (db *DB) storeRecords(ctx context.Context, t saga.Token, ps []*pending) err
 func (db *DB) passLocked(ctx context.Context, ps []*pending, why error) ([]*pending, error) {
 	numbers := make(pq.Int64Array, len(ps))
 	for i, p := range ps {
-		numbers[i] = p.Head
+		numbers[i] = p.Number
 	}
 	var locked []int64
 	if err := db.records.do(ctx, func(ctx context.Context) error { return db.locked.SelectContext(ctx, &locked, numbers) }); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(ps), func(p *pending) bool {
-		held := slices.Contains(locked, p.Head)
+		held := slices.Contains(locked, p.Number)
 		if held {
 			*p.answer = ledger.Answer{Result: ledger.Blocked, Err: why}
 		}
@@ -149,9 +151,9 @@ func (db *DB) passLocked(ctx context.Context, ps []*pending, why error) ([]*pend
 // appending is what one call stores, in the order in which rows are locked.
 type appending struct{ starts, follows []*pending }
 
-// statementBytes is how much one statement carries at most; a record that is larger by itself is refused. At a message
-// of a gigabyte the server hangs up, and the same batch would be sent again for ever (core.md D5). What is quoted in
-// an array may take twice the room.
+// statementBytes is how much one statement carries at most; a record that is larger by itself is
+// refused. At a message of a gigabyte the server hangs up, and the same batch would be sent again
+// for ever (core.md D5). What is quoted in an array may take twice the room.
 const statementBytes = 256 << 20
 
 // inParts stores entries in as many statements as their size demands.
@@ -198,15 +200,15 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending
 	slices.SortStableFunc(b.starts, func(a, b *pending) int {
 		return cmp.Or(cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.ID.Saga, b.ID.Saga))
 	})
-	slices.SortStableFunc(b.follows, func(a, b *pending) int { return cmp.Compare(a.Head, b.Head) })
+	slices.SortStableFunc(b.follows, func(a, b *pending) int { return cmp.Compare(a.Number, b.Number) })
 	return b
 }
 
-// repeated takes every second entry of the same work out of b and returns them: they are answered from the
-// first.
+// repeated takes every second entry of the same work out of b and returns them: they are answered
+// from the first.
 func (b *appending) repeated() (again appending) {
 	b.starts, again.starts = firsts(b.starts, func(p *pending) saga.ID { return p.ID })
-	b.follows, again.follows = firsts(b.follows, func(p *pending) int64 { return p.Head })
+	b.follows, again.follows = firsts(b.follows, func(p *pending) int64 { return p.Number })
 	return again
 }
 
@@ -222,8 +224,9 @@ func firsts[K comparable](ps []*pending, key func(*pending) K) (first, others []
 	return first, others
 }
 
-// divide stores entries at once and, when the database refuses one of them, one is waiting for a lock or others are in
-// the way of one again and again, in halves, so that the others are stored whatever that one is.
+// divide stores entries at once and, when the database refuses one of them, one is waiting for a
+// lock or others are in the way of one again and again, in halves, so that the others are stored
+// whatever that one is.
 func divide(ps []*pending, store func([]*pending) error) error { return split(ps, store(ps), store) }
 
 // split goes on behind an attempt to store entries at once.
@@ -244,12 +247,12 @@ func split(ps []*pending, err error, store func([]*pending) error) error {
 	return nil
 }
 
-// attempts is how often an entry is tried that was not stored though nothing speaks against it: another
-// transaction was in its way and is gone.
+// attempts is how often an entry is tried that was not stored though nothing speaks against it:
+// another transaction was in its way and is gone.
 const attempts = 4
 
 // storeFollows stores records behind their predecessors.
-func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) error {
+func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) error {
 	if len(ps) == 1 && !sqlstore.Projects(ps[0].Entry) {
 		if done, err := db.storeAlone(ctx, t, ps[0]); done || err != nil {
 			return err
@@ -275,9 +278,9 @@ func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) err
 			heads[head] = true
 		}
 		ps = slices.DeleteFunc(ps, func(p *pending) bool {
-			done := heads[p.Head] && from == to
+			done := heads[p.Number] && from == to
 			if done {
-				*p.answer = ledger.Answer{Result: ledger.Appended, At: to.Time(), Head: p.Head}
+				*p.answer = ledger.Answer{Result: ledger.Appended, At: to.Time(), Number: p.Number}
 			}
 			return done
 		})
@@ -291,8 +294,9 @@ func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) err
 	return fmt.Errorf("record %d of %s was not stored in %d attempts, and nothing is in its way", ps[0].Record.Seq, ps[0].ID, attempts)
 }
 
-// storeAlone stores a record that leaves its instance alone. One that is not stored is looked at as one of many.
-func (db *DB) storeAlone(ctx context.Context, t saga.Token, p *pending) (done bool, err error) {
+// storeAlone stores a record that leaves its instance alone. One that is not stored is looked at as
+// one of many.
+func (db *DB) storeAlone(ctx context.Context, t machine.Token, p *pending) (done bool, err error) {
 	var at sqlstore.Moment
 	err = db.records.do(ctx, func(ctx context.Context) error {
 		args := append([]any{db.now(), int64(t)}, p.row[:storedColumns]...)
@@ -302,13 +306,13 @@ func (db *DB) storeAlone(ctx context.Context, t saga.Token, p *pending) (done bo
 		return false, nil
 	}
 	if err == nil {
-		*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Head: p.Head}
+		*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Number: p.Number}
 	}
 	return err == nil, err
 }
 
 // run executes the form of a statement for a batch or for a single row.
-func (db *DB) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
+func (db *DB) run(ctx context.Context, t machine.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
 	args := []any{db.now(), int64(t)}
 	if len(ps) == 1 {
 		return single.QueryRowxContext(ctx, append(args, ps[0].row...)...)
@@ -329,12 +333,12 @@ type placeRow struct {
 	Unread   sqlstore.Number
 }
 
-// judge answers entries from what stands at their places and returns those that can be tried again. Those in
-// stored were stored by us, at a time of their own because the clock went back.
+// judge answers entries from what stands at their places and returns those that can be tried again.
+// Those in stored were stored by us, at a time of their own because the clock went back.
 func (db *DB) judge(ctx context.Context, ps []*pending, live bool, stored map[int64]bool) ([]*pending, error) {
 	numbers, heads, seqs := make([]int32, len(ps)), make([]int64, len(ps)), make([]int64, len(ps))
 	for i, p := range ps {
-		numbers[i], heads[i], seqs[i] = int32(i), p.Head, p.Record.Seq
+		numbers[i], heads[i], seqs[i] = int32(i), p.Number, p.Record.Seq
 	}
 	var rows []placeRow
 	err := db.records.do(ctx, func(ctx context.Context) error {
@@ -352,7 +356,7 @@ func (db *DB) judge(ctx context.Context, ps []*pending, live bool, stored map[in
 			again = append(again, p)
 			continue
 		}
-		if a.Result == ledger.Mine && stored[p.Head] {
+		if a.Result == ledger.Mine && stored[p.Number] {
 			a.Result = ledger.Appended
 		}
 		*p.answer = a

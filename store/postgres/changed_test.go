@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// elsewhere returns an empty database of the same name on another server. One such server is enough for all tests: it
-// ends with the process.
+// elsewhere returns an empty database of the same name on another server. One such server is enough
+// for all tests: it ends with the process.
 func elsewhere(t *testing.T, address string) string {
 	t.Helper()
 	server, err := another()
@@ -39,9 +40,9 @@ func elsewhere(t *testing.T, address string) string {
 
 var another = sync.OnceValues(func() (*pgtest.Cluster, error) { return pgtest.Start(context.Background(), "", nil) })
 
-// A fail-over in the worst case: the old server still answers on the connections that are open, new ones lead to
-// another server under the same name. Nothing is stored for sessions of the old server once the new one is seen;
-// a new session begins there, and what it writes is there.
+// A fail-over in the worst case: the old server still answers on the connections that are open, new
+// ones lead to another server under the same name. Nothing is stored for sessions of the old server
+// once the new one is seen; a new session begins there, and what it writes is there.
 func TestDatabaseChanged(t *testing.T) {
 	t.Parallel()
 	before := migrated.URL(t)
@@ -56,7 +57,7 @@ func TestDatabaseChanged(t *testing.T) {
 	}
 	es := []ledger.Entry{start(old.Token, "a"), start(old.Token, "b")} // every lane has an open connection
 	for i, a := range appendAll(t, l, old.Token, es, ledger.Appended) {
-		es[i] = next(es[i], a.Head, old.Token, saga.Record{Kind: saga.KindNoted, Status: saga.Running}, nil)
+		es[i] = next(es[i], a.Number, old.Token, machine.Record{Kind: machine.KindNoted, Status: saga.Running}, nil)
 	}
 	appendAll(t, l, old.Token, es, ledger.Appended)
 
@@ -90,12 +91,13 @@ func TestDatabaseChanged(t *testing.T) {
 	appendAll(t, l, fresh.Token, []ledger.Entry{start(fresh.Token, "c")}, ledger.Appended)
 	direct := open(t, after)
 	defer closed(t, direct)
-	if heads, err := ledger.Heads(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID.Work != "c" {
+	if heads, err := ledger.First(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID.Work != "c" {
 		t.Errorf("the new server has %+v, %v, want the work of the new session", heads, err)
 	}
 }
 
-// A connection that leads to another server than before is refused before anything is written on it.
+// A connection that leads to another server than before is refused before anything is written on
+// it.
 func TestConnectionToAnotherServer(t *testing.T) {
 	t.Parallel()
 	before := migrated.URL(t)
@@ -116,16 +118,17 @@ func TestConnectionToAnotherServer(t *testing.T) {
 	if !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("append: %v, want ErrDatabaseChanged", err)
 	}
-	if _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err == nil {
+	if _, err := ledger.First(t.Context(), l, ledger.Filter{}); err == nil {
 		t.Error("the other server was read as if it were ours")
 	}
 }
 
-// What RULES.md says of a move that lost nothing (core.md D6): behind it every tail counts as written before the change,
-// and a person who can tell that nothing was forgotten vouches for it with the statement that stands there.
+// What RULES.md says of a move that lost nothing (core.md D6): behind it every tail counts as
+// written before the change, and a person who can tell that nothing was forgotten vouches for it
+// with the statement that stands there.
 func TestVouchingForAMove(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../ledger/RULES.md")
+	text, err := os.ReadFile("../../internal/ledger/RULES.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ type claimRow struct {
 	Controls sqlstore.Number // their newest version
 }
 
-// claim gives a session works: one statement, so that no connection can go silent in the middle of it. Only when a dead
-// session holds works they are released first, and claimed by a second look.
+// claim gives a session works: one statement, so that no connection can go silent in the middle of
+// it. Only when a dead session holds works they are released first, and claimed by a second look.
 func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.ClaimAnswer, err error) {
 	err = db.claims.do(ctx, func(ctx context.Context) error {
 		var lost bool
@@ -32,8 +32,8 @@ func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.Claim
 	return a, err
 }
 
-// look runs claimText, unless nothing was there the last time and restText says that nothing is. While a dead session holds works
-// it takes nothing, unless told to.
+// look runs claimText, unless nothing was there the last time and restText says that nothing is.
+// While a dead session holds works it takes nothing, unless told to.
 func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sqlstore.ClaimAnswer, lost bool, err error) {
 	if db.quiet.Load() && !anyway {
 		var still struct {
@@ -74,14 +74,17 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 	return found, err
 }
 
-// lookText is where a look finds works, and how the session stands. The parameters: $1 the clock, $2 known versions, $3 limit,
-// $4 the session, $5 whether works are taken while a dead session still holds some, $6 the rooms.
+// lookText is where a look finds works, and how the session stands. The parameters: $1 the clock,
+// $2 known versions, $3 limit, $4 the session, $5 whether works are taken while a dead session
+// still holds some, $6 the rooms.
 //
-// A place is one range of the index of what is due: a saga, a version, a class. The places of each known saga are found by
-// leaps, so that a look takes a few pages for each, and works of other sagas are never met. What waits for a destination is of
-// places of its own, one for each destination with room, saga and version; destinations for which nothing waits are put aside
-// with one look at each, a join with LIMIT, because EXISTS leaves the server free to read the whole index from its other side.
-// OFFSET 0 keeps it from reading what is known before it has seen that anything waits.
+// A place is one range of the index of what is due: a saga, a version, a class. The places of each
+// known saga are found by leaps, so that a look takes a few pages for each, and works of other
+// sagas are never met. What waits for a destination is of places of its own, one for each
+// destination with room, saga and version; destinations for which nothing waits are put aside with
+// one look at each, a join with LIMIT, because EXISTS leaves the server free to read the whole
+// index from its other side. OFFSET 0 keeps it from reading what is known before it has seen that
+// anything waits.
 const lookText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	buried AS (
@@ -125,8 +128,8 @@ const lookText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 			CROSS JOIN LATERAL (SELECT FROM amends_instances AS h WHERE h.waits_for = value ->> 0 LIMIT 1) AS one
 		WHERE $3 > 0 AND state.live AND ($5::boolean OR NOT state.lost))`
 
-// restText says whether there is anything to claim. Starting a statement of the size of claimText costs the server twice what
-// an empty look does, so a process that found nothing asks this first.
+// restText says whether there is anything to claim. Starting a statement of the size of claimText
+// costs the server twice what an empty look does, so a process that found nothing asks this first.
 const restText = lookText + `
 	SELECT live, lost, (SELECT controls FROM amends_meta) AS controls,
 		EXISTS (SELECT FROM amends_instances AS h WHERE h.session = $4 AND h.received > h.consumed)
@@ -140,11 +143,12 @@ const restText = lookText + `
 			WHERE h.waits_for = room.destination AND h.saga = known.saga AND h.version = known.version AND ` + waits + ` LIMIT 1) AS h) AS busy
 	FROM state`
 
-// claimText gives a session works. Beside the parameters of lookText: $7 how many go first to works that have not begun.
+// claimText gives a session works. Beside the parameters of lookText: $7 how many go first to works
+// that have not begun.
 //
-// The first of every place are looked at without a lock and put in the order of claims, which tells how many are wanted of each
-// place; as many are then locked there, past those that another process has locked. So what is locked is taken, and no claimer
-// waits for another.
+// The first of every place are looked at without a lock and put in the order of claims, which tells
+// how many are wanted of each place; as many are then locked there, past those that another process
+// has locked. So what is locked is taken, and no claimer waits for another.
 //
 //nolint:dupword // columns that are null, one after the other
 const claimText = lookText + `,
@@ -216,15 +220,16 @@ const (
 	unread   = `h.session IS NULL AND h.due_at IS NOT NULL AND h.finished_at IS NOT NULL`
 )
 
-// What is due: works that go on, those that wait for a destination, and works that have ended and have an unread signal.
+// What is due: works that go on, those that wait for a destination, and works that have ended and
+// have an unread signal.
 const (
 	ripe  = `h.session IS NULL AND h.finished_at IS NULL AND h.waits_for IS NULL AND h.due_at <= (SELECT now FROM clock)`
 	waits = `h.due_at <= (SELECT now FROM clock)`
 	news  = `h.session IS NULL AND h.finished_at IS NOT NULL AND h.due_at <= (SELECT now FROM clock)`
 )
 
-// releaseText takes works from dead sessions: due since the end of the lease, or not at all when they are at rest. The
-// parameters: $1 the clock, $2 how many at most.
+// releaseText takes works from dead sessions: due since the end of the lease, or not at all when
+// they are at rest. The parameters: $1 the clock, $2 how many at most.
 const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	lost AS MATERIALIZED (
@@ -241,9 +246,9 @@ const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		due_at = CASE WHEN h.received > h.consumed OR h.status ` + isLive + ` THEN orphan.since END
 	FROM orphan WHERE h.ref = orphan.ref`
 
-// giveBackText releases works that a session holds, and makes released ones due earlier, in the order in which appends
-// lock them. The parameters: $1 the clock, $2 the session, $3 number, due time and destination of each. A released one is
-// not taken from the line in which it stands.
+// giveBackText releases works that a session holds, and makes released ones due earlier, in the
+// order in which appends lock them. The parameters: $1 the clock, $2 the session, $3 number, due
+// time and destination of each. A released one is not taken from the line in which it stands.
 const giveBackText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	given AS MATERIALIZED (
@@ -264,9 +269,9 @@ const giveBackText = `WITH
 	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + isLive + ` THEN locked.destination END
 	FROM locked WHERE h.ref = locked.ref`
 
-// postText stores a signal, once for each key, and makes its work due. A held work keeps its holder: Claim tells that
-// holder. The work is locked first, so that its signals are numbered one by one; a key that is there already takes no
-// number. It answers whether there is such a work.
+// postText stores a signal, once for each key, and makes its work due. A held work keeps its
+// holder: Claim tells that holder. The work is locked first, so that its signals are numbered one
+// by one; a key that is there already takes no number. It answers whether there is such a work.
 const postText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	work AS MATERIALIZED (SELECT ref, received FROM amends_instances WHERE work_id = $3 AND saga = $2 FOR NO KEY UPDATE),

@@ -10,11 +10,11 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/storetest"
 	"github.com/amends-dev/amends/store/postgres"
-	"github.com/amends-dev/amends/store/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m, openAt) }
@@ -172,15 +172,15 @@ type store struct {
 	url string
 }
 
-// certain answers of a record that a lost answer made us append twice what the first time would have answered: no test
-// gave it before.
+// certain answers of a record that a lost answer made us append twice what the first time would
+// have answered: no test gave it before.
 type certain struct {
 	*store
 
 	given sync.Map // the hashes of records that were given
 }
 
-func (c *certain) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (c *certain) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	first := make([]bool, len(es))
 	for i := range es {
 		_, before := c.given.LoadOrStore(es[i].Record.Hash, true)

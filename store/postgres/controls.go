@@ -6,20 +6,22 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// SetControl stores a control if it still has the version it was decided on. The session must be of this database.
-func (db *DB) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+// SetControl stores a control if it still has the version it was decided on. The session must be of
+// this database.
+func (db *DB) SetControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {
 	if err := db.sameDatabase(t); err != nil {
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, explain(ctx, err))
 	}
 	return db.store.SetControl(ctx, t, c)
 }
 
-// setControl stores a control: one statement, so that no connection can go silent in the middle of it.
+// setControl stores a control: one statement, so that no connection can go silent in the middle of
+// it.
 func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
 	err = db.writes.do(ctx, func(ctx context.Context) error {
 		return db.work.QueryRowxContext(ctx, setControlText,
@@ -31,8 +33,9 @@ func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version i
 	return version, at, err == nil, err
 }
 
-// setControlText stores a control and answers its version and time, or no row. The parameters: $1 the clock, $2 the
-// session, $3 kind, $4 name, $5 the version it was decided on, $6 body, $7 actor, $8 reason, $9 nonce.
+// setControlText stores a control and answers its version and time, or no row. The parameters: $1
+// the clock, $2 the session, $3 kind, $4 name, $5 the version it was decided on, $6 body, $7 actor,
+// $8 reason, $9 nonce.
 //
 // The statement locks the row of the counter first and keeps the lock until the end. Versions
 // therefore become visible in their order, and a reader that sees one version sees all versions

@@ -12,7 +12,8 @@ func explain(ctx context.Context, err error) error { return pgdb.Explain(ctx, er
 // refused reports whether the database refused a value: bad data, a constraint, a limit of size.
 func refused(err error) bool { return pgdb.Refused(err) }
 
-// undone reports whether an error proves that nothing was stored: another transaction was in the way, and is gone.
+// undone reports whether an error proves that nothing was stored: another transaction was in the
+// way, and is gone.
 func undone(err error) bool { return pgdb.Undone(err) }
 
 // contended reports whether a lock was not had in time.

@@ -14,10 +14,12 @@ func Pool(db *DB, name string) *sqlx.DB {
 	return map[string]*sqlx.DB{"work": db.work, "batch": db.batch, "read": db.read}[name]
 }
 
-// Lanes are the names of the lanes that take nothing from each other, and behind a slash that of a part.
+// Lanes are the names of the lanes that take nothing from each other, and behind a slash that of a
+// part.
 var Lanes = []string{"records", "claims", "pulse", "writes/blocked", "writes", "starts", "deliveries", "loads/lists", "loads"}
 
-// Occupy takes all the room that is left in a lane, with the connections that are due to it, and returns what gives it back.
+// Occupy takes all the room that is left in a lane, with the connections that are due to it, and
+// returns what gives it back.
 func Occupy(ctx context.Context, db *DB, name string) (leave func() error, err error) {
 	l := map[string]*lane{
 		"records": db.records, "claims": db.claims, "pulse": db.pulse, "writes": db.writes, "writes/blocked": db.blocked,
@@ -64,8 +66,8 @@ func SetRefs(l *DB, now func() time.Time) {
 // SetMost bounds what one statement of l carries.
 func SetMost(l *DB, bytes int) { l.most = bytes }
 
-// ClaimText is the statement of a claim, and ReleaseText the one before it that takes works from dead sessions, for looking
-// at their plans and for standing still behind them.
+// ClaimText is the statement of a claim, and ReleaseText the one before it that takes works from
+// dead sessions, for looking at their plans and for standing still behind them.
 const (
 	ClaimText   = claimText
 	RestText    = restText

@@ -35,8 +35,8 @@ var (
 
 // faults stand between the driver and the store.
 type faults struct {
-	// draw chooses what becomes of a statement, or of a commit when it is "". mayTwice says that the verb may be done
-	// twice, inTx that the statement belongs to a transaction.
+	// draw chooses what becomes of a statement, or of a commit when it is "". mayTwice says that
+	// the verb may be done twice, inTx that the statement belongs to a transaction.
 	draw func(statement string, mayTwice, inTx bool) fault
 
 	struck [cut + 1]atomic.Int64
@@ -55,9 +55,9 @@ func (f *faults) happened(t *testing.T) {
 	}
 }
 
-// random draws each fault once in a hundred times, 40001 more often and all less often within a transaction, which has
-// many statements. What leaves open what was stored befalls only verbs
-// that may be done twice: of the others the caller learns, and knows what to do.
+// random draws each fault once in a hundred times, 40001 more often and all less often within a
+// transaction, which has many statements. What leaves open what was stored befalls only verbs that
+// may be done twice: of the others the caller learns, and knows what to do.
 func random(_ string, mayTwice, inTx bool) fault {
 	n := rand.IntN(1000)
 	if inTx {

@@ -7,14 +7,14 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Judge hands out deliveries that have not been judged yet. It stores verdicts and entries in one
-// transaction.
-func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
+// Judge hands out deliveries that have not been judged yet. It stores dispositions and entries in
+// one transaction.
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error) (int, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return 0, err
 	}
@@ -57,11 +57,11 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 }
 
 // Lease hands out entries that are due and whose lease, if any, is over.
-func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *intake.Entry) error) ([]intake.Entry, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
 	}
-	var claimed []inbox.Entry
+	var claimed []intake.Entry
 	var refused error
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		claimed, refused = nil, nil
@@ -98,7 +98,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbo
 }
 
 // Update hands out one entry.
-func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
 	key := rows.Object(o)
 	var refused error
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
@@ -139,24 +139,24 @@ type locked struct {
 
 	tx      *sqlx.Tx
 	now     time.Time
-	order   []inbox.Object
-	entries map[inbox.Object]*inbox.Entry
-	before  map[inbox.Object][]any // what the database says
+	order   []intake.Object
+	entries map[intake.Object]*intake.Entry
+	before  map[intake.Object][]any // what the database says
 }
 
 func (db *DB) locks(tx *sqlx.Tx) *locked {
 	return &locked{
 		DB: db, tx: tx,
-		entries: make(map[inbox.Object]*inbox.Entry),
-		before:  make(map[inbox.Object][]any),
+		entries: make(map[intake.Object]*intake.Entry),
+		before:  make(map[intake.Object][]any),
 	}
 }
 
 // lock locks the entries of the objects of deliveries. An object that the store does not have gets
 // an entry that is not stored yet: [locked.store] finds out whether another transaction was first.
-func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []inbox.Delivery) (*locked, error) {
-	seen := make(map[inbox.Object]bool, len(ds))
-	var objects []inbox.Object
+func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []intake.Delivery) (*locked, error) {
+	seen := make(map[intake.Object]bool, len(ds))
+	var objects []intake.Object
 	var table [][]any
 	for i := range ds {
 		if o := ds[i].Object; !seen[o] {
@@ -183,7 +183,7 @@ func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []inbox.Delivery) (*lock
 	for _, o := range objects {
 		if l.entries[o] == nil {
 			l.order = append(l.order, o)
-			l.entries[o] = &inbox.Entry{Object: o, First: l.now}
+			l.entries[o] = &intake.Entry{Object: o, First: l.now}
 		}
 	}
 	return l, nil
@@ -208,8 +208,8 @@ func (l *locked) hold(found []rows.Entry) error {
 	return nil
 }
 
-// store writes the entries that have changed or are new. New ones are written in the order of their names, so that
-// two batches that meet wait and do not deadlock.
+// store writes the entries that have changed or are new. New ones are written in the order of their
+// names, so that two batches that meet wait and do not deadlock.
 func (l *locked) store(ctx context.Context) error {
 	var table, fresh [][]any
 	for _, o := range l.order {

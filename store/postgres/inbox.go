@@ -8,7 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -21,8 +21,9 @@ type deliveries []*rows.Incoming
 // patience is how long a batch may be on its way. Those who wait for it leave earlier.
 const patience = 10 * time.Second
 
-// Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
-func (db *DB) Accept(ctx context.Context, events []inbox.Event) error {
+// Accept stores events and has them on disk when it returns. Calls that come at the same time share
+// a commit.
+func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
 		err = db.incoming.Do(ctx, ins)
@@ -40,8 +41,8 @@ func (db *DB) write(calls []*batch.Call[deliveries]) {
 	db.divide(ctx, calls)
 }
 
-// divide stores calls at once and, when the database refuses one of them, in halves, so that the others are stored
-// whatever that one is.
+// divide stores calls at once and, when the database refuses one of them, in halves, so that the
+// others are stored whatever that one is.
 func (db *DB) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 	var batch deliveries
 	for _, c := range calls {
@@ -59,8 +60,8 @@ func (db *DB) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 	}
 }
 
-// deliver stores a batch in one transaction, which is one statement unless two events of one key say different
-// things.
+// deliver stores a batch in one transaction, which is one statement unless two events of one key
+// say different things.
 func (db *DB) deliver(ctx context.Context, batch deliveries) error {
 	rounds := rows.Rounds(batch)
 	if len(rounds) == 1 {
@@ -103,7 +104,8 @@ func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, dest any, args ...a
 	return within(ctx, tx, stmt).SelectContext(ctx, dest, args...) //nolint:sqlclosecheck // the transaction closes it
 }
 
-// execute runs the form of a statement for a batch or for a single row. more are parameters behind the columns.
+// execute runs the form of a statement for a batch or for a single row. more are parameters behind
+// the columns.
 func execute(ctx context.Context, many, one *sqlx.Stmt, table [][]any, more ...any) error {
 	if len(table) == 1 && one != nil {
 		_, err := one.ExecContext(ctx, append(table[0], more...)...)
@@ -123,7 +125,7 @@ func columns(table [][]any) []any {
 }
 
 // page runs fn and stores events in one transaction.
-func (db *DB) page(ctx context.Context, events []inbox.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
+func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err
@@ -142,10 +144,12 @@ func (db *DB) page(ctx context.Context, events []inbox.Event, fn func(context.Co
 	})
 }
 
-// repetitions is how often a transaction is tried that others were first to hear of an object before.
+// repetitions is how often a transaction is tried that others were first to hear of an object
+// before.
 const repetitions = 10
 
-// repeatedly runs a transaction of the gate, and once more when another one was first to hear of an object.
+// repeatedly runs a transaction of the gate, and once more when another one was first to hear of an
+// object.
 func (db *DB) repeatedly(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	var err error
 	for range repetitions {
@@ -159,8 +163,8 @@ func (db *DB) repeatedly(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	return pgdb.Explain(ctx, err)
 }
 
-// errMeanwhile ends a transaction that was the first to hear of an object, as another one was. By the next attempt the
-// other's entry is there.
+// errMeanwhile ends a transaction that was the first to hear of an object, as another one was. By
+// the next attempt the other's entry is there.
 var errMeanwhile = errors.New("another process heard of the same new object at the same time, again and again")
 
 // errRefused ends a transaction whose callback returned an error.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -32,14 +32,15 @@ func opened(t *testing.T) (*DB, string) {
 	return s, url
 }
 
-func event(n int) inbox.Event {
-	return inbox.Event{
-		Object: inbox.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
-		Dedupe: inbox.DigestOf(fmt.Sprint(n)), Payload: inbox.Thin, Received: time.Now(),
+func event(n int) intake.Event {
+	return intake.Event{
+		Object: intake.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
+		Dedupe: intake.DigestOf(fmt.Sprint(n)), Payload: intake.Thin, Received: time.Now(),
 	}
 }
 
-// busy locks the tables of the inbox as somebody's maintenance would, and returns what lets them go.
+// busy locks the tables of the inbox as somebody's maintenance would, and returns what lets them
+// go.
 func busy(t *testing.T, url string) (release func()) {
 	t.Helper()
 	db, err := sqlx.ConnectContext(t.Context(), "postgres", url)
@@ -57,7 +58,8 @@ func busy(t *testing.T, url string) (release func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-// Accept answers in time even when the database answers nobody, and what is sent again later is stored once.
+// Accept answers in time even when the database answers nobody, and what is sent again later is
+// stored once.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	s, url := opened(t)
@@ -65,15 +67,15 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	err := s.Accept(ctx, []inbox.Event{event(1)})
+	err := s.Accept(ctx, []intake.Event{event(1)})
 	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > patience/2 {
 		t.Errorf("after %v: %v; want the deadline", took, err)
 	}
 	release()
-	if err := s.Accept(t.Context(), []inbox.Event{event(1)}); err != nil {
+	if err := s.Accept(t.Context(), []intake.Event{event(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if ds, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 1 {
+	if ds, err := s.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) != 1 {
 		t.Errorf("%d deliveries, %v", len(ds), err)
 	}
 }
@@ -87,7 +89,7 @@ func TestRefusedRow(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
-			ins, err := rows.Receive([]inbox.Event{event(i)})
+			ins, err := rows.Receive([]intake.Event{event(i)})
 			if err != nil {
 				t.Error(err)
 				return
@@ -105,7 +107,7 @@ func TestRefusedRow(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if ds, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 7 {
+	if ds, err := s.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) != 7 {
 		t.Errorf("%d deliveries, %v; want the other seven", len(ds), err)
 	}
 }
@@ -122,8 +124,8 @@ func TestNoSchema(t *testing.T) {
 	}
 }
 
-// The statements of the write path find their rows by an index, however small the tables were when they were
-// planned.
+// The statements of the write path find their rows by an index, however small the tables were when
+// they were planned.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s, _ := opened(t)

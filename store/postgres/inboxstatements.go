@@ -44,8 +44,8 @@ func kind(c rows.Column) string {
 	return c.Kind
 }
 
-// unnested is the rows of a batch, one parameter with an array per column. A column in which every row is NULL is a
-// NULL parameter: unnest fills it up.
+// unnested is the rows of a batch, one parameter with an array per column. A column in which every
+// row is NULL is a NULL parameter: unnest fills it up.
 func unnested(columns []rows.Column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
@@ -75,7 +75,8 @@ func from(columns []rows.Column) string {
 	return strings.Join(parts, ", ")
 }
 
-// acceptColumns are those of a batch of deliveries. known says that there is a verdict without the gate.
+// acceptColumns are those of a batch of deliveries. known says that there is a disposition without
+// the gate.
 var acceptColumns = slices.Concat(
 	[]rows.Column{{Name: "key", Kind: rows.Bytes}, {Name: "twin", Kind: rows.Bytes}, {Name: "content", Kind: rows.Bytes}},
 	[]rows.Column{{Name: "copies", Kind: rows.Bigint}, {Name: "known", Kind: rows.Flag}},
@@ -88,7 +89,7 @@ var acceptColumns = slices.Concat(
 // The inserts are ordered, so that two writers of the same keys do not wait for each other in a
 // circle.
 func acceptText(batch string) string {
-	beforeVerdict := rows.InboxColumns[:rows.Verdict]
+	beforeDisposition := rows.InboxColumns[:rows.Disposition]
 	return `WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
 	u AS MATERIALIZED (SELECT nextval('amends_inbox_number_seq') AS number, u.* FROM ` + batch + `),
 	g AS (
@@ -110,12 +111,12 @@ func acceptText(batch string) string {
 	k AS MATERIALIZED (
 		SELECT delivery, key, false AS twin FROM g UNION ALL SELECT delivery, key, true FROM t),
 	i AS (
-		INSERT INTO amends_inbox (number, digest, processed_at, disposition, reason, receiver_disposition, receiver_reason, ` + rows.Names("", beforeVerdict) + `)
+		INSERT INTO amends_inbox (number, digest, processed_at, disposition, reason, receiver_disposition, receiver_reason, ` + rows.Names("", beforeDisposition) + `)
 		SELECT u.number, k.key,
 			CASE WHEN u.known AND NOT k.twin THEN c.now END,
 			CASE WHEN u.known AND NOT k.twin THEN u.receiver_disposition END,
 			CASE WHEN u.known AND NOT k.twin THEN u.receiver_reason END,
-			CASE WHEN k.twin THEN 'id-conflict' ELSE u.receiver_disposition END, u.receiver_reason, ` + from(beforeVerdict) + `
+			CASE WHEN k.twin THEN 'id-conflict' ELSE u.receiver_disposition END, u.receiver_reason, ` + from(beforeDisposition) + `
 		FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
 		ORDER BY u.number),
 	judged AS (
@@ -167,7 +168,8 @@ var lockEntryText = `
 	WHERE e.source = $1 AND e.tenant = $2 AND e.type = $3 AND e.id = $4
 	FOR UPDATE`
 
-// dueText passes by what another process has locked. The clock is read once: an index takes no other.
+// dueText passes by what another process has locked. The clock is read once: an index takes no
+// other.
 var dueText = `
 	SELECT ` + entryNames + `, (SELECT clock_timestamp()) AS now FROM amends_objects AS e
 	WHERE e.due_at <= (SELECT clock_timestamp()) AND (e.leased_until IS NULL OR e.leased_until <= (SELECT clock_timestamp()))

@@ -14,8 +14,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// lane is the room that calls of one urgency have in a pool: as many connections as no other lane can take. A lane may be
-// a part of another, which then always has some left.
+// lane is the room that calls of one urgency have in a pool: as many connections as no other lane
+// can take. A lane may be a part of another, which then always has some left.
 type lane struct {
 	pool    *sqlx.DB
 	room    []chan struct{} // its own, then that of the lane of which it is a part
@@ -75,8 +75,9 @@ func free(rooms []chan struct{}) {
 	}
 }
 
-// do makes a call for which the lane has room. It runs fn again as [pgdb.Repeat] does: after what the database undid, and
-// after a lost answer when fn only reads or belongs to a verb that may be repeated.
+// do makes a call for which the lane has room. It runs fn again as [pgdb.Repeat] does: after what
+// the database undid, and after a lost answer when fn only reads or belongs to a verb that may be
+// repeated.
 func (l *lane) do(ctx context.Context, fn func(context.Context) error) error {
 	leave, err := l.enter(ctx)
 	if err != nil {
@@ -98,14 +99,16 @@ type statement struct {
 	text string
 }
 
-// statements are prepared when the first call needs them: a process that does not write takes no connection to prepare it.
+// statements are prepared when the first call needs them: a process that does not write takes no
+// connection to prepare it.
 type statements struct {
 	all  []statement
 	turn chan struct{} // of the call that prepares them
 	done atomic.Bool
 }
 
-// prepare has the statements there when it returns. The caller has room in the lane and no connection yet.
+// prepare has the statements there when it returns. The caller has room in the lane and no
+// connection yet.
 func (s *statements) prepare(ctx context.Context, pool *sqlx.DB) error {
 	if s == nil || s.done.Load() {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
@@ -25,11 +25,11 @@ import (
 
 // heard calls every method of the other roles once.
 func heard(l *store) map[string]func(context.Context) error {
-	o, n := inbox.Object{Source: "shop", Type: "order", ID: "1"}, 0
+	o, n := intake.Object{Source: "shop", Type: "order", ID: "1"}, 0
 	return map[string]func(context.Context) error{
 		"Accept": func(ctx context.Context) error {
 			n++
-			return l.Accept(ctx, []inbox.Event{{Object: o, Dedupe: inbox.DigestOf(fmt.Sprint(n))}})
+			return l.Accept(ctx, []intake.Event{{Object: o, Dedupe: intake.DigestOf(fmt.Sprint(n))}})
 		},
 		"Advance": func(ctx context.Context) error {
 			p, err := l.Position(ctx, "orders")
@@ -39,15 +39,15 @@ func heard(l *store) map[string]func(context.Context) error {
 			return err
 		},
 		"Judge": func(ctx context.Context) error {
-			_, err := l.Judge(ctx, 1, func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error { return nil })
+			_, err := l.Judge(ctx, 1, func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error { return nil })
 			return err
 		},
 		"Lease": func(ctx context.Context) error {
-			_, err := l.Lease(ctx, 1, func(time.Time, *inbox.Entry) error { return nil })
+			_, err := l.Lease(ctx, 1, func(time.Time, *intake.Entry) error { return nil })
 			return err
 		},
 		"Update": func(ctx context.Context) error {
-			return l.Update(ctx, o, func(time.Time, *inbox.Entry) error { return nil })
+			return l.Update(ctx, o, func(time.Time, *intake.Entry) error { return nil })
 		},
 		"Turn": func(ctx context.Context) error {
 			return l.Turn(ctx, "nightly", func(time.Time, *schedule.Agenda) error { return nil })
@@ -57,10 +57,10 @@ func heard(l *store) map[string]func(context.Context) error {
 			return l.Remember(ctx, plan.Ref{Job: "orders", Number: 1}, plan.Part{}, nil)
 		},
 		"Purge": func(ctx context.Context) error {
-			_, err := l.Purge(ctx, inbox.Retention{Bodies: time.Hour}, 1)
+			_, err := l.Purge(ctx, intake.Retention{Bodies: time.Hour}, 1)
 			return err
 		},
-		"Deliveries": func(ctx context.Context) error { _, err := l.Deliveries(ctx, inbox.DeliveryFilter{}); return err },
+		"Deliveries": func(ctx context.Context) error { _, err := l.Deliveries(ctx, intake.DeliveryFilter{}); return err },
 		"Drifts":     func(ctx context.Context) error { _, err := l.Drifts(ctx, plan.DriftQuery{}); return err },
 		"Jobs":       func(ctx context.Context) error { _, err := l.Jobs(ctx); return err },
 	}
@@ -77,16 +77,17 @@ var uses = map[string][]string{
 	"Draft": {"loads/lists", "writes"}, "Remember": {"loads/lists", "writes"}, "Purge": {"loads/lists", "writes"},
 }
 
-// Each kind of call has room of its own: with every other lane full, and all the connections of those taken, it is made;
-// and it waits, for as long as its time allows, where its own is full. So a heartbeat never waits behind records, a
-// person's listing holds up no claim, and a start that is blocked holds up nothing but its like.
+// Each kind of call has room of its own: with every other lane full, and all the connections of
+// those taken, it is made; and it waits, for as long as its time allows, where its own is full. So
+// a heartbeat never waits behind records, a person's listing holds up no claim, and a start that is
+// blocked holds up nothing but its like.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token, db := session(t, l), connect(t, l.url)
 	e := start(token, "w")
-	head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
+	head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Number
 	tx, err := db.BeginTxx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +132,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A process takes ten connections and no more, whatever it does, and gives back what it does not use (T10): each pool
-// closes what was idle for a minute.
+// A process takes ten connections and no more, whatever it does, and gives back what it does not
+// use (T10): each pool closes what was idle for a minute.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -159,8 +160,9 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// A fail-over ends no receiver, also when a coordinator has a session on the same handle: what the ledger does for it is
-// refused until it opens another session, and deliveries are accepted by whichever primary answers.
+// A fail-over ends no receiver, also when a coordinator has a session on the same handle: what the
+// ledger does for it is refused until it opens another session, and deliveries are accepted by
+// whichever primary answers.
 func TestAFailOverEndsNoReceiver(t *testing.T) {
 	t.Parallel()
 	before := migrated.URL(t)
@@ -194,10 +196,10 @@ func TestAFailOverEndsNoReceiver(t *testing.T) {
 	appendAll(t, l, fresh, []ledger.Entry{start(fresh, "b")}, ledger.Appended)
 	direct := open(t, after)
 	defer closed(t, direct)
-	if ds, err := direct.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 1 {
+	if ds, err := direct.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) != 1 {
 		t.Errorf("the new server has %d deliveries, %v, want one", len(ds), err)
 	}
-	if heads, err := ledger.Heads(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID != (saga.ID{Saga: "s", Work: "b"}) {
+	if heads, err := ledger.First(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID != (saga.ID{Saga: "s", Work: "b"}) {
 		t.Errorf("the new server has %+v, %v, want the work of the new session", heads, err)
 	}
 }
@@ -215,8 +217,8 @@ func (c *counting) Connect(ctx context.Context) (driver.Conn, error) {
 	return c.Connector.Connect(ctx)
 }
 
-// What a command of an operator does takes one connection of the server's: to open the database prepares nothing, and a
-// lane that is not used takes none (T10).
+// What a command of an operator does takes one connection of the server's: to open the database
+// prepares nothing, and a lane that is not used takes none (T10).
 func TestAListingTakesOneConnection(t *testing.T) {
 	t.Parallel()
 	var c *counting
@@ -231,9 +233,9 @@ func TestAListingTakesOneConnection(t *testing.T) {
 		}
 	})
 	for name, list := range map[string]func() error{
-		"List":       func() error { _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); return err },
+		"List":       func() error { _, err := ledger.First(t.Context(), l, ledger.Filter{}); return err },
 		"Overview":   func() error { _, err := l.Overview(t.Context()); return err },
-		"Deliveries": func() error { _, err := l.Deliveries(t.Context(), inbox.DeliveryFilter{}); return err },
+		"Deliveries": func() error { _, err := l.Deliveries(t.Context(), intake.DeliveryFilter{}); return err },
 		"Jobs":       func() error { _, err := l.Jobs(t.Context()); return err },
 	} {
 		if err := list(); err != nil {
@@ -243,7 +245,7 @@ func TestAListingTakesOneConnection(t *testing.T) {
 			t.Errorf("opened and %s: %d connections, want one", name, n)
 		}
 	}
-	if err := l.Accept(t.Context(), []inbox.Event{{Object: inbox.Object{Source: "shop", Type: "order", ID: "1"}, Dedupe: inbox.DigestOf("it")}}); err != nil {
+	if err := l.Accept(t.Context(), []intake.Event{{Object: intake.Object{Source: "shop", Type: "order", ID: "1"}, Dedupe: intake.DigestOf("it")}}); err != nil {
 		t.Error(err)
 	}
 	if n := c.opened.Load(); n != 2 {

@@ -7,13 +7,13 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-// K8: the store's own transactions are isolated as it asks, whatever the database's default is, and in the suite at the
-// level that a variant names.
+// K8: the store's own transactions are isolated as it asks, whatever the database's default is, and
+// in the suite at the level that a variant names.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	url := migrated.URL(t)
@@ -40,8 +40,9 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// K8: the caller's transaction keeps its own level. Where another starts the same work behind its snapshot it is told to
-// repeat the transaction, and finds the work then; where every statement has a snapshot of its own it finds it at once.
+// K8: the caller's transaction keeps its own level. Where another starts the same work behind its
+// snapshot it is told to repeat the transaction, and finds the work then; where every statement has
+// a snapshot of its own it finds it at once.
 func TestAStartInTheCallersTransactionThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []string{"postgres", "pgx"} { // the caller's, by database/sql
@@ -63,7 +64,8 @@ func TestAStartInTheCallersTransactionThatIsOvertaken(t *testing.T) {
 	}
 }
 
-// overtake starts a work in a transaction of db that has seen that it is not there, and in another before that.
+// overtake starts a work in a transaction of db that has seen that it is not there, and in another
+// before that.
 func overtake(t *testing.T, l *store, db *sql.DB, level sql.IsolationLevel, overtaken bool) {
 	t.Helper()
 	token, work := session(t, l), level.String()

@@ -7,13 +7,14 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// An answer that was lost behind the commit, or a request that was lost before it: the same entries again settle
-// which, for starts and for records, alone and in batches.
+// An answer that was lost behind the commit, or a request that was lost before it: the same entries
+// again settle which, for starts and for records, alone and in batches.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	w := pgtest.NewWire(t, migrated.URL(t))
@@ -34,7 +35,7 @@ func TestLostAnswers(t *testing.T) {
 			}
 			lose(t, w, c.way, l, token, es, c.want)
 			for i, a := range appendAll(t, l, token, es, ledger.Mine) {
-				es[i] = next(es[i], a.Head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{})
+				es[i] = next(es[i], a.Number, token, machine.Record{Kind: machine.KindNoted, Status: saga.Completed}, &ledger.Schedule{})
 			}
 			lose(t, w, c.way, l, token, es, c.want)
 			for _, e := range es {
@@ -46,8 +47,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// Backends that are terminated cost a repetition and nothing else: connections, settings and statements are made
-// again.
+// Backends that are terminated cost a repetition and nothing else: connections, settings and
+// statements are made again.
 func TestTerminatedBackends(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -59,7 +60,7 @@ func TestTerminatedBackends(t *testing.T) {
 		terminate(t, db)
 		repeat(t, l, token, es)
 		for i, a := range appendAll(t, l, token, es, ledger.Mine) {
-			es[i] = next(es[i], a.Head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Running}, nil)
+			es[i] = next(es[i], a.Number, token, machine.Record{Kind: machine.KindNoted, Status: saga.Running}, nil)
 		}
 	}
 }
@@ -76,7 +77,7 @@ func terminate(t *testing.T, db *sqlx.DB) {
 }
 
 // repeat appends the same entries until there is an answer, as the contract asks.
-func repeat(t *testing.T, l *store, token saga.Token, es []ledger.Entry) []ledger.Answer {
+func repeat(t *testing.T, l *store, token machine.Token, es []ledger.Entry) []ledger.Answer {
 	t.Helper()
 	var errs []error
 	for range 10 {
@@ -90,8 +91,9 @@ func repeat(t *testing.T, l *store, token saga.Token, es []ledger.Entry) []ledge
 	return nil
 }
 
-// lose appends entries while a message is lost, and wants the answer after as many repetitions as it takes.
-func lose(t *testing.T, w *pgtest.Wire, way pgtest.Way, l *store, token saga.Token, es []ledger.Entry, want ledger.Result) {
+// lose appends entries while a message is lost, and wants the answer after as many repetitions as
+// it takes.
+func lose(t *testing.T, w *pgtest.Wire, way pgtest.Way, l *store, token machine.Token, es []ledger.Entry, want ledger.Result) {
 	t.Helper()
 	before := w.Lost()
 	w.LoseNext(way)

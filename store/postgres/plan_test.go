@@ -12,8 +12,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
@@ -32,8 +32,9 @@ func backlog(t *testing.T, db *sqlx.DB, name string, version, n int) {
 // claiming are the statements of a claim: what asks whether there is anything, and what takes it.
 var claiming = map[string]string{"ask": postgres.RestText, "take": postgres.ClaimText}
 
-// buffers runs a statement of a claim as the ledger does and returns its plan, and how many pages it looked at.
-func buffers(t *testing.T, l *store, what, known string, token saga.Token, rooms string) (plan string, pages int) {
+// buffers runs a statement of a claim as the ledger does and returns its plan, and how many pages
+// it looked at.
+func buffers(t *testing.T, l *store, what, known string, token machine.Token, rooms string) (plan string, pages int) {
 	t.Helper()
 	args := []any{nil, known, 100, int64(token), false, rooms}
 	if what == "take" {
@@ -54,8 +55,9 @@ func buffers(t *testing.T, l *store, what, known string, token saga.Token, rooms
 	return plan, pages
 }
 
-// Works of sagas and versions that a process does not know cost its claims nothing, however many are due (CORE-26); and
-// a look with fifty sagas in two versions is one statement that finds each by the index.
+// Works of sagas and versions that a process does not know cost its claims nothing, however many
+// are due (CORE-26); and a look with fifty sagas in two versions is one statement that finds each
+// by the index.
 func TestClaimPassesUnknownBacklogs(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -115,8 +117,9 @@ func line(t *testing.T, db *sqlx.DB, destination, name string, n int) {
 	}
 }
 
-// However many wait for a destination that is closed here, they cost a claim nothing, nor do those of a saga that is not
-// known cost one where there is room. Room at ten destinations for which nothing waits is one look at each.
+// However many wait for a destination that is closed here, they cost a claim nothing, nor do those
+// of a saga that is not known cost one where there is room. Room at ten destinations for which
+// nothing waits is one look at each.
 func TestClaimPassesWhatWaits(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -167,16 +170,16 @@ func TestClaimTakesFromALongLine(t *testing.T) {
 		t.Errorf("a claim of a hundred works of 40,000 takes %d pages:\n%s", pages, plan)
 	}
 	got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "s", Version: 1}}, Rooms: map[string]int{"books": 3}})
-	if err != nil || len(got.Heads) != 10 || got.Heads[0].Number > got.Heads[2].Number {
-		t.Fatalf("claimed %d works, %v", len(got.Heads), err)
+	if err != nil || len(got.Instances) != 10 || got.Instances[0].Number > got.Instances[2].Number {
+		t.Fatalf("claimed %d works, %v", len(got.Instances), err)
 	}
-	if n := len(slices.DeleteFunc(got.Heads, func(h ledger.Head) bool { return h.Number > 20000 })); n != 3 {
+	if n := len(slices.DeleteFunc(got.Instances, func(h ledger.Instance) bool { return h.Number > 20000 })); n != 3 {
 		t.Errorf("%d of the claimed works stood in line, want 3", n)
 	}
 }
 
-// "A work that is being claimed is passed over", and so is one that another transaction has locked, however many those
-// are: a writer that stands still there delays no claim.
+// "A work that is being claimed is passed over", and so is one that another transaction has locked,
+// however many those are: a writer that stands still there delays no claim.
 func TestClaimPassesLockedWorks(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -193,18 +196,18 @@ func TestClaimPassesLockedWorks(t *testing.T) {
 	}
 	for _, c := range []struct{ limit, want int }{{10, 10}, {20, 20}, {20, 0}} {
 		got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: c.limit, Known: []ledger.Version{{Saga: "s", Version: 1}}})
-		heads := got.Heads
+		heads := got.Instances
 		if err != nil || len(heads) != c.want {
 			t.Fatalf("claimed %d works, %v, want %d of those that are not locked", len(heads), err, c.want)
 		}
-		if i := slices.IndexFunc(heads, func(h ledger.Head) bool { return h.Number <= 70 }); i >= 0 {
+		if i := slices.IndexFunc(heads, func(h ledger.Instance) bool { return h.Number <= 70 }); i >= 0 {
 			t.Errorf("claimed %d, which is locked", heads[i].Number)
 		}
 	}
 }
 
-// So it is with what a dead session held, and with the session itself: a transaction that stands still there delays no
-// claim, and what it has not locked is taken over (CORE-25).
+// So it is with what a dead session held, and with the session itself: a transaction that stands
+// still there delays no claim, and what it has not locked is taken over (CORE-25).
 func TestClaimPassesLockedOrphans(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -234,7 +237,7 @@ func TestClaimPassesLockedOrphans(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}})
-		if heads := got.Heads; err != nil || len(heads) != c.want {
+		if heads := got.Instances; err != nil || len(heads) != c.want {
 			t.Errorf("beside %s: claimed %d works, %v, want %d", c.lock, len(heads), err, c.want)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -243,8 +246,9 @@ func TestClaimPassesLockedOrphans(t *testing.T) {
 	}
 }
 
-// K11: a claimer that stands still inside its transaction delays no other. One has buried a session, taken over what it
-// held, and claimed; it does not commit. Another claims beside it what is left, and does not wait: a wait would not end.
+// K11: a claimer that stands still inside its transaction delays no other. One has buried a
+// session, taken over what it held, and claimed; it does not commit. Another claims beside it what
+// is left, and does not wait: a wait would not end.
 func TestAClaimerThatStandsStillDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -282,10 +286,10 @@ func TestAClaimerThatStandsStillDelaysNoOther(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got.Heads) == 0 {
+		if len(got.Instances) == 0 {
 			break
 		}
-		total += len(got.Heads)
+		total += len(got.Instances)
 	}
 	if total+taken != 300 {
 		t.Errorf("claimed %d works beside a claimer that stands still with %d of 300", total, taken)

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -21,20 +21,23 @@ import (
 
 // Options tunes a database. The zero value is ready to use.
 //
-// A database takes Writers + Workers + Readers + 4 connections at most, 10 by default, and one more for the moment in which
-// a session is opened. It opens them as it needs them, and gives back what it has not used for a minute.
+// A database takes Writers + Workers + Readers + 4 connections at most, 10 by default, and one more
+// for the moment in which a session is opened. It opens them as it needs them, and gives back what
+// it has not used for a minute.
 type Options struct {
-	// Migrate brings an older schema up to date when the database is opened. Without it an older schema is
-	// refused.
+	// Migrate brings an older schema up to date when the database is opened. Without it an older
+	// schema is refused.
 	Migrate bool
 
 	// Writers is how many batches of records may be on their way at the same time. Default: 2.
 	Writers int
 
-	// Workers is how many other writes may be on their way: signals, works given back, the gate, plans, jobs. Default: 2.
+	// Workers is how many other writes may be on their way: signals, works given back, the gate,
+	// plans, jobs. Default: 2.
 	Workers int
 
-	// Readers is how many loads and lists may run at the same time. Lists leave one to the loads. Default: 2.
+	// Readers is how many loads and lists may run at the same time. Lists leave one to the loads.
+	// Default: 2.
 	Readers int
 
 	// ConnectTimeout is for one attempt to connect, where the DSN does not say. Default: 5 s.
@@ -88,9 +91,9 @@ type DB struct {
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
-	_ inbox.Inbox      = (*DB)(nil)
-	_ inbox.Gate       = (*DB)(nil)
-	_ inbox.Reader     = (*DB)(nil)
+	_ intake.Inbox     = (*DB)(nil)
+	_ intake.Gate      = (*DB)(nil)
+	_ intake.Reader    = (*DB)(nil)
 	_ plan.Plans       = (*DB)(nil)
 	_ plan.Drifts      = (*DB)(nil)
 	_ scan.Store       = (*DB)(nil)
@@ -98,8 +101,8 @@ var (
 	_ schedule.Reader  = (*DB)(nil)
 )
 
-// Open connects to the database that dsn names (a URL or key=value pairs, as lib/pq takes them) and makes sure
-// that it can be trusted with a ledger.
+// Open connects to the database that dsn names (a URL or key=value pairs, as lib/pq takes them) and
+// makes sure that it can be trusted with a ledger.
 func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
 	db, err := open(ctx, dsn, o.withDefaults())
 	if err != nil {
@@ -149,9 +152,9 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	return db.store.OpenSession(ctx, ttl, label, knows)
 }
 
-// sameDatabase refuses to write for a session that was opened on another database than the one we are
-// connected to.
-func (db *DB) sameDatabase(t saga.Token) error {
+// sameDatabase refuses to write for a session that was opened on another database than the one we
+// are connected to.
+func (db *DB) sameDatabase(t machine.Token) error {
 	now, opened := db.server.Identity(), sqlstore.OpenedOn(db.store, t)
 	if opened != "" && now != "" && opened != now {
 		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, now)

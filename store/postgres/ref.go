@@ -8,10 +8,12 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// refs draws the references of new instances: six bits for the bucket, then microseconds, then a little chance. It is in no
-// hash, no key and no record, and nothing is read out of it but its bucket and, by listings, what was started before what.
+// refs draws the references of new instances: six bits for the bucket, then microseconds, then a
+// little chance. It is in no hash, no key and no record, and nothing is read out of it but its
+// bucket and, by listings, what was started before what.
 //
-// Within a process they never step back, whatever the clock does: rows that are made one after the other lie side by side.
+// Within a process they never step back, whatever the clock does: rows that are made one after the
+// other lie side by side.
 type refs struct {
 	mu   sync.Mutex
 	last int64 // microseconds since the epoch that were given last

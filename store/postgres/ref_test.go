@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
 // frozen is a clock that stands still.
 func frozen() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
 
-// Two processes that draw the same references clash, and draw again; nothing is stored twice, and a start that is repeated
-// after a lost answer is known by its work and not by its reference (K2).
+// Two processes that draw the same references clash, and draw again; nothing is stored twice, and a
+// start that is repeated after a lost answer is known by its work and not by its reference (K2).
 func TestReferencesThatClash(t *testing.T) {
 	t.Parallel()
 	one := open(t, migrated.URL(t))
@@ -31,15 +31,15 @@ func TestReferencesThatClash(t *testing.T) {
 	second := []ledger.Entry{start(token, "c"), start(token, "d"), start(token, "e")}
 	got := appendAll(t, two, token, second, ledger.Appended)
 	for i, a := range appendAll(t, one, token, second, ledger.Mine) {
-		if a.Head != got[i].Head {
-			t.Errorf("%s: reference %d, and %d when it is repeated", second[i].ID, got[i].Head, a.Head)
+		if a.Number != got[i].Number {
+			t.Errorf("%s: reference %d, and %d when it is repeated", second[i].ID, got[i].Number, a.Number)
 		}
 	}
 	other := start(token, "c")
 	other.Record.Nonce = 7
-	other.Record.Seal(other.ID, 0, saga.Hash{}, token)
+	other.Record.Seal(other.ID, 0, machine.Hash{}, token)
 	appendAll(t, two, token, []ledger.Entry{other}, ledger.Exists)
-	heads, err := ledger.Heads(t.Context(), one, ledger.Filter{})
+	heads, err := ledger.First(t.Context(), one, ledger.Filter{})
 	if err != nil || len(heads) != 5 {
 		t.Fatalf("%d instances, %v, want 5", len(heads), err)
 	}
@@ -50,7 +50,8 @@ func TestReferencesThatClash(t *testing.T) {
 	}
 }
 
-// A clash does not abort the caller's transaction, whatever its level; nor does a work that is known (K2).
+// A clash does not abort the caller's transaction, whatever its level; nor does a work that is
+// known (K2).
 func TestReferencesThatClashInTransactions(t *testing.T) {
 	t.Parallel()
 	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
@@ -69,7 +70,7 @@ func TestReferencesThatClashInTransactions(t *testing.T) {
 			}
 			known := start(token, "a")
 			known.Record.Nonce = 7
-			known.Record.Seal(known.ID, 0, saga.Hash{}, token)
+			known.Record.Seal(known.ID, 0, machine.Hash{}, token)
 			for _, c := range []struct {
 				e    ledger.Entry
 				want ledger.Result
@@ -81,7 +82,7 @@ func TestReferencesThatClashInTransactions(t *testing.T) {
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if heads, err := ledger.Heads(t.Context(), one, ledger.Filter{}); err != nil || len(heads) != 4 {
+			if heads, err := ledger.First(t.Context(), one, ledger.Filter{}); err != nil || len(heads) != 4 {
 				t.Errorf("%d instances, %v, want 4", len(heads), err)
 			}
 		})
@@ -98,10 +99,10 @@ func TestReferencesNeverStepBack(t *testing.T) {
 	for i, at := range []time.Time{frozen(), frozen(), frozen().Add(-time.Hour), frozen().AddDate(-10, 0, 0), frozen().AddDate(0, 0, 1)} {
 		postgres.SetRefs(l.DB, func() time.Time { return at })
 		a := appendAll(t, l, token, []ledger.Entry{start(token, fmt.Sprint("w", i))}, ledger.Appended)[0]
-		if a.Head <= last {
-			t.Errorf("at %v: reference %d behind %d", at, a.Head, last)
+		if a.Number <= last {
+			t.Errorf("at %v: reference %d behind %d", at, a.Number, last)
 		}
-		last = a.Head
+		last = a.Number
 	}
 	if micros := last >> 5; micros != frozen().AddDate(0, 0, 1).Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).Microseconds() {
 		t.Errorf("the reference %d counts %d microseconds", last, micros)
@@ -117,7 +118,7 @@ func TestReferencesNameTheirBucket(t *testing.T) {
 		l := open(t, url)
 		token := session(t, l)
 		a := appendAll(t, l, token, []ledger.Entry{start(token, "shop:order:10492")}, ledger.Appended)[0]
-		if got := a.Head >> 57; got != want {
+		if got := a.Number >> 57; got != want {
 			t.Errorf("with %d buckets it is in %d, want %d", buckets, got, want)
 		}
 		closed(t, l)

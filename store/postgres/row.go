@@ -1,23 +1,24 @@
 package postgres
 
 import (
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// storedColumns is how many of [followColumns] a record consists of; those behind them are its instance's.
+// storedColumns is how many of [followColumns] a record consists of; those behind them are its
+// instance's.
 const storedColumns = 10
 
 // followRow is the row of a record behind another, in the order of [followColumns].
 func (p *pending) followRow() []any {
 	row := make([]any, 0, len(followColumns))
-	row = append(row, p.Head, p.Prev[:], p.dispatches(), p.Record.Seq)
+	row = append(row, p.Number, p.Prev[:], p.dispatches(), p.Record.Seq)
 	row = p.record(row)
 	if !sqlstore.Projects(p.Entry) {
 		return row[:len(followColumns)] // NULL
 	}
-	row = p.instance(row, p.Record.Kind == saga.KindRevised)
+	row = p.instance(row, p.Record.Kind == machine.KindRevised)
 	if n := len(p.Record.Signals); n > 0 {
 		return append(row, int64(n), string(sqlstore.Numbers(nil, p.Record.Signals)))
 	}
@@ -36,7 +37,7 @@ func (p *pending) startRow() []any {
 }
 
 func (p *pending) dispatches() any {
-	if p.Record.Arm == nil {
+	if p.Record.Dispatch == nil {
 		return nil
 	}
 	return true

@@ -11,14 +11,16 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
 // methods calls every method of a ledger once, on a session and on a work that it holds.
-func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]func(context.Context) error {
+func methods(l *store, token machine.Token, e ledger.Entry, head int64) map[string]func(context.Context) error {
 	version := []ledger.Version{{Saga: "s", Version: 1}}
 	n := 0
 	return map[string]func(context.Context) error{
@@ -33,7 +35,7 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 			return err
 		},
 		"Append a record": func(ctx context.Context) error {
-			r := saga.Record{Kind: saga.KindNoted, Status: saga.Running}
+			r := machine.Record{Kind: machine.KindNoted, Status: saga.Running}
 			_, err := l.Append(ctx, token, []ledger.Entry{next(e, head, token, r, nil)})
 			return err
 		},
@@ -44,16 +46,16 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 		"GiveBack": func(ctx context.Context) error { return l.GiveBack(ctx, token, []ledger.Return{{Number: 1 << 40}}) },
 		"CatchUp":  func(ctx context.Context) error { _, _, err := l.CatchUp(ctx); return err },
 		"Post": func(ctx context.Context) error {
-			return l.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"})
+			return l.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"})
 		},
 		"Load":        func(ctx context.Context) error { _, err := l.Load(ctx, []saga.ID{e.ID}); return err },
-		"List":        func(ctx context.Context) error { _, err := ledger.Heads(ctx, l, ledger.Filter{}); return err },
+		"List":        func(ctx context.Context) error { _, err := ledger.First(ctx, l, ledger.Filter{}); return err },
 		"History":     func(ctx context.Context) error { _, err := l.History(ctx, e.ID); return err },
 		"Signals":     func(ctx context.Context) error { _, err := l.Signals(ctx, e.ID); return err },
 		"Sessions":    func(ctx context.Context) error { _, err := l.Sessions(ctx); return err },
 		"Overview":    func(ctx context.Context) error { _, err := l.Overview(ctx); return err },
 		"Definitions": func(ctx context.Context) error { _, err := l.Definitions(ctx); return err },
-		"Describe":    func(ctx context.Context) error { return l.Describe(ctx, &saga.Spec{Saga: "s", Version: 1}) },
+		"Describe":    func(ctx context.Context) error { return l.Describe(ctx, &program.Spec{Saga: "s", Version: 1}) },
 		"Count": func(ctx context.Context) error {
 			return l.Count(ctx, 7, []ledger.Duplicate{{ID: e.ID, Source: "x", Count: 1}})
 		},
@@ -62,10 +64,11 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 	}
 }
 
-// A connection that goes silent, in either direction or both, costs the call that was on it its own time and no more
-// (CORE-4, T1). The call comes back while the connection is silent still, the connection is thrown away, and the next
-// call goes on through another one. So it is when new connections are silent, too: none of them, and no request to cancel,
-// gets the hour that there is for connecting here.
+// A connection that goes silent, in either direction or both, costs the call that was on it its own
+// time and no more (CORE-4, T1). The call comes back while the connection is silent still, the
+// connection is thrown away, and the next call goes on through another one. So it is when new
+// connections are silent, too: none of them, and no request to cancel, gets the hour that there is
+// for connecting here.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ open, fresh pgtest.Way }{
@@ -77,7 +80,7 @@ func TestSilentConnections(t *testing.T) {
 			l := open(t, with(t, w.URL(), "connect_timeout=3600"))
 			token := session(t, l)
 			e := start(token, "w")
-			head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
+			head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Number
 			for method, call := range methods(l, token, e, head) {
 				goesOn(t, method, call) // its lane is open
 				w.SilenceNew(c.fresh)
@@ -100,7 +103,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// Whatever is done on a connection that has gone silent ends with its context (CORE-4), also what the ledger does not do.
+// Whatever is done on a connection that has gone silent ends with its context (CORE-4), also what
+// the ledger does not do.
 func TestSilentWhateverIsDone(t *testing.T) {
 	t.Parallel()
 	w := pgtest.NewWire(t, migrated.URL(t))
@@ -153,7 +157,8 @@ func occupy(t *testing.T, l *store, lane string) (leave func()) {
 // brief is the time of a call that gets no answer, however long it waits.
 const brief = 200 * time.Millisecond
 
-// comesBack calls with a time of its own and fails when the call does not end by itself. The limit says never, not soon.
+// comesBack calls with a time of its own and fails when the call does not end by itself. The limit
+// says never, not soon.
 func comesBack(t *testing.T, method string, d time.Duration, call func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -183,8 +188,8 @@ func goesOn(t *testing.T, method string, call func(context.Context) error) {
 	t.Fatalf("%s did not go on: %v", method, errors.Join(errs...))
 }
 
-// However many connections have gone silent together, they cost one time-out and not one each: who stops, or renews a
-// lease, has time for a few.
+// However many connections have gone silent together, they cost one time-out and not one each: who
+// stops, or renews a lease, has time for a few.
 func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -207,7 +212,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 	const many = 2 // Options.Workers
 	for i := range many {
 		posts.Go(func() {
-			if err := l.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: fmt.Sprint(i)}); err != nil {
+			if err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(i)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -224,7 +229,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 	posts.Wait()
 	w.Silence(pgtest.Both)
 	post := func(ctx context.Context) error {
-		return l.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "again"})
+		return l.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "again"})
 	}
 	if err := comesBack(t, "Post", time.Second, post); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Post on a silent connection: %v, want that its time is over", err)
@@ -261,8 +266,8 @@ func TestSilentWhileConnecting(t *testing.T) {
 	})
 }
 
-// Works whose rows another transaction has locked hold up no other record of their batch, and are told apart (CORE-25,
-// T2). What they were told is not final.
+// Works whose rows another transaction has locked hold up no other record of their batch, and are
+// told apart (CORE-25, T2). What they were told is not final.
 func TestLockedWorksHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -274,7 +279,7 @@ func TestLockedWorksHoldUpNoOther(t *testing.T) {
 	}
 	want := make([]ledger.Result, len(es))
 	for i, a := range appendAll(t, l, token, es, ledger.Appended) {
-		es[i] = next(es[i], a.Head, token, saga.Record{Kind: saga.KindDone, Status: saga.Completed}, &ledger.Schedule{})
+		es[i] = next(es[i], a.Number, token, machine.Record{Kind: machine.KindDone, Status: saga.Completed}, &ledger.Schedule{})
 		want[i] = ledger.Appended
 	}
 	tx, err := connect(t, l.url).BeginTxx(t.Context(), nil)
@@ -306,10 +311,10 @@ func TestVanishedPost(t *testing.T) {
 	defer closed(t, laptop, l)
 	token := session(t, l)
 	e := start(token, "w")
-	head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
+	head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Number
 	post := func(key string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return laptop.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: key})
+			return laptop.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: key})
 		}
 	}
 	if err := post("1")(t.Context()); err != nil {
@@ -317,11 +322,12 @@ func TestVanishedPost(t *testing.T) {
 	}
 	w.Silence(pgtest.Answers)
 	_ = comesBack(t, "Post", brief, post("2"))
-	r := saga.Record{Kind: saga.KindDone, Status: saga.Completed}
+	r := machine.Record{Kind: machine.KindDone, Status: saga.Completed}
 	appendAll(t, l, token, []ledger.Entry{next(e, head, token, r, &ledger.Schedule{})}, ledger.Appended)
 }
 
-// Every connection of every pool is bounded by the server, too: what a client locked and forgot is free again (T2).
+// Every connection of every pool is bounded by the server, too: what a client locked and forgot is
+// free again (T2).
 func TestServerGivesUp(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -336,8 +342,8 @@ func TestServerGivesUp(t *testing.T) {
 	}
 }
 
-// A process that opens no session (it only starts, adopts or reads works) goes on with whatever database answers after
-// a fail-over (CORE-5).
+// A process that opens no session (it only starts, adopts or reads works) goes on with whatever
+// database answers after a fail-over (CORE-5).
 func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	t.Parallel()
 	before := migrated.URL(t)
@@ -359,7 +365,7 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 		return err
 	})
 	goesOn(t, "list", func(ctx context.Context) error {
-		heads, err := ledger.Heads(ctx, l, ledger.Filter{})
+		heads, err := ledger.First(ctx, l, ledger.Filter{})
 		if err == nil && (len(heads) != 1 || heads[0].ID.Work != "b") {
 			return fmt.Errorf("the new server has %+v", heads)
 		}
@@ -367,8 +373,8 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	})
 }
 
-// Starts that wait for open transactions stall no other start (CORE-14, T7): they are answered at once, and when they
-// are repeated they take a lane of their own.
+// Starts that wait for open transactions stall no other start (CORE-14, T7): they are answered at
+// once, and when they are repeated they take a lane of their own.
 func TestBlockedStartsStallNoOther(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))

@@ -11,7 +11,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -28,7 +29,7 @@ func (d *door) statements(patience time.Duration) []statement {
 }
 
 // storeStarts accepts works that are not known yet.
-func (db *DB) storeStarts(ctx context.Context, t saga.Token, l *lane, d *door, ps []*pending) error {
+func (db *DB) storeStarts(ctx context.Context, t machine.Token, l *lane, d *door, ps []*pending) error {
 	for range attempts {
 		var live bool
 		db.name(ps)
@@ -56,8 +57,8 @@ func (db *DB) storeStarts(ctx context.Context, t saga.Token, l *lane, d *door, p
 	return fmt.Errorf("start of %s was not stored in %d attempts, and nothing is in its way", ps[0].ID, attempts)
 }
 
-// waiting remembers which starts were blocked, so that their repetitions do not hold up others: they take a lane of
-// their own.
+// waiting remembers which starts were blocked, so that their repetitions do not hold up others:
+// they take a lane of their own.
 type waiting struct {
 	mu sync.Mutex
 	at map[saga.ID]time.Time
@@ -112,7 +113,7 @@ func accept(row interface{ Scan(dest ...any) error }, ps []*pending) (live bool,
 	}
 	for _, p := range ps {
 		if ref, _ := p.row[0].(int64); accepted[ref] {
-			*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Head: ref}
+			*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Number: ref}
 		}
 	}
 	return live, nil
@@ -148,10 +149,11 @@ func judgeStarts(ps []*pending, known map[int]sqlstore.Place, live bool) {
 	}
 }
 
-// StartTx inserts head and first record within the caller's transaction, unheld and due now. The answer is
-// final only when tx commits; [ledger.Exists] does not abort it. tx must be of this ledger's database; its
-// search_path does not matter. It keeps its own isolation level: at REPEATABLE READ and SERIALIZABLE others may be in its
-// way, here as at its commit, and the caller repeats it from its beginning.
+// StartTx inserts head and first record within the caller's transaction, unheld and due now. The
+// answer is final only when tx commits; [ledger.Exists] does not abort it. tx must be of this
+// ledger's database; its search_path does not matter. It keeps its own isolation level: at
+// REPEATABLE READ and SERIALIZABLE others may be in its way, here as at its commit, and the caller
+// repeats it from its beginning.
 func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
 	a, err := db.startTx(ctx, tx, e)
 	if undone(err) { // at the level that the caller chose
@@ -165,7 +167,7 @@ func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger
 }
 
 func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
-	if e.Record.Seq != 1 || e.Record.Arm != nil {
+	if e.Record.Seq != 1 || e.Record.Dispatch != nil {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld

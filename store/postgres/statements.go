@@ -20,8 +20,8 @@ const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsec
 type column struct{ name, kind string }
 
 var (
-	// A record behind another: what chains it, what is stored, and from held on what its instance must show, which is NULL
-	// unless the record changes it.
+	// A record behind another: what chains it, what is stored, and from held on what its instance
+	// must show, which is NULL unless the record changes it.
 	followColumns = []column{
 		{"instance", "bigint"}, {"prev", "bytea"}, {"dispatches", "boolean"},
 		{"seq", "integer"}, {"session", "bigint"}, {"hash", "bytea"}, {"external_id", "text"}, {"doc", "text"}, {"body", "text"}, {"snapshot", "text"},
@@ -35,8 +35,8 @@ var (
 // firstColumn is the parameter of the first column: $1 is the clock and $2 the session.
 const firstColumn = 3
 
-// many is the table u of a batch's rows, one parameter with an array per column. A column in which every row is
-// NULL is a NULL parameter: unnest fills it up.
+// many is the table u of a batch's rows, one parameter with an array per column. A column in which
+// every row is NULL is a NULL parameter: unnest fills it up.
 func many(columns []column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
@@ -68,9 +68,10 @@ const (
 	atIssue = `IN ('retrying', 'compensating', 'review', 'paused')`
 )
 
-// lease is one moment for the whole batch, and whether the session may arm in it. It is read before anything is locked, so
-// it also says how long the statement waits for a lock, and no other on its connection: a statement outside of any
-// transaction is one of its own. 0 leaves that to whose transaction it is.
+// lease is one moment for the whole batch, and whether the session may arm in it. It is read before
+// anything is locked, so it also says how long the statement waits for a lock, and no other on its
+// connection: a statement outside of any transaction is one of its own. 0 leaves that to whose
+// transaction it is.
 func lease(patience time.Duration) string {
 	waits := ""
 	if patience > 0 {
@@ -85,21 +86,23 @@ func patient(d time.Duration) string {
 	return fmt.Sprintf("set_config('lock_timeout', '%dms', true) AS patience", d.Milliseconds())
 }
 
-// How long a record, a start and a start that was blocked before wait for a lock. They are shorter than the server's
-// deadlock_timeout (1 s), so that it is we who give way and not the caller whose transaction is open. A start waits as
-// good as not at all: the others of its batch wait with it.
+// How long a record, a start and a start that was blocked before wait for a lock. They are shorter
+// than the server's deadlock_timeout (1 s), so that it is we who give way and not the caller whose
+// transaction is open. A start waits as good as not at all: the others of its batch wait with it.
 const (
 	recordPatience  = 250 * time.Millisecond
 	startPatience   = 10 * time.Millisecond
 	blockedPatience = 250 * time.Millisecond
 )
 
-// followText stores records behind their predecessors and brings the instances they change up to date. The order of the
-// rows is what keeps two writers that meet from waiting for each other in a circle. The cases of the instance, from the top:
-// the record leaves the schedule alone, its writer keeps it, it has an unread signal, it moves by itself, it is parked or has
-// ended. A batch in which a record consumes signals marks them, too.
+// followText stores records behind their predecessors and brings the instances they change up to
+// date. The order of the rows is what keeps two writers that meet from waiting for each other in a
+// circle. The cases of the instance, from the top: the record leaves the schedule alone, its writer
+// keeps it, it has an unread signal, it moves by itself, it is parked or has ended. A batch in
+// which a record consumes signals marks them, too.
 //
-// What was stored is asked of r as a whole: a join of the batch with itself would be planned as if it were small.
+// What was stored is asked of r as a whole: a join of the batch with itself would be planned as if
+// it were small.
 func followText(rows string, signals bool) string {
 	unread, mark := "", ""
 	if signals {
@@ -163,8 +166,9 @@ var followAlone = `
 	ON CONFLICT (instance, seq) DO NOTHING
 	RETURNING at`
 
-// startText accepts works that are not known yet: instance and first record. A work that is known and a reference that is
-// taken are both passed over. schema is empty, or the schema's name and a point.
+// startText accepts works that are not known yet: instance and first record. A work that is known
+// and a reference that is taken are both passed over. schema is empty, or the schema's name and a
+// point.
 func startText(rows string, patience time.Duration, schema string) string {
 	t := `WITH ` + lease(patience) + `,
 	u AS MATERIALIZED ` + rows + `,
@@ -213,8 +217,8 @@ func startPlacesText(schema string) string {
 		JOIN amends_records AS own ON own.instance = h.ref AND own.seq = 1`, schema)
 }
 
-// qualify names the schema before every table, for statements that run on connections with a search_path of
-// their own.
+// qualify names the schema before every table, for statements that run on connections with a
+// search_path of their own.
 func qualify(text, schema string) string {
 	return strings.ReplaceAll(text, "amends_", schema+"amends_")
 }

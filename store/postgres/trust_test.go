@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-// A database that cannot be trusted with a ledger is refused when it is opened, with the reason and what to do.
+// A database that cannot be trusted with a ledger is refused when it is opened, with the reason and
+// what to do.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,8 +81,9 @@ func with(t *testing.T, address, query string) string {
 	return u.String()
 }
 
-// A ledger lives in the first schema of the search_path, and two in one database do not see each other. A start
-// in a transaction of the caller's goes to the ledger's schema, whatever the caller's search_path is.
+// A ledger lives in the first schema of the search_path, and two in one database do not see each
+// other. A start in a transaction of the caller's goes to the ledger's schema, whatever the
+// caller's search_path is.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
@@ -106,14 +108,14 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for l, want := range map[*store]int{public: 0, tenant: 1} {
-		if heads, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err != nil || len(heads) != want {
+		if heads, err := ledger.First(t.Context(), l, ledger.Filter{}); err != nil || len(heads) != want {
 			t.Errorf("got works %v, %v, want %d", heads, err, want)
 		}
 	}
 }
 
-// What was answered is durable even where the database's default is not to wait, and plans do not depend on the
-// size of the tables.
+// What was answered is durable even where the database's default is not to wait, and plans do not
+// depend on the size of the tables.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	l := open(t, with(t, migrated.URL(t), "synchronous_commit=off"))
@@ -133,8 +135,9 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A status of a newer program comes with a newer schema. A claim that meets one gives it like any other, so that it holds up
-// none; to load it is an error that names it, until the next renewal, which says that the schema is newer (core.md D1).
+// A status of a newer program comes with a newer schema. A claim that meets one gives it like any
+// other, so that it holds up none; to load it is an error that names it, until the next renewal,
+// which says that the schema is newer (core.md D1).
 func TestAStatusOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -145,10 +148,10 @@ func TestAStatusOfANewerProgram(t *testing.T) {
 	token := session(t, l)
 	claim := ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "s", Version: 1}}}
 	got, err := l.Claim(t.Context(), token, claim)
-	if err != nil || len(got.Heads) != 1 || got.Heads[0].Status != "asleep" {
+	if err != nil || len(got.Instances) != 1 || got.Instances[0].Status != "asleep" {
 		t.Fatalf("claimed %+v, %v, want the one that is asleep", got, err)
 	}
-	if _, err := l.Load(t.Context(), []saga.ID{got.Heads[0].ID}); err == nil || !strings.Contains(err.Error(), `"asleep"`) {
+	if _, err := l.Load(t.Context(), []saga.ID{got.Instances[0].ID}); err == nil || !strings.Contains(err.Error(), `"asleep"`) {
 		t.Errorf("load: %v, want an error that names the status", err)
 	}
 	db.MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)

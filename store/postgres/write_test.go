@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-func session(t *testing.T, l *store) saga.Token {
+func session(t *testing.T, l *store) machine.Token {
 	t.Helper()
 	lease, err := l.OpenSession(t.Context(), time.Hour, "test", nil)
 	if err != nil {
@@ -34,21 +35,21 @@ func closed(t *testing.T, ls ...*store) {
 }
 
 // start is a new work, held by its session.
-func start(t saga.Token, work string) ledger.Entry {
+func start(t machine.Token, work string) ledger.Entry {
 	e := ledger.Entry{ID: saga.ID{Saga: "s", Work: work}, Schedule: &ledger.Schedule{Hold: true}}
-	e.Record = saga.Record{Kind: saga.KindStarted, Version: 1, Status: saga.Running}
-	e.Record.Seal(e.ID, 0, saga.Hash{}, t)
+	e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
+	e.Record.Seal(e.ID, 0, machine.Hash{}, t)
 	return e
 }
 
 // next is a record behind e.
-func next(e ledger.Entry, head int64, t saga.Token, r saga.Record, s *ledger.Schedule) ledger.Entry {
-	n := ledger.Entry{ID: e.ID, Head: head, Prev: e.Record.Hash, Record: r, Schedule: s}
+func next(e ledger.Entry, head int64, t machine.Token, r machine.Record, s *ledger.Schedule) ledger.Entry {
+	n := ledger.Entry{ID: e.ID, Number: head, Prev: e.Record.Hash, Record: r, Schedule: s}
 	n.Record.Seal(e.ID, e.Record.Seq, e.Record.Hash, t)
 	return n
 }
 
-func appendAll(t *testing.T, l *store, token saga.Token, es []ledger.Entry, want ...ledger.Result) []ledger.Answer {
+func appendAll(t *testing.T, l *store, token machine.Token, es []ledger.Entry, want ...ledger.Result) []ledger.Answer {
 	t.Helper()
 	as, err := l.Append(t.Context(), token, es)
 	if err != nil {
@@ -62,8 +63,8 @@ func appendAll(t *testing.T, l *store, token saga.Token, es []ledger.Entry, want
 	return as
 }
 
-// An open transaction that starts the same work stalls nobody but that start, and a cancelled wait says that it
-// was cancelled.
+// An open transaction that starts the same work stalls nobody but that start, and a cancelled wait
+// says that it was cancelled.
 func TestContendedStart(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -94,7 +95,8 @@ func TestContendedStart(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	// The one that was cancelled may be on its way still: then it blocks this one for a moment, and lands first.
+	// The one that was cancelled may be on its way still: then it blocks this one for a moment, and
+	// lands first.
 	answer := ledger.Answer{Result: ledger.Blocked}
 	for range 100 {
 		if answer = repeat(t, l, token, batch[3:4])[0]; answer.Result != ledger.Blocked {
@@ -115,14 +117,14 @@ func TestTooLongForAnIndex(t *testing.T) {
 	batch := []ledger.Entry{start(token, "a"), start(token, "b"), start(token, "c")}
 	answers := appendAll(t, l, token, batch, ledger.Appended)
 	for i, a := range answers {
-		r := saga.Record{Kind: saga.KindDone, Status: saga.Running, ExternalID: fmt.Sprint("inv_", i)}
+		r := machine.Record{Kind: machine.KindDone, Status: saga.Running, ExternalID: fmt.Sprint("inv_", i)}
 		if i == 1 {
 			r.ExternalID = ""
 			for len(r.ExternalID) < 20000 { // nothing compresses it
 				r.ExternalID += rand.Text()
 			}
 		}
-		batch[i] = next(batch[i], a.Head, token, r, nil)
+		batch[i] = next(batch[i], a.Number, token, r, nil)
 	}
 	answers = appendAll(t, l, token, batch, ledger.Appended, ledger.Invalid, ledger.Appended)
 	if answers[1].Err == nil {
@@ -130,8 +132,9 @@ func TestTooLongForAnIndex(t *testing.T) {
 	}
 }
 
-// "MaxBatch counts records, not bytes" (core.md D5): a batch takes as many statements as its size demands, whichever caller hands
-// it in, and a record that no statement can carry is refused for itself.
+// "MaxBatch counts records, not bytes" (core.md D5): a batch takes as many statements as its size
+// demands, whichever caller hands it in, and a record that no statement can carry is refused for
+// itself.
 func TestBatchesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -143,7 +146,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	for i := range 8 {
 		e := start(token, fmt.Sprint("w", i))
 		e.Record.Body = body(30_000)
-		e.Record.Seal(e.ID, 0, saga.Hash{}, token)
+		e.Record.Seal(e.ID, 0, machine.Hash{}, token)
 		es = append(es, e)
 	}
 	started := appendAll(t, l, token, es, ledger.Appended)
@@ -152,12 +155,12 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	}
 	want := make([]ledger.Result, len(es))
 	for i := range es {
-		r := saga.Record{Kind: saga.KindDone, Status: saga.Running, Snapshot: body(30_000)}
+		r := machine.Record{Kind: machine.KindDone, Status: saga.Running, Snapshot: body(30_000)}
 		want[i] = ledger.Appended
 		if i == 4 {
 			r.Snapshot, want[i] = body(100_000), ledger.Invalid
 		}
-		es[i] = next(es[i], started[i].Head, token, r, nil)
+		es[i] = next(es[i], started[i].Number, token, r, nil)
 	}
 	as := appendAll(t, l, token, es, want...)
 	if as[4].Err == nil {
@@ -179,8 +182,8 @@ func moments(as []ledger.Answer) int {
 	return len(at)
 }
 
-// Ten writers that decide on stale views of the same twelve works, from two processes, beside signals and
-// claims: every chain has one record per place, and nobody waits in a circle.
+// Ten writers that decide on stale views of the same twelve works, from two processes, beside
+// signals and claims: every chain has one record per place, and nobody waits in a circle.
 func TestRacingWriters(t *testing.T) {
 	t.Parallel()
 	address := migrated.URL(t)
@@ -203,8 +206,8 @@ func TestRacingWriters(t *testing.T) {
 				batch := make([]ledger.Entry, len(mine))
 				for i := range mine { // each writer in an order of its own
 					k := (i*7 + w) % len(mine)
-					batch[i] = next(mine[k], heads[k].Head, token, saga.Record{
-						Kind: saga.KindNoted, Status: saga.Running, Error: fmt.Sprint("writer ", w)}, &ledger.Schedule{Hold: w%3 != 0})
+					batch[i] = next(mine[k], heads[k].Number, token, machine.Record{
+						Kind: machine.KindNoted, Status: saga.Running, Error: fmt.Sprint("writer ", w)}, &ledger.Schedule{Hold: w%3 != 0})
 				}
 				if _, err := l.Append(t.Context(), token, batch); err != nil {
 					t.Errorf("writer %d: %v", w, err)
@@ -221,7 +224,7 @@ func TestRacingWriters(t *testing.T) {
 				if _, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}}); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
-				if err := l.Post(t.Context(), mine[w].ID, saga.Signal{Kind: saga.SignalWake, Key: fmt.Sprint(w)}); err != nil {
+				if err := l.Post(t.Context(), mine[w].ID, machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint(w)}); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
 			}
@@ -242,7 +245,8 @@ func TestRacingWriters(t *testing.T) {
 	}
 }
 
-// The times of a chain are in order even when the server's clock is set back, and so says the answer.
+// The times of a chain are in order even when the server's clock is set back, and so says the
+// answer.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -254,8 +258,8 @@ func TestClockSetBack(t *testing.T) {
 	postgres.SetClock(l.DB, time.Now().Add(5*time.Minute))
 	b := appendAll(t, l, token, es[1:], ledger.Appended)[0]
 	es = []ledger.Entry{
-		next(es[0], a.Head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{}),
-		next(es[1], b.Head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{}),
+		next(es[0], a.Number, token, machine.Record{Kind: machine.KindNoted, Status: saga.Completed}, &ledger.Schedule{}),
+		next(es[1], b.Number, token, machine.Record{Kind: machine.KindNoted, Status: saga.Completed}, &ledger.Schedule{}),
 	}
 	answers := appendAll(t, l, token, es, ledger.Appended)
 	for i := range es {
@@ -264,7 +268,7 @@ func TestClockSetBack(t *testing.T) {
 			t.Errorf("%s: %+v, %v; the answer was %+v", es[i].ID, records, err, answers[i])
 		}
 	}
-	if !answers[0].At.Equal(a.At) || answers[0].Head != a.Head || answers[1].At.Equal(a.At) {
+	if !answers[0].At.Equal(a.At) || answers[0].Number != a.Number || answers[1].At.Equal(a.At) {
 		t.Errorf("got %+v; want the first at the time of its predecessor, %v, and the second not", answers, a.At)
 	}
 }
@@ -277,8 +281,8 @@ func TestLeaseByServerClock(t *testing.T) {
 	token := session(t, l)
 	postgres.SetClock(l.DB, time.Now().Add(2*time.Hour))
 	e := start(token, "w")
-	e.Record.Arm = &saga.Arm{Step: "invoice", Direction: saga.Forward, Attempt: 1, Key: "k", Budget: time.Second}
-	e.Record.Seal(e.ID, 0, saga.Hash{}, token)
+	e.Record.Dispatch = &machine.Dispatch{Step: "invoice", Direction: saga.Forward, Attempt: 1, Key: "k", Budget: time.Second}
+	e.Record.Seal(e.ID, 0, machine.Hash{}, token)
 	appendAll(t, l, token, []ledger.Entry{e}, ledger.NoLease)
 	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renew: %v, want ErrSessionDead", err)

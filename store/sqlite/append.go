@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
@@ -23,7 +23,7 @@ type appending struct {
 }
 
 // Append stores records and answers each at its own index.
-func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers, err := db.append(ctx, t, entries)
 	if err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(err))
@@ -33,9 +33,9 @@ func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 
 // append stores entries in one transaction, row by row.
 //
-// The statements cannot be cancelled one by one: the driver watches a context with a goroutine per statement,
-// which costs more than the statement. The transaction as a whole is short.
-func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+// The statements cannot be cancelled one by one: the driver watches a context with a goroutine per
+// statement, which costs more than the statement. The transaction as a whole is short.
+func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
 	err := db.writer.transaction(ctx, func(sqlstore.Queries) error {
 		ctx := context.WithoutCancel(ctx)
@@ -59,7 +59,8 @@ func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 	return answers, nil
 }
 
-// add stores one entry or says why not. An error ends the batch; a value the database refuses does not.
+// add stores one entry or says why not. An error ends the batch; a value the database refuses does
+// not.
 func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
 	if fault := valid.Entry(e); fault != nil {
 		return invalid(fault), nil
@@ -80,13 +81,13 @@ func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, er
 func (b *appending) follow(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
 	var unread int64
 	if len(e.Record.Signals) > 0 {
-		if err := b.unread.QueryRowContext(ctx, e.Head).Scan(&unread); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := b.unread.QueryRowContext(ctx, e.Number).Scan(&unread); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return ledger.Answer{}, err
 		}
 	}
-	if (e.Record.Arm == nil || b.live) && int64(len(e.Record.Signals)) <= unread {
+	if (e.Record.Dispatch == nil || b.live) && int64(len(e.Record.Signals)) <= unread {
 		if ok, err := b.record(ctx, e, b.now); ok || err != nil {
-			return appended(e.Head, b.now), err
+			return appended(e.Number, b.now), err
 		}
 	}
 	place, before, err := b.look(ctx, e)
@@ -97,19 +98,20 @@ func (b *appending) follow(ctx context.Context, e *ledger.Entry) (ledger.Answer,
 	if a, ok := place.Judge(e, b.live); ok {
 		return a, nil
 	}
-	// Nothing speaks against it but the time of its predecessor: the clock went back. A chain's does not.
+	// Nothing speaks against it but the time of its predecessor: the clock went back. A chain's
+	// does not.
 	ok, err := b.record(ctx, e, before)
 	if err == nil && !ok {
 		err = fmt.Errorf("record %d of %s was not stored, and nothing is in its way", e.Record.Seq, e.ID)
 	}
-	return appended(e.Head, before), err
+	return appended(e.Number, before), err
 }
 
-// record stores a record if its predecessor is there and is not later, and brings its instance up to date. When that is
-// refused, the record goes too.
+// record stores a record if its predecessor is there and is not later, and brings its instance up
+// to date. When that is refused, the record goes too.
 func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok bool, err error) {
 	r := &e.Record
-	res, err := b.addRecord.ExecContext(ctx, e.Head, r.Seq, at, e.Prev[:], int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
+	res, err := b.addRecord.ExecContext(ctx, e.Number, r.Seq, at, e.Prev[:], int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
 		string(b.doc), sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
 	if err != nil {
 		return false, err
@@ -118,11 +120,11 @@ func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok b
 		return n > 0, err
 	}
 	if err := b.show(ctx, e, at); err != nil {
-		_, derr := b.dropRecord.ExecContext(ctx, e.Head, r.Seq)
+		_, derr := b.dropRecord.ExecContext(ctx, e.Number, r.Seq)
 		return false, errors.Join(err, derr)
 	}
 	for _, number := range r.Signals {
-		if _, err := b.mark.ExecContext(ctx, e.Head, r.Seq, number); err != nil {
+		if _, err := b.mark.ExecContext(ctx, e.Number, r.Seq, number); err != nil {
 			return false, err
 		}
 	}
@@ -133,7 +135,7 @@ func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok b
 func (b *appending) show(ctx context.Context, e *ledger.Entry, at int64) error {
 	r := &e.Record
 	var revision, version, snapshot, class, session, due any
-	if r.Kind == saga.KindRevised {
+	if r.Kind == machine.KindRevised {
 		revision, version = sqlstore.Null(r.Revision), r.Version
 	}
 	if len(r.Snapshot) > 0 {
@@ -144,13 +146,13 @@ func (b *appending) show(ctx context.Context, e *ledger.Entry, at int64) error {
 		class = int64(s.Class)
 		session, due = scheduled(r, s, at)
 	}
-	_, err := b.project.ExecContext(ctx, e.Head, string(r.Status), sqlstore.Null(string(r.Reason)), at, len(r.Signals), revision, version,
+	_, err := b.project.ExecContext(ctx, e.Number, string(r.Status), sqlstore.Null(string(r.Reason)), at, len(r.Signals), revision, version,
 		snapshot, class, sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), s != nil, session, due, r.Status.Terminal())
 	return err
 }
 
 // scheduled is who holds the instance and when it is due, unless a signal is unread.
-func scheduled(r *saga.Record, s *ledger.Schedule, at int64) (session, due any) {
+func scheduled(r *machine.Record, s *ledger.Schedule, at int64) (session, due any) {
 	switch {
 	case r.Status.Live() && s.Hold:
 		return int64(r.Session), nil
@@ -183,7 +185,7 @@ func (b *appending) row(ctx context.Context, prepared *sql.Stmt, text string, ar
 // start stores an instance and its first record, unless the work is known.
 func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
 	r := &e.Record
-	if r.Arm == nil || b.live {
+	if r.Dispatch == nil || b.live {
 		ref, err := b.newInstance(ctx, e)
 		if err != nil {
 			return ledger.Answer{}, err
@@ -210,7 +212,8 @@ func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, 
 	return a, nil
 }
 
-// newInstance inserts the row of a new instance and returns its reference, 0 when the work is known.
+// newInstance inserts the row of a new instance and returns its reference, 0 when the work is
+// known.
 func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, error) {
 	r := &e.Record
 	var s ledger.Schedule
@@ -235,8 +238,8 @@ func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, er
 
 // look reads what stands at the entry's place, and the time of the record before it.
 func (b *appending) look(ctx context.Context, e *ledger.Entry) (p sqlstore.Place, before int64, err error) {
-	p.Ref = e.Head
-	rows, err := b.place.QueryContext(ctx, e.Head, e.Record.Seq-1, e.Record.Seq)
+	p.Ref = e.Number
+	rows, err := b.place.QueryContext(ctx, e.Number, e.Record.Seq-1, e.Record.Seq)
 	if err != nil {
 		return p, 0, err
 	}
@@ -264,5 +267,5 @@ func invalid(err error) ledger.Answer { return ledger.Answer{Result: ledger.Inva
 func appended(head, at int64) ledger.Answer {
 	var m sqlstore.Moment
 	_ = m.Scan(at) // an int64 always scans
-	return ledger.Answer{Result: ledger.Appended, At: m.Time(), Head: head}
+	return ledger.Answer{Result: ledger.Appended, At: m.Time(), Number: head}
 }

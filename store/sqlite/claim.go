@@ -11,8 +11,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// claim gives a session works, in a transaction that began as a writer, so what it reads stays true. What it buries
-// stays buried also when the session is dead itself.
+// claim gives a session works, in a transaction that began as a writer, so what it reads stays
+// true. What it buries stays buried also when the session is dead itself.
 func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.ClaimAnswer, err error) {
 	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
 		now := db.clock()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/storetest"
 	"github.com/amends-dev/amends/store/sqlite"
-	"github.com/amends-dev/amends/store/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m, openAt) }

@@ -9,7 +9,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// dialect is what the store needs to know about SQLite. A transaction that writes has locked everything.
+// dialect is what the store needs to know about SQLite. A transaction that writes has locked
+// everything.
 func (db *DB) dialect() *sqlstore.Dialect {
 	plain := func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 		return db.writer.plain(ctx, func(q sqlstore.Queries) error { return fn(ctx, q) })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
@@ -26,7 +26,8 @@ func (db *DB) count(ctx context.Context, counter int64, totals string) error {
 	})
 }
 
-// silentCounters takes: $1 before when they spoke last, $2 the counter that speaks now, $3 how many.
+// silentCounters takes: $1 before when they spoke last, $2 the counter that speaks now, $3 how
+// many.
 const silentCounters = `
 	SELECT saga, work_id, source, counter FROM amends_duplicates
 	WHERE counter <> 0 AND counter <> $2 AND first_at < $1 AND last_at < $1 ORDER BY first_at, saga, work_id, source, counter LIMIT $3`

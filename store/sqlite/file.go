@@ -11,11 +11,11 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// locate returns the absolute path without symbolic links, by which every process knows the file, or says why it cannot
-// hold a ledger. A file that does not exist is created, for its owner only.
+// locate returns the absolute path without symbolic links, by which every process knows the file,
+// or says why it cannot hold a ledger. A file that does not exist is created, for its owner only.
 func locate(path string) (string, error) {
 	if path == "" || path == ":memory:" {
 		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package store/memory for one that forgets")
@@ -47,8 +47,8 @@ func openReaders(path string, busy time.Duration, n int) (*sqlx.DB, error) {
 	return connect(path, busy, "&_pragma=query_only(1)", n)
 }
 
-// connect opens a pool on the file. Every connection waits for a writer in another process, and checks foreign
-// keys.
+// connect opens a pool on the file. Every connection waits for a writer in another process, and
+// checks foreign keys.
 func connect(path string, busy time.Duration, pragmas string, conns int) (*sqlx.DB, error) {
 	dsn := fmt.Sprintf("file:%s?_pragma=busy_timeout(%d)&_pragma=foreign_keys(1)%s",
 		(&url.URL{Path: path}).EscapedPath(), busy.Milliseconds(), pragmas)
@@ -61,8 +61,8 @@ func connect(path string, busy time.Duration, pragmas string, conns int) (*sqlx.
 	return db, nil
 }
 
-// oldest is the first release of SQLite without the WAL-reset bug, by which two connections could corrupt a
-// file.
+// oldest is the first release of SQLite without the WAL-reset bug, by which two connections could
+// corrupt a file.
 var oldest = [3]int{3, 51, 3}
 
 func trustworthy(ctx context.Context, db *sqlx.DB) error {

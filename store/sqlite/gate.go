@@ -10,14 +10,14 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Judge hands out deliveries that have not been judged yet. It stores verdicts and entries in one
-// transaction.
-func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
+// Judge hands out deliveries that have not been judged yet. It stores dispositions and entries in
+// one transaction.
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
@@ -29,7 +29,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 			return err
 		}
 		micros, now := db.calendar()
-		l := locked{DB: db, now: now, entries: make(map[inbox.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[intake.Object]*held)}
 		es, err := l.of(ctx, ds)
 		if err != nil {
 			return err
@@ -64,11 +64,11 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 }
 
 // Lease hands out entries that are due and whose lease, if any, is over.
-func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *intake.Entry) error) ([]intake.Entry, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	var claimed []inbox.Entry
+	var claimed []intake.Entry
 	var refused error
 	err := db.transaction(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		micros, now := db.calendar()
@@ -76,7 +76,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbo
 		if err != nil {
 			return err
 		}
-		l := locked{DB: db, now: now, entries: make(map[inbox.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[intake.Object]*held)}
 		for i := range due {
 			e := &due[i]
 			if err := l.hold(e, true); err != nil {
@@ -105,14 +105,15 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbo
 	return claimed, nil
 }
 
-// Update hands out one entry. Calls that come at the same time share a commit with each other and with Accept.
-func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
+// Update hands out one entry. Calls that come at the same time share a commit with each other and
+// with Accept.
+func (db *DB) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
 	var refused error
 	var panicked any
 	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, _ *shared) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
 		_, now := db.calendar()
-		l := locked{DB: db, now: now, entries: make(map[inbox.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[intake.Object]*held)}
 		e, err := l.entry(ctx, rows.Object(o))
 		if err != nil {
 			return err
@@ -134,7 +135,7 @@ func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time,
 }
 
 // pending reads what is to be judged.
-func (db *DB) pending(ctx context.Context, limit int) ([]inbox.Delivery, error) {
+func (db *DB) pending(ctx context.Context, limit int) ([]intake.Delivery, error) {
 	var found []rows.Delivery
 	if err := scanInto(&found)(db.heard.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
 		return nil, err
@@ -147,23 +148,23 @@ type locked struct {
 	*DB
 
 	now     time.Time
-	entries map[inbox.Object]*held
+	entries map[intake.Object]*held
 }
 
 // held is an entry as the callback has it, and what the database says.
 type held struct {
-	entry  *inbox.Entry
+	entry  *intake.Entry
 	before []any
 	known  bool
 }
 
 // entry returns what is known of o, an empty entry when nothing is.
-func (l *locked) entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
+func (l *locked) entry(ctx context.Context, o intake.Object) (*intake.Entry, error) {
 	found, err := entries(l.heard.entry.QueryContext(ctx, rows.Key(o)...))
 	if err != nil {
 		return nil, err
 	}
-	e := &inbox.Entry{Object: o, First: l.now}
+	e := &intake.Entry{Object: o, First: l.now}
 	if len(found) > 0 {
 		e = &found[0]
 	}
@@ -171,12 +172,12 @@ func (l *locked) entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error
 }
 
 // of returns the entries of the objects of deliveries.
-func (l *locked) of(ctx context.Context, ds []inbox.Delivery) (map[inbox.Object]*inbox.Entry, error) {
-	es := make(map[inbox.Object]*inbox.Entry, len(ds))
+func (l *locked) of(ctx context.Context, ds []intake.Delivery) (map[intake.Object]*intake.Entry, error) {
+	es := make(map[intake.Object]*intake.Entry, len(ds))
 	var keys [][]any
 	for i := range ds {
 		if o := ds[i].Object; es[o] == nil {
-			es[o] = &inbox.Entry{Object: o, First: l.now}
+			es[o] = &intake.Entry{Object: o, First: l.now}
 			keys = append(keys, rows.Key(o))
 		}
 	}
@@ -204,7 +205,7 @@ func (l *locked) of(ctx context.Context, ds []inbox.Delivery) (map[inbox.Object]
 	return es, nil
 }
 
-func (l *locked) hold(e *inbox.Entry, known bool) error {
+func (l *locked) hold(e *intake.Entry, known bool) error {
 	before, err := rows.Values(e)
 	l.entries[e.Object] = &held{entry: e, before: before, known: known}
 	return err
@@ -235,7 +236,7 @@ func (l *locked) store(ctx context.Context) error {
 }
 
 // entries reads entries.
-func entries(result *sql.Rows, err error) ([]inbox.Entry, error) {
+func entries(result *sql.Rows, err error) ([]intake.Entry, error) {
 	var found []rows.Entry
 	if err := scanInto(&found)(result, err); err != nil {
 		return nil, err

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// crowd is what several callers do at the same time on each of dbs, n times each: works are started, events accepted and
-// jobs take turns. It fails when one of them is refused, and counts what is there at the end.
+// crowd is what several callers do at the same time on each of dbs, n times each: works are
+// started, events accepted and jobs take turns. It fails when one of them is refused, and counts
+// what is there at the end.
 func crowd(t *testing.T, n int, dbs ...*DB) {
 	t.Helper()
 	lease := session(t, dbs[0])
@@ -36,7 +37,7 @@ func crowd(t *testing.T, n int, dbs ...*DB) {
 			}
 			return err
 		})
-		run("accept", func(i int) error { return db.Accept(t.Context(), []inbox.Event{event(k*n + i)}) })
+		run("accept", func(i int) error { return db.Accept(t.Context(), []intake.Event{event(k*n + i)}) })
 		run("turn", func(int) error {
 			return db.Turn(t.Context(), "nightly", func(_ time.Time, a *schedule.Agenda) error {
 				a.State.Asked++
@@ -53,15 +54,15 @@ func crowd(t *testing.T, n int, dbs ...*DB) {
 	}); err != nil {
 		t.Error(err)
 	}
-	heads, err := ledger.Heads(t.Context(), dbs[0], ledger.Filter{Limit: 10 * n})
-	ds, err2 := dbs[0].Deliveries(t.Context(), inbox.DeliveryFilter{Limit: 10 * n})
+	heads, err := ledger.First(t.Context(), dbs[0], ledger.Filter{Limit: 10 * n})
+	ds, err2 := dbs[0].Deliveries(t.Context(), intake.DeliveryFilter{Limit: 10 * n})
 	if err := errors.Join(err, err2); err != nil || len(heads) != n*len(dbs) || len(ds) != n*len(dbs) {
 		t.Errorf("%d works and %d deliveries, %v; want %d of each", len(heads), len(ds), err, n*len(dbs))
 	}
 }
 
-// Within one handle the writers queue in one place: with a busy timeout of nothing, none of them is ever refused because
-// another one writes.
+// Within one handle the writers queue in one place: with a busy timeout of nothing, none of them is
+// ever refused because another one writes.
 func TestOneHandleQueues(t *testing.T) {
 	t.Parallel()
 	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), &Options{BusyTimeout: time.Millisecond})
@@ -76,8 +77,8 @@ func TestOneHandleQueues(t *testing.T) {
 	crowd(t, 200, db)
 }
 
-// Two handles on one file in one process wait for each other as two processes do, by SQLite's own lock: nothing is lost,
-// and nothing fails within the busy timeout.
+// Two handles on one file in one process wait for each other as two processes do, by SQLite's own
+// lock: nothing is lost, and nothing fails within the busy timeout.
 func TestTwoHandlesOnOneFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")

@@ -4,14 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
-func (db *DB) Accept(ctx context.Context, events []inbox.Event) error {
+// Accept stores events and has them on disk when it returns. Calls that come at the same time share
+// a commit.
+func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
 		err = db.changes.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }})
@@ -45,8 +46,8 @@ func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error
 	return sqlstore.CountJudged(ctx, db.store, b, judged)
 }
 
-// add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with. It reports whether it was
-// stored, and whether judged.
+// add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with. It
+// reports whether it was stored, and whether judged.
 func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (stored, judged bool, err error) {
 	fresh, err := db.recognise(ctx, in.Key, in, number, now)
 	if err != nil {
@@ -69,20 +70,20 @@ func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (st
 	twin := *in
 	twin.Judged = false
 	twin.Values = append([]any(nil), in.Values...)
-	twin.Values[rows.Verdict] = string(inbox.Conflict)
+	twin.Values[rows.Disposition] = string(intake.Conflict)
 	return true, false, db.deliver(ctx, in.Twin, &twin, number, now)
 }
 
 // recognise reports whether key is new, and remembers it.
-func (db *DB) recognise(ctx context.Context, key inbox.Digest, in *rows.Incoming, number, now int64) (bool, error) {
+func (db *DB) recognise(ctx context.Context, key intake.Digest, in *rows.Incoming, number, now int64) (bool, error) {
 	return affects(db.heard.addDigest.ExecContext(ctx, key[:], in.Content[:], number, in.Copies, now))
 }
 
 // deliver puts an event into the inbox.
-func (db *DB) deliver(ctx context.Context, key inbox.Digest, in *rows.Incoming, number, now int64) error {
+func (db *DB) deliver(ctx context.Context, key intake.Digest, in *rows.Incoming, number, now int64) error {
 	args := make([]any, 0, 5+len(in.Values))
 	if in.Judged {
-		args = append(args, number, key[:], now, in.Values[rows.Verdict], in.Values[rows.Why])
+		args = append(args, number, key[:], now, in.Values[rows.Disposition], in.Values[rows.Why])
 	} else {
 		args = append(args, number, key[:], nil, nil, nil)
 	}
@@ -109,8 +110,8 @@ func affects(r result, err error) (bool, error) {
 
 // change is something to be written beside others in one transaction.
 //
-// Its statements cannot be cancelled one by one: the driver watches a context with a goroutine per statement, which
-// costs more than the statement. The transaction as a whole is short.
+// Its statements cannot be cancelled one by one: the driver watches a context with a goroutine per
+// statement, which costs more than the statement. The transaction as a whole is short.
 type change struct {
 	run  func(context.Context, *shared) error
 	size int
@@ -123,8 +124,8 @@ type shared struct {
 	number int64 // the last that was given to a delivery, 0 before the first of the transaction
 }
 
-// commit makes changes in one transaction. When one of them fails, each gets a transaction of its own, so that none
-// fails for another.
+// commit makes changes in one transaction. When one of them fails, each gets a transaction of its
+// own, so that none fails for another.
 func (db *DB) commit(calls []*batch.Call[change]) {
 	err := db.together(calls)
 	for _, c := range calls {
@@ -150,7 +151,7 @@ func (db *DB) together(calls []*batch.Call[change]) error {
 }
 
 // page makes a change of a sweep and stores events in one transaction, which others share.
-func (db *DB) page(ctx context.Context, events []inbox.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
+func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -19,10 +19,10 @@ func fresh(t *testing.T) *DB {
 	return opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 }
 
-func event(n int) inbox.Event {
-	return inbox.Event{
-		Object: inbox.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
-		Dedupe: inbox.DigestOf(fmt.Sprint(n)), Payload: inbox.Thin, Received: time.Now(),
+func event(n int) intake.Event {
+	return intake.Event{
+		Object: intake.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
+		Dedupe: intake.DigestOf(fmt.Sprint(n)), Payload: intake.Thin, Received: time.Now(),
 	}
 }
 
@@ -41,8 +41,8 @@ func busy(t *testing.T, s *DB) (release func()) {
 	return func() { _ = tx.Rollback() }
 }
 
-// Accept answers in time even when another process keeps the file from everybody, and what is sent again later is
-// stored once.
+// Accept answers in time even when another process keeps the file from everybody, and what is sent
+// again later is stored once.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
@@ -50,15 +50,15 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	err := s.Accept(ctx, []inbox.Event{event(1)})
+	err := s.Accept(ctx, []intake.Event{event(1)})
 	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > 4*time.Second {
 		t.Errorf("after %v: %v; want the deadline, long before the busy timeout", took, err)
 	}
 	release()
-	if err := s.Accept(t.Context(), []inbox.Event{event(1)}); err != nil {
+	if err := s.Accept(t.Context(), []intake.Event{event(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if ds, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 1 {
+	if ds, err := s.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) != 1 {
 		t.Errorf("%d deliveries, %v", len(ds), err)
 	}
 }
@@ -72,7 +72,7 @@ func TestRefusedRow(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
-			ins, err := rows.Receive([]inbox.Event{event(i)})
+			ins, err := rows.Receive([]intake.Event{event(i)})
 			if err != nil {
 				t.Error(err)
 				return
@@ -90,7 +90,7 @@ func TestRefusedRow(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if ds, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 7 {
+	if ds, err := s.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) != 7 {
 		t.Errorf("%d deliveries, %v; want the other seven", len(ds), err)
 	}
 }
@@ -100,13 +100,13 @@ func TestPanicOfACallback(t *testing.T) {
 	t.Parallel()
 	s := fresh(t)
 	o := event(1).Object
-	if err := s.Accept(t.Context(), []inbox.Event{event(1)}); err != nil {
+	if err := s.Accept(t.Context(), []intake.Event{event(1)}); err != nil {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func(){
-		"update": func() { _ = s.Update(t.Context(), o, func(time.Time, *inbox.Entry) error { panic("no") }) },
+		"update": func() { _ = s.Update(t.Context(), o, func(time.Time, *intake.Entry) error { panic("no") }) },
 		"judge": func() {
-			_, _ = s.Judge(t.Context(), 1, func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error { panic("no") })
+			_, _ = s.Judge(t.Context(), 1, func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error { panic("no") })
 		},
 	} {
 		func() {
@@ -118,7 +118,7 @@ func TestPanicOfACallback(t *testing.T) {
 			call()
 		}()
 	}
-	if err := s.Update(t.Context(), o, func(time.Time, *inbox.Entry) error { return nil }); err != nil {
+	if err := s.Update(t.Context(), o, func(time.Time, *intake.Entry) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }

@@ -24,7 +24,8 @@ func (s *heard) all() map[string]**sql.Stmt {
 	}
 }
 
-// The inbox. Numbers are given by the writer: within a transaction that began as a writer no other gives any.
+// The inbox. Numbers are given by the writer: within a transaction that began as a writer no other
+// gives any.
 var (
 	lastNumber = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'amends_inbox'`
 
@@ -56,8 +57,8 @@ var (
 	entryOf = `SELECT ` + entryColumns + ` FROM amends_objects AS e
 		WHERE e.source = ? AND e.tenant = ? AND e.type = ? AND e.id = ?`
 
-	// entriesOf reads the entries of many objects, a JSON list of their keys. One statement for all of them costs
-	// far less than one for each.
+	// entriesOf reads the entries of many objects, a JSON list of their keys. One statement for all
+	// of them costs far less than one for each.
 	entriesOf = `SELECT ` + entryColumns + ` FROM json_each(?) AS k CROSS JOIN amends_objects AS e
 		WHERE e.source = k.value ->> 0 AND e.tenant = k.value ->> 1 AND e.type = k.value ->> 2 AND e.id = k.value ->> 3`
 

@@ -9,7 +9,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// No statement of the write path opens a table of its own: that would cost as much as the row (perf.md §1).
+// No statement of the write path opens a table of its own: that would cost as much as the row
+// (perf.md §1).
 func TestWritePathOpensNoTables(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))

@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// listing makes a listing of n orders. AMENDS_BENCH_SIGHTINGS says how many; 10,000,000 need 3 GB of disk.
+// listing makes a listing of n orders. AMENDS_BENCH_SIGHTINGS says how many; 10,000,000 need 3 GB
+// of disk.
 func listing(b *testing.B) (s *sqlite.DB, n int) {
 	b.Helper()
 	n = 200_000

@@ -12,12 +12,12 @@ import (
 	"github.com/jmoiron/sqlx"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -67,9 +67,9 @@ type store = sqlstore.Store
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
-	_ inbox.Inbox      = (*DB)(nil)
-	_ inbox.Gate       = (*DB)(nil)
-	_ inbox.Reader     = (*DB)(nil)
+	_ intake.Inbox     = (*DB)(nil)
+	_ intake.Gate      = (*DB)(nil)
+	_ intake.Reader    = (*DB)(nil)
 	_ plan.Plans       = (*DB)(nil)
 	_ plan.Drifts      = (*DB)(nil)
 	_ scan.Store       = (*DB)(nil)
@@ -77,8 +77,8 @@ var (
 	_ schedule.Reader  = (*DB)(nil)
 )
 
-// Open opens the database in the file at path. A file that does not exist is created, for its owner only; an older
-// schema is migrated.
+// Open opens the database in the file at path. A file that does not exist is created, for its owner
+// only; an older schema is migrated.
 func Open(ctx context.Context, path string, o *Options) (*DB, error) {
 	db, err := open(ctx, path, o.withDefaults(), time.Now)
 	if err != nil {
@@ -123,8 +123,8 @@ func open(ctx context.Context, path string, o Options, timeOfDay func() time.Tim
 // most is how many events share one commit.
 const most = 512
 
-// anchored reads the time of day once and counts on from there: what happens to the computer's clock while the database
-// is open neither ends a lease nor makes a work due.
+// anchored reads the time of day once and counts on from there: what happens to the computer's
+// clock while the database is open neither ends a lease nor makes a work due.
 func anchored(timeOfDay func() time.Time) func() time.Time {
 	opened := timeOfDay()
 	return func() time.Time { return opened.Add(time.Since(opened)) }
@@ -133,8 +133,8 @@ func anchored(timeOfDay func() time.Time) func() time.Time {
 // clock is the ledger's now, in microseconds since 1970.
 func (db *DB) clock() int64 { return db.now().UnixMicro() }
 
-// calendar is the time of day, by which a reconciler lives: in microseconds, and as callbacks are told, what a database
-// would give back.
+// calendar is the time of day, by which a reconciler lives: in microseconds, and as callbacks are
+// told, what a database would give back.
 func (db *DB) calendar() (micros int64, now time.Time) {
 	micros = time.Now().UnixMicro()
 	return micros, time.UnixMicro(micros).UTC()
@@ -156,8 +156,9 @@ func (db *DB) transaction(ctx context.Context, fn func(context.Context, sqlstore
 	return explain(db.writer.transaction(ctx, func(q sqlstore.Queries) error { return fn(begun, q) }))
 }
 
-// OpenSession begins a lease. The first session of a ledger takes the file lock and buries every session before
-// it, so that their works can be claimed at once. [ledger.ErrLocked] says that another process has the lock.
+// OpenSession begins a lease. The first session of a ledger takes the file lock and buries every
+// session before it, so that their works can be claimed at once. [ledger.ErrLocked] says that
+// another process has the lock.
 func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -182,14 +183,15 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 		_ = lock.Close()
 		return ledger.Lease{}, err
 	}
-	db.owner, lease.Alone, lease.Live = lock, true, []saga.Token{lease.Token}
+	db.owner, lease.Alone, lease.Live = lock, true, []machine.Token{lease.Token}
 	return lease, nil
 }
 
 // Limits says what the file can bear. It has one clock, and no fail-over.
 func (db *DB) Limits() ledger.Limits { return ledger.Limits{Record: sqlite3.SQLITE_MAX_LENGTH} }
 
-// Close waits for what is being written, closes the file and gives the lock back. It does not bury sessions.
+// Close waits for what is being written, closes the file and gives the lock back. It does not bury
+// sessions.
 func (db *DB) Close() error {
 	db.changes.Close()
 	db.mu.Lock()

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -40,21 +41,21 @@ func session(t *testing.T, l *DB) ledger.Lease {
 }
 
 // start is a new work, held by its session.
-func start(t saga.Token, work string) ledger.Entry {
+func start(t machine.Token, work string) ledger.Entry {
 	e := ledger.Entry{ID: saga.ID{Saga: "s", Work: work}, Schedule: &ledger.Schedule{Hold: true}}
-	e.Record = saga.Record{Kind: saga.KindStarted, Version: 1, Status: saga.Running}
-	e.Record.Seal(e.ID, 0, saga.Hash{}, t)
+	e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
+	e.Record.Seal(e.ID, 0, machine.Hash{}, t)
 	return e
 }
 
 // next is a record behind e.
-func next(e ledger.Entry, head int64, t saga.Token, r saga.Record, s *ledger.Schedule) ledger.Entry {
-	n := ledger.Entry{ID: e.ID, Head: head, Prev: e.Record.Hash, Record: r, Schedule: s}
+func next(e ledger.Entry, head int64, t machine.Token, r machine.Record, s *ledger.Schedule) ledger.Entry {
+	n := ledger.Entry{ID: e.ID, Number: head, Prev: e.Record.Hash, Record: r, Schedule: s}
 	n.Record.Seal(e.ID, e.Record.Seq, e.Record.Hash, t)
 	return n
 }
 
-func appendOne(t *testing.T, l *DB, token saga.Token, e ledger.Entry, want ledger.Result) ledger.Answer {
+func appendOne(t *testing.T, l *DB, token machine.Token, e ledger.Entry, want ledger.Result) ledger.Answer {
 	t.Helper()
 	a, err := l.Append(t.Context(), token, []ledger.Entry{e})
 	if err != nil {
@@ -66,8 +67,8 @@ func appendOne(t *testing.T, l *DB, token saga.Token, e ledger.Entry, want ledge
 	return a[0]
 }
 
-// One coordinator at a time: the second is told who has the file and what to do, reads and posts all the same,
-// and takes over at once when the first is gone.
+// One coordinator at a time: the second is told who has the file and what to do, reads and posts
+// all the same, and takes over at once when the first is gone.
 func TestOneCoordinator(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -83,10 +84,10 @@ func TestOneCoordinator(t *testing.T) {
 	if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), path+".lock") {
 		t.Fatalf("a second coordinator got %v, want ErrLocked and the name of the lock", err)
 	}
-	if err := second.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+	if err := second.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"}); err != nil {
 		t.Errorf("posting needs no lock: %v", err)
 	}
-	if heads, err := ledger.Heads(t.Context(), second, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].Session != lease.Token {
+	if heads, err := ledger.First(t.Context(), second, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].Session != lease.Token {
 		t.Errorf("reading needs no lock: %+v, %v", heads, err)
 	}
 
@@ -95,7 +96,7 @@ func TestOneCoordinator(t *testing.T) {
 	}
 	successor := session(t, second)
 	got, err := second.Claim(t.Context(), successor.Token, ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "s", Version: 1}}})
-	if err != nil || len(got.Heads) != 1 || got.Heads[0].Session != successor.Token {
+	if err != nil || len(got.Instances) != 1 || got.Instances[0].Session != successor.Token {
 		t.Errorf("the successor claims %+v, %v; want the work of the dead session, without waiting for its lease", got, err)
 	}
 	if _, err := second.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
@@ -209,11 +210,11 @@ func TestClockSetBack(t *testing.T) {
 	e := start(s.Token, "w")
 	a := appendOne(t, l, s.Token, e, ledger.Appended)
 	l.now = func() time.Time { return a.At.Add(-time.Minute) }
-	n := next(e, a.Head, s.Token, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{})
+	n := next(e, a.Number, s.Token, machine.Record{Kind: machine.KindNoted, Status: saga.Completed}, &ledger.Schedule{})
 	if b := appendOne(t, l, s.Token, n, ledger.Appended); !b.At.Equal(a.At) {
 		t.Errorf("the second record is of %v, the first of %v", b.At, a.At)
 	}
-	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{})
+	heads, err := ledger.First(t.Context(), l, ledger.Filter{})
 	if err != nil || heads[0].Status != saga.Completed || !heads[0].Finished.Equal(a.At) {
 		t.Errorf("the head is %+v, %v", heads, err)
 	}
@@ -236,7 +237,8 @@ func TestMigratesAndKnowsItself(t *testing.T) {
 	}
 }
 
-// A symbolic link is no way around the lock (CORE-21): the second coordinator is told, by whatever name it comes.
+// A symbolic link is no way around the lock (CORE-21): the second coordinator is told, by whatever
+// name it comes.
 func TestOneCoordinatorBySymbolicLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -254,7 +256,8 @@ func TestOneCoordinatorBySymbolicLink(t *testing.T) {
 	}
 }
 
-// The ledger's clock is the computer's, read once: a step of it while the ledger is open changes nothing (T4, CORE-18).
+// The ledger's clock is the computer's, read once: a step of it while the ledger is open changes
+// nothing (T4, CORE-18).
 func TestClockIsAnchored(t *testing.T) {
 	t.Parallel()
 	var readings atomic.Int64
@@ -279,28 +282,29 @@ func TestClockIsAnchored(t *testing.T) {
 	}
 }
 
-// A signal that another process posts is due by the coordinator's clock, however far the other's is ahead.
+// A signal that another process posts is due by the coordinator's clock, however far the other's is
+// ahead.
 func TestPostByAnotherClock(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l, other := opened(t, path), opened(t, path)
 	s := session(t, l)
 	e := start(s.Token, "w")
-	r := saga.Record{Kind: saga.KindNotSent, Status: saga.Retrying, Wait: time.Hour}
+	r := machine.Record{Kind: machine.KindNotSent, Status: saga.Retrying, Wait: time.Hour}
 	a := appendOne(t, l, s.Token, e, ledger.Appended)
-	appendOne(t, l, s.Token, next(e, a.Head, s.Token, r, &ledger.Schedule{}), ledger.Appended)
+	appendOne(t, l, s.Token, next(e, a.Number, s.Token, r, &ledger.Schedule{}), ledger.Appended)
 	other.now = func() time.Time { return time.Now().Add(30 * 24 * time.Hour) }
-	if err := other.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+	if err := other.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := l.Claim(t.Context(), s.Token, ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "s", Version: 1}}})
-	if err != nil || len(got.Heads) != 1 {
+	if err != nil || len(got.Instances) != 1 {
 		t.Errorf("claimed %+v, %v, want the work that was spoken to", got, err)
 	}
 }
 
-// "Ahead is what the clock cannot explain" (T5). That a session was renewed while an operator looked explains it: the clock is
-// read behind what was seen.
+// "Ahead is what the clock cannot explain" (T5). That a session was renewed while an operator
+// looked explains it: the clock is read behind what was seen.
 func TestOverviewBesideARenewal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")

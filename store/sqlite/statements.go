@@ -31,11 +31,12 @@ func (s *statements) all() map[string]**sql.Stmt {
 
 const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires_at > ?`
 
-// The write path. Nothing here opens a table of its own: no FROM in an update, no insert that selects from its own table.
+// The write path. Nothing here opens a table of its own: no FROM in an update, no insert that
+// selects from its own table.
 const (
-	// addRecord accepts a record on the tail it was decided on: the predecessor is there, with that hash, and is not later: else
-	// the clock went back. When it is not, the time is NULL, and the row is passed over, as it is when another stands at its
-	// place.
+	// addRecord accepts a record on the tail it was decided on: the predecessor is there, with that
+	// hash, and is not later: else the clock went back. When it is not, the time is NULL, and the
+	// row is passed over, as it is when another stands at its place.
 	addRecord = `INSERT OR IGNORE INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot) VALUES (?1, ?2,
 		(SELECT ?3 FROM amends_records AS p WHERE p.instance = ?1 AND p.seq = ?2 - 1 AND p.hash = ?4 AND p.at <= ?3), ?5, ?6, ?7, ?8, ?9, ?10)`
 
@@ -45,10 +46,11 @@ const (
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)
 		ON CONFLICT (work_id, saga) DO NOTHING`
 
-	// projectRecord brings an instance up to date with its newest record. The parameters: ?1 the instance, ?2 status, ?3
-	// reason, ?4 when, ?5 how many signals it consumes, ?6 revision and ?7 version of one that was revised, ?8 seq of a
-	// snapshot, ?9 class, ?10 the step at issue, ?11 whether it is unconfirmed; then, if ?12 changes the schedule, ?13 who holds
-	// it, ?14 when it is due and ?15 whether it has ended.
+	// projectRecord brings an instance up to date with its newest record. The parameters: ?1 the
+	// instance, ?2 status, ?3 reason, ?4 when, ?5 how many signals it consumes, ?6 revision and ?7
+	// version of one that was revised, ?8 seq of a snapshot, ?9 class, ?10 the step at issue, ?11
+	// whether it is unconfirmed; then, if ?12 changes the schedule, ?13 who holds it, ?14 when it
+	// is due and ?15 whether it has ended.
 	projectRecord = `UPDATE amends_instances SET
 			status = CASE WHEN ?12 THEN ?2 ELSE status END,
 			reason = CASE WHEN ?12 THEN ?3 ELSE reason END,
@@ -88,12 +90,13 @@ const (
 		WHERE h.work_id = ? AND h.saga = ?`
 )
 
-// Claiming. A place is one range of the index of what is due: a saga, a version, a class. The first of every place are put
-// in the order of claims; works that are not known here are never met.
+// Claiming. A place is one range of the index of what is due: a saga, a version, a class. The first
+// of every place are put in the order of claims; works that are not known here are never met.
 const (
 	buryExpired = `UPDATE amends_sessions SET dead = 1 WHERE NOT dead AND expires_at <= $1`
 
-	// release takes works from dead sessions: due since the end of the lease, or not at all when they are at rest.
+	// release takes works from dead sessions: due since the end of the lease, or not at all when
+	// they are at rest.
 	release = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		lost AS MATERIALIZED (
 			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
@@ -103,8 +106,9 @@ const (
 				THEN min(coalesce((SELECT s.expires_at FROM amends_sessions AS s WHERE s.token = h.session), h.updated_at), $1) END
 		WHERE h.ref IN (SELECT o.ref FROM lost CROSS JOIN amends_instances AS o WHERE o.session = lost.session LIMIT $2)`
 
-	// claimable chooses works. The parameters: $1 now, $2 known versions, $3 limit, $4 how many go first to works that have
-	// not begun, $5 the rooms. What waits for a destination is of places of its own: a destination, a saga, a version.
+	// claimable chooses works. The parameters: $1 now, $2 known versions, $3 limit, $4 how many go
+	// first to works that have not begun, $5 the rooms. What waits for a destination is of places
+	// of its own: a destination, a saga, a version.
 	claimable = `WITH
 		known AS MATERIALIZED (SELECT value ->> 0 AS saga, value ->> 1 AS version FROM json_each($2)),
 		place AS MATERIALIZED (SELECT saga, version, classes.column1 AS class FROM known CROSS JOIN (VALUES (0), (1), (2)) AS classes),
@@ -149,9 +153,10 @@ const (
 	// signalled finds works the session already holds and that have an unread signal.
 	signalled = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_instances AS h WHERE h.session = $1 AND h.received > h.consumed`
 
-	// giveBack releases works that a session holds, and makes released ones due earlier. The parameters: $1 now, $2 the
-	// session, $3 number, due time and destination of each. A released one is not taken from the line in which it stands.
-	// The plus keeps SQLite from going through all that the session holds.
+	// giveBack releases works that a session holds, and makes released ones due earlier. The
+	// parameters: $1 now, $2 the session, $3 number, due time and destination of each. A released
+	// one is not taken from the line in which it stands. The plus keeps SQLite from going through
+	// all that the session holds.
 	giveBack = `UPDATE amends_instances AS h SET session = NULL, due_at = CASE
 			WHEN h.received > h.consumed THEN min(given.due_at, $1)
 			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due_at

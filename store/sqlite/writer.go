@@ -12,7 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -57,9 +57,10 @@ func openWriter(ctx context.Context, path string, busy time.Duration) (_ *writer
 	return &writer{db: db, busy: busy, conn: conn}, nil
 }
 
-// pragmas are the writer's. It does not wait in SQLite for another one that writes, see [writer.await]. With FULL a commit is on
-// the disk when it is answered. The log is copied into the file every 4,000 pages (16 MB) instead of 1,000: at one commit for
-// each record that is a quarter of the copying, and what a crash leaves is read back in a moment. A log that grew beyond 64 MB,
+// pragmas are the writer's. It does not wait in SQLite for another one that writes, see
+// [writer.await]. With FULL a commit is on the disk when it is answered. The log is copied into the
+// file every 4,000 pages (16 MB) instead of 1,000: at one commit for each record that is a quarter
+// of the copying, and what a crash leaves is read back in a moment. A log that grew beyond 64 MB,
 // because a reader stood still, is cut back to that.
 var pragmas = []string{
 	`PRAGMA synchronous = FULL`, `PRAGMA cache_size = -65536`, `PRAGMA wal_autocheckpoint = 4000`, `PRAGMA journal_size_limit = 67108864`,
@@ -82,8 +83,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// prepare prepares statements by their text. They live as long as the writer, and are run within a function
-// given to plain or transaction.
+// prepare prepares statements by their text. They live as long as the writer, and are run within a
+// function given to plain or transaction.
 func (w *writer) prepare(ctx context.Context, statements map[string]**sql.Stmt) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,16 +112,18 @@ func (w *writer) plain(ctx context.Context, fn func(sqlstore.Queries) error) err
 	return w.await(ctx, func() error { return fn(w.conn) })
 }
 
-// What a writer leaves to others. SQLite keeps no line, and wakes none: one that waits looks again and again, and a handle that
-// commits one transaction behind the other is between two of them for some microseconds. Looking every 100 ms, as SQLite
-// does, the others would wait for seconds. So they look more often than a gap is long, and who was writing for a while leaves one.
+// What a writer leaves to others. SQLite keeps no line, and wakes none: one that waits looks again
+// and again, and a handle that commits one transaction behind the other is between two of them for
+// some microseconds. Looking every 100 ms, as SQLite does, the others would wait for seconds. So
+// they look more often than a gap is long, and who was writing for a while leaves one.
 const (
 	gap    = 2 * time.Millisecond
 	turn   = 200 * time.Millisecond // a gap costs one percent of it
 	glance = time.Millisecond
 )
 
-// await does what may begin to write, and does it again while another one is writing. It gives others their chance before.
+// await does what may begin to write, and does it again while another one is writing. It gives
+// others their chance before.
 func (w *writer) await(ctx context.Context, do func() error) error {
 	if now := time.Now(); now.Sub(w.last) >= gap {
 		w.began = now
@@ -149,8 +152,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// transaction runs fn in a transaction that begins as a writer, so that it never fails half-way because another
-// process wrote in between.
+// transaction runs fn in a transaction that begins as a writer, so that it never fails half-way
+// because another process wrote in between.
 func (w *writer) transaction(ctx context.Context, fn func(sqlstore.Queries) error) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +164,8 @@ func (w *writer) transaction(ctx context.Context, fn func(sqlstore.Queries) erro
 	ending, committed := context.WithoutCancel(ctx), false
 	begin := func() error { _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); return err }
 	if err := w.await(ctx, begin); err != nil {
-		// A context that ends meanwhile is an error although the transaction has begun. It fails when there is none.
+		// A context that ends meanwhile is an error although the transaction has begun. It fails
+		// when there is none.
 		_, _ = w.conn.ExecContext(ending, `ROLLBACK`)
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
@@ -70,7 +70,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A call whose context ends, at whatever moment, leaves no transaction open behind it: all later ones would fail.
+// A call whose context ends, at whatever moment, leaves no transaction open behind it: all later
+// ones would fail.
 func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
@@ -99,9 +100,10 @@ func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
 	}
 }
 
-// Who commits one transaction behind the other leaves others a chance: two handles on one file, of which one writes without a
-// pause, and the disk takes 7 ms for a transaction. The other's wait for their turn and a little. With SQLite's own patience
-// they were refused after whatever time (a case of the suite on two handles: SQLITE_BUSY for ten minutes).
+// Who commits one transaction behind the other leaves others a chance: two handles on one file, of
+// which one writes without a pause, and the disk takes 7 ms for a transaction. The other's wait for
+// their turn and a little. With SQLite's own patience they were refused after whatever time (a case
+// of the suite on two handles: SQLITE_BUSY for ten minutes).
 func TestAWriterLeavesAGapToOthers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -155,7 +157,8 @@ func TestAWriterLeavesAGapToOthers(t *testing.T) {
 	})
 }
 
-// A call that waits for another one's transaction comes back when its context ends, and one that has no time to wait says so.
+// A call that waits for another one's transaction comes back when its context ends, and one that
+// has no time to wait says so.
 func TestAWaitForAnotherWriterEnds(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")

@@ -37,13 +37,14 @@ func (i *Injector) HTTP(name Name, next http.Handler) http.Handler {
 	})
 }
 
-// GivenUp is the header by which a caller says until when it awaits the answer, in milliseconds since 1970. No network
-// carries a request for ever, and no server works at one for ever: what would take effect long after that is lost
-// instead, so that [Timing.Settled] tells the truth on a busy machine, too.
+// GivenUp is the header by which a caller says until when it awaits the answer, in milliseconds
+// since 1970. No network carries a request for ever, and no server works at one for ever: what
+// would take effect long after that is lost instead, so that [Timing.Settled] tells the truth on a
+// busy machine, too.
 const GivenUp = "X-Given-Up-At"
 
-// carried returns the request as it arrives: what changes something takes effect in time, or not at all. It is nil when it has
-// been on its way for too long already.
+// carried returns the request as it arrives: what changes something takes effect in time, or not at
+// all. It is nil when it has been on its way for too long already.
 func (i *Injector) carried(r *http.Request) *http.Request {
 	ms, err := strconv.ParseInt(r.Header.Get(GivenUp), 10, 64)
 	if err != nil || r.Method == http.MethodGet {

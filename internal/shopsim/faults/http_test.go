@@ -250,8 +250,8 @@ func TestCloseEndsWaiting(t *testing.T) {
 	}
 }
 
-// Rule: what would take effect after everything has settled is lost, however late a busy machine lets it arrive. A question
-// is answered at any time.
+// Rule: what would take effect after everything has settled is lost, however late a busy machine
+// lets it arrive. A question is answered at any time.
 func TestWhatComesTooLateIsLost(t *testing.T) {
 	t.Parallel()
 	made := 0

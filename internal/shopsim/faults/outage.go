@@ -5,16 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// Outage is a server that is out of order for a while: whatever it is asked, it cuts the connection, says that it is
-// unavailable, or lets a gateway say so, in turns. Nothing takes effect. Its zero value is a server in order.
+// Outage is a server that is out of order for a while: whatever it is asked, it cuts the
+// connection, says that it is unavailable, or lets a gateway say so, in turns. Nothing takes
+// effect. Its zero value is a server in order.
 type Outage struct {
 	on    atomic.Bool
 	after atomic.Int64 // it begins with this many more changes; none: it does not
 	asks  atomic.Int64
 }
 
-// After begins the outage with the n-th request from now on that is to change something: however fast they come, one behind
-// it meets the outage.
+// After begins the outage with the n-th request from now on that is to change something: however
+// fast they come, one behind it meets the outage.
 func (o *Outage) After(n int) { o.after.Store(int64(n)) }
 
 // On reports whether the server is out of order.

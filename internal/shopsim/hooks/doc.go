@@ -13,6 +13,6 @@
 // package reconcile/webhook:
 //
 //	webhook.Standard(webhook.Mapping{
-//		Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{string(shop.TopicDeleted)},
+//		Version: "data.version", Deleted: []string{string(shop.TopicDeleted)},
 //	})
 package hooks

@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/shopsim/hooks"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -34,13 +35,13 @@ var wild = hooks.Plan{Seed: 3, Drops: 0.3, Duplicates: 0.5, Forgeries: 0.3}
 
 // inbox keeps what the door of reconcile/webhook lets in.
 type receiver struct {
-	inbox.Gate // it processes nothing
-	mu         sync.Mutex
-	events     []inbox.Event
+	intake.Gate // it processes nothing
+	mu          sync.Mutex
+	events      []intake.Event
 }
 
 // Accept keeps events.
-func (i *receiver) Accept(_ context.Context, events []inbox.Event) error {
+func (i *receiver) Accept(_ context.Context, events []intake.Event) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.events = append(i.events, events...)
@@ -55,11 +56,11 @@ func door(t *testing.T, in *receiver) http.Handler {
 	processor, err := inbox.New(in, []*inbox.Source{{
 		Name: "shop", Saga: "order-to-invoice",
 		Webhooks: &webhook.Sender{
-			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock}),
+			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: intake.CounterClock}),
 			Secrets:  []webhook.Secret{{Name: "1", Text: secret}}, Types: []string{"order"},
 		},
 		// It processes nothing here.
-		Fetch: func(context.Context, inbox.Object) (inbox.Fetched, error) {
+		Fetch: func(context.Context, intake.Object) (inbox.Fetched, error) {
 			return inbox.Fetched{}, errors.ErrUnsupported
 		},
 		Decide: func(inbox.Snapshot) (saga.Change, error) { return saga.Change{}, errors.ErrUnsupported },
@@ -188,7 +189,7 @@ func (i *receiver) check(t *testing.T, store *shop.Store, arrivals int) {
 		if err := json.Unmarshal(e.Body, &o); err != nil {
 			t.Fatal(err)
 		}
-		if e.Verdict != "" || e.Object != (inbox.Object{Source: "shop", Type: "order", ID: o.ID}) || e.Version != inbox.Counter(o.Version) {
+		if e.Disposition != "" || e.Object != (intake.Object{Source: "shop", Type: "order", ID: o.ID}) || e.Version != intake.Counter(o.Version) {
 			t.Errorf("heard %+v of %+v", e, o)
 		}
 		if (o.InvoiceID != "") != (o.Version == 2) || o.Status != shop.Paid {

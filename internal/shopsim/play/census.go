@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -13,7 +13,7 @@ type census struct {
 	works    int
 	live     int
 	finished int
-	review   []ledger.Head
+	review   []ledger.Instance
 	first    string // the first by its id
 	undone   string // one of the works that were compensated, if any
 }
@@ -24,8 +24,8 @@ func count(ctx context.Context, r ledger.Catalogue) (census, error) {
 	f := ledger.Filter{Limit: 1000}
 	for {
 		page, err := r.List(ctx, f)
-		for i := range page.Heads {
-			c.add(&page.Heads[i])
+		for i := range page.Instances {
+			c.add(&page.Instances[i])
 		}
 		if f.After = page.Next; err != nil || page.Next == "" {
 			return c, err
@@ -33,7 +33,7 @@ func count(ctx context.Context, r ledger.Catalogue) (census, error) {
 	}
 }
 
-func (c *census) add(h *ledger.Head) {
+func (c *census) add(h *ledger.Instance) {
 	c.works++
 	if c.first == "" || h.ID.Work < c.first {
 		c.first = h.ID.Work

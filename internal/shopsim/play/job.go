@@ -1,14 +1,17 @@
-// Package play stages the example orders-to-accounting, and is its command line. It starts two worlds of one seed,
-// each a shop with its books and its mail server, and a sync for each: the [Job] of the example, and one without a
-// ledger. While both are at work it kills their processes, has customers edit and cancel, and answers the reviews as
-// an operator does. Then it audits both worlds and prints what the audits found.
+// Package play stages the example orders-to-accounting, and is its command line. It starts two
+// worlds of one seed, each a shop with its books and its mail server, and a sync for each: the
+// [Job] of the example, and one without a ledger. While both are at work it kills their processes,
+// has customers edit and cancel, and answers the reviews as an operator does. Then it audits both
+// worlds and prints what the audits found.
 //
-// A process of a sync is this program again, started with its role and its [Place] in the environment. The processes of
-// the job share nothing with the play but its world and the ledger, which the play reads as the command amends does.
+// A process of a sync is this program again, started with its role and its [Place] in the
+// environment. The processes of the job share nothing with the play but its world and the ledger,
+// which the play reads as the command amends does.
 //
-// The scenes are in the order of time: perform.go opens both stages, play.go is what happens from the first order to the
-// audit, stage.go runs one sync over one world, process.go starts and kills its processes, lose.go and outage.go are the
-// disasters, operator.go answers the reviews, tamper.go changes the books by hand, and report.go prints the outcome.
+// The scenes are in the order of time: perform.go opens both stages, play.go is what happens from
+// the first order to the audit, stage.go runs one sync over one world, process.go starts and kills
+// its processes, lose.go and outage.go are the disasters, operator.go answers the reviews,
+// tamper.go changes the books by hand, and report.go prints the outcome.
 package play
 
 import (
@@ -30,12 +33,14 @@ import (
 type Job struct {
 	// Sync is one sync process. It runs until ctx ends, and may be killed at any moment.
 	Sync Process
-	// Rebuild rebuilds a ledger that was lost, and returns. No other process of the job runs meanwhile.
+	// Rebuild rebuilds a ledger that was lost, and returns. No other process of the job runs
+	// meanwhile.
 	Rebuild Process
 
 	// Webhooks is the path at which a sync process takes the webhooks of the shop.
 	Webhooks string
-	// Changes is the scheduled job that lists what changed in the shop. It leaves alone what is newer than Safety.
+	// Changes is the scheduled job that lists what changed in the shop. It leaves alone what is
+	// newer than Safety.
 	Changes string
 	Safety  time.Duration
 	// All is the scheduled job that compares shop, ledger and books.
@@ -59,8 +64,8 @@ type Place struct {
 	Lost   time.Time     `json:"lost"`   // when the ledger was lost; nothing that was sent for it is on its way any more
 }
 
-// Run runs the program, as what its environment says it is, and returns its exit status: 0, 1 when the audit
-// found something or the run failed, 2 for a wrong command line.
+// Run runs the program, as what its environment says it is, and returns its exit status: 0, 1 when
+// the audit found something or the run failed, 2 for a wrong command line.
 func Run(ctx context.Context, job Job, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if role := os.Getenv(roleVariable); role != "" {
 		if err := child(ctx, job, role, stdin, stderr); err != nil {

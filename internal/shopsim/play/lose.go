@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// lose kills every process, deletes the ledger with all that was heard, and has the job rebuild it from the shop and the
-// books.
+// lose kills every process, deletes the ledger with all that was heard, and has the job rebuild it
+// from the shop and the books.
 func (p *play) lose(ctx context.Context) error {
 	if err := p.amends.procs.crash(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func adopted(ctx context.Context, l ledger.Catalogue) (works int, unconfirmed []
 	if err != nil {
 		return 0, nil, err
 	}
-	heads, err := ledger.Heads(ctx, l, ledger.Filter{Unconfirmed: true, Limit: max(c.works, 1)})
+	heads, err := ledger.First(ctx, l, ledger.Filter{Unconfirmed: true, Limit: max(c.works, 1)})
 	for i := range heads {
 		unconfirmed = append(unconfirmed, heads[i].ID.Work)
 	}

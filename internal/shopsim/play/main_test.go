@@ -8,8 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The processes that the tests start are this test binary, and know it by their role. Their job opens the ledger, and
-// waits.
+// The processes that the tests start are this test binary, and know it by their role. Their job
+// opens the ledger, and waits.
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == "" {
 		os.Exit(m.Run())

@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
 	"github.com/amends-dev/amends/internal/shopsim/rest"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// operator answers what only a person can know: whether an e-mail went out. It opens the mailbox, or looks into shop and
-// books, and says what is there, with the call that amends resolve uses.
+// operator answers what only a person can know: whether an e-mail went out. It opens the mailbox,
+// or looks into shop and books, and says what is there, with the call that amends resolve uses.
 type operator struct {
 	works   ledger.Ledger
 	shop    *shop.Store
@@ -33,15 +33,15 @@ type operator struct {
 	seen    map[sighting]time.Time
 }
 
-// sighting is one stay of a work in review. Its moment is told from other stays by the database's clock, and
-// measured with ours: the two need not agree.
+// sighting is one stay of a work in review. Its moment is told from other stays by the database's
+// clock, and measured with ours: the two need not agree.
 type sighting struct {
 	number  int64
 	updated time.Time
 }
 
 // sees notes which works are in review now.
-func (o *operator) sees(review []ledger.Head) {
+func (o *operator) sees(review []ledger.Instance) {
 	if o.seen == nil {
 		o.seen = map[sighting]time.Time{}
 	}
@@ -53,17 +53,18 @@ func (o *operator) sees(review []ledger.Head) {
 	}
 }
 
-// ripe reports whether no letter can be on its way any more: a person who looks too early sends twice.
-func (o *operator) ripe(review []ledger.Head) bool {
-	return !slices.ContainsFunc(review, func(h ledger.Head) bool {
+// ripe reports whether no letter can be on its way any more: a person who looks too early sends
+// twice.
+func (o *operator) ripe(review []ledger.Instance) bool {
+	return !slices.ContainsFunc(review, func(h ledger.Instance) bool {
 		since, known := o.seen[sighting{h.Number, h.Updated}]
 		return !known || o.now().Sub(since) < o.settled
 	})
 }
 
-// review answers every review, and those that follow from sending again, until every work has ended. It returns
-// what was unconfirmed at first and how many answers it took.
-func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resolved int, err error) {
+// review answers every review, and those that follow from sending again, until every work has
+// ended. It returns what was unconfirmed at first and how many answers it took.
+func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Instance, resolved int, err error) {
 	for round, announced := 1, 0; ; {
 		c, err := count(ctx, o.works)
 		if err != nil {
@@ -111,8 +112,8 @@ const (
 
 var answers = []string{arrived, missed, deleted, stands}
 
-// answer gives a verdict on each work and returns the orders by what it was.
-func (o *operator) answer(ctx context.Context, review []ledger.Head) (map[string][]string, error) {
+// answer gives a resolution on each work and returns the orders by what it was.
+func (o *operator) answer(ctx context.Context, review []ledger.Instance) (map[string][]string, error) {
 	said := map[string][]string{}
 	for i := range review {
 		words, err := o.resolve(ctx, review[i])
@@ -125,7 +126,7 @@ func (o *operator) answer(ctx context.Context, review []ledger.Head) (map[string
 }
 
 // resolve answers one review, and says what the person has found.
-func (o *operator) resolve(ctx context.Context, h ledger.Head) (words string, err error) {
+func (o *operator) resolve(ctx context.Context, h ledger.Instance) (words string, err error) {
 	const letter, marking, booking = "receipt", "mark-synced", "invoice"
 	desk := coordinator.NewOperator(o.works)
 	summary, err := desk.Show(ctx, h.ID)
@@ -169,13 +170,13 @@ func (o *operator) announce(round, reviews int) {
 		amount(reviews, "receipt is", "receipts are"))
 }
 
-// say prints which orders got a verdict: each of them, on as few lines as it takes.
-func (o *operator) say(verdict string, works []string) {
+// say prints which orders got a resolution: each of them, on as few lines as it takes.
+func (o *operator) say(resolution string, works []string) {
 	if len(works) == 0 {
 		return
 	}
 	const perLine = 12
-	fmt.Fprintf(o.out, "  %s (%d):\n", verdict, len(works))
+	fmt.Fprintf(o.out, "  %s (%d):\n", resolution, len(works))
 	for line := range slices.Chunk(works, perLine) {
 		fmt.Fprintf(o.out, "    %s\n", strings.Join(line, " "))
 	}
@@ -193,7 +194,8 @@ func (o *operator) isDeleted(ctx context.Context, order string) (bool, error) {
 	return false, err
 }
 
-// standing looks into the books for the one invoice of an order that counts; "" when there is none, or several.
+// standing looks into the books for the one invoice of an order that counts; "" when there is none,
+// or several.
 func (o *operator) standing(ctx context.Context, work string) (invoice string, err error) {
 	all, err := o.books.Lookup(ctx, work)
 	live := slices.DeleteFunc(all, func(inv books.Invoice) bool { return inv.State == books.Void })

@@ -15,61 +15,62 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// The person looks only once no letter can be on its way any more, by a clock of their own: what the database calls
-// the time does not matter. A work that comes to review again is waited for again.
+// The person looks only once no letter can be on its way any more, by a clock of their own: what
+// the database calls the time does not matter. A work that comes to review again is waited for
+// again.
 func TestOperatorWaitsUntilNoLetterIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	o := &operator{settled: 2 * time.Second, now: func() time.Time { return now }}
 	longAgo := now.Add(-24 * time.Hour)
-	first := ledger.Head{Number: 1, Updated: longAgo}
-	later := ledger.Head{Number: 2, Updated: now.Add(24 * time.Hour)}
-	again := ledger.Head{Number: 1, Updated: longAgo.Add(time.Second)}
+	first := ledger.Instance{Number: 1, Updated: longAgo}
+	later := ledger.Instance{Number: 2, Updated: now.Add(24 * time.Hour)}
+	again := ledger.Instance{Number: 1, Updated: longAgo.Add(time.Second)}
 
-	ripe := func(want bool, when string, review ...ledger.Head) {
+	ripe := func(want bool, when string, review ...ledger.Instance) {
 		t.Helper()
 		if o.ripe(review) != want {
 			t.Errorf("%s: ripe is %t", when, !want)
 		}
 	}
 	ripe(false, "never seen", first)
-	o.sees([]ledger.Head{first})
+	o.sees([]ledger.Instance{first})
 	ripe(false, "just seen", first)
 	now = now.Add(time.Second)
-	o.sees([]ledger.Head{first, later})
+	o.sees([]ledger.Instance{first, later})
 	ripe(false, "a second later", first)
 	now = now.Add(time.Second)
-	o.sees([]ledger.Head{first, later})
+	o.sees([]ledger.Instance{first, later})
 	ripe(true, "settled", first)
 	ripe(false, "one settled, one not", first, later)
 	now = now.Add(time.Second)
 	ripe(true, "both settled", first, later)
-	o.sees([]ledger.Head{again})
+	o.sees([]ledger.Instance{again})
 	ripe(false, "in review again", again)
 	ripe(true, "nothing is in review")
 }
 
-// Works are counted by where they stand. A verdict that is not applied yet keeps a work in review alive: the
-// person must not answer twice.
+// Works are counted by where they stand. A resolution that is not applied yet keeps a work in
+// review alive: the person must not answer twice.
 func TestCensus(t *testing.T) {
 	t.Parallel()
-	head := func(n int64, work string, s saga.Status) *ledger.Head {
-		return &ledger.Head{Number: n, ID: saga.ID{Saga: "order-to-invoice", Work: work}, Status: s}
+	head := func(n int64, work string, s saga.Status) *ledger.Instance {
+		return &ledger.Instance{Number: n, ID: saga.ID{Saga: "order-to-invoice", Work: work}, Status: s}
 	}
 	answered := head(5, "e", saga.Review)
 	answered.Posted = 1
-	applied := head(6, "f", saga.Review) // an earlier verdict was applied, and it came back
+	applied := head(6, "f", saga.Review) // an earlier resolution was applied, and it came back
 	applied.Posted, applied.Consumed = 2, 2
 	var c census
-	for _, h := range []*ledger.Head{
+	for _, h := range []*ledger.Instance{
 		head(1, "b", saga.Completed), head(2, "a", saga.Compensated), head(3, "c", saga.Running), head(4, "d", saga.Retrying),
 		answered, applied, head(7, "g", saga.Compensated),
 	} {
@@ -83,8 +84,8 @@ func TestCensus(t *testing.T) {
 	}
 }
 
-// The person answers what the mailbox shows, for every work and until all have ended: what is there happened, what is
-// not is sent again. What is sent again can come back.
+// The person answers what the mailbox shows, for every work and until all have ended: what is there
+// happened, what is not is sent again. What is sent again can come back.
 func TestOperatorAnswersFromTheMailbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,8 +138,8 @@ Of those sent again, some lost the answer again:
 	})
 }
 
-// A review about anything but a receipt in doubt is not the mailbox's to answer: it is named, with what to do, and
-// nothing is resolved.
+// A review about anything but a receipt in doubt is not the mailbox's to answer: it is named, with
+// what to do, and nothing is resolved.
 func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,8 +155,9 @@ func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 	})
 }
 
-// An order that was edited and then deleted in the shop without a word cannot be marked again. The person looks into the
-// shop and says that there is nothing to mark; one that is there is another matter.
+// An order that was edited and then deleted in the shop without a word cannot be marked again. The
+// person looks into the shop and says that there is nothing to mark; one that is there is another
+// matter.
 func TestOperatorLooksIntoTheShop(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{true, false} {
@@ -191,8 +193,8 @@ func TestOperatorLooksIntoTheShop(t *testing.T) {
 	}
 }
 
-// A work whose invoice is in doubt is answered from the books: the one live invoice under its reference has happened. None,
-// a void one or several leave the question open.
+// A work whose invoice is in doubt is answered from the books: the one live invoice under its
+// reference has happened. None, a void one or several leave the question open.
 func TestOperatorLooksIntoTheBooks(t *testing.T) {
 	t.Parallel()
 	o, _ := person(t)
@@ -226,7 +228,8 @@ func TestOperatorLooksIntoTheBooks(t *testing.T) {
 	stands(second.ID)
 }
 
-// person is an operator over a shop, books and a mailbox in which there is nothing, and what the operator says.
+// person is an operator over a shop, books and a mailbox in which there is nothing, and what the
+// operator says.
 func person(t *testing.T) (*operator, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
@@ -255,8 +258,8 @@ func deliver(t *testing.T, box *mail.Mailbox, order string) {
 	}
 }
 
-// runReceipts starts a work with nothing but a receipt for each order, sent as the order says, and runs them until the
-// test ends.
+// runReceipts starts a work with nothing but a receipt for each order, sent as the order says, and
+// runs them until the test ends.
 func runReceipts(t *testing.T, send map[string]func() error) *memory.DB {
 	t.Helper()
 	mark := func(context.Context, saga.Call[string]) (string, error) { return "", nil }

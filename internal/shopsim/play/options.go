@@ -88,8 +88,8 @@ func parse(args []string) (options, error) {
 	return o, errors.Join(append(faults, o.check()...)...)
 }
 
-// readFlags sets the flags of f from args and returns everything that is wrong with args. A flag with a fault keeps
-// its default. The error is [flag.ErrHelp] or nil.
+// readFlags sets the flags of f from args and returns everything that is wrong with args. A flag
+// with a fault keeps its default. The error is [flag.ErrHelp] or nil.
 func readFlags(f *flag.FlagSet, args []string) (faults []error, err error) {
 	for len(args) > 0 {
 		err := f.Parse(args)

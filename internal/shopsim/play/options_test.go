@@ -37,7 +37,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// Without -workers there is one process on SQLite and three on Postgres; without -seed, one that can be repeated.
+// Without -workers there is one process on SQLite and three on Postgres; without -seed, one that
+// can be repeated.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	for db, workers := range map[string]int{"ledger.db": 1, "postgres://x/y": 3, "postgresql://x/y": 3} {

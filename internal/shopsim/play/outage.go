@@ -7,12 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// outageLasts is how long the books are out of order with -outage. A step may be tried twenty times, two seconds apart at
-// most: it stands for two hours with a policy that is as much longer.
+// outageLasts is how long the books are out of order with -outage. A step may be tried twenty
+// times, two seconds apart at most: it stands for two hours with a policy that is as much longer.
 const outageLasts = 20 * time.Second
 
 // outageReport is what became of the works while the books were out of order.
@@ -30,8 +31,8 @@ type outage struct {
 	began time.Time // as far as we have seen
 }
 
-// due reports whether the books are out of order: they are from the write on that was agreed upon, so that orders are under way
-// however fast they are done.
+// due reports whether the books are out of order: they are from the write on that was agreed upon,
+// so that orders are under way however fast they are done.
 func (o *outage) due(int) bool { return o.p.amends.world.BooksOut() }
 
 // strike brings the books back when it is time.
@@ -61,15 +62,16 @@ func (o *outage) strike(ctx context.Context) (over bool, err error) {
 	return true, nil
 }
 
-// undone counts works that were compensated although no person and no shop cancelled them and no answer was a refusal.
+// undone counts works that were compensated although no person and no shop cancelled them and no
+// answer was a refusal.
 func (o *outage) undone(ctx context.Context) (n int, err error) {
-	heads, err := ledger.Heads(ctx, o.p.records, ledger.Filter{Status: saga.Compensated, Limit: o.p.orders})
+	heads, err := ledger.First(ctx, o.p.records, ledger.Filter{Status: saga.Compensated, Limit: o.p.orders})
 	for i := range heads {
 		records, err := o.p.records.History(ctx, heads[i].ID)
 		if err != nil {
 			return n, err
 		}
-		if !slices.ContainsFunc(records, func(r saga.Record) bool { return r.Kind == saga.KindCancelled || r.Kind == saga.KindRefused }) {
+		if !slices.ContainsFunc(records, func(r machine.Record) bool { return r.Kind == machine.KindCancelled || r.Kind == machine.KindRefused }) {
 			n++
 		}
 	}

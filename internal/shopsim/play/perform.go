@@ -13,9 +13,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// perform runs both syncs over equal worlds, the operator who answers the reviews, the audit of both worlds and the
-// report. It reports whether the amends run is clean; see
-// report.Clean.
+// perform runs both syncs over equal worlds, the operator who answers the reviews, the audit of
+// both worlds and the report. It reports whether the amends run is clean; see report.Clean.
 func perform(ctx context.Context, job Job, o options, stdout, stderr io.Writer) (clean bool, err error) {
 	talk := stdout
 	if o.json {

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/shopsim/audit"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -87,7 +87,8 @@ func (p *play) syncs(ctx context.Context) error {
 	return group.Wait()
 }
 
-// progress says how many orders are done with amends, and whether all are and nothing more is to come.
+// progress says how many orders are done with amends, and whether all are and nothing more is to
+// come.
 func (p *play) progress(ctx context.Context) (done int, finished bool, err error) {
 	quiet, err := p.heardOut(ctx) // asked before what follows from it
 	if err != nil {
@@ -99,8 +100,8 @@ func (p *play) progress(ctx context.Context) (done int, finished bool, err error
 	return c.finished + len(c.review), quiet && all && c.live == 0, err
 }
 
-// heardOut reports whether everything that the customers changed was told or swept, heard, and handed to the
-// coordinator.
+// heardOut reports whether everything that the customers changed was told or swept, heard, and
+// handed to the coordinator.
 func (p *play) heardOut(ctx context.Context) (bool, error) {
 	quiet, err := p.amends.world.Quiet(ctx)
 	if err != nil || !quiet {
@@ -116,17 +117,17 @@ func (p *play) heardOut(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	pending, err := p.records.Deliveries(ctx, inbox.DeliveryFilter{Unjudged: true, Limit: 1})
+	pending, err := p.records.Deliveries(ctx, intake.DeliveryFilter{Unjudged: true, Limit: 1})
 	if err != nil || len(pending) > 0 {
 		return false, err
 	}
-	owing, err := p.records.Entries(ctx, inbox.EntryFilter{Owing: true, Limit: 1})
+	owing, err := p.records.Entries(ctx, intake.EntryFilter{Owing: true, Limit: 1})
 	return len(owing) == 0, err
 }
 
 // sweptSince reports whether a sweep of what changed in the shop began after a time, and went well.
 func (p *play) sweptSince(ctx context.Context, since time.Time) (bool, error) {
-	rows, err := p.records.Runs(ctx, schedule.Filter{Job: p.job.Changes, Verdict: schedule.OK, Limit: 1})
+	rows, err := p.records.Runs(ctx, schedule.RunFilter{Job: p.job.Changes, Result: schedule.OK, Limit: 1})
 	return err == nil && len(rows) > 0 && rows[0].Began.After(since), err
 }
 
@@ -150,8 +151,9 @@ func (p *play) audit(ctx context.Context) (err error) {
 	return err
 }
 
-// examples names two works worth a look: one that a person was asked about and one that was undone, or else others.
-func examples(ctx context.Context, l ledger.Catalogue, unconfirmed []ledger.Head) (asked, undone string, err error) {
+// examples names two works worth a look: one that a person was asked about and one that was undone,
+// or else others.
+func examples(ctx context.Context, l ledger.Catalogue, unconfirmed []ledger.Instance) (asked, undone string, err error) {
 	c, err := count(ctx, l)
 	if err != nil {
 		return "", "", err

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// roleVariable tells a process started by the supervisor what it is, and placeVariable where everything is.
+// roleVariable tells a process started by the supervisor what it is, and placeVariable where
+// everything is.
 const (
 	roleVariable  = "AMENDS_EXAMPLE_ROLE"
 	placeVariable = "AMENDS_EXAMPLE_PLACE"
@@ -23,11 +24,11 @@ const (
 // patience is how long a process that was asked to end may take.
 const patience = 10 * time.Second
 
-// supervisor keeps a fixed number of processes of one role alive, and kills them when it is told to. A kill is
-// SIGKILL: the process closes and flushes nothing.
+// supervisor keeps a fixed number of processes of one role alive, and kills them when it is told
+// to. A kill is SIGKILL: the process closes and flushes nothing.
 //
-// The standard input of each process is a pipe that the supervisor alone holds. Closing the pipe asks the process to end.
-// When the supervisor itself is killed, the system closes it.
+// The standard input of each process is a pipe that the supervisor alone holds. Closing the pipe
+// asks the process to end. When the supervisor itself is killed, the system closes it.
 type supervisor struct {
 	role  string
 	place Place
@@ -102,8 +103,8 @@ func (s *supervisor) command(ctx context.Context, i int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// leashed is the other end of that pipe. The context that it returns ends when the supervisor closes our standard input,
-// or has ended itself.
+// leashed is the other end of that pipe. The context that it returns ends when the supervisor
+// closes our standard input, or has ended itself.
 func leashed(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -187,7 +188,8 @@ func (s *supervisor) kill(r *rand.Rand) bool {
 	return true
 }
 
-// done reports whether every process has ended by itself, its job done, and why if one should not have.
+// done reports whether every process has ended by itself, its job done, and why if one should not
+// have.
 func (s *supervisor) done() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 // silent is an address at which no server answers.
 const silent = "http://127.0.0.1:1"
 
-// supervised is a supervisor of one role over servers that do not answer, so that its processes try for ever.
+// supervised is a supervisor of one role over servers that do not answer, so that its processes try
+// for ever.
 func supervised(t *testing.T, role string) *supervisor {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), role+".log"))
@@ -28,7 +29,8 @@ func supervised(t *testing.T, role string) *supervisor {
 	return s
 }
 
-// A process that is killed is started again, and both are counted. Stopping ends it, and it stays ended.
+// A process that is killed is started again, and both are counted. Stopping ends it, and it stays
+// ended.
 func TestKilledProcessIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	s := supervised(t, "naive")
@@ -51,7 +53,8 @@ func TestKilledProcessIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A process that gives up by itself is not started again; the error says why, in the words of its log.
+// A process that gives up by itself is not started again; the error says why, in the words of its
+// log.
 func TestProcessThatGivesUp(t *testing.T) {
 	t.Parallel()
 	s := supervised(t, "no-such-role")
@@ -70,7 +73,8 @@ func TestProcessThatGivesUp(t *testing.T) {
 	}
 }
 
-// The run fails with what the process said: a ledger that cannot be opened ends it, not a wait for ever.
+// The run fails with what the process said: a ledger that cannot be opened ends it, not a wait for
+// ever.
 func TestStageEndsWithItsProcesses(t *testing.T) {
 	t.Parallel()
 	s := &stage{procs: supervised(t, "sync"), random: rand.New(rand.NewPCG(1, 1)), show: func(int) {}}
@@ -103,7 +107,8 @@ func TestStageNoticesAnUnfinishedJob(t *testing.T) {
 	}
 }
 
-// Every kill is placed, whatever there is to do: when the work is done before, the rest follow then.
+// Every kill is placed, whatever there is to do: when the work is done before, the rest follow
+// then.
 func TestEveryKillFindsItsVictim(t *testing.T) {
 	t.Parallel()
 	s := &stage{procs: supervised(t, "naive"), random: rand.New(rand.NewPCG(1, 1)), show: func(int) {}, killAt: []int{0, 0, 1, 50}}
@@ -118,7 +123,8 @@ func TestEveryKillFindsItsVictim(t *testing.T) {
 	}
 }
 
-// Kills are spread over the work, in order, and equal for equal seeds: both syncs die at the same points.
+// Kills are spread over the work, in order, and equal for equal seeds: both syncs die at the same
+// points.
 func TestKillPoints(t *testing.T) {
 	t.Parallel()
 	draw := func(seed uint64, kills, orders int) []int {

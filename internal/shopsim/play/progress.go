@@ -10,7 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows how many orders each sync has done: one bar for both on a terminal, a line for each fifth otherwise.
+// progress shows how many orders each sync has done: one bar for both on a terminal, a line for
+// each fifth otherwise.
 type progress struct {
 	out   io.Writer
 	total int

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Where there is no terminal, progress is a line for each fifth of both syncs together, never more, and none is drawn
-// over another.
+// Where there is no terminal, progress is a line for each fifth of both syncs together, never more,
+// and none is drawn over another.
 func TestProgressInLines(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

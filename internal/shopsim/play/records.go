@@ -11,7 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver by which a ledger on Postgres is dropped
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store"
 )
 
@@ -22,7 +22,8 @@ type records struct {
 	address string
 }
 
-// openRecords opens, and makes where there is none, the database at an address: a Postgres URL, or else a SQLite file.
+// openRecords opens, and makes where there is none, the database at an address: a Postgres URL, or
+// else a SQLite file.
 func openRecords(ctx context.Context, address string) (*records, error) {
 	db, err := store.Open(ctx, address, &store.Options{Migrate: true})
 	if err != nil {
@@ -46,7 +47,7 @@ func withoutPassword(address string) string {
 // empty returns an error if the ledger holds works already: then an earlier run, or another
 // program, has used it.
 func (r *records) empty(ctx context.Context) error {
-	there, err := ledger.Heads(ctx, r, ledger.Filter{Limit: 1})
+	there, err := ledger.First(ctx, r, ledger.Filter{Limit: 1})
 	if err == nil && len(there) > 0 {
 		err = fmt.Errorf("the ledger %s holds works already, of an earlier run or of your own; give -db a new one", withoutPassword(r.address))
 	}

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/internal/shopsim/faults"
 	"github.com/amends-dev/amends/internal/shopsim/hooks"
 	"github.com/amends-dev/amends/internal/shopsim/world"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -51,7 +51,8 @@ var classes = map[world.Deed]plan.Class{
 	world.Copied: plan.Duplicate, world.Handmade: "",
 }
 
-// Clean reports whether the audit found nothing, an outage undid nothing, and the reconciler found each deed and nothing else.
+// Clean reports whether the audit found nothing, an outage undid nothing, and the reconciler found
+// each deed and nothing else.
 func (r *report) Clean() bool {
 	named := !slices.ContainsFunc(r.Found, func(f found) bool { return f.Class != classes[f.Deed] })
 	waited := r.Outage == nil || r.Outage.Undone == 0 && r.Outage.Review == 0
@@ -148,7 +149,7 @@ func (r *report) reconciled(w io.Writer) {
 		fmt.Fprintf(w, "\nHalf-way the ledger was deleted, with %s in it. Rebuilt from shop and\nbooks it had %d; nothing was made or sent for that. %s count as sent,\nbecause the outcome is unknown: %d of them were not.\n",
 			amount(r.Lost.Works, "work", "works"), r.Lost.Adopted, amount(r.Lost.Unconfirmed, "receipt", "receipts"), r.ReceiptsUnconfirmed)
 	}
-	if r.Reconciled.Verdict == "" {
+	if r.Reconciled.Result == "" {
 		return
 	}
 	fmt.Fprintf(w, "\nAt the end shop, ledger and books were compared: %s, %s to do.\n",
@@ -186,7 +187,7 @@ func (r *report) further(w io.Writer) error {
 	db := quoted(r.Ledger)
 	fmt.Fprintf(w, "\nThe ledger is %s. Ask it:\n\n", r.Ledger)
 	verbs := []string{"list", "show " + r.asked, "history " + r.undone, "inbox list --object " + r.undone}
-	if r.Reconciled.Verdict != "" {
+	if r.Reconciled.Result != "" {
 		verbs = append(verbs, "drift list", "reconcile runs")
 	}
 	for _, verb := range verbs {

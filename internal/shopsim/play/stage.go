@@ -17,18 +17,19 @@ import (
 // cancels is the share of orders whose customer changes their mind once the invoice is booked.
 const cancels = 0.05
 
-// answer is how long an attempt waits for its answer, well below the two seconds for which a silent server
-// holds one back.
+// answer is how long an attempt waits for its answer, well below the two seconds for which a silent
+// server holds one back.
 const answer = time.Second
 
-// slack is added to the time after which the world has settled, for a machine too busy to let a server answer.
+// slack is added to the time after which the world has settled, for a machine too busy to let a
+// server answer.
 const slack = time.Second
 
 // secret is what the shop signs its webhooks with. A real one is in no source code.
 const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ==" //nolint:gosec // it opens a shop that exists for ten seconds
 
-// stage is one sync over one world of its own. Two stages of one seed are equal: the same orders, the same faults,
-// the same kills.
+// stage is one sync over one world of its own. Two stages of one seed are equal: the same orders,
+// the same faults, the same kills.
 type stage struct {
 	world  *world.World
 	config world.Config // of the world
@@ -46,8 +47,9 @@ type disaster struct {
 	strike func(ctx context.Context) (over bool, err error) // is called until it is over
 }
 
-// newStage sets up a stage in a folder of dir, for processes of the given role. Those that listen at doors are told
-// of changes by webhooks, under path; customers change nothing after the fact where the sync would not hear of it.
+// newStage sets up a stage in a folder of dir, for processes of the given role. Those that listen
+// at doors are told of changes by webhooks, under path; customers change nothing after the fact
+// where the sync would not hear of it.
 func newStage(ctx context.Context, o options, dir, role, path string, doors []string) (*stage, error) {
 	c := world.Config{Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels, Tampering: o.tampering()}
 	if len(doors) > 0 {
@@ -89,8 +91,8 @@ func (s *stage) close() error {
 	return errors.Join(s.procs.log.Close(), s.world.Close())
 }
 
-// killPoints chooses how many orders are done at each kill. None comes in the last tenth: a kill when there
-// is nothing left to do proves nothing.
+// killPoints chooses how many orders are done at each kill. None comes in the last tenth: a kill
+// when there is nothing left to do proves nothing.
 func killPoints(r *rand.Rand, kills, orders int) []int {
 	at := make([]int, kills)
 	for i := range at {
@@ -100,8 +102,8 @@ func killPoints(r *rand.Rand, kills, orders int) []int {
 	return at
 }
 
-// watch kills a process at each of the chosen points. It returns when progress says that all is done, every kill
-// has hit a process, and every process whose job can end has ended.
+// watch kills a process at each of the chosen points. It returns when progress says that all is
+// done, every kill has hit a process, and every process whose job can end has ended.
 func (s *stage) watch(ctx context.Context, progress func() (done int, finished bool, err error)) error {
 	for {
 		ended, err := s.procs.done() // asked before looking at what they did
@@ -139,7 +141,8 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 	}
 }
 
-// killNext kills a process when as many orders are done as was chosen for the next kill, or all are, and one is alive.
+// killNext kills a process when as many orders are done as was chosen for the next kill, or all
+// are, and one is alive.
 func (s *stage) killNext(all bool, done int) {
 	if len(s.killAt) > 0 && (all || done >= s.killAt[0]) && s.procs.kill(s.random) {
 		s.killAt = s.killAt[1:]

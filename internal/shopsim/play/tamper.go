@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/internal/shopsim/world"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 // found is what the reconciler says about something that people did in the books.
@@ -61,11 +62,12 @@ func (p *play) tamper(ctx context.Context) error {
 // settle waits until what was sent has happened, visibly, or never will.
 func settle(ctx context.Context, at Place) error { return pause(ctx, at.Answer+at.Settle) }
 
-// reconcile asks for comparisons of everything until one is whole, and returns what came of it, and how much all of them
-// have done: here one request in seven meets a fault, and what could not be looked at is left to the next run.
+// reconcile asks for comparisons of everything until one is whole, and returns what came of it, and
+// how much all of them have done: here one request in seven meets a fault, and what could not be
+// looked at is left to the next run.
 func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied int, err error) {
 	for {
-		run, err := schedule.Request(ctx, p.records, p.job.All, schedule.Ask{By: p.person.by.Name, Why: "the end of the example"})
+		run, err := schedule.Request(ctx, p.records, p.job.All, "", saga.Actor{Name: p.person.by.Name, Reason: "the end of the example"})
 		if err != nil {
 			return last, applied, err
 		}
@@ -73,12 +75,12 @@ func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied in
 			return last, applied, err
 		}
 		last, applied = run.Outcome, applied+int(run.Applied)
-		switch run.Verdict {
+		switch run.Result {
 		case schedule.OK, schedule.Refused:
 			return last, applied, nil
 		case schedule.Partial:
 		default:
-			return last, applied, fmt.Errorf("the comparison %s: %s%s", run.Verdict, run.Error, run.Note)
+			return last, applied, fmt.Errorf("the comparison %s: %s%s", run.Result, run.Error, run.Note)
 		}
 	}
 }
@@ -99,9 +101,9 @@ func (p *play) ended(ctx context.Context, asked schedule.RunRow) (schedule.RunRo
 	}
 }
 
-// silence notes the orders that were deleted in the shop without a word that we still know of: no webhook told it, or
-// the ledger that had heard it is lost. That an object is not there proves little, so nothing is undone by itself; it
-// is listed for a person.
+// silence notes the orders that were deleted in the shop without a word that we still know of: no
+// webhook told it, or the ledger that had heard it is lost. That an object is not there proves
+// little, so nothing is undone by itself; it is listed for a person.
 func (p *play) silence(ctx context.Context) error {
 	if !p.sweepsAlone && !p.loseLedger {
 		return nil

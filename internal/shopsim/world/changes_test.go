@@ -146,8 +146,8 @@ func TestOneMarkCounts(t *testing.T) {
 	}
 }
 
-// An order that is cancelled while its customer still thinks about an edit stays as it was. It happens when a cancel that
-// came with the invoice is slower than the mark.
+// An order that is cancelled while its customer still thinks about an edit stays as it was. It
+// happens when a cancel that came with the invoice is slower than the mark.
 func TestCancelledBeforeTheEdit(t *testing.T) {
 	t.Parallel()
 	c := world.Config{Seed: 4, Orders: 20, Edits: 1, Pace: time.Second}

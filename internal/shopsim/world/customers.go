@@ -137,8 +137,8 @@ func (c *crowd) rush(ctx context.Context, order string) {
 	}
 }
 
-// edit edits an order, unless it was cancelled before: the customer who cancels when the invoice is booked may be slower
-// than the mark.
+// edit edits an order, unless it was cancelled before: the customer who cancels when the invoice is
+// booked may be slower than the mark.
 func (c *crowd) edit(ctx context.Context, order string, lines []shop.Line) (edited bool, err error) {
 	_, err = c.shop.Edit(ctx, order, lines)
 	var refused *rest.Error

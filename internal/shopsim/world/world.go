@@ -195,7 +195,8 @@ func (w *World) Close() error {
 // SetFaults changes the share of requests that meet a fault from now on.
 func (w *World) SetFaults(rate float64) { w.faults.SetRate(rate) }
 
-// BooksOutAfter has the books be out of order with the n-th change that they are asked for. What they have begun they finish.
+// BooksOutAfter has the books be out of order with the n-th change that they are asked for. What
+// they have begun they finish.
 func (w *World) BooksOutAfter(n int) { w.outage.After(n) }
 
 // BooksOut reports whether the books are out of order.

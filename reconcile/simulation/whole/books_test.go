@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/saga"
 )
 
-// books is where invoices are made. They keep whatever they are given: nothing in them is unique but an id.
+// books is where invoices are made. They keep whatever they are given: nothing in them is unique
+// but an id.
 type books struct {
 	mood
 
@@ -69,8 +70,8 @@ func (i *invoice) as(t time.Time) *entry {
 
 var errCut = errors.New("connection reset by peer")
 
-// request is one call that changes something. The answer may get lost, before or behind the effect, and the effect may
-// come a while later than the caller has the patience to wait.
+// request is one call that changes something. The answer may get lost, before or behind the effect,
+// and the effect may come a while later than the caller has the patience to wait.
 func (m *mood) request(ctx context.Context, effect func()) error {
 	took, luck, fault := m.draw()
 	if err := pause(ctx, took); err != nil {
@@ -169,25 +170,23 @@ func (b *books) documents(ctx context.Context, among func() []*invoice) ([]plan.
 	return docs, luck, nil
 }
 
-// destination are the books as a sweep and a reconciler read them.
-func (b *books) destination(q *inbox.Quota) scan.Destination {
-	find := func(ctx context.Context, key string) ([]plan.Document, error) {
-		docs, _, err := b.documents(ctx, func() []*invoice { return b.keys[key] })
-		return docs, err
-	}
-	return scan.Destination{Quota: q, Settle: settle, Find: find, Marked: b.marked, Partitions: b.partitions}
+// under are the invoices with one mark.
+func (b *books) under(ctx context.Context, key string) ([]plan.Document, error) {
+	docs, _, err := b.documents(ctx, func() []*invoice { return b.keys[key] })
+	return docs, err
 }
 
-func (b *books) partitions(ctx context.Context) ([]scan.Partition, error) {
+func (b *books) partitions(ctx context.Context) ([]reconcile.Partition, error) {
 	docs, _, err := b.documents(ctx, func() []*invoice { return b.invoices })
-	parts := []scan.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
+	parts := []reconcile.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
 	for i := range docs {
 		parts[partOf(docs[i].ID)[0]-'0'].Count++
 	}
 	return parts, err
 }
 
-// marked lists a part by id. An invoice that nobody can see yet is left out, and the listing goes on behind it.
+// marked lists a part by id. An invoice that nobody can see yet is left out, and the listing goes
+// on behind it.
 func (b *books) marked(ctx context.Context, q scan.Query) (p scan.Documents, err error) {
 	next := ""
 	docs, luck, err := b.documents(ctx, func() (part []*invoice) {

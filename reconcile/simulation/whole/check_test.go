@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -25,8 +26,8 @@ func broken(t *testing.T, s *scene, what string, list []string) {
 	}
 }
 
-// always checks what was watched from the first moment to the last: I-2 and I-4 as they could have been broken at
-// any time, I-5 at the gate.
+// always checks what was watched from the first moment to the last: I-2 and I-4 as they could have
+// been broken at any time, I-5 at the gate.
 func (s *scene) always(t *testing.T) {
 	t.Helper()
 	broken(t, s, "at the books", s.books.broken)
@@ -45,7 +46,8 @@ func (s *scene) quiet(t *testing.T) *process {
 	return p
 }
 
-// settled checks the end of an order by order: I-1, I-2, I-5. Those that nobody told of are left out.
+// settled checks the end of an order by order: I-1, I-2, I-5. Those that nobody told of are left
+// out.
 func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 	t.Helper()
 	var one, mails, risen []string
@@ -71,7 +73,8 @@ func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 	}
 }
 
-// unconfirmed reports whether nobody can tell if the mail was sent, because the ledger that knew it was lost.
+// unconfirmed reports whether nobody can tell if the mail was sent, because the ledger that knew it
+// was lost.
 func (s *scene) unconfirmed(t *testing.T, key string) bool {
 	t.Helper()
 	id := saga.ID{Saga: sagaName, Work: key}
@@ -79,7 +82,7 @@ func (s *scene) unconfirmed(t *testing.T, key string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := saga.Fold(id, records)
+	st, err := machine.Fold(id, records)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +99,8 @@ func (s *scene) drifts(t *testing.T, key string) []plan.Drift {
 	return ds
 }
 
-// asked reports whether a person is asked about an order that was deleted without a word that reached us: its invoice is
-// an orphan, and orphans are never voided by themselves.
+// asked reports whether a person is asked about an order that was deleted without a word that
+// reached us: its invoice is an orphan, and orphans are never voided by themselves.
 func (s *scene) asked(t *testing.T, o *order) bool {
 	t.Helper()
 	if !o.last().deleted || s.mode.webhooks && o.told && !s.lostOnce() {
@@ -139,12 +142,13 @@ func (s *scene) gate(t *testing.T, told func(*order) bool) {
 	broken(t, s, "I-3: the gate is not as the source", differ)
 }
 
-// dry checks I-6 and I-7: one more comparison plans nothing, and it wrote nothing that is not a planner's.
+// dry checks I-6 and I-7: one more comparison plans nothing, and it wrote nothing that is not a
+// planner's.
 func (s *scene) dry(t *testing.T, p *process) {
 	t.Helper()
 	writes, papers, mails := p.writes.Load(), s.books.writes, s.post.calls
 	r, err := p.reconciler.Plan(t.Context())
-	if err != nil || r.Verdict == reconcile.Partial || r.Verdict == reconcile.Failed {
+	if err != nil || r.Result == schedule.Partial || r.Result == schedule.Failed {
 		t.Fatalf("seed %d, %s: plan: %+v, %v", s.seed, s.mode.name, r, err)
 	}
 	if r.Planned != 0 {
@@ -167,8 +171,8 @@ func (s *scene) planned(t *testing.T) string {
 	return fmt.Sprintf("%+v %v", rows, err)
 }
 
-// vanished checks I-9: the shop answers as if it had never had an order, to listings and to questions by id, for longer
-// than the grace. Nothing is undone.
+// vanished checks I-9: the shop answers as if it had never had an order, to listings and to
+// questions by id, for longer than the grace. Nothing is undone.
 func (s *scene) vanished(t *testing.T, p *process) {
 	t.Helper()
 	writes := s.books.writes
@@ -188,8 +192,8 @@ func (s *scene) vanished(t *testing.T, p *process) {
 	s.shop.empty = false
 }
 
-// rebuilt checks I-8: a ledger made anew of what shop and books have equals the one there was, on works that had ended.
-// Then it takes the other's place, and everything holds as before.
+// rebuilt checks I-8: a ledger made anew of what shop and books have equals the one there was, on
+// works that had ended. Then it takes the other's place, and everything holds as before.
 func (s *scene) rebuilt(t *testing.T) {
 	t.Helper()
 	before := s.quiet(t)
@@ -197,7 +201,7 @@ func (s *scene) rebuilt(t *testing.T) {
 	p := s.quiet(t)
 	writes, mails := s.books.writes, s.post.calls
 	r, err := p.reconciler.Rebuild(t.Context(), time.Now(), saga.Actor{Name: "anna", Reason: "what if"})
-	if err != nil || r.Verdict != reconcile.OK || r.Failed > 0 {
+	if err != nil || r.Result != schedule.OK || r.Failed > 0 {
 		t.Fatalf("seed %d, %s: I-8: rebuild: %+v, %v", s.seed, s.mode.name, r, err)
 	}
 	if s.books.writes != writes || s.post.calls != mails {
@@ -228,8 +232,8 @@ func (p *process) known(t *testing.T, key string) *saga.Summary {
 
 // applied is the newest version that it has taken note of.
 func applied(s *saga.Summary) string {
-	if s.Newer == "" && saga.CompareRevisions(s.Heard, s.Revision) > 0 {
-		return s.Heard
+	if s.PendingRevision == "" && saga.CompareRevisions(s.NewestRevision, s.Revision) > 0 {
+		return s.NewestRevision
 	}
 	return s.Revision
 }
@@ -257,9 +261,9 @@ func (s *scene) unlike(o *order, was, is *saga.Summary) string {
 	return ""
 }
 
-// sameVersion reports whether two revisions name the same version of an order, or two that say the same: the gate hands
-// on no version that is no news. Of two changes within one tick of the shop's clock the gate makes two revisions, and the
-// shop has one.
+// sameVersion reports whether two revisions name the same version of an order, or two that say the
+// same: the gate hands on no version that is no news. Of two changes within one tick of the shop's
+// clock the gate makes two revisions, and the shop has one.
 func (s *scene) sameVersion(o *order, a, b string) bool {
 	if a == b {
 		return true
@@ -274,8 +278,8 @@ func (s *scene) sameVersion(o *order, a, b string) bool {
 
 // named is what the shop said of an order at versions with that revision.
 func (s *scene) named(o *order, revision string) (said []content) {
-	if t, err := inbox.ParseTime(revision); err == nil && s.shop.step > 0 {
-		revision = inbox.At(t.Time().Truncate(s.shop.step), s.shop.step).Revision()
+	if t, err := intake.ParseTime(revision); err == nil && s.shop.step > 0 {
+		revision = intake.At(t.Time().Truncate(s.shop.step), s.shop.step).Revision()
 	}
 	for n := range o.states {
 		if s.shop.version(o, n).Revision() == revision {

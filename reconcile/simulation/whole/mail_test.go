@@ -7,20 +7,20 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // webhook is one knock on the door.
 type webhook struct {
 	at    time.Time
-	event inbox.Event
+	event intake.Event
 }
 
 // lost is one event of how many never comes.
 const lost = 15
 
-// webhooks makes up what becomes of everything the shop tells, in order of arrival, and notes which orders somebody is
-// told of the last change of.
+// webhooks makes up what becomes of everything the shop tells, in order of arrival, and notes which
+// orders somebody is told of the last change of.
 func (s *shop) webhooks(seed uint64, stripped bool) (all []webhook) {
 	chance := rand.New(rand.NewPCG(seed, 2))
 	for _, o := range s.orders {
@@ -44,16 +44,16 @@ func (s *shop) webhooks(seed uint64, stripped bool) (all []webhook) {
 }
 
 // event is what the shop tells of a change.
-func (s *shop) event(o *order, n int, stripped bool) inbox.Event {
-	ev := inbox.Event{Object: object, Topic: "changed", ID: strconv.Itoa(n), Payload: inbox.Thin, At: o.states[n].at}
+func (s *shop) event(o *order, n int, stripped bool) intake.Event {
+	ev := intake.Event{Object: object, Topic: "changed", ID: strconv.Itoa(n), Payload: intake.Thin, At: o.states[n].at}
 	ev.Object.ID = o.id
-	ev.Dedupe = inbox.DigestOf(o.id, ev.ID)
+	ev.Dedupe = intake.DigestOf(o.id, ev.ID)
 	switch {
 	case stripped:
 	case o.states[n].deleted:
 		ev.Deleted = true
 	default:
-		ev.Payload, ev.Version = inbox.Whole, s.version(o, n)
+		ev.Payload, ev.Version = intake.Whole, s.version(o, n)
 		ev.Body, ev.Fingerprint = o.states[n].body, o.states[n].print
 	}
 	return ev
@@ -73,14 +73,14 @@ func (s *scene) tell(ctx context.Context, all []webhook) {
 	}
 }
 
-func (s *scene) accept(ctx context.Context, ev inbox.Event) error {
+func (s *scene) accept(ctx context.Context, ev intake.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.alive == nil {
 		return errDead
 	}
 	ev.Received = time.Now()
-	err := s.db.Accept(ctx, []inbox.Event{ev})
+	err := s.db.Accept(ctx, []intake.Event{ev})
 	s.alive.processor.Sources()[0].Wake()
 	return err
 }

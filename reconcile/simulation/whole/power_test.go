@@ -8,16 +8,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// power is what a process dies without: at its n-th boundary everything it does comes to nothing from then on. A
-// boundary is before and behind every write to ledger and store, and every call to shop, books and mail server.
+// power is what a process dies without: at its n-th boundary everything it does comes to nothing
+// from then on. A boundary is before and behind every write to ledger and store, and every call to
+// shop, books and mail server.
 type power struct {
 	left   atomic.Int64 // boundaries until the crash; never reached when it begins at zero
 	dead   atomic.Bool
@@ -38,7 +41,8 @@ func (p *power) boundary() error {
 	return nil
 }
 
-// around calls f between two boundaries. What f did stays done when the second is where the process dies.
+// around calls f between two boundaries. What f did stays done when the second is where the process
+// dies.
 func (p *power) around(f func() error) error {
 	if err := p.boundary(); err != nil {
 		return err
@@ -83,34 +87,34 @@ func (l *ledgerPort) OpenSession(ctx context.Context, ttl time.Duration, label s
 	return write(l.p, func() (ledger.Lease, error) { return l.Ledger.OpenSession(ctx, ttl, label, knows) })
 }
 
-func (l *ledgerPort) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (l *ledgerPort) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	return write(l.p, func() (ledger.Lease, error) { return l.Ledger.Renew(ctx, t, r) })
 }
 
-func (l *ledgerPort) Bury(ctx context.Context, t saga.Token) error {
+func (l *ledgerPort) Bury(ctx context.Context, t machine.Token) error {
 	_, err := write(l.p, void(func() error { return l.Ledger.Bury(ctx, t) }))
 	return err
 }
 
-func (l *ledgerPort) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func (l *ledgerPort) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	return write(l.p, func() ([]ledger.Answer, error) { return l.Ledger.Append(ctx, t, es) })
 }
 
-func (l *ledgerPort) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+func (l *ledgerPort) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	return write(l.p, func() (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
-func (l *ledgerPort) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (l *ledgerPort) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	_, err := write(l.p, void(func() error { return l.Ledger.GiveBack(ctx, t, works) }))
 	return err
 }
 
-func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 	_, err := write(l.p, void(func() error { return l.Ledger.Post(ctx, id, s) }))
 	return err
 }
 
-func (l *ledgerPort) Describe(ctx context.Context, s *saga.Spec) error {
+func (l *ledgerPort) Describe(ctx context.Context, s *program.Spec) error {
 	_, err := write(l.p, void(func() error { return l.Ledger.Describe(ctx, s) }))
 	return err
 }
@@ -120,7 +124,7 @@ func (l *ledgerPort) Count(ctx context.Context, c ledger.Counter, totals []ledge
 	return err
 }
 
-func (l *ledgerPort) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+func (l *ledgerPort) SetControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {
 	return write(l.p, func() (ledger.Control, error) { return l.Ledger.SetControl(ctx, t, c) })
 }
 
@@ -132,14 +136,14 @@ type storePort struct {
 }
 
 type (
-	judging  = func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error
-	deciding = func(time.Time, *inbox.Entry) error
+	judging  = func(time.Time, []intake.Delivery, map[intake.Object]*intake.Entry) error
+	deciding = func(time.Time, *intake.Entry) error
 )
 
 func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, error) {
 	return write(s.p, func() (int, error) {
-		return s.DB.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
-			before := map[inbox.Object]inbox.Entry{}
+		return s.DB.Judge(ctx, limit, func(now time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
+			before := map[intake.Object]intake.Entry{}
 			for o, e := range es {
 				before[o] = *e
 			}
@@ -153,17 +157,17 @@ func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, 
 	})
 }
 
-func (s *storePort) Lease(ctx context.Context, limit int, decide deciding) ([]inbox.Entry, error) {
-	return write(s.p, func() ([]inbox.Entry, error) { return s.DB.Lease(ctx, limit, s.watched(decide)) })
+func (s *storePort) Lease(ctx context.Context, limit int, decide deciding) ([]intake.Entry, error) {
+	return write(s.p, func() ([]intake.Entry, error) { return s.DB.Lease(ctx, limit, s.watched(decide)) })
 }
 
-func (s *storePort) Update(ctx context.Context, o inbox.Object, decide deciding) error {
+func (s *storePort) Update(ctx context.Context, o intake.Object, decide deciding) error {
 	_, err := write(s.p, void(func() error { return s.DB.Update(ctx, o, s.watched(decide)) }))
 	return err
 }
 
 func (s *storePort) watched(decide deciding) deciding {
-	return func(now time.Time, e *inbox.Entry) error {
+	return func(now time.Time, e *intake.Entry) error {
 		before := *e
 		err := decide(now, e)
 		s.watch.compare(&before, e)
@@ -211,7 +215,7 @@ type watch struct {
 	broken []string
 }
 
-func (w *watch) compare(before, after *inbox.Entry) {
+func (w *watch) compare(before, after *intake.Entry) {
 	complain := func(format string, args ...any) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -11,10 +11,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -28,7 +29,8 @@ type mode struct {
 	loss     bool // ledger and inbox are lost on the way
 }
 
-// process is one life of a program with a coordinator, a processor, an incremental sweep and a reconciler.
+// process is one life of a program with a coordinator, a processor, an incremental sweep and a
+// reconciler.
 type process struct {
 	power
 
@@ -69,45 +71,52 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 		return ctx, p, err
 	}
 	err = p.coordinator.Register(ctx, program)
-	all := plan.Bound{Count: 1_000_000, Percent: 100}
+	all := reconcile.Bound{Count: 1_000_000, Percent: 100}
 	source := &inbox.Source{
-		Name: object.Source, Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
-		// A process that has lost what it had received believes the shop alone: an old webhook of an order that is gone would
-		// make it again.
+		Name: object.Source, Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Limits: inbox.Limits{PerSecond: 1000},
+		// A process that has lost what it had received believes the shop alone: an old webhook of
+		// an order that is gone would make it again.
 		Policy: inbox.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
 	}
 	p.reconciler, err2 = reconcile.New(store, reconcile.Config{
-		Name: "orders", Source: source, Type: object.Type, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed), Partitions: s.shop.partitions,
-		Destination: s.destinationOf(p), Mapping: "1", Coordinator: p.coordinator, Step: "invoice", Effects: effects,
+		Name: "orders", Source: source, Type: object.Type, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed), Begin: time.Unix(0, 0),
+		Destination: s.destinationOf(p), Coordinator: p.coordinator, Step: "invoice",
 		Fields: reconcile.FieldsOf(func(c content) plan.Fields { return plan.Fields{"total": c.Total} }),
-	}, &reconcile.Options{Log: silent, Grace: grace, Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}})
+	}, &reconcile.Options{Log: silent, Mapping: "1", Effects: effects, Partitions: s.shop.partitions, Grace: grace, Create: all, Update: all, Destroy: all})
 	p.processor, err3 = inbox.New(store, []*inbox.Source{source}, &inbox.Options{Poll: 10 * time.Second, Workers: 32, Log: silent})
 	return ctx, p, errors.Join(err, err2, err3)
 }
 
 // pages lists the shop for the reconciler of a process, in pages of a twentieth.
-func (s *scene) pages(p *process, list func(context.Context, scan.Query) (scan.Page, error)) func(context.Context, scan.Query) (scan.Page, error) {
+func (s *scene) pages(p *process, list func(context.Context, scan.Query) (scan.Page, error)) func(context.Context, reconcile.Query) ([]reconcile.Listed, string, error) {
 	one := call(&p.power, list)
-	return func(ctx context.Context, q scan.Query) (scan.Page, error) {
+	return func(ctx context.Context, q reconcile.Query) ([]reconcile.Listed, string, error) {
 		q.Limit = min(q.Limit, max(20, s.size.orders/20))
-		return one(ctx, q)
+		page, err := one(ctx, scan.Query(q))
+		return page.Objects, page.Next, err
 	}
 }
 
 // destinationOf are the books as the reconciler of a process asks them.
-func (s *scene) destinationOf(p *process) scan.Destination {
-	books := s.books.destination(inbox.NewQuota(inbox.Limits{PerSecond: 1000}))
-	books.Marked, books.Find = call(&p.power, books.Marked), call(&p.power, books.Find)
-	return books
+func (s *scene) destinationOf(p *process) reconcile.Destination {
+	marked := call(&p.power, s.books.marked)
+	return reconcile.Destination{
+		Limits: inbox.Limits{PerSecond: 1000}, Settle: settle, Partitions: s.books.partitions,
+		Find: call(&p.power, s.books.under),
+		Marked: func(ctx context.Context, q reconcile.Query) ([]reconcile.Document, string, error) {
+			page, err := marked(ctx, scan.Query(q))
+			return page.Documents, page.Next, err
+		},
+	}
 }
 
 // hear is a question of the processor's.
-func (s *shop) hear(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
+func (s *shop) hear(ctx context.Context, o intake.Object) (inbox.Fetched, error) {
 	known, err := s.fetch(ctx, o.ID)
 	if err != nil || known == nil {
 		return inbox.Fetched{Gone: err == nil}, err
 	}
-	return inbox.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
+	return inbox.Fetched{Version: known.Version, Body: known.Body}, nil
 }
 
 // approved is a run that the schedule wants, of a job that a person has approved.
@@ -134,7 +143,7 @@ func (p *process) rounds(ctx context.Context, s *scene) {
 		var err error
 		if s.mode.sweeps {
 			var r schedule.Outcome
-			if r, err = p.reconciler.SyncChanges(ctx, nil); err == nil && r.Verdict != schedule.OK {
+			if r, err = p.reconciler.SyncChanges(ctx, nil); err == nil && r.Result != schedule.OK {
 				err = fmt.Errorf("sweep: %+v", r)
 			}
 		}
@@ -142,7 +151,7 @@ func (p *process) rounds(ctx context.Context, s *scene) {
 			next = time.Now().Add(compareEvery)
 			r, failed := p.reconciler.Run(ctx, approved())
 			again := strings.Contains(r.Note, "it is listed again") // what was made a moment ago is counted, and not shown yet
-			if err = errors.Join(err, failed); err == nil && (r.Verdict == schedule.Partial && !again || r.Verdict == schedule.Failed) {
+			if err = errors.Join(err, failed); err == nil && (r.Result == schedule.Partial && !again || r.Result == schedule.Failed) {
 				err = fmt.Errorf("reconcile: %+v", r)
 			}
 		}

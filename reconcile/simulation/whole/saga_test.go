@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -43,7 +43,8 @@ func (d *desk) write(ctx context.Context, c saga.Call[content]) (made paper, err
 	return made, err
 }
 
-// find looks for live invoices of the order. One that an earlier version left counts once it shows this one.
+// find looks for live invoices of the order. One that an earlier version left counts once it shows
+// this one.
 func (d *desk) find(ctx context.Context, c saga.Call[content]) (saga.Finding[paper], error) {
 	docs, _, err := d.books.documents(ctx, func() []*invoice { return d.books.keys[c.Work] })
 	if err != nil {
@@ -101,10 +102,10 @@ func decide(o inbox.Snapshot) (saga.Change, error) {
 }
 
 // effects says what an invoice shows. Of the mail nobody can tell.
-func effects(_ *scan.Object, live, _ []plan.Document) (map[string]coordinator.Effect, error) {
-	es := map[string]coordinator.Effect{}
+func effects(_ *scan.Listed, live, _ []plan.Document) (map[string]reconcile.Effect, error) {
+	es := map[string]reconcile.Effect{}
 	for i := range live {
-		es["invoice"] = coordinator.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
+		es["invoice"] = reconcile.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
 	}
 	return es, nil
 }

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -94,8 +96,9 @@ func (s *scene) calmDown() {
 	}
 }
 
-// keep keeps one process alive and lets it crash, until ctx ends. Each life lasts for a random number of boundaries, until
-// the world is calm. When the disaster comes, ledger and inbox are gone.
+// keep keeps one process alive and lets it crash, until ctx ends. Each life lasts for a random
+// number of boundaries, until the world is calm. When the disaster comes, ledger and inbox are
+// gone.
 func (s *scene) keep(ctx context.Context, disaster time.Time) {
 	chance := rand.New(rand.NewPCG(s.seed, 6))
 	for life := 0; ctx.Err() == nil; life++ {
@@ -160,8 +163,9 @@ func (p *process) kill() {
 	p.cut()
 }
 
-// lose deletes ledger and inbox, and rebuilds a ledger. The first process that does it crashes on the way. Where a fifth of
-// the questions is refused a rebuild gives up, again and again, so after a few times the others behave better.
+// lose deletes ledger and inbox, and rebuilds a ledger. The first process that does it crashes on
+// the way. Where a fifth of the questions is refused a rebuild gives up, again and again, so after
+// a few times the others behave better.
 func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 	_ = pause(ctx, time.Minute) // what was on its way has happened, or never will
 	since := time.Now()
@@ -175,7 +179,7 @@ func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 			s.rebuilds++
 			r, err = p.reconciler.Rebuild(running, since, saga.Actor{Name: "anna", Reason: "the ledger is lost"})
 		}
-		if p.kill(); err == nil && r.Verdict == reconcile.OK && r.Failed == 0 {
+		if p.kill(); err == nil && r.Result == schedule.OK && r.Failed == 0 {
 			return
 		}
 		for _, m := range []*mood{&s.shop.mood, &s.books.mood} {
@@ -194,10 +198,10 @@ func (s *scene) person(ctx context.Context) {
 	if err != nil {
 		panic(err)
 	}
-	heads, err := ledger.Heads(ctx, s.db, ledger.Filter{Status: saga.Review, Limit: 1_000_000})
+	heads, err := ledger.First(ctx, s.db, ledger.Filter{Status: saga.Review, Limit: 1_000_000})
 	for i := range heads {
 		records, failed := s.db.History(ctx, heads[i].ID)
-		st, folded := saga.Fold(heads[i].ID, records)
+		st, folded := machine.Fold(heads[i].ID, records)
 		if err = errors.Join(err, failed, folded); err != nil {
 			break
 		}
@@ -207,7 +211,7 @@ func (s *scene) person(ctx context.Context) {
 			continue
 		}
 		s.answered++
-		err = errors.Join(err, op.Resolve(ctx, st.ID, ss.Name, s.verdict(st.ID.Work, ss, dir), saga.Actor{Name: "anna", Reason: "I have looked"}))
+		err = errors.Join(err, op.Resolve(ctx, st.ID, ss.Name, s.result(st.ID.Work, ss, dir), saga.Actor{Name: "anna", Reason: "I have looked"}))
 	}
 	if err != nil {
 		s.faults = append(s.faults, "the person: "+err.Error())
@@ -215,9 +219,10 @@ func (s *scene) person(ctx context.Context) {
 	s.correct(ctx)
 }
 
-// correct writes into the books by hand what the plan asks a person about. Only of two changes within one tick of the
-// shop's clock nobody but a person can tell which one an invoice shows, where no gate has heard them one by one: behind a
-// loss, or without hearing at all. Everything else is not his to do.
+// correct writes into the books by hand what the plan asks a person about. Only of two changes
+// within one tick of the shop's clock nobody but a person can tell which one an invoice shows,
+// where no gate has heard them one by one: behind a loss, or without hearing at all. Everything
+// else is not his to do.
 func (s *scene) correct(ctx context.Context) {
 	ds, err := s.db.Drifts(ctx, plan.DriftQuery{Job: "orders", Limit: 1_000_000})
 	if err != nil {
@@ -239,8 +244,8 @@ func (s *scene) correct(ctx context.Context) {
 	}
 }
 
-// verdict is what somebody sees who looks whether a step happened.
-func (s *scene) verdict(key string, ss *saga.StepState, dir saga.Direction) saga.Resolution {
+// result is what somebody sees who looks whether a step happened.
+func (s *scene) result(key string, ss *machine.StepState, dir saga.Direction) saga.Resolution {
 	if ss.Name == "receipt" {
 		if s.post.sent(key) {
 			return coordinator.Happened("mail-" + key)

@@ -13,8 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/saga"
 )
 
 // kind is how a shop versions its orders.
@@ -45,7 +47,7 @@ type state struct {
 	deleted bool // the shop has it no more
 
 	body  json.RawMessage
-	print inbox.Digest // of the body
+	print intake.Digest // of the body
 }
 
 func (s state) String() string {
@@ -78,8 +80,9 @@ func (o *order) at(t time.Time) int {
 	return n
 }
 
-// live makes up what happens to the order: it is paid sooner or later, changed, and some are cancelled, sold again after
-// all, or deleted. Many changes come within one second of the one before.
+// live makes up what happens to the order: it is paid sooner or later, changed, and some are
+// cancelled, sold again after all, or deleted. Many changes come within one second of the one
+// before.
 func (o *order) live(chance *rand.Rand, at time.Time) {
 	now := content{Status: "open", Total: fmt.Sprint(10 + chance.IntN(90))}
 	if chance.IntN(3) == 0 {
@@ -164,8 +167,8 @@ func (m *mood) lock() func() {
 	return m.mu.Unlock
 }
 
-// draw says of one call how long it takes, what is answered instead of the truth, and a number from 0 up to 1 for what
-// else is left to chance.
+// draw says of one call how long it takes, what is answered instead of the truth, and a number from
+// 0 up to 1 for what else is left to chance.
 func (m *mood) draw() (took time.Duration, luck float64, fault error) {
 	defer m.lock()()
 	m.calls++
@@ -175,7 +178,7 @@ func (m *mood) draw() (took time.Duration, luck float64, fault error) {
 		of *= 8
 	}
 	if n := m.chance.IntN(of); !m.calm && n < 4 {
-		fault = []error{inbox.Later(errBusy, time.Duration(1+m.chance.IntN(3))*time.Second), errAway, errNotUs, context.DeadlineExceeded}[n]
+		fault = []error{saga.RetryAfter(time.Duration(1+m.chance.IntN(3))*time.Second, errBusy), errAway, errNotUs, context.DeadlineExceeded}[n]
 	}
 	return took, luck, fault
 }
@@ -185,7 +188,8 @@ func (m *mood) isCalm() bool {
 	return m.calm
 }
 
-// ask is one question to the shop. It returns the time as of which it is answered, which may be a while ago.
+// ask is one question to the shop. It returns the time as of which it is answered, which may be a
+// while ago.
 func (s *shop) ask(ctx context.Context) (as time.Time, luck float64, err error) {
 	took, luck, fault := s.draw()
 	if err := pause(ctx, took); err != nil {
@@ -203,9 +207,9 @@ func (s *shop) shows(o *order, as time.Time) int {
 }
 
 // object is the order in its n-th state.
-func (s *shop) object(o *order, n int) *scan.Object {
+func (s *shop) object(o *order, n int) *scan.Listed {
 	is := &o.states[n]
-	return &scan.Object{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: is.body, Fingerprint: is.print}
+	return &scan.Listed{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: is.body}
 }
 
 // print writes the bodies of all states.
@@ -214,7 +218,7 @@ func (o *order) print() {
 		s := &o.states[n]
 		var err, failed error
 		s.body, err = json.Marshal(s.content)
-		s.print, failed = inbox.Fingerprint(s.body)
+		s.print, failed = intake.Fingerprint(s.body)
 		if err = errors.Join(err, failed); err != nil {
 			panic(err)
 		}
@@ -226,11 +230,11 @@ func (s *shop) stamp(o *order, n int) time.Time {
 	return o.states[n].at.Truncate(max(s.step, time.Millisecond))
 }
 
-func (s *shop) version(o *order, n int) inbox.Version {
+func (s *shop) version(o *order, n int) intake.Version {
 	if s.step == 0 {
-		return inbox.Counter(int64(n + 1))
+		return intake.Counter(int64(n + 1))
 	}
-	return inbox.At(s.stamp(o, n), s.step)
+	return intake.At(s.stamp(o, n), s.step)
 }
 
 // tied reports whether the order changed twice within one tick of the shop's clock.
@@ -243,10 +247,10 @@ func (s *shop) tied(o *order) bool {
 	return false
 }
 
-var object = inbox.Object{Source: "shop", Type: "order"}
+var object = intake.Object{Source: "shop", Type: "order"}
 
 // fetch is a question about one order.
-func (s *shop) fetch(ctx context.Context, id string) (*scan.Object, error) {
+func (s *shop) fetch(ctx context.Context, id string) (*scan.Listed, error) {
 	as, _, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -311,12 +315,12 @@ func partOf(id string) string {
 }
 
 // partitions counts the orders of each part.
-func (s *shop) partitions(ctx context.Context) ([]scan.Partition, error) {
+func (s *shop) partitions(ctx context.Context) ([]reconcile.Partition, error) {
 	as, _, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
-	parts := []scan.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
+	parts := []reconcile.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
 	for _, o := range s.orders {
 		if s.shows(o, as) >= 0 {
 			parts[partOf(o.id)[0]-'0'].Count++

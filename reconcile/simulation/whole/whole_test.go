@@ -68,9 +68,9 @@ func left(o *order) bool { return !o.last().deleted }
 //	I-10  hints alone, without payloads and sweeps, come to the same end
 //	I-11  sweeps and reconciler alone, without a webhook, come to the same end
 //
-// I-12 (fetches under a storm of hints) is TestHintStorm of package simulation, and I-13 (what was acknowledged is there
-// after a kill) TestSimulate there, in virtual time, and the process tests of package webhook and of the example, with real
-// kills.
+// I-12 (fetches under a storm of hints) is TestHintStorm of package simulation, and I-13 (what was
+// acknowledged is there after a kill) TestSimulate there, in virtual time, and the process tests of
+// package webhook and of the example, with real kills.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	sz, seeds := sizes(t)
@@ -86,7 +86,8 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// everything is the world as it is meant: everybody tells, asks and compares, and then the ledger is lost for a trial.
+// everything is the world as it is meant: everybody tells, asks and compares, and then the ledger
+// is lost for a trial.
 func everything(t *testing.T, k kind, seed uint64, sz size) (e ends) {
 	t.Helper()
 	play(t, mode{name: "everything", webhooks: true, sweeps: true, compares: true}, k, seed, sz, func(t *testing.T, s *scene) {
@@ -108,7 +109,8 @@ func everything(t *testing.T, k kind, seed uint64, sz size) (e ends) {
 	return e
 }
 
-// hintsAlone is I-10: nobody sweeps, nothing is compared, and webhooks say no more than that something changed.
+// hintsAlone is I-10: nobody sweeps, nothing is compared, and webhooks say no more than that
+// something changed.
 func hintsAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 	t.Helper()
 	play(t, mode{name: "hints alone", webhooks: true, stripped: true}, k, seed, sz, func(t *testing.T, s *scene) {
@@ -120,8 +122,8 @@ func hintsAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 	})
 }
 
-// reconcilerAlone is I-11: no webhook comes. Once with an incremental sweep beside the comparisons, and once without, so
-// that everything has to be found by comparing.
+// reconcilerAlone is I-11: no webhook comes. Once with an incremental sweep beside the comparisons,
+// and once without, so that everything has to be found by comparing.
 func reconcilerAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 	t.Helper()
 	for _, m := range []mode{{name: "reconciler alone", sweeps: true, compares: true}, {name: "comparisons alone", compares: true}} {
@@ -139,8 +141,8 @@ func reconcilerAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 	}
 }
 
-// The ledger and everything that was heard are lost in the middle of it all, and rebuilt by a process that crashes on the
-// way.
+// The ledger and everything that was heard are lost in the middle of it all, and rebuilt by a
+// process that crashes on the way.
 func TestLoss(t *testing.T) {
 	t.Parallel()
 	sz, seeds := sizes(t)

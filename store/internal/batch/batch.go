@@ -46,11 +46,12 @@ type Group[W any] struct {
 	writers sync.WaitGroup
 }
 
-// depth is how many calls may wait. Behind them callers wait for a place, each as long as its context allows.
+// depth is how many calls may wait. Behind them callers wait for a place, each as long as its
+// context allows.
 const depth = 4096
 
-// New starts writers. Each takes what is waiting, up to limit by size, and gives it to write, which answers every
-// call.
+// New starts writers. Each takes what is waiting, up to limit by size, and gives it to write, which
+// answers every call.
 func New[W any](writers, limit int, size func(W) int, write func([]*Call[W])) *Group[W] {
 	g := &Group[W]{limit: limit, size: size, write: write, queue: make(chan *Call[W], depth),
 		closing: make(chan struct{}), closed: make(chan struct{})}
@@ -60,15 +61,15 @@ func New[W any](writers, limit int, size func(W) int, write func([]*Call[W])) *G
 	return g
 }
 
-// Do hands work to a writer and returns its answer. When ctx ends first Do returns at once; what a writer already
-// holds may be done nevertheless.
+// Do hands work to a writer and returns its answer. When ctx ends first Do returns at once; what a
+// writer already holds may be done nevertheless.
 func (g *Group[W]) Do(ctx context.Context, work W) error {
 	_, err := g.do(ctx, work)
 	return err
 }
 
-// DoOrNot is Do for work that touches what is the caller's: when ctx ends it returns only when no writer works on
-// it, and will not.
+// DoOrNot is Do for work that touches what is the caller's: when ctx ends it returns only when no
+// writer works on it, and will not.
 func (g *Group[W]) DoOrNot(ctx context.Context, work W) error {
 	c, err := g.do(ctx, work)
 	if c != nil {
@@ -108,7 +109,8 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("it is not known yet whether it is stored, try again: %w", context.Cause(ctx))
 }
 
-// Close waits until the writers have done what they hold. Who is still waiting then gets [ErrClosed].
+// Close waits until the writers have done what they hold. Who is still waiting then gets
+// [ErrClosed].
 func (g *Group[W]) Close() {
 	g.once.Do(func() {
 		close(g.closing)

@@ -12,7 +12,8 @@ import (
 
 func one(int) int { return 1 }
 
-// What arrives while a batch is written is the next batch, up to the limit, and nobody waits for more to come.
+// What arrives while a batch is written is the next batch, up to the limit, and nobody waits for
+// more to come.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +43,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A caller leaves when its context ends, whatever the writer does; work that nobody began is never done.
+// A caller leaves when its context ends, whatever the writer does; work that nobody began is never
+// done.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

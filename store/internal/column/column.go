@@ -1,5 +1,6 @@
-// Package column holds the types by which columns of either database are read into plain values: NULL is the zero
-// value, and a time is a time, whether the database has such a type or counts microseconds.
+// Package column holds the types by which columns of either database are read into plain values:
+// NULL is the zero value, and a time is a time, whether the database has such a type or counts
+// microseconds.
 package column
 
 import (

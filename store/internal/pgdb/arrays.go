@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Array writes one column of rows as a Postgres array, nil when every row is NULL. at returns row i's value: int64,
-// bool, string, []byte or nil.
+// Array writes one column of rows as a Postgres array, nil when every row is NULL. at returns row
+// i's value: int64, bool, string, []byte or nil.
 func Array(rows int, at func(i int) any) any {
 	size, empty := 2, true
 	for i := range rows {
@@ -53,7 +53,8 @@ func element(b []byte, v any) []byte {
 	return append(b, "NULL"...)
 }
 
-// quoted writes an element in double quotes, in which only quotes and backslashes need another backslash.
+// quoted writes an element in double quotes, in which only quotes and backslashes need another
+// backslash.
 func quoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0

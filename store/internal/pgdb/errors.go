@@ -14,11 +14,12 @@ import (
 	"github.com/lib/pq"
 	"github.com/lib/pq/pqerror"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// Explain gives Postgres's errors their meaning, by SQLSTATE. Everything that may pass (serialisation, deadlock,
-// restart, a lost connection) stays as it is: [Repeat] has seen to it as far as it may, and the caller tries again.
+// Explain gives Postgres's errors their meaning, by SQLSTATE. Everything that may pass
+// (serialisation, deadlock, restart, a lost connection) stays as it is: [Repeat] has seen to it as
+// far as it may, and the caller tries again.
 func Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -64,14 +65,15 @@ func Refused(err error) bool {
 // Contended reports whether a lock was not had in time.
 func Contended(err error) bool { return pq.As(err, pqerror.LockNotAvailable) != nil }
 
-// Undone reports whether an error proves that nothing was stored: another transaction was in the way, and is gone.
-// It may be of another driver, in a transaction of the caller's.
+// Undone reports whether an error proves that nothing was stored: another transaction was in the
+// way, and is gone. It may be of another driver, in a transaction of the caller's.
 func Undone(err error) bool {
 	var e interface{ SQLState() string }
 	return errors.As(err, &e) && slices.Contains([]pqerror.Code{pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected}, pqerror.Code(e.SQLState()))
 }
 
-// Unknown reports whether an error leaves open what was stored: the connection is gone, or the server itself cannot say.
+// Unknown reports whether an error leaves open what was stored: the connection is gone, or the
+// server itself cannot say.
 func Unknown(err error) bool {
 	if e := pq.As(err); e != nil {
 		switch e.Code {
@@ -84,15 +86,16 @@ func Unknown(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
 }
 
-// How often something is tried. What was undone is tried until the others are through; a connection that is gone is made
-// again at once or not so soon, and the caller has more patience than we.
+// How often something is tried. What was undone is tried until the others are through; a connection
+// that is gone is made again at once or not so soon, and the caller has more patience than we.
 const (
 	triesUndone  = 50
 	triesUnknown = 6
 )
 
-// Repeat runs fn, and again after an error that proves that nothing was stored. Where fn may take effect twice it runs
-// again, too, when nothing is known. Nothing that a failed attempt has read counts: fn starts over.
+// Repeat runs fn, and again after an error that proves that nothing was stored. Where fn may take
+// effect twice it runs again, too, when nothing is known. Nothing that a failed attempt has read
+// counts: fn starts over.
 func Repeat(ctx context.Context, mayTwice bool, fn func(context.Context) error) error {
 	for undone, unknown := 1, 1; ; {
 		err := fn(ctx)
@@ -111,8 +114,8 @@ func Repeat(ctx context.Context, mayTwice bool, fn func(context.Context) error) 
 	}
 }
 
-// pause waits for a little while that differs from everybody else's, the longer the more often it was tried. It reports
-// whether ctx is still there.
+// pause waits for a little while that differs from everybody else's, the longer the more often it
+// was tried. It reports whether ctx is still there.
 func pause(ctx context.Context, tries int) bool {
 	most := time.Millisecond << min(tries, 7)
 	wait := time.NewTimer(rand.N(most))

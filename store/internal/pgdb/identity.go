@@ -1,18 +1,19 @@
 package pgdb
 
-// Provider tells which database answers, and what it may have lost when another one does. It is asked once on every
-// connection and with every heartbeat.
+// Provider tells which database answers, and what it may have lost when another one does. It is
+// asked once on every connection and with every heartbeat.
 type Provider interface {
-	// Query is a statement that answers who the database is, in one text: a copy, and what a fail-over or a restore left,
-	// is another one. A standby has none: "".
+	// Query is a statement that answers who the database is, in one text: a copy, and what a
+	// fail-over or a restore left, is another one. A standby has none: "".
 	Query() string
 
 	// Forgets: a fail-over may forget what was acknowledged.
 	Forgets() bool
 }
 
-// Timeline is Postgres's own: a copy has another system identifier, a promoted standby or a restored backup another
-// timeline. Whether its standbys receive everything in time is up to who runs them, so a fail-over may forget.
+// Timeline is Postgres's own: a copy has another system identifier, a promoted standby or a
+// restored backup another timeline. Whether its standbys receive everything in time is up to who
+// runs them, so a fail-over may forget.
 type Timeline struct{}
 
 // Query implements [Provider].

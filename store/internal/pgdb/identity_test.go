@@ -8,12 +8,12 @@ import (
 
 	"github.com/lib/pq"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 )
 
-// K13: who the database is, the provider asks, and nothing else does: the greeting needs no function of Postgres's own log,
-// which what only speaks its protocol has not.
+// K13: who the database is, the provider asks, and nothing else does: the greeting needs no
+// function of Postgres's own log, which what only speaks its protocol has not.
 func TestOnlyTheProviderAsksForTheLog(t *testing.T) {
 	t.Parallel()
 	log := regexp.MustCompile(`pg_control|pg_wal|pg_current_wal|pg_is_in_recovery`)
@@ -31,7 +31,8 @@ type named string
 func (n named) Query() string { return "SELECT " + pq.QuoteLiteral(string(n)) }
 func (named) Forgets() bool   { return false }
 
-// A database is who its provider says, on every connection and in every answer, and one that has no name is a standby.
+// A database is who its provider says, on every connection and in every answer, and one that has no
+// name is a standby.
 func TestTheProviderSaysWhoItIs(t *testing.T) {
 	t.Parallel()
 	s, err := New(pgtest.URL(t), time.Second)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 )
 
-// Fit makes sure that the tables are there and are this program's, and returns the schema they are in. With migrate
-// an older schema is brought up to date.
+// Fit makes sure that the tables are there and are this program's, and returns the schema they are
+// in. With migrate an older schema is brought up to date.
 func Fit(ctx context.Context, db *sqlx.DB, migrate bool) (schema string, err error) {
 	if schema, err = firstSchema(ctx, db); err != nil {
 		return "", err
@@ -43,8 +43,8 @@ func fit(ctx context.Context, db *sqlx.DB, schema string, migrate bool) error {
 	}
 }
 
-// firstSchema returns the schema in which the tables must be. A first schema that does not exist is a mistake:
-// the database would silently use the next.
+// firstSchema returns the schema in which the tables must be. A first schema that does not exist is
+// a mistake: the database would silently use the next.
 func firstSchema(ctx context.Context, db *sqlx.DB) (string, error) {
 	var path, user string
 	var current *string

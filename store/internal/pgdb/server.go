@@ -15,10 +15,11 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// Server is a database: how to reach it, who it was when it was seen last, and when it was recognised.
+// Server is a database: how to reach it, who it was when it was seen last, and when it was
+// recognised.
 type Server struct {
 	connector  driver.Connector
 	who        Provider
@@ -27,9 +28,10 @@ type Server struct {
 	doubt      atomic.Int64           // when the newest call began that had no answer in its time
 }
 
-// New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to connect, where the
-// DSN does not say. The server follows: it takes the database that answers for the one it wants. Only what is done with a
-// context of [Trusted] is refused there, once [Server.Recognise] was called.
+// New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to
+// connect, where the DSN does not say. The server follows: it takes the database that answers for
+// the one it wants. Only what is done with a context of [Trusted] is refused there, once
+// [Server.Recognise] was called.
 func New(dsn string, connect time.Duration) (*Server, error) {
 	cfg, err := config(dsn, connect)
 	if err != nil {
@@ -43,7 +45,8 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 	return &Server{connector: c, who: Timeline{}}, nil
 }
 
-// Between puts something between the driver and us, for tests. Its connections can do whatever the driver's can.
+// Between puts something between the driver and us, for tests. Its connections can do whatever the
+// driver's can.
 func (s *Server) Between(put func(driver.Connector) driver.Connector) { s.connector = put(s.connector) }
 
 // config reads a DSN and sets what must not be left to chance.
@@ -67,14 +70,16 @@ func config(dsn string, connect time.Duration) (pq.Config, error) {
 // Steady keeps one plan per statement, whatever the parameters are.
 const Steady = "plan_cache_mode=force_generic_plan"
 
-// ByIndex are plans that do not depend on how large the tables were when they were made: a plan made while a
-// table was small reads all of it, or of a range, until the table is analysed.
+// ByIndex are plans that do not depend on how large the tables were when they were made: a plan
+// made while a table was small reads all of it, or of a range, until the table is analysed.
 var ByIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off", "enable_bitmapscan=off"}
 
-// bounds are what no connection may do without: the server, too, gives up a peer that is gone, a lock that is not to be
-// had, and a transaction that its client has forgotten, so that what it locked is free again. Pools may set others.
+// bounds are what no connection may do without: the server, too, gives up a peer that is gone, a
+// lock that is not to be had, and a transaction that its client has forgotten, so that what it
+// locked is free again. Pools may set others.
 var bounds = []string{
-	// A plan that avoids what is switched off looks expensive; compiling it would cost more than running it.
+	// A plan that avoids what is switched off looks expensive; compiling it would cost more than
+	// running it.
 	"jit=off",
 	fmt.Sprintf("tcp_keepalives_idle=%d", int(probeIdle.Seconds())),
 	fmt.Sprintf("tcp_keepalives_interval=%d", int(probeEvery.Seconds())),
@@ -84,8 +89,8 @@ var bounds = []string{
 	"lock_timeout=10s",
 }
 
-// Pool returns a pool of at most n connections with the given settings. One that was not used for a while is closed: the
-// server has few.
+// Pool returns a pool of at most n connections with the given settings. One that was not used for a
+// while is closed: the server has few.
 func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
 	db := sql.OpenDB(&door{Server: s, greeting: greeting(slices.Concat(bounds, settings))})
 	db.SetMaxOpenConns(n)
@@ -97,8 +102,8 @@ func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
 // unused is how long a connection stays open that nothing uses.
 const unused = time.Minute
 
-// greeting is the first statement of every connection: it makes the settings and asks what is there. What was
-// answered must be durable, so a synchronous_commit that is off is switched on.
+// greeting is the first statement of every connection: it makes the settings and asks what is
+// there. What was answered must be durable, so a synchronous_commit that is off is switched on.
 func greeting(settings []string) string {
 	var b strings.Builder
 	b.WriteString(`SELECT current_setting('server_version_num')::bigint, current_setting('transaction_read_only')` +
@@ -159,8 +164,8 @@ func (s *Server) Identity() string {
 	return ""
 }
 
-// Recognise accepts the database as it is now: a new session begins on it. From then on calls that are trusted are refused
-// on another one, until it is recognised in its turn.
+// Recognise accepts the database as it is now: a new session begins on it. From then on calls that
+// are trusted are refused on another one, until it is recognised in its turn.
 func (s *Server) Recognise(ctx context.Context) error {
 	c, err := (&door{Server: s, greeting: greeting(nil)}).greet(ctx)
 	if err != nil {
@@ -173,8 +178,9 @@ func (s *Server) Recognise(ctx context.Context) error {
 
 type trustedKey struct{}
 
-// Trusted returns a context for calls that may reach only the database that was recognised last: what a ledger does for
-// its sessions. Others, such as accepting deliveries, go on with whatever primary answers.
+// Trusted returns a context for calls that may reach only the database that was recognised last:
+// what a ledger does for its sessions. Others, such as accepting deliveries, go on with whatever
+// primary answers.
 func Trusted(ctx context.Context) context.Context { return context.WithValue(ctx, trustedKey{}, true) }
 
 // greet connects and learns who is there.
@@ -263,8 +269,8 @@ type pqConn interface {
 	driver.Validator
 }
 
-// conn is a connection that knows to which database it leads, and that ends with the context of what is done on it. Once
-// a newer one leads to another database, the pool throws it away.
+// conn is a connection that knows to which database it leads, and that ends with the context of
+// what is done on it. Once a newer one leads to another database, the pool throws it away.
 type conn struct {
 	pqConn
 
@@ -352,8 +358,8 @@ func (c *conn) ResetSession(ctx context.Context) error {
 // IsValid implements [driver.Validator].
 func (c *conn) IsValid() bool { return c.pqConn.IsValid() && c.current() }
 
-// Close implements [driver.Conn]. Saying goodbye to a server that is gone fails; that is no error of ours: every
-// answer was final before.
+// Close implements [driver.Conn]. Saying goodbye to a server that is gone fails; that is no error
+// of ours: every answer was final before.
 func (c *conn) Close() error {
 	_ = c.socket.within(farewell, c.pqConn.Close)
 	return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 // Postgres before 14 and servers that do not accept writes are refused.
@@ -33,7 +33,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// No connection attempt waits for ever, and of several hosts the primary is taken. What the DSN says counts.
+// No connection attempt waits for ever, and of several hosts the primary is taken. What the DSN
+// says counts.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]struct {
@@ -62,8 +63,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Every connection asks the server to give up a peer that is gone, a lock that is not to be had and a transaction that is
-// forgotten (T2); a pool may set others. Over a Unix socket, as in tests, a server shows none of the first.
+// Every connection asks the server to give up a peer that is gone, a lock that is not to be had and
+// a transaction that is forgotten (T2); a pool may set others. Over a Unix socket, as in tests, a
+// server shows none of the first.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	said := greeting(append(slices.Clone(bounds), "lock_timeout=1ms"))
@@ -80,8 +82,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A pool opens no more connections than it was given, keeps them while they are used, and gives back those that nothing
-// uses (T10). Nothing but the field says for how long it keeps them, short of waiting.
+// A pool opens no more connections than it was given, keeps them while they are used, and gives
+// back those that nothing uses (T10). Nothing but the field says for how long it keeps them, short
+// of waiting.
 func TestUnusedConnectionsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	s, err := New("postgres://nowhere/db", time.Second)

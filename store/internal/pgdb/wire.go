@@ -10,11 +10,13 @@ import (
 	"time"
 )
 
-// A connection can go silent: a host, a firewall or a proxy that is gone, or that acknowledges and forwards nothing. The
-// driver answers a context that ends by asking the server to cancel, and goes on reading. So the socket itself is told:
-// its deadline passes, the driver returns, and the connection is thrown away.
+// A connection can go silent: a host, a firewall or a proxy that is gone, or that acknowledges and
+// forwards nothing. The driver answers a context that ends by asking the server to cancel, and goes
+// on reading. So the socket itself is told: its deadline passes, the driver returns, and the
+// connection is thrown away.
 
-// How soon a peer that acknowledges nothing is given up, while nothing is under way and while something is.
+// How soon a peer that acknowledges nothing is given up, while nothing is under way and while
+// something is.
 const (
 	probeIdle, probeEvery, probes = 10 * time.Second, 5 * time.Second, 3
 
@@ -31,7 +33,8 @@ func newDialer() dialer {
 	}}
 }
 
-// opening is a connection in the making: the driver dials on a context of its own, which ends with the dialling.
+// opening is a connection in the making: the driver dials on a context of its own, which ends with
+// the dialling.
 type opening struct {
 	ctx    context.Context //nolint:containedctx // it belongs to the connection and not to the call
 	socket *socket
@@ -52,9 +55,9 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d.DialContext(ctx, network, address)
 }
 
-// DialContext implements [pq.DialerContext]. A connection without an [opening] in its context is the driver's request to
-// cancel: the call that has ended waits until the server has taken it, so a server that is gone may cost it a little and
-// not what connecting may.
+// DialContext implements [pq.DialerContext]. A connection without an [opening] in its context is
+// the driver's request to cancel: the call that has ended waits until the server has taken it, so a
+// server that is gone may cost it a little and not what connecting may.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	o, opens := ctx.Value(openingKey{}).(*opening)
 	if !opens {
@@ -95,9 +98,9 @@ type socket struct {
 	ended bool
 }
 
-// A server seldom falls silent on one connection only, and a pool hands out its idle ones one after the other. So a call
-// that has no answer in its time puts all those connections in doubt that have not been heard since it began: they are
-// replaced before they cost a time-out each.
+// A server seldom falls silent on one connection only, and a pool hands out its idle ones one after
+// the other. So a call that has no answer in its time puts all those connections in doubt that have
+// not been heard since it began: they are replaced before they cost a time-out each.
 
 // begun is what the moments of this package count from.
 var begun = time.Now()
@@ -192,7 +195,8 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 	return s.Conn.SetWriteDeadline(t)
 }
 
-// farewell is how long closing a statement or a connection may take, and asking the server to cancel.
+// farewell is how long closing a statement or a connection may take, and asking the server to
+// cancel.
 const farewell = time.Second
 
 // within runs fn, which has no context, for so long.

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnacknowledged bounds how long data may be on its way: without it the kernel repeats them for a quarter of an hour.
+// limitUnacknowledged bounds how long data may be on its way: without it the kernel repeats them
+// for a quarter of an hour.
 func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

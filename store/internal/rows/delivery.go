@@ -4,18 +4,20 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
-// DeliveryColumns are what a [Delivery] is read from: the tables as d, their payloads as p, their digests as g.
+// DeliveryColumns are what a [Delivery] is read from: the tables as d, their payloads as p, their
+// digests as g.
 const DeliveryColumns = `d.number, d.received_at, d.occurred_at, d.processed_at,
 	d.version_epoch, d.version_kind, d.version_number, d.version_precision, d.deleted, d.dedupe_key, d.fingerprint,
 	d.source, d.tenant, d.type, d.id, d.topic, d.event_id, d.payload_kind, d.signed_by,
 	d.receiver_disposition, d.receiver_reason, d.disposition, d.reason,
 	p.body, g.copies, g.last_at`
 
-// BesideDelivery joins what [DeliveryColumns] needs beside d. A digest that was given to a later event is not d's.
+// BesideDelivery joins what [DeliveryColumns] needs beside d. A digest that was given to a later
+// event is not d's.
 const BesideDelivery = `
 	LEFT JOIN amends_payloads AS p ON p.delivery = d.number` + DigestOfDelivery
 
@@ -41,7 +43,7 @@ type Delivery struct {
 	Event                    column.Text `db:"event_id"`
 	Payload                  column.Text `db:"payload_kind"`
 	Secret                   column.Text `db:"signed_by"`
-	Verdict                  column.Text `db:"receiver_disposition"`
+	Disposition              column.Text `db:"receiver_disposition"`
 	Why                      column.Text `db:"receiver_reason"`
 	Outcome                  column.Text `db:"disposition"`
 	Because                  column.Text `db:"reason"`
@@ -51,20 +53,20 @@ type Delivery struct {
 }
 
 // Delivery returns what the row says.
-func (r *Delivery) Delivery() inbox.Delivery {
-	d := inbox.Delivery{
+func (r *Delivery) Delivery() intake.Delivery {
+	d := intake.Delivery{
 		Number:  r.Number,
 		Copies:  max(1, int(r.Copies)),
 		Last:    r.Last.Time(),
 		Judged:  r.Judged.Time(),
-		Outcome: inbox.Verdict(r.Outcome),
+		Outcome: intake.Disposition(r.Outcome),
 		Because: string(r.Because),
-		Event: inbox.Event{
-			Object:      inbox.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID},
+		Event: intake.Event{
+			Object:      intake.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID},
 			Topic:       string(r.Topic),
 			ID:          string(r.Event),
 			Dedupe:      asDigest(r.Dedupe),
-			Payload:     inbox.Payload(r.Payload),
+			Payload:     intake.Payload(r.Payload),
 			Deleted:     bool(r.Deleted),
 			Version:     version(r.Epoch, r.Clock, r.N, r.Step),
 			Body:        body(r.Body),
@@ -72,7 +74,7 @@ func (r *Delivery) Delivery() inbox.Delivery {
 			At:          r.At.Time(),
 			Received:    r.Received.Time(),
 			Secret:      string(r.Secret),
-			Verdict:     inbox.Verdict(r.Verdict),
+			Disposition: intake.Disposition(r.Disposition),
 			Why:         string(r.Why),
 		},
 	}
@@ -83,8 +85,8 @@ func (r *Delivery) Delivery() inbox.Delivery {
 }
 
 // Deliveries returns what rows say.
-func Deliveries(rows []Delivery) []inbox.Delivery {
-	ds := make([]inbox.Delivery, len(rows))
+func Deliveries(rows []Delivery) []intake.Delivery {
+	ds := make([]intake.Delivery, len(rows))
 	for i := range rows {
 		ds[i] = rows[i].Delivery()
 	}
@@ -93,23 +95,23 @@ func Deliveries(rows []Delivery) []inbox.Delivery {
 
 // Census is a row that counts deliveries by disposition.
 type Census struct {
-	Source  string
-	Verdict column.Text `db:"disposition"`
-	Count   int64
-	Last    column.Moment `db:"last_at"`
+	Source      string
+	Disposition column.Text `db:"disposition"`
+	Count       int64
+	Last        column.Moment `db:"last_at"`
 }
 
 // Row returns what the row says.
-func (c *Census) Row() inbox.Count {
-	return inbox.Count{Source: c.Source, Verdict: inbox.Verdict(c.Verdict), Count: c.Count, Last: c.Last.Time()}
+func (c *Census) Row() intake.Count {
+	return intake.Count{Source: c.Source, Disposition: intake.Disposition(c.Disposition), Count: c.Count, Last: c.Last.Time()}
 }
 
 // Judgements are deliveries that were judged just now, each as a count of one.
-func Judgements(ds []inbox.Delivery) []Census {
+func Judgements(ds []intake.Delivery) []Census {
 	cs := make([]Census, len(ds))
 	for i := range ds {
 		d := &ds[i]
-		cs[i] = Census{Source: d.Object.Source, Verdict: verdict(d.Outcome), Count: 1, Last: column.Moment(d.Received)}
+		cs[i] = Census{Source: d.Object.Source, Disposition: disposition(d.Outcome), Count: 1, Last: column.Moment(d.Received)}
 	}
 	return cs
 }
@@ -123,9 +125,9 @@ type Stopped struct {
 }
 
 // Row returns what the row says.
-func (s *Stopped) Row() inbox.Stopped {
-	return inbox.Stopped{
-		Object: inbox.Object{Source: s.Source, Tenant: s.Tenant, Type: s.Type, ID: s.ID},
+func (s *Stopped) Row() intake.Stopped {
+	return intake.Stopped{
+		Object: intake.Object{Source: s.Source, Tenant: s.Tenant, Type: s.Type, ID: s.ID},
 		Copies: s.Copies, Known: s.Known, First: s.First.Time(), Last: s.Last.Time(),
 	}
 }
@@ -134,13 +136,13 @@ func (s *Stopped) Row() inbox.Stopped {
 var OutcomeColumns = []Column{{"number", Bigint}, {"disposition", Words}, {"reason", Words}}
 
 // Outcome returns the values of [OutcomeColumns].
-func Outcome(d *inbox.Delivery) []any {
-	return []any{d.Number, orNull(verdict(d.Outcome)), text(d.Because)}
+func Outcome(d *intake.Delivery) []any {
+	return []any{d.Number, orNull(disposition(d.Outcome)), text(d.Because)}
 }
 
-func version(epoch column.Number, clock column.Text, n, step column.Number) inbox.Version {
-	return inbox.Version{
-		Epoch: int64(epoch), Clock: inbox.Clock(clock), N: int64(n), Step: time.Duration(step),
+func version(epoch column.Number, clock column.Text, n, step column.Number) intake.Version {
+	return intake.Version{
+		Epoch: int64(epoch), Clock: intake.Clock(clock), N: int64(n), Step: time.Duration(step),
 	}
 }
 

@@ -1,7 +1,8 @@
-// Package rows is what the SQL stores of package inbox have in common: the translation between events, entries
-// and rows, and the filters of those who read.
+// Package rows is what the SQL stores of package inbox have in common: the translation between
+// events, entries and rows, and the filters of those who read.
 //
-// A zero value is NULL in the database: a person who reads it by SQL sees what is there and nothing else. Times go
-// into a statement as microseconds since 1970, which Postgres makes timestamps of. What comes from outside is made
-// fit for a text column here, so that one bad value never fails the batch it is in.
+// A zero value is NULL in the database: a person who reads it by SQL sees what is there and nothing
+// else. Times go into a statement as microseconds since 1970, which Postgres makes timestamps of.
+// What comes from outside is made fit for a text column here, so that one bad value never fails the
+// batch it is in.
 package rows

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
@@ -14,7 +14,7 @@ import (
 var KeyColumns = []Column{{"source", Words}, {"tenant", Words}, {"type", Words}, {"id", Words}}
 
 // Key returns the values of [KeyColumns].
-func Key(o inbox.Object) []any { return []any{o.Source, o.Tenant, o.Type, o.ID} }
+func Key(o intake.Object) []any { return []any{o.Source, o.Tenant, o.Type, o.ID} }
 
 // EntryColumns are the other columns of amends_objects, in the order of [Values].
 var EntryColumns = []Column{
@@ -45,7 +45,7 @@ func Names(prefix string, columns []Column) string {
 }
 
 // Values returns the values of [EntryColumns].
-func Values(e *inbox.Entry) ([]any, error) {
+func Values(e *intake.Entry) ([]any, error) {
 	parked, err := park(e.Parked)
 	if err != nil {
 		return nil, fmt.Errorf("entry %s: %w", e.Object, err)
@@ -116,8 +116,8 @@ type Entry struct {
 }
 
 // Entry returns what the row says.
-func (r *Entry) Entry() (inbox.Entry, error) {
-	e := inbox.Entry{
+func (r *Entry) Entry() (intake.Entry, error) {
+	e := intake.Entry{
 		Object:      r.Object(),
 		Version:     version(r.Epoch, r.Clock, r.N, r.Step),
 		Rank:        int(r.Rank),
@@ -152,13 +152,13 @@ func (r *Entry) Entry() (inbox.Entry, error) {
 }
 
 // Object returns whose row it is.
-func (r *Entry) Object() inbox.Object {
-	return inbox.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID}
+func (r *Entry) Object() intake.Object {
+	return intake.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID}
 }
 
 // Entries returns what rows say.
-func Entries(rows []Entry) ([]inbox.Entry, error) {
-	es := make([]inbox.Entry, len(rows))
+func Entries(rows []Entry) ([]intake.Entry, error) {
+	es := make([]intake.Entry, len(rows))
 	for i := range rows {
 		var err error
 		if es[i], err = rows[i].Entry(); err != nil {
@@ -176,33 +176,34 @@ func long(b json.RawMessage) any {
 	return printable(string(b))
 }
 
-// parked is an event that waits within the row of its object. The body is a string there: what was sent comes back byte for
-// byte.
+// parked is an event that waits within the row of its object. The body is a string there: what was
+// sent comes back byte for byte.
 type parked struct {
-	Topic       string        `json:"topic,omitempty"`
-	ID          string        `json:"eventId,omitempty"`
-	Dedupe      inbox.Digest  `json:"dedupeKey,omitzero"`
-	Payload     inbox.Payload `json:"payloadKind"`
-	Deleted     bool          `json:"deleted,omitempty"`
-	Version     parkedVersion `json:"version"`
-	Body        string        `json:"body,omitempty"`
-	Fingerprint inbox.Digest  `json:"fingerprint,omitzero"`
-	At          time.Time     `json:"occurredAt,omitzero"`
-	Received    time.Time     `json:"receivedAt,omitzero"`
-	SignedBy    string        `json:"signedBy,omitempty"`
-	Verdict     inbox.Verdict `json:"receiverDisposition,omitempty"`
-	Why         string        `json:"receiverReason,omitempty"`
+	Topic       string             `json:"topic,omitempty"`
+	ID          string             `json:"eventId,omitempty"`
+	Dedupe      intake.Digest      `json:"dedupeKey,omitzero"`
+	Payload     intake.Payload     `json:"payloadKind"`
+	Deleted     bool               `json:"deleted,omitempty"`
+	Version     parkedVersion      `json:"version"`
+	Body        string             `json:"body,omitempty"`
+	Fingerprint intake.Digest      `json:"fingerprint,omitzero"`
+	At          time.Time          `json:"occurredAt,omitzero"`
+	Received    time.Time          `json:"receivedAt,omitzero"`
+	SignedBy    string             `json:"signedBy,omitempty"`
+	Disposition intake.Disposition `json:"receiverDisposition,omitempty"`
+	Why         string             `json:"receiverReason,omitempty"`
 }
 
-// parkedVersion is a version there. Its numbers may be nanoseconds since 1970: they are texts in JSON (K18).
+// parkedVersion is a version there. Its numbers may be nanoseconds since 1970: they are texts in
+// JSON (K18).
 type parkedVersion struct {
 	Epoch int64         `json:"epoch,string,omitempty"`
-	Clock inbox.Clock   `json:"kind,omitempty"`
+	Clock intake.Clock  `json:"kind,omitempty"`
 	N     int64         `json:"number,string,omitempty"`
 	Step  time.Duration `json:"precision,string,omitempty"`
 }
 
-func park(events []inbox.Event) (any, error) {
+func park(events []intake.Event) (any, error) {
 	if len(events) == 0 {
 		return nil, nil
 	}
@@ -211,7 +212,7 @@ func park(events []inbox.Event) (any, error) {
 		e := &events[i]
 		ps[i] = parked{
 			e.Topic, e.ID, e.Dedupe, e.Payload, e.Deleted, parkedVersion(e.Version), string(e.Body), e.Fingerprint,
-			known(e.At), known(e.Received), e.Secret, e.Verdict, e.Why,
+			known(e.At), known(e.Received), e.Secret, e.Disposition, e.Why,
 		}
 	}
 	list, err := json.Marshal(ps)
@@ -221,7 +222,7 @@ func park(events []inbox.Event) (any, error) {
 	return string(list), nil
 }
 
-func unpark(list string, o inbox.Object) ([]inbox.Event, error) {
+func unpark(list string, o intake.Object) ([]intake.Event, error) {
 	if list == "" {
 		return nil, nil
 	}
@@ -229,12 +230,12 @@ func unpark(list string, o inbox.Object) ([]inbox.Event, error) {
 	if err := json.Unmarshal([]byte(list), &ps); err != nil {
 		return nil, fmt.Errorf("its pending events cannot be read: %w", err)
 	}
-	events := make([]inbox.Event, len(ps))
+	events := make([]intake.Event, len(ps))
 	for i, p := range ps {
-		events[i] = inbox.Event{
+		events[i] = intake.Event{
 			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: p.Dedupe, Payload: p.Payload, Deleted: p.Deleted,
-			Version: inbox.Version(p.Version), Body: body(column.Text(p.Body)), Fingerprint: p.Fingerprint, At: p.At, Received: p.Received,
-			Secret: p.SignedBy, Verdict: p.Verdict, Why: p.Why,
+			Version: intake.Version(p.Version), Body: body(column.Text(p.Body)), Fingerprint: p.Fingerprint, At: p.At, Received: p.Received,
+			Secret: p.SignedBy, Disposition: p.Disposition, Why: p.Why,
 		}
 	}
 	return events, nil

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
-// Column is a column of a table and its type in a statement. A moment is a number of microseconds there, and a
-// time in the table.
+// Column is a column of a table and its type in a statement. A moment is a number of microseconds
+// there, and a time in the table.
 type Column struct{ Name, Kind string }
 
 // The kinds of columns.
@@ -26,9 +26,9 @@ const (
 
 // Incoming is an event on its way into the inbox.
 type Incoming struct {
-	Key     inbox.Digest // of its source and dedupe digest
-	Twin    inbox.Digest // its key when it conflicts with the event that has Key
-	Content inbox.Digest // what two deliveries of one event have in common
+	Key     intake.Digest // of its source and dedupe digest
+	Twin    intake.Digest // its key when it conflicts with the event that has Key
+	Content intake.Digest // what two deliveries of one event have in common
 	Copies  int64
 	Judged  bool   // before the gate
 	Census  Census // what a count learns of it when it is judged
@@ -36,7 +36,8 @@ type Incoming struct {
 	Body    string // "" for none
 }
 
-// InboxColumns are the columns of amends_inbox that come from the event, in the order of [Incoming.Values].
+// InboxColumns are the columns of amends_inbox that come from the event, in the order of
+// [Incoming.Values].
 var InboxColumns = []Column{
 	{"received_at", Moment}, {"occurred_at", Moment},
 	{"version_epoch", Bigint}, {"version_number", Bigint}, {"version_precision", Bigint}, {"deleted", Flag},
@@ -46,16 +47,17 @@ var InboxColumns = []Column{
 	{"receiver_disposition", Words}, {"receiver_reason", Words},
 }
 
-// Verdict is the place of the column receiver_disposition in [InboxColumns], Why of receiver_reason.
+// Disposition is the place of the column receiver_disposition in [InboxColumns], Why of
+// receiver_reason.
 const (
-	Verdict = 17
-	Why     = 18
+	Disposition = 17
+	Why         = 18
 )
 
 var errNoDedupe = errors.New("it has no dedupe digest, so a copy of it could not be told from another event")
 
 // Receive makes rows of events. It copies what it needs of them.
-func Receive(events []inbox.Event) ([]*Incoming, error) {
+func Receive(events []intake.Event) ([]*Incoming, error) {
 	all := make([]*Incoming, len(events))
 	for i := range events {
 		if events[i].Dedupe.IsZero() {
@@ -66,44 +68,45 @@ func Receive(events []inbox.Event) ([]*Incoming, error) {
 	return all, nil
 }
 
-func incoming(e *inbox.Event) *Incoming {
+func incoming(e *intake.Event) *Incoming {
 	o := Object(e.Object)
 	in := &Incoming{
-		Key:     inbox.DigestOf(o.Source, string(e.Dedupe[:])),
+		Key:     intake.DigestOf(o.Source, string(e.Dedupe[:])),
 		Content: content(o, e),
 		Copies:  1,
-		Judged:  e.Verdict != "" && e.Verdict != inbox.Conflict,
+		Judged:  e.Disposition != "" && e.Disposition != intake.Conflict,
 		Body:    printable(string(e.Body)),
 	}
-	in.Twin = inbox.DigestOf(string(in.Key[:]), string(in.Content[:]))
+	in.Twin = intake.DigestOf(string(in.Key[:]), string(in.Content[:]))
 	received, _ := Micros(e.Received).(int64)
-	in.Census = Census{Source: o.Source, Verdict: verdict(e.Verdict), Count: 1, Last: column.Moment(time.UnixMicro(received))}
+	in.Census = Census{Source: o.Source, Disposition: disposition(e.Disposition), Count: 1, Last: column.Moment(time.UnixMicro(received))}
 	in.Values = []any{
 		received, Micros(e.At),
 		number(e.Version.Epoch), number(e.Version.N), number(int64(e.Version.Step)), flag(e.Deleted),
 		digest(e.Dedupe), digest(e.Fingerprint),
 		o.Source, o.Tenant, o.Type, o.ID,
 		text(string(e.Version.Clock)), text(e.Topic), text(e.ID), text(string(e.Payload)), text(e.Secret),
-		orNull(verdict(e.Verdict)), text(e.Why),
+		orNull(disposition(e.Disposition)), text(e.Why),
 	}
 	return in
 }
 
-// content digests what two deliveries of one event have in common: the object, and the body without what changes by
-// itself.
-func content(o inbox.Object, e *inbox.Event) inbox.Digest {
+// content digests what two deliveries of one event have in common: the object, and the body without
+// what changes by itself.
+func content(o intake.Object, e *intake.Event) intake.Digest {
 	if !e.Fingerprint.IsZero() {
-		return inbox.DigestOf(o.Type, o.ID, string(e.Fingerprint[:]))
+		return intake.DigestOf(o.Type, o.ID, string(e.Fingerprint[:]))
 	}
-	return inbox.DigestOf(o.Type, o.ID, "", string(e.Body))
+	return intake.DigestOf(o.Type, o.ID, "", string(e.Body))
 }
 
-// Rounds splits a batch so that within a round every event has a key of its own, in the order in which they came.
-// Copies of one event become one. Only a second event of the same key with another content needs another round.
+// Rounds splits a batch so that within a round every event has a key of its own, in the order in
+// which they came. Copies of one event become one. Only a second event of the same key with another
+// content needs another round.
 func Rounds(batch []*Incoming) [][]*Incoming {
 	var rounds [][]*Incoming
 	for len(batch) > 0 {
-		seen := make(map[inbox.Digest]*Incoming, len(batch))
+		seen := make(map[intake.Digest]*Incoming, len(batch))
 		var round, later []*Incoming
 		for _, in := range batch {
 			switch first := seen[in.Key]; {
@@ -124,9 +127,9 @@ func Rounds(batch []*Incoming) [][]*Incoming {
 }
 
 // SortObjects puts objects into the order in which their entries are locked.
-func SortObjects(os []inbox.Object) { slices.SortFunc(os, compare) }
+func SortObjects(os []intake.Object) { slices.SortFunc(os, compare) }
 
-func compare(a, b inbox.Object) int {
+func compare(a, b intake.Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Tenant, b.Tenant),
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID),

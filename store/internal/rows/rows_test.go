@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 )
 
-func receive(t *testing.T, es ...inbox.Event) []*Incoming {
+func receive(t *testing.T, es ...intake.Event) []*Incoming {
 	t.Helper()
 	ins, err := Receive(es)
 	if err != nil {
@@ -20,12 +20,12 @@ func receive(t *testing.T, es ...inbox.Event) []*Incoming {
 	return ins
 }
 
-// Within a round every key is there once, copies are counted, the order stays, and nothing that says something else
-// is lost.
+// Within a round every key is there once, copies are counted, the order stays, and nothing that
+// says something else is lost.
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	e := func(id, body string) inbox.Event {
-		return inbox.Event{Object: inbox.Object{ID: "1"}, Dedupe: inbox.DigestOf(id), Body: []byte(body)}
+	e := func(id, body string) intake.Event {
+		return intake.Event{Object: intake.Object{ID: "1"}, Dedupe: intake.DigestOf(id), Body: []byte(body)}
 	}
 	ins := receive(t, e("a", "1"), e("b", "1"), e("a", "1"), e("a", "2"), e("a", "2"), e("a", "3"), e("c", ""))
 	rounds := Rounds(ins)
@@ -69,8 +69,8 @@ func TestText(t *testing.T) {
 // What the database holds decides whether an entry has changed, and when it was written does not.
 func TestSame(t *testing.T) {
 	t.Parallel()
-	values := func(change func(*inbox.Entry)) []any {
-		e := inbox.Entry{Fingerprint: inbox.DigestOf("1"), Body: []byte(`{}`), Due: time.Unix(1, 0)}
+	values := func(change func(*intake.Entry)) []any {
+		e := intake.Entry{Fingerprint: intake.DigestOf("1"), Body: []byte(`{}`), Due: time.Unix(1, 0)}
 		change(&e)
 		v, err := Values(&e)
 		if err != nil {
@@ -78,21 +78,21 @@ func TestSame(t *testing.T) {
 		}
 		return v
 	}
-	was := values(func(*inbox.Entry) {})
+	was := values(func(*intake.Entry) {})
 	for name, c := range map[string]struct {
-		change func(*inbox.Entry)
+		change func(*intake.Entry)
 		same   bool
 	}{
-		"nothing":     {func(*inbox.Entry) {}, true},
-		"written":     {func(e *inbox.Entry) { e.Updated = time.Unix(9, 0) }, true},
-		"nanoseconds": {func(e *inbox.Entry) { e.Due = e.Due.Add(10) }, true},
-		"due":         {func(e *inbox.Entry) { e.Due = e.Due.Add(time.Second) }, false},
-		"never due":   {func(e *inbox.Entry) { e.Due = time.Time{} }, false},
-		"fingerprint": {func(e *inbox.Entry) { e.Fingerprint = inbox.DigestOf("2") }, false},
-		"none":        {func(e *inbox.Entry) { e.Fingerprint = inbox.Digest{} }, false},
-		"body":        {func(e *inbox.Entry) { e.Body = []byte(`[]`) }, false},
-		"parked":      {func(e *inbox.Entry) { e.Parked = []inbox.Event{{}} }, false},
-		"attempts":    {func(e *inbox.Entry) { e.Attempts = 1 }, false},
+		"nothing":     {func(*intake.Entry) {}, true},
+		"written":     {func(e *intake.Entry) { e.Updated = time.Unix(9, 0) }, true},
+		"nanoseconds": {func(e *intake.Entry) { e.Due = e.Due.Add(10) }, true},
+		"due":         {func(e *intake.Entry) { e.Due = e.Due.Add(time.Second) }, false},
+		"never due":   {func(e *intake.Entry) { e.Due = time.Time{} }, false},
+		"fingerprint": {func(e *intake.Entry) { e.Fingerprint = intake.DigestOf("2") }, false},
+		"none":        {func(e *intake.Entry) { e.Fingerprint = intake.Digest{} }, false},
+		"body":        {func(e *intake.Entry) { e.Body = []byte(`[]`) }, false},
+		"parked":      {func(e *intake.Entry) { e.Parked = []intake.Event{{}} }, false},
+		"attempts":    {func(e *intake.Entry) { e.Attempts = 1 }, false},
 	} {
 		if got := Same(was, values(c.change)); got != c.same {
 			t.Errorf("%s: same is %v", name, got)
@@ -101,29 +101,29 @@ func TestSame(t *testing.T) {
 	if len(was) != len(EntryColumns) {
 		t.Errorf("%d values for %d columns", len(was), len(EntryColumns))
 	}
-	if in := receive(t, inbox.Event{Dedupe: inbox.DigestOf("1")}); len(in[0].Values) != len(InboxColumns) ||
-		InboxColumns[Verdict].Name != "receiver_disposition" || InboxColumns[Why].Name != "receiver_reason" {
+	if in := receive(t, intake.Event{Dedupe: intake.DigestOf("1")}); len(in[0].Values) != len(InboxColumns) ||
+		InboxColumns[Disposition].Name != "receiver_disposition" || InboxColumns[Why].Name != "receiver_reason" {
 		t.Error("the columns of the inbox and their values do not fit")
 	}
 }
 
-// Events that wait for their turn stand in a row of the objects: the names in their JSON never change, and neither a
-// counter nor nanoseconds lose digits in it (K18).
+// Events that wait for their turn stand in a row of the objects: the names in their JSON never
+// change, and neither a counter nor nanoseconds lose digits in it (K18).
 func TestPendingEventsAreAFormat(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	o := inbox.Object{Source: "shop", Type: "order", ID: "1"}
-	e := inbox.Event{
-		Object: o, Topic: "order.updated", ID: "evt_1", Dedupe: inbox.Digest{1}, Payload: inbox.Delta, Deleted: true,
-		Version: inbox.Version{Epoch: 2, Clock: inbox.ObjectClock, N: 1<<62 + 1, Step: time.Second},
-		Body:    json.RawMessage(`{"a": 1}`), Fingerprint: inbox.Digest{2}, At: at, Received: at.Add(time.Second),
-		Secret: "2026-11", Verdict: inbox.Hint, Why: "the receiver said so",
+	o := intake.Object{Source: "shop", Type: "order", ID: "1"}
+	e := intake.Event{
+		Object: o, Topic: "order.updated", ID: "evt_1", Dedupe: intake.Digest{1}, Payload: intake.Delta, Deleted: true,
+		Version: intake.Version{Epoch: 2, Clock: intake.ObjectClock, N: 1<<62 + 1, Step: time.Second},
+		Body:    json.RawMessage(`{"a": 1}`), Fingerprint: intake.Digest{2}, At: at, Received: at.Add(time.Second),
+		Secret: "2026-11", Disposition: intake.Hint, Why: "the receiver said so",
 	}
 	const want = `[{"topic":"order.updated","eventId":"evt_1","dedupeKey":"01000000000000000000000000000000","payloadKind":"delta","deleted":true,` +
 		`"version":{"epoch":"2","kind":"time","number":"4611686018427387905","precision":"1000000000"},"body":"{\"a\": 1}",` +
 		`"fingerprint":"02000000000000000000000000000000","occurredAt":"2026-03-01T12:00:00Z","receivedAt":"2026-03-01T12:00:01Z",` +
 		`"signedBy":"2026-11","receiverDisposition":"hint","receiverReason":"the receiver said so"}]`
-	list, err := park([]inbox.Event{e})
+	list, err := park([]intake.Event{e})
 	if err != nil || list != want {
 		t.Errorf("stored as\n%s (%v)\nwant\n%s", list, err, want)
 	}

@@ -16,7 +16,7 @@ const JobColumns = `schedule, time_zone, overlap, catch_up_window, stale_after, 
 func JobName(s string) string { return name(s) }
 
 // JobValues returns the values of [JobColumns]. moment writes a time.
-func JobValues(s *schedule.State, moment func(time.Time) any) []any {
+func JobValues(s *schedule.JobState, moment func(time.Time) any) []any {
 	return []any{
 		text(s.Schedule), text(s.Zone), text(string(s.Overlap)), int64(s.CatchUp), s.Fresh,
 		moment(s.First), moment(s.Described), moment(s.Planned), s.Fence, s.Asked,
@@ -52,8 +52,8 @@ type Job struct {
 }
 
 // State returns what the row says.
-func (r *Job) State() schedule.State {
-	return schedule.State{
+func (r *Job) State() schedule.JobState {
+	return schedule.JobState{
 		Name:     r.Name,
 		Schedule: string(r.Schedule), Zone: string(r.Zone), Overlap: schedule.Overlap(r.Overlap),
 		CatchUp: time.Duration(r.CatchUp), Fresh: int(r.Fresh),
@@ -77,7 +77,7 @@ func RunValues(r *schedule.RunRow, moment func(time.Time) any) []any {
 	return []any{
 		name(r.Job), name(r.Instant), moment(r.At), moment(r.From), max(r.Instants, 1), moment(r.Due), moment(r.Created),
 		uncut(r.Ask), text(r.By), text(r.Why),
-		moment(r.Began), moment(r.Ended), r.Attempt, r.Crashes, r.Fence, text(r.Holder), moment(r.Until), text(string(r.Verdict)),
+		moment(r.Began), moment(r.Ended), r.Attempt, r.Crashes, r.Fence, text(r.Holder), moment(r.Until), text(string(r.Result)),
 		uncut(r.Before), uncut(r.After),
 		r.Seen, r.Planned, r.Applied, r.Refused, r.Errors, r.Calls, uncut(r.Plan), text(r.Note), text(r.Error),
 	}
@@ -102,7 +102,7 @@ type Run struct {
 	Fence                                 column.Number `db:"fencing_token"`
 	Holder                                column.Text   `db:"lease_holder"`
 	Until                                 column.Moment `db:"leased_until"`
-	Verdict                               column.Text   `db:"result"`
+	Result                                column.Text   `db:"result"`
 	Before                                column.Text   `db:"cursor_before"`
 	After                                 column.Text   `db:"cursor_after"`
 	Seen, Planned, Applied, Errors, Calls column.Number
@@ -119,7 +119,7 @@ func (r *Run) Row() schedule.RunRow {
 		Began: r.Began.Time(), Ended: r.Ended.Time(), Attempt: int(r.Attempt), Crashes: int(r.Crashes),
 		Fence: int64(r.Fence), Holder: string(r.Holder), Until: r.Until.Time(),
 		Outcome: schedule.Outcome{
-			Verdict: schedule.Verdict(r.Verdict), Before: string(r.Before), After: string(r.After),
+			Result: schedule.Result(r.Result), Before: string(r.Before), After: string(r.After),
 			Seen: int64(r.Seen), Planned: int64(r.Planned), Applied: int64(r.Applied), Refused: int64(r.Refused),
 			Errors: int64(r.Errors), Calls: int64(r.Calls), Plan: string(r.Plan), Note: string(r.Note),
 		},

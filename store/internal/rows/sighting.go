@@ -7,7 +7,8 @@ import (
 	"github.com/amends-dev/amends/internal/scan"
 )
 
-// Sighting is what a statement that takes a JSON list gets of a sighting, and its key and id as the database has them.
+// Sighting is what a statement that takes a JSON list gets of a sighting, and its key and id as the
+// database has them.
 func Sighting(s *scan.Sighting) (values []any, key [2]string) {
 	key = [2]string{name(s.Key), name(s.ID)}
 	var fields, fingerprint any

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
@@ -39,21 +39,22 @@ func text(s string) any {
 // Text is s for people, as a parameter of a statement.
 func Text(s string) any { return text(s) }
 
-// name is s for an index. What is too long for one is cut and gets its digest, so that two names stay two.
+// name is s for an index. What is too long for one is cut and gets its digest, so that two names
+// stay two.
 func name(s string) string {
 	s = printable(s)
 	if len(s) <= nameLimit {
 		return s
 	}
-	d := inbox.DigestOf(s)
+	d := intake.DigestOf(s)
 	return whole(s[:nameLimit-40]) + "…" + hex.EncodeToString(d[:])
 }
 
 // Name is s for an index, as a parameter of a statement.
 func Name(s string) string { return name(s) }
 
-// verdict is v as every row has it: it is counted by its name.
-func verdict(v inbox.Verdict) column.Text { return column.Text(name(string(v))) }
+// disposition is v as every row has it: it is counted by its name.
+func disposition(v intake.Disposition) column.Text { return column.Text(name(string(v))) }
 
 // orNull is t, NULL for none.
 func orNull(t column.Text) any {
@@ -67,8 +68,8 @@ func orNull(t column.Text) any {
 func whole(s string) string { return strings.ToValidUTF8(s, "") }
 
 // Object returns o as the database knows it.
-func Object(o inbox.Object) inbox.Object {
-	return inbox.Object{Source: name(o.Source), Tenant: name(o.Tenant), Type: name(o.Type), ID: name(o.ID)}
+func Object(o intake.Object) intake.Object {
+	return intake.Object{Source: name(o.Source), Tenant: name(o.Tenant), Type: name(o.Type), ID: name(o.ID)}
 }
 
 // number is n, NULL for zero.
@@ -87,7 +88,7 @@ func flag(b bool) any {
 }
 
 // digest is d, NULL for none.
-func digest(d inbox.Digest) any {
+func digest(d intake.Digest) any {
 	if d.IsZero() {
 		return nil
 	}
@@ -111,7 +112,7 @@ func known(t time.Time) time.Time {
 }
 
 // asDigest reads a digest; what is not one is none.
-func asDigest(b []byte) (d inbox.Digest) {
+func asDigest(b []byte) (d intake.Digest) {
 	if len(b) == len(d) {
 		copy(d[:], b)
 	}

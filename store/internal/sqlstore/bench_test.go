@@ -8,15 +8,16 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// BenchmarkAppend stores sagas of five records in batches of one step each: start, three steps, the end. One
-// iteration is one record.
+// BenchmarkAppend stores sagas of five records in batches of one step each: start, three steps, the
+// end. One iteration is one record.
 func BenchmarkAppend(b *testing.B) {
 	for _, d := range databases {
 		for _, size := range []int{1, 64, 512} {
@@ -70,7 +71,8 @@ var databases = []struct {
 	}},
 }
 
-// BenchmarkEmptyClaim is what a process that knows a hundred definitions costs the database while there is nothing to do.
+// BenchmarkEmptyClaim is what a process that knows a hundred definitions costs the database while
+// there is nothing to do.
 func BenchmarkEmptyClaim(b *testing.B) {
 	var known []ledger.Version
 	for i := range 100 {
@@ -98,7 +100,7 @@ func BenchmarkEmptyClaim(b *testing.B) {
 }
 
 // run stores at least n records in batches.
-func run(b *testing.B, l ledger.Ledger, t saga.Token, writer, size, n int) error {
+func run(b *testing.B, l ledger.Ledger, t machine.Token, writer, size, n int) error {
 	b.Helper()
 	for done := 0; done < n; {
 		entries := starts(t, size, fmt.Sprintf("%d-%d", writer, done))
@@ -114,7 +116,7 @@ func run(b *testing.B, l ledger.Ledger, t saga.Token, writer, size, n int) error
 				if a.Result != ledger.Appended {
 					return fmt.Errorf("step %d: %+v", step, a)
 				}
-				entries[i].Head = a.Head
+				entries[i].Number = a.Number
 			}
 			done += size
 		}
@@ -122,33 +124,33 @@ func run(b *testing.B, l ledger.Ledger, t saga.Token, writer, size, n int) error
 	return nil
 }
 
-func starts(t saga.Token, size int, name string) []ledger.Entry {
+func starts(t machine.Token, size int, name string) []ledger.Entry {
 	entries := make([]ledger.Entry, size)
 	for i := range entries {
 		e := &entries[i]
 		e.ID = saga.ID{Saga: "order-to-invoice", Work: fmt.Sprintf("shop:order:%s-%d", name, i)}
 		e.Schedule = &ledger.Schedule{Hold: true}
-		e.Record = saga.Record{
-			Kind: saga.KindStarted, Version: 1, Revision: revision, Status: saga.Running,
-			Body: []byte(`{"order":10492,"total":4200,"currency":"EUR"}`), Arm: arm(e.ID, 0),
+		e.Record = machine.Record{
+			Kind: machine.KindStarted, Version: 1, Revision: revision, Status: saga.Running,
+			Body: []byte(`{"order":10492,"total":4200,"currency":"EUR"}`), Dispatch: arm(e.ID, 0),
 		}
-		e.Record.Seal(e.ID, 0, saga.Hash{}, t)
+		e.Record.Seal(e.ID, 0, machine.Hash{}, t)
 	}
 	return entries
 }
 
 // follow makes every entry the next record of its chain.
-func follow(entries []ledger.Entry, t saga.Token, step int) {
+func follow(entries []ledger.Entry, t machine.Token, step int) {
 	for i := range entries {
 		e := &entries[i]
 		seq, prev := e.Record.Seq, e.Record.Hash
 		e.Prev, e.Schedule, e.Revision = prev, nil, revision
-		e.Record = saga.Record{
-			Kind: saga.KindDone, Step: steps[step-1], Direction: saga.Forward, Attempt: 1, Status: saga.Running,
-			ExternalID: fmt.Sprintf("ext_%012d", e.Head), Body: []byte(`{"id":"ext_000000000001"}`),
+		e.Record = machine.Record{
+			Kind: machine.KindDone, Step: steps[step-1], Direction: saga.Forward, Attempt: 1, Status: saga.Running,
+			ExternalID: fmt.Sprintf("ext_%012d", e.Number), Body: []byte(`{"id":"ext_000000000001"}`),
 		}
 		if step < 4 {
-			e.Record.Arm = arm(e.ID, step)
+			e.Record.Dispatch = arm(e.ID, step)
 		} else {
 			e.Record.Status, e.Schedule = saga.Completed, &ledger.Schedule{}
 		}
@@ -160,9 +162,9 @@ var steps = []string{"customer", "invoice", "mark-synced", "receipt"}
 
 const revision = "2026-11-20T10:00:00Z"
 
-func arm(id saga.ID, step int) *saga.Arm {
-	return &saga.Arm{
+func arm(id saga.ID, step int) *machine.Dispatch {
+	return &machine.Dispatch{
 		Step: steps[step], Direction: saga.Forward, Attempt: 1,
-		Key: saga.StepKey(saga.RootKey(id.Saga, id.Work, revision), steps[step], saga.Forward, 0), Budget: 30 * time.Second,
+		Key: machine.StepKey(machine.RootKey(id.Saga, id.Work, revision), steps[step], saga.Forward, 0), Budget: 30 * time.Second,
 	}
 }

@@ -7,20 +7,21 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// What was judged is counted as it is judged, replayed or purged, in the same transaction: counting it when a person asks
-// would read the whole inbox. What is to be judged is read, along its index.
+// What was judged is counted as it is judged, replayed or purged, in the same transaction: counting
+// it when a person asks would read the whole inbox. What is to be judged is read, along its index.
 //
-// Processes that judge at the same time would wait for each other's rows, so each handle draws one of [Shards]. A count is
-// the sum over them; one of them alone may be below zero.
+// Processes that judge at the same time would wait for each other's rows, so each handle draws one
+// of [Shards]. A count is the sum over them; one of them alone may be below zero.
 
 // Shards is how many rows there are at most for each count.
 const Shards = 16
 
-// judgedText adds to counts. It takes a shard and a JSON list of [source, disposition, how many, microseconds].
+// judgedText adds to counts. It takes a shard and a JSON list of [source, disposition, how many,
+// microseconds].
 func (d *Dialect) judgedText() string {
 	return `INSERT INTO amends_inbox_counts AS c (source, disposition, shard, count, last_at)
 		SELECT e.value ->> 0, e.value ->> 1, CAST(? AS bigint), CAST(e.value ->> 2 AS bigint), ` + d.MomentOf(`CAST(e.value ->> 3 AS bigint)`) + `
@@ -31,8 +32,8 @@ func (d *Dialect) judgedText() string {
 const OnCounted = `ON CONFLICT (source, disposition, shard) DO UPDATE SET count = c.count + excluded.count,
 		last_at = CASE WHEN excluded.last_at > c.last_at THEN excluded.last_at ELSE c.last_at END`
 
-// CountJudged adds what was judged to the counts, or takes it from them where the numbers are negative. It is the last that
-// a transaction does: others wait for these rows.
+// CountJudged adds what was judged to the counts, or takes it from them where the numbers are
+// negative. It is the last that a transaction does: others wait for these rows.
 func CountJudged(ctx context.Context, s *Store, q Queries, judged []rows.Census) error {
 	return countJudged(ctx, s.db, q, judged)
 }
@@ -44,7 +45,7 @@ func countJudged(ctx context.Context, d *Dialect, q Queries, judged []rows.Censu
 	sums := summed(judged)
 	list := make([][4]any, len(sums))
 	for i, c := range sums {
-		list[i] = [4]any{c.Source, string(c.Verdict), c.Count, c.Last.Time().UnixMicro()}
+		list[i] = [4]any{c.Source, string(c.Disposition), c.Count, c.Last.Time().UnixMicro()}
 	}
 	text, err := json.Marshal(list)
 	if err == nil {
@@ -56,15 +57,16 @@ func countJudged(ctx context.Context, d *Dialect, q Queries, judged []rows.Censu
 	return nil
 }
 
-// summed is one row for each source and verdict. They are in order, so that two that meet in a shard do not deadlock.
+// summed is one row for each source and disposition. They are in order, so that two that meet in a
+// shard do not deadlock.
 func summed(judged []rows.Census) (sums []rows.Census) {
 	judged = slices.Clone(judged)
 	slices.SortStableFunc(judged, func(a, b rows.Census) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Disposition, b.Disposition))
 	})
 	for _, c := range judged {
 		last := len(sums) - 1
-		if last < 0 || sums[last].Source != c.Source || sums[last].Verdict != c.Verdict {
+		if last < 0 || sums[last].Source != c.Source || sums[last].Disposition != c.Disposition {
 			sums = append(sums, c)
 			continue
 		}
@@ -94,13 +96,13 @@ func (s *inboxRole) uncount(ctx context.Context, q Queries, gone []uncounted) er
 	return countJudged(ctx, s.db, q, list)
 }
 
-// Counts returns how many deliveries of each source met which verdict.
-func (s *inboxRole) Counts(ctx context.Context) ([]inbox.Count, error) {
+// Counts returns how many deliveries of each source met which disposition.
+func (s *inboxRole) Counts(ctx context.Context) ([]intake.Count, error) {
 	var found []rows.Census
 	if err := s.db.get(ctx, &found, countsText); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
-	var counts []inbox.Count
+	var counts []intake.Count
 	for _, c := range summed(found) {
 		if c.Count > 0 {
 			counts = append(counts, c.Row())
@@ -109,7 +111,8 @@ func (s *inboxRole) Counts(ctx context.Context) ([]inbox.Count, error) {
 	return counts, nil
 }
 
-// countsText groups by an expression, or SQLite would read the whole inbox in the order of an index that begins with source.
+// countsText groups by an expression, or SQLite would read the whole inbox in the order of an index
+// that begins with source.
 const countsText = `
 	SELECT source, disposition, count, last_at FROM amends_inbox_counts
 	UNION ALL

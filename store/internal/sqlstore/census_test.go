@@ -8,21 +8,22 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// heard makes an inbox of 100,000 deliveries, of which ten are to be judged. The verb is a hash of n.
+// heard makes an inbox of 100,000 deliveries, of which ten are to be judged. The verb is a hash of
+// n.
 const heard = `
 	WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
 	INSERT INTO amends_inbox (number, received_at, processed_at, digest, dedupe_key, source, tenant, type, id, disposition)
 	SELECT n, %[1]s, CASE WHEN n %% 10000 <> 0 THEN %[1]s END, %[2]s, %[2]s, 'shop', '', 'order', n %% 1000, 'applied' FROM n`
 
-// T11: "no listing and no count scans the ledger". A count reads the deliveries that are to be judged and no others, and
-// what was stopped of an object is found along the object.
+// T11: "no listing and no count scans the ledger". A count reads the deliveries that are to be
+// judged and no others, and what was stopped of an object is found along the object.
 func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 	t.Parallel()
 	s, err := pgdb.New(pgtest.URL(t), 5*time.Second)
@@ -36,7 +37,7 @@ func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 	}
 	db.MustExecContext(t.Context(), fmt.Sprintf(heard, `now()`, `decode(md5(n::text), 'hex')`))
 	db.MustExecContext(t.Context(), `VACUUM ANALYZE amends_inbox`)
-	stopped, args := stoppedText(&inbox.StoppedFilter{Object: inbox.Object{Source: "shop", Type: "order", ID: "7"}})
+	stopped, args := stoppedText(&intake.StoppedFilter{Object: intake.Object{Source: "shop", Type: "order", ID: "7"}})
 	for name, c := range map[string]struct {
 		text  string
 		args  []any
@@ -62,7 +63,7 @@ func TestCountsReadNoInboxOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := onSQLite(t)
 	db.MustExecContext(t.Context(), fmt.Sprintf(heard, `1000000 + n`, `zeroblob(16)`))
-	stopped, args := stoppedText(&inbox.StoppedFilter{Object: inbox.Object{Source: "shop", Type: "order", ID: "7"}})
+	stopped, args := stoppedText(&intake.StoppedFilter{Object: intake.Object{Source: "shop", Type: "order", ID: "7"}})
 	for want, c := range map[string]struct {
 		text string
 		args []any
@@ -85,22 +86,22 @@ func judged(t *testing.T, db *sqlx.DB) {
 	if err := db.SelectContext(t.Context(), &found, countsText); err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 1 || found[0].Source != "shop" || found[0].Verdict != "" || found[0].Count != 10 || found[0].Last.Time().IsZero() {
+	if len(found) != 1 || found[0].Source != "shop" || found[0].Disposition != "" || found[0].Count != 10 || found[0].Last.Time().IsZero() {
 		t.Errorf("counted are %+v", found)
 	}
 }
 
-// The counts that are written have one row for each source and verdict, in order: two that meet in a shard wait for each
-// other and do not deadlock.
+// The counts that are written have one row for each source and disposition, in order: two that meet
+// in a shard wait for each other and do not deadlock.
 func TestSummed(t *testing.T) {
 	t.Parallel()
 	var all []rows.Census
 	for i, of := range [][2]string{{"shop", "stale"}, {"books", "stale"}, {"shop", "applied"}, {"shop", "stale"}} {
-		all = append(all, rows.Census{Source: of[0], Verdict: Text(of[1]), Count: int64(1 + i), Last: Moment(time.Unix(int64(10-i), 0))})
+		all = append(all, rows.Census{Source: of[0], Disposition: Text(of[1]), Count: int64(1 + i), Last: Moment(time.Unix(int64(10-i), 0))})
 	}
 	var got []string
 	for _, c := range summed(all) {
-		got = append(got, fmt.Sprintf("%s/%s %d %d", c.Source, c.Verdict, c.Count, c.Last.Time().Unix()))
+		got = append(got, fmt.Sprintf("%s/%s %d %d", c.Source, c.Disposition, c.Count, c.Last.Time().Unix()))
 	}
 	if want := "[books/stale 2 9 shop/applied 3 8 shop/stale 5 10]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)

@@ -16,7 +16,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
@@ -26,7 +27,7 @@ type chains struct {
 	db   *Dialect
 	text texts
 
-	identities sync.Map                // saga.Token → the identity of the database its session was opened on
+	identities sync.Map                // machine.Token → the identity of the database its session was opened on
 	changed    atomic.Pointer[changed] // nil: as far as is known the database was always this one
 }
 
@@ -97,7 +98,8 @@ func versions(vs []ledger.Version) (string, error) {
 	return string(b), err
 }
 
-// sameSchema refuses a schema that has become newer than this program: it may not understand what it reads there.
+// sameSchema refuses a schema that has become newer than this program: it may not understand what
+// it reads there.
 func (s *chains) sameSchema(ctx context.Context, q Queries) error {
 	var version int64
 	if err := q.QueryRowxContext(ctx, schemaVersion).Scan(&version); err != nil {
@@ -128,7 +130,7 @@ func (s *chains) learnChange(ctx context.Context, q Queries, identity string) er
 }
 
 // Renew extends a lease to r.TTL from now. A dead or expired session is not revived.
-func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
 	lease := ledger.Lease{Token: t, TTL: r.TTL}
 	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		knows, err := versions(r.Knows)
@@ -168,13 +170,13 @@ func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 }
 
 // live returns the sessions that are not buried yet.
-func live(ctx context.Context, q Queries) (ts []saga.Token, err error) {
+func live(ctx context.Context, q Queries) (ts []machine.Token, err error) {
 	err = sqlx.SelectContext(ctx, q, &ts, unburied)
 	return ts, err
 }
 
 // stray returns works that t holds and does not have in hand.
-func (s *chains) stray(ctx context.Context, q Queries, t saga.Token, inHand []int64) ([]ledger.Head, error) {
+func (s *chains) stray(ctx context.Context, q Queries, t machine.Token, inHand []int64) ([]ledger.Instance, error) {
 	list, err := json.Marshal(append([]int64{}, inHand...)) // never null
 	if err != nil {
 		return nil, err
@@ -187,7 +189,7 @@ func (s *chains) stray(ctx context.Context, q Queries, t saga.Token, inHand []in
 }
 
 // Bury marks a session dead. Burying a dead session is not an error.
-func (s *chains) Bury(ctx context.Context, t saga.Token) error {
+func (s *chains) Bury(ctx context.Context, t machine.Token) error {
 	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.burySession, s.db.Clock(), int64(t))
 		return err
@@ -195,9 +197,9 @@ func (s *chains) Bury(ctx context.Context, t saga.Token) error {
 	return s.failed(ctx, err, "bury session %s", t)
 }
 
-// BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a method, so
-// that the ledgers which embed a store do not offer it.
-func BuryOthers(ctx context.Context, s *Store, t saga.Token) error {
+// BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a
+// method, so that the ledgers which embed a store do not offer it.
+func BuryOthers(ctx context.Context, s *Store, t machine.Token) error {
 	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.buryOthers, int64(t))
 		return err
@@ -205,19 +207,21 @@ func BuryOthers(ctx context.Context, s *Store, t saga.Token) error {
 	return s.failed(ctx, err, "bury the sessions before %s", t)
 }
 
-// OpenedOn returns the identity of the database on which this process opened session t, "" when it did not.
-func OpenedOn(s *Store, t saga.Token) string {
+// OpenedOn returns the identity of the database on which this process opened session t, "" when it
+// did not.
+func OpenedOn(s *Store, t machine.Token) string {
 	return s.openedOn(t)
 }
 
-func (s *chains) openedOn(t saga.Token) string {
+func (s *chains) openedOn(t machine.Token) string {
 	id, _ := s.identities.Load(t)
 	name, _ := id.(string)
 	return name
 }
 
-// Claim gives session t works that are due and known to it, and names those it holds that have an unread signal.
-func (s *chains) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+// Claim gives session t works that are due and known to it, and names those it holds that have an
+// unread signal.
+func (s *chains) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
 	args := ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Fresh: max(c.Fresh, 0)}
 	var err error
 	if args.Known, err = versions(c.Known); err == nil {
@@ -234,10 +238,11 @@ func (s *chains) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledge
 		return ledger.Claimed{}, s.failed(ctx, err, "claim for session %s", t)
 	}
 	inOrder(a.Rows)
-	return ledger.Claimed{Heads: heads(a.Rows), Controls: a.Controls}, nil
+	return ledger.Claimed{Instances: heads(a.Rows), Controls: a.Controls}, nil
 }
 
-// rooms encodes where a process has room as statements take it. For a name that no database holds nothing waits.
+// rooms encodes where a process has room as statements take it. For a name that no database holds
+// nothing waits.
 func rooms(of map[string]int) (string, error) {
 	list := make([][2]any, 0, len(of))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
@@ -291,7 +296,8 @@ func first(a, b bool) int {
 	}
 }
 
-// class is where the work stood in the claim: one that has ended and has an unread signal counts as begun.
+// class is where the work stood in the claim: one that has ended and has an unread signal counts as
+// begun.
 func (r *HeadRow) class() ledger.Class {
 	if saga.Status(r.Status).Terminal() {
 		return ledger.ClassBegun
@@ -300,7 +306,7 @@ func (r *HeadRow) class() ledger.Class {
 }
 
 // GiveBack releases works that t holds, and makes released ones due earlier.
-func (s *chains) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+func (s *chains) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
 	if len(works) == 0 {
 		return nil
 	}
@@ -333,7 +339,8 @@ func (s *chains) CatchUp(ctx context.Context) (works, sessions int64, err error)
 	return works, sessions, s.failed(ctx, err, "catch up with the clock")
 }
 
-// catchUp runs one statement by itself: were it done again for the sake of another, its answer would be none.
+// catchUp runs one statement by itself: were it done again for the sake of another, its answer
+// would be none.
 func (s *chains) catchUp(ctx context.Context, text string) (n int64, err error) {
 	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
 		res, err := q.ExecContext(ctx, text, s.db.Clock())
@@ -354,11 +361,11 @@ func (s *chains) failed(ctx context.Context, err error, format string, args ...a
 }
 
 // token draws a session's name. Zero is never drawn: it stands for no session.
-func token() saga.Token {
+func token() machine.Token {
 	for {
 		var b [8]byte
 		rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-		if t := saga.Token(binary.BigEndian.Uint64(b[:])); t != 0 {
+		if t := machine.Token(binary.BigEndian.Uint64(b[:])); t != 0 {
 			return t
 		}
 	}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
@@ -22,11 +22,12 @@ func (r *controlRow) control() ledger.Control {
 	return ledger.Control{
 		Kind: ledger.ControlKind(r.Kind), Name: string(r.Name), Version: int64(r.Version), Body: raw(r.Body),
 		Actor: string(r.Actor), Reason: string(r.Reason),
-		Session: saga.Token(r.Session), Nonce: int64(r.Nonce), At: r.At.Time(),
+		Session: machine.Token(r.Session), Nonce: int64(r.Nonce), At: r.At.Time(),
 	}
 }
 
-// Controls returns every control there is. The newest version is the one of the control that was set last.
+// Controls returns every control there is. The newest version is the one of the control that was
+// set last.
 func (s *chains) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
 	all, err = s.readControls(ctx, allControls)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *chains) readControls(ctx context.Context, query string, args ...any) ([
 }
 
 // SetControl stores a control if it still has the version it was decided on.
-func (s *chains) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+func (s *chains) SetControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {
 	err := valid.Control(t, &c)
 	if err == nil {
 		c, err = s.setControl(ctx, t, c)
@@ -79,7 +80,7 @@ func (s *chains) SetControl(ctx context.Context, t saga.Token, c ledger.Control)
 	return c, nil
 }
 
-func (s *chains) setControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {
 	if len(c.Body) == 0 {
 		c.Body = nil
 	}

@@ -8,8 +8,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -128,19 +129,19 @@ func writeOne(t *testing.T, l ledger.Ledger) {
 		t.Fatal(err)
 	}
 	e := ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Schedule: &ledger.Schedule{Hold: true}}
-	e.Record = saga.Record{Kind: saga.KindStarted, Version: 1, Status: saga.Running, Body: []byte(`{"order":1}`)}
-	e.Record.Seal(e.ID, 0, saga.Hash{}, lease.Token)
+	e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running, Body: []byte(`{"order":1}`)}
+	e.Record.Seal(e.ID, 0, machine.Hash{}, lease.Token)
 	for range 2 {
 		as, err := l.Append(t.Context(), lease.Token, []ledger.Entry{e})
 		if err != nil || as[0].Result != ledger.Appended {
 			t.Fatalf("append: %+v, %v", as, err)
 		}
 		prev := e.Record.Hash
-		e.Head, e.Prev, e.Schedule = as[0].Head, prev, &ledger.Schedule{}
-		e.Record = saga.Record{Kind: saga.KindNotSent, Step: "invoice", Direction: saga.Forward, Attempt: 1, Status: saga.Retrying, Wait: time.Hour}
+		e.Number, e.Prev, e.Schedule = as[0].Number, prev, &ledger.Schedule{}
+		e.Record = machine.Record{Kind: machine.KindNotSent, Step: "invoice", Direction: saga.Forward, Attempt: 1, Status: saga.Retrying, Wait: time.Hour}
 		e.Record.Seal(e.ID, 1, prev, lease.Token)
 	}
-	if err := l.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k", Actor: "anna"}); err != nil {
+	if err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k", Actor: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,25 +6,25 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// inbox implements [inbox.Reader].
+// inbox implements [intake.Reader].
 type inboxRole struct{ db *Dialect }
 
 // pageSize is the length of a list when the caller sets no limit.
 const pageSize = 100
 
-func (s *inboxRole) selected(f *inbox.DeliveryFilter) *where {
+func (s *inboxRole) selected(f *intake.DeliveryFilter) *where {
 	var w where
 	if f.Numbers != nil {
 		w.and("d.number IN "+s.db.Numbers, numberList(f.Numbers))
 	}
-	w.object("d", inbox.Object{Source: f.Source})
+	w.object("d", intake.Object{Source: f.Source})
 	w.object("d", f.Object)
-	if f.Verdict != "" {
-		w.and("d.disposition = ?", string(f.Verdict))
+	if f.Disposition != "" {
+		w.and("d.disposition = ?", string(f.Disposition))
 	}
 	if f.Unjudged {
 		w.and("d.processed_at IS NULL")
@@ -47,7 +47,7 @@ func numberList(numbers []int64) string {
 }
 
 // Deliveries returns deliveries, the newest first.
-func (s *inboxRole) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.Delivery, error) {
+func (s *inboxRole) Deliveries(ctx context.Context, f intake.DeliveryFilter) ([]intake.Delivery, error) {
 	w := s.selected(&f)
 	var found []rows.Delivery
 	// The page is chosen before anything is joined to it.
@@ -61,19 +61,19 @@ func (s *inboxRole) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]i
 }
 
 // Delivery returns one.
-func (s *inboxRole) Delivery(ctx context.Context, number int64) (inbox.Delivery, error) {
-	found, err := s.Deliveries(ctx, inbox.DeliveryFilter{Numbers: []int64{number}})
+func (s *inboxRole) Delivery(ctx context.Context, number int64) (intake.Delivery, error) {
+	found, err := s.Deliveries(ctx, intake.DeliveryFilter{Numbers: []int64{number}})
 	if err == nil && len(found) == 0 {
-		err = inbox.ErrNotFound
+		err = intake.ErrNotFound
 	}
 	if err != nil {
-		return inbox.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
+		return intake.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
 	}
 	return found[0], nil
 }
 
 // Entry returns what is known of an object, nil when nothing is.
-func (s *inboxRole) Entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
+func (s *inboxRole) Entry(ctx context.Context, o intake.Object) (*intake.Entry, error) {
 	var w where
 	for i, value := range rows.Key(rows.Object(o)) {
 		w.and("e."+rows.KeyColumns[i].Name+" = ?", value)
@@ -86,7 +86,7 @@ func (s *inboxRole) Entry(ctx context.Context, o inbox.Object) (*inbox.Entry, er
 }
 
 // Entries returns entries in the order of their objects.
-func (s *inboxRole) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.Entry, error) {
+func (s *inboxRole) Entries(ctx context.Context, f intake.EntryFilter) ([]intake.Entry, error) {
 	var w where
 	w.object("e", f.Object)
 	if f.Owing {
@@ -95,7 +95,7 @@ func (s *inboxRole) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.E
 	if f.Blocked {
 		w.and("e.blocked_reason IS NOT NULL")
 	}
-	if f.After != (inbox.Object{}) {
+	if f.After != (intake.Object{}) {
 		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
 	}
 	return s.entries(ctx, &w, cmp.Or(f.Limit, pageSize))
@@ -103,7 +103,7 @@ func (s *inboxRole) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.E
 
 const owing = `e.fetch_requested > e.fetch_completed OR e.accepted_seq > e.delivered_seq`
 
-func (s *inboxRole) entries(ctx context.Context, w *where, limit int) ([]inbox.Entry, error) {
+func (s *inboxRole) entries(ctx context.Context, w *where, limit int) ([]intake.Entry, error) {
 	key := rows.Names("e.", rows.KeyColumns)
 	var found []rows.Entry
 	err := s.db.get(ctx, &found, `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -18,16 +18,17 @@ type Queries interface {
 	sqlx.ExecerContext
 }
 
-// Lane runs fn where one kind of call is made, so that no other kind can hold it up. Unless the lane says otherwise each
-// statement in fn stands for itself. The context is the lane's, which may bound what is done there. It may run fn again,
-// from its beginning: what fn read in an attempt that failed, at its last moment too, does not count. So fn is one
-// transaction, or one statement that writes, or it can be done twice.
+// Lane runs fn where one kind of call is made, so that no other kind can hold it up. Unless the
+// lane says otherwise each statement in fn stands for itself. The context is the lane's, which may
+// bound what is done there. It may run fn again, from its beginning: what fn read in an attempt
+// that failed, at its last moment too, does not count. So fn is one transaction, or one statement
+// that writes, or it can be done twice.
 type Lane func(ctx context.Context, fn func(context.Context, Queries) error) error
 
 type repeatableKey struct{}
 
-// Again returns a context for a verb that leaves the same behind, and answers the same, when it is done twice: a
-// database may do it again when the answer was lost.
+// Again returns a context for a verb that leaves the same behind, and answers the same, when it is
+// done twice: a database may do it again when the answer was lost.
 func Again(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatableKey{}, true)
 }
@@ -37,24 +38,25 @@ func Repeatable(ctx context.Context) bool { return ctx.Value(repeatableKey{}) !=
 
 // Dialect is what one SQL database does differently from the other.
 type Dialect struct {
-	// Words replace the names in braces of the ledger's statements. A $ followed by a question mark in a word
-	// stands for the parameter named in the brace.
+	// Words replace the names in braces of the ledger's statements. A $ followed by a question mark
+	// in a word stands for the parameter named in the brace.
 	Words map[string]string
 
-	// Clock is the first parameter of statements with {now}: nil for the server's own clock, microseconds
-	// since 1970 otherwise.
+	// Clock is the first parameter of statements with {now}: nil for the server's own clock,
+	// microseconds since 1970 otherwise.
 	Clock func() any
 
-	// The ledger's. Load and View are a consistent view for several statements, View for people. Plain is for statements
-	// that write, Pulse is the heartbeat's own.
+	// The ledger's. Load and View are a consistent view for several statements, View for people.
+	// Plain is for statements that write, Pulse is the heartbeat's own.
 	Load, View, Plain, Pulse Lane
 
-	// The reconciler's. Read is for statements that only read, Write is a transaction, which is in or not in as a whole.
+	// The reconciler's. Read is for statements that only read, Write is a transaction, which is in
+	// or not in as a whole.
 	Read, Write Lane
 
-	// Page runs fn in a transaction and stores events in the same one, unless fn answers that nothing is to be stored.
-	// It may run fn again when the transaction has to be repeated.
-	Page func(ctx context.Context, events []inbox.Event, fn func(context.Context, Queries) (store bool, err error)) error
+	// Page runs fn in a transaction and stores events in the same one, unless fn answers that
+	// nothing is to be stored. It may run fn again when the transaction has to be repeated.
+	Page func(ctx context.Context, events []intake.Event, fn func(context.Context, Queries) (store bool, err error)) error
 
 	// Identity asks the database who it is.
 	Identity func(ctx context.Context, q Queries) (string, error)
@@ -74,39 +76,41 @@ type Dialect struct {
 	// Post stores a signal. It reports whether there is such a work.
 	Post func(ctx context.Context, p PostArgs) (found bool, err error)
 
-	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], and folds at most [MaxFold] counters
-	// that have been silent for [ledger.CounterSilence].
+	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], and folds
+	// at most [MaxFold] counters that have been silent for [ledger.CounterSilence].
 	Count func(ctx context.Context, counter int64, totals string) error
 
-	// SetControl stores a control if it still has the version it was decided on and its session is live, and draws its new
-	// version. It reports whether that was so.
+	// SetControl stores a control if it still has the version it was decided on and its session is
+	// live, and draws its new version. It reports whether that was so.
 	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
 
 	// Shard is this handle's of [Shards], where several handles write at the same time.
 	Shard int64
 
-	// Bind turns the question marks of a reconciler's statements into the database's own parameters.
+	// Bind turns the question marks of a reconciler's statements into the database's own
+	// parameters.
 	Bind func(string) string
 
 	// Now reads the clock by which a reconciler lives; Today is the same as an expression.
 	Now   func(context.Context, Queries) (time.Time, error)
 	Today string
 
-	// Moment writes a time as a parameter. MomentOf and BytesOf make a column's value of an expression that is a number of
-	// microseconds, or a text in hex.
+	// Moment writes a time as a parameter. MomentOf and BytesOf make a column's value of an
+	// expression that is a number of microseconds, or a text in hex.
 	Moment            func(time.Time) any
 	MomentOf, BytesOf func(expression string) string
 
-	// Numbers is the set of the numbers in a JSON list that is a parameter; Elements is the table e, with the one column
-	// value, of the elements of one.
+	// Numbers is the set of the numbers in a JSON list that is a parameter; Elements is the table
+	// e, with the one column value, of the elements of one.
 	Numbers, Elements string
 
-	// Share and Lock, behind a SELECT, keep its rows from being changed, or locked as well, until the transaction ends.
+	// Share and Lock, behind a SELECT, keep its rows from being changed, or locked as well, until
+	// the transaction ends.
 	Share, Lock string
 
-	// Explain gives an error of the driver its meaning: one of the ledger's sentinels where there is one, and
-	// what a person can do. It leaves other errors alone. ctx is the caller's: a driver does not always say that
-	// it was the reason.
+	// Explain gives an error of the driver its meaning: one of the ledger's sentinels where there
+	// is one, and what a person can do. It leaves other errors alone. ctx is the caller's: a driver
+	// does not always say that it was the reason.
 	Explain func(ctx context.Context, err error) error
 }
 

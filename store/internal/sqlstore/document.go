@@ -8,13 +8,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// The document of a record is everything that neither chains, schedules nor finds it, as short JSON: a record is written
-// five times in the life of an instance, and a hundred bytes are a third of what it costs. Names are short, what is empty
-// is left out, and so is what goes without saying:
+// The document of a record is everything that neither chains, schedules nor finds it, as short
+// JSON: a record is written five times in the life of an instance, and a hundred bytes are a third
+// of what it costs. Names are short, what is empty is left out, and so is what goes without saying:
 //
 //	k     the kind                              rev   the source object's revision
 //	st    the status; absent: running           ver   the definition's version
@@ -26,13 +27,15 @@ import (
 //	e     the error
 //	a     what it arms: s, d, n as above, re the reissue, b the budget in milliseconds, k the key
 //
-// A step's direction and attempt are absent where there is no step, too. A key is there only when it is not the one that
-// derives from the work, the revision that it is at, the step, its direction and the reissue.
+// A step's direction and attempt are absent where there is no step, too. A key is there only when
+// it is not the one that derives from the work, the revision that it is at, the step, its direction
+// and the reissue.
 //
 //	v     the version of this layout; absent: 1
 //	h     the version of the layout that the record's hash covers; absent: 1
 //
-// A program that meets another version of either refuses the record; a new layout raises them, so none is misread.
+// A program that meets another version of either refuses the record; a new layout raises them, so
+// none is misread.
 
 // Document writes the document of e behind b.
 func Document(b []byte, e *ledger.Entry) []byte {
@@ -61,7 +64,7 @@ func Document(b []byte, e *ledger.Entry) []byte {
 	if len(r.Snapshot) > 0 {
 		d.text("on", revisionAt(r, e.Revision))
 	}
-	if a := r.Arm; a != nil {
+	if a := r.Dispatch; a != nil {
 		d.key("a")
 		d.b = append(d.b, '{')
 		d.effort(a.Step, a.Direction, a.Attempt, true)
@@ -74,15 +77,15 @@ func Document(b []byte, e *ledger.Entry) []byte {
 }
 
 // revisionAt is what the work is at once r is stored, when it is told elsewhere to be at known.
-func revisionAt(r *saga.Record, known string) string {
-	if r.Seq == 1 || r.Kind == saga.KindRevised {
+func revisionAt(r *machine.Record, known string) string {
+	if r.Seq == 1 || r.Kind == machine.KindRevised {
 		return r.Revision
 	}
 	return known
 }
 
-func stepKey(id saga.ID, revision string, a *saga.Arm) string {
-	return saga.StepKey(saga.RootKey(id.Saga, id.Work, revision), a.Step, a.Direction, a.Reissue)
+func stepKey(id saga.ID, revision string, a *machine.Dispatch) string {
+	return machine.StepKey(machine.RootKey(id.Saga, id.Work, revision), a.Step, a.Direction, a.Reissue)
 }
 
 // document is JSON in the making.
@@ -164,7 +167,7 @@ type stored struct {
 	layout
 	storedEffort
 
-	Kind     saga.Kind      `json:"k"`
+	Kind     machine.Kind   `json:"k"`
 	Status   *saga.Status   `json:"st"`
 	Reason   saga.Reason    `json:"r"`
 	Class    saga.Class     `json:"c"`
@@ -207,7 +210,7 @@ type reading struct {
 }
 
 // record completes r, which has what the columns say, with its document.
-func (c *reading) record(r *saga.Record, doc string) error {
+func (c *reading) record(r *machine.Record, doc string) error {
 	var d stored
 	dec := json.NewDecoder(bytes.NewReader([]byte(doc)))
 	dec.DisallowUnknownFields()
@@ -237,12 +240,12 @@ func (c *reading) record(r *saga.Record, doc string) error {
 	}
 	c.revision = revisionAt(r, c.revision)
 	if a := d.Arm; a != nil {
-		r.Arm = &saga.Arm{Step: a.Step, Reissue: a.Reissue, Budget: time.Duration(a.Budget) * time.Millisecond}
-		r.Arm.Direction, r.Arm.Attempt = a.effort(true)
+		r.Dispatch = &machine.Dispatch{Step: a.Step, Reissue: a.Reissue, Budget: time.Duration(a.Budget) * time.Millisecond}
+		r.Dispatch.Direction, r.Dispatch.Attempt = a.effort(true)
 		if a.Key != nil {
-			r.Arm.Key = *a.Key
+			r.Dispatch.Key = *a.Key
 		} else {
-			r.Arm.Key = stepKey(c.id, c.revision, r.Arm)
+			r.Dispatch.Key = stepKey(c.id, c.revision, r.Dispatch)
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
@@ -36,8 +36,8 @@ func (s *plans) Draft(ctx context.Context, job string) (plan.Ref, error) {
 	return draft, nil
 }
 
-// nextPlan numbers a draft. The number stands in the job's row, so that none is given twice, though drafts are erased; two who
-// draft wait for each other there.
+// nextPlan numbers a draft. The number stands in the job's row, so that none is given twice, though
+// drafts are erased; two who draft wait for each other there.
 func (w writer) nextPlan(ctx context.Context, job string) (int64, error) {
 	var number []int64
 	err := w.choose(ctx, &number, `INSERT INTO amends_jobs AS j (name, last_plan) VALUES (?, 1)

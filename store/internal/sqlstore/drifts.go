@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -33,8 +33,9 @@ func readFinding(key, stored string) (plan.Finding, error) {
 	return f, nil
 }
 
-// encodeFindings writes findings as a JSON list of [key, class, acts, finding]; of a key that comes twice the last one, as
-// a statement may change a row once only. Those in sync are left out; their keys are the second list, of [key].
+// encodeFindings writes findings as a JSON list of [key, class, acts, finding]; of a key that comes
+// twice the last one, as a statement may change a row once only. Those in sync are left out; their
+// keys are the second list, of [key].
 func encodeFindings(fs []plan.Finding) (list, inSync string, err error) {
 	last := make(map[string]*plan.Finding, len(fs))
 	for i := range fs {

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -39,9 +40,10 @@ type HeadRow struct {
 	Last        Moment // Overview: of its latest record
 }
 
-// head takes the row as it is: a status that this program does not know must not keep the others from being listed.
-func (r *HeadRow) head() ledger.Head {
-	return ledger.Head{
+// head takes the row as it is: a status that this program does not know must not keep the others
+// from being listed.
+func (r *HeadRow) head() ledger.Instance {
+	return ledger.Instance{
 		Number:      r.Ref,
 		ID:          saga.ID{Saga: r.Saga, Work: r.WorkID},
 		Version:     r.Version,
@@ -50,7 +52,7 @@ func (r *HeadRow) head() ledger.Head {
 		Reason:      saga.Reason(r.Reason),
 		Class:       ledger.Class(r.Class),
 		Step:        string(r.Step),
-		Session:     saga.Token(r.Session),
+		Session:     machine.Token(r.Session),
 		Due:         r.DueAt.Time(),
 		WaitsFor:    string(r.WaitsFor),
 		Base:        r.SnapshotSeq,
@@ -63,8 +65,8 @@ func (r *HeadRow) head() ledger.Head {
 	}
 }
 
-func heads(rows []HeadRow) []ledger.Head {
-	hs := make([]ledger.Head, len(rows))
+func heads(rows []HeadRow) []ledger.Instance {
+	hs := make([]ledger.Instance, len(rows))
 	for i := range rows {
 		hs[i] = rows[i].head()
 	}
@@ -85,17 +87,17 @@ type recordRow struct {
 }
 
 // next returns the record of the next row of a chain.
-func (c *reading) next(row *recordRow) (saga.Record, error) {
-	r := saga.Record{
+func (c *reading) next(row *recordRow) (machine.Record, error) {
+	r := machine.Record{
 		Seq:        row.Seq,
-		Session:    saga.Token(row.Session),
+		Session:    machine.Token(row.Session),
 		At:         row.At.Time(),
 		ExternalID: string(row.ExternalID),
 		Body:       raw(row.Body),
 		Snapshot:   raw(row.Snapshot),
 	}
 	var err error
-	if copy(r.Hash[:], row.Hash) != saga.HashSize || len(row.Hash) != saga.HashSize {
+	if copy(r.Hash[:], row.Hash) != machine.HashSize || len(row.Hash) != machine.HashSize {
 		err = fmt.Errorf("%w: its hash has %d bytes", ledger.ErrDamaged, len(row.Hash))
 	} else {
 		err = c.record(&r, row.Doc)
@@ -118,11 +120,11 @@ type signalRow struct {
 	Doc      Text
 }
 
-func (r *signalRow) signal() (saga.Signal, error) {
-	s := saga.Signal{
+func (r *signalRow) signal() (machine.Signal, error) {
+	s := machine.Signal{
 		ID:     r.Number,
 		At:     r.At.Time(),
-		Kind:   saga.SignalKind(r.Kind),
+		Kind:   machine.SignalKind(r.Kind),
 		Key:    r.Key,
 		Actor:  r.Actor,
 		Reason: r.Reason,

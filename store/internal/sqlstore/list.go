@@ -6,16 +6,16 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// walked is how many heads a page looks at, at most, for those that match. A page of ten thousand takes some tens of
-// milliseconds.
+// walked is how many heads a page looks at, at most, for those that match. A page of ten thousand
+// takes some tens of milliseconds.
 const walked = 10_000
 
-// List returns a page of heads. It walks one index from the cursor on, see [walk], and looks at no more than walked of its
-// entries.
+// List returns a page of heads. It walks one index from the cursor on, see [walk], and looks at no
+// more than walked of its entries.
 func (s *chains) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
 	at, err := f.Position()
 	if err != nil {
@@ -42,14 +42,14 @@ func (s *chains) List(ctx context.Context, f ledger.Filter) (ledger.Page, error)
 	return paged(&f, found, last), nil
 }
 
-// paged makes a page of what was found, one more than it holds if there are more, and of the last head that was looked at,
-// with one behind it if that was not all.
+// paged makes a page of what was found, one more than it holds if there are more, and of the last
+// head that was looked at, with one behind it if that was not all.
 func paged(f *ledger.Filter, found, last []HeadRow) (page ledger.Page) {
 	more := len(found) > f.PageSize()
 	if more {
 		found = found[:f.PageSize()]
 	}
-	page.Heads = heads(found)
+	page.Instances = heads(found)
 	behind := func(h *HeadRow) string {
 		return f.Behind(ledger.Position{Number: h.Ref, ID: saga.ID{Saga: h.Saga, Work: h.WorkID}})
 	}
@@ -74,8 +74,9 @@ type listing struct {
 	started string // by what
 }
 
-// walk chooses the index that a listing goes along. What it is led by is a condition on the range, the rest is looked at
-// row by row. What runs is gathered and sorted unless it is a crowd, of which many are met along the numbers.
+// walk chooses the index that a listing goes along. What it is led by is a condition on the range,
+// the rest is looked at row by row. What runs is gathered and sorted unless it is a crowd, of which
+// many are met along the numbers.
 func (s *chains) walk(f *ledger.Filter, at ledger.Position, crowded bool) *listing {
 	l, rest := &listing{from: "amends_instances"}, *f
 	switch {
@@ -119,11 +120,13 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position, crowded bool) *listi
 	return l
 }
 
-// unfinished is what amends_instances_unfinished holds. No database concludes it from a status that is a parameter.
+// unfinished is what amends_instances_unfinished holds. No database concludes it from a status that
+// is a parameter.
 const unfinished = "h.finished_at IS NULL AND h.status <> 'running'"
 
-// moving are instances that go on: each is held, due, or in the line of a destination. A claim touches their rows, so an index
-// of them by their status would cost each claim a tenth; these three it pays for anyway.
+// moving are instances that go on: each is held, due, or in the line of a destination. A claim
+// touches their rows, so an index of them by their status would cost each claim a tenth; these
+// three it pays for anyway.
 const moving = `(SELECT * FROM amends_instances WHERE session IS NOT NULL
 	UNION ALL SELECT * FROM amends_instances WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NULL AND waits_for IS NULL
 	UNION ALL SELECT * FROM amends_instances WHERE waits_for IS NOT NULL AND session IS NULL)`

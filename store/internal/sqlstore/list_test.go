@@ -13,15 +13,16 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 )
 
-// fill makes a ledger of works that have ended, ten of every other status, a hundred that wait for a destination, and an
-// external id that a thousand works share. The verb is a time, the second one a hash, of n.
+// fill makes a ledger of works that have ended, ten of every other status, a hundred that wait for
+// a destination, and an external id that a thousand works share. The verb is a time, the second one
+// a hash, of n.
 const fill = `
 	WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
 	INSERT INTO amends_instances (ref, saga, work_id, version, status, unconfirmed, finished_at, created_at, updated_at)
@@ -38,8 +39,8 @@ const fill = `
 	INSERT INTO amends_records (instance, seq, at, session, hash, doc, external_id)
 	SELECT n, 1, %[1]s, 1, %[2]s, '{}', CASE n %% 100 WHEN 0 THEN 'shared' ELSE 'inv_' || n END FROM n;`
 
-// looks are the filters of a listing, each with the index that it goes along on each database, and how many it finds on its
-// first page of fifty.
+// looks are the filters of a listing, each with the index that it goes along on each database, and
+// how many it finds on its first page of fifty.
 var looks = []struct {
 	name          string
 	f             ledger.Filter
@@ -71,9 +72,10 @@ var looks = []struct {
 	{"unconfirmed", ledger.Filter{Unconfirmed: true, Newest: true}, "amends_instances_unconfirmed", "amends_instances_unconfirmed", 20},
 }
 
-// T11: "four listings scan the whole ledger". No listing reads more pages than its row limit takes, however many works have
-// ended, and each is led by its index, whatever the server knows of the table, and over however many buckets works are spread:
-// rows that one of 64 has side by side lie in as many pages (K3).
+// T11: "four listings scan the whole ledger". No listing reads more pages than its row limit takes,
+// however many works have ended, and each is led by its index, whatever the server knows of the
+// table, and over however many buckets works are spread: rows that one of 64 has side by side lie
+// in as many pages (K3).
 func TestListingsOnPostgres(t *testing.T) {
 	t.Parallel()
 	s, err := pgdb.New(pgtest.URL(t), 5*time.Second)
@@ -129,8 +131,8 @@ func TestListingsOnPostgres(t *testing.T) {
 const spread = `UPDATE amends_instances SET ref = ref % 64 << 57 | ref; UPDATE amends_records SET instance = instance % 64 << 57 | instance;
 	VACUUM FULL amends_instances; VACUUM FULL amends_records; ANALYZE`
 
-// K14: "finished ones are walked under a row limit, and the page says how far it looked". What matches is found however many
-// pages have nothing.
+// K14: "finished ones are walked under a row limit, and the page says how far it looked". What
+// matches is found however many pages have nothing.
 func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 	t.Helper()
 	s := lister(db, moment, buckets)
@@ -154,7 +156,7 @@ func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 			if err != nil {
 				t.Fatalf("%+v: %v", f, err)
 			}
-			if !f.InOrderOfWork() && !slices.IsSortedFunc(page.Heads, func(a, b ledger.Head) int {
+			if !f.InOrderOfWork() && !slices.IsSortedFunc(page.Instances, func(a, b ledger.Instance) int {
 				if f.Newest {
 					a, b = b, a
 				}
@@ -162,11 +164,11 @@ func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 			}) {
 				t.Errorf("%+v is not in the order of starting", f)
 			}
-			if found += len(page.Heads); len(page.Heads) == 0 {
+			if found += len(page.Instances); len(page.Instances) == 0 {
 				silent++
 			}
-			if last := page.Next == ""; last && !page.Looked.IsZero() || !last && len(page.Heads) < f.PageSize() && page.Looked.IsZero() {
-				t.Errorf("%+v: a page of %d goes on %t and says it looked up to %v", look.f, len(page.Heads), !last, page.Looked)
+			if last := page.Next == ""; last && !page.Looked.IsZero() || !last && len(page.Instances) < f.PageSize() && page.Looked.IsZero() {
+				t.Errorf("%+v: a page of %d goes on %t and says it looked up to %v", look.f, len(page.Instances), !last, page.Looked)
 			}
 			if f.After = page.Next; f.After == "" || found > look.found || silent > look.silent {
 				break
@@ -178,7 +180,8 @@ func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 	}
 }
 
-// crowded makes many works run. What runs is gathered and sorted while a page can hold it all; more is met along the numbers.
+// crowded makes many works run. What runs is gathered and sorted while a page can hold it all; more
+// is met along the numbers.
 func crowded(t *testing.T, db *sqlx.DB, moment func(time.Time) any, at string, buckets int) {
 	t.Helper()
 	is := func(want bool) {
@@ -211,7 +214,7 @@ func along(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int, f
 		if err != nil {
 			t.Fatal(err)
 		}
-		n += len(page.Heads)
+		n += len(page.Instances)
 		if f.After = page.Next; f.After == "" {
 			return n
 		}
@@ -247,8 +250,8 @@ func pages(t *testing.T, plan string) (pages int) {
 	return pages
 }
 
-// The same on SQLite, which does not tell how much it reads: a listing goes along its index, and one that has none along the
-// numbers, within the row limit.
+// The same on SQLite, which does not tell how much it reads: a listing goes along its index, and
+// one that has none along the numbers, within the row limit.
 func TestListingsOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := onSQLite(t)

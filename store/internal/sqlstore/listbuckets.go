@@ -3,13 +3,15 @@ package sqlstore
 import (
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// Each bucket has an order of its own. A listing in the order of starting walks all buckets side by side, a few rows in each,
-// and merges what it finds: so buckets cost no write anything, and a ledger that has one knows nothing of this.
+// Each bucket has an order of its own. A listing in the order of starting walks all buckets side by
+// side, a few rows in each, and merges what it finds: so buckets cost no write anything, and a
+// ledger that has one knows nothing of this.
 
-// Started is the place of a reference in the order of starting over all buckets: first its place in its bucket, then the bucket.
+// Started is the place of a reference in the order of starting over all buckets: first its place in
+// its bucket, then the bucket.
 func Started(ref int64) int64 { return ref&(1<<StartedBits-1)<<bucketBits | ref>>StartedBits }
 
 // started is [Started] of a row.
@@ -30,8 +32,8 @@ func (l *listing) inBuckets(f *ledger.Filter, at ledger.Position, buckets int) {
 	}
 }
 
-// merged is what was walked, n rows in each bucket, and the edge of that: the first one that may have others before it which
-// were not walked. It is null when everything was.
+// merged is what was walked, n rows in each bucket, and the edge of that: the first one that may
+// have others before it which were not walked. It is null when everything was.
 func (l *listing) merged(n int) string {
 	return fmt.Sprintf(`WITH merged AS (SELECT h.*, %[1]s AS started FROM generate_series(0::bigint, %[2]d) AS b, LATERAL (
 			SELECT *, row_number() OVER (ORDER BY %[3]s) AS place FROM amends_instances AS h%[4]s ORDER BY %[3]s LIMIT %[5]d) AS h),

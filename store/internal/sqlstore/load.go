@@ -9,13 +9,14 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Load returns chains from their latest snapshots on, in the order of ids. Works that do not exist are left
-// out. Head, records and signals are of one moment.
+// Load returns chains from their latest snapshots on, in the order of ids. Works that do not exist
+// are left out. Head, records and signals are of one moment.
 func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -75,7 +76,7 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 		if !h.Status.Valid() { // it is not taken for another
 			return fmt.Errorf("%s has status %q, which this program does not know", h.ID, h.Status)
 		}
-		l.chains[h.Number] = &ledger.Chain{Head: h, At: rows[i].Now.Time()}
+		l.chains[h.Number] = &ledger.Chain{Instance: h, At: rows[i].Now.Time()}
 		l.numbers[h.ID] = h.Number
 	}
 	return nil
@@ -95,7 +96,7 @@ func (l *loading) records(ctx context.Context, q Queries) error {
 	return each(rows, func(row *recordRow) error {
 		c := l.chains[row.Instance]
 		if row.Instance != last {
-			chain, last = reading{id: c.Head.ID}, row.Instance
+			chain, last = reading{id: c.Instance.ID}, row.Instance
 		}
 		r, err := chain.next(row)
 		if err != nil {
@@ -107,7 +108,7 @@ func (l *loading) records(ctx context.Context, q Queries) error {
 }
 
 func (l *loading) signals(ctx context.Context, q Queries) error {
-	numbers, err := l.list(func(c *ledger.Chain) bool { return c.Head.Posted > c.Head.Consumed })
+	numbers, err := l.list(func(c *ledger.Chain) bool { return c.Instance.Posted > c.Instance.Consumed })
 	if err != nil || numbers == "" {
 		return err
 	}
@@ -132,7 +133,7 @@ func (l *loading) changes(ctx context.Context, q Queries) error {
 	if c == nil {
 		return nil
 	}
-	writers := make(map[saga.Token]bool)
+	writers := make(map[machine.Token]bool)
 	for _, chain := range l.chains {
 		if n := len(chain.Records); n > 0 {
 			writers[chain.Records[n-1].Session] = false
@@ -142,7 +143,7 @@ func (l *loading) changes(ctx context.Context, q Queries) error {
 	if err != nil {
 		return err
 	}
-	var others []saga.Token
+	var others []machine.Token
 	if err := sqlx.SelectContext(ctx, q, &others, l.store.text.elsewhere, c.identity, string(list)); err != nil {
 		return err
 	}

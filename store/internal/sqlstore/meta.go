@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 // Meta is what there is one of in a ledger, and what never changes in it.
@@ -39,13 +39,15 @@ func ReadMeta(ctx context.Context, q Queries) (m Meta, err error) {
 	return m, fmt.Errorf("%w. Nothing was changed; use a newer program", err)
 }
 
-// bucketBits is how much room a reference has for its bucket, StartedBits for what orders it within.
+// bucketBits is how much room a reference has for its bucket, StartedBits for what orders it
+// within.
 const (
 	bucketBits  = 6
 	StartedBits = 63 - bucketBits
 )
 
-// Bucket is where a work belongs: the first eight bytes of the SHA-256 of its id, modulo their number. It is a format.
+// Bucket is where a work belongs: the first eight bytes of the SHA-256 of its id, modulo their
+// number. It is a format.
 func Bucket(work string, buckets int) int {
 	if buckets == 1 {
 		return 0

@@ -10,11 +10,12 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
-// sessionRow is a session as it is read. One that holds works and of which nothing is known any more has a token only.
+// sessionRow is a session as it is read. One that holds works and of which nothing is known any
+// more has a token only.
 type sessionRow struct {
 	Token        int64
 	Label, Knows Text
@@ -27,7 +28,7 @@ type sessionRow struct {
 
 func (r *sessionRow) session() (ledger.Session, error) {
 	s := ledger.Session{
-		Token: saga.Token(r.Token), Label: string(r.Label), Opened: r.OpenedAt.Time(), Renewed: r.RenewedAt.Time(),
+		Token: machine.Token(r.Token), Label: string(r.Label), Opened: r.OpenedAt.Time(), Renewed: r.RenewedAt.Time(),
 		Expires: r.ExpiresAt.Time(), Dead: bool(r.Dead), Holds: r.Holds,
 	}
 	var pairs [][2]json.RawMessage
@@ -74,8 +75,8 @@ func (s *chains) sessions(ctx context.Context, q Queries) ([]ledger.Session, err
 	return list, nil
 }
 
-// Overview says what moves and what does not. What is released is looked at place by place in the order of claims, so
-// that the number of works does not matter.
+// Overview says what moves and what does not. What is released is looked at place by place in the
+// order of claims, so that the number of works does not matter.
 func (s *chains) Overview(ctx context.Context) (ledger.Overview, error) {
 	var v view
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
@@ -298,7 +299,7 @@ func (v *view) done() ledger.Overview {
 	slices.SortFunc(v.Unknown, func(a, b ledger.Backlog) int {
 		return a.Compare(b)
 	})
-	slices.SortFunc(v.Oldest, func(a, b ledger.Head) int {
+	slices.SortFunc(v.Oldest, func(a, b ledger.Instance) int {
 		return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.Number, b.Number))
 	})
 	v.Oldest = v.Oldest[:min(len(v.Oldest), ledger.MaxOldest)]

@@ -7,19 +7,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // plans implements [plan.Plans] and [plan.Drifts].
 //
-// Findings go into the database in batches, each one statement with one parameter: a JSON list. So a plan of
-// a million findings is a few hundred statements, and no more than one batch of it is in memory.
+// Findings go into the database in batches, each one statement with one parameter: a JSON list. So
+// a plan of a million findings is a few hundred statements, and no more than one batch of it is in
+// memory.
 //
-// Nothing large is erased in one transaction. A draft that was never finished, or a plan too many, is dropped first, which
-// is one row; from then on no reader sees it and nothing can be added to it. Its findings go in parts, before the next
-// draft of the job begins, which also ends what was interrupted by a kill.
+// Nothing large is erased in one transaction. A draft that was never finished, or a plan too many,
+// is dropped first, which is one row; from then on no reader sees it and nothing can be added to
+// it. Its findings go in parts, before the next draft of the job begins, which also ends what was
+// interrupted by a kill.
 type plans struct{ db *Dialect }
 
 // batch is how many findings are in one statement.
@@ -110,7 +112,8 @@ func (s *plans) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, 
 	return rows, nil
 }
 
-// acting is [plan.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
+// acting is [plan.Row.Acting]. Who asks goes through the plan once, page by page, so it has no
+// index.
 const acting = `automatic = 1 AND (outcome IS NULL OR outcome = 'over-limit')`
 
 func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
@@ -136,8 +139,8 @@ func (s *plans) Done(ctx context.Context, plan plan.Ref, rs []plan.Row) error {
 	return nil
 }
 
-// doneText notes outcomes. The plan's name is in the list, too: were it a parameter, SQLite would go through the whole plan for
-// each element, instead of the other way round.
+// doneText notes outcomes. The plan's name is in the list, too: were it a parameter, SQLite would
+// go through the whole plan for each element, instead of the other way round.
 func doneText(elements string) string {
 	return `UPDATE amends_findings SET outcome = e.value ->> 3, error = e.value ->> 4, outcome_at = ?
 		FROM ` + elements + ` WHERE job = e.value ->> 0 AND plan = CAST(e.value ->> 1 AS bigint) AND key = e.value ->> 2`

@@ -8,8 +8,8 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// Whatever a plan holds, a statement about some of its keys looks up these keys. SQLite chose to go through the whole
-// plan once per key before: a million findings were never done.
+// Whatever a plan holds, a statement about some of its keys looks up these keys. SQLite chose to go
+// through the whole plan once per key before: a million findings were never done.
 func TestByKeyOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := onSQLite(t)
@@ -20,8 +20,8 @@ func TestByKeyOnSQLite(t *testing.T) {
 	page.and("(first_at, job, key) > (?, ?, ?)")
 	runs := &jobs{&Dialect{Moment: func(t time.Time) any { return t.UnixMicro() }}}
 	last := &schedule.RunRow{Job: "books", Number: 7}
-	ofAll, _ := runs.runsText(&schedule.Filter{Before: last})
-	ofOne, _ := runs.runsText(&schedule.Filter{Job: "books", Before: last})
+	ofAll, _ := runs.runsText(&schedule.RunFilter{Before: last})
+	ofOne, _ := runs.runsText(&schedule.RunFilter{Job: "books", Before: last})
 	for text, want := range map[string]string{
 		ofAll:                "SEARCH amends_runs USING INDEX amends_runs_created_at",
 		ofOne:                "SEARCH amends_runs USING PRIMARY KEY (job=? AND number<?)",

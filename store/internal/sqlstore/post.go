@@ -10,13 +10,16 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Post inserts a signal and makes the work due at the latest now. A key the work has already received changes nothing.
-func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+// Post inserts a signal and makes the work due at the latest now. A key the work has already
+// received changes nothing.
+func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
 	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason}
 	err := valid.Signal(&sig)
 	if err == nil {
@@ -38,11 +41,11 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 // utterance is what a signal says beside its kind, as it is stored.
 type utterance struct {
 	saga.Resolution
-	saga.News
+	machine.News
 }
 
 // encodeResolution returns what the signal says as JSON, nil when there is nothing beside its kind.
-func encodeResolution(sig *saga.Signal) (any, error) {
+func encodeResolution(sig *machine.Signal) (any, error) {
 	b, err := json.Marshal(utterance{sig.Resolution, sig.News})
 	if err != nil {
 		return nil, fmt.Errorf("encode what it says: %w", err)
@@ -72,7 +75,7 @@ func find(ctx context.Context, q Queries, id saga.ID) (int64, error) {
 }
 
 // Describe stores a definition's structure or compares it with the stored one.
-func (s *chains) Describe(ctx context.Context, spec *saga.Spec) error {
+func (s *chains) Describe(ctx context.Context, spec *program.Spec) error {
 	b, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("describe %s version %d: encode its structure: %w", spec.Saga, spec.Version, err)
@@ -94,8 +97,8 @@ func (s *chains) Describe(ctx context.Context, spec *saga.Spec) error {
 	return s.failed(ctx, err, "describe %s version %d", spec.Saga, spec.Version)
 }
 
-// Count stores what a counter has seen, in the order of the keys: two processes that fold the same counters do not wait for
-// each other in a circle. Sources that are cut to the same one are one.
+// Count stores what a counter has seen, in the order of the keys: two processes that fold the same
+// counters do not wait for each other in a circle. Sources that are cut to the same one are one.
 func (s *chains) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
 	if len(totals) == 0 {
 		return nil

@@ -9,18 +9,20 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
 // History returns the whole chain of a work from its first record.
-func (s *chains) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
+func (s *chains) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
 	chain := reading{id: id} // it starts over with each first record
 	return ofWork(ctx, s, "history of", id, history, chain.next)
 }
 
 // Signals returns every signal posted to a work, oldest first.
-func (s *chains) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
+func (s *chains) Signals(ctx context.Context, id saga.ID) ([]machine.Signal, error) {
 	return ofWork(ctx, s, "signals of", id, signals, (*signalRow).signal)
 }
 
@@ -59,7 +61,8 @@ type duplicateRow struct {
 	LastAt  Moment `db:"last_at"`
 }
 
-// Duplicates returns how many duplicates of each work and source were blocked, the most recent first.
+// Duplicates returns how many duplicates of each work and source were blocked, the most recent
+// first.
 func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
 	var w filter
 	w.work(&f)
@@ -142,7 +145,7 @@ func (w *filter) ids(f *ledger.Filter) {
 	}
 	if f.Prefix != "" {
 		w.add("h.work_id >= ", f.Prefix)
-		w.add("h.work_id <= ", f.Prefix+strings.Repeat("\U0010ffff", saga.MaxWork/4))
+		w.add("h.work_id <= ", f.Prefix+strings.Repeat("\U0010ffff", program.MaxWork/4))
 		w.add(fmt.Sprintf("substr(h.work_id, 1, %d) = ", utf8.RuneCountInString(f.Prefix)), f.Prefix)
 	}
 }

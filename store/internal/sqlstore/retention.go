@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// replayed is how many deliveries become unjudged in one transaction, so that a receiver need not wait long.
+// replayed is how many deliveries become unjudged in one transaction, so that a receiver need not
+// wait long.
 const replayed = 2000
 
 // Replay makes deliveries unjudged again, the newest first.
-func (s *inboxRole) Replay(ctx context.Context, f inbox.DeliveryFilter, why string) (int, error) {
+func (s *inboxRole) Replay(ctx context.Context, f intake.DeliveryFilter, why string) (int, error) {
 	n, rest := 0, f.Limit
 	for {
 		page := replayed
@@ -45,9 +46,9 @@ func (s *inboxRole) Replay(ctx context.Context, f inbox.DeliveryFilter, why stri
 	}
 }
 
-// Purge erases what is older than the retention allows: deliveries with their bodies, then the bodies of those that
-// stay, then digests whose delivery is gone. Each is a transaction of its own.
-func (s *inboxRole) Purge(ctx context.Context, r inbox.Retention, limit int) (int, error) {
+// Purge erases what is older than the retention allows: deliveries with their bodies, then the
+// bodies of those that stay, then digests whose delivery is gone. Each is a transaction of its own.
+func (s *inboxRole) Purge(ctx context.Context, r intake.Retention, limit int) (int, error) {
 	now, err := s.db.now(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
@@ -56,7 +57,7 @@ func (s *inboxRole) Purge(ctx context.Context, r inbox.Retention, limit int) (in
 	for _, kind := range []struct {
 		keep  time.Duration
 		erase func(ctx context.Context, q Queries, before any, limit int) (int, error)
-	}{{r.Verdicts, s.deliveries}, {r.Bodies, s.bodies}, {r.Digests, s.digests}} {
+	}{{r.Rows, s.deliveries}, {r.Bodies, s.bodies}, {r.Digests, s.digests}} {
 		if kind.keep <= 0 {
 			continue // for ever
 		}

@@ -23,7 +23,8 @@ func (s *jobs) Paused(ctx context.Context, job string) (schedule.Mark, error) {
 	return found[0].State().Paused, nil
 }
 
-// Jobs returns all jobs that were described, in the order of their names, and the pause of everything.
+// Jobs returns all jobs that were described, in the order of their names, and the pause of
+// everything.
 func (s *jobs) Jobs(ctx context.Context) (schedule.Board, error) {
 	var found []rows.Job
 	now, err := s.db.now(ctx)
@@ -46,7 +47,7 @@ func (s *jobs) Jobs(ctx context.Context) (schedule.Board, error) {
 }
 
 // Runs returns runs, the newest first.
-func (s *jobs) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, error) {
+func (s *jobs) Runs(ctx context.Context, f schedule.RunFilter) ([]schedule.RunRow, error) {
 	text, args := s.runsText(&f)
 	var found []rows.Run
 	if err := s.db.get(ctx, &found, text, args...); err != nil {
@@ -55,11 +56,12 @@ func (s *jobs) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, 
 	return rows.Runs(found), nil
 }
 
-// runsText lists the runs of a job by their numbers, and those of all by the time at which they were recorded.
-func (s *jobs) runsText(f *schedule.Filter) (text string, args []any) {
+// runsText lists the runs of a job by their numbers, and those of all by the time at which they
+// were recorded.
+func (s *jobs) runsText(f *schedule.RunFilter) (text string, args []any) {
 	var w where
 	w.is("job", rows.JobName(f.Job))
-	w.is("result", string(f.Verdict))
+	w.is("result", string(f.Result))
 	if f.Open {
 		w.and("result IS NULL")
 	}

@@ -1,6 +1,7 @@
 package sqlstore
 
-// The statements both databases understand, but for the words in braces. {now} is the clock and always $1.
+// The statements both databases understand, but for the words in braces. {now} is the clock and
+// always $1.
 const (
 	// openSession may come again when its answer was lost: no other process draws the same token.
 	openSession = `
@@ -12,7 +13,8 @@ const (
 	// schemaVersion is asked at every renewal: a migration may come while a process runs.
 	schemaVersion = `SELECT max(version_id) FROM amends_schema`
 
-	// since is when the database came to be the one it is; null when no session was ever opened on another one.
+	// since is when the database came to be the one it is; null when no session was ever opened on
+	// another one.
 	since = `
 		SELECT min(opened_at) FROM amends_sessions
 		WHERE database = $1 AND EXISTS (SELECT 1 FROM amends_sessions WHERE database <> $1)`
@@ -40,7 +42,8 @@ const (
 
 	buryOthers = `UPDATE amends_sessions SET dead = true WHERE NOT dead AND token <> $1`
 
-	// catchUpWorks and catchUpSessions end what was written by a clock that was ahead of what it is now.
+	// catchUpWorks and catchUpSessions end what was written by a clock that was ahead of what it is
+	// now.
 	//nolint:gosec // the pW in the name is no password
 	catchUpWorks = `
 		UPDATE amends_instances SET due_at = clock.now FROM (SELECT {now} AS now) AS clock
@@ -89,7 +92,8 @@ const (
 
 	allControls = `SELECT ` + controlColumns + ` FROM amends_controls AS c ORDER BY c.kind, c.name`
 
-	// thisControl is what stands where a control was not stored, and whether the session could have stored it.
+	// thisControl is what stands where a control was not stored, and whether the session could have
+	// stored it.
 	thisControl = `
 		SELECT ` + controlColumns + `, EXISTS (SELECT 1 FROM amends_sessions AS s WHERE s.token = $2 AND NOT s.dead AND s.expires_at > {now}) AS live
 		FROM (SELECT 1 AS one) AS here LEFT JOIN amends_controls AS c ON c.kind = $3 AND c.name = $4`
@@ -108,7 +112,8 @@ const (
 // recordColumns are the columns of a record.
 const recordColumns = `r.instance, r.seq, r.at, r.session, r.hash, r.external_id, r.doc, r.body, r.snapshot`
 
-// Holders is who holds works, read from the index by leaps, one per session, so that their number does not matter.
+// Holders is who holds works, read from the index by leaps, one per session, so that their number
+// does not matter.
 const Holders = `
 	holder (session) AS (
 		SELECT (SELECT session FROM amends_instances WHERE session IS NOT NULL ORDER BY session LIMIT 1)
@@ -147,7 +152,8 @@ const (
 		WHERE h.session IS NOT NULL AND h.status IN ('running', 'retrying', 'compensating')
 		ORDER BY last LIMIT $1`
 
-	// places are read by leaps, like holders: the next rank, else the next version, else the next saga.
+	// places are read by leaps, like holders: the next rank, else the next version, else the next
+	// saga.
 	places = `
 		WITH RECURSIVE place (ref) AS (
 			SELECT (SELECT ref FROM amends_instances AS n WHERE ` + released + ` ORDER BY n.saga, n.version, n.class LIMIT 1)
@@ -188,7 +194,8 @@ const (
 			ORDER BY n.due_at DESC LIMIT $5) AS h
 		WHERE h.updated_at > {now} LIMIT $6`
 
-	// linePlaces are read by leaps, like places: the next version, else the next saga, else the next destination.
+	// linePlaces are read by leaps, like places: the next version, else the next saga, else the
+	// next destination.
 	linePlaces = `
 		WITH RECURSIVE place (ref) AS (
 			SELECT (SELECT ref FROM amends_instances AS n WHERE n.waits_for IS NOT NULL ORDER BY n.waits_for, n.saga, n.version LIMIT 1)

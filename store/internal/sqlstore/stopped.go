@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -20,22 +20,23 @@ var objectName = func() string {
 		escaped("type") + ` || ':' || ` + escaped("id")
 }()
 
-// Stopped returns of which objects deliveries came to nothing. It looks at [inbox.StoppedWithin] of them.
-func (s *inboxRole) Stopped(ctx context.Context, f inbox.StoppedFilter) ([]inbox.Stopped, error) {
+// Stopped returns of which objects deliveries came to nothing. It looks at [intake.StoppedWithin]
+// of them.
+func (s *inboxRole) Stopped(ctx context.Context, f intake.StoppedFilter) ([]intake.Stopped, error) {
 	text, args := stoppedText(&f)
 	var found []rows.Stopped
 	if err := s.db.get(ctx, &found, text, args...); err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}
-	all := make([]inbox.Stopped, len(found))
+	all := make([]intake.Stopped, len(found))
 	for i := range found {
 		all[i] = found[i].Row()
 	}
 	return all, nil
 }
 
-func stoppedText(f *inbox.StoppedFilter) (text string, args []any) {
-	stale, duplicate := string(inbox.Stale), string(inbox.Duplicate)
+func stoppedText(f *intake.StoppedFilter) (text string, args []any) {
+	stale, duplicate := string(intake.Stale), string(intake.Duplicate)
 	var newest, w where
 	newest.object("d", f.Object)
 	w.and("(g.copies > 1 OR d.disposition IN (?, ?))", stale, duplicate)
@@ -43,7 +44,7 @@ func stoppedText(f *inbox.StoppedFilter) (text string, args []any) {
 		w.and("substr("+objectName+", 1, length(?)) = ?", f.Prefix, f.Prefix)
 	}
 	key := rows.Names("d.", rows.KeyColumns)
-	args = slices.Concat([]any{stale, duplicate}, newest.args, []any{inbox.StoppedWithin}, w.args, []any{cmp.Or(f.Limit, pageSize)})
+	args = slices.Concat([]any{stale, duplicate}, newest.args, []any{intake.StoppedWithin}, w.args, []any{cmp.Or(f.Limit, pageSize)})
 	return strings.Join([]string{
 		`SELECT ` + key + `, CAST(sum(coalesce(g.copies, 1) - 1) AS bigint) AS copies`,
 		`CAST(sum(CASE WHEN d.disposition IN (?, ?) THEN 1 ELSE 0 END) AS bigint) AS known`,

@@ -1,14 +1,15 @@
 package sqlstore
 
 import (
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// Store has every role of a SQL database, but for what its dialect does: opening, appending, accepting and the gate.
+// Store has every role of a SQL database, but for what its dialect does: opening, appending,
+// accepting and the gate.
 type Store struct {
 	db *Dialect
 
@@ -21,7 +22,7 @@ type Store struct {
 
 var (
 	_ ledger.Controls = (*Store)(nil)
-	_ inbox.Reader    = (*Store)(nil)
+	_ intake.Reader   = (*Store)(nil)
 	_ plan.Plans      = (*Store)(nil)
 	_ plan.Drifts     = (*Store)(nil)
 	_ scan.Store      = (*Store)(nil)

@@ -11,13 +11,14 @@ import (
 
 // sweeps implements [scan.Store].
 //
-// A page of a sweep is one transaction: the position, the events and the observations. The position goes first and decides
-// alone whether anything is stored: it is a compare-and-set on its serial, so of two processes one moves on and the other
-// stores nothing. Observations are one statement with one parameter, a JSON list.
+// A page of a sweep is one transaction: the position, the events and the observations. The position
+// goes first and decides alone whether anything is stored: it is a compare-and-set on its serial,
+// so of two processes one moves on and the other stores nothing. Observations are one statement
+// with one parameter, a JSON list.
 //
-// The table of observations has no index but its key, which is the order in which it is read: what is seen again changes in
-// place. Counting and looking for what is old therefore read a listing from one end to the other, outside of any
-// transaction that writes.
+// The table of observations has no index but its key, which is the order in which it is read: what
+// is seen again changes in place. Counting and looking for what is old therefore read a listing
+// from one end to the other, outside of any transaction that writes.
 type sweeps struct{ db *Dialect }
 
 // Position returns how far a sweep has come.
@@ -96,8 +97,8 @@ func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) 
 	return p, nil
 }
 
-// move moves a position on, if it still is where the caller believes it to be. It has moved already when it is where
-// the caller wants it: then an earlier try was stored after all.
+// move moves a position on, if it still is where the caller believes it to be. It has moved already
+// when it is where the caller wants it: then an earlier try was stored after all.
 func (s *sweeps) move(ctx context.Context, q Queries, p scan.Position) (moved bool, refused, err error) {
 	text := `UPDATE amends_scans SET checkpoint = ?, updated_at = ` + s.db.Today + `, version = version + 1 WHERE name = ? AND version = ?`
 	args := []any{string(p.State), p.Name, p.Serial}
@@ -120,7 +121,8 @@ func (s *sweeps) move(ctx context.Context, q Queries, p scan.Position) (moved bo
 	return false, refused, err
 }
 
-// encodeSightings makes the parameter of a statement of sightings. Of two with one key and id the later one is stored.
+// encodeSightings makes the parameter of a statement of sightings. Of two with one key and id the
+// later one is stored.
 func encodeSightings(sightings []scan.Sighting) (string, error) {
 	last := make(map[[2]string]int, len(sightings))
 	values := make([][]any, 0, len(sightings))
@@ -166,8 +168,8 @@ func (s *sweeps) Tally(ctx context.Context, q scan.SightingQuery) (map[string]in
 	return counts, nil
 }
 
-// Discard erases sightings of earlier generations. They are looked for first, which takes its time; erasing them by
-// their keys, if they still are old, takes none.
+// Discard erases sightings of earlier generations. They are looked for first, which takes its time;
+// erasing them by their keys, if they still are old, takes none.
 func (s *sweeps) Discard(ctx context.Context, q scan.SightingQuery, limit int) (n int, err error) {
 	var old []struct{ Key, ID string }
 	err = s.db.get(ctx, &old, `SELECT key, id FROM amends_observations

@@ -13,10 +13,11 @@ import (
 
 // jobs implements [schedule.Store] and [schedule.Reader].
 //
-// A turn is one transaction that begins with the lock on the job's row. Everything else in it belongs to that job, so
-// no two turns can wait for each other in a circle. The clock is read behind the lock: a turn that waited for it long does
-// not decide by an old time. Constraints say the rules once more, whatever a program does: one run for each instant of
-// a job, one run of a job at work, an end that has a verdict.
+// A turn is one transaction that begins with the lock on the job's row. Everything else in it
+// belongs to that job, so no two turns can wait for each other in a circle. The clock is read
+// behind the lock: a turn that waited for it long does not decide by an old time. Constraints say
+// the rules once more, whatever a program does: one run for each instant of a job, one run of a job
+// at work, an end that has a result.
 type jobs struct{ db *Dialect }
 
 // errRefused ends a transaction whose callback returned an error.
@@ -51,7 +52,7 @@ type turn struct {
 	q      Queries
 	now    time.Time
 	agenda schedule.Agenda
-	state  schedule.State    // as the database has it
+	state  schedule.JobState // as the database has it
 	open   []schedule.RunRow // as the database has them
 }
 
@@ -122,8 +123,8 @@ func (t *turn) store(ctx context.Context) error {
 	return t.execute(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget))
 }
 
-// insert records a run and numbers it, but for one whose instant is known. The number stands in the job's row, which is
-// locked, so that none is given twice, though runs are forgotten.
+// insert records a run and numbers it, but for one whose instant is known. The number stands in the
+// job's row, which is locked, so that none is given twice, though runs are forgotten.
 func (t *turn) insert(ctx context.Context, r *schedule.RunRow) error {
 	r.Job, r.Number = t.state.Name, 0
 	var number []int64

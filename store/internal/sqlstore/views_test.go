@@ -12,8 +12,9 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq"
 
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -73,8 +74,8 @@ type overviewed struct {
 	Instance int64
 }
 
-// What the views tell people is what the ledger tells programs; on Postgres a role that may read the two views, and no
-// table, reads it.
+// What the views tell people is what the ledger tells programs; on Postgres a role that may read
+// the two views, and no table, reads it.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
@@ -128,7 +129,7 @@ func compareViews(t *testing.T, l ledger.Ledger, db *sqlx.DB) {
 		if err := db.Select(&rows, `SELECT * FROM amends_history WHERE work_id = $1 ORDER BY seq`, id.Work); err != nil || len(rows) != len(records) {
 			t.Fatalf("the view has %d of %d records of %s: %v", len(rows), len(records), id, err)
 		}
-		heads, err := ledger.Heads(ctx, l, ledger.Filter{Work: id.Work})
+		heads, err := ledger.First(ctx, l, ledger.Filter{Work: id.Work})
 		if err != nil || len(heads) != 1 {
 			t.Fatal(heads, err)
 		}
@@ -184,7 +185,7 @@ func text(s string) sql.NullString { return sql.NullString{String: s, Valid: s !
 func number(n int64, there bool) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: there} }
 
 // tell is what the view must tell of a record.
-func tell(ref int64, id saga.ID, r *saga.Record, at string) told {
+func tell(ref int64, id saga.ID, r *machine.Record, at string) told {
 	row := told{
 		Saga: id.Saga, WorkID: id.Work, Seq: r.Seq, At: at, Kind: string(r.Kind), Step: text(r.Step), Direction: text(string(r.Direction)),
 		Attempt: number(int64(r.Attempt), r.Step != ""), Status: string(r.Status), Reason: text(string(r.Reason)), ExternalID: text(r.ExternalID),
@@ -195,10 +196,10 @@ func tell(ref int64, id saga.ID, r *saga.Record, at string) told {
 	if len(r.Signals) > 0 {
 		row.Signals = text(strings.ReplaceAll(fmt.Sprint(r.Signals), " ", ","))
 	}
-	if a := r.Arm; a != nil {
+	if a := r.Dispatch; a != nil {
 		row.ArmStep, row.ArmDir, row.ArmAttempt = text(a.Step), text(string(a.Direction)), number(int64(a.Attempt), true)
 		row.ArmReissue, row.ArmBudget = number(int64(a.Reissue), true), number(a.Budget.Milliseconds(), true)
-		if derived := saga.StepKey(saga.RootKey(id.Saga, id.Work, "v7"), a.Step, a.Direction, a.Reissue); a.Key != derived {
+		if derived := machine.StepKey(machine.RootKey(id.Saga, id.Work, "v7"), a.Step, a.Direction, a.Reissue); a.Key != derived {
 			row.ArmKey = text(a.Key)
 		}
 	}
@@ -206,12 +207,12 @@ func tell(ref int64, id saga.ID, r *saga.Record, at string) told {
 }
 
 // writeAll writes works in every state of the views, and returns their names.
-func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token saga.Token) (ids []saga.ID) {
+func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.Token) (ids []saga.ID) {
 	t.Helper()
 	begin := func(work string) *ledger.Entry {
 		e := &ledger.Entry{ID: saga.ID{Saga: "order-to-invoice", Work: work}, Revision: "v7", Schedule: &ledger.Schedule{Hold: true, Class: ledger.ClassUnbegun}}
-		e.Record = saga.Record{Kind: saga.KindStarted, Version: 3, Revision: "v7", Nonce: -5, Status: saga.Running, Body: []byte(`{"order":1}`)}
-		e.Record.Seal(e.ID, 0, saga.Hash{}, token)
+		e.Record = machine.Record{Kind: machine.KindStarted, Version: 3, Revision: "v7", Nonce: -5, Status: saga.Running, Body: []byte(`{"order":1}`)}
+		e.Record.Seal(e.ID, 0, machine.Hash{}, token)
 		ids = append(ids, e.ID)
 		return e
 	}
@@ -221,9 +222,9 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token saga.Tok
 		if err != nil || as[0].Result != ledger.Appended {
 			t.Fatalf("append: %+v, %v", as, err)
 		}
-		e.Head = as[0].Head
+		e.Number = as[0].Number
 	}
-	follow := func(e *ledger.Entry, r saga.Record, s *ledger.Schedule) {
+	follow := func(e *ledger.Entry, r machine.Record, s *ledger.Schedule) {
 		t.Helper()
 		seq, prev := e.Record.Seq, e.Record.Hash
 		r.Seal(e.ID, seq, prev, token)
@@ -232,26 +233,26 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token saga.Tok
 	}
 	a := begin("in review")
 	put(a)
-	derived := saga.StepKey(saga.RootKey(a.ID.Saga, a.ID.Work, "v7"), "invoice", saga.Forward, 1)
-	follow(a, saga.Record{Kind: saga.KindDone, Step: "customer", Direction: saga.Forward, Attempt: 1, ExternalID: "cus_1", Body: []byte(`{"id": "cus_1"}`), Status: saga.Running,
-		Arm: &saga.Arm{Step: "invoice", Direction: saga.Forward, Attempt: 1, Reissue: 1, Key: derived, Budget: 30 * time.Second}}, nil)
-	follow(a, saga.Record{Kind: saga.KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 2, Class: saga.Unknown, Error: "it's \"late\" – é",
-		BodyDropped: true, Status: saga.Retrying, Wait: 1500 * time.Millisecond, Arm: &saga.Arm{Step: "invoice", Direction: saga.Undo, Attempt: 3, Key: "am-k"}},
+	derived := machine.StepKey(machine.RootKey(a.ID.Saga, a.ID.Work, "v7"), "invoice", saga.Forward, 1)
+	follow(a, machine.Record{Kind: machine.KindDone, Step: "customer", Direction: saga.Forward, Attempt: 1, ExternalID: "cus_1", Body: []byte(`{"id": "cus_1"}`), Status: saga.Running,
+		Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Forward, Attempt: 1, Reissue: 1, Key: derived, Budget: 30 * time.Second}}, nil)
+	follow(a, machine.Record{Kind: machine.KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 2, Class: saga.Unknown, Error: "it's \"late\" – é",
+		BodyDropped: true, Status: saga.Retrying, Wait: 1500 * time.Millisecond, Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Undo, Attempt: 3, Key: "am-k"}},
 		&ledger.Schedule{Class: ledger.ClassBegun})
 	for _, k := range []string{"one", "two"} {
-		if err := l.Post(ctx, a.ID, saga.Signal{Kind: saga.SignalWake, Key: k}); err != nil {
+		if err := l.Post(ctx, a.ID, machine.Signal{Kind: machine.SignalWake, Key: k}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	follow(a, saga.Record{Kind: saga.KindParked, Step: "invoice", Direction: saga.Forward, Attempt: 2, Status: saga.Review, Reason: saga.ReasonInDoubt, Signals: []int64{2},
+	follow(a, machine.Record{Kind: machine.KindParked, Step: "invoice", Direction: saga.Forward, Attempt: 2, Status: saga.Review, Reason: saga.ReasonInDoubt, Signals: []int64{2},
 		Snapshot: []byte(`{}`)}, &ledger.Schedule{Class: ledger.ClassCompensating})
 	b := begin("ended, unconfirmed")
 	put(b)
-	follow(b, saga.Record{Kind: saga.KindAdopted, Step: "mail", Direction: saga.Forward, Attempt: 1, Class: saga.Unknown, Status: saga.Running}, nil)
-	follow(b, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{Class: ledger.ClassBegun})
+	follow(b, machine.Record{Kind: machine.KindAdopted, Step: "mail", Direction: saga.Forward, Attempt: 1, Class: saga.Unknown, Status: saga.Running}, nil)
+	follow(b, machine.Record{Kind: machine.KindNoted, Status: saga.Completed}, &ledger.Schedule{Class: ledger.ClassBegun})
 	c := begin("waiting")
 	put(c)
-	if err := l.GiveBack(ctx, token, []ledger.Return{{Number: c.Head, Due: time.Now().Add(time.Hour), WaitsFor: "books"}}); err != nil {
+	if err := l.GiveBack(ctx, token, []ledger.Return{{Number: c.Number, Due: time.Now().Add(time.Hour), WaitsFor: "books"}}); err != nil {
 		t.Fatal(err)
 	}
 	put(begin("held"))

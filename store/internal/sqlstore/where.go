@@ -3,7 +3,7 @@ package sqlstore
 import (
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -26,7 +26,7 @@ func (w *where) is(column, value string) {
 }
 
 // object narrows to the fields of o that are not empty.
-func (w *where) object(alias string, o inbox.Object) {
+func (w *where) object(alias string, o intake.Object) {
 	o = rows.Object(o)
 	for i, value := range rows.Key(o) {
 		if value != "" {

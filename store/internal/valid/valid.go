@@ -1,5 +1,5 @@
-// Package valid holds what every ledger refuses before anything is sent to a database, so that all of them refuse
-// the same.
+// Package valid holds what every ledger refuses before anything is sent to a database, so that all
+// of them refuse the same.
 package valid
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
 // Text refuses what no SQL text column holds.
@@ -41,14 +41,15 @@ func Entry(e *ledger.Entry) error {
 		Text("saga", e.ID.Saga), Text("work id", e.ID.Work), Key("external id", r.ExternalID),
 		Text("revision", r.Revision), Text("the revision it is at", e.Revision), Text("step", r.Step), Text("error", r.Error),
 		Text("body", string(r.Body)), Text("snapshot", string(r.Snapshot)))
-	if a := r.Arm; a != nil {
+	if a := r.Dispatch; a != nil {
 		err = errors.Join(err, Text("armed step", a.Step), Text("key", a.Key))
 	}
 	return err
 }
 
-// Signal says why a signal cannot be stored, with every reason. Its error matches [ledger.ErrInvalid].
-func Signal(s *saga.Signal) error {
+// Signal says why a signal cannot be stored, with every reason. Its error matches
+// [ledger.ErrInvalid].
+func Signal(s *machine.Signal) error {
 	errs := []error{
 		Key("key", s.Key), Text("actor", s.Actor), Text("reason", s.Reason),
 		Text("step", s.Step), Text("direction", string(s.Direction)), Key("external id", s.ExternalID),
@@ -63,7 +64,8 @@ func Signal(s *saga.Signal) error {
 	return nil
 }
 
-// Returns says why works cannot be given back, with every reason. Its error matches [ledger.ErrInvalid].
+// Returns says why works cannot be given back, with every reason. Its error matches
+// [ledger.ErrInvalid].
 func Returns(works []ledger.Return) error {
 	var errs []error
 	for i := range works {
@@ -77,8 +79,9 @@ func Returns(works []ledger.Return) error {
 	return nil
 }
 
-// Control says why a control cannot be set by session t, with every reason. Its error matches [ledger.ErrInvalid].
-func Control(t saga.Token, c *ledger.Control) error {
+// Control says why a control cannot be set by session t, with every reason. Its error matches
+// [ledger.ErrInvalid].
+func Control(t machine.Token, c *ledger.Control) error {
 	errs := []error{Key("name", c.Name), body("body", c.Body), Text("actor", c.Actor), Text("reason", c.Reason)}
 	refuse := func(is bool, why string) {
 		if is {
@@ -107,13 +110,13 @@ func body(what string, b json.RawMessage) error {
 	return Text(what, string(b))
 }
 
-var signals = []saga.SignalKind{
-	saga.SignalCancel, saga.SignalResolve, saga.SignalConflict, saga.SignalLate, saga.SignalWake, saga.SignalRevise,
-	saga.SignalKeep, saga.SignalPause, saga.SignalResume, saga.SignalRetry, saga.SignalSkip,
+var signals = []machine.SignalKind{
+	machine.SignalCancel, machine.SignalResolve, machine.SignalConflict, machine.SignalLate, machine.SignalWake, machine.SignalRevise,
+	machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip,
 }
 
-// Cut makes any text fit for a column with an index: what is not text becomes a question mark, and what is too long
-// ends at the limit.
+// Cut makes any text fit for a column with an index: what is not text becomes a question mark, and
+// what is too long ends at the limit.
 func Cut(s string) string {
 	s = Printable(s)
 	if len(s) <= ledger.MaxText {

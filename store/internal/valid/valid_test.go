@@ -9,39 +9,40 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Every word of package saga is one that a ledger stores: one that is missing there would be refused as invalid, after its
-// effect.
+// Every word of a record and of a signal is one that a ledger stores: one that is missing there
+// would be refused as invalid, after its effect.
 func TestEveryWordIsStored(t *testing.T) {
 	t.Parallel()
-	words := constants(t, "../../../saga")
+	words := constants(t, "../../../internal/machine", "../../../internal/program", "../../../saga")
 	for kind, values := range words {
 		for _, v := range values {
-			r := saga.Record{Seq: 2, Kind: saga.KindDone, Version: 1, Status: saga.Running}
-			s := saga.Signal{Kind: saga.SignalWake, Key: "k"}
+			r := machine.Record{Seq: 2, Kind: machine.KindDone, Version: 1, Status: saga.Running}
+			s := machine.Signal{Kind: machine.SignalWake, Key: "k"}
 			switch kind {
 			case "Status":
 				if r.Status = saga.Status(v); r.Status == saga.Review {
 					r.Reason = saga.ReasonPoison
 				}
 			case "Kind":
-				r.Kind = saga.Kind(v)
+				r.Kind = machine.Kind(v)
 			case "Reason":
 				r.Status, r.Reason = saga.Review, saga.Reason(v)
 			case "Direction":
 				r.Direction = saga.Direction(v)
-				r.Arm = &saga.Arm{Direction: r.Direction, Attempt: 1}
+				r.Dispatch = &machine.Dispatch{Direction: r.Direction, Attempt: 1}
 			case "Class":
 				if v == "done" { // of an outcome that is no error: it is in no record
 					continue
 				}
 				r.Class = saga.Class(v)
 			case "SignalKind":
-				s.Kind = saga.SignalKind(v)
+				s.Kind = machine.SignalKind(v)
 			}
 			if err := valid.Entry(&ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Record: r}); err != nil {
 				t.Errorf("%s %q: %v", kind, v, err)
@@ -53,17 +54,21 @@ func TestEveryWordIsStored(t *testing.T) {
 	}
 	for kind, least := range map[string]int{"Status": 8, "Kind": 25, "Reason": 6, "Direction": 2, "Class": 6, "SignalKind": 11} {
 		if n := len(words[kind]); n < least {
-			t.Errorf("found %d constants of type %s in package saga: %v", n, kind, words[kind])
+			t.Errorf("found %d constants of type %s: %v", n, kind, words[kind])
 		}
 	}
 }
 
 // constants reads the string constants of the types whose words are stored.
-func constants(t *testing.T, dir string) map[string][]string {
+func constants(t *testing.T, dirs ...string) map[string][]string {
 	t.Helper()
 	columns := []string{"Status", "Kind", "Reason", "Direction", "Class", "SignalKind"}
 	words := make(map[string][]string)
-	for _, name := range must(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
+	var files []string
+	for _, dir := range dirs {
+		files = append(files, must(filepath.Glob(filepath.Join(dir, "*.go")))(t)...)
+	}
+	for _, name := range files {
 		file := must(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)

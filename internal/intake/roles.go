@@ -1,0 +1,156 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Inbox is what a receiver needs of a store.
+type Inbox interface {
+	// Accept stores events, all or none, and has them on disk when it returns. Of two with the same
+	// source and dedupe digest the first is kept; the other raises its count of copies, or, when it
+	// says something else, is kept beside it with the disposition [Conflict], to be judged as a
+	// hint. What an event says is its fingerprint, or its body when it has none: what changes by
+	// itself is no conflict. It may be repeated.
+	Accept(ctx context.Context, events []Event) error
+}
+
+// Store is what a [inbox.Processor] needs of a store. Every store of ours has it.
+type Store interface {
+	Inbox
+	Gate
+}
+
+// Gate is what hearing needs of a store. Each method is one transaction in which what was handed to
+// the callback is locked against every other process. now is the database's clock. A callback may
+// be called again when the transaction has to be repeated, so it does nothing but change what it
+// was given. Its error is returned as it is, and nothing is stored.
+type Gate interface {
+	// Judge hands up to limit deliveries that were not judged yet, the oldest first, with the
+	// entries of their objects (new ones are empty but for Object and First). The callback sets
+	// their outcomes and changes the entries; the store sets when they were judged. It returns how
+	// many there were.
+	Judge(ctx context.Context, limit int, decide func(now time.Time, ds []Delivery, es map[Object]*Entry) error) (int, error)
+
+	// Lease hands up to limit entries that are due and whose lease, if any, is over. Those are
+	// returned that the callback leaves with a Holder and a lease in the future.
+	Lease(ctx context.Context, limit int, decide func(now time.Time, e *Entry) error) ([]Entry, error)
+
+	// Update hands one entry, an empty one when there is none.
+	Update(ctx context.Context, o Object, decide func(now time.Time, e *Entry) error) error
+}
+
+// Reader is the people's side of a store: what was heard and what became of it.
+type Reader interface {
+	// Deliveries returns deliveries, the newest first.
+	Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error)
+	// Delivery returns one; an unknown number matches ErrNotFound.
+	Delivery(ctx context.Context, number int64) (Delivery, error)
+	// Entry returns what is known of an object; nil when nothing is.
+	Entry(ctx context.Context, o Object) (*Entry, error)
+	// Entries returns entries in the order of their objects.
+	Entries(ctx context.Context, f EntryFilter) ([]Entry, error)
+	// Counts returns how many deliveries of each source met which disposition.
+	Counts(ctx context.Context) ([]Count, error)
+	// Stopped returns of which objects deliveries came to nothing because they were copies or told
+	// nothing new, those first of which one did last. It is about the newest [StoppedWithin]
+	// deliveries of the object, or of all.
+	Stopped(ctx context.Context, f StoppedFilter) ([]Stopped, error)
+	// Replay makes the deliveries that f selects unjudged again: they go through the gate once
+	// more. Their outcomes stay until then, which is how the gate knows a replay. why says who
+	// wants it and why; it becomes the Because of those that were judged, and is kept behind the
+	// next one. It answers how many f selects.
+	Replay(ctx context.Context, f DeliveryFilter, why string) (int, error)
+	Purger
+}
+
+// Purger is the side of a store by which what is old is forgotten. A [inbox.Processor] uses it.
+type Purger interface {
+	// Purge erases what is older than the retention allows, at most limit rows of each kind, and
+	// never what is still owed. It answers how many rows it touched; ask again until it is 0.
+	Purge(ctx context.Context, r Retention, limit int) (int, error)
+}
+
+// DeliveryFilter selects deliveries. Zero fields do not narrow.
+type DeliveryFilter struct {
+	Numbers     []int64
+	Source      string
+	Object      Object // its non-empty fields
+	Disposition Disposition
+	Unjudged    bool
+	From, Until time.Time // when they were received
+	Before      int64     // numbers below this one: the next page
+	Limit       int       // 0: 100 for lists, all for a replay
+}
+
+// EntryFilter selects entries. Zero fields do not narrow.
+type EntryFilter struct {
+	Object  Object // its non-empty fields
+	Owing   bool   // a fetch or a delivery is owed
+	Blocked bool
+	After   Object // the next page
+	Limit   int    // 0: 100
+}
+
+// StoppedWithin is how many deliveries Stopped looks at, so that it does not read the whole inbox.
+const StoppedWithin = 100_000
+
+// StoppedFilter selects objects. Zero fields do not narrow.
+type StoppedFilter struct {
+	Object Object // its non-empty fields
+	Prefix string // names of objects that begin with this, as [Object.String] writes them
+	Limit  int    // 0: 100
+}
+
+// Stopped counts the deliveries about one object that could have been work done twice.
+type Stopped struct {
+	Object Object
+	Copies int64 // of events that had come before: the inbox has recognised them
+	Known  int64 // events of a version that was known or older: the version gate has turned them away
+	First  time.Time
+	Last   time.Time
+}
+
+// Count is how many deliveries met one disposition; an empty disposition counts the unjudged.
+type Count struct {
+	Source      string
+	Disposition Disposition
+	Count       int64
+	Last        time.Time // when the newest of them was received, which may have been purged since
+}
+
+// Retention says how long what was heard is kept after its last copy; zero is for ever. Entries are
+// kept for as long as the object may be spoken of.
+type Retention struct {
+	Bodies  time.Duration // of deliveries; they may hold personal data
+	Rows    time.Duration // the rows themselves, without bodies
+	Digests time.Duration // what recognises a duplicate, without the row
+}
+
+const day = 24 * time.Hour
+
+// WithDefaults fills in what is kept by default, and says for ever as stores do.
+func (r Retention) WithDefaults() Retention {
+	kept := func(d, usual time.Duration) time.Duration { return max(cmp.Or(d, usual), 0) }
+	return Retention{Bodies: kept(r.Bodies, 30*day), Rows: kept(r.Rows, 90*day), Digests: kept(r.Digests, 400*day)}
+}
+
+// Fetched is inbox.Fetched: what the source of truth says about an object now.
+type Fetched struct {
+	Version     Version
+	Body        json.RawMessage
+	Fingerprint Digest // of the Body; zero: it is computed, without what is volatile by the Policy
+	Gone        bool   // the source answered, and has no such object
+}
+
+// Snapshot is inbox.Snapshot: an accepted state of an object.
+type Snapshot struct {
+	Object
+	Version  Version
+	Revision string // Version as sagas name it; objects without version are numbered by accepted state
+	Deleted  bool
+	Body     json.RawMessage
+	Cause    string // the delivery that led to it, see [Delivery.Name]; empty when none did
+}

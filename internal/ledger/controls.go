@@ -1,0 +1,69 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/amends-dev/amends/internal/machine"
+)
+
+// Controls is what every process of a ledger obeys: the states of destinations, the shares of their
+// limits, pauses. The ledger keeps them, tells who is first of those that set the same one at once,
+// and understands none. A process learns of a change from the next claim or renewal ([Claimed],
+// [Lease]), and reads them all again: they are few.
+type Controls interface {
+	// Controls returns every control there is, by kind and name, and the newest version, 0 when
+	// there is none.
+	Controls(ctx context.Context) (all []Control, newest int64, err error)
+
+	// SetControl stores c if the control still has version c.Version, 0 if there is none yet, and
+	// returns it as it is stored: with its new version, time and session. Otherwise it matches
+	// [ErrChanged]: read it again and decide again. t is the session that sets it, which must be
+	// live at the moment it is stored ([ErrSessionDead]); 0 is a person, who is named in c.Actor.
+	// What cannot be stored matches [ErrInvalid]. An error changed nothing, or nothing is known of
+	// it.
+	//
+	// The same call again settles which: a control that has c.Nonce and session t, and is newer
+	// than c.Version, is what an earlier call stored. It is returned as it is, also when the
+	// session has died since. One that was set by others meanwhile matches ErrChanged, whether the
+	// earlier call had stored it before or not.
+	SetControl(ctx context.Context, t machine.Token, c Control) (Control, error)
+
+	// Acts returns what was set with an Actor, of one control, the newest first, at most limit of
+	// them (0: 100).
+	Acts(ctx context.Context, kind ControlKind, name string, limit int) ([]Control, error)
+}
+
+// ControlKind is what a control is about.
+type ControlKind string
+
+// The kinds.
+const (
+	ControlDestination ControlKind = "destination" // the state of a destination
+	ControlShare       ControlKind = "share"       // who has which part of a limit
+	ControlPause       ControlKind = "pause"       // what stands still because a person says so
+)
+
+// Control is one of the things that every process of a ledger obeys.
+type Control struct {
+	Kind ControlKind
+	Name string // of what it controls, at most [MaxText] bytes
+
+	// Version is drawn from one counter for all controls of a ledger. It ascends in the order in
+	// which they are stored: who has read the newest one has read all. Only in a database that went
+	// back does a number come twice; a process reads the controls when it opens a session.
+	Version int64
+
+	// Body is what is to be obeyed. Nil: that is over. The control stays, so that its versions go
+	// on.
+	Body json.RawMessage
+
+	// Actor and Reason are who wants it so and why, for what a person did. Both are empty when a
+	// process set it by itself.
+	Actor, Reason string
+
+	Session machine.Token // who set it; 0: a person. SetControl is told it beside the control.
+	Nonce   int64         // random, drawn for each set: by it the same set is known again
+	At      time.Time     // the ledger's, when it was stored
+}

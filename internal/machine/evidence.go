@@ -1,0 +1,93 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+func (ss *StepState) evidence(e *Effort, r *Record) {
+	if r.Kind == KindUnclear {
+		e.unclear(r)
+		return
+	}
+	e.Lookups = 0
+	switch r.Kind {
+	case KindFound:
+		ss.done(e, r)
+	case KindUnfinished:
+		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
+		ss.Unfinished = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
+	case KindNotFound:
+		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
+		ss.Unfinished, ss.Evidence = nil, ""
+	default: // KindSeveral
+		e.NeedsReview, ss.Unfinished = saga.ReasonInDoubt, nil
+	}
+	if r.Class == saga.Unknown { // F17: it stays a person's matter, whatever happens to the work until then
+		e.NeedsReview = saga.ReasonInDoubt
+	}
+}
+
+// unclear counts a lookup that could not tell.
+func (e *Effort) unclear(r *Record) {
+	if e.failed(r); r.Class != program.Outage {
+		e.Lookups++
+	}
+}
+
+// taught folds the answer of a lookup that was to tell the undo what the step made.
+func (ss *StepState) taught(e *Effort, r *Record) {
+	if e.Since.IsZero() {
+		e.Since = r.At.UTC() // the undo's policy begins with the question what is to be undone
+	}
+	if e.unclear(r); r.Kind != KindUnclear {
+		e.Lookups = 0
+	}
+	result := &program.Result{ExternalID: r.ExternalID, Output: r.Body}
+	switch {
+	case r.Class != saga.Unknown && r.Kind == KindUnclear:
+	case r.Kind == KindNotFound && ss.Unconfirmed: // it counted as done because it could not be told
+		e.Phase = Skipped
+	case r.Class != "":
+		e.NeedsReview = saga.ReasonUndoFailed
+	case ss.Forward.Phase == Done:
+		ss.ExternalID, ss.Output, ss.Dropped = result.ExternalID, result.Output, false
+	case ss.Unfinished != nil:
+		ss.Unfinished = result
+	default:
+		ss.Previous = result
+	}
+}
+
+func (ss *StepState) resolve(e *Effort, r *Record) {
+	if r.Direction == saga.Forward && ss.Undo.Phase == Skipped { // it is known now
+		ss.Undo.Phase = ""
+	}
+	if r.Class == "" { // it happened
+		ss.done(e, r)
+		return
+	}
+	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, QuietUntil: e.unsettled()}
+	if r.Direction == saga.Forward {
+		ss.Unfinished, ss.ExternalID, ss.Evidence, ss.Unconfirmed = nil, "", "", false // what stood in quarantine is not ours
+	}
+}
+
+func (ss *StepState) done(e *Effort, r *Record) {
+	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
+	if r.Direction == saga.Undo {
+		ss.Previous = nil // whichever attempt made it, it is gone
+		return
+	}
+	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
+	ss.Unconfirmed = false
+	if ss.Previous != nil && ss.ExternalID == "" {
+		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
+	}
+	ss.Previous = nil
+	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
+		e.UnknownUntil, e.QuietUntil = time.Time{}, time.Time{}
+	}
+}

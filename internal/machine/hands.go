@@ -1,0 +1,134 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What a person does to a work by hand: pause it, let it go on, have a step tried again, leave one
+// out (S14 to S17).
+
+// pause holds the work where it is, going forward or back.
+func (m *machine) pause(s *Signal) error {
+	switch {
+	case m.st.Status.Terminal():
+		return m.note(s, "pause: the work has ended")
+	case m.st.Status.Parked():
+		return m.note(s, fmt.Sprintf("pause: the work is in %s already", m.st.Status))
+	}
+	return m.foldSignal(s, &Record{Kind: KindPaused, Error: says(s, "paused")})
+}
+
+// goOn lets a paused work go on where it was.
+func (m *machine) goOn(s *Signal) error {
+	if m.st.Status != saga.Paused {
+		return m.note(s, "resume: the work is not paused")
+	}
+	m.unparked = true
+	return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it goes on")})
+}
+
+// retry tries the step at issue again, under the key that it has, with a fresh policy and at once.
+func (m *machine) retry(s *Signal) error {
+	ss, dir := m.st.Issue(m.spec)
+	switch why := m.st.notRetriable(m.spec, ss, dir, m.ev.Now); {
+	case m.st.Status.Terminal():
+		return m.note(s, "retry: the work has ended")
+	case ss == nil || s.Step != ss.Name || s.Direction != dir:
+		return m.note(s, fmt.Sprintf("retry: step %q is not the one at issue", s.Step))
+	case s.Attempt != ss.effort(dir).Attempts:
+		return m.note(s, fmt.Sprintf("retry: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
+	case why != "":
+		return m.note(s, "retry: "+why)
+	}
+	m.unparked = true
+	return m.foldSignal(s, &Record{Kind: KindRetried, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Error: says(s, "it is tried again")})
+}
+
+// CanRetry reports whether the step at issue can be tried again under its key, as far as it can be
+// told without a clock.
+func (st *State) CanRetry(spec *program.Spec) bool {
+	ss, dir := st.Issue(spec)
+	return spec != nil && st.notRetriable(spec, ss, dir, Moment{}) == ""
+}
+
+// notRetriable says why the step at issue cannot be tried again under its key; "" when it can. now
+// is only asked about the window of a key; zero takes it as open.
+func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direction, now Moment) string {
+	if ss == nil || spec.Index(ss.Name) < 0 {
+		return "no step of this version of the definition is at issue"
+	}
+	m := machine{spec: spec, st: st, ev: Event{Now: now}}
+	s, e := m.step(ss.Name), ss.effort(dir)
+	maybe := e.Phase == InDoubt || !e.UnknownUntil.IsZero()
+	switch {
+	case e.Phase == Done || e.Phase == Skipped:
+		return "the step is " + string(e.Phase)
+	case dir == saga.Undo: // it is repeated under its key (C7)
+		return ""
+	case e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused:
+		return "something stands under the step's mark that was not taken over; say whether it is the step's"
+	case e.NeedsReview == saga.ReasonInDoubt && !maybe, maybe && !s.Find && !m.resendable(s, e): // F17, F19
+		return "it cannot be told whether the step happened; look, and say so"
+	default:
+		return ""
+	}
+}
+
+// retried folds a retry: what was counted is forgotten, what may have happened is not.
+func (e *Effort) retried() {
+	e.Tries, e.Failures, e.Lookups, e.Crashes, e.Beside, e.NeedsReview = 0, 0, 0, 0, nil, ""
+	e.Since, e.Failed, e.NotBefore = time.Time{}, time.Time{}, time.Time{}
+	if e.Phase != Refused {
+		return
+	}
+	if e.Phase = Ready; !e.UnknownUntil.IsZero() {
+		e.Phase = InDoubt
+	}
+}
+
+// skip takes a person's word that the step at issue did not happen and will not, with the result
+// that later steps are to find, if one was given. A result may be given later, too.
+func (m *machine) skip(s *Signal) error {
+	ss, dir := m.st.Issue(m.spec)
+	if again := m.st.Step(s.Step); again != nil && again.Forward.Phase == Skipped {
+		ss, dir = again, saga.Forward
+	}
+	switch {
+	case m.st.Status != saga.Review && m.st.Status != saga.Paused:
+		return m.note(s, fmt.Sprintf("skip: the work is %s, neither in review nor paused", m.st.Status))
+	case m.st.Turned:
+		return m.note(s, "skip: the work is being undone; what is undone by hand has happened")
+	case ss == nil || s.Step != ss.Name || dir != saga.Forward:
+		return m.note(s, fmt.Sprintf("skip: step %q is not the one at issue", s.Step))
+	case s.Attempt != ss.Forward.Attempts:
+		return m.note(s, fmt.Sprintf("skip: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
+	case ss.Forward.Phase == Done:
+		return m.note(s, "skip: the step is done")
+	case m.stale(s):
+		return m.note(s, "skip: records were forgotten since, and it may have been followed already; look again")
+	}
+	m.unparked = true
+	r := &Record{Kind: KindSkipped, Step: ss.Name, Direction: saga.Forward, Attempt: s.Attempt, Error: says(s, "it did not happen and will not")}
+	r.bring(s.ExternalID, s.Output, false)
+	if len(s.Output) == 0 {
+		r.Body = m.step(ss.Name).ResultOf(r.ExternalID)
+	}
+	return m.foldSignal(s, r)
+}
+
+// stale reports whether the database went back behind a person's word that nothing happened (F27).
+func (m *machine) stale(s *Signal) bool {
+	return !m.st.Forgotten.IsZero() && !s.At.After(m.st.Forgotten)
+}
+
+// skipped folds a person's word that the step did not happen and will not. What may still arrive is
+// undone with the rest when the work goes back (S6).
+func (ss *StepState) skipped(r *Record) {
+	e := &ss.Forward
+	ss.Forward = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled()}
+	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false
+}

@@ -1,0 +1,130 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// learn turns the event into the part of the record that says what happened.
+func (m *machine) learn() error {
+	switch ev := &m.ev; {
+	case ev.Start != nil:
+		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Error: ev.Start.Cause})
+	case m.st.Seq == 0:
+		return errNotFitting
+	case ev.Outcome != nil:
+		return m.learnOutcome(ev.Outcome)
+	case ev.Evidence != nil:
+		return m.learnEvidence(ev.Evidence)
+	case ev.Signal != nil:
+		return m.learnSignal(ev.Signal)
+	case !ev.Changed.IsZero():
+		return m.forget()
+	}
+	return nil
+}
+
+func (m *machine) learnOutcome(o *program.Outcome) error {
+	ss := m.st.live()
+	if ss == nil {
+		return errNotFitting
+	}
+	dir := ss.open()
+	e := ss.effort(dir)
+	r := &Record{Step: ss.Name, Direction: dir, Attempt: e.Attempts, Class: o.Class, Error: o.Error}
+	switch o.Class {
+	case program.Succeeded:
+		r.Kind, r.Class = KindDone, ""
+		r.bring(o.ExternalID, o.Output, o.Dropped)
+	case saga.Unsent:
+		if r.Kind = KindNotSent; o.Stack != "" {
+			r.Class = saga.Fault
+		}
+	case saga.Refused:
+		r.Kind = KindRefused
+		if o.Maybe {
+			r.Class = saga.Unknown
+		}
+	case saga.Fault:
+		r.Kind = KindFault
+	default:
+		if r.Kind, r.Class = KindUnknown, saga.Unknown; o.Outage {
+			r.Class = program.Outage
+		}
+	}
+	if o.Shutdown && (r.Kind == KindNotSent || r.Kind == KindUnknown) {
+		r.Class = program.Interrupted
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if r.Kind == KindNotSent || r.Kind == KindUnknown {
+		m.backOff(ss.Name, dir, o.RetryAfter)
+	}
+	return nil
+}
+
+func (m *machine) learnEvidence(f *program.Evidence) error {
+	ss := m.st.Step(f.Step)
+	if ss == nil || m.st.live() != nil { // there is no lookup while an attempt is open
+		return errNotFitting
+	}
+	if m.owesResult(ss) {
+		return m.learnResult(ss, f)
+	}
+	r := &Record{Kind: Kind(f.Answer), Step: ss.Name, Direction: saga.Forward, Attempt: ss.Forward.Attempts, Error: f.Error}
+	switch r.Kind {
+	case KindFound, KindUnfinished:
+		r.bring(f.ExternalID, f.Output, f.Dropped)
+	case KindSeveral:
+		r.Error = fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
+	case KindNotFound:
+	default:
+		if r.Kind = KindUnclear; f.Outage {
+			r.Class = program.Outage
+		}
+	}
+	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && m.neverOnALookup(ss.Name) {
+		r.Class = saga.Unknown
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if r.Kind == KindUnclear {
+		m.backOff(ss.Name, saga.Forward, f.RetryAfter)
+	}
+	return nil
+}
+
+// neverOnALookup reports whether the step must not be sent again because a lookup says that it did
+// not happen, or only half. That is so, too, of a step that this version does not have: its
+// definition is not there to say how it is safe to repeat.
+func (m *machine) neverOnALookup(step string) bool {
+	s := m.step(step)
+	return s == nil || s.Repeat == program.RepeatAtMostOnce
+}
+
+// fold makes r the record and folds it into the provisional state.
+func (m *machine) fold(r *Record) error {
+	r.Status, r.Reason = m.st.Status, m.st.Reason
+	if err := m.st.learn(r); err != nil {
+		return errors.Join(errNotFitting, err)
+	}
+	m.rec = r
+	return nil
+}
+
+// backOff sets the wait before the next try of what has just failed.
+func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) {
+	s, e := m.step(step), m.st.Step(step).effort(dir)
+	if m.rec.Class == program.Interrupted {
+		return
+	}
+	d := s.Retry.Backoff(e.Key, max(1, e.Failures))
+	d = max(d, min(after, program.MaxRetryAfter))
+	e.NotBefore, e.Failed = m.ev.Now.Earliest.Add(d), m.ev.Now.Latest
+}

@@ -1,0 +1,128 @@
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/amends-dev/amends/internal/spin"
+)
+
+// The model of the protocol: as it stands it holds, and every mutant, which lacks one rule, is
+// caught. The head of saga.pml says what is modelled and what each switch means.
+var protocol = spin.Model{
+	File: "saga.pml",
+	Scenes: []spin.Scene{
+		{Name: "pivot last", Full: "-DCRASHES=2 -DEARLY=2 -DLOSSES=2 -DAMBIG=2"},
+		{Name: "fallible step behind the pivot", Switches: "-DAFTER", Full: "-DAFTER -DCRASHES=2 -DEARLY=2 -DLOSSES=2 -DAMBIG=2"},
+		{Name: "cancel by key", Switches: "-DTOMB", Full: "-DTOMB -DCRASHES=2 -DEARLY=2 -DLOSSES=2 -DAMBIG=1"},
+		{Name: "fail-over", Switches: "-DREGRESS", Full: "-DREGRESS -DCRASHES=1 -DEARLY=1 -DLOSSES=2 -DAMBIG=1"},
+		{Name: "fail-over, fallible step", Switches: "-DREGRESS -DAFTER -DAMBIG=0", Full: "-DREGRESS -DAFTER -DCRASHES=2 -DEARLY=1 -DLOSSES=2 -DAMBIG=1"},
+		{Name: "resolutions", Switches: "-DVERDICT -DEARLY=0 -DAMBIG=0", Full: "-DVERDICT"},
+		{Name: "resolutions, fallible step", Switches: "-DVERDICT -DAFTER -DAMBIG=0", Full: "-DVERDICT -DAFTER"},
+		{Name: "revisions", Switches: "-DREVISE -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DAMBIG=0"},
+		{Name: "revisions, fallible step", Switches: "-DREVISE -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DAFTER -DAMBIG=0"},
+		{Name: "revisions, all can be undone", Switches: "-DREVISE -DOPUNDO -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
+		{Name: "revisions, some need no undo", Switches: "-DREVISE -DNEEDLESS -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DNEEDLESS -DNOOPERATOR -DAMBIG=0"},
+		{Name: "revisions, a step is removed", Switches: "-DREVISE -DREMOVED -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DREMOVED -DAMBIG=0"},
+		{Name: "revisions, stalled process", Switches: "-DREVISE -DNEWS=1 -DNOOPERATOR -DAMBIG=0", Full: "-DREVISE -DNEWS=1"},
+		{Name: "lookups that lie", Switches: "-DLIES", Full: "-DLIES -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
+		{Name: "lookups that lie, revisions", Switches: "-DLIES " + revise, Full: "-DLIES -DREVISE -DAMBIG=0"},
+		{Name: "lookups that lie, revisions, all can be undone", Switches: "-DLIES -DOPUNDO " + revise, Full: "-DLIES -DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
+		{Name: "rebuild", Switches: "-DREBUILD -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
+		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
+		{Name: "rebuild, a person's word", Switches: "-DREBUILD -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
+		{Name: "rebuild, a person's word, fallible step", Switches: "-DREBUILD -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
+		{Name: "people's hands", Switches: "-DHANDS -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DWORDS=3"},
+		{Name: "people's hands, fallible step", Switches: "-DHANDS -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DAFTER -DWORDS=3"},
+		{Name: "crashes", Switches: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Full: "-DPOISON -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
+		{Name: "crashes, fallible step", Switches: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=0 -DAMBIG=0", Full: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
+	},
+	Live: []spin.Scene{
+		{Name: "every fair execution ends", Switches: "-DLIVE"},
+		{Name: "every fair execution ends, after crashes", Switches: "-DLIVE -DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0"},
+		{Name: "every revision ends", Switches: "-DLIVE -DREVISE -DOPUNDO -DEARLY=0 -DAMBIG=0"},
+	},
+	Mutants: []spin.Mutant{
+		{Name: "NOFENCE", Breaks: "finishedIsFinal"},
+		{Name: "TOKENONLY", Scene: "-DREGRESS", Breaks: "noLostWork"},
+		{Name: "NOINTENT", Breaks: "compensatedIsClean"},
+		{Name: "NOMARGIN", Breaks: "noDoubleEffect"},
+		{Name: "NOSETTLE", Breaks: "compensatedIsClean"},
+		{Name: "DONEONLY", Breaks: "compensatedIsClean"},
+		{Name: "BLIND", Breaks: "noDoubleEffect"},
+		{Name: "TRUSTREFUSAL", Breaks: "compensatedIsClean"},
+		{Name: "NOQUAR", Scene: "-DREGRESS", Breaks: "compensatedIsClean"},
+		{Name: "LATECANCEL", Breaks: "noWayBackAfterPivot"},
+		{Name: "NOLIVE", Scene: "-DREGRESS", Breaks: "compensatedIsClean"},
+		{Name: "NOWAIT", Breaks: "noDoubleEffect"},
+		{Name: "DROPRESULT", Breaks: "nothingDropped"},
+		{Name: "DROPSTALE", Breaks: "nothingDropped"},
+		{Name: "DROPLATE", Breaks: "nothingDropped"},
+		{Name: "OLDLATE", Breaks: "compensatedIsClean"},
+		{Name: "RESEND", Breaks: "compensatedIsClean"},
+		{Name: "RETRYWRITE", Breaks: "noDoubleEffect"},
+		{Name: "FORGETMAYBE", Scene: "-DLOSSES=2", Breaks: "compensatedIsClean"},
+		{Name: "UNDOAFTER", Scene: "-DAFTER", Breaks: "noWayBackAfterPivot"},
+		{Name: "TURNARM", Scene: "-DREGRESS", Breaks: "chainTellsTheTruth"},
+		{Name: "TAILONLY", Scene: "-DREGRESS", Breaks: "noDoubleEffect"},
+		{Name: "HASTY", Scene: "-DVERDICT -DEARLY=0 -DAMBIG=0", Breaks: "noDoubleEffect"},
+		{Name: "OLDVERDICT", Scene: "-DVERDICT -DAFTER -DAMBIG=0", Breaks: "noDoubleEffect"},
+
+		{Name: "RETRYSENDS", Scene: hands, Breaks: "noDoubleEffect"},
+		{Name: "OLDSKIP", Scene: hands, Breaks: "completedIsWhole"},
+		{Name: "PAUSEUNDO", Scene: hands, Breaks: "heedsPause"},
+		{Name: "PAUSETURN", Scene: hands, Breaks: "noLostWork"},
+
+		{Name: "CRASHLOOP", Scene: crashes, Breaks: "noCrashLoop"},
+		{Name: "UNDOLOOP", Scene: crashes, Breaks: "noCrashLoop"},
+		{Name: "POISONOUT", Scene: crashes, Breaks: "chainTellsTheTruth"},
+		{Name: "POISONDEAF", Scene: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Breaks: "noNeedlessReview"},
+
+		{Name: "OLDREV", Scene: revise, Breaks: "newestWins"},
+		{Name: "REVINDOUBT", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "REVONCOMP", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "NOREVSETTLE", Scene: revise, Breaks: "neverOlder"},
+		{Name: "LATEUNDO", Scene: revise, Breaks: "completedIsWhole"},
+		{Name: "FORGETPREV", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "FINDOLD", Scene: revise, Breaks: "completedIsWhole"},
+		{Name: "OLDREVLATE", Scene: "-DREVISE -DNOOPERATOR -DAMBIG=0 -DNEWS=1", Breaks: "compensatedIsClean"},
+		{Name: "REVOPAQUE", Scene: revise, Breaks: "chainTellsTheTruth"},
+		{Name: "REVBACK", Scene: revise, Breaks: "noWayBackAfterPivot"},
+		{Name: "UNDOONLYNEW", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "GONEBLIND", Scene: revise + " -DREMOVED", Breaks: "compensatedIsClean"},
+		{Name: "FORGETGONE", Scene: revise + " -DREMOVED", Breaks: "newestWins"},
+		{Name: "REDONEEDLESS", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "DOUBTOPAQUE", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "FORGETDOUBT", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
+
+		{Name: "LOOKSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
+		{Name: "HALFSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
+		{Name: "REVUNFOUND", Scene: "-DLIES " + revise, Breaks: "chainTellsTheTruth"},
+		{Name: "BACKUNFOUND", Scene: "-DLIES -DOPUNDO " + revise, Breaks: "noDoubleEffect"},
+
+		{Name: "BEGINRUNNING", Scene: rebuild, Breaks: "noDoubleEffect"},
+		{Name: "MAILAGAIN", Scene: rebuild, Breaks: "noDoubleEffect"},
+		{Name: "HURRIED", Scene: rebuild, Breaks: "compensatedIsClean"},
+		{Name: "UNASKED", Scene: rebuild, Breaks: "noDoubleEffect"},
+		{Name: "OLDWORD", Scene: rebuild + " -DPEOPLE=2", Breaks: "noDoubleEffect"},
+		{Name: "WORDSENDS", Scene: rebuild + " -DPEOPLE=2", Breaks: "noDoubleEffect"},
+		{Name: "WORDDEAF", Scene: rebuild, Breaks: "nothingDropped"},
+		{Name: "STAYSDONE", Scene: rebuild, Breaks: "completedIsWhole"},
+	},
+}
+
+const crashes = "-DPOISON -DCRASHES=3 -DEARLY=0 -DAMBIG=0"
+
+const hands = "-DHANDS -DAFTER -DEARLY=0 -DAMBIG=0"
+
+const rebuild = "-DREBUILD -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
+
+const revise = "-DREVISE -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
+
+// Rule: the protocol holds in every scene, whatever the faults within the budget.
+func TestModelHolds(t *testing.T) { t.Parallel(); protocol.Holds(t) }
+
+// Rule: no rule of the protocol is idle. Without it, something that must hold breaks.
+func TestModelMutants(t *testing.T) { t.Parallel(); protocol.Breaks(t) }
+
+// Rule: every mutant that saga.pml names is run, and every one that is run is explained there.
+func TestModelNamesItsMutants(t *testing.T) { t.Parallel(); protocol.Explains(t) }

@@ -1,0 +1,45 @@
+package machine
+
+import (
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Invocation describes the attempt or lookup that c asks for, except its gate.
+func (st *State) Invocation(c Command) *program.Invocation {
+	inv := &program.Invocation{
+		Work: st.ID.Work, Revision: st.Revision, Step: c.Step, Direction: c.Direction,
+		Input: st.Input, Results: make(map[string]program.Result, len(st.Steps)),
+	}
+	for i := range st.Steps {
+		ss := &st.Steps[i]
+		if ss.Forward.Phase == Done || ss.Forward.Phase == Skipped && (ss.ExternalID != "" || len(ss.Output) > 0) {
+			inv.Results[ss.Name] = program.Result{ExternalID: ss.ExternalID, Output: ss.Output}
+		}
+		if ss.Name != c.Step {
+			continue
+		}
+		dir := c.Direction
+		if c.Do == Look { // it asks for what was sent forward, also when its undo wants to know
+			dir = saga.Forward
+		}
+		e := ss.effort(dir)
+		inv.Attempt, inv.Key, inv.Undoing, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.undoing(), ss.Unfinished, ss.Previous
+		if inv.Key == "" { // adopted, or left by an earlier revision: the key under which it would be sent
+			inv.Key = StepKey(RootKey(st.ID.Saga, st.ID.Work, st.Revision), ss.Name, dir, e.Reissue)
+		}
+	}
+	return inv
+}
+
+// undoing is what is known of what the step has to undo; nil when nothing is.
+func (ss *StepState) undoing() *program.Result {
+	switch {
+	case ss.Forward.Phase == Done:
+		return &program.Result{ExternalID: ss.ExternalID, Output: ss.Output}
+	case ss.Unfinished != nil:
+		return ss.Unfinished
+	default:
+		return ss.Previous
+	}
+}

@@ -1,0 +1,382 @@
+package machine
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	goflag "flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+var rewrite = goflag.Bool("rewrite", false, "write what the machine says into the stories of testdata")
+
+// TestStories runs the stories in testdata, which are there to be read, in the order of their
+// names. A story is made of blocks: a command, a line of dashes, and what the machine records and
+// says. After a change of the machine run
+//
+//	go test ./saga -run Stories -rewrite
+//
+// and read the difference. The commands are at the methods of story.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%d stories (%v)", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tell(t, string(want))
+			if got == string(want) {
+				return
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("%s: %s", file, firstDifference(string(want), got))
+		})
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return fmt.Sprintf("line %d\nhas  %s\nwant %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+const dashes = "----"
+
+// tell plays a story and returns it with what the machine says now.
+func tell(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	s := &story{desk: desk{t: t, st: &State{ID: order}, now: noon}}
+	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
+		command, _, isCommand := strings.Cut(block, "\n"+dashes)
+		if !isCommand {
+			out.WriteString(block + "\n\n") // prose
+			continue
+		}
+		out.WriteString(command + "\n" + dashes + "\n" + s.play(command) + "\n")
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// story is a desk that is told what to do in words.
+type story struct {
+	desk
+	out bytes.Buffer
+}
+
+// play runs one command and returns what came of it.
+func (s *story) play(command string) string {
+	s.out.Reset()
+	var lines []string
+	for line := range strings.SplitSeq(command, "\n") {
+		if !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	words := strings.Fields(lines[0])
+	n := len(s.chain)
+	if words[0] == "failover" {
+		lost, _ := strconv.Atoi(words[1]) // do says what is wrong with it
+		n -= lost
+	}
+	if words[0] == "lose" {
+		n = 0
+	}
+	err := s.do(words[0], words[1:], lines[1:])
+	for i := max(n, 0); i < len(s.chain); i++ {
+		fmt.Fprintln(&s.out, show(&s.chain[i]))
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(&s.out, "error: %v\n", err)
+	case s.last.Do.Do != "":
+		fmt.Fprintf(&s.out, "> %s\n", s.last.Do)
+	}
+	return s.out.String()
+}
+
+// do runs one command:
+//
+//	define [2]         the definition, one step a line (see structure); or its second version, for what is revised
+//	start [revision]   the work begins
+//	done [id]          the open attempt succeeds; one second has passed
+//	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
+//	                   retry-after=d, shutdown when the process was told to stop, outage when no other work was served
+//	lookup answer ids  the lookup answers: found, unfinished, not-found, unclear, several
+//	wait [d]           time passes: as long as the machine said, or d
+//	crash [alone [n]]  the process dies with n other steps in flight; another one (proven alone) looks at the chain
+//	busy, free         no send slot is to be had; or one is
+//	cancel who why…    a person cancels
+//	revise rev [same]  the source has a newer version; it says the same as before
+//	gone rev           the source cancelled the object
+//	keep who           a person leaves as it stands what the source cancelled
+//	failover n         the database forgets the latest n records, and is another one since
+//	happened who [id]  a person's resolution on the step in review; and
+//	did-not-happen who the other one
+//	late step n id     attempt n's success comes after it was closed
+//	conflict           the work was started again with another identity
+//	max-crashes n      so often a step may be in flight when its process dies
+//	invalid            the ledger takes no record of what comes next
+//	wake               a person or a program says that it should have moved
+//	lose               the whole ledger is lost
+//	adopt rev words…   what stands is put on record; each line says it of one step (see parseEffect), or begins with
+//	                   quarantine. Among the words: cancelled, and records=n when it is cut off after n
+//	state              shows where the work stands
+func (s *story) do(verb string, args, lines []string) (err error) {
+	s.last = Decision{}
+	switch verb {
+	case "define":
+		if len(args) > 0 {
+			s.next, err = define(order.Saga, 2, strings.Join(lines, "\n"))
+			return err
+		}
+		s.spec, err = define(order.Saga, 1, strings.Join(lines, "\n"))
+		return err
+	case "start":
+		return s.try(Event{Start: &Start{Revision: strings.Join(args, " "), Input: json.RawMessage(`"3 lines"`)}})
+	case "done", "fail":
+		s.now = s.now.Add(time.Second)
+		o, err := parseOutcome(verb, args)
+		if err != nil {
+			return err
+		}
+		return s.try(Event{Outcome: &o})
+	case "lookup":
+		s.now = s.now.Add(time.Second)
+		return s.lookup(Kind(args[0]), args[1:])
+	case "wait":
+		return s.passes(args)
+	case "crash":
+		s.alone = len(args) > 0
+		defer func() { s.alone = false }()
+		n := 0
+		if len(args) > 1 {
+			n, err = strconv.Atoi(args[1])
+		}
+		return errors.Join(err, s.try(Event{Bystanders: n}))
+	case "revise":
+		version := 1
+		if s.next != nil {
+			version = s.next.Version
+		}
+		return s.try(s.news(args[0], version, len(args) > 1))
+	case "failover":
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		s.now = s.now.Add(time.Second)
+		return s.failover(n)
+	case "busy", "free":
+		s.busy = verb == "busy"
+		return s.try(Event{})
+	case "max-crashes":
+		s.most, err = strconv.Atoi(args[0])
+		return err
+	case "invalid":
+		return s.try(Event{Invalid: 2})
+	case "lose":
+		s.chain, s.st, s.tally = nil, &State{ID: order}, tally{}
+		return nil
+	case "adopt":
+		a, most, err := parseAdoption(args, lines)
+		if err != nil {
+			return err
+		}
+		return s.adopt(a, most)
+	case "state":
+		s.state()
+		return nil
+	default:
+		return s.post(verb, args)
+	}
+}
+
+func (s *story) post(verb string, args []string) error {
+	s.sigs++
+	sig := Signal{ID: s.sigs, Kind: SignalKind(verb)}
+	if len(args) > 0 {
+		sig.Actor, sig.Reason = args[0], strings.Join(args[1:], " ")
+	}
+	switch verb {
+	case "happened", "did-not-happen":
+		ss, dir := s.st.Issue(s.spec)
+		if ss == nil {
+			return errors.New("no step is at issue")
+		}
+		sig.Kind, sig.Reason = SignalResolve, ""
+		sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Happened: verb == "happened"}
+		if sig.Happened && len(args) > 1 {
+			sig.ExternalID = args[1]
+		}
+	case "late":
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		sig.Kind, sig.Actor, sig.Reason = SignalLate, "", ""
+		sig.Resolution = saga.Resolution{Step: args[0], Direction: saga.Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
+	case "gone":
+		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
+		sig.News = News{Revision: args[0]}
+	case "cancel", "conflict", "wake", "keep":
+	default:
+		return fmt.Errorf("unknown command %q", verb)
+	}
+	return s.try(Event{Signal: &sig})
+}
+
+func parseOutcome(verb string, args []string) (o program.Outcome, err error) {
+	if verb == "done" {
+		o.Class, o.ExternalID = program.Succeeded, strings.Join(args, "")
+		o.Output = output(o.ExternalID)
+		return o, nil
+	}
+	o.Class = saga.Class(args[0])
+	var words []string
+	for _, w := range args[1:] {
+		name, value, _ := strings.Cut(w, "=")
+		switch name {
+		case "retry-after":
+			o.RetryAfter, err = time.ParseDuration(value)
+		case "shutdown":
+			o.Shutdown = true
+		case "outage":
+			o.Outage = true
+		default:
+			words = append(words, w)
+		}
+	}
+	o.Error = strings.Join(words, " ")
+	return o, err
+}
+
+func (s *story) lookup(kind Kind, ids []string) error {
+	for i := range s.st.Steps {
+		if e := &s.st.Steps[i].Forward; e.Phase == InDoubt || e.Phase == Refused {
+			f := program.Evidence{Step: s.st.Steps[i].Name, Answer: program.Answer(kind), IDs: ids}
+			if kind == KindFound || kind == KindUnfinished {
+				f.ExternalID, f.Output, f.IDs = ids[0], output(ids[0]), nil
+			}
+			return s.try(Event{Evidence: &f})
+		}
+	}
+	return errors.New("no step is in doubt")
+}
+
+func (s *story) passes(args []string) error {
+	if len(args) > 0 {
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			return err
+		}
+		s.now = s.now.Add(d)
+		return s.try(Event{})
+	}
+	if err := s.try(Event{}); err != nil || s.last.Do.Do != Wait {
+		return err
+	}
+	s.now = s.last.Do.Until
+	return s.try(Event{})
+}
+
+// state shows what a person would be shown.
+func (s *story) state() {
+	fmt.Fprintf(&s.out, "%s%s, %d records", s.st.Status, bracket(string(s.st.Reason)), s.st.Seq)
+	if s.st.Revision != "" {
+		fmt.Fprintf(&s.out, ", revision %s", s.st.Revision)
+	}
+	if s.st.Newer != nil {
+		fmt.Fprintf(&s.out, ", and %s waits", s.st.Newer.Revision)
+	}
+	fmt.Fprintln(&s.out)
+	if s.st.Status == saga.Review {
+		fmt.Fprintf(&s.out, "  because: %s\n", s.st.Note)
+	}
+	for i := range s.st.Steps {
+		ss := &s.st.Steps[i]
+		fmt.Fprintf(&s.out, "  %-12s%s after %d", ss.Name, cmp.Or(ss.Forward.Phase, "to be done"), ss.Forward.Attempts)
+		if ss.ExternalID != "" {
+			fmt.Fprintf(&s.out, ", %s", ss.ExternalID)
+		}
+		if ss.Previous != nil {
+			fmt.Fprintf(&s.out, ", left before: %q", ss.Previous.ExternalID)
+		}
+		if ss.Unconfirmed {
+			s.out.WriteString(", unconfirmed")
+		}
+		if ss.Undo.Phase != "" {
+			fmt.Fprintf(&s.out, "; undo %s after %d", ss.Undo.Phase, ss.Undo.Attempts)
+		}
+		fmt.Fprintln(&s.out)
+	}
+	fmt.Fprintf(&s.out, "  next: %s\n", Next(s.spec, s.st))
+}
+
+func bracket(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+// show is a record as the stories tell it: what was learned; what it arms; where the work stands.
+func show(r *Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#%d %s %s", r.Seq, clock(r.At), r.Kind)
+	if r.Step != "" {
+		fmt.Fprintf(&b, " %s", attempt(r.Step, r.Direction, r.Attempt))
+	}
+	if r.Revision != "" {
+		fmt.Fprintf(&b, " revision %s", r.Revision)
+	}
+	if r.ExternalID != "" {
+		fmt.Fprintf(&b, " = %s", r.ExternalID)
+	}
+	if r.Class == program.Interrupted || r.Class == program.Outage {
+		fmt.Fprintf(&b, " (%s)", r.Class)
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&b, " %q", r.Error)
+	}
+	if a := r.Dispatch; a != nil {
+		fmt.Fprintf(&b, "; arms %s until %s under %s…", attempt(a.Step, a.Direction, a.Attempt), clock(r.Deadline()), a.Key[:8])
+	}
+	fmt.Fprintf(&b, "; %s%s", r.Status, bracket(string(r.Reason)))
+	if r.Wait > 0 {
+		fmt.Fprintf(&b, " until %s", clock(r.due()))
+	}
+	return b.String()
+}
+
+func attempt(step string, dir saga.Direction, n int) string {
+	if dir == saga.Undo {
+		return fmt.Sprintf("undo of %s, attempt %d", step, n)
+	}
+	return fmt.Sprintf("%s, attempt %d", step, n)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.999") }

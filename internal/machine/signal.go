@@ -1,0 +1,48 @@
+package machine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// SignalKind is the kind of a [Signal]. It names what an actor other than the holder says to a
+// work.
+type SignalKind string
+
+// The kinds of signals.
+const (
+	SignalCancel   SignalKind = "cancel"      // undo what was done; with a revision it is the source that cancelled
+	SignalResolve  SignalKind = "resolve"     // a person's resolution on a step in review
+	SignalConflict SignalKind = "conflict"    // the same work was started again with a different identity
+	SignalLate     SignalKind = "late-answer" // an attempt's answer came after the attempt was closed
+	SignalWake     SignalKind = "wake"        // a person or a program says that the work should have moved
+	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
+	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
+	SignalPause    SignalKind = "pause"       // a person holds the work where it is
+	SignalResume   SignalKind = "resume"      // a person lets a paused work go on
+	SignalRetry    SignalKind = "retry"       // a person has the step at issue tried again, under its key
+	SignalSkip     SignalKind = "skip"        // a person says that the step at issue did not happen and will not
+)
+
+// Signal is what anyone but the holder of a work has to say to it. Signals are only ever inserted;
+// the holder consumes each by a record that names it.
+type Signal struct {
+	ID     int64     // given by the ledger, ascending per ledger
+	At     time.Time // ledger time
+	Kind   SignalKind
+	Key    string // posting the same key to the same work again changes nothing
+	Actor  string // who: a person, or the part of the system that speaks
+	Reason string // why, in that actor's words
+	saga.Resolution
+	News
+}
+
+// News is what a revise, or a cancel by the source, says about the source object. Zero for other
+// kinds.
+type News struct {
+	Revision string          `json:"revision,omitempty"`
+	Version  int             `json:"version,omitempty"` // of the definition that takes the input
+	Input    json.RawMessage `json:"input,omitempty"`
+}

@@ -1,0 +1,308 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// How a chain takes up newer versions of its source object.
+
+// page is the body of a [KindRevised] record.
+type page struct {
+	Input json.RawMessage `json:"input,omitempty"`     // absent: the input that was heard before
+	Keep  []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
+}
+
+// reopens reports whether r may follow the end of a chain: a newer version of the source, or a
+// note, which changes nothing. A note need not name a signal: then a chain that has one too many
+// still folds (CORE-1).
+func (st *State) reopens(r *Record) bool {
+	switch r.Kind {
+	case KindHeard, KindRevised:
+		return true
+	case KindNoted:
+		return r.Status == st.Status
+	case KindResolved: // of a step that was adopted as done because it could not be told (D10)
+		return st.confirms(r)
+	case KindCancelled:
+		return r.Revision != ""
+	default:
+		return false
+	}
+}
+
+// learnSource folds what r says about the source object, if it says anything.
+func (st *State) learnSource(r *Record) error {
+	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
+	case KindCancelled:
+		st.Turned, st.Newer, st.Withdrawn = true, nil, r.Revision != ""
+	case KindHeard:
+		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body}
+	case KindRevised:
+		if err := st.revise(r); err != nil {
+			return err
+		}
+	case KindResumed:
+		if st.Reason == saga.ReasonConflict {
+			st.Newer = nil // a person keeps what stands
+		}
+		st.Reason = ""
+	case KindNoted:
+		if r.Revision != "" && st.Newer != nil { // the same content at a newer version
+			n := *st.Newer
+			n.Revision = r.Revision
+			st.Newer = &n
+		}
+	}
+	if saga.CompareRevisions(r.Revision, st.Heard) > 0 {
+		st.Heard = r.Revision
+	}
+	return nil
+}
+
+// revise begins the work again for a newer version of its source object. What stands at the
+// destinations is kept as each step's previous result, and the attempts on their way as what has to
+// settle first.
+func (st *State) revise(r *Record) error {
+	var p page
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
+	}
+	if len(p.Input) == 0 {
+		if st.Newer == nil || st.Newer.Gone {
+			return fmt.Errorf("%s has no input, and none was heard", r.Kind)
+		}
+		p.Input = st.Newer.Input
+	}
+	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
+	st.Withdrawn = false
+	for i := range st.Steps {
+		switch ss := &st.Steps[i]; {
+		case !slices.Contains(p.Keep, ss.Name):
+			ss.again()
+		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
+			ss.Undo.Phase = ""
+		}
+	}
+	return nil
+}
+
+// again makes the step one that is still to be done, with what it left behind.
+func (ss *StepState) again() {
+	f, u := &ss.Forward, &ss.Undo
+	*ss = StepState{
+		Name: ss.Name, Previous: ss.standing(), Earlier: f.Attempts,
+		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
+		Undo:    Effort{Attempts: u.Attempts},
+	}
+}
+
+// standing is what the step has at its destination as far as it is known; nil when there is
+// nothing.
+func (ss *StepState) standing() *program.Result {
+	switch {
+	case ss.Undo.Phase == Done:
+		return nil
+	case ss.Forward.Phase == Done:
+		return &program.Result{ExternalID: ss.ExternalID, Output: ss.Output}
+	case ss.Unfinished != nil:
+		return ss.Unfinished
+	default:
+		return ss.Previous
+	}
+}
+
+// boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or
+// half-made, and it is not going back.
+func (st *State) boundary() bool {
+	if st.Turned && st.Status != saga.Compensated {
+		return false
+	}
+	for i := range st.Steps {
+		ss := &st.Steps[i]
+		if ss.inDoubt() || ss.Unfinished != nil || ss.Undo.Phase == Started || ss.Undo.Phase == InDoubt {
+			return false
+		}
+	}
+	return true
+}
+
+// inDoubt reports whether the outcome of the step is not known yet.
+func (ss *StepState) inDoubt() bool {
+	f := &ss.Forward
+	return f.Phase == Started || f.Phase == InDoubt || f.NeedsReview == saga.ReasonInDoubt || f.Phase != Done && !f.UnknownUntil.IsZero()
+}
+
+// newestFirst returns the steps in the order in which they are undone: the reverse of arming.
+// Revisions may run under different versions of the definition, so the order is the one of spec; a
+// step that spec does not have is last. Without a spec the order is that of first arming.
+func (st *State) newestFirst(spec *program.Spec) []*StepState {
+	steps := make([]*StepState, 0, len(st.Steps))
+	for i := len(st.Steps) - 1; i >= 0; i-- {
+		steps = append(steps, &st.Steps[i])
+	}
+	if spec != nil {
+		slices.SortStableFunc(steps, func(a, b *StepState) int { return spec.Index(b.Name) - spec.Index(a.Name) })
+	}
+	return steps
+}
+
+// noWayBack is the latest step that stands and that spec does not have any more: nothing says how
+// it is undone. spec may be nil, and nothing is known then.
+func (st *State) noWayBack(spec *program.Spec) *StepState {
+	if spec == nil {
+		return nil
+	}
+	for _, ss := range st.newestFirst(spec) {
+		if ss.Undo.Phase == Done || !ss.stands(spec) {
+			continue
+		}
+		if spec.Index(ss.Name) < 0 {
+			return ss
+		}
+	}
+	return nil
+}
+
+// leftInDoubt returns the latest step that need not be undone and was left in doubt, or nil. A
+// newer revision must not begin before it is known whether that step stands. An Idempotent step is
+// left out, because repeating it is harmless.
+func (st *State) leftInDoubt(spec *program.Spec) *StepState {
+	for _, ss := range st.newestFirst(spec) {
+		if ss.Undo.Phase == Done || !ss.inDoubt() {
+			continue
+		}
+		if j := spec.Index(ss.Name); j < 0 || spec.Steps[j].Repeat != program.RepeatIdempotent {
+			return ss
+		}
+	}
+	return nil
+}
+
+// hearNews consumes the source's word about the object: a newer version, or that it is gone.
+func (m *machine) hearNews(s *Signal) error {
+	gone := s.Kind == SignalCancel
+	r := &Record{Revision: s.Revision}
+	note := func(words string) error {
+		r.Kind, r.Error = KindNoted, says(s, words)
+		return m.foldSignal(s, r)
+	}
+	input, dropped := keep(s.Input, program.MaxInput)
+	paused := m.st.Status == saga.Paused // what the source says waits, too
+	switch {
+	case saga.CompareRevisions(s.Revision, m.st.Heard) <= 0:
+		r.Revision = ""
+		return note(fmt.Sprintf("revision %s is not newer than %s", s.Revision, m.st.Heard))
+	case !gone && (dropped || len(input) == 0):
+		r.Revision = ""
+		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, program.MaxInput))
+	case gone && m.st.Turned:
+		m.unparked = !paused // it may have waited for the newer version alone
+		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
+		return m.foldSignal(s, r)
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && (m.st.Newer == nil || !m.st.Newer.Gone):
+		return note("a newer version that says the same")
+	case !paused && gone && m.hasWayBack():
+		m.unparked = true
+		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
+		return m.foldSignal(s, r)
+	case !paused && m.st.boundary() && !gone:
+		m.unparked, m.turned = true, false
+		begun := m.revised(Newer{Revision: s.Revision, Version: s.Version}, input)
+		if isSub(s.Revision) {
+			begun.Error = says(s, "it is run again")
+		}
+		return m.foldSignal(s, begun)
+	}
+	r.Kind, r.Version, r.Body, r.Error = KindHeard, max(s.Version, m.st.Version), input, says(s, "the source has a newer version")
+	switch {
+	case gone:
+		r.Version, r.Body, r.Error = 0, nil, says(s, "the source cancelled it")
+	case isSub(s.Revision):
+		r.Error = says(s, "it is to be run again")
+	}
+	return m.foldSignal(s, r)
+}
+
+// isSub reports whether a revision asks for the version that the work has once more (V15).
+func isSub(revision string) bool {
+	_, sub := saga.SplitRevision(revision)
+	return sub > 0
+}
+
+// revised is the record that begins n. input is nil when it was heard before.
+func (m *machine) revised(n Newer, input json.RawMessage) *Record {
+	p := page{Input: input}
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		ss := m.st.Step(s.Name)
+		if ss != nil && keeps(s, ss) && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+			p.Keep = append(p.Keep, s.Name)
+		}
+	}
+	for i := range m.st.Steps { // what this version does not have may be AtMostOnce in the next
+		if ss := &m.st.Steps[i]; m.step(ss.Name) == nil && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+			p.Keep = append(p.Keep, ss.Name)
+		}
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // a valid input and names always marshal
+		m.cannotBe(err)
+	}
+	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, m.ev.Newest), Body: body}
+}
+
+// keeps reports whether the step, once done, stays done when the work is revised. A step whose
+// outcome is unknown stays done, unless it is Idempotent: no known effect could be updated, and the
+// effect must not be made a second time.
+func keeps(s *program.StepSpec, ss *StepState) bool {
+	return s.OncePerInstance() || ss.Unconfirmed && s.Repeat != program.RepeatIdempotent
+}
+
+// begin takes up what was heard of the source, now that the work is at a step boundary.
+func (m *machine) begin() Command {
+	n := *m.st.Newer
+	if n.Gone && m.st.noWayBack(m.spec) != nil {
+		if m.rec == nil && m.st.Status == saga.Review && m.st.Reason == saga.ReasonConflict {
+			return Command{Do: Rest}
+		}
+		return m.park(saga.ReasonConflict)
+	}
+	if m.rec != nil { // one record for one decision
+		return m.again()
+	}
+	r := m.revised(n, nil)
+	if n.Gone {
+		r = &Record{Kind: KindCancelled, Revision: n.Revision, Error: "the source cancelled it"}
+	}
+	if err := m.fold(r); err != nil { // what waits at a boundary can always begin
+		return m.cannotBe(err)
+	}
+	m.moving()
+	if n.Gone {
+		return m.back()
+	}
+	m.turned = false
+	return m.forward()
+}
+
+// turnsAtOnce reports whether the source's cancel, heard while there was no way back, turns the
+// work now that there is one: it waits for no boundary, because going back settles every doubt by
+// itself.
+func (m *machine) turnsAtOnce() bool {
+	return m.st.Newer.Gone && !m.st.Turned && m.hasWayBack()
+}
+
+// hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have
+// happened, or this version of the definition has every step that may stand.
+func (m *machine) hasWayBack() bool { return !m.pastPivot() || m.st.noWayBack(m.spec) == nil }
+
+// again asks for another decision at once: what follows needs a record of its own.
+func (m *machine) again() Command {
+	m.moving()
+	return Command{Do: Wait, Until: m.ev.Now.Earliest}
+}

@@ -1,0 +1,474 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// State is where a work stands: the fold of its chain. It needs no definition to be computed, so a
+// ledger can be read without the program that wrote it.
+type State struct {
+	ID       saga.ID `json:"-"`
+	Version  int     `json:"version"`
+	Revision string  `json:"revision,omitempty"`       // which is being worked on
+	Heard    string  `json:"newestRevision,omitempty"` // the newest that was spoken of
+	Seq      int64   `json:"seq"`                      // of the tail
+	Tail     Hash    `json:"tailHash"`
+	Base     int64   `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
+
+	Status saga.Status `json:"status"`
+	Reason saga.Reason `json:"reason,omitempty"`
+	Note   string      `json:"note,omitempty"`         // why it was parked, in words
+	Cause  string      `json:"cause,omitempty"`        // what caused the start, in the starter's words
+	Turned bool        `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
+	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
+	// may happen to it.
+	Adopting bool      `json:"adopting,omitempty"`
+	Due      time.Time `json:"dueAt,omitzero"` // when the latest record wants attention
+
+	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+
+	Input    json.RawMessage `json:"input"`
+	Newer    *Newer          `json:"pendingRevision,omitempty"` // waits for a step boundary
+	Steps    []StepState     `json:"steps,omitempty"`           // in the order of first arming
+	Consumed signalIDs       `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
+	// Unmatched: it was adopted with something that does not match its input, so the next version
+	// is news, whatever it says.
+	Unmatched bool `json:"unmatched,omitempty"`
+	// Forgotten is when it was last put on record that the database went back.
+	Forgotten time.Time `json:"forgottenAt,omitzero"`
+	Started   time.Time `json:"startedAt"`
+	Updated   time.Time `json:"updatedAt"`
+}
+
+// Newer is a newer version of the source object that the work has heard of and not yet begun.
+type Newer struct {
+	Revision string          `json:"revision"`
+	Version  int             `json:"version,omitempty"`   // of the definition
+	Gone     bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
+	Input    json.RawMessage `json:"input,omitempty"`
+}
+
+// StepState is what is known of one step that was armed at least once.
+type StepState struct {
+	Name       string          `json:"name"`
+	Forward    Effort          `json:"forward"`
+	Undo       Effort          `json:"undo,omitzero"`
+	ExternalID string          `json:"externalId,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
+	Dropped    bool            `json:"outputDropped,omitempty"`   // the output was not kept
+	Evidence   Kind            `json:"evidence,omitempty"`        // done by: KindDone, KindFound, KindResolved, KindAdopted
+	Unfinished *program.Result `json:"unfinished,omitempty"`      // what a lookup found half-made
+	Previous   *program.Result `json:"previous,omitempty"`        // what an earlier revision left at the destination
+	Earlier    int             `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
+	// Unconfirmed: adopted as done although the outcome is unknown.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+}
+
+// Effort is one direction of a step: all its attempts.
+type Effort struct {
+	Phase    Phase  `json:"phase,omitempty"`
+	Attempts int    `json:"attempts,omitempty"`        // armed so far
+	Tries    int    `json:"countedAttempts,omitempty"` // of those, the ones that count against the retry policy
+	Failures int    `json:"failures,omitempty"`        // attempts and lookups that failed since the last resolution: the backoff's count
+	Lookups  int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
+	Crashes  int    `json:"crashes,omitempty"`         // attempts whose process died, since the last resolution
+	Beside   []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
+	Reissue  int    `json:"reissue,omitempty"`
+	Key      string `json:"key,omitempty"`
+
+	Since        time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last resolution: the policy's clock
+	KeyFirstUsed time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
+	Reached      bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
+	Failed       time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
+	Deadline     time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
+	// UnknownUntil is the latest deadline among the attempts whose outcome is unknown. Zero: no
+	// attempt may have happened without our knowing. This is the whole of "may have happened".
+	UnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
+	// QuietUntil is what Unanswered was when a person said that nothing happened: nothing new is
+	// armed, and the step is not skipped on the way back, before it has settled.
+	QuietUntil time.Time `json:"quietUntil,omitzero"`
+	NotBefore  time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
+
+	Class       saga.Class  `json:"errorClass,omitempty"` // of the latest error
+	Error       string      `json:"error,omitempty"`
+	NeedsReview saga.Reason `json:"needsReview,omitempty"` // the effort waits for a person
+}
+
+// Fold computes the state of the chain of id. records are whole from the first one, or from one
+// that carries a snapshot. The error names the first record that cannot follow its predecessor.
+func Fold(id saga.ID, records []Record) (*State, error) {
+	if len(records) == 0 {
+		return nil, fmt.Errorf("%s: the chain is empty", id)
+	}
+	st := &State{ID: id}
+	if first := &records[0]; first.Seq != 1 {
+		if first.Snapshot == nil {
+			return nil, fmt.Errorf("%s: the chain begins at record %d, which carries no snapshot", id, first.Seq)
+		}
+		if err := json.Unmarshal(first.Snapshot, st); err != nil {
+			return nil, fmt.Errorf("%s: the snapshot in record %d does not decode: %w", id, first.Seq, err)
+		}
+	}
+	for i := range records {
+		if err := st.Apply(&records[i]); err != nil {
+			return nil, err
+		}
+	}
+	return st, nil
+}
+
+// Apply folds the next record into st. On error st is unusable.
+func (st *State) Apply(r *Record) error {
+	if r.Seq != st.Seq+1 {
+		return fmt.Errorf("%s: record %d follows record %d", st.ID, r.Seq, st.Seq)
+	}
+	confirms := st.confirms(r)
+	if err := st.learn(r); err != nil {
+		return fmt.Errorf("%s: record %d: %w", st.ID, r.Seq, err)
+	}
+	if r.Dispatch != nil {
+		if err := st.arm(r); err != nil {
+			return fmt.Errorf("%s: record %d: %w", st.ID, r.Seq, err)
+		}
+	}
+	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
+	if r.Kind == KindPaused || r.Reason != "" && !st.stays(r, confirms) {
+		st.Note = r.Error
+	}
+	st.Status, st.Reason = r.Status, r.Reason
+	st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated
+	st.Due = time.Time{}
+	if r.Wait > 0 {
+		st.Due = r.due()
+	}
+	if r.Snapshot != nil {
+		st.Base = r.Seq
+	}
+	return nil
+}
+
+// stays reports whether r leaves a parked work where it is: its words are then not about why it was
+// parked.
+func (st *State) stays(r *Record, confirms bool) bool {
+	passing := confirms || r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard || r.Kind == KindCancelled || r.Kind == KindForgotten
+	return passing && st.Status.Parked() && r.Status == st.Status && r.Reason == st.Reason
+}
+
+// confirms reports whether r is a resolution on a step that was adopted as done because it could
+// not be told (D10).
+func (st *State) confirms(r *Record) bool {
+	if r.Kind != KindResolved || r.Direction != saga.Forward {
+		return false
+	}
+	ss := st.Step(r.Step)
+	return ss != nil && ss.Unconfirmed
+}
+
+// learn folds what r says happened, and leaves what it arms and decides.
+func (st *State) learn(r *Record) error {
+	if st.Status.Terminal() && !st.reopens(r) {
+		return fmt.Errorf("%s follows the end of the chain (%s)", r.Kind, st.Status)
+	}
+	if st.Adopting && !st.admits(r) {
+		return fmt.Errorf("%s comes between the records of an adoption", r.Kind)
+	}
+	if st.Consumed = append(st.Consumed, r.Signals...); len(st.Consumed) > maxConsumed {
+		st.Consumed = slices.Clone(st.Consumed[len(st.Consumed)-maxConsumed:])
+	}
+	switch r.Kind { //nolint:exhaustive // all others speak of a step
+	case KindStarted:
+		if st.Seq != 0 {
+			return fmt.Errorf("the work is started twice")
+		}
+		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
+		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == saga.Adopting, r.Error
+		return nil
+	case KindDispatched, KindParked, KindPaused:
+		return nil
+	case KindNoted, KindCancelled, KindHeard, KindRevised, KindResumed:
+		return st.learnSource(r)
+	case KindForgotten:
+		return st.forget(r)
+	case KindAdopted:
+		return st.adopt(r)
+	}
+	ss := st.Step(r.Step)
+	if ss == nil {
+		return fmt.Errorf("%s speaks of step %q, which was never armed", r.Kind, r.Step)
+	}
+	e := ss.effort(r.Direction)
+	if r.Attempt != e.Attempts {
+		return fmt.Errorf("%s speaks of attempt %d of step %q; the latest is %d", r.Kind, r.Attempt, r.Step, e.Attempts)
+	}
+	if r.Kind != KindRetried { // what failed last stays to be read
+		e.Class, e.Error = r.Class, r.Error
+	}
+	if r.Wait > 0 {
+		e.NotBefore = r.due()
+	}
+	if r.Direction == saga.Forward && (r.Kind == KindNotFound || r.Kind == KindUnfinished) {
+		st.acquit(ss)
+	}
+	return ss.learn(e, r)
+}
+
+// learn folds one record into the effort it speaks of.
+func (ss *StepState) learn(e *Effort, r *Record) error {
+	switch r.Kind {
+	case KindDone, KindNotSent, KindRefused, KindUnknown, KindLost, KindFault:
+		if e.Phase != Started {
+			return fmt.Errorf("%s ends an attempt of step %q, which is %s", r.Kind, r.Step, e.Phase)
+		}
+		ss.endAttempt(e, r)
+	case KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral:
+		if e.Phase == Started || e.Phase == Done {
+			return fmt.Errorf("%s is a lookup's answer on step %q, which is %s", r.Kind, r.Step, e.Phase)
+		}
+		if r.Direction == saga.Undo {
+			ss.taught(e, r)
+			break
+		}
+		ss.evidence(e, r)
+	case KindResolved:
+		if e.Phase == Started || e.Phase == Done && (!ss.Unconfirmed || r.Direction != saga.Forward) {
+			return fmt.Errorf("a resolution on step %q, which is %s", r.Step, e.Phase)
+		}
+		ss.resolve(e, r)
+	case KindRetried:
+		if e.Phase == Started || e.Phase == Done || e.Phase == Skipped {
+			return fmt.Errorf("a retry of step %q, which is %s", r.Step, e.Phase)
+		}
+		e.retried()
+	case KindSkipped:
+		if e.Phase == Started || e.Phase == Done || r.Direction != saga.Forward {
+			return fmt.Errorf("step %q is to be left out, and is %s", r.Step, e.Phase)
+		}
+		ss.skipped(r)
+	default:
+		return fmt.Errorf("unknown kind %q", r.Kind)
+	}
+	return nil
+}
+
+func (ss *StepState) endAttempt(e *Effort, r *Record) {
+	if r.Class == program.Interrupted || r.Class == program.Outage || r.Kind == KindNotSent && r.Class != saga.Fault {
+		e.Tries--
+	}
+	e.failed(r)
+	e.Reached = e.Reached || r.Kind != KindNotSent && r.Kind != KindFault
+	switch r.Kind {
+	case KindDone:
+		ss.done(e, r)
+	case KindNotSent, KindFault:
+		e.Phase = Ready
+		if !e.UnknownUntil.IsZero() {
+			e.Phase = InDoubt
+		}
+		if !e.Reached {
+			e.KeyFirstUsed = time.Time{}
+		}
+		if r.Kind == KindFault {
+			e.NeedsReview = saga.ReasonPoison
+		}
+	case KindRefused:
+		e.Phase = Refused
+		if r.Class == saga.Unknown { // of its last request; an earlier one may have taken effect
+			e.UnknownUntil = later(e.UnknownUntil, e.Deadline)
+		}
+	case KindLost:
+		e.crashed(r)
+		fallthrough
+	default: // KindUnknown
+		e.Phase = InDoubt
+		e.UnknownUntil = later(e.UnknownUntil, e.Deadline)
+	}
+}
+
+// failed counts a failure for the backoff. It has no time while it is being decided about.
+func (e *Effort) failed(r *Record) {
+	if r.Kind != KindNotSent && r.Kind != KindUnknown && r.Kind != KindUnclear || r.Class == program.Interrupted {
+		return
+	}
+	e.Failures++
+	if !r.At.IsZero() {
+		e.Failed = r.At.UTC()
+	}
+}
+
+func (st *State) arm(r *Record) error {
+	a := r.Dispatch
+	if live := st.live(); live != nil {
+		return fmt.Errorf("it arms step %q while an attempt of step %q is open", a.Step, live.Name)
+	}
+	ss := st.Step(a.Step)
+	if ss == nil {
+		st.Steps = append(slices.Grow(st.Steps, max(1, 4-len(st.Steps))), StepState{Name: a.Step})
+		ss = &st.Steps[len(st.Steps)-1]
+	}
+	if a.Direction == saga.Forward && (st.Turned || r.Status == saga.Compensating) {
+		return fmt.Errorf("it arms step %q forward while compensating", a.Step)
+	}
+	if a.Direction == saga.Forward && ss.Undo.Phase == Done { // made good by hand, and then the work was kept
+		ss.Undo = Effort{Attempts: ss.Undo.Attempts}
+	}
+	e := ss.effort(a.Direction)
+	if a.Attempt != e.Attempts+1 || e.Phase == Done || a.Direction == saga.Forward && e.Phase == Skipped {
+		return fmt.Errorf("it arms attempt %d of step %q (%s), which is %s after %d", a.Attempt, a.Step, a.Direction, e.Phase, e.Attempts)
+	}
+	if e.Key != a.Key || e.KeyFirstUsed.IsZero() {
+		e.Reached = e.Reached && e.Key == a.Key
+		e.Key, e.Reissue, e.KeyFirstUsed = a.Key, a.Reissue, r.At.UTC()
+	}
+	if e.Since.IsZero() {
+		e.Since = r.At.UTC()
+	}
+	e.Phase, e.Attempts, e.Tries, e.Deadline = Started, a.Attempt, e.Tries+1, r.Deadline()
+	e.NotBefore, e.QuietUntil = time.Time{}, time.Time{}
+	return nil
+}
+
+// Step returns the state of the named step, or nil when it was never armed.
+func (st *State) Step(name string) *StepState {
+	for i := range st.Steps {
+		if st.Steps[i].Name == name {
+			return &st.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Saw reports whether the signal was consumed by a record, as far back as the chain's state
+// remembers. A ledger gives out only what no record has consumed, whenever that was.
+func (st *State) Saw(signal int64) bool { return slices.Contains(st.Consumed, signal) }
+
+// live returns the step whose armed attempt has no recorded outcome, or nil.
+func (st *State) live() *StepState {
+	for i := range st.Steps {
+		if st.Steps[i].Forward.Phase == Started || st.Steps[i].Undo.Phase == Started {
+			return &st.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Issue returns the step and direction a review is about: going forward the first step that is not
+// done, going back the latest that is owed an undo, or that was left in doubt before a newer
+// revision, and the latest that has no undo when the source cancelled what stands. It is nil when
+// there is none.
+func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
+	switch {
+	case st.Reason == saga.ReasonConflict:
+		return st.noWayBack(spec), saga.Undo
+	case !st.Turned:
+		return st.front(), saga.Forward
+	}
+	for _, ss := range st.newestFirst(spec) {
+		switch {
+		case ss.Undo.Phase == Done || !ss.stands(spec) || spec.NeedsNoUndo(ss.Name):
+			continue
+		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0 || ss.Undo.NeedsReview != "":
+			return ss, saga.Undo
+		default:
+			return ss, saga.Forward
+		}
+	}
+	if st.Newer != nil && !st.Newer.Gone {
+		if ss := st.leftInDoubt(spec); ss != nil {
+			return ss, saga.Forward
+		}
+	}
+	return nil, ""
+}
+
+// IssueOf returns what a resolution on the named step is about, and in which direction: the step
+// that a review is about; else one that was adopted as done because it could not be told, whatever
+// the work's status is. It is nil when there is nothing to decide about the step.
+func (st *State) IssueOf(spec *program.Spec, step string) (*StepState, saga.Direction) {
+	if st.Status == saga.Review || st.Status == saga.Paused {
+		if ss, dir := st.Issue(spec); ss != nil && ss.Name == step {
+			return ss, dir
+		}
+	}
+	if ss := st.Step(step); ss != nil && ss.Unconfirmed {
+		return ss, saga.Forward
+	}
+	return nil, ""
+}
+
+// front is the first step that is not done, of those armed in this revision; the latest when all
+// are done. What an adoption put in quarantine comes before those it did not come to.
+func (st *State) front() *StepState {
+	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.Forward.NeedsReview != "" }); i >= 0 {
+		return &st.Steps[i]
+	}
+	var latest *StepState
+	for i := range st.Steps {
+		switch ss := &st.Steps[i]; ss.Forward.Phase {
+		case "", Skipped:
+		case Done:
+			latest = ss
+		default:
+			return ss
+		}
+	}
+	return latest
+}
+
+// mayHaveHappened reports whether the step's effect is or may be at the destination.
+func (ss *StepState) mayHaveHappened() bool {
+	f := &ss.Forward
+	return ss.Previous != nil || f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil
+}
+
+// stands reports whether the step's effect is or may be at the destination. Where nothing but a
+// person's word says that it is not, and spec has no undo that could make sure, the word counts.
+// What an adoption skipped (D7) does not.
+func (ss *StepState) stands(spec *program.Spec) bool {
+	if ss.Undo.Phase == Skipped {
+		return false
+	}
+	f := &ss.Forward
+	word := (f.Phase == Ready || f.Phase == Skipped || f.Phase == "") && f.UnknownUntil.IsZero() && ss.Previous == nil && ss.Unfinished == nil
+	return ss.mayHaveHappened() && (!word || !spec.NeedsNoUndo(ss.Name))
+}
+
+// unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are
+// none.
+func (e *Effort) unsettled() time.Time { return later(e.UnknownUntil, e.QuietUntil) }
+
+func (ss *StepState) effort(d saga.Direction) *Effort {
+	if d == saga.Undo {
+		return &ss.Undo
+	}
+	return &ss.Forward
+}
+
+// open returns the direction of ss that has an open attempt.
+func (ss *StepState) open() saga.Direction {
+	if ss.Undo.Phase == Started {
+		return saga.Undo
+	}
+	return saga.Forward
+}
+
+// clone returns a copy that can be folded further without touching st.
+func (st *State) clone() *State {
+	c := *st
+	c.Steps = slices.Clone(st.Steps)
+	c.Consumed = slices.Clip(st.Consumed)
+	return &c
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,36 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// signalIDs are ids of signals in a stored document: texts, as every id is in JSON (K18).
+type signalIDs []int64
+
+func (ids signalIDs) MarshalJSON() ([]byte, error) {
+	b := []byte{'['}
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendQuote(b, strconv.FormatInt(id, 10))
+	}
+	return append(b, ']'), nil
+}
+
+func (ids *signalIDs) UnmarshalJSON(b []byte) error {
+	var texts []string
+	if err := json.Unmarshal(b, &texts); err != nil {
+		return err
+	}
+	*ids = make(signalIDs, len(texts))
+	for i, text := range texts {
+		var err error
+		if (*ids)[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return fmt.Errorf("the id of a signal: %w", err)
+		}
+	}
+	return nil
+}

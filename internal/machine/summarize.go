@@ -1,0 +1,189 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Summarize folds st into a Summary. spec may be nil when the definition is not known.
+func Summarize(spec *program.Spec, st *State) saga.Summary {
+	s := saga.Summary{
+		WorkID: st.ID.Work, Saga: st.ID.Saga, Version: st.Version, Revision: st.Revision,
+		Key: RootKey(st.ID.Saga, st.ID.Work, st.Revision), Status: st.Status, Reason: st.Reason, Cause: st.Cause,
+		Input: saga.InputSummary{Hash: program.HashHex(st.Input), Bytes: len(st.Input)},
+		Steps: make(map[string]saga.StepSummary, len(st.Steps)), Next: Next(spec, st),
+		Started: st.Started, Updated: st.Updated, Due: st.Due,
+	}
+	if st.Status == saga.Review || st.Status == saga.Paused {
+		s.Note = st.Note
+	}
+	if st.Heard != st.Revision {
+		s.NewestRevision = st.Heard
+	}
+	if st.Newer != nil {
+		s.PendingRevision = st.Newer.Revision
+	}
+	if spec != nil {
+		for i := range spec.Steps {
+			s.Order = append(s.Order, spec.Steps[i].Name)
+			s.Steps[spec.Steps[i].Name] = saga.StepSummary{Status: "not started", Repeat: spec.Steps[i].Repeat}
+		}
+	}
+	for i := range st.Steps {
+		ss := &st.Steps[i]
+		if spec == nil || spec.Index(ss.Name) < 0 { // an earlier version of the definition had it
+			s.Order = append(s.Order, ss.Name)
+		}
+		s.Steps[ss.Name] = ss.summary(s.Steps[ss.Name].Repeat)
+	}
+	return s
+}
+
+func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
+	f, u := &ss.Forward, &ss.Undo
+	s := saga.StepSummary{
+		Done: f.Phase == Done && u.Phase != Done, Status: string(f.Phase), ExternalID: ss.ExternalID, Attempts: f.Attempts,
+		Key: f.Key, Repeat: r, Evidence: string(ss.Evidence), Unconfirmed: ss.Unconfirmed, Output: ss.Output,
+	}
+	if f.Phase != Done || ss.Dropped {
+		s.Error = f.Error
+	}
+	if f.Phase == "" {
+		s.Status = "not started"
+	}
+	if ss.Previous != nil {
+		s.ExternalID = ss.Previous.ExternalID
+	}
+	if u.Attempts > 0 && u.Phase != "" { // an undo of an earlier revision leaves only its count
+		s.Undo = &saga.StepSummary{Done: u.Phase == Done, Status: string(u.Phase), Attempts: u.Attempts, Key: u.Key}
+		if s.Status = "undoing"; u.Phase == Done {
+			s.Status = "undone"
+		} else {
+			s.Undo.Error = u.Error
+		}
+	}
+	return s
+}
+
+// Next says in a sentence or two what happens to the work by itself and what is safe for a person
+// to do.
+func Next(spec *program.Spec, st *State) string {
+	switch st.Status {
+	case saga.Completed:
+		if steps := st.Unconfirmed(); len(steps) > 0 {
+			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
+				"resolve the step, else leave it.", strings.Join(steps, ", "))
+		}
+		if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
+			return "Nothing: every step is done or was skipped. Starting it again returns this result."
+		}
+		return "Nothing: every step is done. Starting it again returns this result."
+	case saga.Compensated:
+		return nextUndone(st)
+	case saga.Review:
+		return nextInReview(spec, st)
+	case saga.Paused:
+		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume"))
+	case saga.Adopting:
+		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
+	case saga.Compensating:
+		return "It is being undone, newest step first. Nothing to do."
+	case saga.Retrying:
+		stop := "To give it up, cancel it."
+		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
+			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause"))
+		}
+		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. %s",
+			st.Due.UTC().Format(time.RFC3339), st.verb("retry"), stop)
+	default:
+		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
+	}
+}
+
+// verb is the command by which a person does something to the work.
+func (st *State) verb(verb string) string {
+	return fmt.Sprintf("amends %s %s --saga %s --reason WHY", verb, st.ID.Work, st.ID.Saga)
+}
+
+// nextUndone: everything is undone, and the source may want it all the same.
+func nextUndone(st *State) string {
+	if st.Withdrawn {
+		return "Whatever had happened is undone, because its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
+	}
+	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version of its source does so by itself.", st.verb("rerun"))
+}
+
+// nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
+func nextInConflict(st *State, ss *StepState) string {
+	resolve := st.verb("resolve") + " --step " + ss.Name
+	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself. To undo the other steps, make this one good by hand, then: "+
+		"%s --happened-without-id. To leave everything as it is: %s --keep", ss.Name, resolve, resolve)
+}
+
+func nextInReview(spec *program.Spec, st *State) string {
+	ss, dir := st.Issue(spec)
+	if ss != nil && st.Reason == saga.ReasonConflict {
+		return nextInConflict(st, ss)
+	}
+	if ss == nil || ss.effort(dir).Phase == Done {
+		return "No step is at issue: mend what the note says, or cancel it."
+	}
+	return st.lookFirst(spec, ss, dir) + st.verbsFor(spec, ss, dir)
+}
+
+// lookFirst says what a person does before saying anything about the step at issue.
+func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction) string {
+	e := ss.effort(dir)
+	what := fmt.Sprintf("step %q", ss.Name)
+	if dir == saga.Undo {
+		what = fmt.Sprintf("the undo of step %q", ss.Name)
+	}
+	switch {
+	case e.Class == saga.Refused && e.NeedsReview == saga.ReasonInDoubt: // in quarantine
+		look := fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it.", what)
+		if m := (&machine{spec: spec, st: st}); spec != nil && !m.pastPivot() {
+			look += " To give the work up, cancel it."
+		}
+		return look
+	case e.Phase == Refused && dir == saga.Forward:
+		return fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
+	case st.Reason == saga.ReasonPoison || st.Reason == saga.ReasonExhausted:
+		return fmt.Sprintf("Mend what makes %s fail. Then look at its destination for key %s or the work id.", what, e.Key)
+	case dir == saga.Undo:
+		return fmt.Sprintf("Undo step %q at its destination by hand, or mend what stops it.", ss.Name)
+	default:
+		return fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
+	}
+}
+
+// verbsFor are the commands for the step at issue, the harmless first. A new key is offered only
+// where nothing else is left.
+func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
+	var b strings.Builder
+	resolve := st.verb("resolve") + " --step " + ss.Name
+	again := st.CanRetry(spec)
+	if again {
+		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry"))
+	}
+	if dir == saga.Undo {
+		fmt.Fprintf(&b, " If it is undone: %s --happened-without-id.", resolve)
+	} else {
+		fmt.Fprintf(&b, " If it happened: %s --happened ID (or --happened-without-id).", resolve)
+	}
+	if dir == saga.Forward && !st.Turned {
+		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip"))
+	}
+	switch {
+	case again:
+	case dir == saga.Undo:
+		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s --did-not-happen.", resolve)
+	default:
+		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s --did-not-happen.", resolve)
+	}
+	return b.String()
+}

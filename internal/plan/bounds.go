@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Bounds are how much one run may do by itself. They are checked on the complete plan, before the
+// first action. What is zero is the default.
+type Bounds struct {
+	Create  Bound // 1000, 20 %
+	Update  Bound // 1000, 20 %
+	Destroy Bound // 10, 1 %
+
+	// Few actions are never too many of a percentage, nor few missing objects too many. 10.
+	Few int64
+	// Shrink: a source with less than this share of the objects of its last complete listing has
+	// lost them, as far as we know, and nothing is concluded from what it does not list. 0.8.
+	Shrink float64
+	// SameField: when more than this share of comparable documents differ in one same field, the
+	// differences are taken for the mapping's and not for edits at the destination. 0.5.
+	SameField float64
+
+	// Row failed actions in a row end a run, as do more than Rate of the last Window. 5, 0.2, 50.
+	Row    int
+	Rate   float64
+	Window int
+}
+
+// Bound is a limit on one kind of action.
+type Bound struct {
+	Count   int64   // at most so many in one run
+	Percent float64 // of the keys that any side has
+	Ask     bool    // none without an approval of the plan
+}
+
+// OrDefaults returns b with the defaults where it says nothing.
+func (b Bounds) OrDefaults() Bounds {
+	b.Create = b.Create.or(1000, 20)
+	b.Update = b.Update.or(1000, 20)
+	b.Destroy = b.Destroy.or(10, 1)
+	b.Few = or(b.Few, 10)
+	b.Shrink = or(b.Shrink, 0.8)
+	b.SameField = or(b.SameField, 0.5)
+	b.Row = or(b.Row, 5)
+	b.Rate = or(b.Rate, 0.2)
+	b.Window = or(b.Window, 50)
+	return b
+}
+
+func (b Bound) or(count int64, percent float64) Bound {
+	return Bound{Count: or(b.Count, count), Percent: or(b.Percent, percent), Ask: b.Ask}
+}
+
+func or[T int | int64 | float64](v, byDefault T) T {
+	if v == 0 {
+		return byDefault
+	}
+	return v
+}
+
+// Faults returns everything that is wrong with the bounds, in one error.
+func (b Bounds) Faults() error {
+	var faults []error
+	whole := func(name string, n int64) {
+		if n < 0 {
+			faults = append(faults, fmt.Errorf("%s is %d: a number from 0 on; 0 is the default", name, n))
+		}
+	}
+	within := func(name string, v, most float64) {
+		if !(v >= 0 && v <= most) { // NaN is neither
+			faults = append(faults, fmt.Errorf("%s is %v: from 0 to %v; 0 is the default", name, v, most))
+		}
+	}
+	for _, kind := range []struct {
+		name  string
+		bound Bound
+	}{{"Create", b.Create}, {"Update", b.Update}, {"Destroy", b.Destroy}} {
+		whole(kind.name+".Count", kind.bound.Count)
+		within(kind.name+".Percent", kind.bound.Percent, 100)
+	}
+	whole("Few", b.Few)
+	within("Shrink", b.Shrink, 1)
+	within("SameField", b.SameField, 1)
+	whole("Row", int64(b.Row))
+	within("Rate", b.Rate, 1)
+	whole("Window", int64(b.Window))
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("bounds: %w", err)
+	}
+	return nil
+}
+
+// Check writes into a plan what the bounds say about it: Withheld and Refused.
+func (b Bounds) Check(p *Plan) {
+	b = b.OrDefaults()
+	p.Withheld, p.Refused = nil, b.Diagnose(p)
+	for _, r := range Risks {
+		if e := b.excess(r, p); e != nil {
+			p.Withheld = append(p.Withheld, *e)
+		}
+	}
+}
+
+func (b *Bounds) of(r Risk) Bound {
+	switch r {
+	case Create:
+		return b.Create
+	case Update:
+		return b.Update
+	default:
+		return b.Destroy
+	}
+}
+
+// excess says why the actions of one risk are too many, or nil.
+func (b *Bounds) excess(r Risk, p *Plan) *Excess {
+	n, bound := p.Acts(r), b.of(r)
+	if n == 0 {
+		return nil
+	}
+	share := int64(math.Floor(bound.Percent * float64(p.Census.Keys) / 100))
+	e := &Excess{Risk: r, Count: n, Limit: max(0, min(bound.Count, max(share, b.Few)))}
+	gone := ""
+	if r == Destroy {
+		gone = b.Shrunk(&p.Census)
+	}
+	switch {
+	case bound.Ask:
+		e.Limit, e.Why = 0, fmt.Sprintf("%s; none is done without an approval", kinds(n, r))
+	case gone != "":
+		e.Limit, e.Why = 0, gone
+	case n <= e.Limit:
+		return nil
+	case n > bound.Count:
+		e.Why = fmt.Sprintf("%s; at most %s", kinds(n, r), thousands(bound.Count))
+	default:
+		e.Why = fmt.Sprintf("%s %s %s of %s; at most %s", kinds(n, r), are(n), percentUp(n, p.Census.Keys), count(p.Census.Keys, "object"), share100(bound.Percent))
+	}
+	return e
+}
+
+// Shrunk says that, and why, nothing may be concluded from what the source does not list. "" when
+// it may.
+func (b Bounds) Shrunk(c *Census) string {
+	b = b.OrDefaults()
+	switch {
+	case c.Source <= 0 && (c.Before > 0 || c.Destination > 0):
+		return fmt.Sprintf("the source lists nothing, and there %s %s of it; that it is empty is less likely than that it cannot be seen", are(max(c.Before, c.Destination)), count(max(c.Before, c.Destination), "object"))
+	case c.Before > 0 && c.Before-c.Source > b.Few && float64(c.Source) < b.Shrink*float64(c.Before):
+		return fmt.Sprintf("the source lists %s, %s of the %s of its last complete listing; under %s nothing is concluded from what is not there", count(c.Source, "object"), percent(c.Source, c.Before), thousands(c.Before), share100(100*b.Shrink))
+	default:
+		return ""
+	}
+}
+
+// Diagnose returns the reason when the differences are the mapping's and not edits at the
+// destination, else "". It reads only Spread, Mapping and Before of the plan, so a caller can ask
+// it before any finding is looked at closely.
+func (b Bounds) Diagnose(p *Plan) string {
+	b = b.OrDefaults()
+	why, mapped := fmt.Sprintf("the mapping is %q as before: look at what the destination does with the field", p.Mapping), false
+	if p.Before != "" && p.Before != p.Mapping {
+		why, mapped = fmt.Sprintf("the mapping was %q and is %q", p.Before, p.Mapping), true
+	}
+	field, most := "", int64(0)
+	for _, s := range p.Spread.Fields {
+		n := s.Count
+		if mapped {
+			n += s.Newer
+		}
+		if n > most {
+			field, most = s.Field, n
+		}
+	}
+	if most <= b.Few || float64(most) <= b.SameField*float64(p.Spread.Compared) {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s differ in one field, %q; that is too many for edits by hand; %s. If it is meant, raise SameField over %s for one run",
+		percentUp(most, p.Spread.Compared), count(p.Spread.Compared, "document"), field, why, share100(100*b.SameField))
+}

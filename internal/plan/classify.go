@@ -1,0 +1,320 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// Class names a difference.
+type Class string
+
+// The classes; the table is in the package comment.
+const (
+	InSync          Class = "in-sync"
+	Missing         Class = "missing"
+	LedgerLost      Class = "ledger-lost"
+	AdoptMismatch   Class = "adopt-mismatch"
+	InDoubt         Class = "in-doubt"
+	PhantomDone     Class = "phantom-done"
+	Stale           Class = "stale"
+	Diverged        Class = "diverged"
+	DivergedForeign Class = "diverged-foreign"
+	Locked          Class = "locked"
+	Duplicate       Class = "duplicate"
+	Orphan          Class = "orphan"
+	Foreign         Class = "foreign"
+	SourceGone      Class = "source-gone"
+	Stuck           Class = "stuck"
+	DupLedger       Class = "dup-ledger"
+	Unreadable      Class = "unreadable"
+)
+
+// Verb is what to do about a difference.
+type Verb string
+
+// The verbs.
+const (
+	Nothing  Verb = "nothing"
+	Start    Verb = "start"    // the saga, for an object that has none
+	Revise   Verb = "revise"   // the saga, at the object's version
+	Again    Verb = "rerun"    // run the ended work once more, at the revision it has
+	Adopt    Verb = "adopt"    // record in the ledger what the destination has
+	Resume   Verb = "resume"   // wake a work that should have moved
+	Withdraw Verb = "withdraw" // undo what was done for a cancelled object
+	Look     Verb = "verify"   // ask the destination once more before anything is said
+	Ask      Verb = "review"   // a person decides
+	Halt     Verb = "stop"     // stop the job: what was found cannot be
+)
+
+// Acts reports whether the verb is carried out by itself. The others are words to a person, or
+// nothing.
+func (v Verb) Acts() bool {
+	switch v {
+	case Start, Revise, Again, Adopt, Resume, Withdraw:
+		return true
+	default:
+		return false
+	}
+}
+
+// Finding is what was found about one natural key.
+type Finding struct {
+	Key     string   `json:"key"`
+	Class   Class    `json:"class"`
+	Do      Verb     `json:"action"`
+	Why     string   `json:"reason"`
+	Changes []Change `json:"changes,omitempty"`
+	// Evidence: the versions and ids the finding rests on. An action is dropped when they are
+	// others by then.
+	Revision  string   `json:"sourceRevision,omitempty"` // at the source
+	Applied   string   `json:"ledgerRevision,omitempty"` // in the ledger
+	Documents []string `json:"documents,omitempty"`      // live, at the destination
+	Propose   string   `json:"suggestion,omitempty"`     // to the person who is asked
+}
+
+// Rule says what is done about fields of ours that were changed at the destination.
+type Rule string
+
+// The rules.
+const (
+	Review  Rule = ""        // a person decides
+	Enforce Rule = "enforce" // write ours again
+	Ignore  Rule = "ignore"  // leave it
+)
+
+// Policy is what a job may do beyond its defaults.
+type Policy struct {
+	// Fields says what is done about each field of ours that was changed at the destination.
+	// Review.
+	Fields map[string]Rule
+	// Recreate makes a document again that the ledger knows and the destination has lost.
+	Recreate bool
+}
+
+// Looks is how often the destination must have been asked in vain before "there is none" counts.
+const Looks = 2
+
+// Classify says what there is to say about one key. It is total: every combination of the three
+// sides has a class.
+func Classify(i *Item, p *Policy) Finding {
+	c := classifier{item: i, policy: p, live: i.live()}
+	f := c.classify()
+	f.Key = i.Key
+	if i.Truth != nil {
+		f.Revision = i.Truth.Revision
+	}
+	if i.Known != nil {
+		f.Applied = i.Known.Revision
+	}
+	for _, d := range c.live {
+		f.Documents = append(f.Documents, d.ID)
+	}
+	return f
+}
+
+type classifier struct {
+	item   *Item
+	policy *Policy
+	live   []Document
+}
+
+func (c *classifier) classify() Finding {
+	t, k := c.item.Truth, c.item.Known
+	switch {
+	case c.item.Key == "":
+		return Finding{Class: Foreign, Do: Nothing, Why: "it does not carry our mark"}
+	case k != nil && k.Works > 1:
+		return Finding{Class: DupLedger, Do: Halt, Why: fmt.Sprintf("the ledger has %d works for one natural key", k.Works)}
+	case k != nil && (k.InDoubt || k.Status == saga.Review):
+		return c.unsettled()
+	case k != nil && k.Overdue:
+		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
+	case k != nil && k.Status == saga.Paused:
+		return Finding{Class: Stuck, Do: Ask, Why: "a person holds the work", Propose: "amends show " + c.item.Key + " says who and why; amends resume lets it go on"}
+	case k != nil && k.Status == saga.Adopting:
+		return Finding{Class: Stuck, Do: Ask, Why: "a rebuild is taking the work over, and has not come to its end", Propose: "rebuild again: it goes on where it was"}
+	case k != nil && k.Status.Live():
+		return Finding{Class: InSync, Do: Nothing, Why: "it is being worked on"}
+	case t != nil && t.Unreadable != "":
+		return Finding{Class: Unreadable, Do: Ask, Why: t.Unreadable, Propose: "correct the object at the source, or how it is read; its document is left alone"}
+	case len(c.live)+c.item.Unnamed > 1:
+		return c.several()
+	case t == nil:
+		return c.unspoken()
+	case !t.Wanted:
+		return c.unwanted()
+	case len(c.live) == 0:
+		return c.absent()
+	default:
+		return c.compare(&c.live[0])
+	}
+}
+
+// unsettled: the saga has not said its last word; nothing is planned over its head.
+func (c *classifier) unsettled() Finding {
+	k := c.item.Known
+	if k.Status == saga.Review {
+		return Finding{Class: InDoubt, Do: Ask, Why: "the work is in review: " + string(k.Reason), Propose: "amends show " + c.item.Key}
+	}
+	return Finding{Class: InDoubt, Do: Nothing, Why: "a step may have happened; the saga asks the destination once it has settled"}
+}
+
+func (c *classifier) several() Finding {
+	keep, why := c.live[0].ID, "it is the oldest"
+	for _, d := range c.live {
+		if d.Locked && !c.live[0].Locked && why == "it is the oldest" {
+			keep, why = d.ID, "it is the oldest that is posted"
+		}
+		if k := c.item.Known; k != nil && k.Made == d.ID {
+			keep, why = d.ID, "the ledger knows it"
+		}
+	}
+	return Finding{
+		Class: Duplicate, Do: Ask, Why: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)+c.item.Unnamed),
+		Propose: "keep " + keep + ": " + why + ". Nothing is voided by itself",
+	}
+}
+
+// unspoken: the source says nothing about the key.
+func (c *classifier) unspoken() Finding {
+	switch {
+	case len(c.live) == 0:
+		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it, and no document stands"}
+	default:
+		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it; silence proves nothing"}
+	}
+}
+
+// unwanted: the object is cancelled or gone.
+func (c *classifier) unwanted() Finding {
+	t, k := c.item.Truth, c.item.Known
+	switch {
+	case len(c.live) == 0:
+		return Finding{Class: InSync, Do: Nothing, Why: "it is cancelled or gone, and nothing stands"}
+	case t.Revision == "" && !t.Proven:
+		return Finding{Class: Orphan, Do: Nothing, Why: "the source did not list it; that is not proven yet"}
+	case t.Revision == "":
+		return Finding{Class: Orphan, Do: Ask, Why: "the source does not have it, which was proven, and its document stands", Propose: "compensate it: void or credit " + c.live[0].ID}
+	case c.live[0].Locked:
+		return Finding{Class: SourceGone, Do: Ask, Why: "the source cancelled it, and its document is posted or paid", Propose: "credit " + c.live[0].ID + "; it cannot be voided"}
+	case k == nil:
+		return Finding{Class: Orphan, Do: Ask, Why: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Propose: "void " + c.live[0].ID}
+	case k.Status != saga.Completed:
+		return Finding{Class: Orphan, Do: Ask, Why: "the work is " + string(k.Status) + ", and " + c.live[0].ID + " stands", Propose: "void " + c.live[0].ID}
+	default:
+		return Finding{Class: SourceGone, Do: Withdraw, Why: "the source cancelled it at " + t.Revision}
+	}
+}
+
+// absent: the object is wanted, and there is no document.
+func (c *classifier) absent() Finding {
+	k := c.item.Known
+	switch {
+	case c.item.Looked < Looks:
+		return Finding{Class: c.absence(), Do: Look, Why: "the destination has none; one miss proves nothing"}
+	case k == nil:
+		return Finding{Class: Missing, Do: Start, Why: "the ledger has no work for it"}
+	case k.Status != saga.Completed:
+		return c.reopened()
+	case c.policy.Recreate:
+		return Finding{Class: PhantomDone, Do: Again, Why: "its document is gone; the policy says to make it again"}
+	default:
+		return Finding{Class: PhantomDone, Do: Ask, Why: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it again"}
+	}
+}
+
+func (c *classifier) absence() Class {
+	if k := c.item.Known; k != nil && k.Status == saga.Completed {
+		return PhantomDone
+	}
+	return Missing
+}
+
+// reopened: the work was undone, and the object is wanted.
+func (c *classifier) reopened() Finding {
+	t, k := c.item.Truth, c.item.Known
+	if saga.CompareRevisions(t.Revision, k.Revision) > 0 {
+		return Finding{Class: Stale, Do: Revise, Why: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
+	}
+	return Finding{
+		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it at that version",
+		Propose: "amends history " + c.item.Key + " says why it was undone. To run it again: amends rerun " + c.item.Key + " --reason WHY. A version newer than " + k.Revision + " at its source is started by itself",
+	}
+}
+
+// compare: the object is wanted, and there is one document.
+func (c *classifier) compare(d *Document) Finding {
+	t, k := c.item.Truth, c.item.Known
+	changes := diff(d.Fields, t.Fields)
+	if k == nil || k.Status != saga.Completed {
+		return c.unknown(d, changes)
+	}
+	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0 && (k.Fields == nil || len(diff(k.Fields, t.Fields)) > 0)
+	switch {
+	case len(changes) == 0 && d.Foreign:
+		return Finding{Class: DivergedForeign, Do: Nothing, Why: "only fields differ that are not ours"}
+	case len(changes) == 0:
+		return Finding{Class: InSync, Do: Nothing, Why: "it says what it should"}
+	case newer && d.Locked:
+		return posted(d, changes)
+	case newer:
+		return Finding{Class: Stale, Do: Revise, Changes: changes, Why: "the source has " + t.Revision + ", and " + k.Revision + " was applied"}
+	default:
+		return c.diverged(d, changes)
+	}
+}
+
+// posted: the document is older than the object, and must not be edited.
+func posted(d *Document, changes []Change) Finding {
+	return Finding{Class: Locked, Do: Ask, Changes: changes, Why: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue a new one"}
+}
+
+// unknown: the ledger does not say that the document was made.
+func (c *classifier) unknown(d *Document, changes []Change) Finding {
+	k := c.item.Known
+	switch {
+	case k != nil:
+		return Finding{Class: Orphan, Do: Ask, Changes: changes, Why: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
+	case len(changes) > 0 && d.Intact && d.Revision != "" && saga.CompareRevisions(d.Revision, c.item.Truth.Revision) < 0:
+		if d.Locked { // adopting it would bring it up to date
+			return posted(d, changes)
+		}
+		return Finding{Class: LedgerLost, Do: Adopt, Changes: changes, Why: "the destination has it as it was at " + d.Revision + ", untouched, and the ledger does not know"}
+	case len(changes) > 0:
+		return Finding{Class: AdoptMismatch, Do: Ask, Changes: changes, Why: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}
+	default:
+		return Finding{Class: LedgerLost, Do: Adopt, Why: "the destination has it, exactly, and the ledger does not know"}
+	}
+}
+
+// diverged: fields of ours were changed at the destination.
+func (c *classifier) diverged(d *Document, changes []Change) Finding {
+	var rules struct{ review, enforce, ignore bool }
+	for _, ch := range changes {
+		switch c.policy.Fields[ch.Field] {
+		case Ignore:
+			rules.ignore = true
+		case Enforce:
+			rules.enforce = true
+		default:
+			rules.review = true
+		}
+	}
+	f := Finding{Class: Diverged, Do: Ask, Changes: changes, Why: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
+	switch k := c.item.Known; {
+	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again would change nothing
+		f.Why = "the document says what was applied at " + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
+		f.Propose = "change the object at the source, so that its version grows"
+	case rules.review:
+	case !rules.enforce:
+		f.Do, f.Why, f.Propose = Nothing, f.Why+"; the policy leaves them", ""
+	case d.Locked:
+		f.Why += ", and the document is posted or paid"
+	case rules.ignore:
+		f.Why += "; to write some again would also write those that the policy leaves"
+	default:
+		f.Do, f.Why, f.Propose = Again, f.Why+"; the policy writes them again", ""
+	}
+	return f
+}

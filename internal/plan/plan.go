@@ -1,0 +1,70 @@
+package plan
+
+import "slices"
+
+// Plan says what a comparison found and what would be done about it. Its findings are kept beside
+// it, in the order of their keys. Equal sides give an equal plan, byte for byte: it holds no time
+// and no chance.
+type Plan struct {
+	ID         string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
+	Job        string   `json:"job"`
+	Mapping    string   `json:"mappingVersion"`                   // version of what Want makes of objects
+	Before     string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
+	Generation int64    `json:"scan"`
+	Census     Census   `json:"counts"`
+	Spread     Spread   `json:"differences"`
+	Tallies    []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
+	Withheld   []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
+	Refused    string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
+}
+
+// Census counts the sides.
+type Census struct {
+	Source      int64 `json:"source"`
+	Destination int64 `json:"destination"`
+	Ledger      int64 `json:"ledger"`
+	Keys        int64 `json:"keys"`                     // that any side has
+	Before      int64 `json:"previousSource,omitempty"` // objects of the source in the last complete listing
+}
+
+// Tally counts the findings of one class for which one thing is to be done.
+type Tally struct {
+	Class Class `json:"class"`
+	Do    Verb  `json:"action"`
+	Risk  Risk  `json:"risk,omitempty"` // Harmless is left out
+	Count int64 `json:"count"`
+}
+
+// Excess is a kind of action that is over its bound and is withheld.
+type Excess struct {
+	Risk  Risk   `json:"risk"`
+	Count int64  `json:"count"`
+	Limit int64  `json:"limit"`
+	Why   string `json:"reason"`
+}
+
+// Count returns how many findings the plan has for which f is true.
+func (p *Plan) Count(f func(Tally) bool) int64 {
+	var n int64
+	for _, t := range p.Tallies {
+		if f(t) {
+			n += t.Count
+		}
+	}
+	return n
+}
+
+// Acts returns how many actions of one risk the plan holds; those of Harmless, too.
+func (p *Plan) Acts(r Risk) int64 {
+	return p.Count(func(t Tally) bool { return t.Do.Acts() && t.Risk == r })
+}
+
+// Drifts returns how many keys are not as they should be.
+func (p *Plan) Drifts() int64 {
+	return p.Count(func(t Tally) bool { return t.Class != InSync && t.Class != Foreign && t.Class != DivergedForeign })
+}
+
+// Withholds reports whether actions of a risk are over their bound.
+func (p *Plan) Withholds(r Risk) bool {
+	return slices.ContainsFunc(p.Withheld, func(e Excess) bool { return e.Risk == r })
+}

@@ -1,0 +1,277 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/internal/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// findings are one of each sort, in the order of keys.
+func findings() []plan.Finding {
+	return []plan.Finding{
+		{Key: "shop:order:1", Class: plan.InSync, Do: plan.Nothing, Why: "it says what it should"},
+		{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "the ledger has no work for it", Revision: "1"},
+		{
+			Key: "shop:order:3", Class: plan.Stale, Do: plan.Revise, Why: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
+			Changes: []plan.Change{{Field: "customer", Is: "cus_7", Want: "cus_8"}, {Field: "total", Is: "4100", Want: "4200"}},
+		},
+		{
+			Key: "shop:order:4", Class: plan.Diverged, Do: plan.Ask, Why: "fields of ours were changed at the destination", Revision: "1", Applied: "1", Documents: []string{"inv_4"},
+			Changes: []plan.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Propose: "keep the change and correct the source, or write ours again",
+		},
+		{Key: "shop:order:5", Class: plan.Duplicate, Do: plan.Ask, Why: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
+		{Key: "shop:order:6", Class: plan.SourceGone, Do: plan.Withdraw, Why: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
+		{Key: "shop:order:7", Class: plan.PhantomDone, Do: plan.Again, Why: "its document is gone; the policy says to make it again", Revision: "1", Applied: "1"},
+	}
+}
+
+func head() *plan.Plan {
+	return &plan.Plan{
+		Job: "books", Mapping: "3", Before: "2", Generation: 12,
+		Census: plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, Before: 1200},
+		Spread: plan.Spread{Compared: 1190, Fields: []plan.Share{{Field: "total", Count: 2}}},
+	}
+}
+
+var counted = []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 1187}, {Class: plan.Foreign, Do: plan.Nothing, Count: 40}}
+
+func planned(t interface{ Fatal(...any) }, h *plan.Plan, b *plan.Bounds, fs []plan.Finding) *plan.Plan {
+	p := plan.NewPlanner(h, counted)
+	for i := range fs {
+		if err := p.Add(&fs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := p.Plan(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// strict withholds everything that makes, and lets pass what does not.
+var strict = plan.Bounds{Create: plan.Bound{Ask: true}}
+
+func each(fs []plan.Finding) iter.Seq2[plan.Finding, error] {
+	return func(yield func(plan.Finding, error) bool) {
+		for _, f := range fs {
+			if f.Class != plan.InSync && !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// What people and programs read of a plan does not change unnoticed.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	p := planned(t, head(), &strict, findings())
+	var text, doc bytes.Buffer
+	err := plan.WriteText(&text, p, func(c plan.Class, n int) ([]plan.Finding, error) {
+		return slices.DeleteFunc(findings(), func(f plan.Finding) bool { return f.Class != c }), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.WriteJSON(&doc, p, each(findings())); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(doc.Bytes()) {
+		t.Errorf("this is no JSON: %s", doc.Bytes())
+	}
+	for name, got := range map[string]*bytes.Buffer{"plan.txt": &text, "plan.json": &doc} {
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s (%v): got\n%s\nwant\n%s", name, err, got, want)
+		}
+	}
+}
+
+// Others write what is in a finding. In a text nothing of it moves the cursor, turns the line
+// around or ends it.
+func TestTextIsPlain(t *testing.T) {
+	t.Parallel()
+	evil := "a\x1b[2J\rb\u202ec\nz\x00"
+	f := plan.Finding{Key: evil, Class: plan.Diverged, Do: plan.Ask, Why: evil, Documents: []string{evil}, Propose: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
+	p := planned(t, &plan.Plan{Job: evil, Mapping: evil}, &plan.Bounds{}, []plan.Finding{f})
+	var text bytes.Buffer
+	if err := plan.WriteText(&text, p, func(plan.Class, int) ([]plan.Finding, error) { return []plan.Finding{f}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.ContainsAny(got, "\x1b\r\u202e\x00") || strings.Contains(got, "\nz") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A plan without findings is a document with an empty list, and a text that says so.
+func TestEmptyPlan(t *testing.T) {
+	t.Parallel()
+	p := planned(t, &plan.Plan{Job: "books"}, &plan.Bounds{}, nil)
+	var doc bytes.Buffer
+	if err := plan.WriteJSON(&doc, p, each(nil)); err != nil || !strings.Contains(doc.String(), `"findings":[]`) || !json.Valid(doc.Bytes()) {
+		t.Errorf("%s, %v", &doc, err)
+	}
+	if p.Drifts() != 0 || len(p.Words()) != 0 {
+		t.Errorf("%d drift, %v", p.Drifts(), p.Words())
+	}
+}
+
+// P6: the same input makes the same plan, byte for byte; another finding, count, mapping or bound
+// that matters makes one with another id.
+func TestPlanIsItsInput(t *testing.T) {
+	t.Parallel()
+	bytesOf := func(p *plan.Plan) string {
+		b, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := planned(t, head(), &strict, findings())
+	if again := planned(t, head(), &strict, findings()); bytesOf(again) != bytesOf(first) || len(first.ID) != 32 {
+		t.Errorf("again it is\n%s\nand was\n%s", bytesOf(again), bytesOf(first))
+	}
+	ids := map[string]string{first.ID: "itself"}
+	for name, change := range map[string]func(*plan.Plan, *plan.Bounds, []plan.Finding) []plan.Finding{
+		"a finding less": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { return fs[:6] },
+		"another why":    func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { fs[1].Why = "!"; return fs },
+		"another version": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {
+			fs[1].Revision = "9"
+			return fs
+		},
+		"another value": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {
+			fs[2].Changes[0].Want = "cus_9"
+			return fs
+		},
+		"one in sync less": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { return fs[1:] },
+		"another mapping":  func(h *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { h.Mapping = "4"; return fs },
+		"another bound": func(_ *plan.Plan, b *plan.Bounds, fs []plan.Finding) []plan.Finding {
+			b.Create.Ask = false
+			return fs
+		},
+	} {
+		h, b := head(), strict
+		id := planned(t, h, &b, change(h, &b, findings())).ID
+		if twin, known := ids[id]; known {
+			t.Errorf("with %s the id is that of %s", name, twin)
+		}
+		ids[id] = name
+	}
+	later := head()
+	later.Generation, later.Census.Before = later.Generation+1, later.Census.Before+1
+	if _, same := ids[planned(t, later, &strict, findings()).ID]; !same {
+		t.Error("the same plan over a later listing has another id")
+	}
+}
+
+// In which order the destination lists documents makes no difference to what is found.
+func TestOrderOfDocuments(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		var ds []plan.Document
+		for n := range rapid.IntRange(1, 4).Draw(r, "documents") {
+			d := doc(fmt.Sprint("inv_", n), sold)
+			if rapid.Bool().Draw(r, "late") {
+				d = late(d)
+			}
+			d.Locked = rapid.Bool().Draw(r, "locked")
+			ds = append(ds, d)
+		}
+		i := plan.Item{Key: key, Truth: wanted("1"), Documents: ds, Known: done()}
+		want := fmt.Sprint(plan.Classify(&i, &plan.Policy{}))
+		i.Documents = rapid.Permutation(ds).Draw(r, "order")
+		if got := fmt.Sprint(plan.Classify(&i, &plan.Policy{})); got != want {
+			r.Fatalf("%s\nand %s", got, want)
+		}
+	})
+}
+
+// Findings come in the order of their keys, each once. Otherwise one was forgotten or found twice.
+func TestPlannerWantsOrder(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]string{{"2", "1"}, {"1", "1"}, {""}} {
+		p := plan.NewPlanner(head(), nil)
+		var err error
+		for _, k := range keys {
+			err = p.Add(&plan.Finding{Key: k, Class: plan.Missing, Do: plan.Start})
+		}
+		if err == nil {
+			t.Errorf("%q were planned", keys)
+		}
+	}
+}
+
+// A ledger with two works for one key stops the job, and so nothing of the plan is done.
+func TestHalt(t *testing.T) {
+	t.Parallel()
+	fs := append(findings(), plan.Finding{Key: "shop:order:8", Class: plan.DupLedger, Do: plan.Halt, Why: "two works"})
+	if p := planned(t, head(), &plan.Bounds{}, fs); !strings.Contains(p.Refused, "shop:order:8") {
+		t.Errorf("refused: %q", p.Refused)
+	}
+}
+
+// X8, looked at closely: what a listing took for news of the source counts as somebody's doing when
+// the finding, looked at anew, says so; and so a mapping that changed without saying so is noticed
+// before anything is done.
+func TestSpreadOfFindings(t *testing.T) {
+	t.Parallel()
+	h := &plan.Plan{Job: "books", Mapping: "3", Before: "3", Spread: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
+	var fs []plan.Finding
+	for n := range 15 {
+		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Do: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})
+	}
+	if p := planned(t, h, &plan.Bounds{}, fs); !strings.Contains(p.Refused, "75 % of 20 documents") || fmt.Sprint(p.Spread.Fields) != "[{tax 15 4} {total 0 2}]" {
+		t.Errorf("%q, %v", p.Refused, p.Spread.Fields)
+	}
+	if p := planned(t, h, &plan.Bounds{}, fs[:10]); p.Refused != "" {
+		t.Errorf("ten of twenty: %q", p.Refused)
+	}
+}
+
+// What runs a work again makes a document where none stands, and changes it where one does; each
+// has its own bound.
+func TestRisk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		do    plan.Verb
+		docs  []string
+		risk  plan.Risk
+		known bool
+	}{
+		{plan.Start, nil, plan.Create, true},
+		{plan.Revise, []string{"inv"}, plan.Update, true},
+		{plan.Revise, nil, plan.Create, true},
+		{plan.Again, []string{"inv"}, plan.Update, true},
+		{plan.Again, nil, plan.Create, true},
+		{plan.Withdraw, []string{"inv"}, plan.Destroy, true},
+		{plan.Adopt, []string{"inv"}, plan.Harmless, true},
+		{plan.Resume, nil, plan.Harmless, true},
+		{plan.Ask, []string{"inv"}, plan.Harmless, false},
+		{plan.Nothing, nil, plan.Harmless, false},
+		{plan.Look, nil, plan.Harmless, false},
+		{plan.Halt, nil, plan.Harmless, false},
+	} {
+		if f := (plan.Finding{Do: c.do, Documents: c.docs}); f.Risk() != c.risk || c.do.Acts() != c.known {
+			t.Errorf("%s with %v: risk %q, acts %v; want %q, %v", c.do, c.docs, f.Risk(), c.do.Acts(), c.risk, c.known)
+		}
+	}
+}

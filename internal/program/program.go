@@ -1,0 +1,95 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Program is a definition with its input type taken off, so that one coordinator can run many.
+// Every *[saga.Definition] is one.
+type Program interface {
+	Spec() *Spec
+	Accept(work string, input any) (Accepted, error)
+	Act(ctx context.Context, inv *Invocation) Outcome
+	Look(ctx context.Context, inv *Invocation) Evidence
+}
+
+// Invocation is everything one attempt or lookup needs to know.
+type Invocation struct {
+	Work       string
+	Revision   string
+	Step       string
+	Direction  Direction // Undo of a lookup: it is to tell the undo what the step made
+	Attempt    int
+	Key        string
+	Input      json.RawMessage
+	Results    map[string]Result // of the steps that are done
+	Undoing    *Result           // Undo: what is known of what is to be undone; nil when nothing is
+	Unfinished *Result           // Forward: what a lookup found half-made
+	Previous   *Result           // what an earlier revision left at the destination
+	Gate       *Gate             // attempts only
+}
+
+// Result is what is known of a step that is done.
+type Result struct {
+	ExternalID string          `json:"externalId,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"` // nil when it was dropped or never known
+}
+
+// Known reports whether r says what the action made, and not only what the destination calls it.
+func (r *Result) Known() bool {
+	return r != nil && len(r.Output) > 0 && string(r.Output) != "null"
+}
+
+// Outcome is what came of one attempt.
+type Outcome struct {
+	Class      Class // succeeded is "done"; else the class of the error
+	ExternalID string
+	Output     json.RawMessage
+	Dropped    bool // the output could not be kept; Error says why
+	Maybe      bool // refused, and an earlier request of the same attempt may have taken effect
+	Error      string
+	RetryAfter time.Duration
+	HoldBack   bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
+	Answered   bool   // the destination has answered; its request is not at work any more
+	Stack      string // of a panic, for the log
+	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
+	Outage     bool   // it failed while the destination served no other work; it does not count as a try
+}
+
+// Done reports whether the attempt succeeded.
+func (o Outcome) Done() bool { return o.Class == Succeeded }
+
+// Answer is what a lookup says of an effect.
+type Answer string
+
+// The answers, each also the kind of the record that it becomes.
+const (
+	AnswerFound      Answer = "found"      // it is there
+	AnswerUnfinished Answer = "unfinished" // it is there, half-made
+	AnswerNotFound   Answer = "not-found"
+	AnswerUnclear    Answer = "unclear" // the destination could not tell
+	AnswerSeveral    Answer = "several" // more than one is there: a duplicate
+)
+
+// Evidence is what came of one lookup.
+type Evidence struct {
+	Step       string // which was looked up; set by the coordinator
+	Answer     Answer
+	ExternalID string
+	Output     json.RawMessage
+	Dropped    bool
+	IDs        []string // several: all of them
+	Error      string
+	RetryAfter time.Duration
+	HoldBack   bool   // as in Outcome
+	Outage     bool   // as in Outcome
+	Stack      string // as in Outcome
+}
+
+// Accepted is an input that may become a work.
+type Accepted struct {
+	Input    json.RawMessage
+	Identity string // hash of the part of the input that makes two starts the same
+}

@@ -1,0 +1,132 @@
+package program
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Repeat is how a step is safe to repeat.
+type Repeat string
+
+// From strongest to weakest. What follows from each when a crash falls between effect and record is
+// in the package documentation.
+const (
+	RepeatIdempotent Repeat = "idempotent"   // repeating changes nothing, for ever
+	RepeatKeyed      Repeat = "keyed"        // the destination remembers our key for TTL
+	RepeatFind       Repeat = "find"         // the destination can be asked for our reference
+	RepeatAtMostOnce Repeat = "at-most-once" // the outcome of a lost attempt is unknown
+)
+
+// Spec is the structure of a definition: everything about it but the functions. It is what the
+// ledger stores and what the machine reads, so that a ledger can be understood without the program
+// that filled it.
+type Spec struct {
+	Saga    string     `json:"saga"`
+	Version int        `json:"version"`
+	Steps   []StepSpec `json:"steps"`
+}
+
+// StepSpec is the structure of one step. Durations are texts in JSON: "30s".
+type StepSpec struct {
+	Name      string        `json:"name"`
+	Repeat    Repeat        `json:"repeat"`
+	TTL       time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
+	Find      bool          `json:"find,omitempty"`            // the step has a lookup
+	Undo      bool          `json:"undo,omitempty"`            // the step has a compensation
+	UndoMaybe bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
+	NoUndo    string        `json:"noUndoReason,omitempty"`
+	OwnID     bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
+	Pivot     bool          `json:"pivot,omitempty"`
+	Once      bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
+	To        string        `json:"destination,omitempty"`     // destination, for limits
+	Retry     Retry         `json:"retry"`
+	Timeout   time.Duration `json:"timeout"`
+	Settle    time.Duration `json:"settle"`
+}
+
+// Structure is a hash over what must not change under one version number: names and order of the
+// steps, how each is safe to repeat, whether it can be looked up and undone, and the pivot.
+// Timeouts, retries, destinations and wordings may be tuned freely.
+func (s *Spec) Structure() string {
+	type part struct {
+		Name, Repeat       string
+		TTL                time.Duration
+		Find, Undo, NoUndo bool
+		Pivot              bool
+		Once               bool `json:",omitempty"`
+	}
+	parts := make([]part, len(s.Steps))
+	for i, st := range s.Steps {
+		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once}
+	}
+	b, err := json.Marshal(parts)
+	if err != nil { // strings, durations and booleans always marshal
+		panic(fmt.Sprintf("saga: structure of %s: %v", s.Saga, err))
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// OncePerInstance reports whether the step, once done, stays done when the work is revised.
+func (s *StepSpec) OncePerInstance() bool { return s.Once || s.Repeat == RepeatAtMostOnce }
+
+// NeedsNoUndo reports whether the step is known to need no undo: it said NoUndo.
+func (s *Spec) NeedsNoUndo(step string) bool {
+	if s == nil {
+		return false
+	}
+	i := s.Index(step)
+	return i >= 0 && !s.Steps[i].Undo
+}
+
+// Destination returns the name of what the step talks to: the one that it names, or one of its own,
+// as in order-to-invoice/invoice.
+func (s *Spec) Destination(step string) string {
+	if i := s.Index(step); i >= 0 && s.Steps[i].To != "" {
+		return s.Steps[i].To
+	}
+	return s.Saga + "/" + step
+}
+
+// Index returns the position of the named step, or -1.
+func (s *Spec) Index(step string) int {
+	for i := range s.Steps {
+		if s.Steps[i].Name == step {
+			return i
+		}
+	}
+	return -1
+}
+
+// PivotIndex returns the position of the pivot, or len(s.Steps) when no step is one: then every
+// step has a way back until the last is done.
+func (s *Spec) PivotIndex() int {
+	for i := range s.Steps {
+		if s.Steps[i].Pivot {
+			return i
+		}
+	}
+	return len(s.Steps)
+}
+
+// ResultOf is the result of which only the external id is known, where the id is the whole of it.
+func (s *StepSpec) ResultOf(id string) json.RawMessage {
+	if s == nil || !s.OwnID || id == "" {
+		return nil
+	}
+	b, err := json.Marshal(id)
+	if err != nil { // strings always marshal
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	return b
+}
+
+// KeyMargin is how long before a destination's key window ends we stop trusting it: a twentieth of
+// the window, between a millisecond and five minutes, for clock rates and slow appends; and the
+// settle time, within which an attempt may still arrive after its deadline.
+func (s *StepSpec) KeyMargin() time.Duration {
+	return min(max(s.TTL/20, time.Millisecond), 5*time.Minute) + s.Settle
+}

@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+)
+
+var faultCases = []testCase{
+	{name: "every answer lost", run: faultLost},
+	{name: "every method repeated", run: faultRepeat},
+	{name: "cancelled context", run: faultCancelled},
+}
+
+// "A method that returns an error may or may not have taken effect, and calling it again with the
+// same arguments settles which." Here every append takes effect, and every other answer is lost.
+func faultLost(b *bench) {
+	t := b.session()
+	var chains []*chain
+	for i := range 4 {
+		chains = append(chains, b.fresh(t, order(i)))
+	}
+	records := []machine.Record{
+		arming(started(), 1), arming(doing(machine.KindDone, saga.Running), 2), doing(machine.KindDone, saga.Completed),
+	}
+	for i, r := range records {
+		s := hold
+		if i == len(records)-1 {
+			s = release
+		}
+		var batch []ledger.Entry
+		for _, c := range chains {
+			batch = append(batch, c.entry(r, s))
+		}
+		l := ledgertest.Faulty(b.Store, ledgertest.LoseAnswer(1, ledgertest.Append), ledgertest.FailBefore(2, ledgertest.Append))
+		for _, what := range []string{"the answer is lost", "it never arrives"} {
+			if as, err := l.Append(b.Context(), t, batch); err == nil {
+				b.Fatalf("%s: got %+v and no error", what, as)
+			}
+		}
+		as, err := l.Append(b.Context(), t, batch)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for k, a := range as {
+			if a.Result != ledger.Mine || a.At.IsZero() || a.Number == 0 {
+				b.Errorf("record %d of %s again: got %+v, want mine with time and number", i+1, chains[k].id, a)
+			}
+			chains[k].moved(batch[k], a)
+		}
+	}
+	for _, c := range chains {
+		if rs := c.history(); len(rs) != len(records) {
+			b.Errorf("%s has %d records, want each once: %d", c.id, len(rs), len(records))
+		}
+	}
+}
+
+// Every method can be repeated after an error.
+func faultRepeat(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), hold)
+	free := b.start(t, "free", started(), release)
+	l := ledgertest.Faulty(b.Store, ledgertest.LoseAnswer(1, ledgertest.Renew), ledgertest.LoseAnswer(1, ledgertest.Bury), ledgertest.LoseAnswer(1, ledgertest.Post), ledgertest.LoseAnswer(1, ledgertest.Describe), ledgertest.LoseAnswer(1, ledgertest.Count), ledgertest.LoseAnswer(1, ledgertest.ClaimWorks))
+	for name, do := range map[string]func() error{
+		"renew":    func() error { _, err := l.Renew(b.Context(), t, ledger.Renewal{TTL: 1 << 40}); return err },
+		"post":     func() error { return l.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalCancel, Key: "k"}) },
+		"describe": func() error { return l.Describe(b.Context(), spec("a", 1)) },
+		"count": func() error {
+			return l.Count(b.Context(), 7, []ledger.Duplicate{{ID: c.id, Source: "webhook", Count: 3}})
+		},
+		"claim": func() error { _, err := l.Claim(b.Context(), t, ledger.Claim{Limit: 9, Known: known}); return err },
+	} {
+		b.wantError(name, do(), ledgertest.ErrInjected)
+		if err := do(); err != nil {
+			b.Errorf("%s again: %v", name, err)
+		}
+	}
+	if n := len(b.signals(c.id)); n != 1 {
+		b.Errorf("%d signals, want 1", n)
+	}
+	if ds := b.duplicates(ledger.Filter{}); len(ds) != 1 || ds[0].Count != 3 {
+		b.Errorf("counted %+v, want 3 (K15)", ds)
+	}
+	// A claim whose answer was lost has taken the work all the same.
+	if h := free.now(); h.Session != t || !h.Due.IsZero() {
+		b.Errorf("the claimed work's head is %+v, want held", h)
+	}
+	b.wantError("bury", l.Bury(b.Context(), t), ledgertest.ErrInjected)
+	if err := l.Bury(b.Context(), t); err != nil {
+		b.Errorf("bury again: %v", err)
+	}
+}
+
+// A call on a cancelled context fails, or it is done; it does not do half.
+func faultCancelled(b *bench) {
+	t := b.session()
+	ctx, cancel := context.WithCancel(b.Context())
+	cancel()
+	var batch []ledger.Entry
+	for i := range 5 {
+		batch = append(batch, b.fresh(t, fmt.Sprint(i)).entry(started(), hold))
+	}
+	if _, err := b.Append(ctx, t, batch); err == nil {
+		b.Error("append on a cancelled context succeeded")
+	}
+	first := b.append(t, batch...)
+	for _, a := range first {
+		if a.Result != first[0].Result || a.Result != ledger.Appended && a.Result != ledger.Mine {
+			b.Errorf("after an append on a cancelled context: got %s, want appended or mine throughout", a.Result)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package saga
+
+import "github.com/amends-dev/amends/internal/program"
+
+// Program is a definition with its input type taken off, so that one coordinator can run many:
+// every *[Definition] is one.
+type Program = program.Program
+
+// Class says what an attempt's error tells about its effect: see [Classify]. It is the only thing
+// an action decides about retrying: when to try again is the step's [Retry], and whether a resend
+// is safe is the step's own word ([Action.Idempotent], [Action.Keyed], [Action.Find],
+// [Action.AtMostOnce]).
+type Class = program.Class
+
+// The classes of errors.
+const (
+	// Unknown: the effect may or may not have happened: a timeout, a cut connection, a 5xx. Every
+	// error an action returns is Unknown unless it says otherwise, because unknown is not failed.
+	Unknown = program.Unknown
+	// Unsent: this attempt provably had no effect, and another may be made: a refused connection, a
+	// 429 whose contract says "not executed", an error before the send gate.
+	Unsent = program.Unsent
+	// Refused: the destination said no for good to this attempt. It proves nothing about earlier
+	// ones.
+	Refused = program.Refused
+	// Fault: the definition or the action is wrong (it asked for a step that is not done, it
+	// panicked before anything was sent). The attempt is not retried: the instance goes to review.
+	Fault = program.Fault
+)
+
+// Direction tells a step's action from its compensation.
+type Direction = program.Direction
+
+// The two directions of a step.
+const (
+	Forward = program.Forward
+	Undo    = program.Undo
+)
