@@ -15,8 +15,14 @@ RACE = $(shell scripts/deps.sh -have gcc && echo -race -gcflags=modernc.org/sqli
 # Much of what the tests do is wait, for processes and disks: two cores have room for more than two at a time.
 PARALLEL := -p 3 -parallel 4
 
+# Each process would sleep for a second at its end, for reports of other threads.
+export GORACE := atexit_sleep_ms=0
+
 # Properties of which each check is a whole world: the race detector does not stand so many goroutines.
 WORLDS := ^TestRebuildAfterAnyHistory$$|^TestReconcilerBringsHome$$
+
+# What scripts/model.sh runs.
+MODELS := ^TestModel(Holds|Mutants)$$
 
 # Starts a PostgreSQL for the command and stops it afterwards, unless
 # AMENDS_TEST_POSTGRES names one.
@@ -29,8 +35,12 @@ help: ## List the targets.
 	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+.PHONY: check
+check: fmt vet build ## While you work, two minutes at most: no PostgreSQL, no processes, no race detector; cached.
+	go test -short ./...
+
 .PHONY: test
-test: deps fmt vet model unit ## All that must hold before a commit; under ten minutes on two cores.
+test: deps fmt vet models unit ## All that must hold before a commit, in eight minutes on two cores.
 
 .PHONY: lint
 lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
@@ -56,28 +66,45 @@ vet: ## go vet, the benchmarks included.
 	go vet ./...
 	@test ! -f bench/go.mod || { echo "cd bench && go vet ./..." && cd bench && go vet ./...; }
 
-.PHONY: model
-model: ## Check saga.pml: the protocol holds, and each mutant fails.
-	scripts/model.sh
+.PHONY: build
+build: ## Build everything, the benchmarks included.
+	go build ./...
+	@test ! -f bench/go.mod || { echo "cd bench && go build ./..." && cd bench && go build ./...; }
+
+.PHONY: models
+models: ## Check the models, if they changed since they passed.
+	@scripts/model.sh -changed
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '^TestModel' ./...
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(MODELS)|$(WORLDS)' ./...
+	go test -run '$(WORLDS)' ./reconcile
 
 ##@ Longer
 
+.PHONY: model
+model: ## Check saga.pml and fetch.pml: the protocol holds, and each mutant fails.
+	scripts/model.sh
+
 .PHONY: nightly
 nightly: export AMENDS_MODEL = full
-nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
-	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -skip '^TestModel|$(WORLDS)' -timeout 2h ./...
-	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h -run '$(WORLDS)' ./reconcile
-	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 2h ./coordinator
-	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 1h -run TestKilled ./reconcile/schedule ./internal/scan
-	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=8 -timeout 1h -run 'TestVariants|TestConformanceCatches' ./store/...
+nightly: export AMENDS_NIGHTLY = 1
+nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, scene and broken switch, in random order again and again, fuzzing, soak.
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=3m scripts/fuzz.sh
 	$(MAKE) simulate
 	$(MAKE) soak RUNS=10
+
+.PHONY: night
+night: export AMENDS_NIGHTLY = 1
+night: $(WITH_POSTGRES) ## The Go tests with all they have, those that take hours among them.
+	$(WITH_POSTGRES) go test $(RACE) -p 1 -parallel 4 -timeout 4h -skip '$(MODELS)|$(WORLDS)' ./...
+	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h -run '$(WORLDS)' ./reconcile
+
+.PHONY: shuffled
+shuffled: unexport AMENDS_NIGHTLY
+shuffled: $(WITH_POSTGRES) ## Those of make test twice, in random order, with ten thousand checks of each property.
+	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -timeout 2h -skip '$(MODELS)|$(WORLDS)' ./...
 
 .PHONY: simulate
 simulate: ## Whole histories in virtual time: 100,000 webhooks of 10,000 objects; and 10,000 orders with books, mail and a lost ledger.

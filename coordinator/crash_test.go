@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -111,7 +112,7 @@ func TestEveryBoundaryOnSQLite(t *testing.T) {
 		t.Helper()
 		return onFile(t, w, empty)
 	}
-	if nightly() {
+	if pace.AtNight() {
 		everyBoundary(t, open, stories, blows)
 		return
 	}
@@ -216,7 +217,7 @@ func everyBoundary(t *testing.T, open func(*testing.T, *world) *trial, stories [
 func TestPairsOfBoundaries(t *testing.T) {
 	t.Parallel()
 	runs := 150
-	if nightly() {
+	if pace.AtNight() {
 		runs = 20_000
 	}
 	seed := uint64(time.Now().UnixNano())

@@ -10,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -47,7 +48,7 @@ func TestEveryLifeOfACrashLoopCompletesOne(t *testing.T) {
 		web := boot(t, l, &world{}, config{program: program, idle: true})
 		web.starts("sync", 900)
 		completed, length := 0, 10*time.Minute
-		if nightly() {
+		if pace.AtNight() {
 			length = time.Hour
 		}
 		for life := range int(length / (8*time.Second + cfg.opts.Lease)) {

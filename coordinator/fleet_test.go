@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/pace"
 )
 
 // scenes are the conditions a fleet is simulated under.
@@ -73,21 +75,23 @@ var scenes = []scene{
 	},
 }
 
-// TestFleet plays the beginning of each scene from a fresh seed, and at night all of each from
+// TestFleet plays the beginning of three scenes from a fresh seed, and at night all of each from
 // twenty. AMENDS_SEED repeats one; with AMENDS_NIGHTLY it is a seed of the night.
 func TestFleet(t *testing.T) {
 	t.Parallel()
-	rounds := 1
-	if nightly() {
-		rounds = 20
-	}
-	seed := uint64(time.Now().UnixNano())
+	seed, rounds := uint64(time.Now().UnixNano()), 1
+	played := slices.Clone(scenes)
 	if s, err := strconv.ParseUint(os.Getenv("AMENDS_SEED"), 10, 64); err == nil {
-		seed, rounds = s, 1
+		seed = s
+	} else if pace.AtNight() {
+		rounds = 20
+	} else {
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(played), func(i, j int) { played[i], played[j] = played[j], played[i] })
+		played = played[:3]
 	}
 	for i := range uint64(rounds) {
-		for _, sc := range scenes {
-			if !nightly() {
+		for _, sc := range played {
+			if !pace.AtNight() {
 				sc.length /= 2
 			}
 			t.Run(fmt.Sprintf("%s/%d", sc.name, seed+i), func(t *testing.T) {
@@ -114,7 +118,7 @@ func (s *simulation) report(t *testing.T) {
 	}
 	if len(s.faults) > 0 {
 		again := fmt.Sprintf("AMENDS_SEED=%d go test ./coordinator -run 'TestFleet/%s'", s.seed, strings.ReplaceAll(s.scene.name, " ", "_"))
-		if nightly() {
+		if pace.AtNight() {
 			again = "AMENDS_NIGHTLY=1 " + again
 		}
 		t.Log("again: " + again)

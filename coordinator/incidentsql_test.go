@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
@@ -28,9 +29,7 @@ func failing(context.Context) error { return errors.New("503 Service Unavailable
 // night. By day the example has its books away on both databases (TestOutage), with real processes.
 func TestTwoHoursWithoutTheBooksOnSQLite(t *testing.T) {
 	t.Parallel()
-	if !nightly() {
-		t.Skip("at night")
-	}
+	pace.Night(t)
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	synctest.Test(t, func(t *testing.T) {
 		l, err := sqlite.Open(t.Context(), file, nil)
@@ -47,9 +46,7 @@ func TestTwoHoursWithoutTheBooksOnSQLite(t *testing.T) {
 // It takes three minutes, nearly all of it for the database: at night.
 func TestTwoHoursWithoutTheBooksOnPostgres(t *testing.T) {
 	t.Parallel()
-	if !nightly() {
-		t.Skip("at night")
-	}
+	pace.Night(t)
 	address := virtually(t, pgtest.URL(t))
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqlx.Open("postgres", address)

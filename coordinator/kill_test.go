@@ -18,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 )
@@ -246,7 +247,7 @@ func (a *arena) antidote(op *coordinator.Operator, st *machine.State) {
 
 // kills is how many workers die in one test, and orders how many works they share.
 func kills() (kills, orders int) {
-	if nightly() {
+	if pace.AtNight() {
 		return 150, 300
 	}
 	return 6, 24
@@ -255,6 +256,7 @@ func kills() (kills, orders int) {
 // kill -9 at random moments on SQLite: the next process takes over at once, because the lock is
 // free.
 func TestKilledOnSQLite(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	n, works := kills()
 	a := newArena(t, filepath.Join(t.TempDir(), "ledger.db"), works)
@@ -275,6 +277,7 @@ func TestKilledOnSQLite(t *testing.T) {
 
 // The same on Postgres, where two workers run at a time and only one of them dies.
 func TestKilledOnPostgres(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	n, works := kills()
 	a := newArena(t, pgtest.URL(t), works)
@@ -297,9 +300,10 @@ func TestKilledOnPostgres(t *testing.T) {
 // A worker is stopped for longer than its lease, another one finishes everything, and the first one
 // wakes up again.
 func TestZombies(t *testing.T) { //nolint:tparallel // each sleeper has the machine to itself
+	pace.Night(t)
 	t.Parallel()
 	rounds := 1
-	if nightly() {
+	if pace.AtNight() {
 		rounds = 50
 	}
 	for i := range rounds {

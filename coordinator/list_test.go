@@ -53,6 +53,7 @@ func TestList(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(ctx) }()
+		synctest.Wait() // it has its session
 		for n := range 5 {
 			if err := d.Start(t.Context(), c, fmt.Sprint("w", n), n); err != nil {
 				t.Fatal(err)

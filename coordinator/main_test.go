@@ -21,6 +21,3 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
-
-// nightly reports whether the long loops of `make nightly` are wanted.
-func nightly() bool { return os.Getenv("AMENDS_NIGHTLY") != "" }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 )
@@ -15,6 +16,7 @@ import (
 // figure is logged and stands in docs/testing.md; what is held here is that it reaches all of them,
 // and that everything goes on afterwards.
 func TestAPauseReachesThreeProcesses(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	url, sent := pgtest.URL(t), &diary{}
 	act := func(_ context.Context, c saga.Call[order]) (thing, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
@@ -206,7 +207,7 @@ func TestADatabaseRestartLosesNothing(t *testing.T) {
 		return fault{slow: 100 * time.Millisecond}
 	}
 	restarts := 1
-	if nightly() {
+	if pace.AtNight() {
 		restarts = 20
 	}
 	f.load(30)

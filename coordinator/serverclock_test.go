@@ -11,6 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -87,9 +88,10 @@ func (c *serverClock) offset(db *sqlx.DB) time.Duration {
 // in the future becomes due once the clock is right again; nothing is sent twice and nothing is
 // lost.
 func TestTheServersClockSteps(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	steps, works, far := 3, 24, 5
-	if nightly() {
+	if pace.AtNight() {
 		steps, works, far = 100, 300, 30
 	}
 	server := newServerClock(t)

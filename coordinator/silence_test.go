@@ -11,6 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -54,10 +55,11 @@ func (a *arena) leave(w *worker) {
 // whichever it is, one of several or all of them, and whatever it held locked. Without time-outs of
 // its own a process waits for a quarter of an hour here, longer than this test does.
 func TestSilentConnections(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	silences, works := 4, 24
 	address := pgtest.URL(t)
-	if nightly() {
+	if pace.AtNight() {
 		silences, works = 80, 400
 		// A server learns nothing of clients behind a silent connection, and keeps a place for
 		// each.
@@ -86,9 +88,10 @@ func TestSilentConnections(t *testing.T) {
 // CORE-6: "a read-only moment ends no process". For twice a lease every new connection finds a
 // server that takes no writes, as a standby does, or one whose disk is full.
 func TestAReadOnlyMoment(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	moments, works := 1, 16
-	if nightly() {
+	if pace.AtNight() {
 		moments, works = 20, 200
 	}
 	address := pgtest.URL(t)
@@ -193,9 +196,10 @@ func fill(t *testing.T, dir string) (free func()) {
 // A full disk costs the time it is full and nothing else. On SQLite the process keeps its file and
 // its lock.
 func TestAFullDiskOnSQLite(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	times, works := 1, 16
-	if nightly() {
+	if pace.AtNight() {
 		times, works = 30, 200
 	}
 	dir := smallDisk(t, "64m") // the log alone may have 16 before it is copied into the file
@@ -217,9 +221,7 @@ func TestAFullDiskOnSQLite(t *testing.T) {
 // On Postgres the server itself may go down over a full disk.
 func TestAFullDiskOnPostgres(t *testing.T) {
 	t.Parallel()
-	if !nightly() {
-		t.Skip("make nightly")
-	}
+	pace.Night(t)
 	dir := smallDisk(t, "192m")
 	if err := os.Chmod(dir, 0o777); err != nil { // the server runs as another user
 		t.Fatal(err)

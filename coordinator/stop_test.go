@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -130,7 +131,7 @@ func TestADrainExceededIsTold(t *testing.T) {
 func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 	t.Parallel()
 	runs := 15
-	if nightly() {
+	if pace.AtNight() {
 		runs = 2000
 	}
 	for range runs {

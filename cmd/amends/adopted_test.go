@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -15,29 +12,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// rebuild puts on record, in the ledger named by its argument, what stands of two orders whose
-// works were forgotten: of 32 nobody can tell whether the receipt was sent, and under the mark of
-// 33 stands another invoice.
-func rebuild() {
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
-	defer stop()
-	err := func() error {
-		ad, err := parseAddress(os.Args[1])
-		if err != nil {
-			return err
-		}
-		l, err := ad.open(ctx)
-		if err != nil {
-			return err
-		}
-		return errors.Join(adopt(ctx, l), l.Close())
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:forbidigo // a program of its own
-	}
-}
-
+// adopt puts on record what stands of two orders whose works were forgotten: of 32 nobody can tell
+// whether the receipt was sent, and under the mark of 33 stands another invoice.
 func adopt(ctx context.Context, l store) error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

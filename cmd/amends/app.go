@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,8 +37,12 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).version,
 }
 
+// sortByUse leaves the verbs in the order of the table above. The switch is cobra's, for the process.
+var sortByUse = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
+
 // app is one run of the program: where it writes, and what the flags common to all verbs say.
 type app struct {
+	env   func(string) string
 	out   io.Writer // what was asked for
 	err   io.Writer // talk: errors, hints, progress
 	now   func() time.Time
@@ -51,8 +55,8 @@ type app struct {
 	times  string // --time
 }
 
-func newApp(stdout, stderr io.Writer) *app {
-	return &app{out: stdout, err: stderr, now: time.Now, screen: screenOf(stdout)}
+func newApp(env func(string) string, stdout, stderr io.Writer) *app {
+	return &app{env: env, out: stdout, err: stderr, now: time.Now, screen: screenOf(stdout, env)}
 }
 
 const intro = `amends reads the ledger of sagas and lets a person act on it: what was attempted for an order, what succeeded
@@ -75,7 +79,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
 	}
-	cobra.EnableCommandSorting = false // the table above is sorted by use
+	sortByUse()
 	f := root.PersistentFlags()
 	f.StringVar(&a.db, "db", "", "the ledger: a SQLite file, sqlite:FILE or postgres://… (default $AMENDS_DB)")
 	f.StringVarP(&a.output, "output", "o", "table", "table, or json: stable, times in UTC")
@@ -116,7 +120,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 func (a *app) address() (address, error) {
 	name := a.db
 	if name == "" {
-		name = os.Getenv("AMENDS_DB")
+		name = a.env("AMENDS_DB")
 	}
 	return parseAddress(name)
 }

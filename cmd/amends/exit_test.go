@@ -80,13 +80,13 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	file := t.TempDir() + "/ledger.db"
 	var out, errs bytes.Buffer
-	if got := exec(t.Context(), []string{"migrate", "--db", file}, nil, &out, &errs); got != exitDone {
+	if got := exec(t.Context(), os.Getenv, []string{"migrate", "--db", file}, nil, &out, &errs); got != exitDone {
 		t.Fatalf("%d: %s", got, errs.String())
 	}
 	out.Reset()
 	errs.Reset()
 	for _, args := range [][]string{{"list"}, {"check"}, {"show", "x"}} {
-		if got := exec(ctx, append(args, "--db", file), nil, &out, &errs); got != exitInterrupted {
+		if got := exec(ctx, os.Getenv, append(args, "--db", file), nil, &out, &errs); got != exitInterrupted {
 			t.Errorf("%v ends with %d: %s", args, got, errs.String())
 		}
 	}
@@ -110,7 +110,7 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	for _, verb := range verbs {
-		cmd := verb(newApp(nil, nil))
+		cmd := verb(newApp(os.Getenv, nil, nil))
 		has(cmd.Name() + " " + cmd.Short)
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.Name())
@@ -145,13 +145,13 @@ func TestExamples(t *testing.T) { // not parallel: a root command sets a variabl
 			collect(c)
 		}
 	}
-	collect(newApp(nil, nil).root())
+	collect(newApp(os.Getenv, nil, nil).root())
 	for _, line := range lines {
 		words := typed(line)
 		if len(words) == 0 || words[0] != "amends" {
 			continue // export AMENDS_DB=…
 		}
-		root := newApp(nil, nil).root()
+		root := newApp(os.Getenv, nil, nil).root()
 		cmd, args, err := root.Find(words[1:])
 		if err == nil {
 			err = cmd.ParseFlags(args)

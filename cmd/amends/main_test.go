@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,131 +23,26 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
+	stores "github.com/amends-dev/amends/store"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
 
-// The test binary is also the program under test, and a program that runs sagas beside it.
+// The scripts run the program in this process. Where they need another one (a terminal, a signal, a
+// working directory), the test binary is also the program: exec process amends show.
 func TestMain(m *testing.M) {
 	logrus.SetOutput(io.Discard) // of the programs that run sagas beside it
-	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear, "jobs": jobs, "pages": pages, "rebuild": rebuild})
-}
-
-// pages runs a command page by page, as a program does that reads JSON, and prints the keys of the
-// items.
-func pages() {
-	next := ""
-	for range 100 { // a cursor that does not move on ends, too
-		args := append(os.Args[1:], "-o", "json")
-		if next != "" {
-			args = append(args, "--after", next)
-		}
-		var out bytes.Buffer
-		if code := exec(context.Background(), args, nil, &out, os.Stderr); code != exitDone {
-			os.Exit(int(code))
-		}
-		var page struct {
-			Items []struct {
-				Key string `json:"key"`
-			} `json:"items"`
-			Next string `json:"next"`
-		}
-		if err := json.Unmarshal(out.Bytes(), &page); err != nil {
-			panic(err)
-		}
-		for _, item := range page.Items {
-			fmt.Println(item.Key)
-		}
-		if next = page.Next; next == "" {
-			return
-		}
-	}
-	fmt.Println("and so on")
-}
-
-// hear hears over the database named by its argument until nothing is left to do now.
-func hear() {
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
-	defer stop()
-	err := func() error {
-		ad, err := parseAddress(os.Args[1])
-		if err != nil {
-			return err
-		}
-		e, err := ad.open(ctx)
-		if err != nil {
-			return err
-		}
-		defer e.Close()
-		return hearUntilQuiet(ctx, e)
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// serve runs a coordinator over the ledger named by its argument until it is interrupted. With
-// another argument it is an older program, which knows version 1 only.
-func serve() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := func() error {
-		ad, err := parseAddress(os.Args[1])
-		if err != nil {
-			return err
-		}
-		l, err := ad.open(ctx)
-		if err != nil {
-			return err
-		}
-		defer l.Close()
-		version := 2
-		if len(os.Args) > 2 { // it knows the first only
-			version = 1
-		}
-		return running(ctx, l, version, func(ctx context.Context, _ *coordinator.Coordinator) error {
-			<-ctx.Done()
-			return nil
-		})
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-// jobs is a program that has the job orders, on the database named by its argument, until it is
-// interrupted.
-func jobs() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := func() error {
-		ad, err := parseAddress(os.Args[1])
-		if err != nil {
-			return err
-		}
-		d, err := ad.open(ctx)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		r, err := schedule.New(d, []schedule.Job{ordersJob(d)}, &schedule.Options{Holder: "test", Poll: 20 * time.Millisecond, Log: silent()})
-		if err != nil {
-			return err
-		}
-		return r.Run(ctx)
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	testscript.Main(m, map[string]func(){"process": func() {
+		os.Args = os.Args[1:]
+		main()
+	}})
 }
 
 // Every verb, as a person or a script uses it, on a SQLite ledger with the works of seed: ledger.db
@@ -161,18 +56,23 @@ func TestSQLite(t *testing.T) {
 	if err := errors.Join(seed(t.Context(), l), listen(t.Context(), l), reconciled(t.Context(), l), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	scripts(t, "sqlite", func(env *testscript.Env) error {
+	scripts(t, func(env *testscript.Env) error {
 		env.Setenv("AMENDS_DB", filepath.Join(env.WorkDir, "ledger.db"))
 		return errors.Join(known(env, migrations.SQLite), os.CopyFS(env.WorkDir, os.DirFS(dir)))
-	})
+	}, "script/*.txtar", "sqlite/*.txtar")
 }
 
-// The same on Postgres, each script in a database of its own. EMPTY is one without a ledger.
+// Those that ask the database for most on Postgres, and at night all, each script in a database of
+// its own. EMPTY is one without a ledger.
 func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
 	seeded := &pgtest.Template{Prepare: seedPostgres}
 	seeded.URL(t) // it stays until the last script has ended
-	scripts(t, "postgres", func(env *testscript.Env) error {
+	patterns := []string{"postgres/*.txtar", "script/inbox.txtar", "script/list.txtar", "script/reconcile.txtar"}
+	if pace.AtNight() {
+		patterns = []string{"postgres/*.txtar", "script/*.txtar"}
+	}
+	scripts(t, func(env *testscript.Env) error {
 		empty, drop, err := pgtest.Database(t.Context(), server)
 		if err != nil {
 			return err
@@ -181,7 +81,7 @@ func TestPostgres(t *testing.T) {
 		env.Setenv("EMPTY", empty)
 		env.Setenv("AMENDS_DB", seeded.URL(t))
 		return known(env, migrations.Postgres)
-	})
+	}, patterns...)
 }
 
 // seedPostgres fills a database with what the scripts look at.
@@ -200,28 +100,41 @@ func known(env *testscript.Env, d migrations.Dialect) error {
 	if err != nil {
 		return err
 	}
-	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each of some hundred commands, otherwise
 	env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(d)))
 	env.Setenv("PLANID", plan.ID)
 	env.Setenv("PLAN", brief(plan.ID))
 	return nil
 }
 
-// scripts runs the scripts for every ledger, and those for one kind.
-func scripts(t *testing.T, kind string, setup func(*testscript.Env) error) {
+// scripts runs scripts from testdata.
+func scripts(t *testing.T, setup func(*testscript.Env) error, patterns ...string) {
 	t.Helper()
-	for _, dir := range []string{"script", kind} {
-		t.Run(dir, func(t *testing.T) {
-			testscript.Run(t, testscript.Params{
-				Dir: filepath.Join("testdata", dir), UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands, Setup: setup,
-			})
-		})
+	var files []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join("testdata", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("there are no scripts %s (%v)", pattern, err)
+		}
+		files = append(files, found...)
 	}
+	testscript.Run(t, testscript.Params{
+		Files: files, UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands, Setup: func(env *testscript.Env) error {
+			env.Values[besideKey{}] = &beside{}
+			return setup(env)
+		},
+	})
 }
 
 // commands are what scripts can do beside testscript's own.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"amends":  amends,
 	"exits":   exitStatus,
+	"pages":   pages,
+	"serve":   serve,
+	"jobs":    jobs,
+	"ended":   ended,
+	"hear":    hear,
+	"rebuild": rebuild,
 	"scrub":   scrub,
 	"sql":     execSQL,
 	"field":   field,
@@ -232,7 +145,20 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"waits":   waitsFor,
 }
 
-// exitStatus runs a program and wants a certain exit status: exits 3 amends show nothing.
+// run runs the program in this process, without a terminal and with nothing to read.
+func run(ts *testscript.TestScript, args []string, stdout io.Writer) exit {
+	return exec(context.Background(), ts.Getenv, args, strings.NewReader(""), stdout, ts.Stderr())
+}
+
+// amends runs the program and wants it to do what was asked: amends show shop:order:3.
+func amends(ts *testscript.TestScript, neg bool, args []string) {
+	if code := run(ts, args, ts.Stdout()); (code == exitDone) == neg {
+		ts.Fatalf("exit status %d", code)
+	}
+}
+
+// exitStatus wants a certain exit status of the program: exits 3 amends show nothing. Another one is
+// a process.
 func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits STATUS PROGRAM [ARGUMENT…]")
@@ -240,18 +166,134 @@ func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	got := 0
-	var ended interface {
-		error
-		ExitCode() int
-	}
-	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &ended) {
-		got = ended.ExitCode()
-	} else if err != nil {
-		ts.Fatalf("%v", err)
+	if args[1] == "amends" {
+		got = int(run(ts, args[2:], ts.Stdout()))
+	} else {
+		var ended interface {
+			error
+			ExitCode() int
+		}
+		if err := ts.Exec(args[1], args[2:]...); errors.As(err, &ended) {
+			got = ended.ExitCode()
+		} else {
+			ts.Check(err)
+		}
 	}
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// pages runs the program page by page, as another program does that reads JSON, and prints the keys
+// of the items: pages drift list --limit 2.
+func pages(ts *testscript.TestScript, _ bool, args []string) {
+	next := ""
+	for range 100 { // a cursor that does not move on ends, too
+		page := append(slices.Clone(args), "-o", "json")
+		if next != "" {
+			page = append(page, "--after", next)
+		}
+		var out bytes.Buffer
+		if code := run(ts, page, &out); code != exitDone {
+			ts.Fatalf("exit status %d", code)
+		}
+		var read struct {
+			Items []struct {
+				Key string `json:"key"`
+			} `json:"items"`
+			Next string `json:"next"`
+		}
+		ts.Check(json.Unmarshal(out.Bytes(), &read))
+		for _, item := range read.Items {
+			fmt.Fprintln(ts.Stdout(), item.Key)
+		}
+		if next = read.Next; next == "" {
+			return
+		}
+	}
+	ts.Fatalf("and so on")
+}
+
+// beside is a program that runs beside a script, on its database.
+type beside struct {
+	stop  context.CancelFunc
+	ended chan error
+}
+
+type besideKey struct{}
+
+// begin runs a program until the script says ended.
+func begin(ts *testscript.TestScript, program func(context.Context, stores.DB) error) {
+	b := ts.Value(besideKey{}).(*beside) //nolint:forcetypeassert // scripts sets it
+	if b.stop != nil {
+		ts.Fatalf("one runs already")
+	}
+	address := ts.Getenv("AMENDS_DB")
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop, b.ended = stop, make(chan error, 1)
+	go func() { b.ended <- over(ctx, address, program) }()
+	ts.Defer(func() { // a script that failed
+		if b.stop != nil {
+			stop()
+			<-b.ended
+		}
+	})
+}
+
+// ended stops the program that runs beside a script, which ends without an error.
+func ended(ts *testscript.TestScript, _ bool, _ []string) {
+	b := ts.Value(besideKey{}).(*beside) //nolint:forcetypeassert // scripts sets it
+	b.stop()
+	b.stop = nil
+	ts.Check(<-b.ended)
+}
+
+// over does something over the database at an address.
+func over(ctx context.Context, address string, do func(context.Context, stores.DB) error) error {
+	ad, err := parseAddress(address)
+	if err != nil {
+		return err
+	}
+	l, err := ad.open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, l), l.Close())
+}
+
+// serve runs a coordinator beside the script. The older one knows version 1 only: serve older.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	version := 2
+	if len(args) > 0 {
+		version = 1
+	}
+	begin(ts, func(ctx context.Context, l stores.DB) error {
+		return running(ctx, l, version, func(ctx context.Context, _ *coordinator.Coordinator) error {
+			<-ctx.Done()
+			return nil
+		})
+	})
+}
+
+// jobs runs a process beside the script that has the job orders.
+func jobs(ts *testscript.TestScript, _ bool, _ []string) {
+	begin(ts, func(ctx context.Context, d stores.DB) error {
+		r, err := schedule.New(d, []schedule.Job{ordersJob(d)}, &schedule.Options{Holder: "test", Poll: 20 * time.Millisecond, Log: silent()})
+		if err != nil {
+			return err
+		}
+		return r.Run(ctx)
+	})
+}
+
+// hear hears until nothing is left to do now.
+func hear(ts *testscript.TestScript, _ bool, _ []string) {
+	patiently(ts, func(ctx context.Context, l stores.DB) error { return hearUntilQuiet(ctx, l) })
+}
+
+// rebuild puts on record what stands of two orders whose works were forgotten.
+func rebuild(ts *testscript.TestScript, _ bool, _ []string) {
+	patiently(ts, func(ctx context.Context, l stores.DB) error { return adopt(ctx, l) })
 }
 
 // changing is what differs from run to run, and by what a golden text replaces it.
@@ -345,7 +387,7 @@ func settles(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: settles WORK")
 	}
-	patiently(ts, func(ctx context.Context, l store) error {
+	patiently(ts, func(ctx context.Context, l stores.DB) error {
 		return settled(ctx, coordinator.NewOperator(l), args[0], saga.Status.Terminal)
 	})
 }
@@ -357,7 +399,7 @@ func queued(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	n, err := strconv.ParseInt(args[1], 10, 64)
 	ts.Check(err)
-	patiently(ts, func(ctx context.Context, l store) error {
+	patiently(ts, func(ctx context.Context, l stores.DB) error {
 		return heard(ctx, l, args[0], func(h *ledger.Instance) bool { return h.Posted-h.Consumed >= n })
 	})
 }
@@ -368,21 +410,16 @@ func waitsFor(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: waits WORK NAME")
 	}
-	patiently(ts, func(ctx context.Context, l store) error {
+	patiently(ts, func(ctx context.Context, l stores.DB) error {
 		return heard(ctx, l, args[0], func(h *ledger.Instance) bool { return h.WaitsFor == args[1] })
 	})
 }
 
 // patiently opens the script's ledger for something that may take a while on a busy machine.
-func patiently(ts *testscript.TestScript, fn func(context.Context, store) error) {
+func patiently(ts *testscript.TestScript, fn func(context.Context, stores.DB) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
-	ts.Check(err)
-	l, err := ad.open(ctx)
-	ts.Check(err)
-	defer l.Close()
-	ts.Check(fn(ctx, l))
+	ts.Check(over(ctx, ts.Getenv("AMENDS_DB"), fn))
 }
 
 // stands waits until the newest run of a job stands at something: stands orders running.
@@ -390,19 +427,15 @@ func stands(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: stands JOB (waiting|running|RESULT)")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
-	ts.Check(err)
-	d, err := ad.open(ctx)
-	ts.Check(err)
-	defer d.Close()
-	for {
-		runs, err := d.Runs(ctx, schedule.RunFilter{Job: args[0], Limit: 1})
-		ts.Check(err)
-		if len(runs) == 1 && runs[0].Status() == args[1] {
-			return
+	patiently(ts, func(ctx context.Context, d stores.DB) error {
+		for {
+			runs, err := d.Runs(ctx, schedule.RunFilter{Job: args[0], Limit: 1})
+			if err != nil || len(runs) == 1 && runs[0].Status() == args[1] {
+				return err
+			}
+			if err := moment(ctx); err != nil {
+				return err
+			}
 		}
-		ts.Check(moment(ctx))
-	}
+	})
 }

@@ -20,9 +20,9 @@ type screen struct {
 	width    int // of a terminal
 }
 
-func screenOf(w io.Writer) screen {
+func screenOf(w io.Writer, env func(string) string) screen {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
+	if !ok || env("TERM") == "dumb" {
 		return screen{}
 	}
 	width, _, err := term.GetSize(int(f.Fd()))

@@ -20,7 +20,7 @@ const between = 10 * time.Second
 // progress begins to count something.
 func (a *app) progress(what string) *progress {
 	p := &progress{app: a, last: a.now()}
-	if !a.json && screenOf(a.err).terminal {
+	if !a.json && screenOf(a.err, a.env).terminal {
 		p.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription(what),
 			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -11,10 +12,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/play"
@@ -30,7 +33,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	var err error
+	if bin, err = os.MkdirTemp("", "amends-bin-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(bin)
+	os.Exit(code)
 }
 
 // command is the program as a process of its own, in a temporary folder of its own.
@@ -85,6 +94,7 @@ func cancelled(t *testing.T, orders int) (meanwhile, late int) {
 // from what is before it. The sync without a ledger leaves at least the invoices of cancelled
 // orders, whatever the kills hit.
 func TestRunOnSQLite(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json")
 	checkRun(t, r, 60, 4, 1)
@@ -93,6 +103,7 @@ func TestRunOnSQLite(t *testing.T) {
 // The same when the sync never asks the shop for new orders: every webhook comes in the end, and
 // that is enough.
 func TestRunOnWebhooksOnly(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-webhooks-only", "-chaos", "0.6", "-json")
 	checkRun(t, r, 60, 4, 1)
@@ -100,6 +111,7 @@ func TestRunOnWebhooksOnly(t *testing.T) {
 
 // The same with three processes on one Postgres.
 func TestRunOnPostgres(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	db := pgtest.URL(t)
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json", "-db", db)
@@ -108,6 +120,7 @@ func TestRunOnPostgres(t *testing.T) {
 
 // The same when no webhook ever arrives: the sweeps find every change by themselves.
 func TestRunOnSweepsOnly(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-reconcile-only", "-json")
 	if h, ok := r["webhooks"].(map[string]any); !ok || h["made"] == float64(0) || h["sent"] != float64(0) {
@@ -120,6 +133,7 @@ func TestRunOnSweepsOnly(t *testing.T) {
 // Half-way the books are out of order for longer than a step may be tried. What wants them waits:
 // nothing is undone or given up because of it, and all is well in the end.
 func TestOutage(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	for name, args := range map[string][]string{"SQLite": nil, "Postgres": {"-db", pgtest.URL(t)}} {
 		t.Run(name, func(t *testing.T) {
@@ -139,11 +153,17 @@ func TestOutage(t *testing.T) {
 // from shop and books: no order gets a second invoice or receipt. The receipts whose outcome is
 // unknown count as sent.
 func TestLoseLedger(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
-	for name, args := range map[string][]string{"SQLite": nil, "Postgres": {"-db", pgtest.URL(t)}} {
-		t.Run(name, func(t *testing.T) {
+	for _, on := range []string{"SQLite", "Postgres"} {
+		t.Run(on, func(t *testing.T) {
 			t.Parallel()
-			r := jsonRun(t, append(args, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-lose-ledger", "-json")...)
+			args := []string{"-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-lose-ledger", "-json"}
+			if on == "Postgres" {
+				pace.Night(t)
+				args = append(args, "-db", pgtest.URL(t))
+			}
+			r := jsonRun(t, args...)
 			lost, ok := r["lost"].(map[string]any)
 			if !ok || lost["works"] == float64(0) || lost["adopted"] == float64(0) || lost["adopted"].(float64) > lost["works"].(float64) { //nolint:forcetypeassert // the panic says what it is
 				t.Errorf("what was lost: %v", r["lost"])
@@ -279,6 +299,7 @@ func checkLeftBehind(t *testing.T, r map[string]any) {
 // The text is a table of both audits, then what to look at next. The six commands do what they say,
 // and nothing is wider than it need be.
 func TestRunAsText(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	status, text, stderr := finish(t, command(t, "-orders", "30", "-kills", "2", "-seed", strconv.Itoa(seed)))
 	if status != 0 {
@@ -320,10 +341,9 @@ func TestRunAsText(t *testing.T) {
 // tryCommands runs the commands that the text names.
 func tryCommands(t *testing.T, text string) {
 	t.Helper()
-	amends := filepath.Join(t.TempDir(), "amends")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", amends, "../../cmd/amends")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	amends, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	commands := regexp.MustCompile(`(?m)^  go run ./cmd/amends (list|show \S+|history \S+|inbox list --object \S+|drift list|reconcile runs) (--db .*)$`).FindAllStringSubmatch(text, -1)
 	if len(commands) != 6 {
@@ -346,9 +366,22 @@ func tryCommands(t *testing.T, text string) {
 	}
 }
 
+// bin is where built builds.
+var bin string
+
+// built is the command, built once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	amends := filepath.Join(bin, "amends")
+	if out, err := exec.Command("go", "build", "-o", amends, "../../cmd/amends").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return amends, nil
+})
+
 // When the audit finds anything, it is printed and the exit status is 1. Here another program books
 // an invoice for the first order while the sync is at work.
 func TestFindingsExitWithOne(t *testing.T) {
+	pace.Day(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	t.Setenv(programVariable, "1") // for the processes that it starts
@@ -391,6 +424,7 @@ func writer(do func()) io.Writer {
 // A ledger in which there is something is not touched: a second run over the works of a first would
 // prove nothing.
 func TestLedgerMustBeEmpty(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "it's a ledger.db")
 	args := []string{"-orders", "1", "-kills", "0", "-faults", "0", "-db", db}

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/pace"
 )
 
 // Ctrl-C ends everything: the exit status is 1, a word says where things are, and no process is
 // left behind.
 func TestInterruptEndsEverything(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	endsWithItsProcesses(t, syscall.SIGINT, func(status int, stderr string) {
 		if status != 1 || !strings.Contains(stderr, "interrupted. Every process was stopped") || !strings.Contains(stderr, "/amends-") {
@@ -24,6 +27,7 @@ func TestInterruptEndsEverything(t *testing.T) {
 
 // When the program itself is killed, the processes it started see it and end: none goes on alone.
 func TestNoProcessOutlivesTheProgram(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	endsWithItsProcesses(t, syscall.SIGKILL, func(int, string) {})
 }

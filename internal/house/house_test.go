@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -25,7 +26,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, file := range files(t, parser.ImportsOnly) {
+	for name, file := range files(t) {
 		pkg := path.Dir(name)
 		room, known := o.room(pkg)
 		if !known {
@@ -47,7 +48,7 @@ func TestImportsRunOneWay(t *testing.T) {
 // No file imports what we do without, tests included.
 func TestUnwantedModules(t *testing.T) {
 	t.Parallel()
-	for name, file := range files(t, parser.ImportsOnly) {
+	for name, file := range files(t) {
 		for _, imported := range imports(t, file) {
 			for banned, instead := range unwanted {
 				if matches(banned+"/...", imported) {
@@ -63,7 +64,7 @@ func TestUnwantedModules(t *testing.T) {
 func TestMachineReadsNoClock(t *testing.T) {
 	t.Parallel()
 	pure := map[string]int{"internal/machine": 0, "internal/program": 0, "saga": 0}
-	for name, file := range files(t, parser.SkipObjectResolution) {
+	for name, file := range files(t) {
 		n, ok := pure[path.Dir(name)]
 		if !ok || strings.HasSuffix(name, "_test.go") {
 			continue
@@ -112,12 +113,23 @@ func TestClockCalls(t *testing.T) {
 	}
 }
 
-// files parses every Go file of the repository, bench included, by its path from
-// the top. Build tags do not hide a file.
-func files(t *testing.T, mode parser.Mode) map[string]*ast.File {
+// files are the parsed Go files of the repository, bench included, by their path from the top.
+// Build tags do not hide a file.
+func files(t *testing.T) map[string]*ast.File {
 	t.Helper()
+	parsed, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// positions are those of files.
+var positions = token.NewFileSet()
+
+// parsed parses them once for all tests, which only read them.
+var parsed = sync.OnceValues(func() (map[string]*ast.File, error) {
 	parsed := make(map[string]*ast.File)
-	set := token.NewFileSet()
 	err := filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -132,14 +144,11 @@ func files(t *testing.T, mode parser.Mode) map[string]*ast.File {
 		if err != nil {
 			return err
 		}
-		parsed[filepath.ToSlash(relative)], err = parser.ParseFile(set, name, nil, mode)
+		parsed[filepath.ToSlash(relative)], err = parser.ParseFile(positions, name, nil, parser.SkipObjectResolution)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}
+	return parsed, err
+})
 
 // hidden reports whether the go command passes a folder by.
 func hidden(folder string) bool {

@@ -2,11 +2,7 @@ package house
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -79,25 +75,14 @@ func TestOnlyCountsAreNumbersInJSON(t *testing.T) {
 // sources are the parsed files of this module that are in its programs.
 func sources(t *testing.T) map[string]*ast.File {
 	t.Helper()
-	files, set := map[string]*ast.File{}, token.NewFileSet()
-	root := filepath.Join("..", "..")
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	own := map[string]*ast.File{}
+	for name, file := range files(t) {
+		elsewhere := func(dir string) bool { return slices.Contains([]string{"bench", "examples", "shopsim"}, dir) }
+		if !strings.HasSuffix(name, "_test.go") && !slices.ContainsFunc(strings.Split(name, "/"), elsewhere) {
+			own[name] = file
 		}
-		if name := e.Name(); e.IsDir() && path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"testdata", "bench", "examples", "shopsim"}, name)) {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		files[path], err = parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return files
+	return own
 }
 
 // declarations finds the types of this module that have 64 bits, and those that say how they are

@@ -3,8 +3,6 @@ package house
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"path"
 	"regexp"
 	"slices"
@@ -106,16 +104,11 @@ var kits = []string{"internal/ledgertest", "internal/storetest"}
 func measure(t *testing.T) *measured {
 	t.Helper()
 	m := &measured{packages: map[string]bool{}, functions: map[string]int{}, lines: map[string]int{}}
-	set := token.NewFileSet()
 	parts := map[string]int{} // methods and fields of each type: internal/scan.Listed
 	var aliases []string
-	for _, name := range tree(t, ".go") {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "examples/") || slices.Contains(kits, path.Dir(name)) {
+	for name, file := range files(t) {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "bench/") || slices.Contains(kits, path.Dir(name)) {
 			continue
-		}
-		file, err := parser.ParseFile(set, top+"/"+name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
 		}
 		m.lines[name] = len(lines(t, name))
 		inside := slices.Contains(strings.Split(name, "/"), "internal")
@@ -125,7 +118,7 @@ func measure(t *testing.T) *measured {
 		of := &exported{dir: path.Dir(name), parts: parts}
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
-				m.functions[fmt.Sprintf("%s:%s", name, f.Name.Name)] = set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
+				m.functions[fmt.Sprintf("%s:%s", name, f.Name.Name)] = positions.Position(f.End()).Line - positions.Position(f.Pos()).Line + 1
 			}
 			of.add(d)
 		}
@@ -260,7 +253,7 @@ func longest(counts map[string]int) (name string) {
 func uses(t *testing.T, folder string) (packages, names int) {
 	t.Helper()
 	imported, used := map[string]bool{}, map[string]bool{}
-	for name, file := range files(t, 0) {
+	for name, file := range files(t) {
 		if path.Dir(name) != folder || strings.HasSuffix(name, "_test.go") {
 			continue
 		}

@@ -59,7 +59,7 @@ const policy = `
 
 	# Test kits alone import testing, and no program contains one.
 	testing/..., coordinator, store/memory < sagatest/...
-	STD, testing/... < internal/prove < internal/storetest
+	STD, testing/... < internal/pace < internal/prove < internal/storetest
 	testing/..., internal/ledger < internal/ledgertest
 	internal/ledgertest, internal/intake, internal/plan, internal/scan, reconcile/schedule < internal/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"testing"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/spin"
 )
 
@@ -41,10 +42,18 @@ var fetching = spin.Model{
 
 // Rule: an entry that is clean is not older than anything that was heard, whatever crashed, and
 // becomes clean; then what it says of the object is what the source says, be it there or gone.
-func TestModelHolds(t *testing.T) { t.Parallel(); fetching.Holds(t) }
+func TestModelHolds(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	fetching.Holds(t)
+}
 
 // Rule: no rule of fetching is idle. Without it, something that must hold breaks.
-func TestModelMutants(t *testing.T) { t.Parallel(); fetching.Breaks(t) }
+func TestModelMutants(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	fetching.Breaks(t)
+}
 
 // Rule: every mutant that fetch.pml names is run, and every one that is run is explained there.
 func TestModelNamesItsMutants(t *testing.T) { t.Parallel(); fetching.Explains(t) }

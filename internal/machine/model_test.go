@@ -3,6 +3,7 @@ package machine_test
 import (
 	"testing"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/spin"
 )
 
@@ -119,10 +120,18 @@ const rebuild = "-DREBUILD -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 const revise = "-DREVISE -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
-func TestModelHolds(t *testing.T) { t.Parallel(); protocol.Holds(t) }
+func TestModelHolds(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	protocol.Holds(t)
+}
 
 // Rule: no rule of the protocol is idle. Without it, something that must hold breaks.
-func TestModelMutants(t *testing.T) { t.Parallel(); protocol.Breaks(t) }
+func TestModelMutants(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	protocol.Breaks(t)
+}
 
 // Rule: every mutant that saga.pml names is run, and every one that is run is explained there.
 func TestModelNamesItsMutants(t *testing.T) { t.Parallel(); protocol.Explains(t) }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -38,6 +39,7 @@ func beProgram() {
 // What is committed is in the log, though no commit waits for the disk, and none from outside can
 // connect.
 func TestOwnIsPrivate(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	cluster := pgtest.Own(t, pgtest.Settings{"work_mem": "7MB", "application_name": "it's ours"})
 	db := open(t, cluster.URL())
@@ -61,6 +63,7 @@ func TestOwnIsPrivate(t *testing.T) {
 // Down is a crash: what was committed is there again after Up, and the guard still
 // knows what to stop.
 func TestDownAndUp(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	cluster := start(t, nil)
 	db := open(t, cluster.URL())
@@ -97,6 +100,7 @@ func TestDownAndUp(t *testing.T) {
 }
 
 func TestStopLeavesNothing(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	cluster := start(t, nil)
 	for range 2 { // stopping twice is harmless
@@ -109,6 +113,7 @@ func TestStopLeavesNothing(t *testing.T) {
 
 // A start that fails says why and leaves nothing.
 func TestStartThatFails(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	for _, tc := range []struct {
 		name      string
@@ -144,6 +149,7 @@ func TestStartThatFails(t *testing.T) {
 
 // As root the server runs as another user, who must be able to reach the folder.
 func TestStartRefusesAFolderOutOfReach(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root runs the server as another user")
@@ -166,6 +172,7 @@ func TestStartRefusesAFolderOutOfReach(t *testing.T) {
 
 // A socket whose path is too long would fail with a riddle.
 func TestStartRefusesALongPath(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	dir := t.TempDir() + "/" + strings.Repeat("d", 100)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -182,6 +189,7 @@ func TestStartRefusesALongPath(t *testing.T) {
 
 // A cluster does not outlive its program, even one that was killed with SIGKILL.
 func TestClusterEndsWithAKilledProgram(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	if _, err := pgtest.Find(); err != nil {
 		pgtest.Unavailable(t, err)

@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"sync"
 )
@@ -21,10 +22,11 @@ type TB interface {
 }
 
 // URL returns the URL of a new, empty database. It drops the database when the test
-// and its subtests end, and cuts the connections that are still open. Without a
-// PostgreSQL the test is skipped, or fails where CI is set.
+// and its subtests end, and cuts the connections that are still open. With -short
+// the test is skipped. Without a PostgreSQL it is, too, or fails where CI is set.
 func URL(tb TB) string {
 	tb.Helper()
+	skipShort(tb)
 	server, err := sharedServer()
 	if err != nil {
 		unavailable(tb, err)
@@ -53,6 +55,7 @@ func lent(tb TB, address string, drop func(context.Context) error, err error) st
 // is not ours to stop.
 func Own(tb TB, settings Settings) *Cluster {
 	tb.Helper()
+	skipShort(tb)
 	c, err := Start(context.Background(), "", settings)
 	if err != nil {
 		unavailable(tb, err)
@@ -64,6 +67,15 @@ func Own(tb TB, settings Settings) *Cluster {
 		}
 	})
 	return c
+}
+
+// skipShort skips the test where make check runs it: no PostgreSQL is started for that. It asks the
+// flag as testing.Short does, without package testing.
+func skipShort(tb TB) {
+	tb.Helper()
+	if f := flag.Lookup("test.short"); f != nil && f.Value.String() == "true" {
+		tb.Skipf("skipped: -short starts no PostgreSQL")
+	}
 }
 
 // sharedServer is the server of this process: the one given, or a cluster that is

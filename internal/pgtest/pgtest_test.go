@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -40,6 +41,7 @@ func value[T any](t *testing.T, db *sql.DB, query string, args ...any) T {
 
 // Tests that share a server share nothing else: no table, no advisory lock.
 func TestURLGivesEachTestADatabaseOfItsOwn(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	a, b := open(t, pgtest.URL(t)), open(t, pgtest.URL(t))
 
@@ -56,6 +58,7 @@ func TestURLGivesEachTestADatabaseOfItsOwn(t *testing.T) {
 
 // A database goes away with its test, even while somebody is connected to it.
 func TestURLIsDroppedWhenTheTestEnds(t *testing.T) { //nolint:tparallel // it looks when its subtest has ended
+	pace.Day(t)
 	t.Parallel()
 	server := open(t, pgtest.URL(t))
 	var name string

@@ -66,6 +66,7 @@ func (m *Template) variable() string { return "AMENDS_TEST_TEMPLATE_" + m.Name }
 // use is the template for as long as a test runs.
 func (m *Template) use(tb TB) *copies {
 	tb.Helper()
+	skipShort(tb)
 	server, err := sharedServer()
 	if err != nil {
 		unavailable(tb, err)

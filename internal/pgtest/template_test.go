@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -59,6 +60,7 @@ func identity(t *testing.T, db *sql.DB) (oid int) {
 // Each test has a copy for itself that is as new, also when another one wrote to it before, and
 // with the last of them all are gone. The next one prepares them again.
 func TestTemplate(t *testing.T) { //nolint:tparallel // a group has ended before the next one begins
+	pace.Day(t)
 	t.Parallel()
 	var prepared atomic.Int32
 	m := &pgtest.Template{Prepare: prepare(&prepared)}
@@ -93,6 +95,7 @@ func TestTemplate(t *testing.T) { //nolint:tparallel // a group has ended before
 
 // A copy in which a test changed anything but rows, or rows that were prepared, is no other test's.
 func TestAChangedCopyIsDropped(t *testing.T) { //nolint:tparallel // the next test begins when one has ended
+	pace.Day(t)
 	t.Parallel()
 	var prepared atomic.Int32
 	m := &pgtest.Template{Prepare: prepare(&prepared)}
@@ -124,6 +127,7 @@ func TestAChangedCopyIsDropped(t *testing.T) { //nolint:tparallel // the next te
 
 // What is still connected when a test ends is cut, and cannot come back to what is the next test's.
 func TestWhoIsLeftConnectedIsCut(t *testing.T) { //nolint:tparallel // the next test begins when one has ended
+	pace.Day(t)
 	t.Parallel()
 	var prepared atomic.Int32
 	m := &pgtest.Template{Prepare: prepare(&prepared)}
@@ -151,6 +155,7 @@ func TestWhoIsLeftConnectedIsCut(t *testing.T) { //nolint:tparallel // the next 
 // A process to which a template was lent prepares nothing, takes copies of the same, and drops none
 // of them.
 func TestALentTemplate(t *testing.T) { //nolint:tparallel // it looks when its subtests have ended
+	pace.Day(t)
 	t.Parallel()
 	const name = "OF_A_TEST"
 	var prepared atomic.Int32
@@ -176,6 +181,7 @@ func TestALentTemplate(t *testing.T) { //nolint:tparallel // it looks when its s
 
 // A failed preparation fails the test, and leaves nothing behind.
 func TestTemplateThatFails(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	var address string
 	m := &pgtest.Template{Prepare: func(_ context.Context, at string) error {

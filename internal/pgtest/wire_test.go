@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -100,6 +101,7 @@ func nothing(t *testing.T, what string, c net.Conn) {
 // What is said on a silent connection is taken and not passed on, in the ways that are silent, and
 // new connections are not affected.
 func TestWireFallsSilent(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	address, heard := echo(t)
 	w := pgtest.NewWire(t, address)
@@ -128,6 +130,7 @@ func TestWireFallsSilent(t *testing.T) {
 
 // Some of several fall silent, each of them once.
 func TestWireSilencesSome(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	address, heard := echo(t)
 	w := pgtest.NewWire(t, address)
@@ -144,6 +147,7 @@ func TestWireSilencesSome(t *testing.T) {
 
 // A cut ends both ends; a lost message ends the connection it was on, and is not passed on.
 func TestWireCuts(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	address, heard := echo(t)
 	w := pgtest.NewWire(t, address)
@@ -168,6 +172,7 @@ func TestWireCuts(t *testing.T) {
 
 // New connections lead where they are led.
 func TestWireLeadsElsewhere(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	before, heard := echo(t)
 	after, heardThere := echo(t)

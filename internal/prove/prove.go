@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/pace"
 )
 
 // ruleVariable tells a test binary which rule it is to break.
@@ -17,13 +19,14 @@ const ruleVariable = "AMENDS_BREAK_RULE"
 func Broken() string { return os.Getenv(ruleVariable) }
 
 // Rules runs, for each rule, the part of the test named test that is named for it, with that rule
-// broken, and fails unless just that part notices. It costs little more than starting the
-// processes.
+// broken, and fails unless just that part notices. Each rule costs a process, so that it is done at
+// night.
 func Rules[R ~string](t *testing.T, test string, rules map[R]string) {
 	t.Helper()
 	if Broken() != "" {
 		return // this is the process in which the rule is broken
 	}
+	pace.Night(t)
 	for rule, part := range rules {
 		t.Run(string(rule), func(t *testing.T) {
 			t.Parallel()

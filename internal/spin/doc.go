@@ -5,7 +5,6 @@
 // "MUTANTS:" and "BY HAND". Assertions in the file have names: a byte that is set to what must
 // hold, and then asserted.
 //
-// AMENDS_MODEL=full takes the larger budgets (make nightly), AMENDS_MODEL=small, like -short, the
-// first scene and no mutants. Where spin or gcc is not installed the tests are skipped, in CI they
-// fail.
+// AMENDS_MODEL=full takes the larger budgets (make nightly). Where spin or gcc is not installed the
+// tests are skipped, in CI they fail.
 package spin

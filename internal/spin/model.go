@@ -34,14 +34,11 @@ type Mutant struct {
 func (m Model) Holds(t *testing.T) {
 	t.Helper()
 	require(t)
-	scenes, checker := m.Scenes, safety
-	if small() {
-		scenes = scenes[:1]
-	}
+	checker := safety
 	if full() {
 		checker = longSafety
 	}
-	for _, s := range scenes {
+	for _, s := range m.Scenes {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			m.mustHold(t, checker, s)
@@ -75,9 +72,6 @@ func (m Model) mustHold(t *testing.T, c checker, s Scene) {
 func (m Model) Breaks(t *testing.T) {
 	t.Helper()
 	require(t)
-	if small() {
-		t.Skip("small: no mutants")
-	}
 	for _, mutant := range m.Mutants {
 		t.Run(mutant.Name, func(t *testing.T) {
 			t.Parallel()
@@ -127,5 +121,3 @@ func explained(text string) []string {
 }
 
 func full() bool { return os.Getenv("AMENDS_MODEL") == "full" }
-
-func small() bool { return testing.Short() || os.Getenv("AMENDS_MODEL") == "small" }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/pace"
 )
 
 var tiny = Model{
@@ -13,16 +15,25 @@ var tiny = Model{
 }
 
 // Rule: a model that holds is said to hold.
-func TestHolds(t *testing.T) { t.Parallel(); tiny.Holds(t) }
+func TestHolds(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	tiny.Holds(t)
+}
 
 // Rule: its mutant is caught at the assertion that it breaks.
-func TestBreaks(t *testing.T) { t.Parallel(); tiny.Breaks(t) }
+func TestBreaks(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	tiny.Breaks(t)
+}
 
 // Rule: its mutants are those that it explains.
 func TestExplains(t *testing.T) { t.Parallel(); tiny.Explains(t) }
 
 // Rule: a counterexample is told from the absence of one, with the command that shows it.
 func TestResult(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	require(t)
 	good, bad := verify(t, tiny.File, soonFound, ""), verify(t, tiny.File, soonFound, "-DTORN")
@@ -39,6 +50,7 @@ func TestResult(t *testing.T) {
 
 // Rule: a search that was cut off proves nothing, and does not count as one that held.
 func TestCutOff(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	require(t)
 	if v := verify(t, tiny.File, checker{"-O0 -DSAFETY", "-m3"}, ""); v.complete {

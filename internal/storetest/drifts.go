@@ -13,7 +13,7 @@ var driftCases = []testCase{
 	{name: "another class starts over", run: driftsAnew},
 	{name: "what is not found is gone", run: driftsGone},
 	{name: "parts", run: driftsParts},
-	{name: "list", run: driftsList, asks: true, breaks: unmoored},
+	{name: "list", run: driftsList, breaks: unmoored},
 	{name: "large", run: driftsLarge},
 }
 

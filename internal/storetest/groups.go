@@ -15,7 +15,6 @@ type testCase struct {
 	breaks  broken             // the switches that it must notice
 	needs   func(Harness) bool // whether a harness can do what the case needs, nil: any can
 	unsound bool               // it leaves chains behind that no process writes
-	asks    bool               // its switches ask for something else and leave the database alone: they are proven in memory by day, everywhere at night
 }
 
 // broken are stores that break a rule, really, in the database behind them, by the names of the

@@ -11,18 +11,18 @@ import (
 )
 
 var listCases = []testCase{
-	{name: "filters", run: listFilters, asks: true, breaks: unfiltered},
+	{name: "filters", run: listFilters, breaks: unfiltered},
 	{name: "prefixes are literal", run: listPrefix},
-	{name: "pages", run: listPages, asks: true, breaks: misplaced},
-	{name: "cursors", run: listCursors, asks: true, breaks: broken{"cursor-own": func(s Store) Store { return obliging{s} }}},
-	{name: "the newest first", run: listNewest, asks: true, breaks: broken{"list-newest": mistakes(func(f *ledger.Filter) { f.Newest = false })}},
-	{name: "by time", run: listTimes, asks: true, breaks: timeless},
-	{name: "by work", run: listByWork, asks: true, breaks: broken{
+	{name: "pages", run: listPages, breaks: misplaced},
+	{name: "cursors", run: listCursors, breaks: broken{"cursor-own": func(s Store) Store { return obliging{s} }}},
+	{name: "the newest first", run: listNewest, breaks: broken{"list-newest": mistakes(func(f *ledger.Filter) { f.Newest = false })}},
+	{name: "by time", run: listTimes, breaks: timeless},
+	{name: "by work", run: listByWork, breaks: broken{
 		"list-by-work":    mistakes(func(f *ledger.Filter) { f.ByWork = false }),
 		"list-after-work": mistakes(func(f *ledger.Filter) { f.AfterWork = "" }),
 	}},
-	{name: "external ids", run: listExternalID, asks: true, breaks: broken{"list-external-id": mistakes(func(f *ledger.Filter) { f.ExternalID = "" })}},
-	{name: "unconfirmed", run: listUnconfirmed, asks: true, breaks: broken{"list-unconfirmed": mistakes(func(f *ledger.Filter) { f.Unconfirmed = false })}},
+	{name: "external ids", run: listExternalID, breaks: broken{"list-external-id": mistakes(func(f *ledger.Filter) { f.ExternalID = "" })}},
+	{name: "unconfirmed", run: listUnconfirmed, breaks: broken{"list-unconfirmed": mistakes(func(f *ledger.Filter) { f.Unconfirmed = false })}},
 }
 
 // "Filter narrows a listing. Zero fields do not narrow", and several narrow together.

@@ -12,13 +12,13 @@ import (
 )
 
 var planCases = []testCase{
-	{name: "findings come back whole", run: plansFindings, asks: true, breaks: broken{"finding-order": func(s Store) Store { return backward{s} }}},
-	{name: "the same key again replaces", run: plansReplace, asks: true, breaks: broken{
+	{name: "findings come back whole", run: plansFindings, breaks: broken{"finding-order": func(s Store) Store { return backward{s} }}},
+	{name: "the same key again replaces", run: plansReplace, breaks: broken{
 		"finding-class":  misfinds(func(q *plan.FindingQuery) { q.Class = "" }),
 		"finding-acting": misfinds(func(q *plan.FindingQuery) { q.Acting = false }),
 	}},
 	{name: "in sync takes a key out", run: plansInSync, breaks: broken{"in-sync-out": func(s Store) Store { return clinging{s} }}},
-	{name: "pages", run: plansPages, asks: true, breaks: broken{
+	{name: "pages", run: plansPages, breaks: broken{
 		"finding-repeats": func(s Store) Store { return turned{s, -1} },
 		"finding-skips":   func(s Store) Store { return turned{s, 1} },
 	}},
@@ -28,7 +28,7 @@ var planCases = []testCase{
 	{name: "by id", run: plansByID},
 	{name: "the newest stay", run: plansKept},
 	{name: "approval", run: plansApproval},
-	{name: "what became of actions", run: plansOutcomes, asks: true, breaks: broken{
+	{name: "what became of actions", run: plansOutcomes, breaks: broken{
 		"finding-outcome": misfinds(func(q *plan.FindingQuery) { q.Outcome = "" }),
 	}},
 	{name: "values", run: plansValues},

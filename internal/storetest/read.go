@@ -10,10 +10,10 @@ import (
 )
 
 var readCases = []testCase{
-	{name: "deliveries by filter", run: readDeliveries, asks: true, breaks: unsorted},
-	{name: "deliveries page by page", run: readPages, asks: true, breaks: leafed},
+	{name: "deliveries by filter", run: readDeliveries, breaks: unsorted},
+	{name: "deliveries page by page", run: readPages, breaks: leafed},
 	{name: "an unknown delivery", run: readUnknown},
-	{name: "entries by filter", run: readEntries, asks: true, breaks: heaped},
+	{name: "entries by filter", run: readEntries, breaks: heaped},
 	{name: "counts", run: readCounts, breaks: broken{"counts-taken-back": func(s Store) Store { return hoarder{s, map[string]intake.Count{}} }}},
 	{name: "counts of two who judge", run: readCountsOfTwo},
 	{name: "what was stopped", run: readStopped},

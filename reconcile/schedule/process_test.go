@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/postgres"
@@ -23,6 +24,7 @@ import (
 
 // R1, R2, R6 with real processes that are killed at random moments.
 func TestKilledOnSQLite(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	address := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := sqlite.Open(t.Context(), address, nil)
@@ -34,6 +36,7 @@ func TestKilledOnSQLite(t *testing.T) {
 
 // The same on Postgres.
 func TestKilledOnPostgres(t *testing.T) {
+	pace.Day(t)
 	t.Parallel()
 	address := pgtest.URL(t)
 	s, err := postgres.Open(t.Context(), address, &postgres.Options{Migrate: true})
@@ -53,7 +56,7 @@ func killed(t *testing.T, address string, s database) {
 		}
 	}()
 	chance, kills := chance(t), 6
-	if os.Getenv("AMENDS_NIGHTLY") != "" {
+	if pace.AtNight() {
 		kills = 150
 	}
 	log := filepath.Join(t.TempDir(), "log")

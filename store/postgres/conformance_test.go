@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/internal/storetest"
 	"github.com/amends-dev/amends/store/postgres"
@@ -120,10 +120,8 @@ func TestConformance(t *testing.T) {
 
 // At night every other variant is run, too.
 func TestVariants(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
-	if os.Getenv("AMENDS_NIGHTLY") == "" {
-		t.Skip("the suite runs once by day; AMENDS_NIGHTLY=1 runs the other variants")
-	}
 	others := variants[1:]
 	for _, v := range others {
 		t.Run(v.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
@@ -24,6 +25,7 @@ func with(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 // The exit status is the command's own, so that make and CI see it.
 func TestExitStatus(t *testing.T) {
+	pace.Day(t)
 	t.Setenv(pgtest.Env, "postgres://given/none") // nothing connects to it
 	for _, tc := range []struct {
 		name string
@@ -48,6 +50,7 @@ func TestExitStatus(t *testing.T) {
 
 // A given server is used as it is.
 func TestGivenServer(t *testing.T) {
+	pace.Day(t)
 	const given = "postgres://given/none"
 	t.Setenv(pgtest.Env, given)
 	if _, got, _ := with(t, "sh", "-c", "echo $"+pgtest.Env); got != given {
@@ -57,6 +60,7 @@ func TestGivenServer(t *testing.T) {
 
 // A cluster of our own lasts as long as the command, failed or not.
 func TestOwnServerEndsWithTheCommand(t *testing.T) {
+	pace.Day(t)
 	if _, err := pgtest.Find(); err != nil && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
@@ -76,6 +80,7 @@ func TestOwnServerEndsWithTheCommand(t *testing.T) {
 
 // -fresh gives each command another database and drops it, failed or not.
 func TestFreshDatabase(t *testing.T) {
+	pace.Day(t)
 	server := pgtest.URL(t)
 	t.Setenv(pgtest.Env, server)
 	seen := map[string]bool{server: true}

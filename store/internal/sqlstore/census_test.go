@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/pgdb"
@@ -25,6 +26,7 @@ const heard = `
 // T11: "no listing and no count scans the ledger". A count reads the deliveries that are to be
 // judged and no others, and what was stopped of an object is found along the object.
 func TestCountsReadNoInboxOnPostgres(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	s, err := pgdb.New(pgtest.URL(t), 5*time.Second)
 	if err != nil {
@@ -60,6 +62,7 @@ func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 
 // The same on SQLite.
 func TestCountsReadNoInboxOnSQLite(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	db := onSQLite(t)
 	db.MustExecContext(t.Context(), fmt.Sprintf(heard, `1000000 + n`, `zeroblob(16)`))

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
@@ -77,6 +78,7 @@ var looks = []struct {
 // table, and over however many buckets works are spread: rows that one of 64 has side by side lie
 // in as many pages (K3).
 func TestListingsOnPostgres(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	s, err := pgdb.New(pgtest.URL(t), 5*time.Second)
 	if err != nil {
@@ -253,6 +255,7 @@ func pages(t *testing.T, plan string) (pages int) {
 // The same on SQLite, which does not tell how much it reads: a listing goes along its index, and
 // one that has none along the numbers, within the row limit.
 func TestListingsOnSQLite(t *testing.T) {
+	pace.Night(t)
 	t.Parallel()
 	db := onSQLite(t)
 	db.MustExecContext(t.Context(), fmt.Sprintf(fill, `1000000 + n`, `zeroblob(16)`))
