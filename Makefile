@@ -21,9 +21,6 @@ export GORACE := atexit_sleep_ms=0
 # Properties of which each check is a whole world: the race detector does not stand so many goroutines.
 WORLDS := ^TestRebuildAfterAnyHistory$$|^TestReconcilerBringsHome$$
 
-# What scripts/model.sh runs.
-MODELS := ^TestModel(Holds|Mutants)$$
-
 # Starts a PostgreSQL for the command and stops it afterwards, unless
 # AMENDS_TEST_POSTGRES names one.
 WITH_POSTGRES := bin/withpostgres
@@ -77,7 +74,7 @@ models: ## Check the models, if they changed since they passed.
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(MODELS)|$(WORLDS)' ./...
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(WORLDS)' ./...
 	go test -run '$(WORLDS)' ./reconcile
 
 ##@ Longer
@@ -98,13 +95,13 @@ nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, 
 .PHONY: night
 night: export AMENDS_NIGHTLY = 1
 night: $(WITH_POSTGRES) ## The Go tests with all they have, those that take hours among them.
-	$(WITH_POSTGRES) go test $(RACE) -p 1 -parallel 4 -timeout 4h -skip '$(MODELS)|$(WORLDS)' ./...
+	$(WITH_POSTGRES) go test $(RACE) -p 1 -parallel 4 -timeout 4h -skip '$(WORLDS)' ./...
 	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h -run '$(WORLDS)' ./reconcile
 
 .PHONY: shuffled
 shuffled: unexport AMENDS_NIGHTLY
 shuffled: $(WITH_POSTGRES) ## Those of make test twice, in random order, with ten thousand checks of each property.
-	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -timeout 2h -skip '$(MODELS)|$(WORLDS)' ./...
+	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -timeout 2h -skip '$(WORLDS)' ./...
 
 .PHONY: simulate
 simulate: ## Whole histories in virtual time: 100,000 webhooks of 10,000 objects; and 10,000 orders with books, mail and a lost ledger.

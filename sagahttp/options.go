@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// KeyHeader carries Request.Key. Default: Idempotency-Key.
 	KeyHeader string
-	// UserAgent names the caller to the destination. Default: amends-effect.
+	// UserAgent names the caller to the destination. Default: amends.
 	UserAgent string
 	// Header goes with every request, for example a static API token.
 	Header http.Header
@@ -86,7 +86,7 @@ func (o *Options) withDefaults() Options {
 		d = *o
 	}
 	orElse(&d.KeyHeader, "Idempotency-Key")
-	orElse(&d.UserAgent, "amends-effect")
+	orElse(&d.UserAgent, "amends")
 	orElse(&d.Timeout, 30*time.Second)
 	orElse(&d.ConnectTimeout, 10*time.Second)
 	orElse(&d.IdleTimeout, 4*time.Second)

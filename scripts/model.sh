@@ -17,7 +17,7 @@ if [ "${1:-}" = -changed ] && [ "$(now)" = "$(cat scripts/model.passed 2>/dev/nu
 	echo "models: unchanged since they passed (scripts/model.passed)"
 	exit
 fi
-go test -count=1 -timeout "${MODEL_TIMEOUT:-2h}" -v -run '^TestModel' ./internal/machine ./internal/intake
+AMENDS_MODEL=${AMENDS_MODEL:-day} go test -count=1 -timeout "${MODEL_TIMEOUT:-2h}" -v -run '^TestModel' ./internal/machine ./internal/intake
 if command -v spin >/dev/null && command -v gcc >/dev/null; then # otherwise the tests were skipped
 	now >scripts/model.passed
 fi

@@ -76,7 +76,8 @@ const example = `  export AMENDS_DB=/var/lib/shop/ledger.db      # or postgres:/
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "amends", Short: "Read and steer the ledger of sagas", Long: intro + "\n\n" + exitHelp(), Example: example,
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, Version: thisVersion().Version,
+		Args: knownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
 	}
 	sortByUse()

@@ -22,10 +22,19 @@ func (a *app) group(cmd *cobra.Command, table []func(*app) *cobra.Command) *cobr
 	return cmd
 }
 
-// knownVerb refuses a verb that does not exist.
+// knownVerb refuses a verb that does not exist, and names the one that was meant, or those there are.
 func knownVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	path := cmd.CommandPath()
+	said := fmt.Sprintf("%s knows no %q", path, args[0])
+	cmd.SuggestionsMinimumDistance = 2 // letters
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usage(fmt.Sprintf("did you mean: %s %s", path, strings.Join(near, ", ")), said)
+	}
+	if !cmd.HasParent() {
+		return usage("try: "+path+" --help", said)
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -33,5 +42,5 @@ func knownVerb(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s knows no %q: it knows %s", cmd.CommandPath(), args[0], strings.Join(names, ", ")))
+	return usage("try: "+path+" --help", said+": it knows "+strings.Join(names, ", "))
 }

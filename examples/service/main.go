@@ -1,115 +1,104 @@
 // Command service is a whole program to begin from: paid orders of a shop become invoices in the
 // books, by webhooks at once and by a comparison every night; cancelled ones are voided. It has a
-// health check, counters and a slog logger, and runs on a SQLite file or on Postgres. main.go puts
-// it together, saga.go says what is done, and shop.go and books.go speak with the two systems.
+// health check, counters and a slog logger, and runs on a SQLite file or on Postgres. service.go
+// puts it together, saga.go says what is done, and shop.go and books.go speak with the two systems.
+// Without any setting it brings a shop and books of its own.
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"expvar"
+	"fmt"
+	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
-	"time"
 
-	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/webhook"
-	"github.com/amends-dev/amends/store"
+	"github.com/amends-dev/amends/examples/service/outside"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Getenv, slog.Default(), expvar.NewMap("amends"))
+	s, done, err := read(ctx, os.Getenv, os.Stdout, slog.Default())
+	if err == nil {
+		defer done()
+		err = run(ctx, s, slog.Default(), expvar.NewMap("amends"))
+	}
 	if err != nil {
-		slog.Error("the service ended", "error", err)
-		os.Exit(1)
+		fmt.Fprintln(os.Stderr, "the service ended:", err)
+		os.Exit(1) //nolint:gocritic // the deferred only stop what ends with the process
 	}
 }
 
-// run runs everything that the process has until ctx ends. DATABASE is a path or postgres://…, LISTEN
-// host:port, SHOP_URL and BOOKS_URL are the two systems, and the shop signs with WEBHOOK_SECRET.
-func run(ctx context.Context, env func(string) string, logger *slog.Logger, counted *expvar.Map) (err error) {
-	log := coordinator.Slog(logger)
-	shop, errShop := newShop(env("SHOP_URL"))
-	books, errBooks := newBooks(env("BOOKS_URL"))
-	invoicing, errSaga := define(books)
-	if err := errors.Join(errShop, errBooks, errSaga); err != nil {
-		return err
-	}
-	db, err := store.Open(ctx, env("DATABASE"), &store.Options{Migrate: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-
-	// What runs sagas.
-	c, err := coordinator.New(db, &coordinator.Options{ //nolint:contextcheck // what it does is bounded by Run's context
-		Log: log, Listener: coordinator.Counters(counted),
-		Destinations: map[string]coordinator.Limit{"books": {Concurrent: 8, PerSecond: 20}},
-	})
-	if err != nil {
-		return err
-	}
-	if err := c.Register(ctx, invoicing); err != nil {
-		return err
-	}
-
-	// What decides which run: the shop, by its webhooks.
-	orders := &inbox.Source{
-		Name: "shop", Saga: sagaName, Fetch: shop.fetch, Decide: decide, Apply: c.Apply,
-		Webhooks: &webhook.Sender{
-			Provider: webhook.Standard(webhook.Mapping{Version: "data.version"}),
-			Secrets:  []webhook.Secret{{Name: "2026-11", Text: env("WEBHOOK_SECRET")}},
-		},
-	}
-	in, err := inbox.New(db, []*inbox.Source{orders}, &inbox.Options{Log: log})
-	if err != nil {
-		return err
-	}
-	receiver, err := webhook.New(in, &webhook.Options{Log: log})
-	if err != nil {
-		return err
-	}
-
-	// What finds and repairs what webhooks, people and crashes have left, every night.
-	r, err := reconcile.New(db, reconcile.Config{
-		Name: "orders", Source: orders, Type: "order", All: shop.all, Changed: shop.changed,
-		Begin:       time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
-		Destination: reconcile.Destination{Marked: books.marked, Find: books.under},
-		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fields),
-	}, &reconcile.Options{Log: log})
-	if err != nil {
-		return err
-	}
-	jobs, err := schedule.New(db, []schedule.Job{
-		{Name: "orders-changed", Schedule: "*/5 * * * *", Approved: true, Work: r.SyncChanges},
-		{Name: "orders", Schedule: "15 3 * * *", Zone: "Europe/Vienna", Work: r.Run}, // plans only, until a person approves it
-	}, &schedule.Options{Log: log})
-	if err != nil {
-		return err
-	}
-
-	server := receiver.Server(env("LISTEN"))
-	server.Handler = handler(receiver, c, counted)
-	return c.Run(ctx, in, jobs, server)
+// settings are what the service is told by its environment.
+type settings struct {
+	Database string // a path, or postgres://…
+	Listen   string // host:port, for webhooks, health and counters
+	Shop     string // where the shop is
+	Books    string // where the books are
+	Secret   string // what the shop signs its webhooks with
 }
 
-// handler serves webhooks, and those who watch the process.
-func handler(webhooks http.Handler, c *coordinator.Coordinator, counted *expvar.Map) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/webhooks/", webhooks)
-	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := c.Health(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+const variables = `The service reads these variables:
+
+  DATABASE        a SQLite file or postgres://…      default: amends.db
+  LISTEN          host:port for /webhooks/shop, /healthz and /counters
+                                                     default: localhost:8080
+  SHOP_URL        where the shop is
+  BOOKS_URL       where the books are
+  WEBHOOK_SECRET  what the shop signs with: whsec_…
+
+Without the last three it brings a shop and books of its own, which keep nothing: then the default
+of DATABASE is a new file.
+`
+
+// read reads the settings. Where neither shop nor books are named it starts some, which sell until
+// ctx ends; done stops them.
+func read(ctx context.Context, env func(string) string, out io.Writer, log *slog.Logger) (s settings, done func(), err error) {
+	s = settings{env("DATABASE"), cmp.Or(env("LISTEN"), "localhost:8080"), env("SHOP_URL"), env("BOOKS_URL"), env("WEBHOOK_SECRET")}
+	if s.Shop+s.Books+s.Secret == "" {
+		return bundled(ctx, s, out, log)
+	}
+	var missing []string
+	if s.Shop == "" {
+		missing = append(missing, "SHOP_URL")
+	}
+	if s.Books == "" {
+		missing = append(missing, "BOOKS_URL")
+	}
+	if s.Secret == "" {
+		missing = append(missing, "WEBHOOK_SECRET")
+	}
+	if len(missing) > 0 {
+		return s, nil, fmt.Errorf("set %s, too, or none of the three\n\n%s", strings.Join(missing, " and "), variables)
+	}
+	s.Database = cmp.Or(s.Database, "amends.db")
+	return s, func() {}, nil
+}
+
+// bundled starts a shop and books, and says so.
+func bundled(ctx context.Context, s settings, out io.Writer, log *slog.Logger) (settings, func(), error) {
+	if s.Database == "" {
+		dir, err := os.MkdirTemp("", "amends-service-")
+		if err != nil {
+			return s, nil, err
 		}
-	})
-	mux.HandleFunc("/counters", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(counted.String())) })
-	return mux
+		s.Database = filepath.Join(dir, "amends.db")
+	}
+	w := outside.New()
+	s.Shop, s.Books, s.Secret = w.ShopURL, w.BooksURL, outside.Secret
+	fmt.Fprintf(out, `%s
+The shop sells something every two seconds now, and loses some webhooks. In another terminal:
+
+  go run ./cmd/amends list --db %s
+  curl http://%s/counters
+
+`, variables, s.Database, s.Listen)
+	go w.Play(ctx, "http://"+s.Listen+"/webhooks/shop", log)
+	return s, w.Close, nil
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/examples/service/outside"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -23,30 +24,36 @@ import (
 // comparison makes up for a lost one, and the process says that it is healthy and what it did.
 func TestService(t *testing.T) {
 	t.Parallel()
-	o, file, url, counted := newOutside(t), filepath.Join(t.TempDir(), "amends.db"), "http://"+free(t), new(expvar.Map).Init()
+	o, file, address, counted := outside.New(), filepath.Join(t.TempDir(), "amends.db"), free(t), new(expvar.Map).Init()
+	t.Cleanup(o.Close)
+	url := "http://" + address
 	env := map[string]string{
-		"DATABASE": file, "LISTEN": strings.TrimPrefix(url, "http://"), "SHOP_URL": o.shop.URL, "BOOKS_URL": o.books.URL, "WEBHOOK_SECRET": secret,
+		"DATABASE": file, "LISTEN": address, "SHOP_URL": o.ShopURL, "BOOKS_URL": o.BooksURL, "WEBHOOK_SECRET": outside.Secret,
 	}
 	ctx, stop := context.WithCancel(t.Context())
+	told, _, err := read(ctx, func(name string) string { return env[name] }, io.Discard, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, func(name string) string { return env[name] }, slog.New(slog.DiscardHandler), counted)
-	}()
+	go func() { ended <- run(ctx, told, slog.New(slog.DiscardHandler), counted) }()
 	until(t, func() bool { return get(t, url+"/healthz") != "" }, "the process is healthy")
 
-	tell := func(order Order, want string) {
+	send := func(secret string, order outside.Order, want int) {
 		t.Helper()
-		if status := o.tell(url, secret, o.put(order)); status != http.StatusOK {
-			t.Fatalf("the webhook was answered with %d", status)
+		if status, err := o.Tell(t.Context(), url+"/webhooks/shop", secret, order); err != nil || status != want {
+			t.Fatalf("the webhook was answered with %d, %v; want %d", status, err, want)
 		}
-		until(t, func() bool { return o.String() == want }, want)
 	}
-	tell(Order{ID: "1", Status: "paid", Cents: 2000}, "inv_1 of shop:order:1: 2000")
-	tell(Order{ID: "1", Status: "paid", Cents: 2500}, "inv_1 of shop:order:1: 2500")
-	if status := o.tell(url, "whsec_YSBzZWNyZXQgb2Ygc29tZSBvdGhlcg==", Order{ID: "1", Version: 9, Status: "cancelled"}); status != http.StatusUnauthorized {
-		t.Errorf("a forged webhook was answered with %d", status)
+	tell := func(order outside.Order, want string) {
+		t.Helper()
+		send(outside.Secret, o.Put(order), http.StatusOK)
+		until(t, func() bool { return o.Invoices() == want }, want)
 	}
-	tell(Order{ID: "1", Status: "cancelled", Cents: 2500}, "inv_1 of shop:order:1: 2500 void")
+	tell(outside.Order{ID: "1", Status: "paid", Cents: 2000}, "inv_1 of shop:order:1: 2000")
+	tell(outside.Order{ID: "1", Status: "paid", Cents: 2500}, "inv_1 of shop:order:1: 2500")
+	send("whsec_YSBzZWNyZXQgb2Ygc29tZSBvdGhlcg==", outside.Order{ID: "1", Version: 9, Status: "cancelled"}, http.StatusUnauthorized)
+	tell(outside.Order{ID: "1", Status: "cancelled", Cents: 2500}, "inv_1 of shop:order:1: 2500 void")
 
 	db, err := store.Open(t.Context(), file, nil)
 	if err != nil {
@@ -57,14 +64,14 @@ func TestService(t *testing.T) {
 	if err := schedule.Pause(t.Context(), db, "orders-changed", saga.Actor{Name: "anna", Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
-	o.put(Order{ID: "2", Status: "paid", Cents: 800}) // and its webhook is lost
+	o.Put(outside.Order{ID: "2", Status: "paid", Cents: 800}) // and its webhook is lost
 	if err := schedule.Approve(t.Context(), db, "orders", saga.Actor{Name: "anna", Reason: "a test"}); err != nil {
 		t.Fatal(err)
 	}
 	if run := asked(t, db, "orders"); run.Seen != 2 || run.Planned != 1 || run.Applied != 1 {
 		t.Errorf("the comparison saw %d, planned %d and applied %d; want 2, 1 and 1: %s", run.Seen, run.Planned, run.Applied, run.Note)
 	}
-	until(t, func() bool { return strings.HasSuffix(o.String(), ", inv_2 of shop:order:2: 800") }, "the lost order has its invoice")
+	until(t, func() bool { return strings.HasSuffix(o.Invoices(), ", inv_2 of shop:order:2: 800") }, "the lost order has its invoice")
 
 	var counts struct {
 		Steps map[string]map[string]map[string]int `json:"steps"`
@@ -78,12 +85,47 @@ func TestService(t *testing.T) {
 	}
 }
 
-// What a program needs beside its adapters stays small: main.go and saga.go have 150 lines
-// together.
+// Without any setting the program says what it reads, and works: what the shop sells is in its books.
+func TestNoSettings(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	var out strings.Builder
+	env := map[string]string{"LISTEN": free(t), "DATABASE": filepath.Join(t.TempDir(), "amends.db")}
+	told, done, err := read(ctx, func(name string) string { return env[name] }, &out, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	for _, name := range []string{"DATABASE", "LISTEN", "SHOP_URL", "BOOKS_URL", "WEBHOOK_SECRET", env["DATABASE"], env["LISTEN"]} {
+		if !strings.Contains(out.String(), name) {
+			t.Errorf("nothing is said of %s in:\n%s", name, out.String())
+		}
+	}
+	counted, ended := new(expvar.Map).Init(), make(chan error, 1)
+	go func() { ended <- run(ctx, told, slog.New(slog.DiscardHandler), counted) }()
+	until(t, func() bool { return strings.Contains(counted.String(), `"invoice": {"done"`) }, "an order has its invoice")
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Half of the settings are a mistake, and all that is missing is named at once.
+func TestHalfOfTheSettings(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"SHOP_URL": "http://shop.example"}
+	_, _, err := read(t.Context(), func(name string) string { return env[name] }, io.Discard, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.HasPrefix(err.Error(), "set BOOKS_URL and WEBHOOK_SECRET, too") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// What a program needs beside its adapters and settings stays small: service.go and saga.go have 150
+// lines together.
 func TestWiringIsSmall(t *testing.T) {
 	t.Parallel()
 	lines := 0
-	for _, file := range []string{"main.go", "saga.go"} {
+	for _, file := range []string{"service.go", "saga.go"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

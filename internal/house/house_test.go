@@ -144,7 +144,7 @@ var parsed = sync.OnceValues(func() (map[string]*ast.File, error) {
 		if err != nil {
 			return err
 		}
-		parsed[filepath.ToSlash(relative)], err = parser.ParseFile(positions, name, nil, parser.SkipObjectResolution)
+		parsed[filepath.ToSlash(relative)], err = parser.ParseFile(positions, name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		return err
 	})
 	return parsed, err

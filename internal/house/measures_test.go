@@ -38,6 +38,9 @@ var vague = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|whoever|anew|hear
 // foreign words are of the standard library, and of an account of Unix.
 var foreign = regexp.MustCompile(`http\.NoBody|"nobody"`)
 
+// spoken are the files beside Go that readers see.
+var spoken = []string{".md", ".sql", ".pml", ".yml", ".sh", "Makefile"}
+
 // said is where vague words are looked for: in what is written for users and readers, tests aside.
 func said(name string) bool {
 	switch {
@@ -46,7 +49,7 @@ func said(name string) bool {
 	case strings.HasSuffix(name, ".go"):
 		return !strings.HasSuffix(name, "_test.go")
 	default:
-		return strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".sql")
+		return slices.ContainsFunc(spoken, func(end string) bool { return strings.HasSuffix(name, end) })
 	}
 }
 
@@ -225,7 +228,7 @@ func targets(t *testing.T, file *ast.File) (all []string) {
 // vagueLines counts the lines with a vague word.
 func vagueLines(t *testing.T) (n int) {
 	t.Helper()
-	for _, name := range tree(t, ".go", ".md", ".sql") {
+	for _, name := range tree(t, append([]string{".go"}, spoken...)...) {
 		if !said(name) {
 			continue
 		}

@@ -16,6 +16,13 @@ import (
 	"testing"
 )
 
+// testingPage has a table of what is held when.
+const (
+	testingPage = top + "/docs/testing.md"
+	tableBegins = "<!-- rules: go test ./internal/house -rules -->\n"
+	tableEnds   = "\n<!-- end of rules -->"
+)
+
 // inventory lists every numbered rule with the tests that quote it.
 const inventory = top + "/docs/rules.txt"
 
@@ -41,16 +48,20 @@ var unheld = map[string]string{
 	"internal/scan I6": "it says what a listing by offset cannot do; there is nothing of ours to break",
 }
 
-// A rule that loses its last test is a rule no more: the code can change, and nothing fails.
+// A rule that loses its last test is a rule no more: the code can change, and nothing fails. The
+// inventory says which files quote a rule, and the first of make check, make test and make nightly
+// that runs one of the tests; docs/testing.md has the same in short.
 func TestEveryRuleHasATest(t *testing.T) {
 	t.Parallel()
 	var list bytes.Buffer
 	quoted := quotations(t)
 	rules := numbered(t)
+	table := map[string]map[pace][]string{}
 	for _, pkg := range slices.Sorted(maps.Keys(rules)) {
+		table[pkg] = map[pace][]string{}
 		for _, rule := range rules[pkg] {
 			name := pkg + " " + rule
-			files := quotedBy(quoted, pkg, rule)
+			files, first := quotedBy(quoted, pkg, rule)
 			why, excused := unheld[name]
 			switch {
 			case len(files) == 0 && !excused:
@@ -58,19 +69,72 @@ func TestEveryRuleHasATest(t *testing.T) {
 			case len(files) > 0 && excused:
 				t.Errorf("%s: a test quotes it now, so it is excused no longer", name)
 			case excused:
-				files = []string{"(" + why + ")"}
+				fmt.Fprintf(&list, "%-24s %-8s (%s)\n", name, "", why)
+				continue
 			}
-			fmt.Fprintf(&list, "%-24s %s\n", name, strings.Join(files, " "))
+			fmt.Fprintf(&list, "%-24s %-8s %s\n", name, first, strings.Join(files, " "))
+			table[pkg][first] = append(table[pkg][first], rule)
 		}
 	}
+	upToDate(t, inventory, list.Bytes())
+	page, err := os.ReadFile(testingPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begun := strings.Cut(string(page), tableBegins)
+	_, after, ended := strings.Cut(rest, tableEnds)
+	if !begun || !ended {
+		t.Fatalf("docs/testing.md has no place for the table: %s, %s", tableBegins, tableEnds)
+	}
+	upToDate(t, testingPage, []byte(before+tableBegins+inShort(table)+tableEnds+after))
+}
+
+// upToDate holds that a file is what the tests say, or writes it.
+func upToDate(t *testing.T, file string, want []byte) {
+	t.Helper()
 	if *write {
-		if err := os.WriteFile(inventory, list.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(file, want, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if have, err := os.ReadFile(inventory); err != nil || !bytes.Equal(have, list.Bytes()) {
-		t.Errorf("docs/rules.txt is not what the tests say (%v). Read the difference, then write it: go test ./internal/house -rules", err)
+	if have, err := os.ReadFile(file); err != nil || !bytes.Equal(have, want) {
+		t.Errorf("%s is not what the tests say (%v). Read the difference, then write it: go test ./internal/house -rules", file, err)
 	}
+}
+
+// inShort is the table of docs/testing.md: which rules of a package are held by which target first.
+func inShort(table map[string]map[pace][]string) string {
+	var b strings.Builder
+	b.WriteString("\n| rules of | `make check` | `make test` | `make nightly` |\n|---|---|---|---|\n")
+	for _, pkg := range slices.Sorted(maps.Keys(table)) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", pkg, rows(table[pkg][check]), rows(table[pkg][day]), rows(table[pkg][night]))
+	}
+	return b.String()
+}
+
+// rows writes rules that follow each other as a row: F1 to F4, F7.
+func rows(rules []string) string {
+	var said []string
+	for i := 0; i < len(rules); {
+		j := i + 1
+		for j < len(rules) && follows(rules[j-1], rules[j]) {
+			j++
+		}
+		switch j - i {
+		case 1:
+			said = append(said, rules[i])
+		default:
+			said = append(said, rules[i]+" to "+rules[j-1])
+		}
+		i = j
+	}
+	return strings.Join(said, ", ")
+}
+
+func follows(a, b string) bool {
+	letters := strings.TrimRight(a, "0123456789")
+	n, _ := strconv.Atoi(a[len(letters):])
+	return b == letters+strconv.Itoa(n+1)
 }
 
 // numbered are the rules of each package, in the order in which it states them.
@@ -94,10 +158,11 @@ func statements(t *testing.T) []string {
 	return tree(t, "doc.go", "RULES.md")
 }
 
-// quotations are the rules that each file with tests names.
-func quotations(t *testing.T) map[string][]string {
+// quotations are the rules that each file with tests names, and when the first test that names it
+// runs.
+func quotations(t *testing.T) map[string]map[string]pace {
 	t.Helper()
-	quoted := make(map[string][]string)
+	quoted := make(map[string]map[string]pace)
 	for _, name := range tree(t, "_test.go", ".txtar", ".txt", "test.go") {
 		quoted[name] = named(t, name)
 	}
@@ -112,9 +177,10 @@ func quotations(t *testing.T) map[string][]string {
 }
 
 // named are the rules that a file names.
-func named(t *testing.T, name string) (rules []string) {
+func named(t *testing.T, name string) map[string]pace {
 	t.Helper()
-	for _, line := range lines(t, name) {
+	rules, at := map[string]pace{}, paces(t, name)
+	for number, line := range lines(t, name) {
 		for _, m := range quotes.FindAllStringSubmatch(line, -1) {
 			from, _ := strconv.Atoi(m[2])
 			to := from
@@ -122,24 +188,29 @@ func named(t *testing.T, name string) (rules []string) {
 				to, _ = strconv.Atoi(m[4])
 			}
 			for n := from; n <= to; n++ {
-				rules = append(rules, m[1]+strconv.Itoa(n))
+				rule := m[1] + strconv.Itoa(n)
+				if before, ok := rules[rule]; !ok || at(number+1) < before {
+					rules[rule] = at(number + 1)
+				}
 			}
 		}
 	}
 	return rules
 }
 
-// quotedBy are the files that quote a package's rule, sorted.
-func quotedBy(quoted map[string][]string, pkg, rule string) (files []string) {
+// quotedBy are the files that quote a package's rule, sorted, and when the first of them does.
+func quotedBy(quoted map[string]map[string]pace, pkg, rule string) (files []string, first pace) {
+	first = night
 	for name, rules := range quoted {
 		dir := path.Dir(name) + "/"
 		near := slices.ContainsFunc(append([]string{pkg}, holders[pkg]...), func(p string) bool { return strings.HasPrefix(dir, p+"/") })
-		if near && slices.Contains(rules, rule) {
+		if at, ok := rules[rule]; near && ok {
 			files = append(files, name)
+			first = min(first, at)
 		}
 	}
 	slices.Sort(files)
-	return files
+	return files, first
 }
 
 // tree are the files of the repository with one of the endings.

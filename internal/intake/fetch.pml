@@ -42,7 +42,7 @@
  * often the object changes.
  *
  * WHAT IS LEFT OUT: deltas, fingerprints, times as versions, an object that returns at the version it had, or that no look
- * ever found, failing requests (they leave the entry as it is), rate limits, versions that nobody believes, and what the
+ * ever found, failing requests (they leave the entry as it is), rate limits, versions that are not believed, and what the
  * sagas are owed.
  *
  * WHAT MUST HOLD (each is a named assertion; the name is what pan prints)
@@ -129,7 +129,7 @@ byte got[2];                   /* what it found                                 
 
 byte crashes = CRASHES, early = EARLY, copies = COPIES, hasty = HASTY;
 
-/* ---- what nobody knows, and the assertions ---- */
+/* ---- what is unknown, and the assertions ---- */
 byte at = 1;                   /* the state that is accepted                                       */
 byte heard = 1;                /* the newest change of which anything was heard                    */
 hidden byte cleanIsCurrent, neverBack, endsClean, endsEqual;

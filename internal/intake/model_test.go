@@ -3,7 +3,6 @@ package intake_test
 import (
 	"testing"
 
-	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/spin"
 )
 
@@ -43,14 +42,14 @@ var fetching = spin.Model{
 // Rule: an entry that is clean is not older than anything that was heard, whatever crashed, and
 // becomes clean; then what it says of the object is what the source says, be it there or gone.
 func TestModelHolds(t *testing.T) {
-	pace.Day(t)
+	spin.Asked(t)
 	t.Parallel()
 	fetching.Holds(t)
 }
 
 // Rule: no rule of fetching is idle. Without it, something that must hold breaks.
 func TestModelMutants(t *testing.T) {
-	pace.Day(t)
+	spin.Asked(t)
 	t.Parallel()
 	fetching.Breaks(t)
 }

@@ -3,7 +3,6 @@ package machine_test
 import (
 	"testing"
 
-	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/spin"
 )
 
@@ -121,14 +120,14 @@ const revise = "-DREVISE -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
 func TestModelHolds(t *testing.T) {
-	pace.Day(t)
+	spin.Asked(t)
 	t.Parallel()
 	protocol.Holds(t)
 }
 
 // Rule: no rule of the protocol is idle. Without it, something that must hold breaks.
 func TestModelMutants(t *testing.T) {
-	pace.Day(t)
+	spin.Asked(t)
 	t.Parallel()
 	protocol.Breaks(t)
 }

@@ -28,7 +28,7 @@
  * found. What it says may end a doubt for good or bring the work to a person; it never lets the step be sent again.
  *
  * With -DREBUILD the whole ledger is lost once, while the work goes forward, is in review or has ended, and is rebuilt:
- * somebody waits until what was sent has settled, looks at KEYED, perhaps at LOOKUP, and puts on record what stands, one
+ * a person waits until what was sent has settled, looks at KEYED, perhaps at LOOKUP, and puts on record what stands, one
  * record for each step. That may be cut off between any two records and is then done again. OPAQUE counts as done.
  * People look at it, each whenever it has settled, and say later what they saw, also when the work has ended.
  *
@@ -54,7 +54,7 @@
  * WHAT IS LEFT OUT
  *
  *   - Time. A deadline passes when it passes (dl[w]); "settled" is stated as what it stands for: nothing
- *     of that step is under way, and nobody may still send (assumptions A1 to A3 taken as given).
+ *     of that step is under way, and no process may still send (assumptions A1 to A3 taken as given).
  *   - Attempt numbers. moved[w] says that the attempt in the memory of process w is not the one the chain
  *     is in doubt about any more; the implementation learns the same from the hash of the arming record.
  *   - The answers of one work are never mixed with another's: works share no state.
@@ -184,9 +184,9 @@
  *   and with REBUILD:
  *
  *   BEGINRUNNING  the first record of an adoption leaves the work running instead of paused
- *   MAILAGAIN     an at-most-once step of which nobody can tell is taken as not done
+ *   MAILAGAIN     an at-most-once step whose outcome is unknown is taken as not done
  *   HURRIED       the destinations are asked before what was sent earlier has settled
- *   UNASKED       a step that can be asked for, and that nobody looked at, is taken as not done
+ *   UNASKED       a step that can be asked for, and that was not looked at, is taken as not done
  *   OLDWORD       a person's word on an unconfirmed step is applied to what was sent since
  *   WORDSENDS     a person's word that it did not happen is followed before it is on record
  *   WORDDEAF      a person's word is not read once the work has ended
@@ -276,7 +276,7 @@ byte saga = RUN;
 byte st[N];
 byte maybe[N];           /* attempts that may have happened; 2 means two or more, or unknown how many */
 byte openBy;             /* whose attempt is open: 0 none, w + 1, or ORPHAN: its process forgot it    */
-bit  lost;               /* the database went back and nobody has recorded that yet                    */
+bit  lost;               /* the database went back and no record says so yet                            */
 byte holder = 1;         /* the head's session: 0 none, w + 1                                          */
 bit  sess[2];            /* the session of process w is live by the database's clock                   */
 bit  fresh[2];           /* the tail is the one process w decided on                                   */
@@ -303,7 +303,7 @@ bit  landed[2];          /* its record is in the chain, but the commit's answer 
 bit  moved[2];           /* the chain is no longer in doubt about this attempt                         */
 
 /* ---- the destination and the network ---- */
-byte orphF[N], orphC[N]; /* requests under way that nobody waits for                                   */
+byte orphF[N], orphC[N]; /* requests under way that no process waits for                                 */
 byte effect[N], undone[2];
 bit  seen, tomb;
 #ifdef LIES
@@ -328,7 +328,7 @@ bit  aside;              /* an operator's cancel came after the newest version w
 #ifdef REBUILD
 bit  whole = 1;          /* the ledger was not lost yet                                                */
 bit  mine;               /* the tail is the one the adopter decided on                                 */
-bit  unconfirmed;        /* OPAQUE counts as done because nobody can tell                              */
+bit  unconfirmed;        /* OPAQUE counts as done because its outcome is unknown                       */
 byte word;               /* signal: a person says of it: 0 nothing, 1 did not happen, 2 happened       */
 #define MAILED (effect[OPAQUE] == 1 || unconfirmed)
 #ifdef WORDDEAF
@@ -373,7 +373,7 @@ byte crashes = CRASHES, early = EARLY, losses = LOSSES, ambig = AMBIG;
 
 /* ---- for the assertions only ---- */
 bit told[2];             /* process w knows an outcome that is neither in the chain nor in a signal    */
-bit answered;            /* the outcome of OPAQUE's last attempt reached somebody who did not crash    */
+bit answered;            /* the outcome of OPAQUE's last attempt reached a process that did not crash  */
 hidden byte noDoubleEffect, finishedIsFinal, nothingDropped, noNeedlessReview, noLostWork;
 hidden byte completedIsWhole, compensatedIsClean, chainTellsTheTruth, noWayBackAfterPivot;
 #ifdef POISON
@@ -461,7 +461,7 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define IN_TIME (!dl[w])
 #endif
 
-/* Settled: nothing of this step is under way and nobody may still send (A2, A3). */
+/* Settled: nothing of this step is under way and no process may still send (A2, A3). */
 #ifdef NOWAIT
 #define underway(x, s) (job[x] == code(F, s) && ph[x] == 2)
 #define DEADLINE(x) true
@@ -775,7 +775,7 @@ inline leave() {               /* the process lets go of the work; its session e
   if :: MINE -> openBy = ORPHAN :: else fi;
   if :: holder == w + 1 -> holder = 0 :: else fi
 }
-inline letGo() {               /* nobody waits for this request any more; it may still arrive */
+inline letGo() {               /* no process waits for this request any more; it may still arrive */
   if
   :: ph[w] == 2 ->
        if
@@ -788,7 +788,7 @@ inline letGo() {               /* nobody waits for this request any more; it may
   :: else
   fi
 }
-inline learn(r_) {             /* a definite outcome is known to this process, and to nobody else */
+inline learn(r_) {             /* a definite outcome is known to this process, and to no other */
   rec = r_; res[w] = 0; ph[w] = 3;
   if :: k == F -> told[w] = 1; if :: s == OPAQUE && !moved[w] -> answered = 1 :: else fi :: else fi
 }
@@ -845,7 +845,7 @@ proctype Net() {
 #endif
 end:
   do
-  :: atomic { ph[0] == 2 || ph[1] == 2 ->                    /* a request that somebody waits for */
+  :: atomic { ph[0] == 2 || ph[1] == 2 ->                    /* a request that a process waits for */
        if :: ph[0] == 2 -> w = 0 :: ph[1] == 2 -> w = 1 fi;
        s = (job[w] - 1) % N;
        if
@@ -886,7 +886,7 @@ end:
   od
 }
 
-proctype Clock() {             /* a deadline passes while the attempt is in somebody's hand */
+proctype Clock() {             /* a deadline passes while the attempt is under way         */
 end:
   do
   :: atomic { losses > 0 && job[0] != 0 && !dl[0] -> losses--; dl[0] = 1 }
@@ -1120,7 +1120,7 @@ act:                           /* no attempt in memory: fold the chain, decide *
        fi }
 #endif
 
-  /* An armed attempt: mine but not in memory, or left by nobody, or by a dead session and past its deadline.
+  /* An armed attempt: mine but not in memory, or left by none, or by a dead session and past its deadline.
      In doubt, never resent as if new. Otherwise it is left alone, so that its answer still lands. */
   :: atomic { HOLDS && openBy != 0 && (MINE || openBy == ORPHAN || (openBy == O + 1 && !sess[O] && DEADLINE(O))) ->
        s = OPENSTEP;
@@ -1458,7 +1458,7 @@ send:                          /* the send gate; any stall may come before it */
   if
   :: CRASH
   :: atomic { res[w] == 1 -> learn(OK);
-       if                      /* whether a slot for the next step is in hand is anybody's guess */
+       if                      /* whether a slot for the next step is in hand is left open */
        :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY && FREE(s + 1) && LISTENS && !(LACKS && s == 1) -> nxt = 1
        :: fresh[w] && !lost && saga == COMP && k == C && s == 1 && st[0] == SDONE && UNDOABLE(0) -> nxt = 1
        :: nxt = 0

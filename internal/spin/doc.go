@@ -5,6 +5,6 @@
 // "MUTANTS:" and "BY HAND". Assertions in the file have names: a byte that is set to what must
 // hold, and then asserted.
 //
-// AMENDS_MODEL=full takes the larger budgets (make nightly). Where spin or gcc is not installed the
+// AMENDS_MODEL=day runs them (make model), AMENDS_MODEL=full with the larger budgets (make nightly). Where spin or gcc is not installed the
 // tests are skipped, in CI they fail.
 package spin

@@ -30,6 +30,15 @@ type Mutant struct {
 	Breaks string
 }
 
+// Asked skips a test of a model unless make model runs it, which says so by AMENDS_MODEL: a model
+// changes rarely, and takes longer than all else beside it.
+func Asked(t *testing.T) {
+	t.Helper()
+	if os.Getenv("AMENDS_MODEL") == "" {
+		t.Skip("make model runs it: AMENDS_MODEL is not set")
+	}
+}
+
 // Holds checks every scene.
 func (m Model) Holds(t *testing.T) {
 	t.Helper()

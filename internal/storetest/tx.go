@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -121,7 +122,7 @@ func txOpen(b *bench) {
 	}
 	b.inTx(true, func(s ledger.TxStarter, tx *sqlx.Tx) {
 		b.startTx(b.Context(), s, tx, b.fresh(t, "committed"), started(), ledger.Appended)
-		as, err := b.Append(b.Context(), t, batch)
+		as, err := b.appendBeside(t, batch)
 		if err != nil {
 			return
 		}
@@ -142,9 +143,17 @@ func txOpen(b *bench) {
 	undone := b.fresh(t, "rolled back").entry(other, hold)
 	b.inTx(false, func(s ledger.TxStarter, tx *sqlx.Tx) {
 		b.startTx(b.Context(), s, tx, b.fresh(t, "rolled back"), started(), ledger.Appended)
-		if as, err := b.Append(b.Context(), t, []ledger.Entry{undone}); err == nil && as[0].Result != ledger.Blocked {
+		if as, err := b.appendBeside(t, []ledger.Entry{undone}); err == nil && as[0].Result != ledger.Blocked {
 			b.Errorf("beside an open start: got %s, want blocked", as[0].Result)
 		}
 	})
 	b.want(t, undone, ledger.Appended)
+}
+
+// appendBeside appends beside an open transaction. A ledger that has one writer can only wait, for
+// as long as it is patient: a second shows that it does.
+func (b *bench) appendBeside(t machine.Token, batch []ledger.Entry) ([]ledger.Answer, error) {
+	ctx, stop := context.WithTimeout(b.Context(), time.Second)
+	defer stop()
+	return b.Append(ctx, t, batch)
 }

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,7 +35,26 @@ func (f *files) open(t storetest.T, path string) storetest.Store {
 	return db
 }
 
-// create opens a database in a folder of its own, which goes with the test.
+// empty is the content of a database in which nothing has happened: to make one takes longer than
+// most cases.
+var empty = sync.OnceValues(func() (content []byte, err error) {
+	folder, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, "ledger.db")
+	db, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// create opens an empty database in a folder of its own, which goes with the test.
 func (f *files) create(t storetest.T) storetest.Store {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "conformance")
@@ -46,7 +66,15 @@ func (f *files) create(t storetest.T) storetest.Store {
 			t.Errorf("remove the folder: %v", err)
 		}
 	})
-	return f.open(t, filepath.Join(folder, "ledger.db"))
+	content, err := empty()
+	if err != nil {
+		t.Fatalf("make an empty database: %v", err)
+	}
+	path := filepath.Join(folder, "ledger.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatalf("copy the empty database: %v", err)
+	}
+	return f.open(t, path)
 }
 
 func (f *files) where(t storetest.T, s storetest.Store) string {
