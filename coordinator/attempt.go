@@ -54,7 +54,7 @@ func (w *work) heed(d *destination, cmd machine.Command, holdBack bool, after ti
 	outage = holdBack && e.Failures < freeHolds || d.outage(latest(e.Failed, e.Since))
 	switch {
 	case after == 0: // also when it says that it has too much to do, and not for how long
-		d.failedBy(w.head, words)
+		d.failedBy(w.head, w.asked, words)
 	case holdBack:
 		d.hush(after, words)
 	default: // it answers, about this request
@@ -218,11 +218,11 @@ func (w *work) abandon() {
 func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	s := w.stepSpec(cmd.Step)
 	if d := w.destination(cmd.Step); d != nil {
-		if got, ok := w.stand(d); !got {
+		if got, ok := w.stand(d, cmd); !got {
 			return machine.Event{}, ok
 		}
 		begun := time.Now()
-		defer func() { d.release(time.Since(begun)) }()
+		defer func() { d.landed(w.asked); d.release(time.Since(begun)) }()
 	}
 	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
 	defer cancel()
@@ -251,7 +251,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 
 // trySlot takes a send slot for the step's destination, unless one is in hand. It reports false
 // when none is free.
-func (w *work) trySlot(step string) bool {
+func (w *work) trySlot(step string, dir saga.Direction) bool {
 	d := w.destination(step)
 	if d == nil {
 		return true
@@ -263,10 +263,11 @@ func (w *work) trySlot(step string) bool {
 		return true
 	}
 	w.dropSlot()
-	if !d.try(w.rank()) {
+	r := w.rank(d, step, dir)
+	if !d.try(r) {
 		return false
 	}
-	w.slot = d
+	w.slot, w.asked = d, r
 	return true
 }
 
@@ -287,7 +288,7 @@ func (w *work) awaitSlot(cmd machine.Command) bool {
 		return w.s.idle.Err() == nil
 	}
 	w.dropSlot()
-	got, ok := w.stand(d)
+	got, ok := w.stand(d, cmd)
 	if got {
 		w.slot = d
 	}
@@ -308,24 +309,24 @@ func (w *work) held() bool {
 
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was
 // woken.
-func (w *work) stand(d *destination) (got, ok bool) {
-	err := d.take(w.s.idle, w.nudge, w.rank())
+func (w *work) stand(d *destination, cmd machine.Command) (got, ok bool) {
+	w.asked = w.rank(d, cmd.Step, cmd.Direction)
+	err := d.take(w.s.idle, w.nudge, w.asked)
 	switch {
 	case err == nil && w.held():
+		d.landed(w.asked)
 		d.release(0)
 		return false, false
-	case errors.Is(err, errAside):
-		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name, Due: w.c.clock.now().Earliest.Add(d.aside())}
-		return false, false
 	case errors.Is(err, errNoRoom):
-		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}
+		w.back = &ledger.Return{Number: w.head, WaitsFor: lineOf(d.name, w.asked.kind())}
 		return false, false
 	}
 	return err == nil, err == nil || errors.Is(err, errWoken)
 }
 
-// rank is the work's place in a line: the fewer steps are left, the further it is along.
-func (w *work) rank() rank {
+// rank is the work's place in the line for a step: the fewer steps are left, the further it is
+// along.
+func (w *work) rank(d *destination, step string, dir saga.Direction) rank {
 	done, undone := 0, 0
 	for i := range w.st.Steps {
 		if ss := &w.st.Steps[i]; ss.Forward.Phase == machine.Done {
@@ -335,10 +336,14 @@ func (w *work) rank() rank {
 			}
 		}
 	}
+	r := rank{left: len(w.spec().Steps) - done, number: w.head, of: w, came: w.startedHere || w.st.Started.After(d.failingSince())}
 	if w.st.Turned {
-		return rank{back: true, left: done - undone, number: w.head}
+		r.back, r.left = true, done-undone
 	}
-	return rank{left: len(w.spec().Steps) - done, number: w.head}
+	if w.st.Step(step) != nil {
+		r.failed = w.effort(machine.Command{Step: step, Direction: dir}).Failures > 0
+	}
+	return r
 }
 
 func (w *work) dropSlot() { w.freeSlot(0) }
@@ -346,6 +351,7 @@ func (w *work) dropSlot() { w.freeSlot(0) }
 // freeSlot gives the slot in hand back, which was in use for so long.
 func (w *work) freeSlot(used time.Duration) {
 	if w.slot != nil {
+		w.slot.landed(w.asked)
 		w.slot.release(used)
 		w.slot = nil
 	}

@@ -69,12 +69,11 @@ func (k *claimer) claim() (more bool) {
 	for i := range heads {
 		switch w := c.hand.holding(heads[i].ID); {
 		case heads[i].Status == saga.Adopting: // it is being adopted, and due when that is over
-		case w == nil && s.returns.has(heads[i].Number): // it is due at once when it has been given back
-		case w == nil:
+		case w == nil && !s.returns.has(heads[i].Number):
 			fresh = append(fresh, heads[i])
-		case w.s == s && heads[i].Posted > heads[i].Consumed:
+		case w != nil && w.s == s && heads[i].Posted > heads[i].Consumed:
 			w.speak()
-		default: // it is on its way out of our hands, and ours again on record
+		default: // it is on its way out of our hands, or was until its return took effect, and ours again on record
 			c.giveBack(s, ledger.Return{Number: heads[i].Number, Due: c.clock.now().Earliest.Add(c.opts.Poll)})
 		}
 	}
@@ -91,8 +90,10 @@ func (c *Coordinator) rooms(limit int) map[string]int {
 	defer c.mu.Unlock()
 	rooms := make(map[string]int, len(c.destinations))
 	for name, d := range c.destinations {
-		if n := min(limit, d.offer()); n > 0 {
-			rooms[name] = n
+		for _, k := range []kind{fresh, again} {
+			if n := min(limit, d.offer(k)); n > 0 {
+				rooms[lineOf(name, k)] = n
+			}
 		}
 	}
 	for name := range c.newest { // what was paused and goes on
@@ -107,9 +108,11 @@ func (c *Coordinator) rooms(limit int) map[string]int {
 func (c *Coordinator) nothingWaits(rooms map[string]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name := range rooms {
-		if d := c.destinations[name]; d != nil {
-			d.none()
+	for name, d := range c.destinations {
+		for _, k := range []kind{fresh, again} {
+			if rooms[lineOf(name, k)] > 0 {
+				d.none(k)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -145,8 +146,8 @@ func headOf(t *testing.T, l ledger.Catalogue, work string) ledger.Instance {
 	return heads[0]
 }
 
-// A claim may bring a work that is on its way out of our hands: the answer to the record that
-// released it is late, or it was in hand for a session that has ended. It is given back, due a poll
+// A claim may bring a work that is on its way out of our hands: the answer to what released it is
+// late, or it was in hand for a session that has ended. It is given back, due a poll
 // later. Renewals would give it back, too, but only the second one that finds it out of hand
 // (CORE-12).
 func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
@@ -154,7 +155,7 @@ func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 	t.Run("released", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			l := &lateAnswer{Ledger: memory.New(nil), to: func(r *machine.Record) bool { return r.Wait > 0 }, by: 10 * time.Second}
+			l := &lateReturn{Ledger: memory.New(nil), by: 10 * time.Second}
 			onItsWayOut(t, l, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 6 * time.Second})})
 		})
 	})
@@ -175,6 +176,19 @@ func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 			onItsWayOut(t, l, w)
 		})
 	})
+}
+
+// lateReturn is a ledger that answers the first return late: it has taken effect.
+type lateReturn struct {
+	ledger.Ledger
+	by   time.Duration
+	late sync.Once
+}
+
+func (l *lateReturn) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
+	err := l.Ledger.GiveBack(ctx, t, works)
+	l.late.Do(func() { pass(l.by) })
+	return err
 }
 
 // onItsWayOut runs a work that a claim brings while it is on its way out of hand, and once more

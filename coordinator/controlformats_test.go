@@ -15,10 +15,10 @@ func TestControlsAreAFormat(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }
 	for want, v := range map[string]any{
 		`{"pausedBy":"anna","pausedReason":"moving","limitedUntil":"2026-03-01T12:00:01Z","failureStartedAt":"2026-03-01T12:00:02Z",` +
-			`"lastError":"503","failedProbes":3,"nextProbeAt":"2026-03-01T12:00:04Z","probeSession":"00000000000000ff",` +
-			`"probeUntil":"2026-03-01T12:00:05Z","recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: health{
-			PausedBy: "anna", PausedWhy: "moving", LimitedUntil: at(1), FailingSince: at(2), Why: "503", Probes: 3,
-			NextProbe: at(4), Prober: "00000000000000ff", ProbeEnds: at(5), BackSince: at(6), ServedAt: at(7),
+			`"evidence":"it asked","lastError":"503","probe":{"failed":3,"nextAt":"2026-03-01T12:00:04Z","session":"00000000000000ff",` +
+			`"until":"2026-03-01T12:00:05Z"},"retryProbe":{"failed":1},"recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: health{
+			PausedBy: "anna", PausedWhy: "moving", LimitedUntil: at(1), FailingSince: at(2), Evidence: "it asked", Why: "503",
+			Probe: probe{Failed: 3, Next: at(4), By: "00000000000000ff", Ends: at(5)}, Retry: probe{Failed: 1}, BackSince: at(6), ServedAt: at(7),
 		},
 		`{"parts":[{"session":"ff","acquiredAt":"2026-03-01T12:00:01Z","releasedAt":"2026-03-01T12:00:02Z",` +
 			`"availableAt":"2026-03-01T12:00:03Z","reservedFor":"d1"}],"sessions":{"ff":{"definitions":"d1","settle":"1m5s"}}}`: share{

@@ -393,11 +393,31 @@ func (c *Coordinator) obey(name string, h health) {
 	case was == paused:
 		log.WithField("state", is).Info("a person resumed the destination")
 	case is == healthy:
-		log.Info("the destination is back; what waited for it goes on")
+		if log.Info("the destination is back; what waited for it goes on"); was == failing {
+			go c.recall(c.current.Load(), name)
+		}
 	case is == limited:
 		log.WithField("until", h.LimitedUntil).WithField("error", h.Why).Warn("the destination asks to be left alone; what wants it waits")
 	case is == failing && was == healthy:
 		log.WithField("since", h.FailingSince).WithField("error", h.Why).Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
+	}
+}
+
+// recall has everything that a destination failed be due now, which is back: what an outage has it
+// wait for is over.
+func (c *Coordinator) recall(s *session, name string) {
+	f := ledger.Filter{WaitsFor: lineOf(name, again), Limit: 500}
+	for more := s != nil; more; more = f.After != "" {
+		page, err := c.ledger.List(s.idle, f)
+		if err != nil {
+			return // each comes by itself, later
+		}
+		var back []ledger.Return
+		for i := range page.Instances {
+			back = append(back, ledger.Return{Number: page.Instances[i].Number, Due: c.clock.now().Earliest})
+		}
+		c.giveBack(s, back...)
+		f.After = page.Next
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -26,28 +27,32 @@ type destination struct {
 	wake  func()        // there is room in line, and works wait in the ledger
 
 	mu    sync.Mutex
-	line  []*turn
+	line  []*turn     // those that never failed here, then the others
 	busy  int         // slots in use
 	timer *time.Timer // serves the line when a known time has come; nil: none is awaited
 
 	heldBack time.Time     // until then the destination asked for silence (429, 503)
 	served   time.Time     // when a slot was last given or came back
 	took     time.Duration // how long an attempt keeps its slot, smoothed; 0: not known yet
-	more     bool          // works may wait in the ledger
+	more     map[kind]bool // works of a kind may wait in the ledger
 	youngest int64         // the highest number of a work that was turned away; 0: none was
+	stale    bool          // the last that was turned away is no newcomer, nor is what waits before it
 	asked    time.Time     // when they were last asked for because there is room
 
 	condition
 	sharing
 }
 
-// rank orders a line: compensations, then what is furthest along, then what was started first. A
-// work that was turned away and comes again has its place before those that came meanwhile.
+// rank orders a line: what never failed there, and of that compensations, then what is furthest
+// along, then what was started first. A work that was turned away and comes again has its place
+// before those that came meanwhile.
 type rank struct {
-	failed bool  // it failed at a destination that fails: others may be served, and end that
+	failed bool  // it failed there before
+	came   bool  // since the destination began to fail; this says nothing of its place
 	back   bool  // it is being undone
 	left   int   // steps that are left
 	number int64 // the ledger's, in the order of starting; 0: not stored yet
+	of     *work
 }
 
 func (r rank) before(o rank) bool {
@@ -62,6 +67,23 @@ func (r rank) before(o rank) bool {
 		return r.number != 0 && (o.number == 0 || r.number < o.number)
 	}
 }
+
+func (r rank) kind() kind { return kind(r.failed) }
+
+// newcomer reports whether what it is told may be news: it is tried there for the first time, and
+// did not come with those that made the destination count as failing.
+func (r rank) newcomer() bool { return r.came && !r.failed }
+
+// lineOf names the line of a kind in the ledger.
+func lineOf(destination string, k kind) string {
+	if k == again {
+		return retryPrefix + destination
+	}
+	return destination
+}
+
+// retryPrefix is before the name of a destination where those wait that failed there before.
+const retryPrefix = "retry:"
 
 // place is where a rank belongs in a line: behind its equals, first come.
 func place[T any](line []T, r rank, of func(T) rank) int {
@@ -80,22 +102,16 @@ type turn struct {
 	late  bool          // it came after works that wait in the ledger, as far as is known: their places are before it
 	over  chan struct{} // closed when the turn has come, or is refused
 	taken bool          // the slot is the work's
-	aside bool          // refused, and others are to be tried before it
 }
 
 // errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be
 // foreseen.
 var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
 
-// errAside is why a work leaves the line for the ledger, and comes back only after a while.
-var errAside = errors.New("the destination fails, it failed the work before, and others wait for it")
-
-// errWoken is why a work leaves the line: a signal was posted to it.
-var errWoken = errors.New("a signal was posted to the work")
-
 func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *destination {
-	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true, condition: c, sharing: s}
-	d.failed = map[int64]bool{}
+	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, condition: c, sharing: s}
+	d.failed, d.flights, d.used = map[int64]bool{}, map[*work]time.Time{}, map[bool]time.Time{}
+	d.more = map[kind]bool{fresh: true, again: true}
 	d.change = func(f func(health) (health, bool)) {
 		c.change(func(h health) (health, bool) { return f(h.believed(d.now())) })
 	}
@@ -106,10 +122,10 @@ func newDestination(name string, l Limit, hold time.Duration, room int, wake fun
 func (d *destination) try(r rank) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.line) > 0 && !r.before(d.line[0].rank) {
+	if len(d.line) > 0 && (!r.before(d.line[0].rank) || d.turns()) {
 		return false
 	}
-	_, free := d.free()
+	_, free := d.free(r)
 	return free
 }
 
@@ -122,13 +138,14 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 	for {
 		select {
 		case <-t.over:
-			return t.answer()
+			return d.leave(t, errNoRoom)
 		case <-wake:
 			return d.leave(t, errWoken)
 		case <-ctx.Done():
 			if err := d.leave(t, ctx.Err()); err != nil {
 				return err
 			}
+			d.landed(r)
 			d.release(0)
 			return ctx.Err()
 		case <-patience.C:
@@ -138,25 +155,13 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 	}
 }
 
-func (t *turn) answer() error {
-	switch {
-	case t.taken:
-		return nil
-	case t.aside:
-		return errAside
-	default:
-		return errNoRoom
-	}
-}
-
 // join puts a work in line, and turns the last one away when the line is full or longer than the
 // work may wait.
 func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.failed = d.failed[r.number] && !d.health.FailingSince.IsZero()
 	t := &turn{rank: r, over: make(chan struct{})}
-	t.late = d.more && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
+	t.late = d.more[fresh] && !r.failed && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
 	at := place(d.line, r, func(o *turn) rank { return o.rank })
 	d.line = slices.Insert(d.line, at, t)
 	switch {
@@ -189,12 +194,12 @@ func (d *destination) leave(t *turn, why error) error {
 	return why
 }
 
-// weary turns a work away that has waited for as long as a work may. The head of the line stays:
-// the next slot is its.
+// weary turns a work away that has waited for as long as a work may. The first of each kind stays:
+// the next slot of its kind is its.
 func (d *destination) weary(t *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := slices.Index(d.line, t); at > 0 {
+	if at := slices.Index(d.line, t); at > 0 && at != d.others() {
 		d.refuse(at)
 	}
 }
@@ -202,19 +207,27 @@ func (d *destination) weary(t *turn) {
 // refuse turns the work at a place in the line away.
 func (d *destination) refuse(at int) {
 	t := d.line[at]
-	if t.aside = t.rank.failed && d.more; !t.aside {
-		d.more = true
-	}
+	d.more[t.rank.kind()] = true
 	close(t.over)
 	d.line = slices.Delete(d.line, at, at+1)
-	d.youngest = max(d.youngest, t.rank.number)
-	d.surge.turned++
+	if !t.rank.failed {
+		d.youngest = max(d.youngest, t.rank.number)
+		d.stale = !t.rank.came
+	}
+}
+
+// others is how many in line never failed here. They are before those that did.
+func (d *destination) others() int {
+	return sort.Search(len(d.line), func(at int) bool { return d.line[at].rank.failed })
 }
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for
 // as long as the slots have been in use already when that is longer than usual. An attempt that
 // hangs is waited for once, and not by each work again.
 func (d *destination) wait(at int) time.Duration {
+	if others := d.others(); at >= others { // one send in ten is kept for those that failed here before
+		at = min(at, keptFor*(at-others+1))
+	}
 	wait := time.Duration(at+1) * d.each()
 	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
 		wait += max(0, time.Since(d.served)-d.took)
@@ -226,11 +239,11 @@ func (d *destination) wait(at int) time.Duration {
 func (d *destination) each() (each time.Duration) {
 	if d.mine.PerSecond > 0 {
 		each = time.Duration(float64(time.Second) / d.mine.PerSecond)
-	} else if d.bound != nil {
-		each = time.Duration(float64(time.Second) / float64(d.bound.Limit()))
 	}
-	if n := d.mine.Concurrent; n > 0 {
-		each = max(each, d.took/time.Duration(n))
+	for _, n := range []int{d.mine.Concurrent, d.window} {
+		if n > 0 {
+			each = max(each, d.took/time.Duration(n))
+		}
 	}
 	return each
 }
@@ -246,7 +259,7 @@ func (d *destination) serve() {
 	if len(d.share.owned(d.who().String(), d.limit.partsOf())) > len(d.parts) {
 		d.apportion() // what is at work may have become less
 	}
-	d.probes()
+	d.probe()
 	d.sendAway()
 	next := d.give()
 	if again := d.ask(); again > 0 && (next == 0 || again < next) {
@@ -257,35 +270,59 @@ func (d *destination) serve() {
 	}
 }
 
-// give gives slots to the head of the line for as long as there are some. It says after which time
-// the next is there, or 0 when none is wanted or one has to come back.
+// give gives slots to the line for as long as there are some. It says after which time the next is
+// there, or 0 when none is wanted or one has to come back.
 func (d *destination) give() (wait time.Duration) {
 	for len(d.line) > 0 {
-		wait, free := d.free()
-		if !free {
+		at, wait := d.next()
+		if at < 0 {
 			return wait
 		}
-		d.line[0].taken = true
-		close(d.line[0].over)
-		d.line = slices.Delete(d.line, 0, 1)
+		d.line[at].taken = true
+		close(d.line[at].over)
+		d.line = slices.Delete(d.line, at, at+1)
 	}
 	return 0
 }
 
-// sendAway turns away whom a destination that is closed has no use for: all, when that is longer
-// than they may wait; all but one, which may be the probe, when it fails.
-func (d *destination) sendAway() {
-	stays := len(d.line)
-	switch shut := d.shut(); {
-	case shut > d.hold:
-		stays = 0
-	case shut > 0 && !d.health.FailingSince.IsZero():
-		if stays = 1; d.more && len(d.line) > 0 && d.line[0].rank.failed {
-			stays = 0
+// keptFor is in how many sends one is kept for those that failed here before.
+const keptFor = 10
+
+// turns reports whether one of those that failed here before goes before the others now.
+func (d *destination) turns() bool { return d.kept >= keptFor-1 && d.others() < len(d.line) }
+
+// next takes a slot for the one in line that is to have it, and says where it stands; -1: there is
+// none, and after which time. One that fails may be open to one of them and not to those before.
+func (d *destination) next() (at int, wait time.Duration) {
+	first := 0
+	if d.turns() {
+		first = d.others()
+	}
+	for i := range d.line {
+		at := (first + i) % len(d.line)
+		w, free := d.free(d.line[at].rank)
+		switch {
+		case free:
+			return at, 0
+		case d.health.FailingSince.IsZero():
+			return -1, w
+		case wait == 0 || w < wait:
+			wait = w
 		}
 	}
-	for len(d.line) > stays {
-		d.refuse(len(d.line) - 1)
+	return -1, wait
+}
+
+// sendAway turns away whom a destination that is closed has no use for: all, when that is longer
+// than they may wait; all but a newcomer and another, of whom one may be the probe, when it fails.
+func (d *destination) sendAway() {
+	stays := map[bool]bool{}
+	for _, t := range slices.Clone(d.line) {
+		n := t.rank.newcomer()
+		if shut := d.shut(n); shut > d.hold || shut > 0 && stays[n] && !d.health.FailingSince.IsZero() {
+			d.refuse(slices.Index(d.line, t))
+		}
+		stays[n] = true
 	}
 }
 
@@ -295,8 +332,8 @@ const askEvery = 20 * time.Millisecond
 
 // ask asks for works that wait in the ledger, when the line has become short. It says after which
 // time to ask again, or 0 when a change of the line is the next occasion.
-func (d *destination) ask() (again time.Duration) {
-	if !d.more || d.vacant() <= d.places()/2 {
+func (d *destination) ask() (after time.Duration) {
+	if !(d.more[fresh] && d.vacant(fresh) > d.places()/2) && !(d.more[again] && d.vacant(again) > 0) {
 		return 0
 	}
 	if since := time.Since(d.asked); since < askEvery {
@@ -307,21 +344,29 @@ func (d *destination) ask() (again time.Duration) {
 	return 0
 }
 
-// vacant is how many works that wait in the ledger there is room for in line. A destination that
-// fails has room for one when the probe is to be had, whether or not any waited for it before: a
-// work that waits may have become due since. What came late leaves its place to those that were
-// there before.
-func (d *destination) vacant() int {
-	if d.shut() > 0 && !d.findsOut() {
+// vacant is how many works of a kind that wait in the ledger there is room for in line. A
+// destination that fails has room for one when the probe is to be had, whether or not any waited
+// for it before: a work that waits may have become due since. What came late leaves its place to
+// those that were there before. Those that failed here before have one place beside others when it
+// is their turn, and all where there are no others.
+func (d *destination) vacant(k kind) int {
+	if d.shut(false) > 0 && !d.findsOut(k) {
 		return 0
 	}
-	stand := 0
-	for _, t := range d.line {
-		if !t.late || !d.more {
+	stand, others := 0, d.others()
+	for _, t := range d.line[:others] {
+		if !t.late || !d.more[fresh] {
 			stand++
 		}
 	}
-	return max(0, d.places()-stand)
+	places := d.places()
+	if k == again {
+		stand = len(d.line) - others
+		if others > 0 || d.more[fresh] {
+			places = min(1, d.kept/(keptFor-1)) // when it is their turn
+		}
+	}
+	return max(0, places-stand)
 }
 
 // places is how long the line may be for its last to have a turn within the time that a work may
@@ -338,42 +383,54 @@ func (d *destination) places() int {
 	}
 }
 
-// offer says for how many works that wait in the ledger there is room.
-func (d *destination) offer() int {
+// offer says for how many works of a kind that wait in the ledger there is room.
+func (d *destination) offer(k kind) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.probes()
-	return d.vacant()
+	d.probe()
+	return d.vacant(k)
 }
 
-// none notes that nothing waits in the ledger for the destination.
-func (d *destination) none() {
+// none notes that none of a kind waits in the ledger for the destination.
+func (d *destination) none(k kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.more = false; len(d.line) == 0 {
-		d.bound = nil
-	}
+	d.more[k] = false
 }
 
-// free takes a slot if there is one. If not, it says after which time there is, or 0 when one has
-// to come back.
-func (d *destination) free() (wait time.Duration, ok bool) {
-	if wait = d.shut(); wait > 0 {
+// landed notes that an attempt or a lookup has ended, of an instance that was of a rank.
+func (d *destination) landed(r rank) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.flights, r.of)
+	d.used[r.newcomer()] = time.Time{} // a lookup leaves the probe to the attempt behind it
+}
+
+// free takes a slot for one of a rank if there is one. If not, it says after which time there is, or
+// 0 when one has to come back.
+func (d *destination) free(of rank) (wait time.Duration, ok bool) {
+	if wait = d.shut(of.newcomer()); wait > 0 {
 		return wait, false
 	}
 	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
 		return 0, false
 	}
-	d.swell()
-	for _, r := range []*rate.Limiter{d.rate, d.bound} { // a destination has one of them
-		if r != nil && !r.Allow() {
-			missing := 1 - r.Tokens()
-			return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second))), false
-		}
+	if d.full() {
+		return hangsFor, false
+	}
+	if r := d.rate; r != nil && !r.Allow() {
+		missing := 1 - r.Tokens()
+		return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second))), false
 	}
 	d.busy++
-	d.surge.sent++
-	d.meter.count(time.Now())
+	d.flights[of.of] = time.Now()
+	d.used[of.newcomer()] = d.health.of(of.newcomer()).Ends
+	switch {
+	case of.failed:
+		d.kept = 0
+	case d.more[again] || d.others() < len(d.line):
+		d.kept++
+	}
 	d.served = time.Now()
 	return 0, true
 }
@@ -411,26 +468,3 @@ func (d *destination) hush(t time.Duration, why string) {
 	}
 	d.serve()
 }
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// doze sleeps for d, until ctx ends or wake is sent to.
-func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-wake:
-		return errWoken
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error { return doze(ctx, nil, d) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -190,16 +191,16 @@ func (t *tap) GiveBack(ctx context.Context, token machine.Token, works []ledger.
 	return err
 }
 
-// simAside is how long a work may stay away from a destination that fails and failed it before.
+// simAside is how long a work may stay away from a destination that failed it before.
 const simAside = 15 * time.Minute
 
-// aside follows a work that is given back to stay away from a destination that fails.
+// aside follows a work that is given back to stay away from a destination that failed it.
 func (t *tap) aside(w *trace, r ledger.Return) {
 	away := r.Due.Sub(t.s.clock.now())
 	if r.WaitsFor == "" || away <= 0 {
 		return
 	}
-	if r.WaitsFor != w.to || away > simAside {
+	if strings.TrimPrefix(r.WaitsFor, "retry:") != w.to || away > simAside {
 		t.s.faultf("%s is to stay away from %s for %s, and wants %q", w.st.ID, r.WaitsFor, away, w.to)
 		return
 	}

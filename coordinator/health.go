@@ -11,9 +11,8 @@ import (
 // again on what that one wrote. Times are the ledger's.
 //
 // A destination is paused by a person; or limited, because it asked to be left alone for a while
-// (429, 503); or failing, because several instances failed there and none was served meanwhile; or
-// healthy. Only a healthy one gets more than one attempt, and a failing one gets that from one
-// process at a time: the probe. What waits for it waits in the ledger.
+// (429, 503); or failing, because it served none of those who never failed there; or healthy. Only
+// a healthy one gets more than a probe at a time. What waits for it waits in the ledger.
 type health struct {
 	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
 	PausedWhy string `json:"pausedReason,omitempty"`
@@ -21,18 +20,40 @@ type health struct {
 	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
 
 	FailingSince time.Time `json:"failureStartedAt,omitzero"`
+	Evidence     string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
 	Why          string    `json:"lastError,omitempty"` // what the latest failure said
-	// Probes are those that failed since the destination began to fail. One that begins again
-	// within a minute goes on counting.
-	Probes    int       `json:"failedProbes,omitempty"`
-	NextProbe time.Time `json:"nextProbeAt,omitzero"`
-	Prober    string    `json:"probeSession,omitempty"` // the session that probes now
-	ProbeEnds time.Time `json:"probeUntil,omitzero"`
+
+	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
+	// before. Those may all be at fault, as they came together: they have waits of their own, and
+	// lengthen no newcomer's.
+	Probe     probe     `json:"probe,omitzero"`
+	Retry     probe     `json:"retryProbe,omitzero"`
 	BackSince time.Time `json:"recoveredAt,omitzero"`
 
-	// ServedAt is when an instance was last served there, by any process; it is told once a minute.
+	// ServedAt is when an instance was last served there, by any process; it is told once a minute,
+	// and at once after a limit.
 	ServedAt time.Time `json:"lastServedAt,omitzero"`
 }
+
+// probe is the right to one attempt at a failing destination. A process takes it for a while.
+type probe struct {
+	// Failed counts those that failed since the destination began to fail. One that begins again
+	// within a minute goes on counting.
+	Failed int       `json:"failed,omitempty"`
+	Next   time.Time `json:"nextAt,omitzero"`
+	By     string    `json:"session,omitempty"` // that has it now
+	Ends   time.Time `json:"until,omitzero"`
+}
+
+// of is the probe of newcomers, or of others.
+func (h *health) of(newcomer bool) *probe {
+	if newcomer {
+		return &h.Probe
+	}
+	return &h.Retry
+}
+
+var newcomersAndOthers = []bool{true, false}
 
 // The states of a destination, as people read them.
 const (
@@ -73,38 +94,44 @@ func (h health) believed(now machine.Moment) health {
 	if all || ahead(h.LimitedUntil, longestHush) {
 		h.LimitedUntil = time.Time{}
 	}
-	if all || ahead(latest(h.NextProbe, h.LimitedUntil), longestHush) || h.NextProbe.After(h.LimitedUntil) && ahead(h.NextProbe, lastProbe) {
-		h.NextProbe = now.Earliest
-	}
-	if all || ahead(h.ProbeEnds, longestHush) {
-		h = h.unused()
+	for _, newcomer := range newcomersAndOthers {
+		p := h.of(newcomer)
+		if all || ahead(latest(p.Next, h.LimitedUntil), longestHush) || p.Next.After(h.LimitedUntil) && ahead(p.Next, lastProbe) {
+			p.Next = now.Earliest
+		}
+		if all || ahead(p.Ends, longestHush) {
+			h = h.unused(newcomer)
+		}
 	}
 	return h
 }
 
 // probing reports whether the session has the probe, and time to make it.
-func (h *health) probing(now machine.Moment, who machine.Token) bool {
-	return h.state(now) == failing && h.Prober == who.String() && now.Latest.Before(h.ProbeEnds)
+func (h *health) probing(now machine.Moment, who machine.Token, newcomer bool) bool {
+	p := h.of(newcomer)
+	return h.state(now) == failing && p.By == who.String() && now.Latest.Before(p.Ends)
 }
 
-// mayProbe reports whether the probe is to be had: its time has come, and no other is under way.
-func (h *health) mayProbe(now machine.Moment) bool {
-	return h.state(now) == failing && !now.Earliest.Before(h.NextProbe) && (h.Prober == "" || !now.Earliest.Before(h.ProbeEnds))
+// mayProbe reports whether the probe is to be had: its time has come, and it is no other's, nor a
+// newcomer's who is being asked.
+func (h *health) mayProbe(now machine.Moment, newcomer bool) bool {
+	free := func(p *probe) bool { return p.By == "" || !now.Earliest.Before(p.Ends) }
+	p := h.of(newcomer)
+	return h.state(now) == failing && !now.Earliest.Before(p.Next) && free(p) && free(&h.Probe)
 }
 
-// changes is when the state changes by itself, or something is to be had; zero: only when it is
-// changed.
-func (h *health) changes(now machine.Moment) time.Time {
-	switch h.state(now) {
-	case limited:
+// changes is when the state changes by itself, or a probe of the kind is to be had; zero: only when
+// it is changed.
+func (h *health) changes(now machine.Moment, newcomer bool) time.Time {
+	switch p := h.of(newcomer); {
+	case h.state(now) == limited:
 		return h.LimitedUntil
-	case failing:
-		if h.Prober != "" {
-			return h.ProbeEnds
-		}
-		return h.NextProbe
-	default:
+	case h.state(now) != failing:
 		return time.Time{}
+	case p.By != "":
+		return p.Ends
+	default:
+		return p.Next
 	}
 }
 
@@ -114,37 +141,58 @@ const (
 	lastProbe  = time.Minute
 )
 
-// failed begins the failing, or has the next probe wait longer.
-func (h health) failed(now machine.Moment, why string) health {
-	if h.FailingSince.IsZero() {
-		if h.FailingSince = now.Earliest; now.Earliest.After(h.BackSince.Add(time.Minute)) {
-			h.Probes = 0
-		}
-		h.BackSince = time.Time{}
-	} else {
-		h.Probes++
-	}
-	h.Why, h.NextProbe, h.Prober, h.ProbeEnds = why, now.Latest.Add(h.wait()), "", time.Time{}
-	return h
-}
-
 // wait is how long the next probe waits after one that fails now.
-func (h *health) wait() time.Duration {
-	if h.Probes < 6 {
-		return firstProbe << h.Probes
+func (p *probe) wait() time.Duration {
+	if p.Failed < 6 {
+		return firstProbe << p.Failed
 	}
 	return lastProbe
 }
 
-// taken gives the probe to a session, until it has an answer or never will.
-func (h health) taken(who machine.Token, ends time.Time) health {
-	h.Prober, h.ProbeEnds = who.String(), ends
+// failed begins the failing.
+func (h health) failed(now machine.Moment, evidence, why string) health {
+	h.FailingSince, h.Evidence, h.Why = now.Earliest, evidence, why
+	for _, newcomer := range newcomersAndOthers {
+		p := probe{Failed: h.of(newcomer).Failed}
+		if now.Earliest.After(h.BackSince.Add(time.Minute)) {
+			p.Failed = 0
+		}
+		p.Next = now.Latest.Add(p.wait())
+		*h.of(newcomer) = p
+	}
+	h.BackSince = time.Time{}
+	return h
+}
+
+// missed has the next probe wait longer: one has failed. What a newcomer was told need not be asked
+// by another soon.
+func (h health) missed(now machine.Moment, newcomer bool, why string) health {
+	p := probe{Failed: h.of(newcomer).Failed + 1}
+	p.Next = latest(now.Latest.Add(p.wait()), h.LimitedUntil)
+	*h.of(newcomer), h.Why = p, why
+	if newcomer {
+		h.Retry.Next = latest(h.Retry.Next, p.Next.Add(p.wait()/2))
+	}
+	return h
+}
+
+// taken gives the probe to a session. A newcomer is answered soon or passed over: what hangs may be
+// at fault itself, and the next is asked in its place.
+func (h health) taken(now machine.Moment, who machine.Token, newcomer bool, most time.Duration) health {
+	p := h.of(newcomer)
+	if p.By != "" { // it has not answered
+		p.Failed++
+	}
+	if newcomer {
+		most = min(most, p.wait())
+	}
+	p.By, p.Ends = who.String(), now.Latest.Add(most)
 	return h
 }
 
 // unused gives the probe back that was not made.
-func (h health) unused() health {
-	h.Prober, h.ProbeEnds = "", time.Time{}
+func (h health) unused(newcomer bool) health {
+	h.of(newcomer).By, h.of(newcomer).Ends = "", time.Time{}
 	return h
 }
 
@@ -158,18 +206,32 @@ func (h *health) ends(now machine.Moment) bool {
 func (h health) served(now machine.Moment) health {
 	ends := h.ends(now)
 	if h.ServedAt = now.Earliest; ends {
-		h.BackSince, h.FailingSince, h.Why, h.NextProbe = now.Earliest, time.Time{}, "", time.Time{}
-		h = h.unused()
+		h.BackSince, h.FailingSince, h.Evidence, h.Why = now.Earliest, time.Time{}, "", ""
+		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}
 	}
 	return h
 }
 
 // limit has the destination left alone until then, if that is later than what it asked for before.
-// Then it is probed first: who asked for a wait and has had it may want another.
+// What asks again, and has served none since its last wait was over, is probed first.
 func (h health) limit(now machine.Moment, until time.Time, why string) health {
-	if h.FailingSince.IsZero() {
-		h.FailingSince, h.Probes, h.BackSince = now.Earliest, 0, time.Time{}
+	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailingSince.IsZero() {
+		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
-	h.LimitedUntil, h.NextProbe, h.Why = latest(h.LimitedUntil, until), latest(h.NextProbe, until), why
-	return h.unused()
+	h.LimitedUntil, h.Why = latest(h.LimitedUntil, until), why
+	for _, newcomer := range newcomersAndOthers {
+		if h = h.unused(newcomer); !h.FailingSince.IsZero() {
+			h.of(newcomer).Next = latest(h.of(newcomer).Next, until)
+		}
+	}
+	return h
+}
+
+// probed lets both kinds try now, whatever the destination asked for.
+func (h health) probed(now machine.Moment) health {
+	if now.Earliest.Before(h.LimitedUntil) {
+		h.LimitedUntil = now.Earliest
+	}
+	h.Probe.Next, h.Retry.Next = now.Earliest, now.Earliest
+	return h.unused(true).unused(false)
 }

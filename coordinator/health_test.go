@@ -13,34 +13,65 @@ func at(d time.Duration) machine.Moment {
 	return machine.Moment{Earliest: t, Latest: t}
 }
 
+// fails is a destination that begins to fail.
+func fails(now machine.Moment) health { return health{}.failed(now, "ten failed", "refused") }
+
 // Rule: a destination that fails is probed by one process at a time, after a wait that grows to a
-// minute.
+// minute; what is not answered within the wait is passed over, if it was a newcomer.
 func TestHealthOneProbeAtATime(t *testing.T) {
 	t.Parallel()
-	h := health{}.failed(at(0), "refused")
-	if h.state(at(0)) != failing || h.mayProbe(at(0)) || !h.mayProbe(at(time.Second)) {
-		t.Fatalf("%+v", h)
-	}
-	h = h.taken(1, at(31*time.Second).Earliest)
-	switch now := at(2 * time.Second); {
-	case !h.probing(now, 1), h.probing(now, 2), h.mayProbe(now):
-		t.Fatalf("the probe is another's: %+v", h)
-	case h.probing(at(31*time.Second), 1), !h.mayProbe(at(31 * time.Second)):
-		t.Fatalf("a prober that died keeps the probe: %+v", h)
-	}
-	now, waits := time.Duration(0), []time.Duration{}
-	for range 9 {
-		h = h.taken(1, at(now+time.Minute).Earliest).failed(at(now), "refused")
-		waits = append(waits, h.NextProbe.Sub(at(now).Earliest))
-		now += waits[len(waits)-1]
-	}
-	for i, want := range []int{2, 4, 8, 16, 32, 60, 60, 60, 60} {
-		if int(waits[i]/time.Second) != want {
-			t.Errorf("after probe %d: %s", i+1, waits[i])
+	for _, newcomer := range newcomersAndOthers {
+		h := fails(at(0))
+		if h.state(at(0)) != failing || h.mayProbe(at(0), newcomer) || !h.mayProbe(at(time.Second), newcomer) {
+			t.Fatalf("%+v", h)
+		}
+		ends := 31 * time.Second
+		h = h.taken(at(time.Second), 1, newcomer, 30*time.Second)
+		if newcomer {
+			ends = 2 * time.Second
+		}
+		switch now := at(ends - time.Millisecond); {
+		case !h.probing(now, 1, newcomer), h.probing(now, 2, newcomer), h.mayProbe(now, newcomer):
+			t.Fatalf("the probe is another's: %+v", h)
+		case h.probing(at(ends), 1, newcomer), !h.mayProbe(at(ends), newcomer):
+			t.Fatalf("a prober that died keeps the probe: %+v", h)
+		}
+		if beside := h.mayProbe(at(time.Second), !newcomer); beside == newcomer {
+			t.Errorf("beside the probe of a newcomer (%t) another is to be had: %t", newcomer, beside)
+		}
+		h = fails(at(0))
+		now := time.Duration(0)
+		for i, want := range []int{2, 4, 8, 16, 32, 60, 60, 60, 60} {
+			h = h.taken(at(now), 1, newcomer, time.Minute).missed(at(now), newcomer, "refused")
+			wait := h.of(newcomer).Next.Sub(at(now).Earliest)
+			if int(wait/time.Second) != want {
+				t.Errorf("after probe %d: %s", i+1, wait)
+			}
+			now += wait
+		}
+		if !h.FailingSince.Equal(at(0).Earliest) {
+			t.Errorf("failing since %s", h.FailingSince)
 		}
 	}
-	if !h.FailingSince.Equal(at(0).Earliest) {
-		t.Errorf("failing since %s", h.FailingSince)
+}
+
+// Rule: what those who waited or failed before are told lengthens no newcomer's wait; a newcomer's
+// failure has the others wait for the next newcomer.
+func TestHealthNewcomersAreNews(t *testing.T) {
+	t.Parallel()
+	h := fails(at(0))
+	for range 9 {
+		h = h.taken(at(time.Second), 1, false, time.Minute).missed(at(time.Second), false, "refused")
+	}
+	if !h.mayProbe(at(time.Second), true) {
+		t.Errorf("a newcomer waits for the others: %+v", h)
+	}
+	if h = fails(at(0)).missed(at(time.Second), true, "refused"); h.mayProbe(at(3*time.Second), false) || !h.mayProbe(at(4*time.Second), false) {
+		t.Errorf("another is asked as soon as a newcomer: %+v", h)
+	}
+	hung := fails(at(0)).taken(at(time.Second), 1, true, time.Minute).taken(at(2*time.Second), 2, true, time.Minute)
+	if !hung.mayProbe(at(4*time.Second), true) || hung.mayProbe(at(3*time.Second), true) {
+		t.Errorf("what hangs does not lengthen the wait: %+v", hung)
 	}
 }
 
@@ -48,38 +79,58 @@ func TestHealthOneProbeAtATime(t *testing.T) {
 // before.
 func TestHealthBackAndAway(t *testing.T) {
 	t.Parallel()
-	h := health{}.failed(at(0), "refused").failed(at(time.Second), "refused").failed(at(3*time.Second), "refused").taken(1, at(time.Hour).Earliest).served(at(7 * time.Second))
-	if h.state(at(7*time.Second)) != healthy || h.Prober != "" || h.Why != "" {
+	h := fails(at(0)).missed(at(time.Second), true, "refused").missed(at(3*time.Second), true, "refused")
+	h = h.taken(at(7*time.Second), 1, true, time.Hour).served(at(7 * time.Second))
+	if h.state(at(7*time.Second)) != healthy || h.Probe.By != "" || h.Why != "" || h.Evidence != "" {
 		t.Fatalf("%+v", h)
 	}
-	if again := h.failed(at(60*time.Second), "refused"); again.NextProbe.Sub(at(60*time.Second).Earliest) != 4*time.Second {
+	if again := h.failed(at(60*time.Second), "", "refused"); again.Probe.Next.Sub(at(60*time.Second).Earliest) != 4*time.Second {
 		t.Errorf("%+v", again)
 	}
-	if later := h.failed(at(time.Hour), "refused"); later.NextProbe.Sub(at(time.Hour).Earliest) != time.Second {
+	if later := h.failed(at(time.Hour), "", "refused"); later.Probe.Next.Sub(at(time.Hour).Earliest) != time.Second {
 		t.Errorf("%+v", later)
 	}
-	if h := h.unused(); h.state(at(time.Hour)) != healthy {
+	if h := h.unused(true); h.state(at(time.Hour)) != healthy {
 		t.Errorf("%+v", h)
 	}
 }
 
 // Rule: a pause comes before everything, and what a destination asked for is kept for its longest.
+// When that is over it is healthy at once; when it asks again, and has served none, it is probed.
 func TestHealthOrder(t *testing.T) {
 	t.Parallel()
-	h := health{}.limit(at(0), at(time.Minute).Earliest, "503").taken(1, at(time.Hour).Earliest).limit(at(0), at(time.Second).Earliest, "503")
-	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != failing || !h.mayProbe(at(time.Minute)) || !h.changes(at(0)).Equal(at(time.Minute).Earliest) {
+	until := func(d time.Duration) time.Time { return at(d).Earliest }
+	h := health{}.limit(at(0), until(time.Minute), "503").limit(at(0), until(time.Second), "503")
+	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != healthy || !h.changes(at(0), true).Equal(until(time.Minute)) {
 		t.Errorf("%+v", h)
 	}
-	h = h.failed(at(0), "503")
-	if h.mayProbe(at(2 * time.Second)) {
-		t.Error("it is probed although it asked to be left alone")
+	if h := h.served(at(61*time.Second)).limit(at(62*time.Second), until(63*time.Second), "503"); h.state(at(63*time.Second)) != healthy {
+		t.Errorf("one that serves between two waits is probed: %+v", h)
+	}
+	h = h.limit(at(62*time.Second), until(80*time.Second), "503")
+	if h.state(at(79*time.Second)) != limited || h.state(at(80*time.Second)) != failing || !h.mayProbe(at(80*time.Second), true) || h.mayProbe(at(79*time.Second), true) {
+		t.Errorf("one that serves none between two waits is not probed: %+v", h)
 	}
 	h.PausedBy = "anna"
-	if h = h.taken(1, at(2*time.Hour).Earliest); h.state(at(time.Hour)) != paused || h.mayProbe(at(time.Hour)) || h.probing(at(time.Hour), 1) {
+	if h = h.taken(at(0), 1, true, 2*time.Hour); h.state(at(time.Hour)) != paused || h.mayProbe(at(time.Hour), true) || h.probing(at(time.Hour), 1, true) {
 		t.Errorf("%+v", h)
 	}
 	if h = h.served(at(time.Hour)); h.state(at(time.Hour)) != paused { // what was under way was served
 		t.Errorf("%+v", h)
+	}
+}
+
+// Rule: a person may have it tried now, whatever it asked for, and whoever has the probe.
+func TestHealthProbedByHand(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]health{
+		"failing": fails(at(0)).missed(at(0), true, "500").missed(at(0), false, "500").taken(at(0), 7, true, time.Hour),
+		"limited": health{}.limit(at(0), at(time.Hour).Earliest, "503"),
+		"both":    fails(at(0)).limit(at(0), at(time.Hour).Earliest, "503"),
+	} {
+		if h = h.probed(at(time.Second)); h.state(at(time.Second)) != healthy && !(h.mayProbe(at(time.Second), true) && h.mayProbe(at(time.Second), false)) {
+			t.Errorf("%s: %+v", name, h)
+		}
 	}
 }
 
@@ -91,8 +142,8 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 		const ahead = 4 * 24 * time.Hour
 		then := machine.Moment{Earliest: time.Now().Add(ahead), Latest: time.Now().Add(ahead)}
 		for name, h := range map[string]health{
-			"failing": health{}.failed(then, "500"),
-			"probing": health{}.failed(then, "500").taken(7, time.Now().Add(ahead+time.Minute)),
+			"failing": fails(then),
+			"probing": fails(then).taken(then, 7, false, time.Minute),
 			"limited": health{}.limit(then, time.Now().Add(ahead+time.Minute), "503"),
 		} {
 			d, store := known(t, h)
@@ -100,14 +151,16 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 			turn := d.join(rank{})
 			store()
 			if !turn.taken {
-				t.Errorf("%s: it is closed for %s", name, time.Until(d.health.changes(d.now())))
+				t.Errorf("%s: it is closed for %s", name, time.Until(d.health.changes(d.now(), false)))
 			}
 		}
 		d, store := known(t, health{ServedAt: time.Now().Add(ahead)})
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
-		for n := range int64(5) {
-			d.failedBy(n, "500")
+		for n := range int64(manyMisses) {
+			d.failedBy(n, rank{}, "500")
 		}
+		time.Sleep(manyFor) //nolint:forbidigo // virtual
+		d.failedBy(0, rank{failed: true}, "500")
 		store()
 		if d.health.state(d.now()) != failing || !d.outage(time.Now().Add(-time.Minute)) {
 			t.Errorf("served in the future: %s, outage %t", d.health.state(d.now()), d.outage(time.Now().Add(-time.Minute)))

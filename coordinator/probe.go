@@ -3,9 +3,8 @@ package coordinator
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/amends-dev/amends/internal/machine"
 )
@@ -20,30 +19,39 @@ type condition struct {
 	change func(f func(h health) (changed health, ok bool)) // in the background
 
 	health  health
-	failed  map[int64]bool // instances that failed since one was served
-	worked  time.Time      // ledger time: when this process last saw one served
-	longest time.Duration  // the longest attempt there
-	meter   meter
-	before  float64       // sends a second in the busiest minute before it was not healthy any more
-	bound   *rate.Limiter // after an outage of a destination without a limit; nil: none
-	surge   surge         // since the bound was set
+	failed  map[int64]bool      // instances that failed since one was served
+	misses  int                 // of them, those that never failed there before: the evidence
+	missed  time.Time           // when the first of these did
+	worked  time.Time           // ledger time: when this process last saw one served
+	longest time.Duration       // the longest attempt there
+	flights map[*work]time.Time // attempts and lookups under way, since when
+	used    map[bool]time.Time  // the end of the probe that was made last, by a newcomer or another
+	kept    int                 // sends since one of those that failed there before, and wait
+
+	// window is how many may be under way after an outage, those that hang aside: one at first, and
+	// one more for each that is served; half where most of a round fail. 0: any number.
+	window, round, good, bad int
 }
 
-// surge tells how much comes to a destination beside what its bound lets through.
-type surge struct {
-	since        time.Time
-	sent, turned int // works turned away
-}
+// kind tells instances apart at a destination.
+type kind bool
 
-// surgeFor is how long as much has to come as a bound lets through for it to be raised.
-const surgeFor = 10 * time.Minute
-
-// severalFailed is how many instances have to fail, and for how long none may have been served, for
-// a destination to be failing: one alone may be at fault itself, and a destination that fails now
-// and then serves others between.
 const (
-	severalFailed = 3
-	unservedFor   = 2 * time.Second
+	fresh kind = false // they never failed there
+	again kind = true  // they did
+)
+
+// hangsFor is after how long one that is under way says nothing any more of what a destination can
+// bear.
+const hangsFor = time.Second
+
+// When a destination counts as failing: when ten that never failed there before do in a row, within
+// two seconds at least, since many come together; where less comes, three within a minute at least.
+// What others are told says nothing: as long as some are served, the fault may be theirs. That half
+// of all are at fault for ever makes ten in a row one chance in a thousand.
+const (
+	manyMisses, manyFor = 10, 2 * time.Second
+	fewMisses, fewFor   = 3, time.Minute
 )
 
 // obey takes over what is known of the destination's health. It returns the states that it had and
@@ -55,35 +63,28 @@ func (d *destination) obey(h health) (was, is string) {
 	h = h.believed(now)
 	was, is = d.health.state(now), h.state(now)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
-		clear(d.failed)
+		d.forget()
 	}
-	d.health = h
-	switch {
-	case was == healthy && is != healthy && d.bound == nil:
-		d.before = d.meter.busiest(time.Now())
-	case was != healthy && is == healthy && d.limit == (Limit{}):
-		// twice the rate before, until nothing waits for it any more
-		d.bound, d.surge = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1), surge{since: time.Now()}
+	if h.LimitedUntil.Before(d.health.LimitedUntil) { // a person wants it tried now
+		d.heldBack = time.Time{}
+	}
+	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
+	if d.health = h; was == failing && is == healthy {
+		d.window, d.round, d.good, d.bad = 1, 1, 0, 0
+		d.more = map[kind]bool{fresh: true, again: true}
 	}
 	d.serve()
 	return was, is
 }
 
-// swell doubles the bound when about as much has come for some time as it lets through, or more:
-// after an outage at night what waits would never become less.
-func (d *destination) swell() {
-	now := time.Now()
-	if d.bound == nil || now.Sub(d.surge.since) < surgeFor {
-		return
-	}
-	if d.surge.turned > d.surge.sent*3/4 {
-		d.bound.SetLimit(2 * d.bound.Limit())
-	}
-	d.surge = surge{since: now}
+func (d *destination) forget() {
+	clear(d.failed)
+	d.misses = 0
 }
 
-// shut says how long the destination is closed to this process, at least; 0 when it is open.
-func (d *destination) shut() time.Duration {
+// shut says how long the destination is closed to newcomers, or to others, at least; 0 when it is
+// open.
+func (d *destination) shut(newcomer bool) time.Duration {
 	wait := max(0, time.Until(d.heldBack))
 	switch {
 	case d.awaits():
@@ -92,19 +93,39 @@ func (d *destination) shut() time.Duration {
 		return max(wait, never) // another process has the limit, or another's part of it
 	}
 	now := d.now()
-	if d.health.state(now) == healthy || d.health.probing(now, d.who()) && d.busy == 0 {
+	if d.health.state(now) == healthy || d.probing(now, newcomer) && d.used[newcomer] != d.health.of(newcomer).Ends {
 		return wait
 	}
-	if changes := d.health.changes(now); !changes.IsZero() {
+	if changes := d.health.changes(now, newcomer); !changes.IsZero() {
 		return max(wait, changes.Sub(now.Earliest), askEvery)
 	}
 	return max(wait, never)
 }
 
-// findsOut reports whether the destination is closed to this process, but for whichever work is the
-// probe.
-func (d *destination) findsOut() bool {
-	return d.has() && time.Until(d.heldBack) <= 0 && d.health.mayProbe(d.now())
+func (d *destination) failingSince() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.health.FailingSince
+}
+
+func (d *destination) probing(now machine.Moment, newcomer bool) bool {
+	return d.health.probing(now, d.who(), newcomer)
+}
+
+// came reports whether a newcomer stands in line.
+func (d *destination) came() bool {
+	return slices.ContainsFunc(d.line, func(t *turn) bool { return t.rank.newcomer() })
+}
+
+// wants reports whether a newcomer in line would make the probe, or, where there is none, another.
+func (d *destination) wants(newcomer bool) bool { return len(d.line) > 0 && d.came() == newcomer }
+
+// findsOut reports whether the destination is closed to this process, but for the probe of one of a
+// kind that waits in the ledger.
+func (d *destination) findsOut(k kind) bool {
+	now := d.now()
+	newcomer := k == fresh && !d.stale && !d.came() && d.health.mayProbe(now, true)
+	return d.has() && time.Until(d.heldBack) <= 0 && (newcomer || len(d.line) == 0 && d.health.mayProbe(now, false))
 }
 
 // asideFor is how long a work stays away at most from a destination that fails, and failed it
@@ -112,16 +133,15 @@ func (d *destination) findsOut() bool {
 const asideFor = 15 * time.Minute
 
 // aside is how long such a work stays away: about as long as it takes to probe with each of its
-// kind, so that most probes are made by others. If it is the work that is at fault, one of them is
-// served. It is no longer than the destination has been failing: what a short outage failed comes
-// back as soon after it as the outage was long.
+// kind. If it is the work that is at fault, one of them is served. It is no longer than the
+// destination has been failing.
 func (d *destination) aside() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.health.FailingSince.IsZero() {
 		return 0
 	}
-	wait := d.health.wait()
+	wait := d.health.Retry.wait()
 	failing := d.now().Latest.Sub(d.health.FailingSince)
 	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
 	return most/2 + rand.N(most/2+1)
@@ -143,20 +163,21 @@ func (d *destination) paused() error {
 // never is longer than a work may wait in line.
 const never = 24 * time.Hour
 
-// probes asks for the probe when it is to be had and a work stands in line for it, and gives it
+// probe asks for the probe when it is to be had and a work stands in line for it, and gives it
 // back when none does any more: another process may have one.
-func (d *destination) probes() {
+func (d *destination) probe() {
 	now, who := d.now(), d.who()
 	d.health = d.health.believed(now)
-	wanted := len(d.line) > 0
-	switch {
-	case who == 0 || !d.has():
-	case wanted && d.health.mayProbe(now):
-		ends := now.Latest.Add(2*d.longest + 2*d.hold) // a lookup and an attempt, and what is between them
-		d.change(func(h health) (health, bool) { return h.taken(who, ends), h.mayProbe(now) })
-	case !wanted && d.busy == 0 && d.health.probing(now, who):
-		d.health = d.health.unused() // at once, as for one that failed
-		d.change(func(h health) (health, bool) { return h.unused(), h.Prober == who.String() })
+	for _, n := range newcomersAndOthers {
+		switch wanted := d.wants(n); {
+		case who == 0 || !d.has():
+		case wanted && d.health.mayProbe(now, n):
+			most := 2*d.longest + 2*d.hold // a lookup and an attempt, and what is between them
+			d.change(func(h health) (health, bool) { return h.taken(now, who, n, most), h.mayProbe(now, n) })
+		case !wanted && d.used[n] != d.health.of(n).Ends && d.probing(now, n):
+			d.health = d.health.unused(n) // at once, as for one that failed
+			d.change(func(h health) (health, bool) { return h.unused(n), h.of(n).By == who.String() })
+		}
 	}
 }
 
@@ -166,26 +187,70 @@ func (d *destination) answered() {
 	defer d.mu.Unlock()
 	now := d.now()
 	d.worked = now.Earliest
-	clear(d.failed)
-	tells := func(h *health) bool { return h.ends(now) || now.Earliest.Sub(h.ServedAt) > time.Minute }
+	d.forget()
+	d.opens(true)
+	tells := func(h *health) bool {
+		return h.ends(now) || now.Earliest.Sub(h.ServedAt) > time.Minute || h.ServedAt.Before(h.LimitedUntil)
+	}
 	if tells(&d.health) {
 		d.change(func(h health) (health, bool) { return h.served(now), tells(&h) })
 	}
 }
 
+// full reports whether as many are under way as may be after an outage.
+func (d *destination) full() bool {
+	n := 0
+	for _, since := range d.flights {
+		if time.Since(since) < hangsFor {
+			n++
+		}
+	}
+	return d.window > 0 && n >= d.window
+}
+
+// opens has the window grow or shrink by what one was told.
+func (d *destination) opens(served bool) {
+	switch {
+	case d.window == 0:
+		return
+	case served:
+		d.window++
+		d.good++
+	default:
+		d.bad++
+	}
+	if d.good+d.bad >= d.round {
+		if d.bad > d.good {
+			d.window = max(1, d.window/2)
+		}
+		d.round, d.good, d.bad = d.window, 0, 0
+	}
+	if d.window > d.room {
+		d.window = 0
+	}
+}
+
 // failedBy notes that an attempt or a lookup of an instance failed there, although it reached the
-// destination or tried to.
-func (d *destination) failedBy(number int64, why string) {
+// destination or tried to. r is what the instance was when it was sent.
+func (d *destination) failedBy(number int64, r rank, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now, who := d.now(), d.who()
-	if d.failed[number] = true; d.health.probing(now, who) {
-		d.health = d.health.unused() // at once: a second attempt is not to leave before that is stored
-		d.change(func(h health) (health, bool) { return h.failed(now, why), h.Prober == who.String() })
+	now, who, n := d.now(), d.who(), r.newcomer()
+	if !d.failed[number] && r.kind() == fresh {
+		if d.misses++; d.misses == 1 {
+			d.missed = now.Earliest
+		}
+		d.opens(false)
+	}
+	if d.failed[number] = true; d.probing(now, n) {
+		d.health = d.health.unused(n) // at once: a second attempt is not to leave before that is stored
+		d.change(func(h health) (health, bool) { return h.missed(now, n, why), h.of(n).By == who.String() })
 		return
 	}
-	if len(d.failed) >= severalFailed && now.Earliest.Sub(d.lastServed(now)) >= unservedFor && d.health.FailingSince.IsZero() {
-		d.change(func(h health) (health, bool) { return h.failed(now, why), h.FailingSince.IsZero() })
+	within := now.Earliest.Sub(d.missed)
+	if d.health.FailingSince.IsZero() && (d.misses >= manyMisses && within >= manyFor || d.misses >= fewMisses && within >= fewFor) {
+		evidence := fmt.Sprintf("%d in a row failed that never failed there before, within %s", d.misses, within.Round(time.Second))
+		d.change(func(h health) (health, bool) { return h.failed(now, evidence, why), h.FailingSince.IsZero() })
 	}
 }
 
@@ -203,43 +268,4 @@ func (d *destination) lastServed(now machine.Moment) time.Time {
 		d.worked = time.Time{}
 	}
 	return latest(d.worked, d.health.believed(now).ServedAt)
-}
-
-// meter counts sends by the minute.
-type meter struct {
-	minute time.Time
-	n      int
-	past   [10]int // full minutes, the latest first
-}
-
-func (m *meter) count(now time.Time) {
-	m.advance(now)
-	m.n++
-}
-
-// advance begins a new minute when one is over.
-func (m *meter) advance(now time.Time) {
-	if m.minute.IsZero() {
-		m.minute = now
-	}
-	for n := 0; now.Sub(m.minute) >= time.Minute; n++ {
-		if n == len(m.past) { // nothing was sent for long: the past is what it is
-			m.minute = now
-			return
-		}
-		copy(m.past[1:], m.past[:])
-		m.past[0], m.n = m.n, 0
-		m.minute = m.minute.Add(time.Minute)
-	}
-}
-
-// busiest is the rate of the busiest minute of late, in sends a second. The minute that is not over
-// counts for as long as it lasted, ten seconds at least: a process may have begun only now.
-func (m *meter) busiest(now time.Time) float64 {
-	m.advance(now)
-	most := float64(m.n) / max(10, now.Sub(m.minute).Seconds())
-	for _, n := range m.past {
-		most = max(most, float64(n)/60)
-	}
-	return most
 }

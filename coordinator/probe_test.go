@@ -26,69 +26,183 @@ func known(t *testing.T, h health) (d *destination, store func() health) {
 	}
 }
 
-// Several instances that fail make a destination failing, and only when none was served for a
-// while: one that fails now and then serves others between.
+// Rule: a destination is failing when ten that never failed there fail in a row, for two seconds at
+// least, or three for a minute; who failed there before counts for nothing, however often, and one
+// that is served, here or elsewhere, begins the count again.
 func TestWhenADestinationFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, store := known(t, health{})
-		fail := func(numbers ...int64) string {
-			for _, n := range numbers {
-				d.failedBy(n, "500")
+		number := int64(0)
+		fail := func(fresh, before int) string {
+			for range fresh {
+				number++
+				d.failedBy(number, rank{}, "500")
+			}
+			for range before {
+				d.failedBy(1, rank{failed: true}, "500")
+			}
+			h := store()
+			return h.state(d.now())
+		}
+		want := func(when, want, got string) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s it is %s, want %s", when, got, want)
+			}
+			d.answered()
+			if h := store(); h.state(d.now()) != healthy {
+				t.Errorf("%s, and one is served: %s", when, h.state(d.now()))
+			}
+		}
+		later := func(wait time.Duration) { time.Sleep(wait) } //nolint:forbidigo // virtual
+		want("with ten at once", healthy, fail(10, 0))
+		fail(9, 0)
+		later(manyFor)
+		want("with nine, and one of them again and again", healthy, fail(0, 100))
+		fail(9, 0)
+		later(manyFor)
+		want("with ten", failing, fail(1, 0))
+		fail(2, 0)
+		later(time.Hour)
+		want("with two in an hour", healthy, fail(0, 10))
+		fail(2, 0)
+		later(fewFor)
+		want("with three in a minute", failing, fail(1, 0))
+		fail(9, 0)
+		d.obey(health{ServedAt: time.Now().Add(time.Second)}) // elsewhere
+		later(time.Hour)
+		want("with nine before one was served elsewhere and two after", healthy, fail(2, 0))
+	})
+}
+
+// Rule: one attempt at a time finds out whether a failing destination is back: when the probe has
+// failed, no second one leaves before that is known to all; and who has nothing to send gives the
+// probe back.
+func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	for _, r := range []rank{{}, {came: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			d, store := known(t, fails(alone().now()))
+			if d.try(r) {
+				t.Error("an attempt leaves before the time of a probe")
+			}
+			time.Sleep(firstProbe) //nolint:forbidigo // virtual
+			turn := d.join(r)
+			store()
+			if <-turn.over; !turn.taken || d.try(r) {
+				t.Error("the probe was not given once")
+			}
+			d.failedBy(1, r, "500")
+			d.landed(r)
+			d.release(time.Millisecond)
+			if d.try(r) {
+				t.Error("a second attempt leaves before the failed probe is stored")
 			}
 			store()
-			return d.health.state(d.now())
-		}
-		time.Sleep(time.Minute) //nolint:forbidigo // virtual
-		d.answered()
+			time.Sleep(4 * firstProbe) //nolint:forbidigo // virtual
+			turn = d.join(r)           // it asks for the next probe, and leaves before it has it
+			if d.leave(turn, errWoken) == nil {
+				t.Fatal("the probe was given before it was stored")
+			}
+			if h := store(); h.of(r.newcomer()).By == "" {
+				t.Fatal("the probe was not taken")
+			}
+			if h := store(); h.of(r.newcomer()).By != "" {
+				t.Error("a probe that no work wants is kept")
+			}
+		})
+	}
+}
+
+// Rule: a newcomer is the probe, if there is one, also beside one that failed before and does not
+// answer.
+func TestANewcomerIsTheProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, fails(alone().now()))
+		time.Sleep(firstProbe) //nolint:forbidigo // virtual
+		hangs := d.join(rank{failed: true, number: 1})
 		store()
-		if is := fail(1, 2, 3); is != healthy {
-			t.Errorf("it is %s at once, although it has just served", is)
+		if !hangs.taken {
+			t.Fatal("who failed before is not the probe, though there is no other")
 		}
-		d.answered()
-		time.Sleep(unservedFor) //nolint:forbidigo // virtual
-		if is := fail(1, 1, 1, 2, 2); is != healthy {
-			t.Errorf("it is %s because of two instances", is)
-		}
-		if is := fail(3); is != failing {
-			t.Errorf("it is %s when three have failed and none was served", is)
+		waits := d.join(rank{failed: true, number: 2})
+		came := d.join(rank{came: true, number: 3})
+		store()
+		if !came.taken || waits.taken {
+			t.Errorf("the newcomer is the probe: %t, another beside it: %t", came.taken, waits.taken)
 		}
 	})
 }
 
-// One attempt at a time finds out whether a failing destination is back: when the probe has failed,
-// no second one leaves before that is known to all; and who has nothing to send gives the probe
-// back.
-func TestOneProbeAtATime(t *testing.T) {
+// Rule: what never failed there goes first, and one send in ten is kept for what did.
+func TestOneSendInTenIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, store := known(t, health{}.failed(alone().now(), "500"))
-		if d.try(rank{}) {
-			t.Error("an attempt leaves before the time of a probe")
+		d := whole(Limit{Concurrent: 1}, time.Hour, 100, func() {})
+		d.try(rank{})
+		var came []bool
+		var turns []*turn
+		for n := range int64(30) {
+			turns = append(turns, d.join(rank{failed: n%2 == 0, number: n}))
 		}
-		time.Sleep(firstProbe) //nolint:forbidigo // virtual
-		turn := d.join(rank{})
+		for range turns {
+			d.release(time.Second)
+			for i, turn := range turns {
+				if turn != nil && turn.taken {
+					came = append(came, turn.rank.failed)
+					turns[i] = nil
+				}
+			}
+		}
+		for i, failed := range came[:16] {
+			if failed != (i == 9) {
+				t.Errorf("the send number %d is of one that failed before: %t", i, failed)
+			}
+		}
+		if len(came) != 30 {
+			t.Errorf("%d were sent", len(came))
+		}
+	})
+}
+
+// Rule: after an outage as many may be under way as were served, and one; half as many where most of
+// a round fail; what hangs is not counted.
+func TestComingBackIsASlowStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, fails(alone().now()))
+		d.answered()
 		store()
-		if <-turn.over; !turn.taken || d.try(rank{}) {
-			t.Error("the probe was not given once")
+		takes := func(want int) {
+			t.Helper()
+			n := 0
+			for ; d.try(rank{of: new(work)}); n++ {
+			}
+			if n != want {
+				t.Errorf("%d leave, want %d", n, want)
+			}
 		}
-		d.failedBy(1, "500")
-		d.release(time.Millisecond)
-		if d.try(rank{}) {
-			t.Error("a second attempt leaves before the failed probe is stored")
+		ends := func(served bool) {
+			for w := range d.flights {
+				if served {
+					d.answered()
+				} else {
+					d.failedBy(int64(len(d.failed)), rank{}, "500")
+				}
+				d.landed(rank{of: w})
+			}
 		}
-		store()
-		time.Sleep(2 * firstProbe) //nolint:forbidigo // virtual
-		turn = d.join(rank{})      // it asks for the next probe, and leaves before it has it
-		if d.leave(turn, errWoken) == nil {
-			t.Fatal("the probe was given before it was stored")
+		for _, n := range []int{1, 2, 4, 8, 16} {
+			takes(n)
+			ends(true)
 		}
-		if store().Prober == "" {
-			t.Fatal("the probe was not taken")
-		}
-		if store().Prober != "" {
-			t.Error("a probe that no work wants is kept")
-		}
+		takes(32)
+		ends(false)
+		takes(16)
+		time.Sleep(hangsFor) //nolint:forbidigo // virtual
+		takes(16)
 	})
 }
 
@@ -97,21 +211,22 @@ func TestOneProbeAtATime(t *testing.T) {
 func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, store := known(t, health{}.failed(alone().now(), "500"))
-		d.none()
-		if n := d.offer(); n != 0 {
+		d, store := known(t, fails(alone().now()))
+		d.none(fresh)
+		d.none(again)
+		if n := d.offer(fresh) + d.offer(again); n != 0 {
 			t.Errorf("room for %d before the time of a probe", n)
 		}
 		time.Sleep(firstProbe) //nolint:forbidigo // virtual
-		if n := d.offer(); n != 1 {
-			t.Errorf("room for %d when the probe is to be had", n)
+		if n, m := d.offer(fresh), d.offer(again); n != 1 || m != 1 {
+			t.Errorf("room for %d and %d when the probe is to be had", n, m)
 		}
-		d.join(rank{})
-		if n := d.offer(); n != 0 {
+		d.join(rank{came: true})
+		if n := d.offer(fresh) + d.offer(again); n != 0 {
 			t.Errorf("room for %d beside the one in line", n)
 		}
 		store()
-		if n := d.offer(); n != 0 {
+		if n := d.offer(fresh) + d.offer(again); n != 0 {
 			t.Errorf("room for %d beside the probe", n)
 		}
 	})
@@ -123,13 +238,13 @@ func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := health{}
-		for range 5 { // the probes of 20 seconds
-			h = h.failed(alone().now(), "500")
+		h := fails(alone().now())
+		for range 4 { // the probes of 20 seconds
+			h = h.missed(alone().now(), false, "500")
 		}
 		d, store := known(t, h)
 		for n := range int64(40) {
-			d.failedBy(n, "500")
+			d.failedBy(n, rank{failed: true}, "500")
 		}
 		for _, c := range []struct{ after, least, most time.Duration }{
 			{20 * time.Second, 10 * time.Second, 21 * time.Second},
@@ -151,13 +266,13 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 	})
 }
 
-// An instance that is served while the destination is limited was sent before it asked for that:
-// when the wait is over one attempt finds out whether it wants another, and not all at once.
+// An instance that is served while the destination is limited was sent before it asked for that: it
+// does not open it.
 func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 10 * time.Minute
-		d, store := known(t, health{}.limit(alone().now(), time.Now().Add(wait), "503"))
+		d, store := known(t, fails(alone().now()).limit(alone().now(), time.Now().Add(wait), "503"))
 		d.answered()
 		store()
 		if is := d.health.state(d.now()); is != limited || d.health.ServedAt.IsZero() {
@@ -171,25 +286,6 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 		store()
 		if is := d.health.state(d.now()); is != healthy {
 			t.Errorf("it is %s when an instance was served", is)
-		}
-	})
-}
-
-// What failed here before another process served an instance is not counted together with what
-// fails here after.
-func TestFailuresAreCountedSinceAnyProcessServedSomebody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d, store := known(t, health{})
-		d.failedBy(1, "500")
-		d.failedBy(2, "500")
-		time.Sleep(time.Hour) //nolint:forbidigo // virtual
-		d.obey(health{ServedAt: time.Now()})
-		time.Sleep(unservedFor) //nolint:forbidigo // virtual
-		d.failedBy(3, "500")
-		store()
-		if is := d.health.state(d.now()); is != healthy {
-			t.Errorf("it is %s because of one instance", is)
 		}
 	})
 }

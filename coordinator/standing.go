@@ -90,8 +90,10 @@ func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.
 	case limited:
 		d.Until = h.LimitedUntil
 	case failing:
-		if h.Prober == "" {
-			d.Until = h.NextProbe
+		if h.Probe.By == "" && h.Retry.By == "" {
+			if d.Until = h.Probe.Next; h.Retry.Next.Before(d.Until) {
+				d.Until = h.Retry.Next
+			}
 		}
 	case paused:
 		d.Actor, d.Why = h.PausedBy, h.PausedWhy

@@ -23,6 +23,7 @@ func whole(l Limit, hold time.Duration, room int, wake func()) *destination {
 		s.Parts = append(s.Parts, part{Owner: me})
 	}
 	d.shares(s)
+	d.none(again)
 	return d
 }
 
@@ -136,7 +137,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 		asked, d.asked = 0, time.Time{} // a part of a limit was taken
 		want := func(when string, room, times int) {
 			t.Helper()
-			if got := d.offer(); got != room || asked != times {
+			if got := d.offer(fresh); got != room || asked != times {
 				t.Errorf("%s there is room for %d, and it was asked for %d times; want %d and %d", when, got, asked, room, times)
 			}
 			asked = 0
@@ -168,7 +169,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 			<-answers
 		}
 		want("with twenty in line", 29, 5)
-		d.none()
+		d.none(fresh)
 		d.release(100 * time.Millisecond)
 		<-answers
 		want("and nothing in the ledger", 30, 0)
@@ -207,7 +208,7 @@ func TestWhoComesLateLeavesItsPlace(t *testing.T) {
 		}
 		room := func(when string, want int) {
 			t.Helper()
-			if got := d.offer(); got != want {
+			if got := d.offer(fresh); got != want {
 				t.Errorf("%s there is room for %d, want %d", when, got, want)
 			}
 		}

@@ -26,6 +26,7 @@ type work struct {
 	times   chainClock   //
 	sent    time.Time    // before the latest append went out
 	slot    *destination // a send slot in hand, for the next attempt
+	asked   rank         // what it was taken as, or a lookup's
 	jobs    chan func()  // of the goroutine in which actions run; nil until there is one
 
 	spoken atomic.Bool   // there is an unread signal
@@ -120,10 +121,40 @@ func (w *work) await(until time.Time) bool {
 	return !errors.Is(doze(w.s.idle, w.nudge, d), context.Canceled)
 }
 
-// goBack lets go of the work for d, by the ledger's own clock. It reports false.
+// goBack lets go of the work for d, by the ledger's own clock. It reports false. What waits because
+// a destination failed it waits under the destination's name: when that is back, what an outage has
+// it wait for is over. Until then it leaves most probes to others.
 func (w *work) goBack(d time.Duration) bool {
-	w.back = &ledger.Return{Number: w.head, Due: w.c.clock.now().Earliest.Add(d)}
+	w.back = &ledger.Return{Number: w.head}
+	if to, _ := w.failedAt(); to != nil {
+		w.back.WaitsFor = lineOf(to.name, again)
+		d = max(d, to.aside())
+	}
+	w.back.Due = w.c.clock.now().Earliest.Add(d)
 	return false
+}
+
+// recovered reports whether the destination that failed the work's latest attempt has served others
+// since.
+func (w *work) recovered() bool {
+	d, e := w.failedAt()
+	return d != nil && !d.outage(e.Failed)
+}
+
+// failedAt is the destination that failed the work's latest attempt or lookup, or nil, and what
+// is known of its attempts there.
+func (w *work) failedAt() (*destination, *machine.Effort) {
+	for i := range w.st.Steps {
+		ss := &w.st.Steps[i]
+		e := &ss.Forward
+		if w.st.Turned {
+			e = &ss.Undo
+		}
+		if e.Failures > 0 && e.Phase != machine.Done && e.Phase != machine.Skipped {
+			return w.destination(ss.Name), e
+		}
+	}
+	return nil, nil
 }
 
 // now bounds the ledger's time, as far as the work is concerned.
@@ -176,9 +207,9 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
-	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders
+	ev.Newest, ev.MaxCrashes, ev.Bystanders, ev.Recovered = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders, w.recovered()
 	d, err := machine.Decide(spec, w.st, ev)
-	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step) {
+	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step, d.Record.Dispatch.Direction) {
 		ev.Slot = false
 		d, err = machine.Decide(spec, w.st, ev)
 	}
@@ -189,7 +220,8 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 // as invalid as if the ledger had said so, and nothing is sent.
 func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
-	hold = d.Do.Do != machine.Rest && r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
+	short := r.Wait <= w.c.opts.Hold || r.Kind == machine.KindNotSent || r.Kind == machine.KindUnknown || r.Kind == machine.KindUnclear // see goBack
+	hold = d.Do.Do != machine.Rest && r.Status.Live() && short && !w.c.isStopping() && w.s.trusted() == nil
 	hold = hold || r.Dispatch != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {

@@ -36,6 +36,9 @@ type Event struct {
 	// Unread: a signal that was posted before Changed is pending. What was forgotten may have
 	// consumed it already.
 	Unread bool
+	// Recovered: the destination that failed the step has served others since. What an outage has the
+	// step wait for is over.
+	Recovered bool
 	// Same: the input that Signal brings has the identity of the one heard before.
 	Same bool
 	// Newest is the newest version of the saga's definition that this process knows. A revision
@@ -297,7 +300,7 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 		}
 		return m.park(saga.ReasonExhausted)
 	}
-	until := e.NotBefore
+	until := m.backoff(s, e)
 	if !e.QuietUntil.IsZero() {
 		until = later(until, e.QuietUntil.Add(s.Settle))
 	}
@@ -305,6 +308,17 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 		return m.wait(until, saga.Retrying)
 	}
 	return m.arm(s, saga.Forward)
+}
+
+// backoff is how long the step waits after what failed it. What an outage failed waits no longer than
+// the outage lasts (F30), unless the destination said for how long.
+func (m *machine) backoff(s *program.StepSpec, e *Effort) time.Time {
+	spent := e.Class != program.Outage && e.Class != saga.Unsent && e.Class != "" // the last: a lookup has answered since
+	asked := e.NotBefore.Sub(e.Failed) > s.Retry.Backoff(e.Key, max(1, e.Failures))+time.Second
+	if m.ev.Recovered && !spent && !asked {
+		return time.Time{}
+	}
+	return e.NotBefore
 }
 
 // pivotStands reports whether the pivot may stand although the work is at step i, before it or at
@@ -337,7 +351,7 @@ func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 	if e.Lookups >= maxLookups || failed && overdue(s, e) {
 		return m.park(saga.ReasonInDoubt)
 	}
-	until := later(e.unsettled().Add(s.Settle), e.NotBefore)
+	until := later(e.unsettled().Add(s.Settle), m.backoff(s, e))
 	if m.ev.Now.Earliest.Before(until) {
 		return m.wait(until, saga.Retrying)
 	}
