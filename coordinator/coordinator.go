@@ -298,6 +298,7 @@ func (c *Coordinator) stop(ctx context.Context, s *session) error {
 		return err // others have its works by now, or had when its lease ended
 	}
 	c.depart(ctx, s)
+	c.deliverLast(ctx, s)
 	c.bury(ctx, s)
 	return err
 }
@@ -384,7 +385,10 @@ func (c *Coordinator) obey(name string, h health) {
 	if d == nil {
 		return
 	}
-	was, is := d.obey(h)
+	was, is, recall := d.obey(h)
+	if recall {
+		go c.recall(c.current.Load(), name)
+	}
 	log := c.opts.Log.WithField("destination", name)
 	switch {
 	case was == is:
@@ -393,32 +397,24 @@ func (c *Coordinator) obey(name string, h health) {
 	case was == paused:
 		log.WithField("state", is).Info("a person resumed the destination")
 	case is == healthy:
-		if log.Info("the destination is back; what waited for it goes on"); was == failing {
-			go c.recall(c.current.Load(), name)
-		}
+		log.Info("the destination is back; what waited for it goes on")
 	case is == limited:
 		log.WithField("until", h.LimitedUntil).WithField("error", h.Why).Warn("the destination asks to be left alone; what wants it waits")
-	case is == failing && was == healthy:
-		log.WithField("since", h.FailingSince).WithField("error", h.Why).Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
+	case is == failing:
+		log.WithField("since", h.FailingSince).WithField("evidence", h.Evidence).WithField("error", h.Why).WithField("next_try", h.Probe.Next).
+			Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
 	}
 }
 
-// recall has everything that a destination failed be due now, which is back: what an outage has it
-// wait for is over.
+// recall has everything be due now that a destination failed: what an outage had it wait for is over.
 func (c *Coordinator) recall(s *session, name string) {
-	f := ledger.Filter{WaitsFor: lineOf(name, again), Limit: 500}
-	for more := s != nil; more; more = f.After != "" {
-		page, err := c.ledger.List(s.idle, f)
-		if err != nil {
-			return // each comes by itself, later
-		}
-		var back []ledger.Return
-		for i := range page.Instances {
-			back = append(back, ledger.Return{Number: page.Instances[i].Number, Due: c.clock.now().Earliest})
-		}
-		c.giveBack(s, back...)
-		f.After = page.Next
+	if s == nil {
+		return
 	}
+	_ = waiting(s.idle, c.ledger, name, func(all []ledger.Return) error { // else each comes by itself, later
+		c.giveBack(s, all...)
+		return nil
+	})
 }
 
 // tellPause tells that a person paused a saga or everything, or resumed it.

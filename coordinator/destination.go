@@ -77,13 +77,14 @@ func (r rank) newcomer() bool { return r.came && !r.failed }
 // lineOf names the line of a kind in the ledger.
 func lineOf(destination string, k kind) string {
 	if k == again {
-		return retryPrefix + destination
+		return RetryPrefix + destination
 	}
 	return destination
 }
 
-// retryPrefix is before the name of a destination where those wait that failed there before.
-const retryPrefix = "retry:"
+// RetryPrefix is before the name of a destination where [Instance].WaitsFor names it for those that
+// failed there before and wait for another try.
+const RetryPrefix = "retry:"
 
 // place is where a rank belongs in a line: behind its equals, first come.
 func place[T any](line []T, r rank, of func(T) rank) int {

@@ -48,8 +48,8 @@
 // ledger's answer: further ones are refused with [ErrBusy]. What was not sent yet is withdrawn when
 // its caller goes.
 //
-// Works that want a destination stand in its line: what is being undone, then what is furthest
-// along, then what came first. The head of the line gets the slot; waiting reserves nothing. A work
+// Works that want a destination stand in its line: what never failed there before, and of that what
+// is being undone, then what is furthest along, then what came first. The head of the line gets the slot; waiting reserves nothing. A work
 // that would have to wait for longer than Options.Hold, for a destination or for a time, goes back
 // into the ledger, where it takes no place in hand: until then, or until a process has room in its
 // line for the destination.
@@ -57,11 +57,14 @@
 // A limit of a destination is shared by all processes of the ledger: each has parts of it, kept in
 // the ledger, and who has none gives what wants the destination back, for those that have.
 //
-// A destination that asks to be left alone (429, 503), or that fails several works and serves none,
-// is left alone by every process: its state is kept in the ledger. What wants it waits there,
-// however long, and spends neither attempts nor a key's window; one attempt at a time finds out
-// when it is back. Every step has a destination: the one that it names with To, which it shares
-// with others, or one of its own.
+// A destination that asks to be left alone (429, 503), or that serves none of those that never
+// failed there before, is left alone by every process: its state is kept in the ledger. What wants
+// it waits there, however long, and spends neither attempts nor a key's window; one attempt at a
+// time finds out when it is back, and then more and more go there. Every step has a destination: the
+// one that it names with To, which it shares with others, or one of its own.
+//
+// What fails again and again where others are served is at fault itself. It stands behind those that
+// never failed there, in a line of its own ([RetryPrefix]), and one send in ten is kept for it.
 //
 // # The committer
 //

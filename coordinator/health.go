@@ -17,6 +17,7 @@ type health struct {
 	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
 	PausedWhy string `json:"pausedReason,omitempty"`
 
+	ProbedAt     time.Time `json:"probedAt,omitzero"` // a person had it tried
 	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
 
 	FailingSince time.Time `json:"failureStartedAt,omitzero"`
@@ -227,11 +228,13 @@ func (h health) limit(now machine.Moment, until time.Time, why string) health {
 	return h
 }
 
-// probed lets both kinds try now, whatever the destination asked for.
+// probed lets both kinds try now. One that asked to be left alone is not sent all that waits.
 func (h health) probed(now machine.Moment) health {
 	if now.Earliest.Before(h.LimitedUntil) {
-		h.LimitedUntil = now.Earliest
+		if h.LimitedUntil = now.Earliest; h.FailingSince.IsZero() {
+			h = h.failed(now, "it asked to be left alone, and a person has it tried", h.Why)
+		}
 	}
-	h.Probe.Next, h.Retry.Next = now.Earliest, now.Earliest
+	h.Probe.Next, h.Retry.Next, h.ProbedAt = now.Earliest, now.Earliest, now.Earliest
 	return h.unused(true).unused(false)
 }

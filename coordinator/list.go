@@ -27,7 +27,7 @@ type Instance struct {
 	Status   saga.Status
 	Reason   saga.Reason // why it is in review
 	Step     string      // the one at issue, while it is retrying, compensating, in review or paused
-	WaitsFor string      // the destination that it waits for; empty: for none
+	WaitsFor string      // the destination that it waits for; with [RetryPrefix]: which failed it; empty: for none
 	Due      time.Time   // when it is taken up again; zero: a process has it, or it does not move by itself
 	Started  time.Time
 	Updated  time.Time

@@ -45,23 +45,25 @@ const (
 // bear.
 const hangsFor = time.Second
 
-// When a destination counts as failing: when ten that never failed there before do in a row, within
-// two seconds at least, since many come together; where less comes, three within a minute at least.
-// What others are told says nothing: as long as some are served, the fault may be theirs. That half
-// of all are at fault for ever makes ten in a row one chance in a thousand.
+// When a destination counts as failing: when sixteen that never failed there before do in a row,
+// within two seconds at least, since many come together; where less comes, five within two minutes
+// at least. What others are told says nothing: as long as some are served, the fault may be theirs.
+// Where half of all are at fault for ever, sixteen in a row are one chance in 65,000.
 const (
-	manyMisses, manyFor = 10, 2 * time.Second
-	fewMisses, fewFor   = 3, time.Minute
+	manyMisses, manyFor = 16, 2 * time.Second
+	fewMisses, fewFor   = 5, 2 * time.Minute
 )
 
 // obey takes over what is known of the destination's health. It returns the states that it had and
-// has.
-func (d *destination) obey(h health) (was, is string) {
+// has, and whether what failed there may try again: it is back, or a person has it tried.
+func (d *destination) obey(h health) (was, is string, recall bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	h = h.believed(now)
 	was, is = d.health.state(now), h.state(now)
+	back := was == failing && is == healthy
+	recall = back || h.ProbedAt.After(d.health.ProbedAt)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
 		d.forget()
 	}
@@ -69,12 +71,12 @@ func (d *destination) obey(h health) (was, is string) {
 		d.heldBack = time.Time{}
 	}
 	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
-	if d.health = h; was == failing && is == healthy {
+	if d.health = h; back {
 		d.window, d.round, d.good, d.bad = 1, 1, 0, 0
 		d.more = map[kind]bool{fresh: true, again: true}
 	}
 	d.serve()
-	return was, is
+	return was, is, recall
 }
 
 func (d *destination) forget() {
@@ -260,6 +262,14 @@ func (d *destination) outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.lastServed(d.now()).After(since)
+}
+
+// probedSince reports whether a person had the destination tried since an instance failed last.
+func (d *destination) probedSince(failed time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.health.ProbedAt
+	return at.After(failed) && !at.After(d.now().Latest)
 }
 
 // lastServed is when an instance was served there last, as far as is known.

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -49,6 +50,19 @@ func (c *Coordinator) deliver(s *session, batch []ledger.Return) bool {
 			return false
 		}
 		c.outage.failed(callBack, err)
+	}
+}
+
+// deliverLast gives back what is on its way when the process stops, in one try: what is not given
+// back is free with the session's end, but then due by its own record.
+func (c *Coordinator) deliverLast(ctx context.Context, s *session) {
+	s.returns.mu.Lock()
+	left := slices.Concat(s.returns.batch, s.returns.queue)
+	s.returns.mu.Unlock()
+	for batch := range slices.Chunk(left, ledger.MaxStray) {
+		if c.ledger.GiveBack(ctx, s.token, batch) != nil {
+			return
+		}
 	}
 }
 

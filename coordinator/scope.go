@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -39,7 +40,7 @@ func (op *Operator) PauseScope(ctx context.Context, s Scope, by saga.Actor) erro
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("pause %s:\n%w", s, err)
 	}
-	return op.setScope(ctx, "pause", s, by, true)
+	return op.setScope(ctx, "pause", s, by, func(c *ledger.Control) error { return pausing(c, by, true) })
 }
 
 // ResumeScope lets whatever is in the scope go on, but for what something else holds. Resuming what
@@ -48,11 +49,76 @@ func (op *Operator) ResumeScope(ctx context.Context, s Scope, by saga.Actor) err
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("resume %s:\n%w", s, err)
 	}
-	return op.setScope(ctx, "resume", s, by, false)
+	return op.setScope(ctx, "resume", s, by, func(c *ledger.Control) error {
+		if !isPaused(c) {
+			return ErrNotPaused
+		}
+		return pausing(c, by, false)
+	})
+}
+
+// ErrPaused: a person holds the destination, and it is tried when it is resumed.
+var ErrPaused = errors.New("a person holds it")
+
+// Probe has a destination tried now, whatever it asked for and however often it has failed: what
+// failed there before is due at once, and the first attempt finds out whether it is back. It returns
+// how many instances waited for another try. A destination that is paused matches [ErrPaused].
+func (op *Operator) Probe(ctx context.Context, destination string, by saga.Actor) (waited int, err error) {
+	if err := by.Validate(); err != nil {
+		return 0, fmt.Errorf("probe %s:\n%w", destination, err)
+	}
+	now, err := op.ledger.Overview(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("probe %s: read the ledger's time: %w", destination, err)
+	}
+	err = op.setScope(ctx, "probe", OfDestination(destination), by, func(c *ledger.Control) error {
+		h, err := healthOf(c)
+		if err == nil && h.PausedBy != "" {
+			err = fmt.Errorf("%w, says %s: %s", ErrPaused, h.PausedBy, h.PausedWhy)
+		}
+		if err != nil {
+			return err
+		}
+		h = h.probed(machine.Moment{Earliest: now.At, Latest: now.At})
+		c.Body, err = json.Marshal(h)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = waiting(ctx, op.ledger, destination, func(all []ledger.Return) error {
+		waited += len(all)
+		return op.ledger.GiveBack(ctx, 0, all)
+	})
+	if err != nil {
+		return waited, fmt.Errorf("probe %s: what waits for it comes by itself, later: %w", destination, err)
+	}
+	return waited, nil
+}
+
+// waiting lists those that failed at a destination and wait for another try, to be given back as due
+// now.
+func waiting(ctx context.Context, l ledger.Ledger, destination string, do func([]ledger.Return) error) error {
+	f := ledger.Filter{WaitsFor: lineOf(destination, again), Limit: 500}
+	for more := true; more; more = f.After != "" {
+		page, err := l.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		all := make([]ledger.Return, len(page.Instances))
+		for i := range page.Instances {
+			all[i].Number = page.Instances[i].Number
+		}
+		if err := do(all); err != nil {
+			return err
+		}
+		f.After = page.Next
+	}
+	return nil
 }
 
 // setScope sets the control of a scope, as often as others set it meanwhile.
-func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by saga.Actor, pause bool) error {
+func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by saga.Actor, change func(*ledger.Control) error) error {
 	for range 20 {
 		all, _, err := op.ledger.Controls(ctx)
 		if err != nil {
@@ -64,10 +130,7 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by saga.
 				c = all[i]
 			}
 		}
-		if !pause && !isPaused(&c) {
-			return fmt.Errorf("%s %s: %w", verb, s, ErrNotPaused)
-		}
-		if c.Body, err = pausedBody(&c, by, pause); err != nil {
+		if err := change(&c); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, s, err)
 		}
 		c.Actor, c.Reason, c.Nonce = by.Name, by.Reason, rand.Int64()
@@ -85,10 +148,11 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by saga.
 type Act struct {
 	At     time.Time
 	By     saga.Actor
-	Paused bool // resumed otherwise
+	Paused bool // it was paused
+	Probed bool // a destination was tried; with neither it was resumed
 }
 
-// Acts returns who paused and resumed a scope, and why, the newest first: at most limit of them (0:
+// Acts returns who paused, resumed and probed a scope, and why, the newest first: at most limit of them (0:
 // 100).
 func (op *Operator) Acts(ctx context.Context, s Scope, limit int) ([]Act, error) {
 	set, err := op.ledger.Acts(ctx, s.kind, s.name, limit)
@@ -98,7 +162,7 @@ func (op *Operator) Acts(ctx context.Context, s Scope, limit int) ([]Act, error)
 	acts := make([]Act, len(set))
 	for i := range set {
 		c := &set[i]
-		acts[i] = Act{At: c.At, By: saga.Actor{Name: c.Actor, Reason: c.Reason}, Paused: isPaused(c)}
+		acts[i] = Act{At: c.At, By: saga.Actor{Name: c.Actor, Reason: c.Reason}, Paused: isPaused(c), Probed: isProbed(c)}
 	}
 	return acts, nil
 }
@@ -108,8 +172,28 @@ func isPaused(c *ledger.Control) bool {
 	if c.Kind == ledger.ControlPause {
 		return len(c.Body) > 0
 	}
-	var h health
-	return len(c.Body) > 0 && json.Unmarshal(c.Body, &h) == nil && h.PausedBy != ""
+	h, err := healthOf(c)
+	return err == nil && h.PausedBy != ""
+}
+
+// isProbed reports whether a control was set to have a destination tried.
+func isProbed(c *ledger.Control) bool {
+	if c.Kind != ledger.ControlDestination {
+		return false
+	}
+	h, err := healthOf(c)
+	return err == nil && !h.ProbedAt.IsZero()
+}
+
+// healthOf reads the health of a destination.
+func healthOf(c *ledger.Control) (h health, err error) {
+	if len(c.Body) == 0 {
+		return h, nil
+	}
+	if err := json.Unmarshal(c.Body, &h); err != nil {
+		return h, fmt.Errorf("the state of the destination was written by another version of amends: %w", err)
+	}
+	return h, nil
 }
 
 // pausedBy is who paused a scope that is not a destination, and why; nil when it is not paused.
@@ -124,23 +208,24 @@ func pausedBy(c *ledger.Control) *saga.Actor {
 	return by
 }
 
-// pausedBody is the body of a scope's control, paused or not. A destination's says more, which
-// stays.
-func pausedBody(c *ledger.Control, by saga.Actor, pause bool) (json.RawMessage, error) {
+// pausing pauses or resumes a scope. A destination's control says more, which stays.
+func pausing(c *ledger.Control, by saga.Actor, pause bool) error {
 	if c.Kind == ledger.ControlPause {
-		if !pause {
-			return nil, nil
+		if c.Body = nil; !pause {
+			return nil
 		}
-		return json.Marshal(by)
+		body, err := json.Marshal(by)
+		c.Body = body
+		return err
 	}
-	var h health
-	if len(c.Body) > 0 {
-		if err := json.Unmarshal(c.Body, &h); err != nil {
-			return nil, fmt.Errorf("the state of the destination was written by another version of amends: %w", err)
-		}
+	h, err := healthOf(c)
+	if err != nil {
+		return err
 	}
-	if h.PausedBy, h.PausedWhy = "", ""; pause {
+	h.PausedBy, h.PausedWhy, h.ProbedAt = "", "", time.Time{}
+	if pause {
 		h.PausedBy, h.PausedWhy = by.Name, by.Reason
 	}
-	return json.Marshal(h)
+	c.Body, err = json.Marshal(h)
+	return err
 }

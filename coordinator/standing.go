@@ -16,15 +16,16 @@ import (
 
 // DestinationStatus is where a destination stands, for people.
 type DestinationStatus struct {
-	Name   string
-	State  string         // healthy, limited, failing or paused
-	Since  time.Time      // failing, paused
-	Until  time.Time      // limited: until then; failing: when the next attempt finds out, zero while one does
-	Why    string         // what the latest failure said; paused: the person's words
-	Actor  string         // paused: who wants it so
-	Served time.Time      // when an instance was served there, to the minute; zero: not known
-	Parts  int            // of its limit; 0: it has none
-	Shares map[string]int // how many of them each session has
+	Name     string
+	State    string         // healthy, limited, failing or paused
+	Since    time.Time      // failing, paused
+	Until    time.Time      // limited: until then; failing: when the next attempt finds out, zero while one does
+	Why      string         // what the latest failure said; paused: the person's words
+	Evidence string         // failing: why it counts as that
+	Actor    string         // paused: who wants it so
+	Served   time.Time      // when an instance was served there, to the minute; zero: not known
+	Parts    int            // of its limit; 0: it has none
+	Shares   map[string]int // how many of them each session has
 }
 
 // Paused is a saga, or everything, that a person holds.
@@ -77,11 +78,9 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 
 // stands reads a destination's health.
 func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.Control, now time.Time) error {
-	var h health
-	if len(c.Body) > 0 {
-		if err := json.Unmarshal(c.Body, &h); err != nil {
-			return fmt.Errorf("the state of destination %s was written by another version of amends: %w", c.Name, err)
-		}
+	h, err := healthOf(c)
+	if err != nil {
+		return fmt.Errorf("destination %s: %w", c.Name, err)
 	}
 	d.State, d.Since, d.Why, d.Served = h.state(machine.Moment{Earliest: now, Latest: now}), h.FailingSince, h.Why, h.ServedAt
 	switch d.State {
@@ -90,6 +89,7 @@ func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.
 	case limited:
 		d.Until = h.LimitedUntil
 	case failing:
+		d.Evidence = h.Evidence
 		if h.Probe.By == "" && h.Retry.By == "" {
 			if d.Until = h.Probe.Next; h.Retry.Next.Before(d.Until) {
 				d.Until = h.Retry.Next

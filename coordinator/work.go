@@ -134,13 +134,6 @@ func (w *work) goBack(d time.Duration) bool {
 	return false
 }
 
-// recovered reports whether the destination that failed the work's latest attempt has served others
-// since.
-func (w *work) recovered() bool {
-	d, e := w.failedAt()
-	return d != nil && !d.outage(e.Failed)
-}
-
 // failedAt is the destination that failed the work's latest attempt or lookup, or nil, and what
 // is known of its attempts there.
 func (w *work) failedAt() (*destination, *machine.Effort) {
@@ -207,7 +200,10 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
-	ev.Newest, ev.MaxCrashes, ev.Bystanders, ev.Recovered = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders, w.recovered()
+	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders
+	if to, e := w.failedAt(); to != nil {
+		ev.Recovered, ev.Probed = !to.outage(e.Failed), to.probedSince(e.Failed)
+	}
 	d, err := machine.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step, d.Record.Dispatch.Direction) {
 		ev.Slot = false
@@ -220,8 +216,9 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 // as invalid as if the ledger had said so, and nothing is sent.
 func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
-	short := r.Wait <= w.c.opts.Hold || r.Kind == machine.KindNotSent || r.Kind == machine.KindUnknown || r.Kind == machine.KindUnclear // see goBack
-	hold = d.Do.Do != machine.Rest && r.Status.Live() && short && !w.c.isStopping() && w.s.trusted() == nil
+	at, _ := w.failedAt()
+	failed := at != nil || r.Kind == machine.KindNotSent || r.Kind == machine.KindUnknown || r.Kind == machine.KindUnclear // see goBack
+	hold = d.Do.Do != machine.Rest && r.Status.Live() && (failed || r.Wait <= w.c.opts.Hold && !w.c.isStopping()) && w.s.trusted() == nil
 	hold = hold || r.Dispatch != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {

@@ -16,7 +16,7 @@ type actsJSON struct {
 
 type actJSON struct {
 	At     *time.Time `json:"at"`
-	Act    string     `json:"act"` // pause or resume
+	Act    string     `json:"act"` // pause, resume or probe
 	Actor  string     `json:"actor"`
 	Reason string     `json:"reason"`
 }
@@ -39,8 +39,11 @@ func (a *app) runActs(ctx context.Context, s *scope) error {
 		out := actsJSON{s.called(which), make([]actJSON, len(acts))}
 		for i := range acts {
 			out.Acts[i] = actJSON{utc(acts[i].At), "resume", acts[i].By.Name, acts[i].By.Reason}
-			if acts[i].Paused {
+			switch {
+			case acts[i].Paused:
 				out.Acts[i].Act = "pause"
+			case acts[i].Probed:
+				out.Acts[i].Act = "probe"
 			}
 		}
 		if a.json {

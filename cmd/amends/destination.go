@@ -23,8 +23,9 @@ func (a *app) destination() *cobra.Command {
 		Short: "What the sagas talk to: does it work, and who holds it?",
 		Long: `A destination is what a step talks to: what its definition names with To, or one of its own, as in
 order-to-invoice/invoice. Every process obeys its state, which is kept in the ledger.`,
-		Example: `  amends destination list`,
-	}, []func(*app) *cobra.Command{(*app).destinationList})
+		Example: `  amends destination list
+  amends destination probe books --reason "they say that it is mended"`,
+	}, []func(*app) *cobra.Command{(*app).destinationList, (*app).destinationProbe})
 }
 
 func (a *app) destinationList() *cobra.Command {
@@ -36,12 +37,15 @@ func (a *app) destinationList() *cobra.Command {
 
   healthy  works that want it are sent there
   limited  it asked to be left alone until then (429, 503)
-  failing  three works or more failed there and none was served; one attempt at a time, soon only every minute, finds
-           out when it is back: "until" is the time of the next
+  failing  sixteen in a row failed that never failed there before, or five within more than two minutes: "note" says
+           so. One attempt at a time, soon only every minute, finds out when it is back: "until" is the time of the next
   paused   a person holds it; it ends with: amends resume --destination NAME
 
-While it is not healthy, what wants it waits, going forward or back, and spends neither attempts nor a key's window.
-"waiting" counts works that wait in the ledger, up to a thousand; parts are those of its limit, and who has how many.`,
+While it is not healthy, what wants it waits, going forward or back, and spends neither attempts nor a key's window. What
+keeps failing beside others that are served says nothing of the destination: it is tried again, one send in ten is kept
+for it, and it spends its policy. "waiting" counts works that wait in the ledger to be sent, and "failed" those that wait
+for another try (--waits-for retry:NAME), both up to a thousand; parts are those of its limit, and who has how many. When
+it is mended: amends destination probe NAME.`,
 		Example: `  amends destination list
   amends destination list --exit-code || page-on-call   # 6: one is not healthy
   amends pause --destination books --reason "they are being moved"`,
@@ -116,8 +120,9 @@ func (f *flow) of(name string) *coordinator.DestinationStatus {
 	return nil
 }
 
-// knows refuses a name under which nothing can wait: all, saga:NAME, or a destination.
+// knows refuses a name under which nothing can wait: all, saga:NAME, a destination, or retry: and one.
 func (f *flow) knows(name string) error {
+	name = strings.TrimPrefix(name, coordinator.RetryPrefix)
 	switch of, isSaga := strings.CutPrefix(name, "saga:"); {
 	case name == coordinator.Everything().String(), f.of(name) != nil, isSaga && f.sagas[of]:
 		return nil
@@ -127,10 +132,14 @@ func (f *flow) knows(name string) error {
 			err: errors.New("no process ever registered it on this ledger"), next: "see which there are: amends list",
 		}
 	default:
-		return &failure{
-			exit: exitNotFound, what: fmt.Sprintf("no definition names a destination %q", name),
-			err: errors.New("the ledger never heard of it"), next: "see which there are: amends destination list",
-		}
+		return unheardOf(name)
+	}
+}
+
+func unheardOf(destination string) *failure {
+	return &failure{
+		exit: exitNotFound, what: fmt.Sprintf("no definition names a destination %q", destination),
+		err: errors.New("the ledger never heard of it"), next: "see which there are: amends destination list",
 	}
 }
 
@@ -150,8 +159,15 @@ func (f *flow) because(name string) string {
 		return fmt.Sprintf("%s paused, says %s: %s", scopeIs(p.Scope), p.By.Name, p.By.Reason)
 	case ofWorks(name):
 		return "the pause is over, and it goes on with the next claim"
+	}
+	to, failed := strings.CutPrefix(name, coordinator.RetryPrefix)
+	switch d := f.of(to); {
+	case d != nil && d.State != "healthy":
+		return f.stands(to)
+	case failed:
+		return to + " failed it, and serves others"
 	default:
-		return f.stands(name)
+		return to + " has no room for it yet"
 	}
 }
 
@@ -164,19 +180,23 @@ func ofWorks(name string) bool {
 func (f *flow) stands(name string) string {
 	switch d := f.of(name); {
 	case d == nil || d.State == "healthy":
-		return fmt.Sprintf("%s has no room for it yet", name)
+		return name + " is healthy"
 	case d.State == "paused":
 		return fmt.Sprintf("%s is paused, says %s: %s", name, d.Actor, d.Why)
 	case d.State == "limited":
 		return fmt.Sprintf("%s asked to be left alone until %s", name, iso(d.Until))
+	case d.Until.IsZero():
+		return fmt.Sprintf("%s fails since %s, and is being tried: %s; the latest: %s", name, iso(d.Since), d.Evidence, d.Why)
 	default:
-		return fmt.Sprintf("%s fails since %s: %s", name, iso(d.Since), d.Why)
+		return fmt.Sprintf("%s fails since %s, and is tried next at %s: %s; the latest: %s", name, iso(d.Since), iso(d.Until), d.Evidence, d.Why)
 	}
 }
 
 // then says when what waits under a name goes on, and what a person can do about it.
 func (f *flow) then(name string) string {
 	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
+	line := name
+	name, failed := strings.CutPrefix(name, coordinator.RetryPrefix)
 	d := f.of(name)
 	switch {
 	case p != nil:
@@ -185,10 +205,13 @@ func (f *flow) then(name string) string {
 		return "It goes on by itself, with the next claim. Nothing to do."
 	case d != nil && d.State == "paused":
 		return "It goes on when the pause ends: amends resume --destination " + quote(name) + " --reason WHY."
+	case failed && (d == nil || d.State == "healthy"):
+		return fmt.Sprintf("It is tried again by itself. To try now, when %s is mended: amends destination probe %s --reason WHY.", name, quote(name))
 	case d == nil || d.State == "healthy":
 		return fmt.Sprintf("It goes on by itself as soon as %s has room for it. Nothing to do.", name)
 	default:
-		return fmt.Sprintf("It goes on by itself when %s is back, and spends nothing until then. Nothing to do. What else waits for it: amends list --waits-for %s", name, quote(name))
+		return fmt.Sprintf("It goes on by itself when %s is back, and spends nothing until then. To try now: amends destination probe %s --reason WHY. "+
+			"What else waits for it: amends list --waits-for %s", name, quote(name), quote(line))
 	}
 }
 
@@ -220,11 +243,13 @@ type destinationJSON struct {
 	State       string         `json:"state"`
 	Since       *time.Time     `json:"since"`       // failing, paused
 	Until       *time.Time     `json:"until"`       // limited; failing: the next attempt, null while one is under way
+	Evidence    string         `json:"evidence"`    // failing: why it counts as that
 	Why         string         `json:"why"`         // what the latest failure said; paused: the person's words
 	Actor       string         `json:"actor"`       // paused
 	Served      *time.Time     `json:"servedAt"`    // a work was served, to the minute
-	Waiting     int64          `json:"waiting"`     // works in the ledger, at most 1000 are counted
+	Waiting     int64          `json:"waiting"`     // works that wait in the ledger to be sent, at most 1000 are counted
 	Oldest      *time.Time     `json:"oldestDueAt"` // of those
+	Failed      int64          `json:"failed"`      // works that failed there and wait for another try, at most 1000 are counted
 	Parts       int            `json:"parts"`       // of its limit; 0: it has none
 	Shares      map[string]int `json:"shares"`      // session to parts
 }
@@ -235,8 +260,8 @@ func (f *flow) toJSON() []destinationJSON {
 		d := &f.Destinations[i]
 		w := f.waiting[d.Name]
 		all[i] = destinationJSON{
-			Destination: d.Name, State: d.State, Since: utc(d.Since), Until: utc(d.Until), Why: d.Why, Actor: d.Actor, Served: utc(d.Served),
-			Waiting: w.Works, Oldest: utc(w.Oldest), Parts: d.Parts, Shares: d.Shares,
+			Destination: d.Name, State: d.State, Since: utc(d.Since), Until: utc(d.Until), Evidence: d.Evidence, Why: d.Why, Actor: d.Actor, Served: utc(d.Served),
+			Waiting: w.Works, Oldest: utc(w.Oldest), Failed: f.waiting[coordinator.RetryPrefix+d.Name].Works, Parts: d.Parts, Shares: d.Shares,
 		}
 		if d.Shares == nil {
 			all[i].Shares = map[string]int{}
@@ -260,10 +285,10 @@ func (a *app) printDestinations(f *flow) error {
 		a.sayf("no process ever registered a saga on this ledger")
 		return nil
 	}
-	g := grid{header: []string{"destination", "state", "since", "until", "waiting", "parts", "note"}}
+	g := grid{header: []string{"destination", "state", "since", "until", "waiting", "failed", "parts", "note"}}
 	for i := range f.Destinations {
 		d := &f.Destinations[i]
-		g.add(d.Name, d.State, a.when(d.Since), a.when(d.Until), waits(f.waiting[d.Name].Works), parts(d), destinationNote(d))
+		g.add(d.Name, d.State, a.when(d.Since), a.when(d.Until), waits(f.waiting[d.Name].Works), waits(f.waiting[coordinator.RetryPrefix+d.Name].Works), parts(d), destinationNote(d))
 	}
 	a.print(&g)
 	return nil
@@ -297,6 +322,9 @@ func parts(d *coordinator.DestinationStatus) string {
 func destinationNote(d *coordinator.DestinationStatus) string {
 	if d.State == "paused" {
 		return fmt.Sprintf("%s: %s", d.Actor, d.Why)
+	}
+	if d.Evidence != "" {
+		return d.Evidence + "; the latest: " + d.Why
 	}
 	return d.Why
 }

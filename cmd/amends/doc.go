@@ -45,6 +45,7 @@
 // process obeys it.
 //
 //	destination list  List destinations: which work, which fail, and what waits
+//	destination probe Try a destination now, whatever it asked for and however often it failed
 //
 //	inbox list     List deliveries, newest first
 //	inbox show     Show one delivery: what became of it, and what is safe to do next
@@ -98,8 +99,8 @@
 //	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused), words, next
 //	            review, paused (works that wait for a person; 1000 at most of each are counted)
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
-//	            pendingSignals (a count), waitsFor (a destination, all or saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt,
-//	            finishedAt
+//	            pendingSignals (a count), waitsFor (a destination, retry:DESTINATION when that failed it, all or
+//	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
@@ -137,10 +138,12 @@
 //	pause       with --destination, --saga or --all: scope (all, saga:NAME, destination:NAME), dryRun, stored, before and
 //	resume      paused (who had, and who has by now paused it: null, or scope, at, actor, reason)
 //	rerun
-//	destination list  items[]: destination, state (healthy, limited, failing, paused), since, until, why, actor, servedAt (to
-//	            the minute), waiting (works in the ledger, up to 1000), oldestDueAt, parts (of its limit, 0: none),
-//	            shares: session to parts
+//	destination list  items[]: destination, state (healthy, limited, failing, paused), since, until, evidence (failing: why
+//	            it counts as that), why, actor, servedAt (to the minute), waiting and oldestDueAt (works in the
+//	            ledger that wait to be sent there), failed (those that failed there and wait for another try; of both
+//	            up to 1000 are counted), parts (of its limit, 0: none), shares: session to parts
 //	            paused[]: sagas, or all: scope, at, actor, reason
+//	destination probe  destination, stateBefore, failed (works that failed there, and are due now)
 //	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, occurredAt
 //	            (by the event's own word), payloadKind (full, delta, thin), deleted, version, signedBy (the secret's
 //	            name), copies, lastAt (of the latest copy), processedAt, disposition (while processedAt is null the

@@ -100,6 +100,7 @@ var meanings = []struct {
 	{coordinator.ErrFinished, exitConflict},
 	{coordinator.ErrAtRest, exitConflict},
 	{coordinator.ErrNotPaused, exitConflict},
+	{coordinator.ErrPaused, exitConflict},
 	{coordinator.ErrUnderWay, exitConflict},
 	{coordinator.ErrChangesNothing, exitConflict},
 	{coordinator.ErrInDoubt, exitConflict},

@@ -58,7 +58,7 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.StringVar(&reason, "reason", "", "works in review for this reason only: "+strings.Join(reasons, ", "))
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
-	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, or for a pause: all, saga:NAME")
+	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, for another try there (retry:NAME), or for a pause: all, saga:NAME")
 	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, undone, in review or paused")
 	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
 	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done although its outcome is unknown (after a rebuild)")
@@ -150,7 +150,7 @@ type headJSON struct {
 	Reason   saga.Reason `json:"reason"`
 	Session  string      `json:"session"` // the process that holds it; "": none does
 	Pending  int64       `json:"pendingSignals"`
-	WaitsFor string      `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
+	WaitsFor string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
 	Unknown  bool        `json:"unknown"`  // no live process knows the definition that it waits for
 	Started  *time.Time  `json:"startedAt"`
 	Updated  *time.Time  `json:"updatedAt"`

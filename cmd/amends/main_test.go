@@ -140,6 +140,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"field":   field,
 	"keep":    keep,
 	"settles": settles,
+	"tries":   tries,
 	"queued":  queued,
 	"stands":  stands,
 	"waits":   waitsFor,
@@ -389,6 +390,27 @@ func settles(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	patiently(ts, func(ctx context.Context, l stores.DB) error {
 		return settled(ctx, coordinator.NewOperator(l), args[0], saga.Status.Terminal)
+	})
+}
+
+// tries waits until a step of a work was attempted so often: tries shop:order:3 invoice 2.
+func tries(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: tries WORK STEP NUMBER")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	patiently(ts, func(ctx context.Context, l stores.DB) error {
+		op, id := coordinator.NewOperator(l), saga.ID{Saga: "order-to-invoice", Work: args[0]}
+		for {
+			s, err := op.Show(ctx, id)
+			if err != nil || s.Steps[args[1]].Attempts >= n {
+				return err
+			}
+			if err := moment(ctx); err != nil {
+				return err
+			}
+		}
 	})
 }
 

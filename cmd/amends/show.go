@@ -60,7 +60,7 @@ A step's KEY is the idempotency key the destination was given: look for it in th
 type viewJSON struct {
 	saga.Summary
 	Number     int64           `json:"number,string"`
-	WaitsFor   string          `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
+	WaitsFor   string          `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
 	Session    string          `json:"session"`
 	Finished   *time.Time      `json:"finishedAt"`
 	Signals    []signalJSON    `json:"pendingSignals"`

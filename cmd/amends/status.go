@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -79,7 +80,7 @@ func (f *flow) findings() (findings []troubleJSON) {
 	}
 	for i := range f.Destinations {
 		d := &f.Destinations[i]
-		next := "it is tried again by itself; see: amends destination list"
+		next := "it is tried by itself; when it is mended: amends destination probe " + quote(d.Name) + " --reason WHY"
 		switch d.State {
 		case "healthy":
 			continue
@@ -93,7 +94,7 @@ func (f *flow) findings() (findings []troubleJSON) {
 
 // queue says how many works wait under a name.
 func (f *flow) queue(name string) string {
-	switch n := f.waiting[name].Works; n {
+	switch n := f.waiting[name].Works + f.waiting[coordinator.RetryPrefix+name].Works; n {
 	case 0:
 		return ""
 	case 1:

@@ -85,7 +85,7 @@ func TestWhyAWorkWaits(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	f := &flow{Standing: coordinator.Standing{Destinations: []coordinator.DestinationStatus{
-		{Name: "books", State: "failing", Since: at, Why: "connection refused"},
+		{Name: "books", State: "failing", Since: at, Until: at.Add(time.Minute), Evidence: "ten in a row failed", Why: "connection refused"},
 		{Name: "mail", State: "paused", Since: at, Actor: "anna", Why: "moving"},
 		{Name: "shop", State: "healthy"},
 		{Name: "tax", State: "limited", Until: at},
@@ -99,7 +99,10 @@ func TestWhyAWorkWaits(t *testing.T) {
 			t.Errorf("%s: %q, not %q", name, is, then)
 		}
 	}
-	says("books", "books fails since 2026-03-01T12:00:00Z: connection refused", "It goes on by itself when books is back")
+	fails := "books fails since 2026-03-01T12:00:00Z, and is tried next at 2026-03-01T12:01:00Z: ten in a row failed; the latest: connection refused"
+	says("books", fails, "It goes on by itself when books is back, and spends nothing until then. To try now: amends destination probe books --reason WHY.")
+	says("retry:books", fails, "It goes on by itself when books is back")
+	says("retry:shop", "shop failed it, and serves others", "It is tried again by itself. To try now, when shop is mended: amends destination probe shop --reason WHY.")
 	says("tax", "tax asked to be left alone until 2026-03-01T12:00:00Z", "It goes on by itself when tax is back")
 	says("shop", "shop has no room for it yet", "It goes on by itself as soon as shop has room for it.")
 	says("mail", "mail is paused, says anna: moving", "It goes on when the pause ends: amends resume --destination mail --reason WHY.")

@@ -39,6 +39,8 @@ type Event struct {
 	// Recovered: the destination that failed the step has served others since. What an outage has the
 	// step wait for is over.
 	Recovered bool
+	// Probed: a person had that destination tried since. The step waits no longer, whatever failed it.
+	Probed bool
 	// Same: the input that Signal brings has the identity of the one heard before.
 	Same bool
 	// Newest is the newest version of the saga's definition that this process knows. A revision
@@ -311,11 +313,12 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 }
 
 // backoff is how long the step waits after what failed it. What an outage failed waits no longer than
-// the outage lasts (F30), unless the destination said for how long.
+// the outage lasts (F30), unless the destination said for how long. A person can have it tried now,
+// unless it may be what takes processes down.
 func (m *machine) backoff(s *program.StepSpec, e *Effort) time.Time {
 	spent := e.Class != program.Outage && e.Class != saga.Unsent && e.Class != "" // the last: a lookup has answered since
 	asked := e.NotBefore.Sub(e.Failed) > s.Retry.Backoff(e.Key, max(1, e.Failures))+time.Second
-	if m.ev.Recovered && !spent && !asked {
+	if m.ev.Recovered && !spent && !asked || m.ev.Probed && e.Crashes < 2 {
 		return time.Time{}
 	}
 	return e.NotBefore

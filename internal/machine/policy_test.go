@@ -251,6 +251,44 @@ func TestF29Panic(t *testing.T) {
 	}
 }
 
+// "F30: what an outage failed, or was not sent, waits no longer for its next try than the destination
+// is away, unless that said for how long; when a person has the destination tried, neither does what
+// failed otherwise. What may be what takes processes down waits all the same".
+func TestF30TheOutageIsOver(t *testing.T) {
+	away := program.Outcome{Class: saga.Unknown, Error: "503", Outage: true}
+	own := program.Outcome{Class: saga.Unknown, Error: "500"}
+	asked := program.Outcome{Class: saga.Unknown, Error: "503", Outage: true, RetryAfter: time.Hour}
+	for _, c := range []struct {
+		name      string
+		out       program.Outcome
+		recovered bool // what is fed
+		goes      bool
+	}{
+		{"an outage is over", away, true, true},
+		{"nothing was sent, and others are served", program.Outcome{Class: saga.Unsent, Error: "refused"}, true, true},
+		{"its own failure", own, true, false},
+		{"it said for how long", asked, true, false},
+		{"a person has it tried after an outage", away, false, true},
+		{"a person has it tried after its own failure", own, false, true},
+		{"a person has it tried that said for how long", asked, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := begin(t, "a idempotent undo attempts=20")
+			for range 5 { // the waits are long by then
+				d.outcome(c.out).wants("wait", saga.Retrying).due().wants("act a forward", saga.Running)
+			}
+			d.outcome(c.out).tick().wants("wait", saga.Retrying)
+			if d.feed(Event{Recovered: c.recovered, Probed: !c.recovered}); c.goes {
+				d.wants("act a forward", saga.Running)
+			} else {
+				d.wants("wait", saga.Retrying)
+			}
+		})
+	}
+	d := begin(t, "a idempotent undo").fail(saga.Unknown).due().crash().crash()
+	d.wants("wait", saga.Retrying).feed(Event{Recovered: true, Probed: true}).wants("wait", saga.Retrying)
+}
+
 // "F23": that the saga turned is on record before anything is done about it, so that nothing goes
 // forward again (C10) when the evidence comes.
 func TestF23TurningIsRecorded(t *testing.T) {
