@@ -33,9 +33,9 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 	if d := w.destination(cmd.Step); d != nil && tried && !o.Shutdown { // before the slot goes to the next in line
 		switch {
 		case o.Class == saga.Fault, o.Stack != "": // the program is at fault, and nothing is known of the destination
-		case o.Class == saga.Unknown, o.Class == saga.Unsent:
+		case !o.Nameless && (o.Class == saga.Unknown || o.Class == saga.Unsent):
 			o.Outage = w.heed(d, cmd, o.HoldBack, o.RetryAfter, o.Error)
-		default: // done or refused: the destination works
+		default: // done, without a name perhaps, or refused: the destination works
 			d.answered()
 		}
 	}

@@ -45,12 +45,12 @@ const (
 // bear.
 const hangsFor = time.Second
 
-// When a destination counts as failing: when sixteen that never failed there before do in a row,
+// When a destination counts as failing: when twenty that never failed there before do in a row,
 // within two seconds at least, since many come together; where less comes, five within two minutes
 // at least. What others are told says nothing: as long as some are served, the fault may be theirs.
-// Where half of all are at fault for ever, sixteen in a row are one chance in 65,000.
+// Where half of all are at fault for ever, twenty in a row are one chance in a million.
 const (
-	manyMisses, manyFor = 16, 2 * time.Second
+	manyMisses, manyFor = 20, 2 * time.Second
 	fewMisses, fewFor   = 5, 2 * time.Minute
 )
 

@@ -26,7 +26,7 @@ func known(t *testing.T, h health) (d *destination, store func() health) {
 	}
 }
 
-// Rule: a destination is failing when sixteen that never failed there fail in a row, for two seconds at
+// Rule: a destination is failing when twenty that never failed there fail in a row, for two seconds at
 // least, or five for two minutes; who failed there before counts for nothing, however often, and one
 // that is served, here or elsewhere, begins the count again.
 func TestWhenADestinationFails(t *testing.T) {
@@ -56,23 +56,23 @@ func TestWhenADestinationFails(t *testing.T) {
 			}
 		}
 		later := func(wait time.Duration) { time.Sleep(wait) } //nolint:forbidigo // virtual
-		want("with sixteen at once", healthy, fail(16, 0))
-		fail(15, 0)
+		want("with twenty at once", healthy, fail(20, 0))
+		fail(19, 0)
 		later(manyFor)
-		want("with fifteen, and one of them again and again", healthy, fail(0, 100))
-		fail(15, 0)
+		want("with nineteen, and one of them again and again", healthy, fail(0, 100))
+		fail(19, 0)
 		later(manyFor)
-		want("with sixteen", failing, fail(1, 0))
+		want("with twenty", failing, fail(1, 0))
 		fail(4, 0)
 		later(time.Hour)
 		want("with four in an hour", healthy, fail(0, 10))
 		fail(4, 0)
 		later(fewFor)
 		want("with five in two minutes", failing, fail(1, 0))
-		fail(15, 0)
+		fail(19, 0)
 		d.obey(health{ServedAt: time.Now().Add(time.Second)}) // elsewhere
 		later(time.Hour)
-		want("with fifteen before one was served elsewhere and four after", healthy, fail(4, 0))
+		want("with nineteen before one was served elsewhere and four after", healthy, fail(4, 0))
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -302,6 +303,58 @@ func TestOneThatOftenFailsIsNotFailing(t *testing.T) {
 
 const failsLine = "the destination fails; what wants it waits, and one attempt at a time finds out when it is back"
 
+// An empty answer is an answer: nothing but such answers is no outage, and what needs a name in them
+// spends its attempts and goes to a person.
+func TestAnEmptyAnswerIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	seeded(t, func(t *testing.T, seed uint64, processes int) {
+		c := gather(t, seed, processes, saga.Retry{})
+		defer c.close()
+		empty := func(ctx context.Context, s saga.Call[order]) (thing, error) {
+			return thing{}, errors.Join(s.Sending(), c.books.ask(ctx, s.Work))
+		}
+		retry := saga.Retry{Attempts: 4, Initial: 100 * time.Millisecond, Max: 5 * time.Second}
+		needs, err := saga.Define("needs", 1, saga.Do("invoice", empty).Idempotent().NoUndo("none").To("books").Retry(retry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		needsNone, err := saga.Define("needs-none", 1, saga.Do("note", empty).NoID().Idempotent().NoUndo("none").To("books").Retry(retry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := func(name string, n int) {
+			t.Helper()
+			if _, err := c.ps[c.r.IntN(len(c.ps))].Start(t.Context(), name, fmt.Sprintf("%s-%d", name, n), order{}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, p := range c.ps {
+			if err := p.Register(t.Context(), needs, needsNone); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 30 {
+			start("needs", i)
+			pass(200 * time.Millisecond)
+		}
+		pass(time.Minute)
+		start("needs-none", 0)
+		pass(time.Second)
+		if got := in(t, c.l, "needs"); got[saga.Review] != 30 {
+			t.Errorf("of 30 that need a name: %v", got)
+		}
+		if got := in(t, c.l, "needs-none"); got[saga.Completed] != 1 {
+			t.Errorf("of one that needs none: %v", got)
+		}
+		if said := c.log.lined(t, failsLine); len(said) > 0 {
+			t.Errorf("the books were called failing: %v", said)
+		}
+		if n := c.books.between(&c.books.heard, time.Time{}, time.Now()); n != 30*4+1 {
+			t.Errorf("%d requests for 30 with four attempts each, and one", n)
+		}
+	})
+}
+
 // Half of all orders are at fault for an hour: the others are done as soon as they come.
 func TestHalfMayFail(t *testing.T) {
 	t.Parallel()
@@ -309,7 +362,9 @@ func TestHalfMayFail(t *testing.T) {
 		c := gather(t, seed, processes, saga.Retry{Attempts: 8, Initial: 100 * time.Millisecond, Max: 5 * time.Second})
 		defer c.close()
 		bad := func(work string) bool {
-			return rand.New(rand.NewPCG(seed, uint64(work[len(work)-1])<<8|uint64(work[len(work)-2]))).IntN(2) == 0
+			h := fnv.New64()
+			_, _ = h.Write([]byte(work))
+			return rand.New(rand.NewPCG(seed, h.Sum64())).IntN(2) == 0
 		}
 		c.books.be(func(work string) error {
 			if bad(work) {

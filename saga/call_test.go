@@ -145,10 +145,41 @@ func TestGateAndErrorMakeTheClass(t *testing.T) {
 		{"no gate at all", nil, func(c Call[string]) error { return c.Sending() }, program.Succeeded},
 		{"a context that ended", program.NewGate(nil), func(Call[string]) error { return context.DeadlineExceeded }, Unknown},
 	} {
-		o := run(t, func(_ context.Context, call Call[string]) (thing, error) { return thing{}, c.act(call) }, c.gate)
+		o := run(t, func(_ context.Context, call Call[string]) (thing, error) { return thing{"inv_1"}, c.act(call) }, c.gate)
 		if o.Class != c.want {
 			t.Errorf("%s: the outcome is %+v, want %s", c.what, o, c.want)
 		}
+	}
+}
+
+// What was sent and answered without the name that its result needs is no success: the next step, or
+// the undo, would not know what was made. It is the destination's answer all the same. A step that
+// sent nothing had nothing to name, and an update keeps the name of what it updated.
+func TestASuccessWithoutItsName(t *testing.T) {
+	t.Parallel()
+	sends := func(ctx context.Context, _ Call[string]) (thing, error) { return thing{}, Sending(ctx) }
+	o := run(t, sends, program.NewGate(nil))
+	if o.Class != Unknown || !o.Nameless || !o.Answered || !strings.Contains(o.Error, "no external id") || len(o.Output) > 0 {
+		t.Errorf("sent, and no name: %+v", o)
+	}
+	if o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{}, nil }, program.NewGate(nil)); !o.Done() {
+		t.Errorf("nothing sent: %+v", o)
+	}
+	d, err := Define(order.Saga, 1, Do("invoice", sends).NoID().Idempotent().NoUndo("it is final"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := d.Act(t.Context(), invoice(program.NewGate(nil))); !o.Done() {
+		t.Errorf("it needs no name: %+v", o)
+	}
+	d, err = Define(order.Saga, 1, Do("invoice", sends).Idempotent().NoUndo("it is final"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	update := invoice(program.NewGate(nil))
+	update.Previous = &program.Result{ExternalID: "inv_1"}
+	if o := d.Act(t.Context(), update); !o.Done() {
+		t.Errorf("an update: %+v", o)
 	}
 }
 

@@ -239,8 +239,16 @@ func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outco
 	o := program.Outcome{Class: program.Succeeded}
 	o.ExternalID, o.Output, o.Error = a.result(out)
 	o.Dropped = o.Error != ""
+	updates := c.inv.Previous != nil && c.inv.Previous.ExternalID != "" // which is kept
+	if a.id != nil && o.ExternalID == "" && !o.Dropped && !updates && c.gate != nil && c.gate.Passed() {
+		return program.Outcome{Class: Unknown, Error: errNameless, Answered: true, Nameless: true}
+	}
 	return o
 }
+
+// errNameless is why a success is none: to call it one would lose what the destination calls the
+// result.
+const errNameless = "the destination answered, and the result has no external id: an empty answer, or the id stands elsewhere in it; where it has none to give, say NoID"
 
 func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) program.Evidence {
 	f, err := a.find(ctx, c)

@@ -54,7 +54,6 @@ func TestUnreadableSuccessIsUnknown(t *testing.T) {
 		keep int
 	}{
 		{"not JSON", "<html>", new(invoice), sagahttp.ErrNotJSON, 6},
-		{"empty", "", new(invoice), sagahttp.ErrNotJSON, 0},
 		{"two values", "{}{}", new(invoice), sagahttp.ErrNotJSON, 4},
 		{"other shape", `{"id":5}`, new(invoice), sagahttp.ErrNotJSON, 8},
 		{"one byte too large", strings.Repeat(" ", 98) + "{}1", new(invoice), sagahttp.ErrTooLarge, 100},
@@ -76,6 +75,24 @@ func TestUnreadableSuccessIsUnknown(t *testing.T) {
 				t.Errorf("the action cannot finish from the header: %v with %d bytes", resp, len(resp.Body))
 			}
 		})
+	}
+}
+
+// A write that is answered with an empty success is done, and decodes nothing. To a read, which wants
+// to know something, it says nothing.
+func TestAnEmptySuccess(t *testing.T) {
+	t.Parallel()
+	for status, body := range map[string]string{"204 No Content": "", "200 OK": " \n"} {
+		w := answer(t, status, body)
+		got := invoice{ID: "before"}
+		ctx, _ := gated(t, nil)
+		if _, err := dial(t, w.URL(), nil).Do(ctx, sagahttp.Request{Method: "POST", Path: "/x", Into: &got}); err != nil || got.ID != "before" {
+			t.Errorf("%s: error %v, decoded %v", status, err, got)
+		}
+		_, err := dial(t, w.URL(), nil).Do(t.Context(), sagahttp.Request{Method: "GET", Path: "/x", Into: &got})
+		if wantClass(t, err, saga.Unsent); !errors.Is(err, sagahttp.ErrNotJSON) {
+			t.Errorf("a read answered %s: %v", status, err)
+		}
 	}
 }
 

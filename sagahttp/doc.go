@@ -94,6 +94,8 @@
 //
 //	status                    class      because
 //	2xx                       done       the body is decoded into Request.Into
+//	2xx, and empty            done       Request.Into is left as it is. A step whose result needs an external id is not
+//	                                     done by it, but unknown: the destination works, and the step spends attempts
 //	429                       not sent   Options.NotExecuted lists it by default: "too many" is said before acting
 //	401, 403, 407             not sent   the credentials were refused, not the order: an expired token must not
 //	                                     roll back every saga in flight
@@ -110,7 +112,7 @@
 //	2xx, but unreadable       unknown    see below
 //
 // The table is that of a request that writes; where it says unknown, one that only reads is not
-// sent.
+// sent, and an empty answer is unreadable.
 //
 // "Not sent", "refused" and "unknown" are [saga.Unsent], [saga.Refused] and [saga.Unknown].
 //

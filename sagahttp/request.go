@@ -35,8 +35,8 @@ type Request struct {
 	// under the same key must carry the same bytes, so nothing in it may depend on the time or on
 	// chance.
 	Body any
-	// Into receives the JSON of a 2xx answer. Nil decodes nothing; leave it nil where an answer may
-	// be empty.
+	// Into receives the JSON of a 2xx answer. Nil decodes nothing, and so does an empty answer to a
+	// write.
 	Into any
 }
 
@@ -67,11 +67,11 @@ func (c *Client) resolve(r Request) (*url.URL, error) {
 		escaped := strings.TrimSuffix(c.base.EscapedPath(), "/") + "/" + strings.TrimPrefix(r.Path, "/")
 		plain, err := url.PathUnescape(escaped)
 		if err != nil {
-			return nil, errors.New("the path holds a percent sign that escapes nothing: build it with effect.Path")
+			return nil, errors.New("the path holds a percent sign that escapes nothing: build it with sagahttp.Path")
 		}
 		u.Path, u.RawPath = plain, escaped
 		if u.EscapedPath() != escaped {
-			return nil, errors.New("the path holds characters that must be escaped: build it with effect.Path")
+			return nil, errors.New("the path holds characters that must be escaped: build it with sagahttp.Path")
 		}
 	}
 	u.RawQuery = r.Query.Encode()
@@ -80,7 +80,7 @@ func (c *Client) resolve(r Request) (*url.URL, error) {
 
 func checkPath(path string) error {
 	if strings.ContainsAny(path, "?#") {
-		return errors.New("the path holds a ? or #: give query values by Request.Query, and build the path with effect.Path")
+		return errors.New("the path holds a ? or #: give query values by Request.Query, and build the path with sagahttp.Path")
 	}
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, s := range segments {

@@ -1,6 +1,7 @@
 package sagahttp
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 		return resp, this.unusable(&sendError{state: "answered " + resp.String() + ", but its body was cut", err: err})
 	case tooLarge:
 		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrTooLarge, ours: true})
+	case this.Into != nil && !this.reads() && len(bytes.TrimSpace(body)) == 0: // done, without a word
 	case this.Into != nil && json.Unmarshal(body, this.Into) != nil: // its error may quote the body
 		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrNotJSON, ours: true})
 	}

@@ -37,7 +37,7 @@ func (a *app) destinationList() *cobra.Command {
 
   healthy  works that want it are sent there
   limited  it asked to be left alone until then (429, 503)
-  failing  sixteen in a row failed that never failed there before, or five within more than two minutes: "note" says
+  failing  twenty in a row failed that never failed there before, or five within more than two minutes: "note" says
            so. One attempt at a time, soon only every minute, finds out when it is back: "until" is the time of the next
   paused   a person holds it; it ends with: amends resume --destination NAME
 

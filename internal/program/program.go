@@ -53,6 +53,7 @@ type Outcome struct {
 	RetryAfter time.Duration
 	HoldBack   bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
 	Answered   bool   // the destination has answered; its request is not at work any more
+	Nameless   bool   // it answered with a success that does not say the external id: it works
 	Stack      string // of a panic, for the log
 	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
 	Outage     bool   // it failed while the destination served no other work; it does not count as a try
