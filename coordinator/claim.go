@@ -77,7 +77,9 @@ func (k *claimer) claim() (more bool) {
 			c.giveBack(s, ledger.Return{Number: heads[i].Number, Due: c.clock.now().Earliest.Add(c.opts.Poll)})
 		}
 	}
-	c.hand.claimed(limit, len(fresh))
+	if c.hand.claimed(limit, len(fresh)); len(fresh) > 0 {
+		c.controls.upTo(s, got.Controls) // a work may be due because of what a person has set
+	}
 	if len(fresh) == 0 && limit > 0 {
 		c.nothingWaits(rooms)
 	}

@@ -23,8 +23,9 @@ type controls struct {
 	telling sync.Mutex // what is obeyed is told in the order in which it was taken
 
 	mu      sync.Mutex
-	session *session // what was read under another one counts no more
-	newest  int64    // version that was read
+	session *session      // what was read under another one counts no more
+	newest  int64         // version that was read
+	read    chan struct{} // closed, and made anew, when one was read
 	pauses  map[string]pause
 	reading bool // under the session
 	again   bool // they are to be read once more
@@ -45,7 +46,7 @@ type told struct {
 }
 
 func newControls(l ledger.Ledger, o *outage, tells told) *controls {
-	k := &controls{ledger: l, outage: o, tells: tells, pauses: map[string]pause{}}
+	k := &controls{ledger: l, outage: o, tells: tells, pauses: map[string]pause{}, read: make(chan struct{})}
 	k.health, k.shares = newKept(k, ledger.ControlDestination, tells.health), newKept(k, ledger.ControlShare, tells.share)
 	return k
 }
@@ -57,6 +58,23 @@ func (k *controls) heard(s *session, version int64) {
 	defer k.mu.Unlock()
 	if s == k.session && version != k.newest {
 		k.readAgain()
+	}
+}
+
+// upTo waits until a version of which it was told is obeyed, or the session ends.
+func (k *controls) upTo(s *session, version int64) {
+	for {
+		k.mu.Lock()
+		obeyed, read := s != k.session || k.newest >= version, k.read
+		k.mu.Unlock()
+		if obeyed {
+			return
+		}
+		select {
+		case <-read:
+		case <-s.idle.Done():
+			return
+		}
 	}
 }
 
@@ -131,6 +149,8 @@ func (k *controls) readUpTo(s *session, newest int64) []func() {
 		return nil
 	}
 	k.newest = newest
+	close(k.read)
+	k.read = make(chan struct{})
 	return append(k.health.gone(), k.shares.gone()...)
 }
 

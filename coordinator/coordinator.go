@@ -385,10 +385,7 @@ func (c *Coordinator) obey(name string, h health) {
 	if d == nil {
 		return
 	}
-	was, is, recall := d.obey(h)
-	if recall {
-		go c.recall(c.current.Load(), name)
-	}
+	was, is := d.obey(h)
 	log := c.opts.Log.WithField("destination", name)
 	switch {
 	case was == is:
@@ -397,7 +394,9 @@ func (c *Coordinator) obey(name string, h health) {
 	case was == paused:
 		log.WithField("state", is).Info("a person resumed the destination")
 	case is == healthy:
-		log.Info("the destination is back; what waited for it goes on")
+		if log.Info("the destination is back; what waited for it goes on"); was == failing {
+			go c.recall(c.current.Load(), name)
+		}
 	case is == limited:
 		log.WithField("until", h.LimitedUntil).WithField("error", h.Why).Warn("the destination asks to be left alone; what wants it waits")
 	case is == failing:

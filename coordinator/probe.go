@@ -55,15 +55,13 @@ const (
 )
 
 // obey takes over what is known of the destination's health. It returns the states that it had and
-// has, and whether what failed there may try again: it is back, or a person has it tried.
-func (d *destination) obey(h health) (was, is string, recall bool) {
+// has.
+func (d *destination) obey(h health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	h = h.believed(now)
 	was, is = d.health.state(now), h.state(now)
-	back := was == failing && is == healthy
-	recall = back || h.ProbedAt.After(d.health.ProbedAt)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
 		d.forget()
 	}
@@ -71,12 +69,12 @@ func (d *destination) obey(h health) (was, is string, recall bool) {
 		d.heldBack = time.Time{}
 	}
 	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
-	if d.health = h; back {
+	if d.health = h; was == failing && is == healthy {
 		d.window, d.round, d.good, d.bad = 1, 1, 0, 0
 		d.more = map[kind]bool{fresh: true, again: true}
 	}
 	d.serve()
-	return was, is, recall
+	return was, is
 }
 
 func (d *destination) forget() {

@@ -118,13 +118,18 @@ func (m *machine) fold(r *Record) error {
 	return nil
 }
 
-// backOff sets the wait before the next try of what has just failed.
+// backOff sets the wait before the next try of what has just failed. What was spent decides, unless it
+// was an outage that failed it.
 func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) {
 	s, e := m.step(step), m.st.Step(step).effort(dir)
 	if m.rec.Class == program.Interrupted {
 		return
 	}
-	d := s.Retry.Backoff(e.Key, max(1, e.Failures))
+	failures := e.Failures
+	if m.rec.Class == saga.Unknown || m.rec.Class == "" {
+		failures = min(failures, e.Tries+e.Lookups)
+	}
+	d := s.Retry.Backoff(e.Key, max(1, failures))
 	d = max(d, min(after, program.MaxRetryAfter))
 	e.NotBefore, e.Failed = m.ev.Now.Earliest.Add(d), m.ev.Now.Latest
 }
