@@ -25,7 +25,7 @@ type controls struct {
 	mu      sync.Mutex
 	session *session      // what was read under another one counts no more
 	newest  int64         // version that was read
-	read    chan struct{} // closed, and made anew, when one was read
+	read    chan struct{} // closed and replaced when one was read
 	pauses  map[string]pause
 	reading bool // under the session
 	again   bool // they are to be read once more

@@ -12,6 +12,9 @@ func TestMain(m *testing.M) {
 	if where := os.Getenv(workerEnv); where != "" {
 		os.Exit(work(where))
 	}
+	if where := os.Getenv(clerkEnv); where != "" {
+		os.Exit(clerk(where))
+	}
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
