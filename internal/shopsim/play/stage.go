@@ -115,6 +115,7 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 		if err != nil {
 			return err
 		}
+		looked := time.Since(began)
 		s.show(done)
 		switch {
 		case s.disaster.due != nil && s.disaster.due(done):
@@ -135,7 +136,7 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 			s.killNext(finished, done)
 		}
 		// Looking must not be what keeps the machine busy.
-		if err := pause(ctx, max(4*time.Since(began), time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
+		if err := pause(ctx, max(4*looked, time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
 			return err
 		}
 	}
