@@ -77,6 +77,9 @@ func (l *looks) failed() error {
 	return fmt.Errorf("looking at what differs: %s, the last with: %w", l.breaker.why, l.last)
 }
 
+// firstPause is the wait behind the first failure of a call; the longest is half a minute.
+const firstPause = 250 * time.Millisecond
+
 // ask asks one of the systems, in its turn, until it answers, some attempts long.
 func (r *Reconciler) ask(ctx context.Context, q *asking.Quota, call func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
@@ -88,7 +91,7 @@ func (r *Reconciler) ask(ctx context.Context, q *asking.Quota, call func(context
 		if err == nil || ctx.Err() != nil || asking.Refused(err) || attempt >= r.sweep.Attempts {
 			return err
 		}
-		if err := pause(ctx, time.Second<<min(attempt-1, 5)); err != nil {
+		if err := pause(ctx, firstPause<<min(attempt-1, 7)); err != nil {
 			return err
 		}
 	}
