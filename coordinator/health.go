@@ -31,8 +31,8 @@ type health struct {
 	Retry     probe     `json:"retryProbe,omitzero"`
 	BackSince time.Time `json:"recoveredAt,omitzero"`
 
-	// ServedAt is when an instance was last served there, by any process; it is told once a minute,
-	// and at once after a limit.
+	// ServedAt is when an instance was last served there, by any process; it is told every ten
+	// seconds, and at once after a limit.
 	ServedAt time.Time `json:"lastServedAt,omitzero"`
 }
 

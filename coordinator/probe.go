@@ -181,6 +181,10 @@ func (d *destination) probe() {
 	}
 }
 
+// tellsServed is how often a process tells the others that an instance was served: of what fails
+// elsewhere it is the proof that it is at fault itself.
+const tellsServed = 10 * time.Second
+
 // answered notes that an instance was served.
 func (d *destination) answered() {
 	d.mu.Lock()
@@ -190,7 +194,7 @@ func (d *destination) answered() {
 	d.forget()
 	d.opens(true)
 	tells := func(h *health) bool {
-		return h.ends(now) || now.Earliest.Sub(h.ServedAt) > time.Minute || h.ServedAt.Before(h.LimitedUntil)
+		return h.ends(now) || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
 		d.change(func(h health) (health, bool) { return h.served(now), tells(&h) })
