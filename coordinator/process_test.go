@@ -236,7 +236,7 @@ func (p *process) send(ctx context.Context, c saga.Call[order], dir saga.Directi
 	if err := c.Sending(); err != nil {
 		return thing{}, err
 	}
-	a := arrival{work: c.Work, step: c.Step, dir: dir, key: c.Key, attempt: c.Attempt, customer: c.Input.Customer, target: target}
+	a := arrival{work: c.Work, step: c.Step, dir: dir, key: c.Key, attempt: c.Attempt, customer: c.Input.Customer, target: target, made: c.MadeKey}
 	end := lives
 	if p.doom != nil {
 		end = p.doom(a)

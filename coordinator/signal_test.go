@@ -197,7 +197,7 @@ func TestResolveUndo(t *testing.T) {
 				p.want("o1", saga.Review, saga.ReasonUndoFailed)
 				resolution := coordinator.DidNotHappen()
 				if happened {
-					w.take(arrival{work: "o1", step: "invoice", dir: saga.Undo})
+					w.take(arrival{work: "o1", step: "invoice", dir: saga.Undo, target: w.made("invoice", "o1")[0].id})
 					resolution = coordinator.Happened("")
 				}
 				if err := p.Resolve(t.Context(), idOf("o1"), "invoice", resolution, anna); err != nil {

@@ -34,9 +34,9 @@ const (
 
 // message is an arrival on its way between the processes.
 type message struct {
-	Work, Step, Customer, Target string
-	Dir                          saga.Direction
-	Attempt                      int
+	Work, Step, Customer, Target, Made string
+	Dir                                saga.Direction
+	Attempt                            int
 }
 
 // remote is a worker's way to the world.
@@ -45,7 +45,7 @@ type remote struct{ client *sagahttp.Client }
 func (r *remote) send(ctx context.Context, c saga.Call[order], dir saga.Direction, target string) (made thing, err error) {
 	_, err = r.client.Do(ctx, sagahttp.Request{
 		Method: "POST", Path: "/effects", Key: c.Key, Into: &made,
-		Body: message{Work: c.Work, Step: c.Step, Customer: c.Input.Customer, Target: target, Dir: dir, Attempt: c.Attempt},
+		Body: message{Work: c.Work, Step: c.Step, Customer: c.Input.Customer, Target: target, Made: c.MadeKey, Dir: dir, Attempt: c.Attempt},
 	})
 	return made, err
 }
@@ -69,7 +69,7 @@ func (w *world) serve() http.Handler {
 		}
 		a := arrival{
 			work: m.Work, step: m.Step, dir: m.Dir, key: r.Header.Get("Idempotency-Key"), attempt: m.Attempt,
-			customer: m.Customer, target: m.Target,
+			customer: m.Customer, target: m.Target, made: m.Made,
 		}
 		made, err := w.request(r.Context(), a)
 		switch class, _ := saga.Classify(err); {

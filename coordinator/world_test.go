@@ -52,7 +52,8 @@ type arrival struct {
 	key        string
 	attempt, n int
 	customer   string
-	target     string // the external id an undo speaks of
+	target     string // the external id an undo speaks of; "": it goes by the key
+	made       string // the key under which the step was sent
 	at         time.Time
 }
 
@@ -193,7 +194,7 @@ func (w *world) take(a arrival) string {
 	defer w.mu.Unlock()
 	if a.dir == saga.Undo {
 		for _, e := range w.effects {
-			if e.step == a.step && e.work == a.work && (a.target == "" || e.id == a.target) {
+			if e.step == a.step && (a.target == "" && (e.key == a.made || e.key == "lost" && e.work == a.work) || a.target != "" && e.work == a.work && e.id == a.target) {
 				e.undone = true
 			}
 		}

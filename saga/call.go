@@ -13,7 +13,8 @@ type Call[In any] struct {
 	Work     string // the work's id: shop:order:10492
 	Revision string // the version of the source object, if the work was started with one
 	Step     string
-	Key      string // the idempotency key of this step's effect; the same on every attempt
+	Key      string // the idempotency key of this request; the same on every attempt. An undo has one of its own
+	MadeKey  string // the key under which the step was first sent: what an undo, or an update, is about
 	Attempt  int    // from 1
 	Input    In
 

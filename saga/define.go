@@ -239,7 +239,7 @@ func (d *Definition[In]) Look(ctx context.Context, inv *program.Invocation) (f p
 
 func (d *Definition[In]) call(inv *program.Invocation) (*bound[In], Call[In], error) {
 	c := Call[In]{
-		Saga: d.spec.Saga, Work: inv.Work, Revision: inv.Revision, Step: inv.Step, Key: inv.Key, Attempt: inv.Attempt,
+		Saga: d.spec.Saga, Work: inv.Work, Revision: inv.Revision, Step: inv.Step, Key: inv.Key, MadeKey: inv.MadeKey, Attempt: inv.Attempt,
 		inv: inv, gate: inv.Gate,
 	}
 	i := d.spec.Index(inv.Step)

@@ -78,7 +78,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous = nil // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey = nil, "" // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil

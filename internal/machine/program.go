@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -25,8 +27,12 @@ func (st *State) Invocation(c Command) *program.Invocation {
 		}
 		e := ss.effort(dir)
 		inv.Attempt, inv.Key, inv.Undoing, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.undoing(), ss.Unfinished, ss.Previous
+		root := RootKey(st.ID.Saga, st.ID.Work, st.Revision)
 		if inv.Key == "" { // adopted, or left by an earlier revision: the key under which it would be sent
-			inv.Key = StepKey(RootKey(st.ID.Saga, st.ID.Work, st.Revision), ss.Name, dir, e.Reissue)
+			inv.Key = StepKey(root, ss.Name, dir, e.Reissue)
+		}
+		if inv.MadeKey = cmp.Or(ss.MadeKey, ss.Forward.Key); inv.MadeKey == "" {
+			inv.MadeKey = StepKey(root, ss.Name, saga.Forward, ss.Forward.Reissue)
 		}
 	}
 	return inv

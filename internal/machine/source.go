@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -93,9 +94,12 @@ func (st *State) revise(r *Record) error {
 
 // again makes the step one that is still to be done, with what it left behind.
 func (ss *StepState) again() {
-	f, u := &ss.Forward, &ss.Undo
+	f, u, made := &ss.Forward, &ss.Undo, ""
+	if ss.standing() != nil {
+		made = cmp.Or(ss.MadeKey, f.Key)
+	}
 	*ss = StepState{
-		Name: ss.Name, Previous: ss.standing(), Earlier: f.Attempts,
+		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
 		Undo:    Effort{Attempts: u.Attempts},
 	}

@@ -66,6 +66,7 @@ type StepState struct {
 	Evidence   Kind            `json:"evidence,omitempty"`        // done by: KindDone, KindFound, KindResolved, KindAdopted
 	Unfinished *program.Result `json:"unfinished,omitempty"`      // what a lookup found half-made
 	Previous   *program.Result `json:"previous,omitempty"`        // what an earlier revision left at the destination
+	MadeKey    string          `json:"madeKey,omitempty"`         // the key under which that was first sent
 	Earlier    int             `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	// Unconfirmed: adopted as done although the outcome is unknown.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`

@@ -23,6 +23,7 @@ type Invocation struct {
 	Direction  Direction // Undo of a lookup: it is to tell the undo what the step made
 	Attempt    int
 	Key        string
+	MadeKey    string // under which the step's own request was first sent
 	Input      json.RawMessage
 	Results    map[string]Result // of the steps that are done
 	Undoing    *Result           // Undo: what is known of what is to be undone; nil when nothing is
