@@ -102,8 +102,9 @@ func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *A
 }
 
 // UndoMaybe is [Action.Undo] for a step that can be undone without its result, by c.MadeKey or
-// c.Work (c.Key is the undo's own key, under which the destination has made nothing): fn gets nil when the result is not known, because the answer was lost, or was too large to keep,
-// or a person said that it happened.
+// c.Work; c.Key is the undo's own key, under which the destination has made nothing. fn gets nil
+// when the result is not known, because the answer was lost, or was too large to keep, or a person
+// said that it happened.
 func (a *Action[In, Out]) UndoMaybe(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
 	a.undoes, a.undo = append(a.undoes, "UndoMaybe"), fn
 	a.spec.Undo, a.spec.UndoMaybe = true, true
