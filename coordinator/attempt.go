@@ -222,7 +222,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 			return machine.Event{}, ok
 		}
 		begun := time.Now()
-		defer func() { d.landed(w.asked); d.release(time.Since(begun)) }()
+		defer func() { d.release(w.asked, time.Since(begun)) }()
 	}
 	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
 	defer cancel()
@@ -314,8 +314,7 @@ func (w *work) stand(d *destination, cmd machine.Command) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.asked)
 	switch {
 	case err == nil && w.held():
-		d.landed(w.asked)
-		d.release(0)
+		d.release(w.asked, 0)
 		return false, false
 	case errors.Is(err, errNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: lineOf(d.name, w.asked.kind())}
@@ -351,8 +350,7 @@ func (w *work) dropSlot() { w.freeSlot(0) }
 // freeSlot gives the slot in hand back, which was in use for so long.
 func (w *work) freeSlot(used time.Duration) {
 	if w.slot != nil {
-		w.slot.landed(w.asked)
-		w.slot.release(used)
+		w.slot.release(w.asked, used)
 		w.slot = nil
 	}
 }

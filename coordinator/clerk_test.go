@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -146,24 +145,9 @@ func newStreet(t *testing.T, address string) *street {
 }
 
 // clerks starts two of them.
-func (s *street) clerks() (ws []*worker) {
+func (s *street) clerks() []*worker {
 	s.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for range 2 {
-		w := &worker{Cmd: exec.CommandContext(s.t.Context(), self), gone: make(chan struct{})}
-		w.Env = append(os.Environ(), clerkEnv+"="+s.server.URL, workerLedger+"="+s.ledger)
-		w.Stdout, w.Stderr = s.output, s.output
-		if err := w.Start(); err != nil {
-			s.t.Fatal(err)
-		}
-		go func() { defer close(w.gone); _ = w.Wait() }()
-		s.t.Cleanup(func() { w.end(syscall.SIGKILL) })
-		ws = append(ws, w)
-	}
-	return ws
+	return []*worker{s.spawn(clerkEnv), s.spawn(clerkEnv)}
 }
 
 func (s *street) order(work string) {

@@ -146,8 +146,7 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 			if err := d.leave(t, ctx.Err()); err != nil {
 				return err
 			}
-			d.landed(r)
-			d.release(0)
+			d.release(r, 0)
 			return ctx.Err()
 		case <-patience.C:
 			d.weary(t)
@@ -399,14 +398,6 @@ func (d *destination) none(k kind) {
 	d.more[k] = false
 }
 
-// landed notes that an attempt or a lookup has ended, of an instance that was of a rank.
-func (d *destination) landed(r rank) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.flights, r.of)
-	d.used[r.newcomer()] = time.Time{} // a lookup leaves the probe to the attempt behind it
-}
-
 // free takes a slot for one of a rank if there is one. If not, it says after which time there is, or
 // 0 when one has to come back.
 func (d *destination) free(of rank) (wait time.Duration, ok bool) {
@@ -436,10 +427,15 @@ func (d *destination) free(of rank) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// release gives a slot back that was in use for so long; 0 when it was not used.
-func (d *destination) release(used time.Duration) {
+// release gives a slot back that a work of a rank had in use for so long; 0 when it was not used. One
+// that only lingers is no work's any more.
+func (d *destination) release(r rank, used time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if r.of != nil {
+		delete(d.flights, r.of)
+		d.used[r.newcomer()] = time.Time{} // a lookup leaves the probe to the attempt behind it
+	}
 	used = min(used, 2*d.took+d.hold) // one attempt that hung says little about the next
 	if d.took == 0 {
 		d.took = used

@@ -49,10 +49,10 @@
 // its caller goes.
 //
 // Works that want a destination stand in its line: what never failed there before, and of that what
-// is being undone, then what is furthest along, then what came first. The head of the line gets the slot; waiting reserves nothing. A work
-// that would have to wait for longer than Options.Hold, for a destination or for a time, goes back
-// into the ledger, where it takes no place in hand: until then, or until a process has room in its
-// line for the destination.
+// is being undone, then what is furthest along, then what came first. The head of the line gets the
+// slot; waiting reserves nothing. A work that would have to wait for longer than Options.Hold, for a
+// destination or for a time, goes back into the ledger, where it takes no place in hand: until then,
+// or until a process has room in its line for the destination.
 //
 // A limit of a destination is shared by all processes of the ledger: each has parts of it, kept in
 // the ledger, and who has none gives what wants the destination back, for those that have.

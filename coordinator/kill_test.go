@@ -86,14 +86,17 @@ func (a *arena) faults(r *rand.Rand) func(arrival) fault {
 func refuses(work string) bool { return work[len(work)-1]%3 == 0 }
 
 // launch starts a worker.
-func (a *arena) launch() *worker {
+func (a *arena) launch() *worker { a.t.Helper(); return a.spawn(workerEnv) }
+
+// spawn starts this binary as what the variable makes it.
+func (a *arena) spawn(as string) *worker {
 	a.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	w := &worker{Cmd: exec.CommandContext(a.t.Context(), self), gone: make(chan struct{})}
-	w.Env = append(os.Environ(), workerEnv+"="+a.server.URL, workerLedger+"="+a.ledger)
+	w.Env = append(os.Environ(), as+"="+a.server.URL, workerLedger+"="+a.ledger)
 	w.Stdout, w.Stderr = a.output, a.output
 	if err := w.Start(); err != nil {
 		a.t.Fatal(err)

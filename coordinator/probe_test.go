@@ -81,7 +81,7 @@ func TestWhenADestinationFails(t *testing.T) {
 // probe back.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
-	for _, r := range []rank{{}, {came: true}} {
+	for _, r := range []rank{{of: new(work)}, {of: new(work), came: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			d, store := known(t, fails(alone().now()))
 			if d.try(r) {
@@ -94,8 +94,7 @@ func TestOneProbeAtATime(t *testing.T) {
 				t.Error("the probe was not given once")
 			}
 			d.failedBy(1, r, "500")
-			d.landed(r)
-			d.release(time.Millisecond)
+			d.release(r, time.Millisecond)
 			if d.try(r) {
 				t.Error("a second attempt leaves before the failed probe is stored")
 			}
@@ -148,7 +147,7 @@ func TestOneSendInTenIsKept(t *testing.T) {
 			turns = append(turns, d.join(rank{failed: n%2 == 0, number: n}))
 		}
 		for range turns {
-			d.release(time.Second)
+			d.release(rank{}, time.Second)
 			for i, turn := range turns {
 				if turn != nil && turn.taken {
 					came = append(came, turn.rank.failed)
@@ -191,7 +190,7 @@ func TestComingBackIsASlowStart(t *testing.T) {
 				} else {
 					d.failedBy(int64(len(d.failed)), rank{}, "500")
 				}
-				d.landed(rank{of: w})
+				d.release(rank{of: w}, 0)
 			}
 		}
 		for _, n := range []int{1, 2, 4, 8, 16} {

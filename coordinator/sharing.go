@@ -162,7 +162,7 @@ func (d *destination) linger(until time.Time) {
 	defer d.mu.Unlock()
 	if d.limit.Concurrent > 0 {
 		d.busy++
-		time.AfterFunc(time.Until(until), func() { d.release(0) })
+		time.AfterFunc(time.Until(until), func() { d.release(rank{}, 0) })
 	}
 }
 

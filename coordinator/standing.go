@@ -23,7 +23,7 @@ type DestinationStatus struct {
 	Why      string         // what the latest failure said; paused: the person's words
 	Evidence string         // failing: why it counts as that
 	Actor    string         // paused: who wants it so
-	Served   time.Time      // when an instance was served there, to the minute; zero: not known
+	Served   time.Time      // when an instance was served there, to ten seconds; zero: not known
 	Parts    int            // of its limit; 0: it has none
 	Shares   map[string]int // how many of them each session has
 }

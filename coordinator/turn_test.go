@@ -61,7 +61,7 @@ func TestTheOrderOfALine(t *testing.T) {
 		}
 		var order []string
 		for range cap(came) - 4 {
-			d.release(time.Second)
+			d.release(rank{}, time.Second)
 			order = append(order, <-came)
 		}
 		want := []string{"undoing one", "undoing three", "two left", "first of five left", "second of five left", "third of five left"}
@@ -118,7 +118,7 @@ func TestALineTurnsAway(t *testing.T) {
 		if err := <-answers; !errors.Is(err, context.Canceled) {
 			t.Errorf("the head of the line left with %v", err)
 		}
-		if slow.release(0); !slow.try(rank{}) {
+		if slow.release(rank{}, 0); !slow.try(rank{}) {
 			t.Error("a slot was lost")
 		}
 	})
@@ -147,7 +147,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 				t.Error("the slot is not free")
 			}
 			time.Sleep(askEvery) //nolint:forbidigo // virtual
-			d.release(took)
+			d.release(rank{}, took)
 		}
 		want("before anything is known", 300, 0)
 		used(d, time.Minute)
@@ -165,12 +165,12 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 		want("with forty in line", 9, 0)
 		for range 20 {
 			time.Sleep(askEvery) //nolint:forbidigo // virtual
-			d.release(100 * time.Millisecond)
+			d.release(rank{}, 100*time.Millisecond)
 			<-answers
 		}
 		want("with twenty in line", 29, 5)
 		d.none(fresh)
-		d.release(100 * time.Millisecond)
+		d.release(rank{}, 100*time.Millisecond)
 		<-answers
 		want("and nothing in the ledger", 30, 0)
 		d.hush(time.Minute, "503")
@@ -181,7 +181,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // virtual
-		d.release(0)
+		d.release(rank{}, 0)
 		want("after that", 49, 1)
 	})
 }

@@ -246,7 +246,7 @@ type destinationJSON struct {
 	Evidence    string         `json:"evidence"`    // failing: why it counts as that
 	Why         string         `json:"why"`         // what the latest failure said; paused: the person's words
 	Actor       string         `json:"actor"`       // paused
-	Served      *time.Time     `json:"servedAt"`    // a work was served, to the minute
+	Served      *time.Time     `json:"servedAt"`    // a work was served, to ten seconds
 	Waiting     int64          `json:"waiting"`     // works that wait in the ledger to be sent, at most 1000 are counted
 	Oldest      *time.Time     `json:"oldestDueAt"` // of those
 	Failed      int64          `json:"failed"`      // works that failed there and wait for another try, at most 1000 are counted

@@ -139,7 +139,7 @@
 //	resume      paused (who had, and who has by now paused it: null, or scope, at, actor, reason)
 //	rerun
 //	destination list  items[]: destination, state (healthy, limited, failing, paused), since, until, evidence (failing: why
-//	            it counts as that), why, actor, servedAt (to the minute), waiting and oldestDueAt (works in the
+//	            it counts as that), why, actor, servedAt (to ten seconds), waiting and oldestDueAt (works in the
 //	            ledger that wait to be sent there), failed (those that failed there and wait for another try; of both
 //	            up to 1000 are counted), parts (of its limit, 0: none), shares: session to parts
 //	            paused[]: sagas, or all: scope, at, actor, reason

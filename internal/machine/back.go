@@ -74,7 +74,7 @@ func (m *machine) undo(s *program.StepSpec, ss *StepState) Command {
 	case u.Phase == Refused, m.exhausted(s, u):
 		return m.park(saga.ReasonUndoFailed)
 	}
-	until := m.backoff(s, u)
+	until := m.notBefore(s, u)
 	if open := f.unsettled(); !open.IsZero() { // an earlier attempt may still arrive, and would outlive its undo
 		if s.Find && f.Phase != Done {
 			return m.look(s, f)

@@ -302,7 +302,7 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 		}
 		return m.park(saga.ReasonExhausted)
 	}
-	until := m.backoff(s, e)
+	until := m.notBefore(s, e)
 	if !e.QuietUntil.IsZero() {
 		until = later(until, e.QuietUntil.Add(s.Settle))
 	}
@@ -312,10 +312,10 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 	return m.arm(s, saga.Forward)
 }
 
-// backoff is how long the step waits after what failed it. What an outage failed waits no longer than
+// notBefore is until when the step waits after what failed it. What an outage failed waits no longer than
 // the outage lasts (F30), unless the destination said for how long. A person can have it tried now,
 // unless it may be what takes processes down.
-func (m *machine) backoff(s *program.StepSpec, e *Effort) time.Time {
+func (m *machine) notBefore(s *program.StepSpec, e *Effort) time.Time {
 	spent := e.Class != program.Outage && e.Class != saga.Unsent && e.Class != "" // the last: a lookup has answered since
 	asked := e.NotBefore.Sub(e.Failed) > s.Retry.Backoff(e.Key, max(1, e.Failures))+time.Second
 	if m.ev.Recovered && !spent && !asked || m.ev.Probed && e.Crashes < 2 {
@@ -354,7 +354,7 @@ func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 	if e.Lookups >= maxLookups || failed && overdue(s, e) {
 		return m.park(saga.ReasonInDoubt)
 	}
-	until := later(e.unsettled().Add(s.Settle), m.backoff(s, e))
+	until := later(e.unsettled().Add(s.Settle), m.notBefore(s, e))
 	if m.ev.Now.Earliest.Before(until) {
 		return m.wait(until, saga.Retrying)
 	}

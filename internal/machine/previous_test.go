@@ -231,3 +231,28 @@ func TestF17HoldsOverRevisions(t *testing.T) {
 		}
 	}
 }
+
+// An undo has a key of its own, and is told the key of what it is about: that under which it was made
+// first, whatever updated it since. What is made again after it was undone has another.
+func TestAnUndoIsToldTheKeyOfWhatWasMade(t *testing.T) {
+	made := func(d *desk) string { d.t.Helper(); return d.st.Invocation(d.last.Do).MadeKey }
+	wants := func(d *desk, want string) {
+		d.t.Helper()
+		if in := d.st.Invocation(d.last.Do); in.MadeKey != want || in.Key == want {
+			d.t.Errorf("%s is told key %q of what was made under %q, want %q", d.last.Do, in.Key, in.MadeKey, want)
+		}
+	}
+	d := beginAt(t, "a find undo\nb find undo")
+	first := d.key()
+	if made(d) != first {
+		t.Errorf("the first attempt is told %q, and its key is %q", made(d), first)
+	}
+	d.succeed("a").succeed("b").revise("2").wants("act a forward", saga.Running)
+	wants(d, first) // an update
+	d.succeed("a").fail(saga.Refused).wants("act b undo", saga.Compensating).succeed("").wants("act a undo", saga.Compensating)
+	wants(d, first)
+	d.succeed("").wants("rest", saga.Compensated).revise("3").wants("act a forward", saga.Running)
+	if made(d) != d.key() || made(d) == first {
+		t.Errorf("what is made again is told %q; its key is %q, the first was %q", made(d), d.key(), first)
+	}
+}
