@@ -3,9 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
+	addresses "github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/plan"
@@ -37,15 +36,17 @@ type Options struct {
 	Migrate bool
 }
 
-// Open opens the database at an address: postgres://…, postgresql://… or key=value pairs as lib/pq
-// takes them (host=db dbname=shop) are Postgres; file:PATH and any other path are a SQLite file.
+// Open opens the database at an address. Postgres is postgres://…, postgresql://… or the pairs of
+// lib/pq (host=db dbname=shop); SQLite is the name of a file, file:PATH or sqlite:PATH, see
+// [sqlite.Open]. What is not plainly one of these is refused: a mistyped address would become the
+// name of an empty file.
 func Open(ctx context.Context, address string, o *Options) (DB, error) {
-	path, isFile, err := file(address)
+	a, err := addresses.Parse(address)
 	switch {
 	case err != nil:
-		return nil, err
-	case isFile:
-		return opened(sqlite.Open(ctx, path, nil))
+		return nil, fmt.Errorf("open the database: %w", err)
+	case a.Postgres == nil:
+		return opened(sqlite.Open(ctx, a.URI(), nil))
 	}
 	return opened(postgres.Open(ctx, address, &postgres.Options{Migrate: o != nil && o.Migrate}))
 }
@@ -56,25 +57,4 @@ func opened[T DB](db T, err error) (DB, error) {
 		return nil, err
 	}
 	return db, nil
-}
-
-// file returns the path that an address names, if it is one.
-func file(address string) (path string, isFile bool, err error) {
-	if path, ok := strings.CutPrefix(address, "file:"); ok {
-		return strings.TrimPrefix(path, "//"), true, nil
-	}
-	if scheme, _, ok := strings.Cut(address, "://"); ok && !strings.Contains(scheme, "/") {
-		if scheme == "postgres" || scheme == "postgresql" {
-			return "", false, nil
-		}
-		return "", false, fmt.Errorf("open the database: there is none for %s://; give postgres://…, or the path of a file", scheme)
-	}
-	key, _, ok := strings.Cut(address, "=")
-	return address, !ok || !slices.Contains(keys, strings.TrimSpace(key)), nil
-}
-
-// keys are the words of lib/pq with which a list of key=value pairs may begin.
-var keys = []string{
-	"host", "hostaddr", "port", "dbname", "database", "user", "password", "passfile", "service", "sslmode", "sslcert", "sslkey",
-	"sslrootcert", "connect_timeout", "application_name", "search_path", "target_session_attrs", "options",
 }

@@ -9,8 +9,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
+	"github.com/lib/pq"
+
+	addresses "github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
@@ -24,71 +27,39 @@ type store interface {
 
 // address names a ledger.
 type address struct {
+	*addresses.Address
+
 	dialect migrations.Dialect
-	place   string // a file, or a URL
+	named   string // as it was named, with its password
 }
 
 const nameLedger = "say --db FILE or --db postgres://…, or set AMENDS_DB"
 
+// parseAddress reads an address as the library does.
 func parseAddress(name string) (address, error) {
-	scheme, rest, isURL := strings.Cut(name, "://")
-	switch {
-	case name == "":
+	if name == "" {
 		return address{}, usage(nameLedger, "no ledger is named")
-	case strings.HasPrefix(name, "sqlite:"):
-		path := strings.TrimPrefix(strings.TrimPrefix(name, "sqlite:"), "//")
-		if path == "" {
-			return address{}, usage(nameLedger, "sqlite: names no file")
-		}
-		return address{migrations.SQLite, path}, nil
-	case isURL && (scheme == "postgres" || scheme == "postgresql"):
-		u, err := url.Parse(name)
-		switch {
-		case err != nil || rest == "":
-			// The error of url.Parse shows the address, and with it the password.
-			return address{}, usage("it looks like postgres://user:password@host:5432/database; %-encode special characters in the password",
-				"the address of the Postgres database cannot be read")
-		case strings.Contains(u.Host, ",") && u.Port() != "": // it would be taken for one host of that name
-			return address{}, usage("with several hosts the ports go to the end: postgres://a,b/database?port=5432,5433",
-				"the address of the Postgres database has several hosts and a port among them")
-		}
-		return address{migrations.Postgres, name}, nil
-	case isURL:
-		return address{}, usage(nameLedger, fmt.Sprintf("amends knows no database %s://", scheme))
 	}
-	return address{migrations.SQLite, name}, nil
+	a, err := addresses.Parse(name)
+	switch {
+	case err != nil:
+		return address{}, usage("", err.Error())
+	case a.Postgres != nil:
+		return address{a, migrations.Postgres, name}, nil
+	}
+	return address{a, migrations.SQLite, name}, nil
 }
-
-// String names the ledger without a password.
-func (ad address) String() string {
-	if ad.dialect != migrations.Postgres {
-		return ad.place
-	}
-	u, err := url.Parse(ad.place)
-	if err != nil {
-		return "the Postgres database"
-	}
-	q := u.Query()
-	if q.Has("password") {
-		q.Set("password", "xxxxx")
-		u.RawQuery = q.Encode()
-	}
-	return u.Redacted()
-}
-
-// secret reports whether the address carries a password.
-func (ad address) secret() bool { return ad.dialect == migrations.Postgres && ad.String() != ad.place }
 
 // open opens the database for reading and for posting signals. It creates nothing, migrates nothing
 // and takes no coordinator's lock.
 func (ad address) open(ctx context.Context) (stores.DB, error) {
 	if ad.dialect == migrations.Postgres {
-		return stores.Open(ctx, ad.place, nil)
+		return stores.Open(ctx, ad.named, nil)
 	}
 	if err := ad.isLedger(ctx); err != nil {
 		return nil, err
 	}
-	return stores.Open(ctx, "file:"+ad.place, nil)
+	return stores.Open(ctx, ad.URI(), nil)
 }
 
 // reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs,
@@ -137,7 +108,7 @@ func (ad address) isLedger(ctx context.Context) error {
 
 // isFile says why there is no file to be read.
 func (ad address) isFile() error {
-	f, err := os.Open(ad.place)
+	f, err := os.Open(ad.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &failure{
@@ -160,22 +131,30 @@ func (ad address) readable(version, latest int64) error {
 	case version == 0:
 		return &failure{
 			exit: exitFailed, what: ad.full() + " holds no ledger",
-			next: "look at --db and AMENDS_DB; to make a ledger of it: amends migrate --db " + quote(ad.place),
+			next: "look at --db and AMENDS_DB; to make a ledger of it: amends migrate --db " + quote(ad.String()),
 		}
 	case version < latest:
 		return &failure{
 			exit: exitFailed, err: fmt.Errorf("%w: %s has version %d, this program needs %d", ledger.ErrSchema, ad.full(), version, latest),
-			next: "stop the programs that still use the older version, then: amends migrate --db " + quote(ad.place),
+			next: "stop the programs that still use the older version, then: amends migrate --db " + quote(ad.String()),
 		}
 	}
 	return nil // of a newer schema the ledger itself says so
 }
 
 // connect opens the database by itself, to read its schema only. On SQLite the connection cannot
-// write.
+// write. On Postgres connecting has a bound: without one a wrong address hangs.
 func (ad address) connect() (*sql.DB, error) {
 	if ad.dialect == migrations.Postgres {
-		return sql.Open("postgres", ad.patient())
+		c := ad.Postgres.Clone()
+		if c.ConnectTimeout <= 0 {
+			c.ConnectTimeout = 10 * time.Second
+		}
+		connector, err := pq.NewConnectorConfig(c)
+		if err != nil {
+			return nil, err
+		}
+		return sql.OpenDB(connector), nil
 	}
 	path := (&url.URL{Path: ad.full()}).EscapedPath()
 	return sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
@@ -183,23 +162,8 @@ func (ad address) connect() (*sql.DB, error) {
 
 // full is the whole path of a SQLite file: an error that says "ledger.db" leaves open which.
 func (ad address) full() string {
-	if abs, err := filepath.Abs(ad.place); err == nil {
+	if abs, err := filepath.Abs(ad.File); err == nil {
 		return abs
 	}
-	return ad.place
-}
-
-// patient is the URL of a Postgres database with a bound on connecting: without one a wrong address
-// hangs.
-func (ad address) patient() string {
-	u, err := url.Parse(ad.place)
-	if err != nil {
-		return ad.place
-	}
-	q := u.Query()
-	if !q.Has("connect_timeout") && os.Getenv("PGCONNECT_TIMEOUT") == "" {
-		q.Set("connect_timeout", "10")
-		u.RawQuery = q.Encode()
-	}
-	return u.String()
+	return ad.File
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -155,15 +156,29 @@ func deniedByPostgres(err error) bool {
 // fail tells the failure on stderr, as a line or as JSON, and returns its status.
 func (a *app) fail(f *failure) exit {
 	if !a.json {
-		fmt.Fprintln(a.err, "amends: "+oneLine(f.Error()))
+		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
 		return f.exit
 	}
 	enc := json.NewEncoder(a.err)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(f.json()); err != nil {
-		fmt.Fprintln(a.err, "amends: "+oneLine(f.Error()))
+		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
 	}
 	return f.exit
+}
+
+// passwords are those of an address that was typed where none belongs, such as that of a work: the
+// error repeats what was typed.
+var passwords = []*regexp.Regexp{
+	regexp.MustCompile(`(://[^\s/@:]*:)\S*(@)`),
+	regexp.MustCompile(`(?i)((?:password|passwd|pwd)\s*=\s*)(?:'[^']*'?|[^\s;&"']+)()`),
+}
+
+func withoutPassword(message string) string {
+	for _, p := range passwords {
+		message = p.ReplaceAllString(message, "${1}xxxxx$2")
+	}
+	return message
 }
 
 // errorJSON is a failure for programs.
@@ -175,5 +190,5 @@ type errorJSON struct {
 }
 
 func (f *failure) json() *errorJSON {
-	return &errorJSON{f.exit.word(), f.exit, f.Error(), f.details}
+	return &errorJSON{f.exit.word(), f.exit, withoutPassword(f.Error()), f.details}
 }

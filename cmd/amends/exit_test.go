@@ -200,8 +200,8 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("%q: %v", tc.name, err)
 			continue
 		}
-		if err == nil && (ad.dialect != tc.dialect || ad.String() != tc.shown || ad.secret() != tc.secret) {
-			t.Errorf("%q is %s %s, secret %t", tc.name, ad.dialect, ad, ad.secret())
+		if err == nil && (ad.dialect != tc.dialect || ad.String() != tc.shown || ad.Secret() != tc.secret) {
+			t.Errorf("%q is %s %s, secret %t", tc.name, ad.dialect, ad, ad.Secret())
 		}
 	}
 }
@@ -209,7 +209,10 @@ func TestParseAddress(t *testing.T) {
 // Opening would migrate an older file under the programs that still use it, so it is refused first.
 func TestReadable(t *testing.T) {
 	t.Parallel()
-	ad := address{migrations.SQLite, "ledger.db"}
+	ad, err := parseAddress("ledger.db")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := ad.readable(2, 2); err != nil {
 		t.Error(err)
 	}

@@ -318,7 +318,7 @@ func again(cmd *cobra.Command) string {
 		switch {
 		case f.Name == "after", f.Name == "before":
 		case f.Name == "db":
-			if ad, err := parseAddress(f.Value.String()); err == nil && !ad.secret() {
+			if ad, err := parseAddress(f.Value.String()); err == nil && !ad.Secret() {
 				words = append(words, "--db", quote(f.Value.String()))
 			}
 		case f.Value.Type() == "bool":

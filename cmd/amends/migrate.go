@@ -101,7 +101,7 @@ func (s *schemaJSON) next() string {
 // 0.
 func (ad address) version(ctx context.Context) (int64, error) {
 	if ad.dialect == migrations.SQLite {
-		if _, err := os.Stat(ad.place); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(ad.File); errors.Is(err, fs.ErrNotExist) {
 			return 0, nil
 		}
 	}
@@ -160,7 +160,7 @@ func (a *app) migrateUp(ctx context.Context) error {
 // migrate applies what is missing.
 func (ad address) migrate(ctx context.Context) error {
 	if ad.dialect == migrations.SQLite {
-		l, err := sqlite.Open(ctx, ad.place, nil)
+		l, err := sqlite.Open(ctx, ad.URI(), nil)
 		if err != nil {
 			return err
 		}

@@ -171,7 +171,7 @@ func (v *view) afterwards() string {
 
 // dbFlag repeats a --db that was given, unless there is a password in it.
 func dbFlag(db string) string {
-	if ad, err := parseAddress(db); err != nil || ad.secret() {
+	if ad, err := parseAddress(db); err != nil || ad.Secret() {
 		return ""
 	}
 	return " --db " + quote(db)

@@ -14,7 +14,7 @@ import (
 func explain(err error) error {
 	switch code(err) {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return fmt.Errorf("%w: the file or its directory is not writable for this user: %w", ledger.ErrReadOnly, err)
+		return fmt.Errorf("%w: the file was opened with mode=ro, or it or its directory is not writable for this user: %w", ledger.ErrReadOnly, err)
 	case sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("the file is not a SQLite database, and not a ledger: %w", err)
 	case sqlite3.SQLITE_CORRUPT:

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -50,6 +51,7 @@ type DB struct {
 	*store
 
 	path    string
+	mode    address.Mode
 	now     func() time.Time // the ledger's clock, see [anchored]
 	writer  *writer
 	readers *sqlx.DB
@@ -79,20 +81,31 @@ var (
 
 // Open opens the database in the file at path. A file that does not exist is created, for its owner
 // only; an older schema is migrated.
+//
+// An absolute path is taken as it is. Another one may be an address: file:PATH or sqlite:PATH, with
+// a % and two hexadecimal digits for a byte and, behind a ?, mode=rw for a file that must exist, or
+// mode=ro for one to which nothing is written: what would write fails with [ledger.ErrReadOnly], and
+// only SQLite's own files may be left beside it.
+// Other parameters are refused, and so is a name that may be another kind of address.
 func Open(ctx context.Context, path string, o *Options) (*DB, error) {
-	db, err := open(ctx, path, o.withDefaults(), time.Now)
+	a, err := read(path)
 	if err != nil {
-		return nil, fmt.Errorf("open the database in %s: %w", path, explain(err))
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	db, err := open(ctx, a, o.withDefaults(), time.Now)
+	if err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", a, explain(err))
 	}
 	return db, nil
 }
 
-func open(ctx context.Context, path string, o Options, timeOfDay func() time.Time) (_ *DB, err error) {
-	if path, err = locate(path); err != nil {
+func open(ctx context.Context, a *address.Address, o Options, timeOfDay func() time.Time) (_ *DB, err error) {
+	path, err := locate(a.File, a.Mode)
+	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, now: anchored(timeOfDay)}
-	if db.writer, err = openWriter(ctx, path, o.BusyTimeout); err != nil {
+	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay)}
+	if db.writer, err = openWriter(ctx, path, a.Mode, o.BusyTimeout); err != nil {
 		return nil, err
 	}
 	err = db.writer.plain(ctx, func(q sqlstore.Queries) error {
@@ -109,7 +122,7 @@ func open(ctx context.Context, path string, o Options, timeOfDay func() time.Tim
 		err = db.writer.prepare(ctx, db.heard.all())
 	}
 	if err == nil {
-		db.readers, err = openReaders(path, o.BusyTimeout, o.Readers)
+		db.readers, err = openReaders(path, a.Mode, o.BusyTimeout, o.Readers)
 	}
 	if err != nil {
 		_ = db.writer.close()
@@ -162,6 +175,9 @@ func (db *DB) transaction(ctx context.Context, fn func(context.Context, sqlstore
 func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if db.mode == address.ReadOnly { // before there is a file for the lock
+		return ledger.Lease{}, fmt.Errorf("open session: %w: the file was opened with mode=ro", ledger.ErrReadOnly)
+	}
 	if db.owner != nil {
 		return db.store.OpenSession(ctx, ttl, label, knows)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -29,8 +30,12 @@ type writer struct {
 }
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
-func openWriter(ctx context.Context, path string, busy time.Duration) (_ *writer, err error) {
-	db, err := connect(path, busy, "&_txlock=immediate", 1)
+func openWriter(ctx context.Context, path string, mode address.Mode, busy time.Duration) (_ *writer, err error) {
+	how := "&_txlock=immediate"
+	if mode == address.ReadOnly {
+		how = "&mode=ro"
+	}
+	db, err := connect(path, busy, how, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +47,7 @@ func openWriter(ctx context.Context, path string, busy time.Duration) (_ *writer
 	if err := trustworthy(ctx, db); err != nil {
 		return nil, err
 	}
-	if err := migrate(ctx, db.DB); err != nil {
+	if err := migrate(ctx, db.DB, mode); err != nil {
 		return nil, err
 	}
 	conn, err := db.Connx(ctx)
@@ -68,7 +73,7 @@ var pragmas = []string{
 }
 
 // migrate brings an older file up to this program's schema and refuses a newer one.
-func migrate(ctx context.Context, db *sql.DB) error {
+func migrate(ctx context.Context, db *sql.DB, mode address.Mode) error {
 	latest := migrations.Latest(migrations.SQLite)
 	version, err := migrations.Version(ctx, db, migrations.SQLite)
 	switch {
@@ -76,6 +81,9 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return err
 	case version > latest:
 		return fmt.Errorf("%w: the file has version %d, this program knows %d. Use a newer program; this one cannot read the file safely",
+			ledger.ErrSchema, version, latest)
+	case version < latest && mode == address.ReadOnly:
+		return fmt.Errorf("%w: the file has version %d, this program needs %d, and mode=ro keeps it from being migrated",
 			ledger.ErrSchema, version, latest)
 	case version < latest:
 		_, err = migrations.Up(ctx, db, migrations.SQLite)

@@ -15,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/ledger"
 )
 
@@ -51,10 +52,14 @@ func (s *Server) Between(put func(driver.Connector) driver.Connector) { s.connec
 
 // config reads a DSN and sets what must not be left to chance.
 func config(dsn string, connect time.Duration) (pq.Config, error) {
-	cfg, err := pq.NewConfig(dsn)
+	a, err := address.Parse(dsn)
 	if err != nil {
-		return cfg, fmt.Errorf("read the DSN: %w", err)
+		return pq.Config{}, err
 	}
+	if a.Postgres == nil {
+		return pq.Config{}, errors.New("this is the name of a file; open it by package store, or store/sqlite")
+	}
+	cfg := *a.Postgres
 	if cfg.ConnectTimeout <= 0 { // it would wait for ever
 		cfg.ConnectTimeout = connect
 	}
