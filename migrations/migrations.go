@@ -38,12 +38,39 @@ type Migration struct {
 // ErrNewer is matched by the error of a migration of a schema that a newer program has made.
 var ErrNewer = errors.New("the database schema is newer than this program")
 
+// CheckEncoding refuses a Postgres database that cannot hold every text, by its server_encoding. What
+// an id or a message of another system holds would fail after its effect, and SQL_ASCII takes any
+// bytes for a text.
+func CheckEncoding(encoding string) error {
+	if encoding == "UTF8" {
+		return nil
+	}
+	return fmt.Errorf("the database has the encoding %s, and a ledger needs UTF8, in which every text can be written; "+
+		"make another one, CREATE DATABASE name TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C', and name it in the address", encoding)
+}
+
+// checkEncoding asks a database for it. SQLite's is always fit.
+func checkEncoding(ctx context.Context, db *sql.DB, d Dialect) error {
+	if d != Postgres {
+		return nil
+	}
+	var encoding string
+	if err := db.QueryRowContext(ctx, `SHOW server_encoding`).Scan(&encoding); err != nil {
+		return fmt.Errorf("ask for the encoding: %w", err)
+	}
+	return CheckEncoding(encoding)
+}
+
 // Up applies every migration the database does not have yet and returns those it applied. Each one
 // is in or not, never half. Several processes may call it at the same time. A schema that is newer
-// than this program is left alone: the error matches [ErrNewer].
+// than this program is left alone: the error matches [ErrNewer]. So is a Postgres database whose
+// encoding is not UTF8.
 func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Migration, error) {
 	p, err := provider(db, d)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkEncoding(ctx, db, d); err != nil {
 		return nil, err
 	}
 	if version, err := Version(ctx, db, d); err != nil {

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,7 +64,7 @@ func TestSQLite(t *testing.T) {
 }
 
 // Those that ask the database for most on Postgres, and at night all, each script in a database of
-// its own. EMPTY is one without a ledger.
+// its own. EMPTY is one without a ledger, LATIN1 one that cannot have one.
 func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
 	seeded := &pgtest.Template{Prepare: seedPostgres}
@@ -72,6 +73,7 @@ func TestPostgres(t *testing.T) {
 	if pace.AtNight() {
 		patterns = []string{"postgres/*.txtar", "script/*.txtar"}
 	}
+	latin1 := inLatin1(t, server)
 	scripts(t, func(env *testscript.Env) error {
 		empty, drop, err := pgtest.Database(t.Context(), server)
 		if err != nil {
@@ -79,9 +81,35 @@ func TestPostgres(t *testing.T) {
 		}
 		env.Defer(func() { _ = drop(context.Background()) })
 		env.Setenv("EMPTY", empty)
+		env.Setenv("LATIN1", latin1)
 		env.Setenv("AMENDS_DB", seeded.URL(t))
 		return known(env, migrations.Postgres)
 	}, patterns...)
+}
+
+// inLatin1 is an empty database in that encoding.
+func inLatin1(t *testing.T, server string) string {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlx.ConnectContext(t.Context(), "postgres", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path += "_latin1"
+	name := strings.TrimPrefix(u.Path, "/")
+	if _, err := db.ExecContext(t.Context(), `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, err := db.ExecContext(context.Background(), `DROP DATABASE `+name+` WITH (FORCE)`)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return u.String()
 }
 
 // seedPostgres fills a database with what the scripts look at.

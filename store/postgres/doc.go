@@ -75,6 +75,7 @@
 //
 // # Schema
 //
+// The database's encoding is UTF8: another one, or SQL_ASCII, is refused before anything is created.
 // Tables are looked for in the first schema of the search_path and in no other. Open refuses an
 // older or newer schema; Options.Migrate, or the command amends migrate, brings an older one up to
 // date.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/migrations"
 )
 
 // Server is a database: how to reach it, who it was when it was seen last, and when it was
@@ -112,7 +113,7 @@ const unused = time.Minute
 func greeting(settings []string) string {
 	var b strings.Builder
 	b.WriteString(`SELECT current_setting('server_version_num')::bigint, current_setting('transaction_read_only')` +
-		`, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+		`, current_setting('server_encoding'), set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`)
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -210,7 +211,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 		return nil, err
 	}
 	version, _ := answer[0].(int64)
-	if err := admit(version, text(answer[1])); err != nil {
+	if err := admit(version, text(answer[1]), text(answer[2])); err != nil {
 		return nil, err
 	}
 	if answer, err = firstRow(ctx, c, d.who.Query()); err != nil {
@@ -225,12 +226,15 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 }
 
 // admit refuses a server on which a ledger cannot be written.
-func admit(version int64, readOnly string) error {
+func admit(version int64, readOnly, encoding string) error {
 	switch {
 	case version < oldest:
 		return fmt.Errorf("%w: Postgres %d.%d; a ledger needs 14 or newer", ledger.ErrUnsupported, version/10000, version%10000)
 	case readOnly == "on":
 		return errStandby
+	}
+	if err := migrations.CheckEncoding(encoding); err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrUnsupported, err)
 	}
 	return nil
 }

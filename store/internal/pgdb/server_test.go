@@ -13,21 +13,25 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// Postgres before 14 and servers that do not accept writes are refused.
+// Postgres before 14, servers that do not accept writes and databases that cannot hold every text are
+// refused.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		version  int64
 		readOnly string
+		encoding string
 		want     error
 	}{
-		{140000, "off", nil},
-		{180001, "off", nil},
-		{130022, "off", ledger.ErrUnsupported},
-		{90624, "off", ledger.ErrUnsupported},
-		{150018, "on", ledger.ErrReadOnly},
+		{140000, "off", "UTF8", nil},
+		{180001, "off", "UTF8", nil},
+		{130022, "off", "UTF8", ledger.ErrUnsupported},
+		{90624, "off", "UTF8", ledger.ErrUnsupported},
+		{150018, "on", "UTF8", ledger.ErrReadOnly},
+		{150018, "off", "LATIN1", ledger.ErrUnsupported},
+		{150018, "off", "SQL_ASCII", ledger.ErrUnsupported},
 	} {
-		if err := admit(c.version, c.readOnly); !errors.Is(err, c.want) {
+		if err := admit(c.version, c.readOnly, c.encoding); !errors.Is(err, c.want) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
