@@ -150,18 +150,31 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	return nil
 }
 
-// describeTries is how often a definition is described before a process gives up: for less than a
-// second.
-const describeTries = 5
+// How often a definition is described before a process gives up: for less than a second where the
+// ledger answers, and once more at most where it says nothing.
+const (
+	describeTries = 5
+	describeFor   = 10 * time.Second
+)
 
 // describe stores a definition's structure. No process ends because one answer was lost: describing
 // again says the same.
 func (c *Coordinator) describe(ctx context.Context, spec *program.Spec) error {
-	wait := 50 * time.Millisecond
+	wait, began := 50*time.Millisecond, time.Now()
 	for tries := 1; ; tries++ {
 		err := c.ledger.Describe(ctx, spec)
+		if err == nil {
+			c.outage.answered(callDescribe)
+			return nil
+		}
 		hopeless := errors.Is(err, ledger.ErrDefinitionChanged) || errors.Is(err, ledger.ErrInvalid) || final(err)
-		if err == nil || hopeless || tries == describeTries || sleep(ctx, wait) != nil {
+		if hopeless || tries == describeTries || tries > 1 && time.Since(began) >= describeFor {
+			return err
+		}
+		if ctx.Err() == nil {
+			c.outage.failed(callDescribe, err)
+		}
+		if sleep(ctx, wait) != nil {
 			return err
 		}
 		wait *= 2

@@ -36,6 +36,8 @@ const (
 	callLoad   call = "load"
 	callBack   call = "give back"
 
+	callDescribe call = "register"
+
 	callControls call = "controls"
 )
 

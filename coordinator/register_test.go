@@ -1,11 +1,15 @@
 package coordinator_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
@@ -13,6 +17,49 @@ import (
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/store/memory"
 )
+
+// mute is a ledger that says nothing to Describe.
+type mute struct {
+	*memory.DB
+
+	asked int
+}
+
+func (m *mute) Describe(ctx context.Context, _ *program.Spec) error {
+	m.asked++
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// logged is a logger and what it has said.
+func logged() (*logrus.Logger, *bytes.Buffer) {
+	said := &bytes.Buffer{}
+	log := logrus.New()
+	log.SetOutput(said)
+	return log, said
+}
+
+// A ledger that says nothing is asked once more, by another connection, and no process waits for it
+// for ever: it says that it asks again, and gives up (issue 45, item 17).
+func TestRegisterWithASilentLedger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &mute{DB: memory.New(nil)}
+		log, said := logged()
+		p, err := coordinator.New(m, &coordinator.Options{Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err = p.Register(t.Context(), oneStep(t, "billing", "books", nil))
+		if !errors.Is(err, context.DeadlineExceeded) || m.asked != 2 || time.Since(began) > time.Minute {
+			t.Errorf("error %v after %d calls in %v, want one after two", err, m.asked, time.Since(began))
+		}
+		if n := strings.Count(said.String(), "call=register"); n != 1 {
+			t.Errorf("it has said %q, want that it asks again", said)
+		}
+	})
+}
 
 // K8: a process does not end because one answer to Describe was lost. It ends soon, and says why,
 // when the ledger is away or refuses the definition.
@@ -40,7 +87,8 @@ func TestRegisterAsksAgain(t *testing.T) {
 					}
 				}
 				l := ledgertest.Faulty(m, c.faults...)
-				p, err := coordinator.New(l, &coordinator.Options{Log: silent()})
+				log, said := logged()
+				p, err := coordinator.New(l, &coordinator.Options{Log: log})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -48,6 +96,9 @@ func TestRegisterAsksAgain(t *testing.T) {
 				err = p.Register(t.Context(), oneStep(t, "billing", "books", nil))
 				if n := l.Calls(ledgertest.Describe); !errors.Is(err, c.want) || n != c.calls || time.Since(began) > time.Second {
 					t.Errorf("error %v after %d calls in %v, want %v after %d", err, n, time.Since(began), c.want, c.calls)
+				}
+				if repeats := strings.Contains(said.String(), "call=register"); repeats != (c.calls > 1) {
+					t.Errorf("after %d calls it has said %q", c.calls, said)
 				}
 			})
 		})

@@ -9,9 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"time"
-
-	"github.com/lib/pq"
 
 	addresses "github.com/amends-dev/amends/internal/address"
 	"github.com/amends-dev/amends/internal/intake"
@@ -142,20 +139,8 @@ func (ad address) readable(version, latest int64) error {
 	return nil // of a newer schema the ledger itself says so
 }
 
-// connect opens the database by itself, to read its schema only. On SQLite the connection cannot
-// write. On Postgres connecting has a bound: without one a wrong address hangs.
+// connect opens a SQLite file by itself, to read its schema only: the connection cannot write.
 func (ad address) connect() (*sql.DB, error) {
-	if ad.dialect == migrations.Postgres {
-		c := ad.Postgres.Clone()
-		if c.ConnectTimeout <= 0 {
-			c.ConnectTimeout = 10 * time.Second
-		}
-		connector, err := pq.NewConnectorConfig(c)
-		if err != nil {
-			return nil, err
-		}
-		return sql.OpenDB(connector), nil
-	}
 	path := (&url.URL{Path: ad.full()}).EscapedPath()
 	return sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
@@ -105,16 +106,23 @@ func (ad address) version(ctx context.Context) (int64, error) {
 			return 0, nil
 		}
 	}
+	version, err := ad.ask(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the schema version of %s: %w", ad, err)
+	}
+	return version, nil
+}
+
+func (ad address) ask(ctx context.Context) (int64, error) {
+	if ad.dialect == migrations.Postgres {
+		return postgres.Version(ctx, ad.named)
+	}
 	db, err := ad.connect()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = db.Close() }() // only read
-	version, err := migrations.Version(ctx, db, ad.dialect)
-	if err != nil {
-		return 0, fmt.Errorf("read the schema version of %s: %w", ad, err)
-	}
-	return version, nil
+	return migrations.Version(ctx, db, ad.dialect)
 }
 
 func (a *app) migrateUp(ctx context.Context) error {
@@ -166,11 +174,9 @@ func (ad address) migrate(ctx context.Context) error {
 		}
 		return l.Close()
 	}
-	db, err := ad.connect()
+	l, err := postgres.Open(ctx, ad.named, &postgres.Options{Migrate: true})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // what was applied is committed
-	_, err = migrations.Up(ctx, db, ad.dialect)
-	return err
+	return l.Close()
 }

@@ -34,6 +34,7 @@ type Wire struct {
 	silent  atomic.Int64 // the ways in which new connections are silent
 	lose    atomic.Int64 // the way of the message that is lost next
 	lost    atomic.Int64
+	behind  atomic.Int64 // behind how many messages of its client the next connection falls silent, and one more
 	passing sync.WaitGroup
 
 	mu    sync.Mutex
@@ -44,6 +45,7 @@ type Wire struct {
 type link struct {
 	client, server net.Conn
 	silent         atomic.Int64
+	behind         int64 // as in [Wire]; 0: it does not
 	over           atomic.Bool
 }
 
@@ -130,6 +132,10 @@ func (w *Wire) SilenceSome(r *rand.Rand, n int) (silent int) {
 // SilenceNew makes connections that are opened from now on silent in the given ways; 0 is none.
 func (w *Wire) SilenceNew(in Way) { w.silent.Store(int64(in)) }
 
+// SilenceNext lets the next connection that is opened fall silent both ways behind so many messages
+// of its client, or what it sends at a time. The answers to these come still.
+func (w *Wire) SilenceNext(messages int) { w.behind.Store(int64(messages) + 1) }
+
 // Cut closes every connection that is open.
 func (w *Wire) Cut() {
 	for _, l := range w.open() {
@@ -170,7 +176,7 @@ func (w *Wire) accept(door net.Listener) {
 			_ = client.Close()
 			continue
 		}
-		l := &link{client: client, server: server}
+		l := &link{client: client, server: server, behind: w.behind.Swap(0)}
 		l.silent.Store(w.silent.Load())
 		w.mu.Lock()
 		w.links = append(w.links, l)
@@ -189,6 +195,11 @@ func (w *Wire) pass(l *link, from io.Reader, to io.Writer, way Way) {
 	b := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(b)
+		if way == Requests && l.behind > 0 && n > 0 {
+			if l.behind--; l.behind == 0 {
+				l.silent.Or(int64(Both))
+			}
+		}
 		silent := l.silent.Load()&int64(way) != 0
 		switch {
 		case err != nil && silent:

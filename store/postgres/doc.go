@@ -25,7 +25,10 @@
 //
 // A context that ends closes the connection that its call is on: the driver would wait for a server
 // that says nothing. So every call comes back in its own time, and a second or two for asking the
-// server to cancel, whatever became of the network. What locks rows of the ledger (claims, posts,
+// server to cancel, whatever became of the network. Where its context has no end, as when a program
+// starts, it ends when the server has said nothing for ten seconds, or for the connect_timeout of the
+// DSN, and does not say by another connection that it works on the call: a migration may take however
+// long. What locks rows of the ledger (claims, posts,
 // batches) is one statement each, so that no client can vanish in the middle of it, and every
 // connection asks the server to give up peers, locks and transactions that are forgotten.
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
+	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
@@ -40,7 +41,8 @@ type Options struct {
 	// Default: 2.
 	Readers int
 
-	// ConnectTimeout is for one attempt to connect, where the DSN does not say. Default: 5 s.
+	// ConnectTimeout is for one attempt to connect, and how long a server may say nothing while it
+	// works on nothing. A connect_timeout in the DSN wins over it. Default: 5 s, and 10 s of silence.
 	ConnectTimeout time.Duration
 
 	level   string                                  // at which transactions are isolated: in tests any, whatever the database's default
@@ -56,9 +58,6 @@ func (o *Options) withDefaults() Options {
 		if *n <= 0 {
 			*n = 2
 		}
-	}
-	if out.ConnectTimeout <= 0 {
-		out.ConnectTimeout = 5 * time.Second
 	}
 	if out.level == "" {
 		out.level = "read committed"
@@ -129,6 +128,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
 		if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err == nil {
 			db.meta, err = sqlstore.ReadMeta(ctx, db.read)
+			err = pgdb.During("say how the ledger is kept", err)
 		}
 		return err
 	})
@@ -139,6 +139,19 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	db.store = sqlstore.New(db.dialect())
 	db.incoming = batch.New(1, mostEvents, func(d deliveries) int { return len(d) }, db.write)
 	return db, nil
+}
+
+// Version returns the version of the schema in the database that dsn names, 0 when there is none. It
+// only reads.
+func Version(ctx context.Context, dsn string) (int64, error) {
+	s, err := pgdb.New(dsn, 0)
+	if err != nil {
+		return 0, err
+	}
+	db := s.Pool(1)
+	defer func() { _ = db.Close() }() // only read
+	version, err := migrations.Version(ctx, db.DB, migrations.Postgres)
+	return version, explain(ctx, pgdb.During("name the version of its schema", err))
 }
 
 // mostEvents is how many events share one commit.

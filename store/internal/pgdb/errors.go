@@ -73,8 +73,12 @@ func Undone(err error) bool {
 }
 
 // Unknown reports whether an error leaves open what was stored: the connection is gone, or the
-// server itself cannot say.
+// server itself cannot say. A silence does, too, but whether there is time for another is the
+// caller's to know.
 func Unknown(err error) bool {
+	if _, silent := errors.AsType[*Silence](err); silent {
+		return false // it has cost its time, and again would cost it again
+	}
 	if e := pq.As(err); e != nil {
 		switch e.Code {
 		case pqerror.TRStatementCompletionUnknown, pqerror.AdminShutdown, pqerror.CrashShutdown:

@@ -15,9 +15,9 @@ import (
 // in. With migrate an older schema is brought up to date.
 func Fit(ctx context.Context, db *sqlx.DB, migrate bool) (schema string, err error) {
 	if schema, err = firstSchema(ctx, db); err != nil {
-		return "", err
+		return "", During("name its schema", err)
 	}
-	return schema, fit(ctx, db, schema, migrate)
+	return schema, During("look at the ledger's tables", fit(ctx, db, schema, migrate))
 }
 
 func fit(ctx context.Context, db *sqlx.DB, schema string, migrate bool) error {
@@ -33,7 +33,7 @@ func fit(ctx context.Context, db *sqlx.DB, schema string, migrate bool) error {
 		return nil
 	case migrate:
 		_, err := migrations.Up(ctx, db.DB, migrations.Postgres)
-		return err
+		return During("migrate the schema", err)
 	case version == 0:
 		return fmt.Errorf("%w: schema %q holds no ledger yet. Run amends migrate, or set Options.Migrate",
 			ledger.ErrSchema, schema)

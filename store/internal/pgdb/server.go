@@ -31,11 +31,12 @@ type Server struct {
 }
 
 // New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to
-// connect, where the DSN does not say. The server follows: it takes the database that answers for
+// connect, and how long the server may be silent, where the DSN does not say; 0 is 5 s for the one
+// and [patience] for the other. The server follows: it takes the database that answers for
 // the one it wants. Only what is done with a context of [Trusted] is refused there, once
 // [Server.Recognise] was called.
 func New(dsn string, connect time.Duration) (*Server, error) {
-	cfg, err := config(dsn, connect)
+	cfg, silence, err := config(dsn, connect)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Dialer(newDialer())
+	c.Dialer(newDialer(silence))
 	return &Server{connector: c, who: Timeline{}}, nil
 }
 
@@ -52,17 +53,20 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 func (s *Server) Between(put func(driver.Connector) driver.Connector) { s.connector = put(s.connector) }
 
 // config reads a DSN and sets what must not be left to chance.
-func config(dsn string, connect time.Duration) (pq.Config, error) {
+func config(dsn string, connect time.Duration) (_ pq.Config, silence time.Duration, _ error) {
 	a, err := address.Parse(dsn)
 	if err != nil {
-		return pq.Config{}, err
+		return pq.Config{}, 0, err
 	}
 	if a.Postgres == nil {
-		return pq.Config{}, errors.New("this is the name of a file; open it by package store, or store/sqlite")
+		return pq.Config{}, 0, errors.New("this is the name of a file; open it by package store, or store/sqlite")
 	}
 	cfg := *a.Postgres
 	if cfg.ConnectTimeout <= 0 { // it would wait for ever
 		cfg.ConnectTimeout = connect
+	}
+	if silence = cfg.ConnectTimeout; silence <= 0 {
+		cfg.ConnectTimeout, silence = connecting, patience
 	}
 	if len(cfg.Multi) > 0 && (cfg.TargetSessionAttrs == "" || cfg.TargetSessionAttrs == pq.TargetSessionAttrsAny) {
 		cfg.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
@@ -70,8 +74,12 @@ func config(dsn string, connect time.Duration) (pq.Config, error) {
 	if cfg.ApplicationName == "" {
 		cfg.ApplicationName = "amends" // the fallback is only looked at while a DSN is read
 	}
-	return cfg, nil
+	return cfg, silence, nil
 }
+
+// connecting is how long one attempt to connect may take, where neither the DSN nor the caller says
+// so.
+const connecting = 5 * time.Second
 
 // Steady keeps one plan per statement, whatever the parameters are.
 const Steady = "plan_cache_mode=force_generic_plan"
@@ -112,7 +120,7 @@ const unused = time.Minute
 // there. What was answered must be durable, so a synchronous_commit that is off is switched on.
 func greeting(settings []string) string {
 	var b strings.Builder
-	b.WriteString(`SELECT current_setting('server_version_num')::bigint, current_setting('transaction_read_only')` +
+	b.WriteString(`SELECT current_setting('server_version_num')::bigint, pg_backend_pid()::bigint, current_setting('transaction_read_only')` +
 		`, current_setting('server_encoding'), set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`)
 	for _, s := range settings {
@@ -155,6 +163,7 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.socket.working = func(ctx context.Context) bool { return d.atWork(ctx, c.process) }
 	d.identity.CompareAndSwap(known, &c.identity) // what was recognised meanwhile counts
 	return c, nil
 }
@@ -195,7 +204,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	defer o.done()
 	raw, err := d.connector.Connect(context.WithValue(ctx, openingKey{}, o))
 	if err != nil {
-		return nil, err
+		return nil, During("connect", err)
 	}
 	defer func() {
 		if err != nil {
@@ -208,21 +217,22 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	}
 	answer, err := firstRow(ctx, c, d.greeting)
 	if err != nil {
-		return nil, err
+		return nil, During("make its settings", err)
 	}
 	version, _ := answer[0].(int64)
-	if err := admit(version, text(answer[1]), text(answer[2])); err != nil {
+	process, _ := answer[1].(int64)
+	if err := admit(version, text(answer[2]), text(answer[3])); err != nil {
 		return nil, err
 	}
 	if answer, err = firstRow(ctx, c, d.who.Query()); err != nil {
-		return nil, err
+		return nil, During("say which database it is", err)
 	}
 	id := text(answer[0])
 	if id == "" {
 		return nil, errStandby
 	}
 	o.socket.doubt = &d.doubt
-	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id}, nil
+	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id, process: process}, nil
 }
 
 // admit refuses a server on which a ledger cannot be written.
@@ -286,6 +296,7 @@ type conn struct {
 	socket   *socket
 	server   *Server
 	identity string
+	process  int64 // of the server
 }
 
 // latest reports whether the connection leads where the newest one does.

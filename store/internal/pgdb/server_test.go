@@ -43,16 +43,17 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]struct {
 		timeout time.Duration
+		silence time.Duration
 		target  pq.TargetSessionAttrs
 		app     string
 	}{
-		"postgres://h/db": {5 * time.Second, pq.TargetSessionAttrsAny, "amends"},
-		"postgres://h/db?connect_timeout=9&application_name=shop":    {9 * time.Second, pq.TargetSessionAttrsAny, "shop"},
-		"postgres://a,b/db?port=1,2":                                 {5 * time.Second, pq.TargetSessionAttrsReadWrite, "amends"},
-		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, pq.TargetSessionAttrsPrimary, "amends"},
-		"host=a,b port=1,2 dbname=db target_session_attrs=read-only": {5 * time.Second, pq.TargetSessionAttrsReadOnly, "amends"},
+		"postgres://h/db": {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsAny, "amends"},
+		"postgres://h/db?connect_timeout=9&application_name=shop":    {9 * time.Second, 9 * time.Second, pq.TargetSessionAttrsAny, "shop"},
+		"postgres://a,b/db?port=1,2":                                 {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsReadWrite, "amends"},
+		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsPrimary, "amends"},
+		"host=a,b port=1,2 dbname=db target_session_attrs=read-only": {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsReadOnly, "amends"},
 	} {
-		cfg, err := config(dsn, 5*time.Second)
+		cfg, silence, err := config(dsn, 0)
 		if err != nil {
 			t.Errorf("%s: %v", dsn, err)
 			continue
@@ -61,8 +62,8 @@ func TestConfig(t *testing.T) {
 		if target == "" {
 			target = pq.TargetSessionAttrsAny
 		}
-		if cfg.ConnectTimeout != want.timeout || target != want.target || cfg.ApplicationName != want.app {
-			t.Errorf("%s: timeout %v, target %q, application %q; want %+v", dsn, cfg.ConnectTimeout, target, cfg.ApplicationName, want)
+		if cfg.ConnectTimeout != want.timeout || silence != want.silence || target != want.target || cfg.ApplicationName != want.app {
+			t.Errorf("%s: timeout %v, silence %v, target %q, application %q; want %+v", dsn, cfg.ConnectTimeout, silence, target, cfg.ApplicationName, want)
 		}
 	}
 }

@@ -24,13 +24,17 @@ const (
 )
 
 // dialer opens sockets whose end a context can bring about.
-type dialer struct{ net.Dialer }
+type dialer struct {
+	net.Dialer
 
-func newDialer() dialer {
+	patience time.Duration // with the servers
+}
+
+func newDialer(patience time.Duration) dialer {
 	return dialer{net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeIdle, Interval: probeEvery, Count: probes},
 		Control:         limitUnacknowledged,
-	}}
+	}, patience}
 }
 
 // opening is a connection in the making: the driver dials on a context of its own, which ends with
@@ -65,11 +69,15 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		ctx, cancel = context.WithTimeout(ctx, farewell)
 		defer cancel()
 	}
+	from := time.Now()
 	c, err := d.Dialer.DialContext(ctx, network, address)
-	if err != nil {
+	switch {
+	case err != nil && opens && o.ctx.Err() == nil && ctx.Err() != nil: // it took longer than connecting may
+		return nil, &Silence{Server: address, During: "connect", For: time.Since(from)}
+	case err != nil:
 		return nil, err
 	}
-	s := &socket{Conn: c}
+	s := &socket{Conn: c, server: address, patience: d.patience}
 	if opens {
 		o.done() // of several hosts the last counts
 		o.socket = s
@@ -94,8 +102,14 @@ type socket struct {
 	heard atomic.Int64  // when something last came from the server
 	doubt *atomic.Int64 // the server's; nil until the connection is made
 
-	mu    sync.Mutex
-	ended bool
+	server   string
+	patience time.Duration              // how long the server may say nothing
+	working  func(context.Context) bool // whether it works on what it was told; nil until the connection is made
+
+	mu     sync.Mutex
+	ended  bool
+	readBy time.Time          // when a read is to end, as the driver has it; zero: never
+	asking context.CancelFunc // of the question whether it works
 }
 
 // A server seldom falls silent on one connection only, and a pool hands out its idle ones one after
@@ -106,15 +120,6 @@ type socket struct {
 var begun = time.Now()
 
 func moment() int64 { return int64(time.Since(begun)) }
-
-// Read implements [net.Conn].
-func (s *socket) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
-	if n > 0 {
-		s.heard.Store(moment())
-	}
-	return n, err
-}
 
 // unheard puts the others in doubt when nothing came for a call that began then.
 func (s *socket) unheard(began int64) {
@@ -137,6 +142,9 @@ func (s *socket) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	if s.asking != nil {
+		s.asking()
+	}
 	_ = s.Conn.SetDeadline(longAgo) // it fails on a closed socket, on which nothing waits
 }
 
@@ -172,6 +180,7 @@ func (s *socket) SetDeadline(t time.Time) error {
 	if s.ended {
 		return nil
 	}
+	s.readBy = t
 	return s.Conn.SetDeadline(t)
 }
 
@@ -182,6 +191,7 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	if s.ended {
 		return nil
 	}
+	s.readBy = t
 	return s.Conn.SetReadDeadline(t)
 }
 

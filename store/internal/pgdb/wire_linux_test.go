@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ func TestUnacknowledged(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	ctx := context.WithValue(t.Context(), openingKey{}, &opening{ctx: t.Context()})
-	c, err := newDialer().DialContext(ctx, "tcp", l.Addr().String())
+	c, err := newDialer(time.Hour).DialContext(ctx, "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
