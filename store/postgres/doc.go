@@ -76,6 +76,20 @@
 // answers. What the old one had answered and not passed on is lost to us and not to the source,
 // which is asked again.
 //
+// # Settings
+//
+// A connection sets what changes how values are read and written (array_nulls, bytea_output,
+// standard_conforming_strings, DateStyle, IntervalStyle, TimeZone, client_encoding,
+// extra_float_digits, quote_all_identifiers, transform_null_equals; lc_messages for a superuser),
+// whatever the role, the database or the DSN says, and search_path to what the DSN says. Where the
+// DSN does not say one, the role's or the database's counts: administrators say there where tables
+// belong. It leads to no second ledger: where it names a schema without one, and this user has one in
+// another schema, Open asks for a search_path in the DSN. default_transaction_read_only is reported
+// and never overridden: providers fence a full disk with it.
+//
+// Before its first session on a database a handle writes records with every kind of value, reads them
+// back and rolls them back. A database that changes them is refused.
+//
 // # Schema
 //
 // The database's encoding is UTF8: another one, or SQL_ASCII, is refused before anything is created.

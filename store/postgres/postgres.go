@@ -81,10 +81,11 @@ type DB struct {
 	refs     refs
 	meta     sqlstore.Meta
 	incoming *batch.Group[deliveries]
-	now      func() any  // nil but in tests: the server's clock
-	most     int         // statementBytes but in tests
-	shard    int64       // of the inbox's counts
-	quiet    atomic.Bool // a hint, the last claim found nothing: restText is asked first
+	now      func() any             // nil but in tests: the server's clock
+	most     int                    // statementBytes but in tests
+	shard    int64                  // of the inbox's counts
+	tried    atomic.Pointer[string] // the identity of the database on which the trial went well
+	quiet    atomic.Bool            // a hint, the last claim found nothing: restText is asked first
 }
 
 var (
@@ -126,7 +127,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		}
 	}()
 	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
-		if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err == nil {
+		if db.schema, err = pgdb.Fit(ctx, s, db.read, o.Migrate); err == nil {
 			db.meta, err = sqlstore.ReadMeta(ctx, db.read)
 			err = pgdb.During("say how the ledger is kept", err)
 		}
@@ -157,9 +158,13 @@ func Version(ctx context.Context, dsn string) (int64, error) {
 // mostEvents is how many events share one commit.
 const mostEvents = 512
 
-// OpenSession begins a lease on the database as it is now, whatever it was before.
+// OpenSession begins a lease on the database as it is now, whatever it was before. The first one on
+// it writes records, reads them back and rolls them back: a database that changes values is refused.
 func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	if err := db.server.Recognise(ctx); err != nil {
+		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
+	}
+	if err := db.try(ctx); err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
 	return db.store.OpenSession(ctx, ttl, label, knows)

@@ -36,8 +36,8 @@ func TestRefusals(t *testing.T) {
 			query: "search_path=tenant,public", is: ledger.ErrSchema, says: `schema "tenant" holds no ledger`},
 		{name: "a schema that does not exist", migrate: true,
 			query: "search_path=tenant,public", is: ledger.ErrSchema, says: `no schema "tenant"`},
-		{name: "read-only", migrate: true, query: "default_transaction_read_only=on",
-			is: ledger.ErrReadOnly, says: "Connect to the primary"},
+		{name: "fenced", migrate: true, query: "default_transaction_read_only=on",
+			is: ledger.ErrReadOnly, says: "default_transaction_read_only is on"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

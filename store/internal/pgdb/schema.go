@@ -13,16 +13,23 @@ import (
 
 // Fit makes sure that the tables are there and are this program's, and returns the schema they are
 // in. With migrate an older schema is brought up to date.
-func Fit(ctx context.Context, db *sqlx.DB, migrate bool) (schema string, err error) {
+//
+// Where the DSN does not say search_path, that of the role or the database counts: administrators say
+// there where tables belong, and a fixed default would find another ledger than yesterday. Should it
+// lead away from a ledger that is there, no second one is made.
+func Fit(ctx context.Context, s *Server, db *sqlx.DB, migrate bool) (schema string, err error) {
 	if schema, err = firstSchema(ctx, db); err != nil {
 		return "", During("name its schema", err)
 	}
-	return schema, During("look at the ledger's tables", fit(ctx, db, schema, migrate))
+	return schema, During("look at the ledger's tables", fit(ctx, s, db, schema, migrate))
 }
 
-func fit(ctx context.Context, db *sqlx.DB, schema string, migrate bool) error {
+func fit(ctx context.Context, s *Server, db *sqlx.DB, schema string, migrate bool) error {
 	latest := migrations.Latest(migrations.Postgres)
 	version, err := migrations.Version(ctx, db.DB, migrations.Postgres)
+	if err == nil && version == 0 && !s.named {
+		err = elsewhere(ctx, db, schema)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -41,6 +48,20 @@ func fit(ctx context.Context, db *sqlx.DB, schema string, migrate bool) error {
 		return fmt.Errorf("%w: schema %q has version %d, this program needs %d. Run amends migrate, or set Options.Migrate",
 			ledger.ErrSchema, schema, version, latest)
 	}
+}
+
+// elsewhere refuses a schema without a ledger when this user has one in another schema.
+func elsewhere(ctx context.Context, db *sqlx.DB, schema string) error {
+	var others []string
+	err := db.SelectContext(ctx, &others, `SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE n.nspname <> $1 AND c.relname = '`+migrations.Table+`' AND c.relkind = 'r' AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+		ORDER BY 1`, schema)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: schema %q holds no ledger, and schema %q does. The search_path is of the role, the database or the server; "+
+		"name the schema that is meant in the address: search_path=%s, or search_path=%s for a ledger of its own",
+		ledger.ErrSchema, schema, others[0], others[0], schema)
 }
 
 // firstSchema returns the schema in which the tables must be. A first schema that does not exist is

@@ -25,6 +25,8 @@ import (
 type Server struct {
 	connector  driver.Connector
 	who        Provider
+	path       []string               // the search_path that the DSN has, as a setting; none: the server's counts
+	named      bool                   // the DSN has one
 	identity   atomic.Pointer[string] // of the newest connection; nil: not asked yet
 	recognised atomic.Pointer[string] // calls that are trusted reach no other; nil: they reach any
 	doubt      atomic.Int64           // when the newest call began that had no answer in its time
@@ -45,7 +47,13 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 		return nil, err
 	}
 	c.Dialer(newDialer(silence))
-	return &Server{connector: c, who: Timeline{}}, nil
+	s := &Server{connector: c, who: Timeline{}, named: strings.Contains(cfg.Options, "search_path")}
+	for name, value := range cfg.Runtime {
+		if strings.EqualFold(name, "search_path") {
+			s.path, s.named = []string{"search_path=" + value}, true
+		}
+	}
+	return s, nil
 }
 
 // Between puts something between the driver and us, for tests. Its connections can do whatever the
@@ -103,10 +111,17 @@ var bounds = []string{
 	"lock_timeout=10s",
 }
 
+// pinned are the settings that change how literals are read and values written. A role or a database
+// may have others, such as array_nulls=off, by which a NULL in a batch becomes the text NULL.
+var pinned = []string{
+	"array_nulls=on", "bytea_output=hex", "standard_conforming_strings=on", "DateStyle=ISO, MDY", "IntervalStyle=postgres", "TimeZone=UTC",
+	"client_encoding=UTF8", "extra_float_digits=1", "quote_all_identifiers=off", "transform_null_equals=off",
+}
+
 // Pool returns a pool of at most n connections with the given settings. One that was not used for a
 // while is closed: the server has few.
 func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
-	db := sql.OpenDB(&door{Server: s, greeting: greeting(slices.Concat(bounds, settings))})
+	db := sql.OpenDB(&door{Server: s, greeting: greeting(slices.Concat(pinned, s.path, bounds, settings))})
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
 	db.SetConnMaxIdleTime(unused)
@@ -121,8 +136,10 @@ const unused = time.Minute
 func greeting(settings []string) string {
 	var b strings.Builder
 	b.WriteString(`SELECT current_setting('server_version_num')::bigint, pg_backend_pid()::bigint, current_setting('transaction_read_only')` +
-		`, current_setting('server_encoding'), set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`)
+		`, current_setting('default_transaction_read_only'), current_setting('server_encoding'), set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)` +
+		// Only a superuser may set it. The driver knows a fatal error by its English word.
+		`, CASE WHEN current_setting('is_superuser') = 'on' THEN set_config('lc_messages', 'C', false) END`)
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
 		fmt.Fprintf(&b, ", set_config(%s, %s, false)", pq.QuoteLiteral(name), pq.QuoteLiteral(value))
@@ -142,6 +159,11 @@ func (s *Server) Identify(ctx context.Context, q sqlx.QueryerContext) (string, e
 
 var errStandby = fmt.Errorf("%w: it is a standby or read-only. Connect to the primary; "+
 	"with several hosts in the DSN, target_session_attrs=read-write finds it", ledger.ErrReadOnly)
+
+// errFenced is reported and never overridden: a process that wrote on would fill the disk.
+var errFenced = fmt.Errorf("%w: default_transaction_read_only is on, for this role, this database or the whole server. "+
+	"Providers switch it on when a disk is nearly full: make room, or switch it off where it was switched on; on a standby, connect to the primary",
+	ledger.ErrReadOnly)
 
 // oldest is the first version of Postgres a ledger can use.
 const oldest = 140000
@@ -221,7 +243,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	}
 	version, _ := answer[0].(int64)
 	process, _ := answer[1].(int64)
-	if err := admit(version, text(answer[2]), text(answer[3])); err != nil {
+	if err := admit(version, text(answer[2]), text(answer[3]), text(answer[4])); err != nil {
 		return nil, err
 	}
 	if answer, err = firstRow(ctx, c, d.who.Query()); err != nil {
@@ -236,10 +258,12 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 }
 
 // admit refuses a server on which a ledger cannot be written.
-func admit(version int64, readOnly, encoding string) error {
+func admit(version int64, readOnly, fenced, encoding string) error {
 	switch {
 	case version < oldest:
 		return fmt.Errorf("%w: Postgres %d.%d; a ledger needs 14 or newer", ledger.ErrUnsupported, version/10000, version%10000)
+	case readOnly == "on" && fenced == "on":
+		return errFenced
 	case readOnly == "on":
 		return errStandby
 	}

@@ -20,18 +20,19 @@ func TestAdmit(t *testing.T) {
 	for _, c := range []struct {
 		version  int64
 		readOnly string
+		fenced   string
 		encoding string
 		want     error
 	}{
-		{140000, "off", "UTF8", nil},
-		{180001, "off", "UTF8", nil},
-		{130022, "off", "UTF8", ledger.ErrUnsupported},
-		{90624, "off", "UTF8", ledger.ErrUnsupported},
-		{150018, "on", "UTF8", ledger.ErrReadOnly},
-		{150018, "off", "LATIN1", ledger.ErrUnsupported},
-		{150018, "off", "SQL_ASCII", ledger.ErrUnsupported},
+		{140000, "off", "off", "UTF8", nil},
+		{180001, "off", "off", "UTF8", nil},
+		{130022, "off", "off", "UTF8", ledger.ErrUnsupported},
+		{90624, "off", "off", "UTF8", ledger.ErrUnsupported},
+		{150018, "on", "off", "UTF8", ledger.ErrReadOnly},
+		{150018, "off", "off", "LATIN1", ledger.ErrUnsupported},
+		{150018, "off", "off", "SQL_ASCII", ledger.ErrUnsupported},
 	} {
-		if err := admit(c.version, c.readOnly, c.encoding); !errors.Is(err, c.want) {
+		if err := admit(c.version, c.readOnly, c.fenced, c.encoding); !errors.Is(err, c.want) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}

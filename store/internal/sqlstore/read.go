@@ -31,15 +31,7 @@ func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, q
 	var out []T
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		out = out[:0]
-		head, err := find(ctx, q, id)
-		if err != nil {
-			return err
-		}
-		rows, err := q.QueryxContext(ctx, s.db.Text(query), head)
-		if err != nil {
-			return err
-		}
-		return each(rows, func(row *R) error {
+		return within(ctx, s, q, id, query, func(row *R) error {
 			v, err := convert(row)
 			out = append(out, v)
 			return err
@@ -49,6 +41,30 @@ func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, q
 		return nil, s.failed(ctx, err, "%s %s", what, id)
 	}
 	return out, nil
+}
+
+// within reads the rows of a work as q sees them.
+func within[R any](ctx context.Context, s *chains, q Queries, id saga.ID, query string, fn func(*R) error) error {
+	head, err := find(ctx, q, id)
+	if err != nil {
+		return err
+	}
+	rows, err := q.QueryxContext(ctx, s.db.Text(query), head)
+	if err != nil {
+		return err
+	}
+	return each(rows, fn)
+}
+
+// Chain is the whole chain of a work as q sees it, which may be a transaction that wrote it.
+func Chain(ctx context.Context, s *Store, q Queries, id saga.ID) (records []machine.Record, err error) {
+	chain := reading{id: id}
+	err = within(ctx, s.chains, q, id, history, func(row *recordRow) error {
+		r, err := chain.next(row)
+		records = append(records, r)
+		return err
+	})
+	return records, err
 }
 
 // duplicateRow is all rows of amends_duplicates of one work and source.
