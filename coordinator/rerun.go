@@ -12,8 +12,8 @@ import (
 // what it made was edited or deleted at a destination by hand; one that is compensated, and its
 // source still wants it; one in review whose policy is used up and of which nothing is in doubt.
 // Every step gets a new key and is told what it left behind ([saga.Call.PreviousID]); a step that
-// is done once per work (a mail) and was done, or may have been, is not done again by it. An action
-// whose thing is gone makes another.
+// is done once per work (a mail) and was done, or may have been, is not done again by it. What its
+// action says is gone at the destination ([saga.PreviousGone]) is made again.
 //
 // The run is a sub-revision ("17+1", see [saga.SubRevision]): older than the source's next version,
 // which takes the work on as ever. It takes the newest version of the definition. request names

@@ -61,7 +61,8 @@ func ResultOf[Out, In any](c Call[In], step string) Out {
 
 // PreviousID returns what the destination calls the result that an earlier revision of the work
 // left there, or "" when there is none. An action that finds one updates it; it must not make
-// another.
+// another. Where the destination says that it is gone, the action returns [PreviousGone] (package
+// sagahttp does, for a request that says Updates), and is called once more without it.
 func (c Call[In]) PreviousID() string {
 	if c.inv == nil || c.inv.Previous == nil {
 		return ""
@@ -138,7 +139,7 @@ func failed(g *program.Gate, err error) program.Outcome {
 	o := program.Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Answered: answered(err) || holdsBack(err)}
 	if g != nil && g.Again() { // CORE-20: the error is about the last request, and an earlier one may have taken effect
 		o.Maybe, o.Answered = class == Refused, false
-		if class == Unsent {
+		if class == Unsent || class == Gone {
 			o.Class = Unknown
 		}
 	}

@@ -28,6 +28,12 @@ func Permanent(err error) error { return mark(Refused, 0, err) }
 // kind.
 func NotSent(err error) error { return mark(Unsent, 0, err) }
 
+// PreviousGone marks err as the destination's word that the thing is not there which an earlier
+// revision left and the action was to change ([Call.PreviousID]). Nothing is undone for it. The
+// step is made again, under a new key, when the attempt has settled and [Action.Find] has found
+// nothing: the destination may answer from a replica that lags. Without a Find a person decides.
+func PreviousGone(err error) error { return mark(Gone, 0, err) }
+
 // RetryAfter asks that the next attempt or lookup wait at least d. It says nothing about the
 // effect: wrap a [NotSent] error in it when there was none.
 func RetryAfter(d time.Duration, err error) error {

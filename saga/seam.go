@@ -23,6 +23,9 @@ const (
 	// Refused: the destination said no for good to this attempt. It proves nothing about earlier
 	// ones.
 	Refused = program.Refused
+	// Gone: what an earlier revision left, and the action was to change, is not there any more: see
+	// [PreviousGone]. Where an earlier revision left nothing, it is Refused.
+	Gone = program.Gone
 	// Fault: the definition or the action is wrong (it asked for a step that is not done, it
 	// panicked before anything was sent). The attempt is not retried: the instance goes to review.
 	Fault = program.Fault

@@ -74,7 +74,9 @@ func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
 //
 // Where newer versions of the source object run the work again, the question is whether the effect
 // of c.Revision is there. A thing that only an earlier revision left, which [Call.PreviousID]
-// names, is [NotFound] until it shows c.Input.
+// names, is [NotFound] until it shows c.Input. Where the destination said that this thing is gone
+// ([PreviousGone]), PreviousID names none: then everything is Found that stands for c.Work, of
+// whichever revision.
 func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out], error)) *Action[In, Out] {
 	a.find, a.spec.Find = fn, fn != nil
 	if fn == nil {

@@ -33,6 +33,8 @@ func (c call) mark(class saga.Class, err error) error {
 		return saga.NotSent(err)
 	case saga.Refused:
 		return saga.Permanent(err)
+	case saga.Gone:
+		return saga.PreviousGone(err)
 	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
 	}
 	return err

@@ -104,6 +104,8 @@
 //	409, sent with a key      unknown    another attempt under this key may be running
 //	409, without a key        refused
 //	412                       unknown    the object was changed since it was read: look, and try again
+//	404, 410, to an update    gone       Request.Updates: what an earlier revision left is not there any more; it is
+//	                                     made again when a lookup has found nothing
 //	any other 4xx             refused
 //	503                       unknown    until Options.NotExecuted says that this destination's 503 means "not executed"
 //	other 5xx                 unknown
@@ -114,7 +116,8 @@
 // The table is that of a request that writes; where it says unknown, one that only reads is not
 // sent, and an empty answer is unreadable.
 //
-// "Not sent", "refused" and "unknown" are [saga.Unsent], [saga.Refused] and [saga.Unknown].
+// "Not sent", "refused", "gone" and "unknown" are [saga.Unsent], [saga.Refused], [saga.Gone] and
+// [saga.Unknown].
 //
 // Redirects: a 303 answers a POST that was executed, a 308 one that was not, and a 302 either.
 // Nothing can be proved from the status alone, so the class is unknown. A destination known to

@@ -27,6 +27,10 @@ type Request struct {
 	// JSON-RPC that reads, a search by POST. It is treated as a GET is: see the package comment. It
 	// has no key.
 	Reads bool
+	// Updates says that the request changes what an earlier revision left there, as
+	// saga.Call.PreviousID names it. A 404 or 410 then means that this is gone
+	// ([saga.PreviousGone]), and is no refusal.
+	Updates bool
 	// Key is the idempotency key of the effect: saga.Call.Key. Empty means that no key is sent.
 	Key string
 	// Header is added to, and wins over, Options.Header.

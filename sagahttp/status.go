@@ -78,6 +78,9 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
 	}
 	class, wait := c.classify(resp.Status, this.Key != ""), retryAfter(resp.Header, c.now())
+	if this.Updates && !this.reads() && class == saga.Refused && (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) {
+		class = saga.Gone
+	}
 	if found == nil {
 		answer.Said = oneLine(c.opts.Explain(answer))
 	} else {

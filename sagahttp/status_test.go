@@ -101,6 +101,47 @@ func TestClassOfStatus(t *testing.T) {
 	}
 }
 
+// "404, 410, to an update: gone". Every other answer, a read, and a request that is no update are as
+// they were.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status  int
+		r       sagahttp.Request
+		want    saga.Class
+		because string
+	}{
+		{404, sagahttp.Request{Method: "PUT", Updates: true}, saga.Gone, "what was left is not there"},
+		{410, sagahttp.Request{Method: "PATCH", Updates: true, Key: "k"}, saga.Gone, "the same"},
+		{404, sagahttp.Request{Method: "PUT"}, saga.Refused, "it is no update of what was left"},
+		{404, sagahttp.Request{Method: "GET", Updates: true}, saga.Refused, "a read updates nothing"},
+		{422, sagahttp.Request{Method: "PUT", Updates: true}, saga.Refused, "it is there"},
+		{409, sagahttp.Request{Method: "PUT", Updates: true, Key: "k"}, saga.Unknown, "it is there"},
+		{401, sagahttp.Request{Method: "PUT", Updates: true}, saga.Unsent, "the credentials were refused"},
+		{500, sagahttp.Request{Method: "PUT", Updates: true}, saga.Unknown, "nothing is known"},
+	} {
+		t.Run(fmt.Sprintf("%d to %s", tc.status, tc.r.Method), func(t *testing.T) {
+			t.Parallel()
+			w := answer(t, strconv.Itoa(tc.status)+" Text", "")
+			ctx, _ := gated(t, nil)
+			tc.r.Path = "/invoices/7"
+			_, err := dial(t, w.URL(), nil).Do(ctx, tc.r)
+			if got, _ := saga.Classify(err); err == nil || got != tc.want {
+				t.Errorf("%s: class %s, want %s (%v)", tc.because, got, tc.want, err)
+			}
+		})
+	}
+	t.Run("a destination that promises that its 404 did nothing", func(t *testing.T) {
+		t.Parallel()
+		w := answer(t, "404 Text", "")
+		ctx, _ := gated(t, nil)
+		_, err := dial(t, w.URL(), &sagahttp.Options{NotExecuted: []int{404}}).Do(ctx, sagahttp.Request{Method: "PUT", Path: "/invoices/7", Updates: true})
+		if got, _ := saga.Classify(err); got != saga.Unsent {
+			t.Errorf("class %s", got)
+		}
+	})
+}
+
 func TestStatusOfOtherErrors(t *testing.T) {
 	t.Parallel()
 	if s := sagahttp.Status(errors.New("x")); s != 0 {

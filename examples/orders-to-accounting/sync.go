@@ -71,7 +71,7 @@ func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (book
 		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c.Revision, c.Input), Lines: lines},
 	}
 	if id := c.PreviousID(); id != "" {
-		r.Method, r.Path, r.Body = http.MethodPut, sagahttp.Path("invoices", id), books.Update{Memo: memo(c.Revision, c.Input), Lines: lines}
+		r.Method, r.Updates, r.Path, r.Body = http.MethodPut, true, sagahttp.Path("invoices", id), books.Update{Memo: memo(c.Revision, c.Input), Lines: lines}
 	}
 	_, err := s.books.Do(ctx, r)
 	return made, err

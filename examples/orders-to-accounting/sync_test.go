@@ -235,6 +235,36 @@ func TestFindInvoice(t *testing.T) {
 	}
 }
 
+// An invoice that was deleted at the books is no refusal when a newer version of its order is to be
+// shown: the lookup finds nothing, and the next attempt makes another.
+func TestInvoiceDeletedAtTheBooks(t *testing.T) {
+	t.Parallel()
+	store, url := booksServer(t)
+	d := definition(t, play.Place{Books: url})
+	left := addInvoice(t, store, books.Live)
+	if _, err := store.Delete(t.Context(), left.ID); err != nil {
+		t.Fatal(err)
+	}
+	update := call(t, "invoice")
+	delete(update.Results, "invoice")
+	update.Previous, update.Gate = &program.Result{ExternalID: left.ID}, program.NewGate(nil)
+	if got := d.Act(t.Context(), update); got.Class != saga.Gone {
+		t.Fatalf("the update is %s (%s)", got.Class, got.Error)
+	}
+	update.Previous, update.Gate = nil, program.NewGate(nil)
+	if got := d.Look(t.Context(), update); got.Answer != program.AnswerNotFound {
+		t.Errorf("the lookup says %s (%s)", got.Answer, got.Error)
+	}
+	customer, err := store.PutCustomer(t.Context(), order().Customer.Ref(), books.Contact{Name: order().Customer.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	update.Results["customer"], update.Key = program.Result{ExternalID: customer.ID}, "a new key"
+	if got := d.Act(t.Context(), update); !got.Done() || got.ExternalID == left.ID {
+		t.Errorf("made again it is %s %q (%s)", got.Class, got.ExternalID, got.Error)
+	}
+}
+
 // The undo voids the invoice that is on record, and never another one: where the result is not
 // known the coordinator looks it up first, and this function is not called.
 func TestVoidInvoice(t *testing.T) {

@@ -39,7 +39,7 @@ func (b *Books) create(ctx context.Context, c saga.Call[Order]) (made Invoice, e
 		Body: Invoice{Reference: c.Work, Version: c.Revision, Cents: c.Input.Cents},
 	}
 	if id := c.PreviousID(); id != "" {
-		r.Method, r.Path = http.MethodPut, sagahttp.Path("invoices", id)
+		r.Method, r.Path, r.Updates = http.MethodPut, sagahttp.Path("invoices", id), true
 	}
 	_, err = b.client.Do(ctx, r)
 	return made, err

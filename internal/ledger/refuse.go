@@ -120,5 +120,5 @@ var (
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,
 	}
 	// The last ones are of the machine's own making.
-	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Fault, "stopped", "outage"}
+	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"}
 )

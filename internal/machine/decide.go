@@ -259,7 +259,7 @@ func (m *machine) resume(i int, s *program.StepSpec, ss *StepState) Command {
 		return m.poison(e)
 	case e.Phase == Refused:
 		return m.refused(i)
-	case e.Phase == InDoubt && !m.resendable(s, e):
+	case e.Phase == InDoubt && (ss.Gone || !m.resendable(s, e)):
 		if !s.Find {
 			return m.park(saga.ReasonInDoubt)
 		}
@@ -333,7 +333,7 @@ func (m *machine) pivotStands(i int) bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[pivot].Name)
-	return ss != nil && (ss.Previous != nil || i < pivot && ss.mayHaveHappened())
+	return ss != nil && (ss.Previous != nil || ss.Remade || i < pivot && ss.mayHaveHappened())
 }
 
 // exhausted reports whether the step's retry policy is used up.

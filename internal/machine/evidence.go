@@ -15,6 +15,10 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	e.Lookups = 0
 	switch r.Kind {
 	case KindFound:
+		if ss.Gone && ss.Previous != nil && r.ExternalID == ss.Previous.ExternalID { // it is there: the update may go on
+			ss.Gone = false
+			return
+		}
 		ss.done(e, r)
 	case KindUnfinished:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
@@ -22,12 +26,21 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	case KindNotFound:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
+		if ss.Gone && r.Class != saga.Unknown {
+			ss.remake(e)
+		}
 	default: // KindSeveral
 		e.NeedsReview, ss.Unfinished = saga.ReasonInDoubt, nil
 	}
 	if r.Class == saga.Unknown { // F17: it stays a person's matter, whatever happens to the work until then
 		e.NeedsReview = saga.ReasonInDoubt
 	}
+}
+
+// remake has the step made again, under a new key: what an earlier revision left is gone.
+func (ss *StepState) remake(e *Effort) {
+	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1}
+	ss.Previous, ss.MadeKey, ss.Gone, ss.Remade = nil, "", false, true
 }
 
 // unclear counts a lookup that could not tell.
@@ -69,7 +82,13 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 		ss.done(e, r)
 		return
 	}
-	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, QuietUntil: e.unsettled()}
+	quiet := e.unsettled()
+	if r.Direction == saga.Forward && ss.Gone {
+		ss.remake(e)
+	} else {
+		*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1}
+	}
+	e.QuietUntil = quiet
 	if r.Direction == saga.Forward {
 		ss.Unfinished, ss.ExternalID, ss.Evidence, ss.Unconfirmed = nil, "", "", false // what stood in quarantine is not ours
 	}
@@ -78,7 +97,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous, ss.MadeKey = nil, "" // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Remade = nil, "", false, false // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
@@ -86,7 +105,7 @@ func (ss *StepState) done(e *Effort, r *Record) {
 	if ss.Previous != nil && ss.ExternalID == "" {
 		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
 	}
-	ss.Previous = nil
+	ss.Previous, ss.Gone = nil, false
 	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
 		e.UnknownUntil, e.QuietUntil = time.Time{}, time.Time{}
 	}

@@ -49,6 +49,10 @@ func (m *machine) learnOutcome(o *program.Outcome) error {
 		if o.Maybe {
 			r.Class = saga.Unknown
 		}
+	case saga.Gone:
+		if r.Kind = KindUnknown; dir == saga.Undo || ss.Previous == nil { // there is nothing that it can be about
+			r.Kind, r.Class = KindRefused, saga.Refused
+		}
 	case saga.Fault:
 		r.Kind = KindFault
 	default:
@@ -126,7 +130,7 @@ func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) 
 		return
 	}
 	failures := e.Failures
-	if m.rec.Class == saga.Unknown || m.rec.Class == "" {
+	if m.rec.Class == saga.Unknown || m.rec.Class == saga.Gone || m.rec.Class == "" {
 		failures = min(failures, e.Tries+e.Lookups)
 	}
 	d := s.Retry.Backoff(e.Key, max(1, failures))

@@ -23,6 +23,8 @@ var protocol = spin.Model{
 		{Name: "revisions, all can be undone", Switches: "-DREVISE -DOPUNDO -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "revisions, some need no undo", Switches: "-DREVISE -DNEEDLESS -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DNEEDLESS -DNOOPERATOR -DAMBIG=0"},
 		{Name: "revisions, a step is removed", Switches: "-DREVISE -DREMOVED -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DREMOVED -DAMBIG=0"},
+		{Name: "revisions, one deleted at the destination", Switches: "-DDELETED " + revise, Full: "-DDELETED -DREVISE -DEARLY=0 -DAMBIG=0"},
+		{Name: "revisions, one deleted at the destination, fallible step", Switches: "-DDELETED -DAFTER " + revise, Full: "-DDELETED -DREVISE -DAFTER -DEARLY=0 -DAMBIG=0"},
 		{Name: "revisions, stalled process", Switches: "-DREVISE -DNEWS=1 -DNOOPERATOR -DAMBIG=0", Full: "-DREVISE -DNEWS=1"},
 		{Name: "lookups that lie", Switches: "-DLIES", Full: "-DLIES -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
 		{Name: "lookups that lie, revisions", Switches: "-DLIES " + revise, Full: "-DLIES -DREVISE -DAMBIG=0"},
@@ -92,6 +94,7 @@ var protocol = spin.Model{
 		{Name: "FORGETGONE", Scene: revise + " -DREMOVED", Breaks: "newestWins"},
 		{Name: "REDONEEDLESS", Scene: revise, Breaks: "compensatedIsClean"},
 		{Name: "DOUBTOPAQUE", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "GONETRUSTED", Scene: "-DDELETED " + revise, Breaks: "compensatedIsClean"},
 		{Name: "FORGETDOUBT", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
 
 		{Name: "LOOKSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},

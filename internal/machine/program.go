@@ -27,6 +27,9 @@ func (st *State) Invocation(c Command) *program.Invocation {
 		}
 		e := ss.effort(dir)
 		inv.Attempt, inv.Key, inv.Undoing, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.undoing(), ss.Unfinished, ss.Previous
+		if c.Do == Look && ss.Gone { // whatever stands is an answer, of whichever revision
+			inv.Previous = nil
+		}
 		root := RootKey(st.ID.Saga, st.ID.Work, st.Revision)
 		if inv.Key == "" { // adopted, or left by an earlier revision: the key under which it would be sent
 			inv.Key = StepKey(root, ss.Name, dir, e.Reissue)

@@ -24,6 +24,11 @@
  * has an undo). So there is a way back from everywhere when the source cancels the object. Not so with -DREMOVED, where
  * newer versions run under a definition that does not have OPAQUE any more: nothing says how it is undone.
  *
+ * With -DDELETED (and REVISE) a person deletes at the destination, at any moment, what an earlier revision left of LOOKUP.
+ * The update of it is answered "gone", and so may an update be of what is there. Gone is no refusal: when every attempt
+ * has settled, the destination is asked whether anything stands, of whichever revision. Nothing does: it is made again,
+ * by a request that is no update.
+ *
  * With -DLIES OPAQUE has a lookup, and its answers have nothing to do with what is there: found, found half-made or not
  * found. What it says may end a doubt for good or bring the work to a person; it never lets the step be sent again.
  *
@@ -63,6 +68,8 @@
  *   - With POISON: a person's verdict on the step. It is combined with AFTER alone.
  *   - A signal that says the same at a newer version, a definition that changes with the revision, and a person who
  *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
+ *   - With DELETED: a late "gone", which says no more than that the outcome is unknown, and a step without a lookup, which
+ *     goes to a person. It is combined with AFTER alone.
  *   - With REBUILD: a ledger that is lost on the way back, or while the answer of a commit is outstanding; adoption of a
  *     newer revision or of what the source cancelled; a quarantine; a person's word that OPAQUE happened when the work
  *     went back and OPAQUE has an undo. It is combined with AFTER alone.
@@ -114,7 +121,7 @@
  *   PEOPLE    (REBUILD) those who look at the unconfirmed step, 0 to 2, default 1
  *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, HANDS, LIES, POISON, REBUILD, REVISE with OPUNDO, NEEDLESS or REMOVED
+ * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, HANDS, LIES, POISON, REBUILD, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
  * as above; NOOPERATOR: only the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
@@ -171,6 +178,7 @@
  *   GONEBLIND     (REMOVED) a cancel by the source compensates although nothing says how a step that happened is undone
  *   FORGETGONE    (REMOVED) a cancel by the source is dropped when it has to wait for a boundary
  *   REDONEEDLESS  an at-most-once step that needed no undo is done again after the way back
+ *   GONETRUSTED   (DELETED) what is gone, as the destination says, is made again without asking whether anything is there
  *   FORGETDOUBT   (NEEDLESS) a step that needed no undo and was left in doubt is armed again without a lookup
  *   DOUBTOPAQUE   the same, but an at-most-once step, of which a person is asked
  *
@@ -267,6 +275,7 @@
 #define OK      2
 #define REF     3
 #define NOTSENT 4
+#define MISSING 5        /* DELETED: what an earlier revision left is gone, says the destination       */
 
 #define ORPHAN 3
 #define code(k, s) (1 + (k) * N + (s))
@@ -319,6 +328,10 @@ byte orphV[N * NEWEST];  /* orphF by revision                                   
 bit  upd[NEWEST];        /* the requests of LOOKUP in this revision update what stands                 */
 byte top = 1, tidings = NEWS;
 bit  topGone;            /* of all that the source said, the newest: its version, and whether it is gone */
+#ifdef DELETED
+bit  missing;            /* the destination says that what an earlier revision left of LOOKUP is gone  */
+bit  deleted;
+#endif
 bit  aside;              /* an operator's cancel came after the newest version was heard               */
 #define VERSION(x) (arev[x])
 #else
@@ -589,6 +602,16 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #else
 #define FOUND (content[LOOKUP] == rev)
 #endif
+#ifdef DELETED
+#define UNSURE (missing && !FOUND)
+#else
+#define UNSURE false
+#endif
+#ifdef GONETRUSTED
+#define NOTHING_LEFT true
+#else
+#define NOTHING_LEFT (effect[LOOKUP] == 0)
+#endif
 #else
 #define TOLD false
 #define HEEDED true
@@ -600,6 +623,7 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define OLDER(s) false
 #define NOTHING_OLDER(s) true
 #define FOUND (effect[LOOKUP] > 0)
+#define UNSURE false
 #endif
 #ifdef REVBACK
 #define MAY_TURN(s) true
@@ -736,6 +760,9 @@ inline again(s_) {
   maybe[s_] = 0; late[s_] = 0
 }
 inline revise() {
+#ifdef DELETED
+  missing = 0;
+#endif
   passed = (saga != COMPED && (passed || st[PIVOT] == SDONE));
   again(0); again(1);
 #ifdef REVOPAQUE
@@ -809,8 +836,16 @@ inline arriveF(s_, v_) {       /* step 0 is a PUT: repeating it changes nothing,
   :: s_ == OPAQUE -> effect[s_]++; r = 1
   :: s_ != OPAQUE ->
        neverOlder = (content[s_] <= v_); assert(neverOlder);
-       if :: s_ == LOOKUP && !upd[v_ - 1] -> effect[s_]++ :: else -> effect[s_] = 1 fi;
-       content[s_] = v_; r = 1
+       if
+       :: s_ == LOOKUP && !upd[v_ - 1] -> effect[s_]++; content[s_] = v_; r = 1
+#ifdef DELETED
+       :: s_ == LOOKUP && upd[v_ - 1] && effect[s_] == 0 -> r = 4
+       :: s_ == LOOKUP && upd[v_ - 1] && effect[s_] > 0 && losses > 0 -> losses--; r = 4     /* it lies */
+       :: (s_ != LOOKUP || upd[v_ - 1]) && (s_ != LOOKUP || effect[s_] > 0) -> effect[s_] = 1; content[s_] = v_; r = 1
+#else
+       :: else -> effect[s_] = 1; content[s_] = v_; r = 1
+#endif
+       fi
   fi;
   noDoubleEffect = (effect[0] <= 1 && effect[1] <= 1 && effect[2] <= 1); assert(noDoubleEffect)
 }
@@ -916,6 +951,14 @@ end:
        if :: v > top -> top = v; topGone = (news > GONE) :: else fi;
        v = 0 }
   od
+}
+#endif
+
+#ifdef DELETED
+proctype Deleter() {           /* a person, at the destination */
+end:
+  atomic { saga == RUN && prev[LOOKUP] && effect[LOOKUP] == 1 && content[LOOKUP] != rev && (st[LOOKUP] == READY || st[LOOKUP] == STARTED || st[LOOKUP] == INDOUBT) ->
+       effect[LOOKUP] = 0; content[LOOKUP] = 0; deleted = 1 }
 }
 #endif
 
@@ -1290,7 +1333,16 @@ act:                           /* no attempt in memory: fold the chain, decide *
      }
   /* In doubt, by class: resend under the same key; settle, ask, adopt or redo; stop for a person. */
   :: atomic { FORWARD && !CANCELLED && NEXT == KEYED && !POISONED(KEYED) && st[KEYED] == INDOUBT -> rec = ARM; k = F; s = KEYED; goto append }
-  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && !POISONED(LOOKUP) && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) ->
+#ifdef DELETED
+  /* It says that what was left is gone: is anything there? The old thing is: it is updated after all. */
+  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) && missing && !FOUND ->
+       commit(); missing = 0;
+       if
+       :: NOTHING_LEFT -> prev[LOOKUP] = 0; st[LOOKUP] = READY; maybe[LOOKUP] = 0
+       :: else
+       fi }
+#endif
+  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && !POISONED(LOOKUP) && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) && !UNSURE ->
        k = F; s = LOOKUP;
        if
        :: FOUND -> rec = OK; ph[w] = 3;                       /* adopted; may arm the next step */
@@ -1381,6 +1433,10 @@ append:                        /* one record: what was learned, and what it sets
        :: rec == REF -> openBy = 0; st[s] = REFUSED;
             if :: nxt -> turn() :: else fi;
             if :: nxt && TURN_ARMS -> begin(C, s - 1) :: else fi
+#ifdef DELETED
+       :: rec == MISSING -> openBy = 0;
+            st[s] = INDOUBT; missing = 1; if :: maybe[s] < 2 -> maybe[s]++ :: else fi
+#endif
        :: rec == NOTSENT -> openBy = 0;
 #ifdef FORGETMAYBE
             if :: k == F -> st[s] = READY :: else fi
@@ -1427,7 +1483,7 @@ append:                        /* one record: what was learned, and what it sets
 #elif defined(OLDREVLATE)
             :: k == F && late[s] != OK && (rec == OK || !moved[w]) -> late[s] = rec
 #else
-            :: k == F && late[s] != OK && SAME_REVISION && (rec == OK || !moved[w]) -> late[s] = rec
+            :: k == F && late[s] != OK && rec != MISSING && SAME_REVISION && (rec == OK || !moved[w]) -> late[s] = rec
 #endif
             :: else
             fi;
@@ -1473,6 +1529,9 @@ send:                          /* the send gate; any stall may come before it */
        :: nxt = 0
        fi;
        goto append }
+#ifdef DELETED
+  :: atomic { res[w] == 4 -> learn(MISSING); nxt = 0; goto append }
+#endif
   :: atomic { res[w] == 3 || (dl[w] && ph[w] == 2) -> letGo(); forget(); goto act }       /* unknown */
   fi
 }
@@ -1485,7 +1544,11 @@ ltl everyWorkEnds { <> (saga >= REVIEW) }
 #endif
 #else
 #ifdef REVISE
+#ifdef DELETED
+#define UNTOUCHED(s) (effect[s] == prev[s] || ((s) == LOOKUP && deleted && effect[s] == 0))
+#else
 #define UNTOUCHED(s) (effect[s] == prev[s])
+#endif
 #define WHOLE(s) (effect[s] == 1 && content[s] == rev)
 #define CLEAN(s) (effect[s] == 0)
 #else
@@ -1544,6 +1607,9 @@ init {
     run Net(); run Clock(); run Worker(0); run Worker(1);
 #ifdef REVISE
     run Source();
+#endif
+#ifdef DELETED
+    run Deleter();
 #endif
 #ifndef NOOPERATOR
     run Operator();

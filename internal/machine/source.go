@@ -99,7 +99,7 @@ func (ss *StepState) again() {
 		made = cmp.Or(ss.MadeKey, f.Key)
 	}
 	*ss = StepState{
-		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Earlier: f.Attempts,
+		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Remade: ss.Remade, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
 		Undo:    Effort{Attempts: u.Attempts},
 	}

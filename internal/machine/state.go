@@ -62,12 +62,16 @@ type StepState struct {
 	Undo       Effort          `json:"undo,omitzero"`
 	ExternalID string          `json:"externalId,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
-	Dropped    bool            `json:"outputDropped,omitempty"`   // the output was not kept
-	Evidence   Kind            `json:"evidence,omitempty"`        // done by: KindDone, KindFound, KindResolved, KindAdopted
-	Unfinished *program.Result `json:"unfinished,omitempty"`      // what a lookup found half-made
-	Previous   *program.Result `json:"previous,omitempty"`        // what an earlier revision left at the destination
-	MadeKey    string          `json:"madeKey,omitempty"`         // the key under which that was first sent
-	Earlier    int             `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
+	Dropped    bool            `json:"outputDropped,omitempty"` // the output was not kept
+	Evidence   Kind            `json:"evidence,omitempty"`      // done by: KindDone, KindFound, KindResolved, KindAdopted
+	Unfinished *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
+	Previous   *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
+	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
+	// Gone: the destination says that Previous is not there any more. Remade: it was not, and the step
+	// is made again.
+	Gone    bool `json:"previousGone,omitempty"`
+	Remade  bool `json:"remade,omitempty"`
+	Earlier int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	// Unconfirmed: adopted as done although the outcome is unknown.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
@@ -246,7 +250,9 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		if e.Phase == Started || e.Phase == Done || e.Phase == Skipped {
 			return fmt.Errorf("a retry of step %q, which is %s", r.Step, e.Phase)
 		}
-		e.retried()
+		if e.retried(); r.Direction == saga.Forward {
+			ss.Gone = false
+		}
 	case KindSkipped:
 		if e.Phase == Started || e.Phase == Done || r.Direction != saga.Forward {
 			return fmt.Errorf("step %q is to be left out, and is %s", r.Step, e.Phase)
@@ -289,6 +295,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 	default: // KindUnknown
 		e.Phase = InDoubt
 		e.UnknownUntil = later(e.UnknownUntil, e.Deadline)
+		ss.Gone = ss.Gone || r.Class == saga.Gone
 	}
 }
 

@@ -150,6 +150,9 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			look += " To give the work up, cancel it."
 		}
 		return look
+	case ss.Gone && dir == saga.Forward:
+		return fmt.Sprintf("The destination says that what an earlier revision left of %s%s is gone. Look whether it is, and whether "+
+			"anything else stands there for the work.", what, named(ss.Previous))
 	case e.Phase == Refused && dir == saga.Forward:
 		return fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
 	case st.Reason == saga.ReasonPoison || st.Reason == saga.ReasonExhausted:
@@ -186,4 +189,12 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s --did-not-happen.", resolve)
 	}
 	return b.String()
+}
+
+// named is the external id of what stands, in words.
+func named(r *program.Result) string {
+	if r == nil || r.ExternalID == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", r.ExternalID)
 }

@@ -10,6 +10,7 @@ const (
 	Unknown     Class = "unknown"
 	Unsent      Class = "not-sent"
 	Refused     Class = "refused"
+	Gone        Class = "gone"
 	Fault       Class = "fault"
 	Interrupted Class = "stopped" // the attempt ended because its process was told to stop; it does not count as a try
 	Outage      Class = "outage"  // it failed while the destination served no other work; it does not count either

@@ -170,7 +170,7 @@ func recordWords(b *bench) {
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}
-	for _, class := range []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Fault, "stopped", "outage"} {
+	for _, class := range []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"} {
 		r := doing(machine.KindNotSent, saga.Running)
 		r.Class = class
 		written = append(written, c.write(r, keep))
