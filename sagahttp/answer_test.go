@@ -2,11 +2,13 @@ package sagahttp_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -161,5 +163,44 @@ func TestEndlessAnswer(t *testing.T) {
 	resp, err := dial(t, w.URL(), nil).Do(t.Context(), sagahttp.Request{Method: "GET"})
 	if !errors.Is(err, sagahttp.ErrTooLarge) || len(resp.Body) != 1<<20 {
 		t.Errorf("got %v", err)
+	}
+}
+
+type identified struct {
+	ID string `json:"id"`
+}
+
+func (i identified) ExternalID() string { return i.ID }
+
+// A success without the one thing it was asked for is not done: the outcome is unknown, and says
+// why. The destination works all the same.
+func TestSuccessWithoutAnID(t *testing.T) {
+	t.Parallel()
+	for body, id := range map[string]string{
+		`{"id":"inv_1"}`: "inv_1",
+		`{}`:             "", `null`: "", `{"data":{"id":"inv_1"}}`: "", ``: "", ` `: "", `{"id":""}`: "", `{"id":null}`: "", `{"uuid":"inv_1"}`: "",
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, answer(t, "200 OK", body).URL(), nil)
+			d, err := saga.Define("s", 1, saga.Do("a", func(ctx context.Context, _ saga.Call[string]) (made identified, err error) {
+				_, err = c.Do(ctx, sagahttp.Request{Method: "POST", Path: "/x", Into: &made})
+				return made, err
+			}).Idempotent().NoUndo("a test"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, gate := gated(t, nil)
+			o := d.Act(ctx, &program.Invocation{Step: "a", Direction: saga.Forward, Attempt: 1, Input: []byte(`"x"`), Gate: gate})
+			if id != "" {
+				if !o.Done() || o.ExternalID != id {
+					t.Errorf("%+v", o)
+				}
+				return
+			}
+			if o.Class != saga.Unknown || !o.Nameless || !strings.Contains(o.Error, "the result has no external id") {
+				t.Errorf("%+v", o)
+			}
+		})
 	}
 }

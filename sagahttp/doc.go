@@ -129,6 +129,9 @@
 // unknown, because calling it a success would lose the external id. The [Response] is returned
 // beside the error, so an action whose destination puts the id in a header can finish anyway.
 //
+// The client declines every content encoding (Accept-Encoding: identity). A body that comes in gzip
+// or deflate all the same is decoded, up to Options.MaxAnswer; in another it is unreadable.
+//
 // An error inside a 200, as GraphQL, JSON-RPC and many home-grown ends have it, is found by
 // Options.CheckResponse. It is asked about every answer that came whole, before Request.Into is
 // decoded; what it returns counts, and where it returns nil the table does.
@@ -155,9 +158,10 @@
 // asked: they come from who gave up waiting for the destination. An answer whose errors stand
 // beside data was executed in part: that is unknown.
 //
-// Retry-After is honoured on every answer that is not a success, in seconds or as a date. A date is
+// Retry-After is honoured on every answer that is not a success, in seconds or as a date; a number
+// that can be no wait is the seconds, milliseconds and so on since 1970 that some write. A date is
 // taken relative to the answer's own Date header, so that clocks need not agree. The wait is capped
-// at one hour; a longer one means that the destination is asked again each hour, not that a work
+// at one hour, and the error has the header as it came; a longer one means that the destination is asked again each hour, not that a work
 // sleeps for a year. On a 429 and a 503 the destination speaks of itself: they are marked
 // [saga.HoldBack], and nothing else is sent there meanwhile. On any other answer it speaks of this
 // one request ("this order can be invoiced tomorrow"), and only its step waits.

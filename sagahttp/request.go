@@ -159,7 +159,7 @@ func (c *Client) build(ctx context.Context, r Request) (*http.Request, error) {
 }
 
 func (c *Client) header(r Request, contentType string) http.Header {
-	h := http.Header{"Accept": {"application/json"}, "User-Agent": {c.opts.UserAgent}}
+	h := http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {c.opts.UserAgent}}
 	if contentType != "" {
 		h.Set("Content-Type", contentType)
 	}

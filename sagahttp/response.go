@@ -24,7 +24,8 @@ var (
 type Response struct {
 	Status int
 	Header http.Header `json:"-"`
-	// Body holds at most Options.MaxAnswer bytes. It may be personal data: do not log it.
+	// Body holds at most Options.MaxAnswer bytes, without a content encoding (gzip, deflate). It may be
+	// personal data: do not log it.
 	Body []byte `json:"-"`
 }
 
@@ -36,7 +37,12 @@ func (r *Response) GoString() string { return r.String() }
 
 // read takes the answer's body and judges the answer.
 func (c *Client) read(this call, answer *http.Response) (*Response, error) {
-	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(c.opts.MaxAnswer)+1))
+	var body []byte
+	decoded, encoded := plain(answer)
+	err := encoded
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(decoded, int64(c.opts.MaxAnswer)+1))
+	}
 	tooLarge := len(body) > c.opts.MaxAnswer
 	if tooLarge {
 		body = body[:c.opts.MaxAnswer]
@@ -51,6 +57,8 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	switch {
 	case !success:
 		return resp, c.statusError(this, resp, nil) // the status says it all, even if the body was cut
+	case encoded != nil:
+		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: encoded, ours: true})
 	case err != nil:
 		return resp, this.unusable(&sendError{state: "answered " + resp.String() + ", but its body was cut", err: err})
 	case tooLarge:

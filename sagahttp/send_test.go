@@ -128,7 +128,7 @@ func TestRequestOnTheWire(t *testing.T) {
 			uri:  "/api/invoices", body: `{"total":42}`,
 			wants: map[string]string{
 				"Idempotency-Key": "k1", "Content-Type": "application/json", "Content-Length": "12",
-				"User-Agent": "amends", "Accept": "application/json", "Accept-Encoding": "", "Transfer-Encoding": "",
+				"User-Agent": "amends", "Accept": "application/json", "Accept-Encoding": "identity", "Transfer-Encoding": "",
 			},
 		},
 		{

@@ -26,8 +26,9 @@ type StatusError struct {
 	// Body holds at most Options.MaxAnswer bytes.
 	Body []byte `json:"-"`
 
-	found   error // by Options.CheckResponse, and believed
-	doubted bool  // CheckResponse called it not sent, and the destination did not
+	asked   string // the Retry-After, where it is longer than what is waited
+	found   error  // by Options.CheckResponse, and believed
+	doubted bool   // CheckResponse called it not sent, and the destination did not
 }
 
 // Unwrap returns what Options.CheckResponse found, for an action that looks for an error of its
@@ -50,6 +51,9 @@ func (e *StatusError) Error() string {
 		text += "; redirects are not followed: give the client the final address"
 	case e.Status == 401 || e.Status == 403 || e.Status == 407:
 		text += "; check the client's credentials"
+	}
+	if e.asked != "" {
+		text += fmt.Sprintf("; its Retry-After is %s, and %v are waited", e.asked, maxRetryAfter)
 	}
 	if e.doubted {
 		text += "; CheckResponse calls it not sent, and nothing in the answer does: if the destination promises that by a code, " +
@@ -77,7 +81,11 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 		Method: this.Method, Path: this.Path, Status: resp.Status,
 		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
 	}
-	class, wait := c.classify(resp.Status, this.Key != ""), retryAfter(resp.Header, c.now())
+	class := c.classify(resp.Status, this.Key != "")
+	wait, capped := retryAfter(resp.Header, c.now())
+	if capped {
+		answer.asked = fmt.Sprintf("%.60q", resp.Header.Get("Retry-After"))
+	}
 	if this.Updates && !this.reads() && class == saga.Refused && (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) {
 		class = saga.Gone
 	}

@@ -171,6 +171,17 @@ func TestRetryAfter(t *testing.T) {
 		{"429 X\r\n" + date + "Retry-After: Thu, 21 Oct 2027 07:28:00 GMT", time.Hour},
 		{"429 X\r\nRetry-After: Sun, 06 Nov 1994 08:49:37 GMT", 0},
 		{"429 X\r\nRetry-After: 86400", time.Hour},
+		// 90 s after the answer's own date, as a point in time.
+		{"429 X\r\n" + date + "Retry-After: 1792567770", 90 * time.Second},
+		{"429 X\r\n" + date + "Retry-After: 1792567770.5", 90*time.Second + 500*time.Millisecond},
+		{"429 X\r\n" + date + "Retry-After: 1792567770000", 90 * time.Second},
+		{"503 X\r\n" + date + "Retry-After: 1792567770000000", 90 * time.Second},
+		{"503 X\r\n" + date + "Retry-After: 1792567770000000000", 90 * time.Second},
+		{"429 X\r\n" + date + "Retry-After: 2026-10-21T07:29:30Z", 90 * time.Second},
+		{"429 X\r\n" + date + "Retry-After: 2026-10-21T09:29:30+02:00", 90 * time.Second},
+		{"429 X\r\n" + date + "Retry-After: 1792560000", 0},             // over
+		{"429 X\r\n" + date + "Retry-After: 1892567770", time.Hour},     // in three years
+		{"429 X\r\n" + date + "Retry-After: 20261021072930", time.Hour}, // neither
 		{"429 X\r\nRetry-After: 99999999999999999999999999", time.Hour},
 		{"429 X\r\nRetry-After: " + strings.Repeat("9", 400), time.Hour},
 		{"429 X\r\nRetry-After: 0", 0},
@@ -299,4 +310,29 @@ func TestNothingSecretIsPrinted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A wait that is cut to an hour is told with the header as it came.
+func TestLongRetryAfterIsTold(t *testing.T) {
+	t.Parallel()
+	for asked, told := range map[string]bool{"99999": true, "Thu, 21 Oct 2027 07:28:00 GMT": true, "3600": false, "120": false, "soon": false} {
+		w := answer(t, "429 X\r\nDate: Wed, 21 Oct 2026 07:28:00 GMT\r\nRetry-After: "+asked, "")
+		_, err := dial(t, w.URL(), nil).Do(t.Context(), post)
+		if want := fmt.Sprintf("its Retry-After is %q, and 1h0m0s are waited", asked); strings.Contains(err.Error(), want) != told {
+			t.Errorf("%q is told as %v", asked, err)
+		}
+	}
+}
+
+// Whatever it is given, it waits neither in the past nor for longer than an hour.
+func FuzzRetryAfter(f *testing.F) {
+	for _, value := range []string{"", "120", "1792567770", "1792567770000", "1e3", "NaN", strings.Repeat("9", 400), "Wed, 21 Oct 2026 07:28:30 GMT", "2026-10-21T07:29:30Z", "0000-01-01T00:00:00Z"} {
+		f.Add(value, "Wed, 21 Oct 2026 07:28:00 GMT")
+	}
+	f.Fuzz(func(t *testing.T, value, date string) {
+		wait, capped := sagahttp.WaitOf(http.Header{"Retry-After": {value}, "Date": {date}}, time.Unix(1792567680, 0))
+		if wait < 0 || wait > time.Hour || capped && wait != time.Hour {
+			t.Errorf("%q at %q: %v, %v", value, date, wait, capped)
+		}
+	})
 }

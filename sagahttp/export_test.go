@@ -1,0 +1,4 @@
+package sagahttp
+
+// WaitOf is retryAfter.
+var WaitOf = retryAfter
