@@ -18,6 +18,11 @@ import (
 // same business key now says something else. The work goes on with its first input.
 var ErrConflict = errors.New("the work is known with another input")
 
+// ErrInvalid is matched by the error of a start whose work id, input or revision can never be
+// stored: it names all that is wrong. Nothing was stored. It is the caller's fault and not the
+// ledger's: an API answers 400, and not 503.
+var ErrInvalid = ledger.ErrInvalid
+
 // ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
 var ErrUnknownSaga = errors.New("no such saga is registered")
 
@@ -51,7 +56,8 @@ type Started struct {
 // error that matches [ErrConflict]. With a newer revision it is the same work once more: every step
 // is told what it left behind before.
 //
-// Everything that is wrong with the input is reported at once, before anything is stored. When ctx
+// Everything that is wrong with the input is reported at once, before anything is stored, by an error
+// that matches [ErrInvalid]. When ctx
 // ends before the ledger has answered, the work may or may not be stored: start it again to learn
 // which.
 func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input any, o *StartOptions) (Started, error) {
@@ -176,7 +182,10 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	}
 	var err error
 	in.accepted, err = in.program.Accept(work, input)
-	return in, errors.Join(err, saga.CheckRevision(in.revision))
+	if err = errors.Join(err, saga.CheckRevision(in.revision)); err != nil {
+		err = fmt.Errorf("%w:\n%w", ErrInvalid, err)
+	}
+	return in, err
 }
 
 // begin appends the start, answers, and goes on with the work in the same goroutine. Once it was

@@ -35,6 +35,7 @@ func TestStartRefusesWithEveryReason(t *testing.T) {
 			says       []string
 		}{
 			"no id, wrong input": {orderSaga, "", 42, []string{"the work id is empty", "the input is a int"}},
+			"a bad text":         {orderSaga, "w\xff", order{}, []string{"not valid UTF-8"}},
 			"unknown saga":       {"no-such-saga", "", order{}, []string{`"no-such-saga"`, "the work id is empty"}},
 			"too large":          {orderSaga, "w\x00", order{Memo: strings.Repeat("x", program.MaxInput)}, []string{"control characters", "at most 262144 are allowed"}},
 			"not JSON":           {orderSaga, strings.Repeat("w", 300), json.RawMessage(`{`), []string{"300 bytes", "not the JSON"}},
@@ -44,6 +45,9 @@ func TestStartRefusesWithEveryReason(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s: the error %v does not say %q", name, err, want)
 				}
+			}
+			if (c.saga == orderSaga) != errors.Is(err, coordinator.ErrInvalid) {
+				t.Errorf("%s: an API cannot tell whose fault it is: %v", name, err)
 			}
 			if (c.saga != orderSaga) != errors.Is(err, coordinator.ErrUnknownSaga) {
 				t.Errorf("%s: %v", name, err)

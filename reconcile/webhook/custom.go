@@ -45,8 +45,8 @@ type Auth struct {
 	Hash string
 	// Encoding is hex or base64. Default: hex.
 	Encoding string
-	// TimeHeader is the header that has the signed time, in seconds or milliseconds since 1970.
-	// With it, or TimePart, a captured delivery goes stale after Sender.Tolerance. Default: no time
+	// TimeHeader is the header that has the signed time: seconds or milliseconds since 1970, RFC 3339
+	// (2026-11-25T10:00:00Z) or a date as HTTP writes it. With it, or TimePart, a captured delivery goes stale after Sender.Tolerance. Default: no time
 	// is signed.
 	TimeHeader string
 	// TimePart is the name of the part of Header that has it: t, where the header is
@@ -270,9 +270,17 @@ func (a Auth) credential(text string) (claim, error) {
 	return claim{Signatures: []signature{{Bytes: slices.Clone(shown)}}}, nil
 }
 
-// stampTime reads a signed time in seconds since 1970, or in milliseconds: so many seconds are
-// beyond the year 5000.
+// stampTime reads a signed time: seconds since 1970, with a fraction or none; milliseconds, since so
+// many seconds are beyond the year 5000; RFC 3339; or a date as HTTP writes it.
 func stampTime(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, http.TimeFormat} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	if whole, fraction, found := strings.Cut(text, "."); found && fraction != "" && strings.Trim(fraction, "0123456789") == "" {
+		text = whole
+	}
 	at, err := signedTime(text)
 	if err == nil && at.Unix() >= 1e11 {
 		at = time.UnixMilli(at.Unix())

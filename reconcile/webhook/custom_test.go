@@ -1,7 +1,10 @@
 package webhook
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strings"
@@ -160,11 +163,14 @@ func TestToolsSignedTime(t *testing.T) {
 	}
 }
 
-// Times are seconds or milliseconds, and nothing else.
+// Times are seconds or milliseconds, RFC 3339 or HTTP's date, and nothing else.
 func TestStampTime(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Time{
-		"1795176000": noon, "1795176000000": noon, "1795176000250": noon.Add(250 * time.Millisecond), "": {}, "-1": {}, "1795176000.5": {}, "noon": {}, "99999999999999999999": {},
+		"1795176000": noon, "1795176000000": noon, "1795176000250": noon.Add(250 * time.Millisecond), "": {}, "-1": {}, "noon": {}, "99999999999999999999": {},
+		"2026-11-20T12:00:00Z": noon, "2026-11-20T12:00:00.25Z": noon.Add(250 * time.Millisecond), "2026-11-20T14:00:00+02:00": noon,
+		"Fri, 20 Nov 2026 12:00:00 GMT": noon, "1795176000.5": noon,
+		"2026-11-20T12:00:00": {}, "2026-11-20": {}, "1795176000.": {}, "1795176000.x": {}, ".5": {}, "1.795176e9": {},
 	} {
 		got, err := stampTime(text)
 		if !got.Equal(want) && err == nil || want.IsZero() != (err != nil) {
@@ -331,6 +337,36 @@ func TestCustomRepetitions(t *testing.T) {
 			if second := d.post(t, "s", h, tc.again); first != 200 || second != 200 || len(d.inbox.stored()) != want {
 				t.Errorf("%s, after %s: answers %d and %d, %d events, want %d", tc.because, wait, first, second, len(d.inbox.stored()), want)
 			}
+		}
+	}
+}
+
+// A genuine delivery is believed however its sender writes the time that it signs, and goes stale.
+func TestSignedTimeInWords(t *testing.T) {
+	t.Parallel()
+	const secret, body = "a-secret-for-tests-only", `{"id":"1"}`
+	s, err := newSource(named{"s", Sender{
+		Provider: custom(t, Auth{Method: "hmac", Header: "X-Signature", TimeHeader: "X-Time", Signed: "{time}{body}"}),
+		Secrets:  []Secret{{"only", secret}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stamp := range []string{
+		"2026-11-20T12:00:00Z", "2026-11-20T12:00:00.000+00:00", "2026-11-20T13:00:00+01:00", "Fri, 20 Nov 2026 12:00:00 GMT", "1795176000", "1795176000000", "1795176000.25",
+	} {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(stamp + body))
+		h := http.Header{"X-Signature": {hex.EncodeToString(mac.Sum(nil))}, "X-Time": {stamp}}
+		if _, why := s.verify(h, []byte(body), noon.Add(time.Minute)); why != nil {
+			t.Errorf("%s: %+v", stamp, why)
+		}
+		if _, why := s.verify(h, []byte(body), noon.Add(24*time.Hour)); why == nil || why.reason != TooOld {
+			t.Errorf("%s, a day later: %+v", stamp, why)
+		}
+		h["X-Time"] = []string{"2026-11-20T12:00:01Z"}
+		if _, why := s.verify(h, []byte(body), noon); why == nil || why.reason != WrongSignature {
+			t.Errorf("%s, changed: %+v", stamp, why)
 		}
 	}
 }

@@ -28,6 +28,9 @@ func Explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
+	if errors.Is(err, pq.ErrSSLNotSupported) {
+		return fmt.Errorf("%w; where that is meant, as on this machine, add sslmode=disable to the address (behind a ? or a &)", err)
+	}
 	e := pq.As(err)
 	if e == nil {
 		return err
