@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"strings"
 	"time"
 	"unicode"
@@ -12,8 +13,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// word is a JSON string, or a whole number as it was written: providers send ids as both. Null is
-// empty.
+// word is a JSON string, or a whole number: providers send ids as both. Null is empty.
 type word string
 
 var errNotWord = errors.New("an id, topic or time is neither a string nor a whole number")
@@ -29,11 +29,29 @@ func (w *word) UnmarshalJSON(b []byte) error {
 		*w = word(s)
 		return err
 	}
-	if strings.Trim(string(b), "-0123456789") != "" {
+	n, ok := whole(string(b))
+	if !ok {
 		return errNotWord
 	}
-	*w = word(b)
+	*w = word(n)
 	return nil
+}
+
+// whole writes a whole number with digits alone, however it came: 105, 105.0 and 1.05e2 are one id,
+// as they are one number where bodies are compared.
+func whole(text string) (digits string, ok bool) {
+	if strings.Trim(text, "-0123456789") == "" {
+		return text, text != "" && text != "-"
+	}
+	_, power, _ := strings.Cut(strings.ToLower(text), "e")
+	if n := strings.TrimLeft(power, "+-0"); len(text) > maxWord || len(n) > 2 { // 1e999999999 is a gigabyte of digits
+		return "", false
+	}
+	n, ok := new(big.Rat).SetString(text)
+	if !ok || !n.IsInt() {
+		return "", false
+	}
+	return n.Num().String(), true
 }
 
 // raw is a JSON value that is kept as it is.
