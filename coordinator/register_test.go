@@ -116,3 +116,24 @@ func TestRegisterAsksAgain(t *testing.T) {
 		}
 	})
 }
+
+// A process that is told to stop before its session is open says nothing of the ledger: it was not
+// waited for.
+func TestAStopBeforeTheSessionIsNoOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, said := logged()
+		ctx, stop := context.WithCancel(t.Context())
+		h := &hooked{Ledger: memory.New(nil), open: func() error { stop(); return ctx.Err() }}
+		p, err := coordinator.New(h, &coordinator.Options{Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if strings.Contains(said.String(), "does not answer") {
+			t.Errorf("it has said %s", said)
+		}
+	})
+}

@@ -135,7 +135,9 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 		if first && final(err) {
 			return nil, fmt.Errorf("open a session: %w", err)
 		}
-		c.outage.failed(callOpen, err)
+		if ctx.Err() == nil { // a process that is told to stop gives up by itself
+			c.outage.failed(callOpen, err)
+		}
 		if sleep(ctx, wait) != nil {
 			return nil, fmt.Errorf("open a session: %w", err)
 		}
