@@ -290,7 +290,7 @@ func soon(e *intake.Entry, now time.Time) string {
 
 // showWork is the command that shows a work.
 func showWork(w *ledger.Instance, db string) string {
-	return fmt.Sprintf("amends show %s --saga %s%s", quote(w.ID.Work), quote(w.ID.Saga), dbFlag(db))
+	return onWork("show", w.ID, dbFlag(db))
 }
 
 // noDelivery explains an unknown number.

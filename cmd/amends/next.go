@@ -54,17 +54,15 @@ type command struct{ when, line string }
 // commands are the choices a person has about a work: in review, paused, undone, or with steps that
 // could not be told after a rebuild.
 func (v *view) commands(db string) []command {
-	verb := func(verb, more string) string {
-		return fmt.Sprintf("amends %s %s --saga %s%s%s", verb, quote(v.head.ID.Work), quote(v.head.ID.Saga), more, dbFlag(db))
-	}
+	verb := func(verb, step, more string) string { return onWork(verb, v.head.ID, step+dbFlag(db)+more) }
 	ss, dir := v.state.Issue(v.spec)
 	switch {
 	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
-		return []command{{"If its source still wants it", verb("rerun", "") + ` --reason "why it is wanted"`}}
+		return []command{{"If its source still wants it", verb("rerun", "", ` --reason "why it is wanted"`)}}
 	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done):
-		return []command{{"To let it go on", verb("resume", "") + ` --reason "why it may"`}}
+		return []command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}
 	case v.state.Status == saga.Paused:
-		return append([]command{{"To let it go on", verb("resume", "") + ` --reason "why it may"`}}, v.choices(verb, ss, dir)...)
+		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, v.choices(verb, ss, dir)...)
 	case v.state.Status != saga.Review:
 		return v.unconfirmed(db)
 	case ss == nil:
@@ -76,47 +74,47 @@ func (v *view) commands(db string) []command {
 
 // choices are the commands for the step at issue, the harmless first. A new key is offered only
 // where nothing else is left.
-func (v *view) choices(verb func(verb, more string) string, ss *machine.StepState, dir saga.Direction) []command {
-	base := verb("resolve", " --step "+quote(ss.Name))
+func (v *view) choices(verb func(verb, step, more string) string, ss *machine.StepState, dir saga.Direction) []command {
+	base := func(more string) string { return verb("resolve", " --step "+quote(ss.Name), more) }
 	const why = ` --reason "how you know"`
 	if v.state.Reason == saga.ReasonConflict {
 		return []command{
-			{"To undo the other steps, make this one good by hand, then", base + ` --happened-without-id --reason "how you made it good"`},
-			{"To leave everything as it is", verb("resolve", "") + ` --keep --reason "why it stays"`},
+			{"To undo the other steps, make this one good by hand, then", base(` --happened-without-id --reason "how you made it good"`)},
+			{"To leave everything as it is", verb("resolve", "", ` --keep --reason "why it stays"`)},
 		}
 	}
 	var all []command
 	again := v.state.CanRetry(v.spec)
 	if again {
-		all = append(all, command{"To try it again, under the key it has", verb("retry", "") + ` --reason "what you mended"`})
+		all = append(all, command{"To try it again, under the key it has", verb("retry", "", ` --reason "what you mended"`)})
 	}
 	if dir == saga.Undo {
-		all = append(all, command{"If it is undone by now", base + " --happened-without-id" + why})
+		all = append(all, command{"If it is undone by now", base(" --happened-without-id" + why)})
 		if !again {
-			all = append(all, command{"If it is not: try the undo again, under a new key", base + " --did-not-happen" + why})
+			all = append(all, command{"If it is not: try the undo again, under a new key", base(" --did-not-happen" + why)})
 		}
 		return all
 	}
 	all = append(all,
-		command{"If it happened", base + " --happened EXTERNAL_ID" + why},
-		command{"If it happened and has no id", base + " --happened-without-id" + why})
+		command{"If it happened", base(" --happened EXTERNAL_ID" + why)},
+		command{"If it happened and has no id", base(" --happened-without-id" + why)})
 	if !v.state.Turned {
 		all = append(all, v.leaveOut(verb, ss))
 	}
 	if !again {
-		all = append(all, command{"If it did not: " + undone(v), base + " --did-not-happen" + why})
+		all = append(all, command{"If it did not: " + undone(v), base(" --did-not-happen" + why)})
 	}
 	return all
 }
 
 // leaveOut is the command that goes on without the step at issue. Where steps come behind it, it
 // says what they find of it.
-func (v *view) leaveOut(verb func(verb, more string) string, ss *machine.StepState) command {
+func (v *view) leaveOut(verb func(verb, step, more string) string, ss *machine.StepState) command {
 	const why = ` --reason "how you know"`
 	if len(v.stepsBehind(ss.Name)) == 0 {
-		return command{"If it did not and will not: go on without it", verb("skip", "") + why}
+		return command{"If it did not and will not: go on without it", verb("skip", "", why)}
 	}
-	return command{"If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)", verb("skip", "") + " --result JSON" + why}
+	return command{"If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)", verb("skip", "", " --result JSON"+why)}
 }
 
 // phase is where one direction of a step stands.
@@ -135,12 +133,12 @@ func (v *view) unconfirmed(db string) []command {
 	}
 	var choices []command
 	for _, step := range v.state.Unconfirmed() {
-		base := fmt.Sprintf("amends resolve %s --saga %s --step %s%s", quote(v.head.ID.Work), quote(v.head.ID.Saga), quote(step), dbFlag(db))
+		base := func(more string) string { return onWork("resolve", v.head.ID, " --step "+quote(step)+dbFlag(db)+more) }
 		const why = ` --reason "how you know"`
 		choices = append(choices,
-			command{fmt.Sprintf("If %q happened", step), base + " --happened EXTERNAL_ID" + why},
-			command{fmt.Sprintf("If %q happened and has no id", step), base + " --happened-without-id" + why},
-			command{fmt.Sprintf("If %q did not happen: it is done, under a new key", step), base + " --did-not-happen" + why})
+			command{fmt.Sprintf("If %q happened", step), base(" --happened EXTERNAL_ID" + why)},
+			command{fmt.Sprintf("If %q happened and has no id", step), base(" --happened-without-id" + why)},
+			command{fmt.Sprintf("If %q did not happen: it is done, under a new key", step), base(" --did-not-happen" + why)})
 	}
 	return choices
 }
@@ -167,6 +165,15 @@ func (v *view) afterwards() string {
 	default:
 		return fmt.Sprintf("revision %s begins", n.Revision)
 	}
+}
+
+// onWork is a command line about one work. A work whose name looks like a flag stands at its end,
+// behind --: elsewhere it would be one, and the command would be about all works of the saga.
+func onWork(verb string, id saga.ID, flags string) string {
+	if strings.HasPrefix(id.Work, "-") {
+		return fmt.Sprintf("amends %s --saga %s%s -- %s", verb, quote(id.Saga), flags, quote(id.Work))
+	}
+	return fmt.Sprintf("amends %s %s --saga %s%s", verb, quote(id.Work), quote(id.Saga), flags)
 }
 
 // dbFlag repeats a --db that was given, unless there is a password in it.

@@ -135,6 +135,14 @@ func visible(s string) string {
 // hidden reports control characters and those that turn the direction of writing.
 func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
+// name is quote for what stands where a flag could.
+func name(s string) string {
+	if strings.HasPrefix(s, "-") {
+		return "-- " + quote(s)
+	}
+	return quote(s)
+}
+
 // quote makes s one word of a shell's command line.
 func quote(s string) string {
 	special := func(r rune) bool {

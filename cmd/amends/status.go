@@ -121,7 +121,7 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 	for i := range o.Oldest {
 		h := &o.Oldest[i]
 		if d := o.At.Sub(h.Updated); d >= still {
-			add("still", fmt.Sprintf("look: amends show %s --saga %s", quote(h.ID.Work), quote(h.ID.Saga)),
+			add("still", "look: "+onWork("show", h.ID, ""),
 				"%s %s (%s) has not moved for %s", h.ID.Saga, h.ID.Work, standing(h.Status, h.Reason), span(d))
 		}
 	}

@@ -43,7 +43,7 @@ func atMostOneWork(cmd *cobra.Command, args []string) error {
 
 func noWork(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage("one work is shown by: amends show "+quote(args[0])+"; those that begin alike by: amends list --prefix "+quote(args[0]),
+		return usage("one work is shown by: amends show "+name(args[0])+"; those that begin alike by: amends list --prefix "+quote(args[0]),
 			cmd.CommandPath()+" takes no work")
 	}
 	return nil
@@ -55,6 +55,9 @@ func (w *which) flag(cmd *cobra.Command) {
 
 // find returns the one work that is meant.
 func (w *which) find(ctx context.Context, s store) (ledger.Instance, error) {
+	if w.work == "" && w.externalID == "" { // it would be any work, and the only one
+		return ledger.Instance{}, usage("name the work; where it comes from a variable, look whether that is set", "the work id is empty")
+	}
 	heads, err := ledger.First(ctx, s, ledger.Filter{Work: w.work, Saga: w.saga, ExternalID: w.externalID})
 	switch {
 	case err != nil:

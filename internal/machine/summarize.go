@@ -106,8 +106,13 @@ func Next(spec *program.Spec, st *State) string {
 }
 
 // verb is the command by which a person does something to the work.
-func (st *State) verb(verb string) string {
-	return fmt.Sprintf("amends %s %s --saga %s --reason WHY", verb, st.ID.Work, st.ID.Saga)
+// A work whose name looks like a flag stands at the end, behind --.
+func (st *State) verb(verb string, flags ...string) string {
+	more := strings.Join(append([]string{"--saga", st.ID.Saga, "--reason", "WHY"}, flags...), " ")
+	if strings.HasPrefix(st.ID.Work, "-") {
+		return fmt.Sprintf("amends %s %s -- %s", verb, more, st.ID.Work)
+	}
+	return fmt.Sprintf("amends %s %s %s", verb, st.ID.Work, more)
 }
 
 // nextUndone: everything is undone, and the source may want it all the same.
@@ -120,9 +125,9 @@ func nextUndone(st *State) string {
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
 func nextInConflict(st *State, ss *StepState) string {
-	resolve := st.verb("resolve") + " --step " + ss.Name
+	resolve := func(how string) string { return st.verb("resolve", "--step", ss.Name, how) }
 	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself. To undo the other steps, make this one good by hand, then: "+
-		"%s --happened-without-id. To leave everything as it is: %s --keep", ss.Name, resolve, resolve)
+		"%s. To leave everything as it is: %s", ss.Name, resolve("--happened-without-id"), resolve("--keep"))
 }
 
 func nextInReview(spec *program.Spec, st *State) string {
@@ -168,15 +173,15 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 // where nothing else is left.
 func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
 	var b strings.Builder
-	resolve := st.verb("resolve") + " --step " + ss.Name
+	resolve := func(how string) string { return st.verb("resolve", "--step", ss.Name, how) }
 	again := st.CanRetry(spec)
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry"))
 	}
 	if dir == saga.Undo {
-		fmt.Fprintf(&b, " If it is undone: %s --happened-without-id.", resolve)
+		fmt.Fprintf(&b, " If it is undone: %s.", resolve("--happened-without-id"))
 	} else {
-		fmt.Fprintf(&b, " If it happened: %s --happened ID (or --happened-without-id).", resolve)
+		fmt.Fprintf(&b, " If it happened: %s (or --happened-without-id).", resolve("--happened ID"))
 	}
 	if dir == saga.Forward && !st.Turned {
 		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip"))
@@ -184,9 +189,9 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 	switch {
 	case again:
 	case dir == saga.Undo:
-		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s --did-not-happen.", resolve)
+		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s.", resolve("--did-not-happen"))
 	default:
-		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s --did-not-happen.", resolve)
+		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s.", resolve("--did-not-happen"))
 	}
 	return b.String()
 }
