@@ -75,6 +75,10 @@ func (r *Runner) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for i := range r.jobs {
 		w := &worker{Runner: r, job: &r.jobs[i]}
+		s, _ := Parse(w.job.Schedule, w.job.Zone) // New has read it
+		for _, warning := range s.Warnings() {
+			r.opts.Log.WithField("job", w.job.Name).WithField("schedule", s.String()).Warn("the schedule may not mean what was meant: " + warning)
+		}
 		workers.Go(func() { w.run(ctx) })
 	}
 	workers.Wait()

@@ -86,6 +86,9 @@ func fields(text string) (s cron.Schedule, err error) {
 	if s.Next(time.Unix(0, 0).UTC()).IsZero() {
 		return nil, errors.New("it names a date that never comes")
 	}
+	if err := held(text); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -200,6 +203,7 @@ func (s Schedule) lint() (warns []string) {
 	if f[2] != "*" && f[2] != "?" && f[4] != "*" && f[4] != "?" {
 		warns = append(warns, "day of month and day of week are both given: it runs on days that match either of them")
 	}
+	warns = append(warns, uneven(s.text)...)
 	if s.changes() && strings.ContainsAny(f[1], "*/-,") {
 		warns = append(warns, fmt.Sprintf("the clocks of %s change: in the hour that comes twice it rests once, and what they leap over runs at the leap; UTC or @every does not have that", s.zone))
 	}

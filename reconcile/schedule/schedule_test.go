@@ -47,6 +47,15 @@ func TestRefused(t *testing.T) {
 		{"0 0 0 * * *", "", "expected"}, // six fields
 		{"0 0 * * 7", "", "above maximum"},
 		{"0 0 L * *", "", "failed to parse"},
+		{"*/90 * * * *", "", "a step of 90 does not fit into the minute"},
+		{"0/90 * * * *", "", "a step of 90 does not fit into the minute"},
+		{"30/45 * * * *", "", "30 to 59 are left, so it would come at 30 alone"},
+		{"10-20/15 * * * *", "", "10 to 20 are left"},
+		{"0 */36 * * *", "", "a step of 36 does not fit into the hour"},
+		{"0 0 */40 * *", "", "a step of 40 does not fit into the day of month"},
+		{"0 0 1 */13 *", "", "a step of 13 does not fit into the month"},
+		{"0 0 * * MON/7", "", "1 to 6 are left"},
+		{"5,*/61 */25 * * *", "", "a step of 25 does not fit into the hour"},
 		{"0 3 * * *", "Europe/Vien", "is not known"},
 		{"0 3 * * *", "Local", "is not known"},
 	} {
@@ -177,4 +186,21 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q in %q was accepted and never runs", text, zone)
 		}
 	})
+}
+
+// A step that does not divide its field is taken, and what it really does is said; one that does,
+// or that stands within a range, needs no words.
+func TestUnevenSteps(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"*/45 * * * *": "comes at 0, 45, and then at 0 again", "0/25 * * * *": "comes at 0, 25, 50, and then at 0 again", "0 */5 * * *": "comes at 0, 5, 10, 15, 20, and then at 0 again",
+		"0 0 */10 * *": "comes at 1, 11, 21, 31, and then at 1 again", "0 0 1 jan/5 *": "comes at 1, 6, 11, and then at 1 again", "0 0 * * */2": "comes at 0, 2, 4, 6, and then at 0 again",
+		"0 0 */31 * *": "comes at 1, and then at 1 again",
+		"*/15 * * * *": "", "*/60 * * * *": "", "0 */6 * * *": "", "0 */24 * * *": "", "0 0 1 */3 *": "", "9-17/3 * * * *": "", "0 9-17/2 * * *": "", "0 0 * * MON-FRI/2": "", "@hourly": "", "@every 7m": "", "*/1 * */1 * *": "",
+	} {
+		warns := strings.Join(parse(t, text, "").Warnings(), "; ")
+		if says == "" && warns != "" || !strings.Contains(warns, says) {
+			t.Errorf("%q warns %q, want %q", text, warns, says)
+		}
+	}
 }
