@@ -1,12 +1,12 @@
 package coordinator
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -143,9 +143,9 @@ func fields(id saga.ID, r *machine.Record) logrus.Fields {
 	}
 	switch r.Status { //nolint:exhaustive // the others need no person
 	case saga.Review, saga.Paused:
-		f["next"] = fmt.Sprintf("amends show %s --saga %s", id.Work, id.Saga)
+		f["next"] = program.Command("show", id.Work, " --saga "+id.Saga)
 	case saga.Compensated:
-		f["next"] = fmt.Sprintf("if its source still wants it: amends rerun %s --saga %s --reason WHY", id.Work, id.Saga)
+		f["next"] = "if its source still wants it: " + program.Command("rerun", id.Work, " --saga "+id.Saga+" --reason WHY")
 	}
 	return f
 }

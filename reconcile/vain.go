@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // inVain begins the words about an action that changed nothing. It is how the next plan knows it
@@ -34,7 +35,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 		}
 		if f := acting[row.Key]; f != nil && vain(f, &row) {
 			f.Do, f.Why = plan.Ask, inVain+f.Why
-			f.Propose = "amends show " + f.Key + "; see that a coordinator runs and that Decide and Apply act on this state of the object, then do it by hand or let the object's version grow"
+			f.Propose = program.Command("show", f.Key, "") + "; see that a coordinator runs and that Decide and Apply act on this state of the object, then do it by hand or let the object's version grow"
 		}
 	}
 	return nil

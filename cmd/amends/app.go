@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // verbs is the one table of what amends can do, in the order of the help text. A new verb is a new
@@ -113,8 +114,26 @@ func (a *app) begin(cmd *cobra.Command) error {
 	if len(wrong) > 0 {
 		return usage("", wrong...)
 	}
+	if err := flagsSaid(cmd.Flags()); err != nil {
+		return err
+	}
 	a.begun, a.json = true, a.output == "json"
 	return nil
+}
+
+// mayBeEmpty are flags that mean the same when they are empty as when they are not given, or say
+// themselves what is wrong with that.
+var mayBeEmpty = []string{"db", "actor", "zone", "ask", "after", "before", "happened", "result"}
+
+// flagsSaid refuses a name or a bound that is empty, as [said] does: it would select all there is.
+func flagsSaid(fl *pflag.FlagSet) (err error) {
+	words := fl.Lookup("actor") != nil // --reason is what a person says, and else a filter
+	fl.Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name) && !(words && f.Name == "reason") {
+			err = isEmpty("--" + f.Name)
+		}
+	})
+	return err
 }
 
 // address is the ledger that was named: by the flag, else by the environment.

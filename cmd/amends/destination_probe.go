@@ -15,7 +15,7 @@ import (
 func (a *app) destinationProbe() *cobra.Command {
 	var by saga.Actor
 	cmd := &cobra.Command{
-		Use: "probe NAME --reason WHY [flags]", Args: cobra.ArbitraryArgs,
+		Use: "probe NAME --reason WHY [flags]", Args: func(_ *cobra.Command, args []string) error { return said("the name of the destination", args...) },
 		Short: "Try a destination now, whatever it asked for and however often it failed",
 		Long: `Try a destination now: you know that it is mended, or want to know. What failed there before is due at once, and so is a
 destination that asked to be left alone. Where it still fails, one attempt is made, and the waits are as before. Every

@@ -62,7 +62,7 @@ func atMostOneObject(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s takes one object, not %d", cmd.CommandPath(), len(args)))
 	}
-	return nil
+	return said("the object", args...)
 }
 
 func (a *app) runInboxObjects(cmd *cobra.Command, f intake.EntryFilter, object, after string) error {

@@ -228,7 +228,7 @@ func (a *app) printWorks(h *hearing) {
 			words += ", for revision " + w.Revision
 		}
 		a.paragraph("  ", words)
-		fmt.Fprintf(a.out, "    %s\n", visible(showWork(w, a.db)))
+		fmt.Fprintf(a.out, "    %s\n", visible(showCommand(w.ID, a.db)))
 	}
 }
 
@@ -264,7 +264,7 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 	}
 	for i := range h.works {
 		if w := &h.works[i]; w.Status == saga.Review {
-			return fmt.Sprintf("Nothing is left to do with what was heard. Its work is in review (%s) and waits for a person:", w.Reason), showWork(w, db)
+			return fmt.Sprintf("Nothing is left to do with what was heard. Its work is in review (%s) and waits for a person:", w.Reason), showCommand(w.ID, db)
 		}
 	}
 	return "Nothing: the object is as its source last told. Replaying the delivery is safe, and changes nothing that is newer.", ""
@@ -286,11 +286,6 @@ func soon(e *intake.Entry, now time.Time) string {
 		return words + fmt.Sprintf(" at %s. Nothing to do.", iso(e.Due))
 	}
 	return words + " as soon as a process that hears looks. Nothing to do."
-}
-
-// showWork is the command that shows a work.
-func showWork(w *ledger.Instance, db string) string {
-	return onWork("show", w.ID, dbFlag(db))
 }
 
 // noDelivery explains an unknown number.

@@ -39,7 +39,7 @@ func atMostOneJob(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s takes one job, not %d: %s", cmd.CommandPath(), len(args), strings.Join(args, " ")))
 	}
-	return nil
+	return said("the name of the job", args...)
 }
 
 // job is a job and the moment at which it was read.

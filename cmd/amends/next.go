@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -51,10 +52,20 @@ func (v *view) decided() bool {
 // command is a command line and when it is the right one.
 type command struct{ when, line string }
 
+// speaking is a command line about one work, by its verb. What it says about the work comes before
+// --db, and the rest behind it.
+type speaking func(verb, about, rest string) string
+
+func (v *view) verb(db string) speaking {
+	return func(verb, about, rest string) string {
+		return program.Command(verb, v.head.ID.Work, " --saga "+quote(v.head.ID.Saga)+about+dbFlag(db)+rest)
+	}
+}
+
 // commands are the choices a person has about a work: in review, paused, undone, or with steps that
 // could not be told after a rebuild.
 func (v *view) commands(db string) []command {
-	verb := func(verb, step, more string) string { return onWork(verb, v.head.ID, step+dbFlag(db)+more) }
+	verb := v.verb(db)
 	ss, dir := v.state.Issue(v.spec)
 	switch {
 	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
@@ -74,12 +85,12 @@ func (v *view) commands(db string) []command {
 
 // choices are the commands for the step at issue, the harmless first. A new key is offered only
 // where nothing else is left.
-func (v *view) choices(verb func(verb, step, more string) string, ss *machine.StepState, dir saga.Direction) []command {
-	base := func(more string) string { return verb("resolve", " --step "+quote(ss.Name), more) }
+func (v *view) choices(verb speaking, ss *machine.StepState, dir saga.Direction) []command {
+	resolve := func(rest string) string { return verb("resolve", " --step "+quote(ss.Name), rest) }
 	const why = ` --reason "how you know"`
 	if v.state.Reason == saga.ReasonConflict {
 		return []command{
-			{"To undo the other steps, make this one good by hand, then", base(` --happened-without-id --reason "how you made it good"`)},
+			{"To undo the other steps, make this one good by hand, then", resolve(` --happened-without-id --reason "how you made it good"`)},
 			{"To leave everything as it is", verb("resolve", "", ` --keep --reason "why it stays"`)},
 		}
 	}
@@ -89,27 +100,27 @@ func (v *view) choices(verb func(verb, step, more string) string, ss *machine.St
 		all = append(all, command{"To try it again, under the key it has", verb("retry", "", ` --reason "what you mended"`)})
 	}
 	if dir == saga.Undo {
-		all = append(all, command{"If it is undone by now", base(" --happened-without-id" + why)})
+		all = append(all, command{"If it is undone by now", resolve(" --happened-without-id" + why)})
 		if !again {
-			all = append(all, command{"If it is not: try the undo again, under a new key", base(" --did-not-happen" + why)})
+			all = append(all, command{"If it is not: try the undo again, under a new key", resolve(" --did-not-happen" + why)})
 		}
 		return all
 	}
 	all = append(all,
-		command{"If it happened", base(" --happened EXTERNAL_ID" + why)},
-		command{"If it happened and has no id", base(" --happened-without-id" + why)})
+		command{"If it happened", resolve(" --happened EXTERNAL_ID" + why)},
+		command{"If it happened and has no id", resolve(" --happened-without-id" + why)})
 	if !v.state.Turned {
 		all = append(all, v.leaveOut(verb, ss))
 	}
 	if !again {
-		all = append(all, command{"If it did not: " + undone(v), base(" --did-not-happen" + why)})
+		all = append(all, command{"If it did not: " + undone(v), resolve(" --did-not-happen" + why)})
 	}
 	return all
 }
 
 // leaveOut is the command that goes on without the step at issue. Where steps come behind it, it
 // says what they find of it.
-func (v *view) leaveOut(verb func(verb, step, more string) string, ss *machine.StepState) command {
+func (v *view) leaveOut(verb speaking, ss *machine.StepState) command {
 	const why = ` --reason "how you know"`
 	if len(v.stepsBehind(ss.Name)) == 0 {
 		return command{"If it did not and will not: go on without it", verb("skip", "", why)}
@@ -133,12 +144,12 @@ func (v *view) unconfirmed(db string) []command {
 	}
 	var choices []command
 	for _, step := range v.state.Unconfirmed() {
-		base := func(more string) string { return onWork("resolve", v.head.ID, " --step "+quote(step)+dbFlag(db)+more) }
+		resolve := func(rest string) string { return v.verb(db)("resolve", " --step "+quote(step), rest) }
 		const why = ` --reason "how you know"`
 		choices = append(choices,
-			command{fmt.Sprintf("If %q happened", step), base(" --happened EXTERNAL_ID" + why)},
-			command{fmt.Sprintf("If %q happened and has no id", step), base(" --happened-without-id" + why)},
-			command{fmt.Sprintf("If %q did not happen: it is done, under a new key", step), base(" --did-not-happen" + why)})
+			command{fmt.Sprintf("If %q happened", step), resolve(" --happened EXTERNAL_ID" + why)},
+			command{fmt.Sprintf("If %q happened and has no id", step), resolve(" --happened-without-id" + why)},
+			command{fmt.Sprintf("If %q did not happen: it is done, under a new key", step), resolve(" --did-not-happen" + why)})
 	}
 	return choices
 }
@@ -165,15 +176,6 @@ func (v *view) afterwards() string {
 	default:
 		return fmt.Sprintf("revision %s begins", n.Revision)
 	}
-}
-
-// onWork is a command line about one work. A work whose name looks like a flag stands at its end,
-// behind --: elsewhere it would be one, and the command would be about all works of the saga.
-func onWork(verb string, id saga.ID, flags string) string {
-	if strings.HasPrefix(id.Work, "-") {
-		return fmt.Sprintf("amends %s --saga %s%s -- %s", verb, quote(id.Saga), flags, quote(id.Work))
-	}
-	return fmt.Sprintf("amends %s %s --saga %s%s", verb, quote(id.Work), quote(id.Saga), flags)
 }
 
 // dbFlag repeats a --db that was given, unless there is a password in it.

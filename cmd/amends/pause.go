@@ -13,7 +13,7 @@ import (
 func (a *app) pause() *cobra.Command {
 	var o scope
 	cmd := &cobra.Command{
-		Use:   "pause (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
+		Use: "pause (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]", Args: worksSaid,
 		Short: "Hold a work where it is, or a destination, a saga or everything, until it is resumed",
 		Long: `Hold a work where it is, going forward or back: nothing is sent and nothing undone. An attempt that is under way is
 answered first, and a late answer lands. What its source says meanwhile is heard, and waits. "amends list --status
@@ -54,7 +54,7 @@ func (v *view) afterPause() []string {
 func (a *app) resume() *cobra.Command {
 	var o scope
 	cmd := &cobra.Command{
-		Use:   "resume (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
+		Use: "resume (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]", Args: worksSaid,
 		Short: "Let what was paused go on where it was",
 		Long: `Let a paused work go on where it was, forward or back.
 

@@ -12,6 +12,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
 )
 
 // screen is what stdout is: a terminal of some width, or a file or pipe.
@@ -135,24 +138,12 @@ func visible(s string) string {
 // hidden reports control characters and those that turn the direction of writing.
 func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// name is quote for what stands where a flag could.
-func name(s string) string {
-	if strings.HasPrefix(s, "-") {
-		return "-- " + quote(s)
-	}
-	return quote(s)
-}
-
 // quote makes s one word of a shell's command line.
-func quote(s string) string {
-	special := func(r rune) bool {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		return !letter && !strings.ContainsRune("_-./:=,@%+", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, special) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+func quote(s string) string { return program.Word(s) }
+
+// showCommand is the command that shows a work.
+func showCommand(id saga.ID, db string) string {
+	return program.Command("show", id.Work, " --saga "+quote(id.Saga)+dbFlag(db))
 }
 
 // oneLine joins the lines of an error that lists several reasons.

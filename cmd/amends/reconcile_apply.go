@@ -44,7 +44,7 @@ func jobAndPlan(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
 		return usage("amends reconcile runs shows the plans; try: "+cmd.CommandPath()+" --help", "name the job and its plan: "+cmd.CommandPath()+" JOB PLAN")
 	}
-	return nil
+	return said("the name of the job or the id of the plan", args...)
 }
 
 // apply asks a job to carry out a plan, when there is anything left of it that may be.

@@ -72,7 +72,7 @@ func atMostOnePlan(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s takes one plan, not %d", cmd.CommandPath(), len(args)))
 	}
-	return nil
+	return said("the id of the plan", args...)
 }
 
 // classNames are the classes of which findings are kept.

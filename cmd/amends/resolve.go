@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -52,7 +53,7 @@ leave everything as it is: --keep.
 			wrong = append([]string{"say which step: --step STEP"}, wrong...)
 		}
 		if wrong = append(wrong, o.faults()...); len(wrong) > 0 {
-			return usage("amends show "+name(o.work)+" prints the commands to choose from", wrong...)
+			return usage(program.Command("show", o.work, "")+" prints the commands to choose from", wrong...)
 		}
 		yes := !didNot
 		plan := func(v *view) []string { return v.afterResolution(step, yes) }
@@ -70,7 +71,7 @@ func (a *app) keep(cmd *cobra.Command, o *order, saidMore bool) error {
 		wrong = append(wrong, "--keep leaves the whole work as it stands: it goes with neither --step nor a resolution on one")
 	}
 	if len(wrong) > 0 {
-		return usage("amends show "+name(o.work)+" prints the commands to choose from", wrong...)
+		return usage(program.Command("show", o.work, "")+" prints the commands to choose from", wrong...)
 	}
 	plan := func(*view) []string { return []string{"every step stays as it is, and the work counts as completed"} }
 	return a.speak(cmd.Context(), o, plan, func(op *coordinator.Operator, work saga.ID) error {

@@ -65,8 +65,6 @@ that was paused by its own name stays paused when all are unpaused.`,
 // jobOrAll is the name of the job that is meant, or of everything.
 func jobOrAll(args []string, all bool) (name string, wrong []string) {
 	switch {
-	case len(args) == 1 && args[0] == schedule.Everything:
-		return "", []string{"the name of the job is empty"}
 	case len(args) == 1 && all:
 		return "", []string{"name one job, or say --all, not both"}
 	case len(args) == 1:

@@ -26,7 +26,7 @@ func someWorks(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage("try: "+cmd.CommandPath()+" --help", "name the work: "+cmd.CommandPath()+" WORK…, or - to read ids from standard input")
 	}
-	return nil
+	return worksSaid(cmd, args)
 }
 
 // outcomeOfOneJSON is what became of an order on one of several works.
@@ -47,7 +47,7 @@ type spoken struct {
 // speakToAll posts an order to every work that is named, and tells what comes of each.
 func (a *app) speakToAll(cmd *cobra.Command, o *order, args []string, w *words) error {
 	ctx := cmd.Context()
-	works, err := o.named(args, cmd.InOrStdin())
+	works, err := o.named(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a *app) speakToAll(cmd *cobra.Command, o *order, args []string, w *words) 
 		if len(works) == 0 {
 			a.sayf("no work is named: standard input is empty, and nothing was stored")
 		}
-		if len(args) == 1 && args[0] != "-" && !a.json {
+		if len(args) == 1 && !isStdin(cmd, args, 0) && !a.json {
 			o.which = works[0]
 			return a.speakTo(ctx, s, o, w)
 		}
@@ -139,33 +139,55 @@ func (a *app) ends(ctx context.Context, all []spoken) error {
 	return &failure{exit: first.exit, what: fmt.Sprintf("%d of %s not done", wrong, count(len(all), "work")), next: "each says why"}
 }
 
+// isStdin reports whether an argument stands for standard input: behind "--" it is a name.
+func isStdin(cmd *cobra.Command, args []string, i int) bool {
+	dash := cmd.Flags().ArgsLenAtDash()
+	return args[i] == "-" && (dash < 0 || i < dash)
+}
+
 // named are the works that the arguments and the lines of standard input name, each once.
-func (w *which) named(args []string, stdin io.Reader) ([]which, error) {
+func (w *which) named(cmd *cobra.Command, args []string) ([]which, error) {
 	var works []which
-	add := func(text string) {
-		one := *w
-		var ok bool
-		if one.work, one.saga, ok = strings.Cut(text, "\t"); !ok {
-			one.saga = w.saga
-		}
-		if !slices.Contains(works, one) {
-			works = append(works, one)
-		}
-	}
-	for _, arg := range args {
-		if arg != "-" {
-			add(arg)
-			continue
-		}
-		lines := bufio.NewScanner(stdin)
-		for lines.Scan() {
-			if text := strings.TrimRight(lines.Text(), "\r"); text != "" {
-				add(text)
+	for i, arg := range args {
+		texts := []string{arg}
+		if isStdin(cmd, args, i) {
+			var err error
+			if texts, err = linesOf(cmd.InOrStdin()); err != nil {
+				return nil, errors.Join(errors.New("read the works from standard input"), err)
 			}
 		}
-		if err := lines.Err(); err != nil {
-			return nil, errors.Join(errors.New("read the works from standard input"), err)
+		for _, text := range texts {
+			one, err := w.read(text)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.Contains(works, one) {
+				works = append(works, one)
+			}
 		}
 	}
 	return works, nil
+}
+
+// read reads a work as "amends list -o ids" prints it, with its saga behind a tab where several know
+// it.
+func (w *which) read(text string) (which, error) {
+	one := *w
+	work, name, ok := strings.Cut(text, "\t")
+	if one.work = work; !ok {
+		return one, said("the work id", work)
+	}
+	one.saga = name
+	return one, errors.Join(said(fmt.Sprintf("the work id of %q", text), work), said(fmt.Sprintf("the saga of %q", text), name))
+}
+
+// linesOf are the lines of r that are not empty.
+func linesOf(r io.Reader) (texts []string, err error) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if text := strings.TrimRight(lines.Text(), "\r"); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts, lines.Err()
 }

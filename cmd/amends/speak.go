@@ -163,7 +163,7 @@ func refused(err error, id saga.ID) error {
 	if exitOf(err) != exitConflict {
 		return err
 	}
-	return &failure{exit: exitConflict, err: err, next: "nothing was stored; look again: " + onWork("show", id, "")}
+	return &failure{exit: exitConflict, err: err, next: "nothing was stored; look again: " + showCommand(id, "")}
 }
 
 func (a *app) printOrder(before *view, out *outcomeJSON) {
@@ -220,7 +220,7 @@ func learn(ctx context.Context, s store, p timeLimit, out *outcomeJSON, lacking 
 		if !out.Applied {
 			end = &failure{
 				exit: exitConflict, what: "the coordinator read it and changed nothing", err: errors.New(r.Error),
-				next: "look again: " + onWork("show", id, ""),
+				next: "look again: " + showCommand(id, ""),
 			}
 		}
 	}
@@ -244,10 +244,10 @@ func (a *app) printOutcome(out *outcomeJSON, lacking string) {
 		a.paragraph("", out.Next)
 	case lacking != "":
 		a.paragraph("", "Stored: "+stays(lacking)+". To see what came of it:")
-		a.paragraph("  ", onWork("show", saga.ID{Saga: out.Saga, Work: out.WorkID}, dbFlag(a.db)))
+		a.paragraph("  ", showCommand(saga.ID{Saga: out.Saga, Work: out.WorkID}, a.db))
 	default:
 		a.paragraph("", "Stored. A coordinator applies it when it reads it. To see what came of it:")
-		a.paragraph("  ", onWork("show", saga.ID{Saga: out.Saga, Work: out.WorkID}, dbFlag(a.db)))
+		a.paragraph("  ", showCommand(saga.ID{Saga: out.Saga, Work: out.WorkID}, a.db))
 	}
 }
 
@@ -268,7 +268,7 @@ func await(ctx context.Context, s store, id saga.ID, signal int64, p timeLimit, 
 	wait := p.wait
 	timed, cancel := context.WithTimeout(ctx, max(time.Until(p.until), min(wait, poll)))
 	defer cancel()
-	look := onWork("show", id, "")
+	look := showCommand(id, "")
 	for {
 		records, err := s.History(timed, id)
 		r := consumer(records, signal)

@@ -121,7 +121,7 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 	for i := range o.Oldest {
 		h := &o.Oldest[i]
 		if d := o.At.Sub(h.Updated); d >= still {
-			add("still", "look: "+onWork("show", h.ID, ""),
+			add("still", "look: "+showCommand(h.ID, ""),
 				"%s %s (%s) has not moved for %s", h.ID.Saga, h.ID.Work, standing(h.Status, h.Reason), span(d))
 		}
 	}

@@ -26,6 +26,21 @@ type which struct {
 
 // The arguments of verbs: at most one, and it is a work id.
 
+// said refuses an argument that is empty. A shell makes one of a variable that was never set, and to
+// take it for "none was said" would mean another work, or all.
+func said(what string, args ...string) error {
+	if slices.Contains(args, "") {
+		return isEmpty(what)
+	}
+	return nil
+}
+
+func isEmpty(what string) error {
+	return usage("if it came from a variable, the variable is empty", what+" is empty")
+}
+
+func worksSaid(_ *cobra.Command, args []string) error { return said("the work id", args...) }
+
 func oneWork(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage("try: "+cmd.CommandPath()+" --help", "name the work: "+cmd.CommandPath()+" WORK")
@@ -38,12 +53,15 @@ func atMostOneWork(cmd *cobra.Command, args []string) error {
 		return usage(fmt.Sprintf("a work id with spaces needs quotes; try: %s --help", cmd.CommandPath()),
 			fmt.Sprintf("%s takes one work, not %d: %s", cmd.CommandPath(), len(args), strings.Join(args, " ")))
 	}
-	return nil
+	return worksSaid(cmd, args)
 }
 
 func noWork(cmd *cobra.Command, args []string) error {
+	if err := worksSaid(cmd, args); err != nil {
+		return err
+	}
 	if len(args) > 0 {
-		return usage("one work is shown by: amends show "+name(args[0])+"; those that begin alike by: amends list --prefix "+quote(args[0]),
+		return usage("one work is shown by: "+program.Command("show", args[0], "")+"; those that begin alike by: amends list --prefix "+quote(args[0]),
 			cmd.CommandPath()+" takes no work")
 	}
 	return nil
@@ -55,8 +73,8 @@ func (w *which) flag(cmd *cobra.Command) {
 
 // find returns the one work that is meant.
 func (w *which) find(ctx context.Context, s store) (ledger.Instance, error) {
-	if w.work == "" && w.externalID == "" { // it would be any work, and the only one
-		return ledger.Instance{}, usage("name the work; where it comes from a variable, look whether that is set", "the work id is empty")
+	if w.work == "" && w.externalID == "" { // a filter that says nothing finds every work
+		return ledger.Instance{}, isEmpty("the work id")
 	}
 	heads, err := ledger.First(ctx, s, ledger.Filter{Work: w.work, Saga: w.saga, ExternalID: w.externalID})
 	switch {

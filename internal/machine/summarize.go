@@ -88,7 +88,7 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Review:
 		return nextInReview(spec, st)
 	case saga.Paused:
-		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume"))
+		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume", ""))
 	case saga.Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case saga.Compensating:
@@ -96,23 +96,19 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Retrying:
 		stop := "To give it up, cancel it."
 		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
-			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause"))
+			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause", ""))
 		}
 		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. %s",
-			st.Due.UTC().Format(time.RFC3339), st.verb("retry"), stop)
+			st.Due.UTC().Format(time.RFC3339), st.verb("retry", ""), stop)
 	default:
 		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
 	}
 }
 
-// verb is the command by which a person does something to the work.
-// A work whose name looks like a flag stands at the end, behind --.
-func (st *State) verb(verb string, flags ...string) string {
-	more := strings.Join(append([]string{"--saga", st.ID.Saga, "--reason", "WHY"}, flags...), " ")
-	if strings.HasPrefix(st.ID.Work, "-") {
-		return fmt.Sprintf("amends %s %s -- %s", verb, more, st.ID.Work)
-	}
-	return fmt.Sprintf("amends %s %s %s", verb, st.ID.Work, more)
+// verb is the command by which a person does something to the work. What more it says begins with a
+// space.
+func (st *State) verb(verb, more string) string {
+	return program.Command(verb, st.ID.Work, " --saga "+st.ID.Saga+" --reason WHY"+more)
 }
 
 // nextUndone: everything is undone, and the source may want it all the same.
@@ -120,14 +116,14 @@ func nextUndone(st *State) string {
 	if st.Withdrawn {
 		return "Whatever had happened is undone, because its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
 	}
-	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version of its source does so by itself.", st.verb("rerun"))
+	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version of its source does so by itself.", st.verb("rerun", ""))
 }
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
 func nextInConflict(st *State, ss *StepState) string {
-	resolve := func(how string) string { return st.verb("resolve", "--step", ss.Name, how) }
+	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
 	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself. To undo the other steps, make this one good by hand, then: "+
-		"%s. To leave everything as it is: %s", ss.Name, resolve("--happened-without-id"), resolve("--keep"))
+		"%s. To leave everything as it is: %s", ss.Name, resolve(" --happened-without-id"), resolve(" --keep"))
 }
 
 func nextInReview(spec *program.Spec, st *State) string {
@@ -173,25 +169,25 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 // where nothing else is left.
 func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
 	var b strings.Builder
-	resolve := func(how string) string { return st.verb("resolve", "--step", ss.Name, how) }
+	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
 	again := st.CanRetry(spec)
 	if again {
-		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry"))
+		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
 	}
 	if dir == saga.Undo {
-		fmt.Fprintf(&b, " If it is undone: %s.", resolve("--happened-without-id"))
+		fmt.Fprintf(&b, " If it is undone: %s.", resolve(" --happened-without-id"))
 	} else {
-		fmt.Fprintf(&b, " If it happened: %s (or --happened-without-id).", resolve("--happened ID"))
+		fmt.Fprintf(&b, " If it happened: %s (or --happened-without-id).", resolve(" --happened ID"))
 	}
 	if dir == saga.Forward && !st.Turned {
-		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip"))
+		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip", ""))
 	}
 	switch {
 	case again:
 	case dir == saga.Undo:
-		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s.", resolve("--did-not-happen"))
+		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s.", resolve(" --did-not-happen"))
 	default:
-		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s.", resolve("--did-not-happen"))
+		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s.", resolve(" --did-not-happen"))
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -131,7 +132,7 @@ func (c *classifier) classify() Finding {
 	case k != nil && k.Overdue:
 		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
 	case k != nil && k.Status == saga.Paused:
-		return Finding{Class: Stuck, Do: Ask, Why: "a person holds the work", Propose: "amends show " + c.item.Key + " says who and why; amends resume lets it go on"}
+		return Finding{Class: Stuck, Do: Ask, Why: "a person holds the work", Propose: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
 	case k != nil && k.Status == saga.Adopting:
 		return Finding{Class: Stuck, Do: Ask, Why: "a rebuild is taking the work over, and has not come to its end", Propose: "rebuild again: it goes on where it was"}
 	case k != nil && k.Status.Live():
@@ -155,7 +156,7 @@ func (c *classifier) classify() Finding {
 func (c *classifier) unsettled() Finding {
 	k := c.item.Known
 	if k.Status == saga.Review {
-		return Finding{Class: InDoubt, Do: Ask, Why: "the work is in review: " + string(k.Reason), Propose: "amends show " + c.item.Key}
+		return Finding{Class: InDoubt, Do: Ask, Why: "the work is in review: " + string(k.Reason), Propose: program.Command("show", c.item.Key, "")}
 	}
 	return Finding{Class: InDoubt, Do: Nothing, Why: "a step may have happened; the saga asks the destination once it has settled"}
 }
@@ -239,7 +240,7 @@ func (c *classifier) reopened() Finding {
 	}
 	return Finding{
 		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it at that version",
-		Propose: "amends history " + c.item.Key + " says why it was undone. To run it again: amends rerun " + c.item.Key + " --reason WHY. A version newer than " + k.Revision + " at its source is started by itself",
+		Propose: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + ". A version newer than " + k.Revision + " at its source is started by itself",
 	}
 }
 

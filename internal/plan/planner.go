@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // Planner makes a plan of findings. It holds none of them.
@@ -71,7 +73,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	plan.Spread.Fields = p.widest()
 	b.Check(&plan)
 	if p.halted != "" {
-		plan.Refused = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; amends show %s", p.halted, p.halted)
+		plan.Refused = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; %s", p.halted, program.Command("show", p.halted, ""))
 	}
 	said := plan // which listing it rests on, and what was before, makes no other plan of it
 	said.ID, said.Generation, said.Before, said.Census.Before = "", 0, "", 0
