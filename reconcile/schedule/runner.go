@@ -65,6 +65,17 @@ func (r *Runner) Request(ctx context.Context, job, what string, by saga.Actor) (
 	return asked, err
 }
 
+// warn says when a job really runs whose schedule has steps that are not equal.
+func (r *Runner) warn(j *Job) {
+	text, err := Parse(j.Schedule, j.Zone)
+	if err != nil { // New has refused it
+		return
+	}
+	for _, words := range text.steps {
+		r.opts.Log.WithField("job", j.Name).Warnf("schedule %q: %s", text, words)
+	}
+}
+
 // Run runs the jobs until ctx ends. Then nothing new is begun, the contexts of those at work end,
 // their runs are given back, and Run returns nil when all of them have returned. A store that fails
 // is tried again. A runner runs once.
@@ -74,11 +85,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	var workers sync.WaitGroup
 	for i := range r.jobs {
+		r.warn(&r.jobs[i])
 		w := &worker{Runner: r, job: &r.jobs[i]}
-		s, _ := Parse(w.job.Schedule, w.job.Zone) // New has read it
-		for _, warning := range s.Warnings() {
-			r.opts.Log.WithField("job", w.job.Name).WithField("schedule", s.String()).Warn("the schedule may not mean what was meant: " + warning)
-		}
 		workers.Go(func() { w.run(ctx) })
 	}
 	workers.Wait()

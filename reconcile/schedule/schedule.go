@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // slim images have no zones
@@ -17,6 +18,7 @@ type Schedule struct {
 	every time.Duration // @every; else 0
 	civil cron.Schedule // the fields, read on a clock that never changes
 	warns []string
+	steps []string // of warns, those about steps that are not equal
 }
 
 // shortest is the least time between two instants of @every: what is to run more often is no job
@@ -27,8 +29,9 @@ var shortest = 10 * time.Second
 // which has no zone.
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// Parse reads an expression and the name of a zone like Europe/Vienna; "" is UTC. The error says
-// everything that is wrong with both.
+// Parse reads an expression and the name of a zone like Europe/Vienna; "" is UTC. A step that leads
+// out of its field, as */90 in minutes, is refused: it would not be a step. The error says everything
+// that is wrong with both.
 func Parse(text, zone string) (Schedule, error) {
 	s := Schedule{text: strings.TrimSpace(text)}
 	var errZone, errText error
@@ -41,12 +44,14 @@ func Parse(text, zone string) (Schedule, error) {
 	case strings.HasPrefix(s.text, "@every"):
 		s.every, errText = interval(s.text)
 	default:
-		s.civil, errText = fields(s.text)
+		if s.civil, errText = fields(s.text); errText == nil {
+			s.steps, errText = steps(s.text)
+		}
 	}
 	if err := errors.Join(errText, errZone); err != nil {
 		return Schedule{}, fmt.Errorf("schedule %q: %w", text, err)
 	}
-	s.warns = s.lint()
+	s.warns = append(slices.Clone(s.steps), s.lint()...)
 	return s, nil
 }
 
@@ -85,9 +90,6 @@ func fields(text string) (s cron.Schedule, err error) {
 	}
 	if s.Next(time.Unix(0, 0).UTC()).IsZero() {
 		return nil, errors.New("it names a date that never comes")
-	}
-	if err := held(text); err != nil {
-		return nil, err
 	}
 	return s, nil
 }
@@ -203,7 +205,6 @@ func (s Schedule) lint() (warns []string) {
 	if f[2] != "*" && f[2] != "?" && f[4] != "*" && f[4] != "?" {
 		warns = append(warns, "day of month and day of week are both given: it runs on days that match either of them")
 	}
-	warns = append(warns, uneven(s.text)...)
 	if s.changes() && strings.ContainsAny(f[1], "*/-,") {
 		warns = append(warns, fmt.Sprintf("the clocks of %s change: in the hour that comes twice it rests once, and what they leap over runs at the leap; UTC or @every does not have that", s.zone))
 	}

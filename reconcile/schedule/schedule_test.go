@@ -1,14 +1,22 @@
 package schedule_test
 
 import (
+	"bytes"
+	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"pgregory.net/rapid"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/store/memory"
 )
+
+// idle does nothing.
+func idle(context.Context, *schedule.Run) (schedule.Outcome, error) { return schedule.Outcome{}, nil }
 
 func parse(t testing.TB, text, zone string) schedule.Schedule {
 	t.Helper()
@@ -47,15 +55,6 @@ func TestRefused(t *testing.T) {
 		{"0 0 0 * * *", "", "expected"}, // six fields
 		{"0 0 * * 7", "", "above maximum"},
 		{"0 0 L * *", "", "failed to parse"},
-		{"*/90 * * * *", "", "a step of 90 does not fit into the minute"},
-		{"0/90 * * * *", "", "a step of 90 does not fit into the minute"},
-		{"30/45 * * * *", "", "30 to 59 are left, so it would come at 30 alone"},
-		{"10-20/15 * * * *", "", "10 to 20 are left"},
-		{"0 */36 * * *", "", "a step of 36 does not fit into the hour"},
-		{"0 0 */40 * *", "", "a step of 40 does not fit into the day of month"},
-		{"0 0 1 */13 *", "", "a step of 13 does not fit into the month"},
-		{"0 0 * * MON/7", "", "1 to 6 are left"},
-		{"5,*/61 */25 * * *", "", "a step of 25 does not fit into the hour"},
 		{"0 3 * * *", "Europe/Vien", "is not known"},
 		{"0 3 * * *", "Local", "is not known"},
 	} {
@@ -67,6 +66,105 @@ func TestRefused(t *testing.T) {
 	_, err := schedule.Parse("@every 1s", "Nowhere")
 	if err == nil || !strings.Contains(err.Error(), "at least") || !strings.Contains(err.Error(), "Nowhere") {
 		t.Errorf("not everything that is wrong is said: %v", err)
+	}
+}
+
+// A step that leads out of its field is refused: the parser would take the first value for all of it.
+// The error says which field, what it can hold, and what to write.
+func TestStepsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string][]string{
+		"*/90 * * * *":                  {`minute is "*/90"`, "from 0 to 59", "only 0 would", "@every 90m"},
+		"0 */36 * * *":                  {`hour is "*/36"`, "from 0 to 23", "Write 0 ", "@every 36h"},
+		"0 0 */40 * *":                  {`day of the month is "*/40"`, "from 1 to 31", "Write 1 ", "@every 960h"},
+		"0/90 * * * *":                  {`minute is "0/90"`, "from 0 to 59", "@every 90m"},
+		"0 0 */31 * *":                  {"day of the month", "from 1 to 31", "only 1 would"}, // no month is followed by its 32nd
+		"0 0 1 */18 *":                  {`month is "*/18"`, "from JAN to DEC", "Write JAN "},
+		"0 0 1 feb/11 *":                {"month", "from FEB to DEC", "Write FEB "},
+		"0 0 * * MON/9":                 {"day of the week", "from MON to SAT", "Write MON ", "@every 216h"},
+		"0 12/12 * * *":                 {"hour", "from 12 to 23", "Write 12 "},
+		"10-20/15 * * * *":              {"minute", "from 10 to 20", "Write 10 "},
+		"5,30,?/61 * * * *":             {`minute is "?/61"`, "from 0 to 59"},
+		"30/45 * * * *":                 {"minute", "from 30 to 59", "only 30 would"},
+		"45/15 * * * *":                 {"minute", "from 45 to 59", "only 45 would"},
+		"0 0 1 */13 *":                  {"month", "from JAN to DEC"},
+		"5,*/61 */25 * * *":             {"minute", "hour"},
+		"*/90 */36 * * *":               {"minute", "hour"},
+		"*/9223372036854775807 * * * *": {"minute", "only 0 would"},
+	} {
+		_, err := schedule.Parse(text, "Europe/Vienna")
+		for _, words := range says {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%q: %v, want it to say %q", text, err, words)
+			}
+		}
+		jobs := []schedule.Job{{Name: "sweep", Schedule: text, Work: idle}}
+		if _, err := schedule.New(memory.New(nil), jobs, nil); err == nil || !strings.Contains(err.Error(), says[0]) {
+			t.Errorf("%q: a runner says %v", text, err)
+		}
+	}
+}
+
+// A step that does not go evenly around its field is taken, and a runner says once in the log when it
+// really runs.
+func TestUnevenSteps(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{ // "": it is even, or says itself where it ends
+		"*/45 * * * *":           `minute is "\*/45": it runs at 0, 45, and begins again at 0 in the next hour, .*@every 45m`,
+		"0-59/45 * * * *":        "0, 45, and",
+		"20/15 * * * *":          "20, 35, 50, and begins again at 20 in the next hour",
+		"0 */5 * * *":            "0, 5, 10, 15, 20, and begins again at 0 on the next day, .*@every 5h",
+		"0 0 */10 * *":           "1, 11, 21, 31, and begins again at 1 in the next month, .*@every 240h",
+		"0 0 1 */5 *":            "JAN, JUN, NOV, and begins again at JAN in the next year",
+		"0 0 * * */3":            "SUN, WED, SAT, and begins again at SUN in the next week",
+		"0/25 * * * *":           "0, 25, 50, and begins again at 0",
+		"0 0 1 jan/5 *":          "JAN, JUN, NOV, and begins again at JAN",
+		"0 0 * * */2":            "SUN, TUE, THU, SAT, and begins again at SUN",
+		"*/45,10 * * * *":        `minute is "\*/45,10": it runs at 0, 10, 45`,
+		"*/45,15,30 * * * *":     "",
+		"*/15 * * * *":           "",
+		"5/15 * * * *":           "",
+		"*/60 * * * *":           "",
+		"0 */24 * * *":           "",
+		"0 0 1 */12 *":           "",
+		"0 0 1 feb/12 *":         "",
+		"0 0 * * */7":            "",
+		"0 0 * * MON/7":          "",
+		"0 9-17/3 * * MON-FRI/2": "",
+		"0-20/7,40-50/3 * * * *": "",
+		"0 */6 * * *":            "",
+		"0 0 1 */3 *":            "",
+		"9-17/3 * * * *":         "",
+		"0 0 * * MON-FRI/2":      "",
+		"@every 7m":              "",
+		"0 0 */1 * MON":          "",
+		"0,7,11 3 1 jan,MAR *":   "",
+		"? 3 * * *":              "",
+		"@every 45m":             "",
+		"@hourly":                "",
+	} {
+		var log bytes.Buffer
+		logger := logrus.New()
+		logger.SetOutput(&log)
+		job := schedule.Job{Name: "sweep", Schedule: text, Work: idle}
+		r, err := schedule.New(memory.New(nil), []schedule.Job{job}, &schedule.Options{Log: logger})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := r.Run(ended); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		lines := strings.Count(log.String(), "level=warning")
+		all := strings.Join(parse(t, text, "").Warnings(), "\n")
+		switch {
+		case says == "" && (lines > 0 || strings.Contains(all, "begins again")):
+			t.Errorf("%q: the log has %s; it warns of %s", text, &log, all)
+		case says != "" && (lines != 1 || !regexp.MustCompile(says).MatchString(all) || !strings.Contains(log.String(), "job=sweep")):
+			t.Errorf("%q: the log has %s; it warns of %s; want one line that says %q", text, &log, all, says)
+		}
 	}
 }
 
@@ -176,7 +274,7 @@ func TestInstantsAreRunOnce(t *testing.T) {
 
 // No text makes it panic, and what is accepted has a future.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"TZ=", "TZ=UTC", "@every 5m", "0 0 30 2 *", "*/5 * * * *", "0 3 * * MON", "@daily", "1-5/0 * * * *"} {
+	for _, s := range []string{"TZ=", "TZ=UTC", "@every 5m", "0 0 30 2 *", "*/5 * * * *", "0 3 * * MON", "@daily", "1-5/0 * * * *", "*/90 * * * *", "20/15 * * jan-MAR/2 ?/3", ",/5 */9223372036854775807 * * *"} {
 		f.Add(s, "")
 	}
 	f.Add("30 2 * * *", "America/New_York")
@@ -186,21 +284,4 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q in %q was accepted and never runs", text, zone)
 		}
 	})
-}
-
-// A step that does not divide its field is taken, and what it really does is said; one that does,
-// or that stands within a range, needs no words.
-func TestUnevenSteps(t *testing.T) {
-	t.Parallel()
-	for text, says := range map[string]string{
-		"*/45 * * * *": "comes at 0, 45, and then at 0 again", "0/25 * * * *": "comes at 0, 25, 50, and then at 0 again", "0 */5 * * *": "comes at 0, 5, 10, 15, 20, and then at 0 again",
-		"0 0 */10 * *": "comes at 1, 11, 21, 31, and then at 1 again", "0 0 1 jan/5 *": "comes at 1, 6, 11, and then at 1 again", "0 0 * * */2": "comes at 0, 2, 4, 6, and then at 0 again",
-		"0 0 */31 * *": "comes at 1, and then at 1 again",
-		"*/15 * * * *": "", "*/60 * * * *": "", "0 */6 * * *": "", "0 */24 * * *": "", "0 0 1 */3 *": "", "9-17/3 * * * *": "", "0 9-17/2 * * *": "", "0 0 * * MON-FRI/2": "", "@hourly": "", "@every 7m": "", "*/1 * */1 * *": "",
-	} {
-		warns := strings.Join(parse(t, text, "").Warnings(), "; ")
-		if says == "" && warns != "" || !strings.Contains(warns, says) {
-			t.Errorf("%q warns %q, want %q", text, warns, says)
-		}
-	}
 }
