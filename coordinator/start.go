@@ -56,10 +56,9 @@ type Started struct {
 // error that matches [ErrConflict]. With a newer revision it is the same work once more: every step
 // is told what it left behind before.
 //
-// Everything that is wrong with the input is reported at once, before anything is stored, by an error
-// that matches [ErrInvalid]. When ctx
-// ends before the ledger has answered, the work may or may not be stored: start it again to learn
-// which.
+// Everything that is wrong with the input is reported at once, before anything is stored, by an
+// error that matches [ErrInvalid]. When ctx ends before the ledger has answered, the work may or may
+// not be stored: start it again to learn which.
 func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input any, o *StartOptions) (Started, error) {
 	in, err := c.accept(sagaName, work, input, o)
 	if err != nil {

@@ -161,10 +161,11 @@
 // Retry-After is honoured on every answer that is not a success, in seconds or as a date; a number
 // that can be no wait is the seconds, milliseconds and so on since 1970 that some write. A date is
 // taken relative to the answer's own Date header, so that clocks need not agree. The wait is capped
-// at one hour, and the error has the header as it came; a longer one means that the destination is asked again each hour, not that a work
-// sleeps for a year. On a 429 and a 503 the destination speaks of itself: they are marked
-// [saga.HoldBack], and nothing else is sent there meanwhile. On any other answer it speaks of this
-// one request ("this order can be invoiced tomorrow"), and only its step waits.
+// at one hour, and the error has the header as it came; a longer one means that the destination is
+// asked again each hour, not that a work sleeps for a year. On a 429 and a 503 the destination
+// speaks of itself: they are marked [saga.HoldBack], and nothing else is sent there meanwhile. On
+// any other answer it speaks of this one request ("this order can be invoiced tomorrow"), and only its
+// step waits.
 //
 // # Limits and secrets
 //

@@ -14,14 +14,15 @@ import (
 // and is sent one all the same: a success that is not read would be in doubt for no reason.
 func plain(answer *http.Response) (io.Reader, error) {
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(answer.Header.Values("Content-Encoding"), ",")))
+	if encoding == "" || encoding == "identity" {
+		return answer.Body, nil
+	}
 	body := bufio.NewReader(answer.Body)
 	head, err := body.Peek(2)
 	if len(head) == 0 && err == io.EOF { //nolint:errorlint // Peek returns it as it is
 		return body, nil
 	}
 	switch encoding {
-	case "", "identity":
-		return body, nil
 	case "gzip", "x-gzip":
 		if string(head) != "\x1f\x8b" { // it only says so
 			return body, nil

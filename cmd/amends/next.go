@@ -112,7 +112,10 @@ func (v *view) choices(verb speaking, ss *machine.StepState, dir saga.Direction)
 	if !v.state.Turned {
 		all = append(all, v.leaveOut(verb, ss))
 	}
-	if !again {
+	switch {
+	case ss.Gone:
+		all = append(all, command{"If nothing stands: it is made again, under a new key", resolve(" --did-not-happen" + why)})
+	case !again:
 		all = append(all, command{"If it did not: " + undone(v), resolve(" --did-not-happen" + why)})
 	}
 	return all

@@ -333,7 +333,7 @@ func (m *machine) pivotStands(i int) bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[pivot].Name)
-	return ss != nil && (ss.Previous != nil || ss.Remade || i < pivot && ss.mayHaveHappened())
+	return ss != nil && (ss.Previous != nil || ss.Stood || i < pivot && ss.mayHaveHappened())
 }
 
 // exhausted reports whether the step's retry policy is used up.

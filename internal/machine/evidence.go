@@ -27,7 +27,8 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
 		if ss.Gone && r.Class != saga.Unknown {
-			ss.remake(e)
+			e.reissue()
+			ss.forgetLeft()
 		}
 	default: // KindSeveral
 		e.NeedsReview, ss.Unfinished = saga.ReasonInDoubt, nil
@@ -37,10 +38,14 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	}
 }
 
-// remake has the step made again, under a new key: what an earlier revision left is gone.
-func (ss *StepState) remake(e *Effort) {
-	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1}
-	ss.Previous, ss.MadeKey, ss.Gone, ss.Remade = nil, "", false, true
+// reissue has the step made under a new key: nothing happened under the old one.
+func (e *Effort) reissue() { *e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1} }
+
+// forgetLeft forgets what an earlier revision left, when it is gone.
+func (ss *StepState) forgetLeft() {
+	if ss.Gone {
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood = nil, "", false, true
+	}
 }
 
 // unclear counts a lookup that could not tell.
@@ -83,13 +88,10 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 		return
 	}
 	quiet := e.unsettled()
-	if r.Direction == saga.Forward && ss.Gone {
-		ss.remake(e)
-	} else {
-		*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1}
-	}
+	e.reissue()
 	e.QuietUntil = quiet
 	if r.Direction == saga.Forward {
+		ss.forgetLeft()
 		ss.Unfinished, ss.ExternalID, ss.Evidence, ss.Unconfirmed = nil, "", "", false // what stood in quarantine is not ours
 	}
 }
@@ -97,7 +99,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Remade = nil, "", false, false // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood = nil, "", false, false // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil

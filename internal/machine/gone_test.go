@@ -63,6 +63,9 @@ func TestV16Gone(t *testing.T) {
 		if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "what an earlier revision left of step \"a\" (a1) is gone") {
 			t.Errorf("what is next: %s", next)
 		}
+		if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "If nothing stands, and it shall be made again under a new key: amends resolve") {
+			t.Errorf("it is not said how it is made again: %s", next)
+		}
 		old := d.st.Step("a").Forward.Key
 		d.resolution("").wants("wait until 12:01:10", saga.Retrying).due().wants("act a forward", saga.Running)
 		if d.told() != "" || d.key() == old {
@@ -79,6 +82,16 @@ func TestV16Gone(t *testing.T) {
 	t.Run("behind the pivot of an earlier revision nothing turns the work", func(t *testing.T) { // V10
 		d := beginAt(t, "a find undo timeout=10s settle=1m\nb find undo pivot").succeed("a1").succeed("b1").revise("2").succeed("a2")
 		d.missing().due().wants("look b forward", saga.Running).found(KindNotFound).fail(saga.Refused).review(saga.ReasonAfterPivot)
+	})
+	t.Run("also where a person has the step skipped, and in the next revision", func(t *testing.T) {
+		d := beginAt(t, "a find undo timeout=10s settle=1m\nb idempotent undo pivot").succeed("a1").succeed("b1").revise("2").succeed("a2")
+		d.missing().review(saga.ReasonInDoubt)
+		d.skip("").revise("3").wants("act a forward", saga.Running).fail(saga.Refused).review(saga.ReasonAfterPivot)
+	})
+	t.Run("what is undone since does not count", func(t *testing.T) {
+		d := beginAt(t, "a find undo timeout=10s settle=1m\nb find undo pivot timeout=10s settle=1m").succeed("a1").succeed("b1").revise("2").succeed("a2")
+		d.missing().due().found(KindNotFound).fail(saga.Unsent).gone("3").wants("act a undo", saga.Compensating).succeed("")
+		d.resolutionIs(saga.Compensated).revise("4").wants("act a forward", saga.Running).fail(saga.Refused).resolutionIs(saga.Compensated)
 	})
 	t.Run("a cancel undoes what may stand", func(t *testing.T) {
 		d := updating(t, two).missing().cancel().wants("act b undo", saga.Compensating).succeed("").due().wants("look a forward", saga.Compensating).found(KindFound, "a1")

@@ -130,8 +130,6 @@ func (m *machine) stale(s *Signal) bool {
 func (ss *StepState) skipped(r *Record) {
 	e := &ss.Forward
 	ss.Forward = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled()}
-	if ss.Gone {
-		ss.Previous, ss.MadeKey, ss.Gone = nil, "", false
-	}
+	ss.forgetLeft()
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false
 }

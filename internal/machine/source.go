@@ -79,12 +79,14 @@ func (st *State) revise(r *Record) error {
 		}
 		p.Input = st.Newer.Input
 	}
+	undone := st.Turned
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn = false
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
 			ss.again()
+			ss.Stood = ss.Stood && !undone
 		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
 			ss.Undo.Phase = ""
 		}
@@ -99,7 +101,7 @@ func (ss *StepState) again() {
 		made = cmp.Or(ss.MadeKey, f.Key)
 	}
 	*ss = StepState{
-		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Remade: ss.Remade, Earlier: f.Attempts,
+		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Stood: ss.Stood, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
 		Undo:    Effort{Attempts: u.Attempts},
 	}

@@ -67,10 +67,10 @@ type StepState struct {
 	Unfinished *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
 	Previous   *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
 	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
-	// Gone: the destination says that Previous is not there any more. Remade: it was not, and the step
-	// is made again.
+	// Gone: the destination says that Previous is not there any more. Stood: it was not, and that an
+	// earlier revision made it goes on counting (V10).
 	Gone    bool `json:"previousGone,omitempty"`
-	Remade  bool `json:"remade,omitempty"`
+	Stood   bool `json:"stoodBefore,omitempty"`
 	Earlier int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	// Unconfirmed: adopted as done although the outcome is unknown.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`

@@ -183,6 +183,8 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip", ""))
 	}
 	switch {
+	case ss.Gone && dir == saga.Forward:
+		fmt.Fprintf(&b, " If nothing stands, and it shall be made again under a new key: %s.", resolve(" --did-not-happen"))
 	case again:
 	case dir == saga.Undo:
 		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s.", resolve(" --did-not-happen"))
