@@ -86,7 +86,7 @@ func TestV16Gone(t *testing.T) {
 	t.Run("also where a person has the step skipped, and in the next revision", func(t *testing.T) {
 		d := beginAt(t, "a find undo timeout=10s settle=1m\nb idempotent undo pivot").succeed("a1").succeed("b1").revise("2").succeed("a2")
 		d.missing().review(saga.ReasonInDoubt)
-		d.skip("").revise("3").wants("act a forward", saga.Running).fail(saga.Refused).review(saga.ReasonAfterPivot)
+		d.skip("").revise("3").succeed("a3").due().wants("act b forward", saga.Running).fail(saga.Refused).review(saga.ReasonAfterPivot)
 	})
 	t.Run("what is undone since does not count", func(t *testing.T) {
 		d := beginAt(t, "a find undo timeout=10s settle=1m\nb find undo pivot timeout=10s settle=1m").succeed("a1").succeed("b1").revise("2").succeed("a2")
