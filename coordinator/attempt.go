@@ -29,7 +29,7 @@ var errLate = errors.New("the attempt's deadline has passed")
 func (w *work) act(cmd machine.Command) program.Outcome {
 	begun := time.Now()
 	o, tried := w.attempt(cmd)
-	o.Shutdown = w.c.isStopping()
+	o.Shutdown = w.c.isStopping() || w.s.over.Err() != nil
 	if d := w.destination(cmd.Step); d != nil && tried && !o.Shutdown { // before the slot goes to the next in line
 		switch {
 		case o.Class == saga.Fault, o.Stack != "": // the program is at fault, and nothing is known of the destination
@@ -77,7 +77,7 @@ func (w *work) effort(cmd machine.Command) *machine.Effort {
 }
 
 // attempt lets the action act. Its deadline counts from before the arm was appended, so it is never
-// later than the one on record. An arm confirmed too late, while the process stops, or on a lease
+// later than the one on record, and it is not awaited when the lease is over. An arm confirmed too late, while the process stops, or on a lease
 // in question is not sent. tried is false when it got no further than this process.
 func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	deadline := w.sent.Add(w.budget(cmd))
@@ -88,7 +88,7 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	if err != nil {
 		return program.Outcome{Class: saga.Unsent, Error: err.Error()}, false
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	ctx, cancel := context.WithDeadline(w.s.over, deadline)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
 	inv.Gate = w.openGate(deadline, cancel)
@@ -175,10 +175,14 @@ func (w *work) overdue(inv *program.Invocation, answer chan program.Outcome) pro
 		o := <-answer
 		w.postLate(name, &o)
 	}()
-	if inv.Gate.Unsent() {
-		return program.Outcome{Class: saga.Unsent, Error: "nothing was sent before the deadline"}
+	end := "the deadline"
+	if w.s.over.Err() != nil {
+		end = "the process's lease was over"
 	}
-	return program.Outcome{Class: saga.Unknown, Error: "no answer before the deadline"}
+	if inv.Gate.Unsent() {
+		return program.Outcome{Class: saga.Unsent, Error: "nothing was sent before " + end}
+	}
+	return program.Outcome{Class: saga.Unknown, Error: "no answer before " + end}
 }
 
 // openGate makes the attempt's send gate and lets the coordinator close it at shutdown.

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func lateInvoice(t testing.TB, made *diary) saga.Program {
 			if err := c.Sending(); err != nil {
 				return thing{}, err
 			}
-			time.AfterFunc(50*time.Second, func() { made.note("invoice") }) // its deadline is after 30 s, it has settled after 60
+			time.AfterFunc(40*time.Second, func() { made.note("invoice") }) // its deadline is after 30 s, it has settled after 60
 			<-ctx.Done()
 			return thing{}, ctx.Err()
 		}).Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
@@ -94,11 +95,8 @@ func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
 func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]time.Duration{"before it ends": 10 * time.Second, "in doubt": 40 * time.Second} {
-		for _, crash := range []bool{false, true} {
-			if crash {
-				name += ", in another process"
-			}
-			t.Run(name, func(t *testing.T) {
+		for _, dead := range []time.Duration{0, time.Second, 10 * time.Second} { // the latter when its lease is over
+			t.Run(fmt.Sprintf("%s, in another process after %s", name, dead), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					clock, made, out := &stepping{}, &diary{}, &lines{}
@@ -109,9 +107,9 @@ func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
 					pass(time.Second)
 					p.starts("billing", 1)
 					pass(9*time.Minute + at)
-					if crash {
+					if dead > 0 {
 						p.kill()
-						pass(10 * time.Second)
+						pass(dead)
 					}
 					clock.step(10 * time.Minute)
 					pass(40 * time.Minute)

@@ -126,6 +126,12 @@
 // work's time is never before its latest record and the time gone by since. What this process armed
 // has settled when its own clock says so, too.
 //
+// # A lease that is over
+//
+// A process that cannot renew its lease sends nothing in the margin before its end, and stops
+// waiting for answers at its end. So the process that takes a work over counts what was armed under that lease
+// as lost at once, and goes on by the step's class (package saga, After a kill).
+//
 // # What does not move
 //
 // Once a minute the log names the definitions of due works that no live session knows, and the

@@ -146,32 +146,37 @@ func TestTakeoverAfterTheLease(t *testing.T) {
 	})
 }
 
-// Takeover "leaves an armed attempt alone until its recorded deadline, so that a late unopposed
-// answer still lands": the first process is only cut off from renewing, and its answer comes behind
-// the takeover.
-func TestAnUnopposedAnswerLandsAfterATakeover(t *testing.T) {
+// F10: "nothing is sent or awaited under a session that is over". The first process is only cut off
+// from renewing: it stops waiting for its answer when its lease is over, long before the attempt's
+// deadline.
+func TestNoAnswerIsAwaitedPastTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 12 * time.Second})}
-		w.watch(l)
-		a := boot(t, l, w, config{program: mailer, hook: &hooked{
-			renew: func(context.Context) error { return errors.New("no answer") },
-		}})
+		l := memory.New(nil)
+		var renewed, ended time.Time
+		a := boot(t, l, &world{}, config{
+			program: func(p *process) saga.Program {
+				return mailing(p, func(ctx context.Context, c saga.Call[order]) (thing, error) {
+					err := c.Sending()
+					<-ctx.Done()
+					ended = time.Now()
+					return thing{}, errors.Join(err, ctx.Err())
+				})
+			},
+			hook: &hooked{renew: func(context.Context) error {
+				if renewed.IsZero() {
+					renewed = time.Now()
+					return nil
+				}
+				return errors.New("no answer")
+			}},
+		})
 		synctest.Wait()
 		a.begin("o1")
-		b := boot(t, l, w, config{program: mailer})
-		pass(10 * time.Second) // b has taken it over by now, and put it back until its deadline
-		if h := headOf(t, l, "o1"); h.Session != 0 || time.Until(h.Due) < 9*time.Second {
-			t.Errorf("the work is held by %s and due %s, want it in the ledger until its deadline", h.Session, h.Due)
+		pass(time.Minute)
+		if took := ended.Sub(renewed); took != quick().Lease {
+			t.Errorf("the answer was awaited for %s after the last renewal; the lease is %s", took, quick().Lease)
 		}
-		if s := b.await("o1"); s.Status != saga.Completed || s.Steps["receipt"].ExternalID == "" {
-			t.Errorf("the answer of the first process did not land: %+v", s)
-		}
-		rs, _ := l.History(t.Context(), idOf("o1"))
-		if last := rs[len(rs)-1]; last.Session != a.records.opened[0] || last.Kind != machine.KindDone {
-			t.Errorf("the last record is %s by %s, want done by the first process", last.Kind, last.Session)
-		}
-		verifyMails(t, l, w, 1, "o1")
 	})
 }
 

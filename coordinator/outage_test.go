@@ -58,7 +58,7 @@ func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 		l := newSilent(t)
 		act := func(_ context.Context, c saga.Call[order]) (thing, error) {
 			if c.Work == "slow" {
-				<-time.After(8 * time.Second)
+				<-time.After(4 * time.Second) // less than the lease goes on for
 			}
 			return thing{ID: "x"}, nil
 		}

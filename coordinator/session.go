@@ -25,6 +25,12 @@ type session struct {
 	ended   chan struct{}
 	told    chan struct{} // closed when it is known what is to be obeyed
 
+	// over ends with the lease, by our own clock: from then on others may take what was armed under it for
+	// lost, so nothing of it is awaited any more. A session that ended for another reason awaits what
+	// it sent for as long as its lease would have gone on.
+	over  context.Context
+	lapse context.CancelFunc
+
 	// idle ends with the session, or before it when the process stops: whatever only waits stops
 	// waiting.
 	idle    context.Context
@@ -45,7 +51,24 @@ var errExpired = errors.New("the lease is over: the ledger did not renew it in t
 func newSession(l ledger.Lease, sent time.Time, margin time.Duration) *session {
 	s := &session{token: l.Token, alone: l.Alone, margin: margin, opened: sent, expires: sent.Add(l.TTL), ended: make(chan struct{}), told: make(chan struct{})}
 	s.idle, s.quiesce = context.WithCancel(context.Background())
+	s.over, s.lapse = context.WithCancel(context.Background())
+	var t *time.Timer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t = time.AfterFunc(l.TTL, func() { s.lapses(t) })
+	context.AfterFunc(s.over, func() { t.Stop() })
 	return s
+}
+
+// lapses ends over when the lease is, and else looks again when it will be.
+func (s *session) lapses(t *time.Timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); passed(now, s.expires) {
+		s.lapse()
+	} else {
+		t.Reset(s.expires.Sub(now))
+	}
 }
 
 // trusted reports whether something may be armed or sent on this lease now.
@@ -106,6 +129,9 @@ func (s *session) end(why error) bool {
 	s.void = why
 	close(s.ended)
 	s.quiesce()
+	if errors.Is(why, errStopping) { // nothing is awaited any more
+		s.lapse()
+	}
 	return true
 }
 

@@ -54,8 +54,7 @@ func TestCancel(t *testing.T) {
 }
 
 // "Pending signals are fed before anything is armed", also those that wait behind the open attempt
-// of a dead process: at its deadline the cancel is consumed, and the step is not armed once more
-// over its head.
+// of a dead process: the cancel is consumed, and the step is not armed once more over its head.
 func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{7 * time.Second, 7300 * time.Millisecond, 8900 * time.Millisecond} {
@@ -71,10 +70,10 @@ func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 			}})
 			synctest.Wait()
 			go a.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, nil) // its process dies
-			// No poll falls on the deadline and brings the cancel anew.
+			// No poll falls on the deadline and brings the cancel.
 			pass(200 * time.Millisecond)
 			b := boot(t, l, w, config{tune: tune})
-			pass(after) // b holds the work and waits for the deadline of the dead process's invoice
+			pass(after) // b holds the work and waits until the dead process's invoice has settled
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
 				t.Fatal(err)
 			}
@@ -93,21 +92,24 @@ func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 	}
 }
 
-// The same for a step that could be repeated at once.
+// The same for a step that can be repeated two seconds after it was armed.
 func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
 	t.Parallel()
-	for _, after := range []time.Duration{7 * time.Second, 7300 * time.Millisecond, 8900 * time.Millisecond} {
+	for _, after := range []time.Duration{1200 * time.Millisecond, 1300 * time.Millisecond, 1400 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			l, w := memory.New(nil), &world{}
 			w.watch(l)
-			tune := tuning{timeout: 10 * time.Second}
-			a := boot(t, l, w, config{tune: tune, doom: func(arrival) death { return diesBetween }})
+			cfg := config{tune: tuning{timeout: 10 * time.Second}, opts: quick()}
+			cfg.opts.Lease, cfg.opts.Margin = time.Second, 100*time.Millisecond
+			dying := cfg
+			dying.doom = func(arrival) death { return diesBetween }
+			a := boot(t, l, w, dying)
 			synctest.Wait()
 			go a.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, nil) // its process dies
-			// No poll falls on the deadline and brings the cancel anew.
-			pass(200 * time.Millisecond)
-			b := boot(t, l, w, config{tune: tune})
-			pass(after)
+			// No poll falls on the end of the grace and brings the cancel.
+			pass(300 * time.Millisecond)
+			b := boot(t, l, w, cfg)
+			pass(after) // b holds the work
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
 				t.Fatal(err)
 			}

@@ -245,7 +245,7 @@ func (p *trapped) Spec() *program.Spec {
 func TestAStopBetweenSessionsKeepsResults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 10 * time.Second})}
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 4 * time.Second})}
 		w.watch(l)
 		var away atomic.Bool
 		hook := &hooked{renew: func(context.Context) error {
@@ -265,7 +265,7 @@ func TestAStopBetweenSessionsKeepsResults(t *testing.T) {
 		p.begin("o1")
 		synctest.Wait()
 		away.Store(true)
-		pass(5 * time.Second) // the next renewal tells that the session is dead
+		pass(5 * time.Second / 2) // the next renewal tells that the session is dead
 		if len(p.records.losses()) != 1 {
 			t.Fatalf("the session was lost %d times, want once", len(p.records.losses()))
 		}

@@ -36,6 +36,7 @@ type work struct {
 	// bystanders is how many other steps were in flight when the process died that the work was
 	// taken over from, as far as is known.
 	bystanders int
+	over       bool           // the session is over that armed the attempt which is open
 	back       *ledger.Return // how it goes back into the ledger, when no record says so
 
 	// Guarded by the hand.
@@ -157,7 +158,7 @@ func (w *work) now() machine.Moment { return w.times.bound(w.c.clock) }
 // something may be armed. It reports false when the work is no longer ours to move.
 func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 	for {
-		ev.Now, ev.Alone = w.now(), w.s.alone
+		ev.Now, ev.Over = w.now(), w.over
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
 		if err != nil {
@@ -261,7 +262,7 @@ func class(st *machine.State, r *machine.Record) ledger.Class {
 
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
-	r.At, w.head, w.inHead = a.At, a.Number, hold
+	r.At, w.head, w.inHead, w.over = a.At, a.Number, hold, false
 	was := w.st.Status
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
@@ -317,7 +318,7 @@ func (w *work) loaded(st *machine.State, chain *ledger.Chain, sent time.Time) {
 		bytes += len(chain.Records[i].Body) + len(chain.Records[i].Snapshot)
 	}
 	w.c.hand.grew(w, bytes-int(w.bytes))
-	w.st, w.head, w.inHead = st, chain.Instance.Number, chain.Instance.Session == w.s.token
+	w.st, w.head, w.inHead, w.over = st, chain.Instance.Number, chain.Instance.Session == w.s.token, chain.Over
 	w.times.tail = reading{st.Updated, sent, time.Now()}
 }
 

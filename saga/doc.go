@@ -69,10 +69,11 @@
 //
 // The assumptions:
 //
-//   - A1: a request's first byte leaves before its recorded deadline or never, and no answer is
-//     awaited past it.
-//   - A2: a request that was not answered by its deadline takes effect within [Action.Settle] of
-//     it, or never.
+//   - A1: a request's first byte leaves before its recorded deadline, and before the lease of its
+//     process is over, or never; and no answer is awaited past that.
+//   - A2: a request that was not answered takes effect within [Action.Settle] of when it is no longer
+//     awaited, or never. That is its deadline, and where its process died before, when that is
+//     proven: by the end of its lease, or by the lock that it held.
 //   - A3: a lookup made later than that sees the effect. So the settle time covers both: how late a
 //     request may arrive, and how long the destination takes to show what it did.
 //   - A4: decisions are made on what the primary database says, never on a replica's word.
@@ -81,6 +82,31 @@
 //
 // Two things cannot be had: exactly once at a destination with neither key nor lookup, and exactly
 // once against a process that wakes up after its lease and still talks to an unkeyed destination.
+//
+// # After a kill
+//
+// What a process had under way when it died goes on in another, when its end is proven: at once
+// where another finds its lock free (a SQLite ledger), else when its lease is over, 15 seconds after
+// its last renewal.
+// From then on it takes, at the defaults:
+//
+//	a step that is            goes on after   because
+//	not sent yet              nothing         nothing left
+//	Idempotent, Keyed         nothing         a repetition is harmless beside a late twin of itself; but what was sent
+//	                                          less than 2 seconds before the end may still be answered, and is given them
+//	Find                      30 seconds      a lookup before Settle would miss what is still on its way
+//	AtMostOnce                review, or      a person looks
+//	                          30 s with Find
+//	to be undone, or updated  30 seconds      a late twin would outlive its undo, or overwrite what is newer
+//	by a newer revision
+//
+// The lease is 15 seconds because less would be lost by a hiccup (a database that fails over, a
+// machine that swaps), and every loss costs what is under way: nothing is awaited past it, so that
+// each AtMostOnce step in flight goes to review. More would have the works of a dead process wait
+// for it. Timeout and Settle are the destination's: how long it may take to answer, and how late
+// what it did not answer may still arrive. Half a minute each is what gateways and load balancers
+// commonly allow; say less where you know your destination, for Settle is what a Find step waits
+// after each doubt.
 //
 // # Retries and giving up
 //

@@ -51,8 +51,13 @@ const (
 	DefaultSettle  = 30 * time.Second
 )
 
-// Idempotent says that repeating the action changes nothing, for ever: an upsert, a PUT, a natural
-// id. After a crash it is repeated. Effectively once.
+// Idempotent says that repeating the action changes nothing, for ever, also while an earlier attempt
+// is still under way: an upsert, a PUT, a natural id. After a crash it is repeated. Effectively once.
+//
+// To look for the thing and create it when it is not there is not idempotent: two attempts that
+// overlap both look, both find nothing and both create. Where the destination holds the thing's
+// natural id unique, the second is refused: take that answer as a success, and read the thing. Where
+// it does not, the look belongs into [Action.Find].
 func (a *Action[In, Out]) Idempotent() *Action[In, Out] { return a.repeat(program.RepeatIdempotent) }
 
 // Keyed says that the destination remembers our key for ttl and answers a repetition with the first
@@ -175,8 +180,9 @@ func (a *Action[In, Out]) Timeout(d time.Duration) *Action[In, Out] {
 	return a
 }
 
-// Settle sets how long after an attempt's deadline its effect may still appear at the destination,
-// or become visible to a lookup. "Not found" counts only after it.
+// Settle sets how long an attempt's effect may still appear at the destination, or become visible to
+// a lookup, when it is not awaited any more: from its deadline, or from the end of its process. "Not
+// found" counts only after it.
 func (a *Action[In, Out]) Settle(d time.Duration) *Action[In, Out] {
 	a.spec.Settle = d.Truncate(time.Millisecond)
 	return a

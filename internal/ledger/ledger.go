@@ -172,8 +172,7 @@ type Lease struct {
 	At       time.Time     // the clock of the node that answered; a record's time is never taken for it
 	TTL      time.Duration // granted from At on
 	Database string        // the database's identity: system identifier and timeline, or the file's own id
-	// Alone: opening proved every other session's process gone (a file lock), so attempts they had
-	// armed are lost at once, without waiting for their deadlines.
+	// Alone: opening proved every other session's process gone (a file lock), and buried them.
 	Alone bool
 	// Stray are works that the session holds on record and that the renewal did not say it has in
 	// hand, at most [MaxStray] of them. A claim or a record on its way explains one that is named
@@ -319,6 +318,16 @@ type Chain struct {
 	// latest record was written before: what was stored behind it may be forgotten. Zero for
 	// others. A ledger tells it once a session was opened on it.
 	Changed time.Time
+	// Over: the latest record arms an attempt, and its session is over: buried, or expired and buried by
+	// a claim. Its process neither sends nor awaits anything under it any more. Not told where Changed
+	// is set: what has ended a lease there may be that its renewal was forgotten.
+	Over bool
+}
+
+// Arms reports whether the latest record arms an attempt.
+func (c *Chain) Arms() bool {
+	n := len(c.Records)
+	return n > 0 && c.Records[n-1].Dispatch != nil
 }
 
 // Claim says what a process can take. Works are given in the order of their class, and within one

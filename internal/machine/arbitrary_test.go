@@ -32,7 +32,7 @@ func TestArbitraryEvents(t *testing.T) {
 		for range rapid.IntRange(1, 150).Draw(t, "events") {
 			d.now = d.now.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "time")))
 			d.lag = time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "clock"))
-			d.busy, d.alone = rapid.Bool().Draw(t, "busy"), rapid.IntRange(0, 4).Draw(t, "alone") == 4
+			d.busy, d.over = rapid.Bool().Draw(t, "busy"), rapid.IntRange(0, 4).Draw(t, "alone") == 4
 			n := len(d.chain)
 			ev := drawEvent(t, d)
 			if rapid.IntRange(0, 9).Draw(t, "not storable") == 9 {

@@ -39,10 +39,14 @@ func (m *machine) lost(ss *StepState) error {
 		return err
 	}
 	s, e := m.step(ss.Name), m.st.Step(ss.Name).effort(dir)
-	if s == nil || e.Crashes == 1 { // the first time is the process's fault
+	if s == nil {
 		return nil
 	}
-	e.NotBefore = m.ev.Now.Earliest.Add(program.Retry{}.Backoff(e.Key, e.Crashes-1)) // 1 s, doubled each time, to 15 min
+	e.NotBefore = e.Deadline.Add(min(grace, s.Timeout) - s.Timeout)
+	if e.Crashes > 1 { // the first time is the process's fault
+		pause := program.Retry{}.Backoff(e.Key, e.Crashes-1) // 1 s, doubled each time, to 15 min
+		e.NotBefore = later(e.NotBefore, m.ev.Now.Earliest.Add(pause))
+	}
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 // not count as a try".
 func TestF20NamesBystanders(t *testing.T) {
 	d := begin(t, "a idempotent undo attempts=2")
-	d.most, d.alone = 3, true
+	d.most, d.over = 3, true
 	for n, beside := range []int{7, 0, 12} {
 		d.feed(Event{Bystanders: beside})
 		r := d.chain[len(d.chain)-1]
@@ -30,7 +30,7 @@ func TestF20NamesBystanders(t *testing.T) {
 	if d.review(saga.ReasonPoison); !strings.Contains(d.st.Note, "at 3 crashes") || !strings.Contains(d.st.Note, "7, 0, 12") {
 		t.Errorf("the review says %q", d.st.Note)
 	}
-	d.alone = false
+	d.over = false
 	d.resolution("").due().wants("act a forward", saga.Running).crash().wants("act a forward", saga.Running) // it counts from one again
 }
 
@@ -38,11 +38,11 @@ func TestF20NamesBystanders(t *testing.T) {
 // time, to 15 min".
 func TestF20PausesLonger(t *testing.T) {
 	d := begin(t, "a idempotent undo")
-	d.most, d.alone = 100, true
+	d.most, d.over = 100, true
 	key, want := d.key(), time.Second
-	d.tick().wants("act a forward", saga.Running)
+	d.tick().wants("wait until 12:00:02", saga.Retrying).due().wants("act a forward", saga.Running)
 	for n := 1; n < 30; n++ {
-		d.tick().wants("wait", saga.Retrying)
+		d.wait(grace).wants("wait", saga.Retrying)
 		got := d.tail().Wait
 		if got != (program.Retry{}).Backoff(key, n) || got > want || got < want/2-time.Millisecond {
 			t.Fatalf("the pause after crash %d is %s, want about %s", n+1, got, want)
@@ -60,7 +60,7 @@ func TestF20PausesLonger(t *testing.T) {
 func TestF20AnUndoPauses(t *testing.T) {
 	d := begin(t, "a at-most-once undo-maybe\nb at-most-once no-undo").succeed("1").fail(saga.Refused).wants("act a undo", saga.Compensating)
 	d.crash().wants("act a undo", saga.Compensating)
-	d.alone = true
+	d.over = true
 	d.tick().wants("wait", saga.Compensating)
 	if e := d.st.Step("a").Undo; e.Crashes != 2 || !e.NotBefore.After(d.now) {
 		t.Errorf("after its second crash: %+v", e)
@@ -71,7 +71,7 @@ func TestF20AnUndoPauses(t *testing.T) {
 // after all.
 func TestF20TellsTheLatestCrashes(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb idempotent undo")
-	d.most, d.alone = 100, true
+	d.most, d.over = 100, true
 	for n := range defaultMaxCrashes + 5 {
 		d.feed(Event{Bystanders: n})
 		if d.last.Do.Do == Wait {
@@ -108,9 +108,9 @@ func TestF20AnHourOfCrashes(t *testing.T) {
 				d.succeed("1").fail(saga.Refused)
 			}
 			for end := d.now.Add(time.Hour); d.now.Before(end); d.now = d.now.Add(8 * time.Second) {
-				d.alone = true
+				d.over = true
 				d.tick() // a new process: what the one before it had in flight is lost
-				d.alone = false
+				d.over = false
 				d.settle()
 			}
 			e := d.st.Step("a").effort(c.dir)

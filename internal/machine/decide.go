@@ -25,9 +25,9 @@ type Event struct {
 
 	// Slot: a send slot for whatever is armed next is in hand, and this process may arm.
 	Slot bool
-	// Alone: every other process that may have held the work is proven gone, so an armed attempt is
-	// lost without waiting for its deadline.
-	Alone bool
+	// Over: the session that armed the open attempt is over, so nothing of it is sent or awaited any
+	// more: it is lost at once.
+	Over bool
 
 	// Changed is when the database became another one after the work's latest record was written (a
 	// fail-over, a restore): what was stored behind that record may be forgotten. Zero when it did
@@ -114,6 +114,9 @@ const (
 	maxLookups    = 12 // lookups in a row that cannot tell before a person is asked
 	maxConsumed   = 64 // consumed signals that the state remembers
 	snapshotEvery = 64 // records between snapshots: what loading a chain costs at most
+	// grace is how long after its arming an attempt that was lost before its deadline is not repeated:
+	// most answers would have come by then, so that most repetitions meet no twin of themselves.
+	grace         = 2 * time.Second
 	maxText       = 2 << 10
 	maxExternalID = 512
 )
@@ -191,7 +194,7 @@ func (m *machine) proceed() Command {
 	}
 	if live := m.st.live(); live != nil {
 		deadline := live.effort(live.open()).Deadline
-		if !m.ev.Alone && m.ev.Now.Earliest.Before(deadline) {
+		if !m.ev.Over && m.ev.Now.Earliest.Before(deadline) {
 			return Command{Do: Wait, Until: deadline} // a late answer may still land
 		}
 		if err := m.lost(live); err != nil { // an open attempt can always be lost

@@ -150,7 +150,7 @@ type desk struct {
 	lag   time.Duration // what this process knows of it is this much too early, and too late
 	most  int           // crashes before a step is poison; 0: the default
 	busy  bool          // no send slot is to be had
-	alone bool
+	over  bool
 	sigs  int64
 	last  Decision
 	tally tally
@@ -171,7 +171,7 @@ func begin(t tester, lines string) *desk {
 
 func (d *desk) event(ev Event) Event {
 	ev.Now = Moment{Earliest: d.now.Add(-d.lag), Latest: d.now.Add(d.lag)}
-	ev.Slot, ev.Alone, ev.Newest, ev.MaxCrashes = !d.busy, d.alone, d.spec.Version, d.most
+	ev.Slot, ev.Over, ev.Newest, ev.MaxCrashes = !d.busy, d.over, d.spec.Version, d.most
 	if d.next != nil {
 		ev.Newest = max(ev.Newest, d.next.Version)
 	}

@@ -193,8 +193,8 @@ func TestF9Unknown(t *testing.T) {
 	}
 }
 
-// "F10: an open attempt whose process is gone is left alone until its deadline, so that a late
-// answer can land. Then it is lost, and the step in doubt".
+// "F10: an open attempt that this process does not have in hand is left alone until its deadline.
+// Then it is lost, and the step in doubt".
 func TestF10Lost(t *testing.T) {
 	d := begin(t, "a find undo")
 	d.lag = time.Second // settled and over are asked of the earliest time
@@ -218,17 +218,46 @@ func TestF10LateAnswerLands(t *testing.T) {
 	d.succeed("1").wants("rest", saga.Completed)
 }
 
-// "When every other process is proven gone, the attempt is lost at once".
-func TestF10Alone(t *testing.T) {
+// "When the session that armed it is over before (`Event.Over`), it is lost at once": what may be
+// repeated is, two seconds after it was armed at the earliest, and what was on its way settles from
+// there.
+func TestF10Over(t *testing.T) {
 	d := begin(t, "a idempotent undo")
-	d.alone = true
-	d.wait(time.Second).wants("act a forward", saga.Running)
+	d.over = true
+	d.wait(time.Second).wants("wait until 12:00:02", saga.Retrying).due().wants("act a forward", saga.Running)
+	d = begin(t, "a keyed=1h undo")
+	d.over = true
+	d.wait(5*time.Second).wants("act a forward", saga.Running)
 	if r := d.tail(); r.Kind != KindLost || r.Dispatch.Attempt != 2 {
 		t.Errorf("one record says lost and armed again: %+v", r)
 	}
 	d = begin(t, "a find undo")
-	d.alone = true
-	d.wait(time.Second).wants("wait until 12:01:00", saga.Retrying) // settling counts from the deadline all the same
+	d.over = true
+	d.wait(5*time.Second).wants("wait until 12:00:35", saga.Retrying)
+	d = begin(t, "a find undo")
+	d.over = true
+	d.wait(time.Minute).wants("look a forward", saga.Running) // it was not awaited past its deadline
+	d = begin(t, "a at-most-once")
+	d.over = true
+	d.wait(5 * time.Second).review(saga.ReasonInDoubt)
+}
+
+// What is repeated beside a late twin of itself is not undone, and gets no other content, before the
+// twin has settled: "C4", "V8".
+func TestF10TheTwinSettles(t *testing.T) {
+	d := begin(t, "a idempotent undo\nb idempotent undo pivot")
+	d.over = true
+	d.wait(5*time.Second).wants("act a forward", saga.Running)
+	d.over = false
+	d.succeed("1").wants("act b forward", saga.Running)
+	d.fail(saga.Refused).wants("wait until 12:00:35", saga.Compensating)
+
+	d = beginAt(t, "a idempotent undo")
+	d.over = true
+	d.wait(5*time.Second).wants("act a forward", saga.Running)
+	d.over = false
+	d.succeed("1").wants("rest", saga.Completed)
+	d.revise("2").wants("wait until 12:00:35", saga.Retrying)
 }
 
 // "F11: in doubt and Idempotent, or Keyed inside the window: armed again after the backoff, same

@@ -115,7 +115,9 @@ func (m *machine) neverOnALookup(step string) bool {
 // fold makes r the record and folds it into the provisional state.
 func (m *machine) fold(r *Record) error {
 	r.Status, r.Reason = m.st.Status, m.st.Reason
-	if err := m.st.learn(r); err != nil {
+	r.At = m.ev.Now.Latest // until the ledger tells
+	err := m.st.learn(r)
+	if r.At = (time.Time{}); err != nil {
 		return errors.Join(errNotFitting, err)
 	}
 	m.rec = r
@@ -135,5 +137,5 @@ func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) 
 	}
 	d := s.Retry.Backoff(e.Key, max(1, failures))
 	d = max(d, min(after, program.MaxRetryAfter))
-	e.NotBefore, e.Failed = m.ev.Now.Earliest.Add(d), m.ev.Now.Latest
+	e.NotBefore = m.ev.Now.Earliest.Add(d)
 }

@@ -339,23 +339,31 @@ func (w *world) send(r request, until time.Time) {
 
 func (w *world) outcomeNow(o program.Outcome) { w.feedSafe(Event{Outcome: &o}) }
 
-// crashed lets the attempt's process die. Somebody else looks at the chain, now and then at once.
+// crashed lets the attempt's process die. Somebody else looks at the chain, when its session is over
+// or at the attempt's deadline, whichever comes first.
 func (w *world) crashed(r request, fate string, deadline time.Time) {
-	w.leave(r, deadline, fate)
-	w.alone = w.chance(30, "the dead process is proven dead")
-	if !w.alone {
-		w.pass(deadline.Sub(w.now) + 2*time.Second + w.span(time.Minute, "taken over after"))
+	w.over = w.chance(50, "its session is over before the deadline")
+	until, wait := deadline, 2*time.Second
+	if w.over {
+		until, wait = w.now.Add(w.span(deadline.Sub(w.now), "over after")), 0
 	}
+	w.leave(r, until, fate)
+	if w.chance(60, "taken over later") {
+		wait += w.span(time.Minute, "taken over after")
+	}
+	w.pass(until.Sub(w.now) + wait)
 	w.feedSafe(Event{})
-	w.alone = false
+	w.over = false
 }
 
-// leave puts what a process sent before it died on its way.
-func (w *world) leave(r request, deadline time.Time, fate string) {
+// leave puts what a process sent before it died on its way. It is awaited until then, and takes
+// effect within the settle time after it (A2).
+func (w *world) leave(r request, until time.Time, fate string) {
 	if fate == "crash before" {
 		return
 	}
-	r.arrives = w.now.Add(w.span(deadline.Sub(w.now)+r.step.Settle, "arrives after") + w.beyond())
+	r.settled = until.Add(r.step.Settle)
+	r.arrives = w.now.Add(w.span(until.Sub(w.now)+r.step.Settle, "arrives after") + w.beyond())
 	if fate == "crash with a late answer" {
 		r.answered = func(id string) {
 			w.late = append(w.late, Signal{Kind: SignalLate, Resolution: saga.Resolution{

@@ -49,7 +49,12 @@
  * statement and appended in a later one; everything may happen in between, which gives every race
  * and every stall of any length.
  *
- * Faults: crash between any two statements; a session that expires while its process lives on; a
+ * A session is over in the ledger when its lease is, or when its process is proven gone. Its process has stopped trusting it
+ * by then: it sends nothing and awaits nothing under it any more. So what such a session has armed is lost at once, and what
+ * is still on its way settles from there. After a fail-over that does not follow: there an attempt's deadline is waited for.
+ *
+ * Faults: crash between any two statements; a session that expires while its process lives on (also one that is
+ * stopped, and goes on when another has gone on for it); a
  * deadline that passes under a live attempt; request lost, late or out of order; answer lost; refusal by
  * the destination; connection refused (provably not sent); a commit whose answer is lost; cancel by
  * an operator at any moment. With -DREGRESS, one fail-over of the database that forgets the last record,
@@ -132,15 +137,17 @@
  *   NOFENCE       an append is accepted on any tail, from any session
  *   TOKENONLY     (REGRESS) an append is accepted from any live session, whatever the tail
  *   NOINTENT      send first, record afterwards: no armed record before the effect
- *   NOMARGIN      an attempt may be sent after its deadline
+ *   NOMARGIN      (REGRESS) an attempt may be sent after its deadline
+ *   LATEGATE      an attempt may be sent although its session is over: a process is stopped, and goes on later
+ *   FALSELOCK     a session counts as over while its process lives: a lock is believed that is another file's, of another
+ *                 host or on a network file system, or that a process does not keep which is merely stopped
  *   NOSETTLE      look up and undo without waiting until nothing earlier can still arrive
  *   DONEONLY      undo only the steps recorded as done
  *   BLIND         an at-most-once step in doubt is simply sent again
  *   TRUSTREFUSAL  a refused attempt is taken as proof that no earlier attempt happened
  *   NOQUAR        (REGRESS) the lost window is trusted: what looks ready was never armed
  *   LATECANCEL    a cancel turns the work although the pivot happened or may have
- *   NOLIVE        (REGRESS) a record may arm although its writer's session is dead
- *   NOWAIT        the deadline of an armed attempt is not waited for, neither to take over nor to settle
+ *   NOWAIT        (REGRESS) the deadline of an armed attempt is not waited for after a fail-over
  *   DROPRESULT    a result is thrown away together with its rejected arm
  *   DROPSTALE     a result is thrown away because the tail moved
  *   DROPLATE      an answer for a closed attempt is thrown away instead of posted as a signal
@@ -169,6 +176,8 @@
  *   REVONCOMP     a revision begins while the work goes back
  *   NOREVSETTLE   a step is armed in a new revision before what was sent in older ones has settled
  *   LATEUNDO      the same, but only the undos of older revisions are forgotten
+ *   TWINREV       the same, but only of the step that may be repeated beside a late twin of itself
+ *   TWINUNDO      such a step is undone before its twins have settled
  *   FORGETPREV    what an earlier revision left at the destination is forgotten
  *   FINDOLD       a lookup answers for whatever stands, not for this revision's content
  *   OLDREVLATE    a late answer of an older revision is believed for the new one
@@ -288,6 +297,7 @@ byte openBy;             /* whose attempt is open: 0 none, w + 1, or ORPHAN: its
 bit  lost;               /* the database went back and no record says so yet                            */
 byte holder = 1;         /* the head's session: 0 none, w + 1                                          */
 bit  sess[2];            /* the session of process w is live by the database's clock                   */
+bit  trust[2];           /* and by its own, which ends earlier                                         */
 bit  fresh[2];           /* the tail is the one process w decided on                                   */
 bit  cancel;             /* signal: operator's cancel                                                  */
 byte late[N];            /* signal: an answer for an attempt the chain has closed                      */
@@ -454,8 +464,9 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define PRED (fresh[w])
 #endif
 
-/* Arming needs a session that is live by the database's clock; recording a result needs only the tail. */
-#if defined(NOLIVE) || defined(NOFENCE)
+/* Arming needs a session that is live by the database's clock; recording a result needs only the tail. The send gate
+   asks the same of the process's own clock, so that no effect rests on this rule alone. */
+#ifdef NOFENCE
 #define LIVE_SESSION true
 #else
 #define LIVE_SESSION (sess[w])
@@ -467,35 +478,43 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define TURN_ARMS false
 #endif
 
-/* A1: the first byte leaves before the deadline or never. */
-#ifdef NOMARGIN
-#define IN_TIME true
+/* A1: the first byte leaves before the deadline, and before the session is over by its process's clock, or never. */
+#if defined(NOMARGIN)
+#define CLOSED(x) (!trust[x])
+#elif defined(LATEGATE)
+#define CLOSED(x) (dl[x])
 #else
-#define IN_TIME (!dl[w])
+#define CLOSED(x) (dl[x] || !trust[x])
 #endif
 
 /* Settled: nothing of this step is under way and no process may still send (A2, A3). */
-#ifdef NOWAIT
+#define UNSENDABLE(x) (dl[x] || !trust[x])
+#if defined(NOWAIT) || defined(FALSELOCK) || defined(LATEGATE)
 #define underway(x, s) (job[x] == code(F, s) && ph[x] == 2)
-#define DEADLINE(x) true
 #else
-#define underway(x, s) (job[x] == code(F, s) && (ph[x] == 2 || (ph[x] == 1 && !dl[x])))
-#define DEADLINE(x) (dl[x])
+#define underway(x, s) (job[x] == code(F, s) && (ph[x] == 2 || (ph[x] == 1 && !UNSENDABLE(x))))
+#endif
+#if defined(REGRESS) && !defined(NOWAIT)
+#define GIVEN_UP(x) UNSENDABLE(x)
+#else
+#define GIVEN_UP(x) true
 #endif
 #ifdef NOSETTLE
 #define SETTLED(s) true
 #else
 #define SETTLED(s) (orphF[s] == 0 && !underway(0, s) && !underway(1, s))
 #endif
-#define undoing(x, s) (job[x] == code(C, s) && (ph[x] == 2 || (ph[x] == 1 && !dl[x])))
+#define undoing(x, s) (job[x] == code(C, s) && (ph[x] == 2 || (ph[x] == 1 && !UNSENDABLE(x))))
 #if defined(NOREVSETTLE) || !defined(REVISE)
 #define FREE(s) true           /* the first attempt of a step in its revision                          */
 #elif defined(LATEUNDO)
 #define FREE(s) SETTLED(s)
+#elif defined(TWINREV)
+#define FREE(s) ((s) == KEYED || (SETTLED(s) && orphC[s] == 0 && !undoing(0, s) && !undoing(1, s)))
 #else
 #define FREE(s) (SETTLED(s) && orphC[s] == 0 && !undoing(0, s) && !undoing(1, s))
 #endif
-#ifdef TOMB
+#if defined(TOMB) || defined(TWINUNDO)
 #define UNDOABLE(s) ((s) == KEYED || SETTLED(s))
 #else
 #define UNDOABLE(s) SETTLED(s)
@@ -783,7 +802,7 @@ inline claim() {
 #ifdef REGRESS
   busy[w] = 1;
 #endif
-  sess[w] = 1; holder = w + 1; fresh[w] = 1;
+  sess[w] = 1; trust[w] = 1; holder = w + 1; fresh[w] = 1;
   if :: fresh[O] -> if :: fresh[O] = 0 :: skip fi :: else fi
 }
 
@@ -795,7 +814,7 @@ inline forget() {
 #endif
 }
 inline leave() {               /* the process lets go of the work; its session ends */
-  forget(); sess[w] = 0; fresh[w] = 0;
+  forget(); sess[w] = 0; trust[w] = 0; fresh[w] = 0;
 #ifdef REGRESS
   busy[w] = 0;
 #endif
@@ -1131,7 +1150,11 @@ idle:                          /* Sessions: a claim buries the expired session; 
 end_idle:
   do
   :: atomic { UP && due && (holder == 0 || (holder != w + 1 && !sess[O])) -> claim(); goto act }
-  :: atomic { UP && due && holder == O + 1 && sess[O] && early > 0 -> early--; claim(); sess[O] = 0; goto act }
+  :: atomic { UP && due && holder == O + 1 && sess[O] && early > 0 -> early--; claim(); sess[O] = 0;
+#ifndef FALSELOCK
+       trust[O] = 0;
+#endif
+       goto act }
   od;
 
 act:                           /* no attempt in memory: fold the chain, decide */
@@ -1163,9 +1186,9 @@ act:                           /* no attempt in memory: fold the chain, decide *
        fi }
 #endif
 
-  /* An armed attempt: mine but not in memory, or left by none, or by a dead session and past its deadline.
-     In doubt, never resent as if new. Otherwise it is left alone, so that its answer still lands. */
-  :: atomic { HOLDS && openBy != 0 && (MINE || openBy == ORPHAN || (openBy == O + 1 && !sess[O] && DEADLINE(O))) ->
+  /* An armed attempt: mine but not in memory, or left by none, or by a session that is over (after a fail-over: past its
+     deadline). In doubt, never resent as if new. Otherwise it is left alone, so that its answer still lands. */
+  :: atomic { HOLDS && openBy != 0 && (MINE || openBy == ORPHAN || (openBy == O + 1 && !sess[O] && GIVEN_UP(O))) ->
        s = OPENSTEP;
 #ifdef RESEND
        if
@@ -1506,8 +1529,8 @@ applied:                       /* the record stands: now, and not before, do wha
 send:                          /* the send gate; any stall may come before it */
   if
   :: CRASH
-  :: atomic { IN_TIME -> ph[w] = 2 }
-  :: atomic { dl[w] -> learn(NOTSENT); goto append }
+  :: atomic { !CLOSED(w) -> ph[w] = 2 }
+  :: atomic { UNSENDABLE(w) -> learn(NOTSENT); goto append }
   :: atomic { losses > 0 -> losses--; learn(NOTSENT); goto append }
   fi;
 
@@ -1532,7 +1555,7 @@ send:                          /* the send gate; any stall may come before it */
 #ifdef DELETED
   :: atomic { res[w] == 4 -> learn(MISSING); nxt = 0; goto append }
 #endif
-  :: atomic { res[w] == 3 || (dl[w] && ph[w] == 2) -> letGo(); forget(); goto act }       /* unknown */
+  :: atomic { res[w] == 3 || (UNSENDABLE(w) && ph[w] == 2) -> letGo(); forget(); goto act }       /* unknown */
   fi
 }
 
@@ -1600,7 +1623,7 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
 
 init {
   atomic {
-    sess[0] = 1; fresh[0] = 1;
+    sess[0] = 1; trust[0] = 1; fresh[0] = 1;
 #ifdef REGRESS
     busy[0] = 1;
 #endif

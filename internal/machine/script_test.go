@@ -127,7 +127,7 @@ func (s *story) play(command string) string {
 //	                   retry-after=d, shutdown when the process was told to stop, outage when no other work was served
 //	lookup answer ids  the lookup answers: found, unfinished, not-found, unclear, several
 //	wait [d]           time passes: as long as the machine said, or d
-//	crash [alone [n]]  the process dies with n other steps in flight; another one (proven alone) looks at the chain
+//	crash [over [n]]   the process dies with n other steps in flight; another one looks at the chain (its session is over)
 //	busy, free         no send slot is to be had; or one is
 //	cancel who why…    a person cancels
 //	revise rev [same]  the source has a newer version; it says the same as before
@@ -170,8 +170,8 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 	case "wait":
 		return s.passes(args)
 	case "crash":
-		s.alone = len(args) > 0
-		defer func() { s.alone = false }()
+		s.over = len(args) > 0
+		defer func() { s.over = false }()
 		n := 0
 		if len(args) > 1 {
 			n, err = strconv.Atoi(args[1])

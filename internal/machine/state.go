@@ -93,8 +93,9 @@ type Effort struct {
 	Reached      bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
 	Failed       time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
 	Deadline     time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
-	// UnknownUntil is the latest deadline among the attempts whose outcome is unknown. Zero: no
-	// attempt may have happened without our knowing. This is the whole of "may have happened".
+	// UnknownUntil is the latest deadline of the attempts whose outcome is unknown, or of one that was
+	// lost before, when it was. Zero: none may have happened without our knowing. This is the whole
+	// of "may have happened".
 	UnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
 	// QuietUntil is what Unanswered was when a person said that nothing happened: nothing new is
 	// armed, and the step is not skipped on the way back, before it has settled.
@@ -294,20 +295,22 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		fallthrough
 	default: // KindUnknown
 		e.Phase = InDoubt
-		e.UnknownUntil = later(e.UnknownUntil, e.Deadline)
+		until := e.Deadline
+		if (r.Kind == KindLost || r.Class == program.Interrupted) && r.At.Before(until) { // its process was gone, or stopped waiting
+			until = r.At.UTC()
+		}
+		e.UnknownUntil = later(e.UnknownUntil, until)
 		ss.Gone = ss.Gone || r.Class == saga.Gone
 	}
 }
 
-// failed counts a failure for the backoff. It has no time while it is being decided about.
+// failed counts a failure for the backoff.
 func (e *Effort) failed(r *Record) {
 	if r.Kind != KindNotSent && r.Kind != KindUnknown && r.Kind != KindUnclear || r.Class == program.Interrupted {
 		return
 	}
 	e.Failures++
-	if !r.At.IsZero() {
-		e.Failed = r.At.UTC()
-	}
+	e.Failed = r.At.UTC()
 }
 
 func (st *State) arm(r *Record) error {
@@ -447,7 +450,7 @@ func (ss *StepState) stands(spec *program.Spec) bool {
 	return ss.mayHaveHappened() && (!word || !spec.NeedsNoUndo(ss.Name))
 }
 
-// unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are
+// unsettled is from when on the attempts settle that may still be on their way. Zero: there are
 // none.
 func (e *Effort) unsettled() time.Time { return later(e.UnknownUntil, e.QuietUntil) }
 

@@ -86,6 +86,17 @@ func (u unmarked) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, erro
 	return chains, err
 }
 
+// everlasting: nothing tells that a session is over.
+type everlasting struct{ Store }
+
+func (e everlasting) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	chains, err := e.Store.Load(ctx, ids)
+	for i := range chains {
+		chains[i].Over = false
+	}
+	return chains, err
+}
+
 // estranged: a record that is there already is another's.
 type estranged struct{ Store }
 

@@ -20,6 +20,8 @@ var loadCases = []testCase{
 	{name: "behind a stale answer", run: loadBehindStale, breaks: broken{"load-current": func(s Store) Store { return &lagging{Store: s} }}},
 	{name: "another database since", run: loadChanged, needs: func(h Harness) bool { return h.Change != nil },
 		breaks: broken{"change-marked": func(s Store) Store { return unmarked{s} }}},
+	{name: "a session that is over", run: loadOver, breaks: broken{"over-told": func(s Store) Store { return everlasting{s} }}},
+	{name: "a session that is over, another database since", run: loadOverElsewhere, needs: func(h Harness) bool { return h.Change != nil }},
 	{name: "signals of its own", run: loadOthers, unsound: true},
 }
 
@@ -185,6 +187,47 @@ func loadChanged(b *bench) {
 	}
 	if l := b.load(held.id); len(l) != 1 || l[0].Changed.Before(before) {
 		b.Errorf("a later session forgot that %s was written before the change: %+v", held.id, l)
+	}
+}
+
+// Load marks a chain whose latest record arms an attempt under a session that is over: buried, or
+// expired and buried by a claim.
+func loadOver(b *bench) {
+	buried, expired, alive := b.session(), b.session(), b.session()
+	arms := arming(doing(machine.KindDispatched, saga.Running), 1)
+	one, two, three := b.start(buried, "one", started(), hold), b.start(expired, "two", started(), hold), b.start(alive, "three", started(), hold)
+	one.add(arms, keep)
+	two.add(arms, keep)
+	three.add(arms, keep)
+	idle := b.start(buried, "idle", started(), hold)
+	told := func(when string, want ...bool) {
+		b.Helper()
+		for i, l := range b.load(one.id, two.id, three.id, idle.id) {
+			if l.Over != want[i] {
+				b.Errorf("%s: the session that armed %s is over: %t", when, l.Instance.ID, l.Over)
+			}
+		}
+	}
+	told("all are live", false, false, false, false)
+	b.bury(buried)
+	told("one is buried", true, false, false, false)
+	b.expire(expired)
+	b.claim(alive, 10)
+	told("one has expired, and a claim has buried it", true, true, false, false)
+}
+
+// "Not told where Changed is set".
+func loadOverElsewhere(b *bench) {
+	old := b.session()
+	c := b.start(old, "w", started(), hold)
+	c.add(arming(doing(machine.KindDispatched, saga.Running), 1), keep)
+	b.expire(old)
+	b.harness.Change(b.T, b.raw)
+	b.witness = 0 // it was opened on the other one
+	fresh := b.session()
+	b.claim(fresh, 10)
+	if l := b.load(c.id); len(l) != 1 || l[0].Changed.IsZero() || l[0].Over {
+		b.Errorf("loaded %+v, want it marked as written on another database, and not as over", l)
 	}
 }
 

@@ -232,6 +232,7 @@ func (db *DB) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
 		c := ledger.Chain{Instance: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
 		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s machine.Signal) bool { return w.read[s.ID] }))
 		c.Changed = db.changed(w.at(w.length()))
+		c.Over = c.Arms() && c.Changed.IsZero() && !slices.Contains(db.unburied(), c.Records[len(c.Records)-1].Session)
 		chains = append(chains, c)
 	}
 	return chains, nil

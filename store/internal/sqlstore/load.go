@@ -33,6 +33,9 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 		if err := l.changes(ctx, q); err != nil {
 			return err
 		}
+		if err := l.sessions(ctx, q); err != nil {
+			return err
+		}
 		return l.signals(ctx, q)
 	})
 	if err != nil {
@@ -157,6 +160,22 @@ func (l *loading) changes(ctx context.Context, q Queries) error {
 				chain.Changed = c.since
 			}
 		}
+	}
+	return nil
+}
+
+// sessions marks the chains whose latest record arms an attempt under a session that is over.
+func (l *loading) sessions(ctx context.Context, q Queries) error {
+	arms := func(chain *ledger.Chain) bool { return chain.Arms() && chain.Changed.IsZero() }
+	if !slices.ContainsFunc(slices.Collect(maps.Values(l.chains)), arms) {
+		return nil
+	}
+	living, err := live(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, chain := range l.chains {
+		chain.Over = arms(chain) && !slices.Contains(living, chain.Records[len(chain.Records)-1].Session)
 	}
 	return nil
 }
