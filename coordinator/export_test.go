@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"github.com/amends-dev/amends/internal/ledger"
 
 	"github.com/sirupsen/logrus"
 
@@ -23,6 +24,6 @@ func TellAll(l *Listener, log logrus.FieldLogger) {
 	t.conflict(id, "y")
 	t.claimed(id)
 	t.committed(3, 1)
-	t.sessionOpened(7)
+	t.sessionOpened(&ledger.Lease{Token: 7})
 	t.sessionLost(7, errors.New("why"))
 }

@@ -71,7 +71,10 @@ func (w *sites) shows(r *request, now time.Time) time.Time {
 	if !w.rules.lag || d.IntN(3) > 0 {
 		return now
 	}
-	settled := r.deadline.Add(simSettle)
+	settled := now.Add(simSettle)
+	if r.deadline.Before(now) {
+		settled = r.deadline.Add(simSettle)
+	}
 	if w.rules.beyond && d.IntN(3) == 0 {
 		if w.tainted[r.id] == "" {
 			w.tainted[r.id] = r.step + " shows late"

@@ -80,7 +80,7 @@ type request struct {
 
 	n        int // of its step, direction and work
 	at       time.Time
-	deadline time.Time
+	deadline time.Time // or when it was no longer awaited, if that came before
 	fate     string
 	told     time.Time // when its success was answered in time; zero: it was not
 }
@@ -140,7 +140,7 @@ type fate struct {
 	mute     bool          // effect, no answer
 	cut      bool          // effect, the connection breaks
 	overtime time.Duration // effect, answered that long after the deadline by an action that heeds no context
-	late     time.Duration // no answer, and the effect that long behind the deadline
+	late     time.Duration // no answer, and the effect that long after it was no longer awaited
 }
 
 // judge decides on the fate of a request that has arrived.
@@ -202,8 +202,8 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 		<-ctx.Done()
 		return thing{}, errors.Join(errNoAnswer, ctx.Err())
 	case f.late > 0:
+		w.unawaited(ctx, r)
 		w.later(r, f)
-		<-ctx.Done()
 		return thing{}, errors.Join(errNoAnswer, ctx.Err())
 	}
 	id := w.take(r)
@@ -214,7 +214,7 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 	case f.cut:
 		return thing{}, errCut
 	case f.mute:
-		<-ctx.Done()
+		w.unawaited(ctx, r)
 		return thing{}, errors.Join(errNoAnswer, ctx.Err())
 	case f.overtime > 0:
 		<-ctx.Done()
@@ -228,10 +228,20 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 	return thing{ID: id + w.clash[brokenGhost]}, nil
 }
 
-// later lets the request take effect behind its deadline.
+// unawaited waits until the request is no longer awaited.
+func (w *sites) unawaited(ctx context.Context, r *request) {
+	<-ctx.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := time.Now(); now.Before(r.deadline) {
+		r.deadline = now
+	}
+}
+
+// later lets the request take effect when it is no longer awaited.
 func (w *sites) later(r *request, f fate) {
 	w.pending.Add(1)
-	time.AfterFunc(time.Until(r.deadline)+f.late, func() {
+	time.AfterFunc(f.late, func() {
 		defer w.pending.Done()
 		if f.name == "late beyond settle" {
 			w.taint(r.id, r.String())

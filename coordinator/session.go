@@ -155,7 +155,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 			s := newSession(l, sent, c.opts.Margin+c.clock.skew)
 			c.current.Store(s)
 			c.controls.opened(s)
-			c.tell.sessionOpened(s.token)
+			c.tell.sessionOpened(&l)
 			return s, nil
 		}
 		if first && final(err) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
@@ -67,8 +68,14 @@ func (t *teller) committed(records int, took time.Duration) {
 	}
 }
 
-func (t *teller) sessionOpened(token machine.Token) {
-	t.log.WithField("session", token.String()).Info("session opened")
+func (t *teller) sessionOpened(l *ledger.Lease) {
+	token, log := l.Token, t.log.WithField("session", l.Token.String())
+	if l.Unlocked != nil {
+		log = log.WithField("no_lock", l.Unlocked.Error())
+	} else if l.Lock != "" {
+		log = log.WithField("lock", l.Lock)
+	}
+	log.Info("session opened")
 	if t.to.SessionOpened != nil {
 		t.to.SessionOpened(token.String())
 	}

@@ -86,8 +86,9 @@
 // # After a kill
 //
 // What a process had under way when it died goes on in another, when its end is proven: at once
-// where another finds its lock free (a SQLite ledger), else when its lease is over, 15 seconds after
-// its last renewal.
+// where one that starts on the same host finds its lock free (a SQLite ledger; one on Postgres by
+// [github.com/amends-dev/amends/store/postgres.Options].LockDir), else when its lease is over, 15
+// seconds after its last renewal.
 // From then on it takes, at the defaults:
 //
 //	a step that is            goes on after   because

@@ -174,6 +174,10 @@ type Lease struct {
 	Database string        // the database's identity: system identifier and timeline, or the file's own id
 	// Alone: opening proved every other session's process gone (a file lock), and buried them.
 	Alone bool
+	// Lock is the file by which processes of this host can tell that this one has ended, where a ledger
+	// keeps one for each. Unlocked is why it does not.
+	Lock     string
+	Unlocked error
 	// Stray are works that the session holds on record and that the renewal did not say it has in
 	// hand, at most [MaxStray] of them. A claim or a record on its way explains one that is named
 	// for the first time.

@@ -30,7 +30,8 @@ CREATE TABLE amends_sessions (
     expires_at timestamptz NOT NULL,
     dead       boolean     NOT NULL DEFAULT false,
     database   text        NOT NULL, -- the identity of the database it was opened on
-    knows      text        NOT NULL  -- the definitions the process can run, a JSON array of pairs
+    knows      text        NOT NULL, -- the definitions the process can run, a JSON array of pairs
+    lock       text        NOT NULL  -- the file that it keeps locked on its host while it lives; empty: none
 ) WITH (fillfactor = 50); -- a heartbeat rewrites its row in place
 
 -- Few sessions live at a time, however many there were.

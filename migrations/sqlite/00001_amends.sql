@@ -32,7 +32,8 @@ CREATE TABLE amends_sessions (
     expires_at INTEGER NOT NULL,
     dead       INTEGER NOT NULL DEFAULT 0,
     database   TEXT    NOT NULL, -- the identity of the database it was opened on
-    knows      TEXT    NOT NULL -- the definitions the process can run, a JSON array of pairs
+    knows      TEXT    NOT NULL, -- the definitions the process can run, a JSON array of pairs
+    lock       TEXT    NOT NULL  -- empty: one process has the lock of the whole file
 ) STRICT;
 
 -- Few sessions live at a time, however many there were.

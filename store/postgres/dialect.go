@@ -25,6 +25,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		},
 		Page:       db.page,
 		Buckets:    db.meta.Buckets,
+		Alive:      db.alive.name,
 		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return db.server.Identify(ctx, q) },
 		Schema:     migrations.Latest(migrations.Postgres),
 		Claim:      db.claim,

@@ -3,8 +3,11 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +48,14 @@ type Options struct {
 	// works on nothing. A connect_timeout in the DSN wins over it. Default: 5 s, and 10 s of silence.
 	ConnectTimeout time.Duration
 
+	// LockDir is where each process with a session keeps a file locked while it lives. One that is
+	// opened on the same host later finds by it which processes have ended, so that what a killed one
+	// had in hand goes on at once and not when its lease is over. It must be the same directory after a
+	// restart: one of the host or the pod, not of a container, nor the /tmp of a unit with PrivateTmp. Where
+	// it cannot be used, or is not known to be the host's own (a network file system), only the lease
+	// counts; the coordinator's log says why. Default: amends-UID in [os.TempDir].
+	LockDir string
+
 	level   string                                  // at which transactions are isolated: in tests any, whatever the database's default
 	between func(driver.Connector) driver.Connector // in tests: what stands between the driver and us
 }
@@ -58,6 +69,9 @@ func (o *Options) withDefaults() Options {
 		if *n <= 0 {
 			*n = 2
 		}
+	}
+	if out.LockDir == "" {
+		out.LockDir = filepath.Join(os.TempDir(), fmt.Sprintf("amends-%d", os.Getuid()))
 	}
 	if out.level == "" {
 		out.level = "read committed"
@@ -86,6 +100,7 @@ type DB struct {
 	shard    int64                  // of the inbox's counts
 	tried    atomic.Pointer[string] // the identity of the database on which the trial went well
 	quiet    atomic.Bool            // a hint, the last claim found nothing: restText is asked first
+	alive    alive
 }
 
 var (
@@ -119,7 +134,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if o.between != nil {
 		s.Between(o.between)
 	}
-	db := &DB{server: s, now: func() any { return nil }, most: statementBytes}
+	db := &DB{alive: alive{dir: o.LockDir}, server: s, now: func() any { return nil }, most: statementBytes}
 	db.lanes = newLanes(s, o, &db.writing, &db.heard)
 	defer func() {
 		if err != nil {
@@ -167,7 +182,13 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	if err := db.try(ctx); err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
-	return db.store.OpenSession(ctx, ttl, label, knows)
+	db.alive.hold()
+	lease, err := db.store.OpenSession(ctx, ttl, label, knows)
+	if err != nil {
+		return lease, err
+	}
+	lease.Lock, lease.Unlocked = db.alive.path()
+	return lease, db.buryGone(ctx, &lease)
 }
 
 // sameDatabase refuses to write for a session that was opened on another database than the one we
@@ -188,7 +209,7 @@ func (db *DB) Limits() ledger.Limits {
 // Close waits for what is being written and closes every connection. It does not bury sessions.
 func (db *DB) Close() error {
 	db.incoming.Close()
-	if err := db.close(); err != nil {
+	if err := errors.Join(db.close(), db.alive.release()); err != nil {
 		return fmt.Errorf("close the database on Postgres: %w", err)
 	}
 	return nil

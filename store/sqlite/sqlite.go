@@ -199,7 +199,7 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 		_ = lock.Close()
 		return ledger.Lease{}, err
 	}
-	db.owner, lease.Alone, lease.Live = lock, true, []machine.Token{lease.Token}
+	db.owner, lease.Alone, lease.Lock, lease.Live = lock, true, lock.Path(), []machine.Token{lease.Token}
 	return lease, nil
 }
 

@@ -70,8 +70,12 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		if err := s.sameSchema(ctx, q); err != nil {
 			return err
 		}
+		alive := ""
+		if s.db.Alive != nil {
+			alive = s.db.Alive()
+		}
 		var at Moment
-		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list)
+		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list, alive)
 		if err := row.Scan(&at, &lease.Controls); err != nil {
 			return err
 		}
@@ -195,6 +199,24 @@ func (s *chains) Bury(ctx context.Context, t machine.Token) error {
 		return err
 	})
 	return s.failed(ctx, err, "bury session %s", t)
+}
+
+// Locked are the sessions that are not buried yet and whose processes keep a file locked, with its
+// name.
+func Locked(ctx context.Context, s *Store) (names map[machine.Token]string, err error) {
+	var rows []struct {
+		Token machine.Token
+		Lock  string
+	}
+	err = s.chains.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
+		rows = rows[:0]
+		return sqlx.SelectContext(ctx, q, &rows, locked)
+	})
+	names = make(map[machine.Token]string, len(rows))
+	for _, r := range rows {
+		names[r.Token] = r.Lock
+	}
+	return names, s.chains.failed(ctx, err, "list the locks of sessions")
 }
 
 // BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a

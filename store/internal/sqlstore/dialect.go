@@ -58,6 +58,9 @@ type Dialect struct {
 	// nothing is to be stored. It may run fn again when the transaction has to be repeated.
 	Page func(ctx context.Context, events []intake.Event, fn func(context.Context, Queries) (store bool, err error)) error
 
+	// Alive names the file that this process keeps locked while it lives, "" when there is none. It may be
+	// nil.
+	Alive func() string
 	// Identity asks the database who it is.
 	Identity func(ctx context.Context, q Queries) (string, error)
 

@@ -5,8 +5,8 @@ package sqlstore
 const (
 	// openSession may come again when its answer was lost: no other process draws the same token.
 	openSession = `
-		INSERT INTO amends_sessions (token, label, database, knows, opened_at, renewed_at, expires_at)
-		SELECT $2, $3, $5, $6, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
+		INSERT INTO amends_sessions (token, label, database, knows, lock, opened_at, renewed_at, expires_at)
+		SELECT $2, $3, $5, $6, $7, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
 		ON CONFLICT (token) DO UPDATE SET renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
 		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
 
@@ -39,6 +39,9 @@ const (
 		WHERE token = $2 AND NOT dead`
 
 	unburied = `SELECT token FROM amends_sessions WHERE NOT dead`
+
+	// locked are the sessions whose processes keep a file locked.
+	locked = `SELECT token, lock FROM amends_sessions WHERE NOT dead AND lock <> ''`
 
 	buryOthers = `UPDATE amends_sessions SET dead = true WHERE NOT dead AND token <> $1`
 
