@@ -56,8 +56,8 @@ func Into(doc []byte, v any) error {
 }
 
 // Members returns the values of the members of an object, nil for those that it does not have, and
-// whether it has others. They are found by name as fields are, and kept as they came. What is no
-// object has none.
+// whether it has others. They are found by name as fields are, and kept as they came. No name may be
+// asked for twice. What is no object has none.
 func Members(doc []byte, names ...string) (values []json.RawMessage, others bool, err error) {
 	r, err := newReader(doc)
 	values = make([]json.RawMessage, len(names))
@@ -171,9 +171,9 @@ func (r *reader) object(out []byte, v reflect.Value, fields fields) (_ []byte, f
 		}
 		m := &found[i]
 		if m.there && (m.exact || !exact) {
-			if m.exact && exact {
+			if m.exact == exact && m.name == string(name) {
 				m.err = errTwice
-			} else if !m.exact {
+			} else if m.exact == exact {
 				m.err = fmt.Errorf("%q and %q are both there, and either could be it", m.name, name)
 			}
 			r.skip()

@@ -29,7 +29,10 @@
 //     limit; nothing is unpacked that was not signed.
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a
 //     delivery: it would only be sent again, and count as our failure. What is malformed, of an
-//     unknown tenant or type, or a handshake is stored with that disposition.
+//     unknown tenant or type, or a handshake is stored with that disposition. A parser is strict
+//     only about what it reads: a name that is written exactly so wins, another case counts where
+//     it is alone; a name twice, a byte that is not UTF-8 or half of a surrogate pair is malformed
+//     in an id, a version or a time, and changes nothing elsewhere.
 //  6. The events are stored, all or none. When [intake.Inbox] says that they are on disk the answer
 //     is 200.
 //
