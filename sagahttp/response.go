@@ -38,7 +38,7 @@ func (r *Response) GoString() string { return r.String() }
 // read takes the answer's body and judges the answer.
 func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	var body []byte
-	decoded, encoded := plain(answer)
+	decoded, encoded := reading.Plain(answer.Header, answer.Body)
 	err := encoded
 	if err == nil {
 		body, err = io.ReadAll(io.LimitReader(decoded, int64(c.opts.MaxAnswer)+1))

@@ -26,7 +26,7 @@
 //     constant time. Only then is the signed time compared with our clock, on both sides: a time
 //     that was not signed says nothing.
 //  4. What was verified takes one of the source's places. A packed body is unpacked, up to the
-//     limit; nothing is unpacked that was not signed.
+//     limit (gzip, deflate); nothing is unpacked that was not signed.
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a
 //     delivery: it would only be sent again, and count as our failure. What is malformed, of an
 //     unknown tenant or type, or a handshake is stored with that disposition. A parser is strict
@@ -44,6 +44,7 @@
 //	405  not a POST
 //	408  the body did not come in time
 //	413  the body, the unpacked body or the header is larger than the limit
+//	415  genuine, and in a content encoding other than gzip and deflate
 //	503  the inbox failed or had no time, the source is full or refusing; with Retry-After
 //
 // Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which
