@@ -43,8 +43,9 @@ const policy = `
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
+	internal/reading < internal/intake
 	github.com/sirupsen/logrus < reconcile/inbox
-	reconcile/inbox, internal/reading < reconcile/webhook
+	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests
 	coordinator, internal/ledger !< reconcile/inbox

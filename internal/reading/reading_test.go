@@ -412,3 +412,17 @@ func TestFieldsThatCount(t *testing.T) {
 		t.Errorf("%d fields, want %s", len(got), text)
 	}
 }
+
+// A whole number is digits; what is no number, or not whole, is none, whatever it looks like.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"105": "105", "105.0": "105", "1.04e2": "104", "1764000000.0": "1764000000", "10500E-2": "105", "-0": "0", "-7.0": "-7", "0": "0",
+		"9007199254740993.0": "9007199254740993",
+		"":                   "", "-": "", "--1": "", "1-2": "", "105.5": "", "1e999999999": "", "4/2": "", "0x10": "", "0b1.0": "", "1_0.0": "", "Inf": "", "1e1e1": "", "1.0 ": "",
+	} {
+		if got, ok := Whole(text); got != want || ok != (want != "") {
+			t.Errorf("%q is %q, %v; want %q", text, got, ok, want)
+		}
+	}
+}

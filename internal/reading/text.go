@@ -42,11 +42,14 @@ const maxNumber = 255
 // Whole writes a whole number with digits alone, however it came: 105, 105.0 and 1.05e2 are one id,
 // as they are one number where bodies are compared.
 func Whole(text string) (digits string, ok bool) {
-	if text != "-0" && strings.Trim(text, "-0123456789") == "" {
-		return text, text != "" && text != "-"
+	if n := strings.TrimPrefix(text, "-"); n != "" && strings.Trim(n, "0123456789") == "" && text != "-0" {
+		return text, true
 	}
 	_, power, _ := strings.Cut(strings.ToLower(text), "e")
 	if n := strings.TrimLeft(power, "+-0"); len(text) > maxNumber || len(n) > 2 { // 1e999999999 is a gigabyte of digits
+		return "", false
+	}
+	if strings.Trim(text, "+-.eE0123456789") != "" { // a big.Rat is more: 4/2, 0x10
 		return "", false
 	}
 	n, ok := new(big.Rat).SetString(text)

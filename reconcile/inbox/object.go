@@ -29,7 +29,8 @@ func At(t time.Time, step time.Duration) Version { return intake.At(t, step) }
 
 // ParseTime reads the time of an object's last change as sources write it: RFC 3339 with any number
 // of digits behind the second and any zone, the same without a zone (UTC, as providers mean it), or
-// seconds or milliseconds since 1970. How precisely it was written is its resolution.
+// seconds or milliseconds since 1970, which may be written as 1764000000.0. How precisely it was
+// written is its resolution.
 func ParseTime(text string) (Version, error) { return intake.ParseTime(text) }
 
 // Clock is the kind of version a source gives its objects.
