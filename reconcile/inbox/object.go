@@ -2,9 +2,11 @@ package inbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 )
 
 // Object names one object of a source of truth: its Source (shop, as the program names it), its
@@ -57,8 +59,17 @@ type Snapshot struct {
 	Version  Version
 	Revision string // Version as sagas name it; objects without version are numbered by accepted state
 	Deleted  bool
-	Body     json.RawMessage
-	Cause    string // the delivery that led to it (shop/4711); empty when none did
+	Body     json.RawMessage // see Decode
+	Cause    string          // the delivery that led to it (shop/4711); empty when none did
+}
+
+// Decode reads Body into what into points to, as sagahttp reads an answer: what is read is as the
+// source meant it, or it is an error, which quotes no value of it; what is not read changes nothing.
+func (s *Snapshot) Decode(into any) error {
+	if err := reading.Into(s.Body, into); err != nil {
+		return fmt.Errorf("the body of %s: %w", s.Object, err)
+	}
+	return nil
 }
 
 // Policy says what may be believed of one source. The zero value is a good one; each field names
