@@ -23,7 +23,8 @@ type nested struct {
 }
 
 // What is read is what was sent, or an error that says where and why, and quotes no value. What is
-// not read changes nothing. "M2: an external id is never altered."
+// not read changes nothing. "M2: an external id is never altered", and M1 and R5: reading is strict
+// only about what is read.
 func TestStrictOnlyAboutWhatIsRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
