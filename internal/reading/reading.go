@@ -40,7 +40,7 @@ func Into(doc []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	selected, err := r.value(nil, reflect.ValueOf(v), reflect.TypeOf(v))
+	selected, err := r.value(make([]byte, 0, len(doc)), reflect.ValueOf(v), reflect.TypeOf(v))
 	if err != nil {
 		return err
 	}
@@ -136,8 +136,10 @@ func (r *reader) value(out []byte, v reflect.Value, t reflect.Type) ([]byte, err
 		return r.elements(out, v, t)
 	}
 	text, _ := r.dec.ReadValue()
-	if digits, ok := Whole(string(text)); ok && kind == '0' && s.integer {
-		return append(out, digits...), nil
+	if kind == '0' && s.integer {
+		if digits, ok := Whole(string(text)); ok {
+			return append(out, digits...), nil
+		}
 	}
 	out = append(out, text...)
 	switch whole := jsontext.Value(text); {
@@ -153,7 +155,7 @@ func (r *reader) value(out []byte, v reflect.Value, t reflect.Type) ([]byte, err
 type member struct {
 	there, exact      bool
 	start, value, end int
-	name              string // as it is written
+	name              string // as it is written, where it is not exact
 	err               error
 }
 
@@ -171,9 +173,9 @@ func (r *reader) object(out []byte, v reflect.Value, fields fields) (_ []byte, f
 		}
 		m := &found[i]
 		if m.there && (m.exact || !exact) {
-			if m.exact == exact && m.name == string(name) {
+			if exact || m.name == string(name) {
 				m.err = errTwice
-			} else if m.exact == exact {
+			} else if !m.exact {
 				m.err = fmt.Errorf("%q and %q are both there, and either could be it", m.name, name)
 			}
 			r.skip()
@@ -182,7 +184,10 @@ func (r *reader) object(out []byte, v reflect.Value, fields fields) (_ []byte, f
 		for b := m.start; m.there && b <= m.end; b++ {
 			out[b] = ' ' // what only differs in case does not count any more
 		}
-		*m = member{there: true, exact: exact, start: len(out), name: string(name)}
+		*m = member{there: true, exact: exact, start: len(out)}
+		if !exact {
+			m.name = string(name)
+		}
 		out = append(append(out, fields[i].quoted...), ':')
 		m.value = len(out)
 		out, m.err = r.value(out, fields[i].in(v), fields[i].kind)
