@@ -41,7 +41,7 @@ func Plain(h http.Header, body io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(body)
 	head, err := buffered.Peek(2)
 	switch {
-	case len(head) == 0 && err == io.EOF: //nolint:errorlint // Peek returns it as it is
+	case len(head) == 0 && err == io.EOF:
 		return buffered, nil
 	case unfold == nil:
 		return nil, EncodingError(encoding)

@@ -142,10 +142,10 @@ func (r *reader) value(out []byte, v reflect.Value, t reflect.Type) ([]byte, err
 		}
 	}
 	out = append(out, text...)
-	switch whole := jsontext.Value(text); {
-	case t == rawType || whole.IsValid():
+	switch {
+	case t == rawType || text.IsValid():
 		return out, nil
-	case whole.IsValid(jsontext.AllowDuplicateNames(true)):
+	case text.IsValid(jsontext.AllowDuplicateNames(true)):
 		return out, errTwice
 	}
 	return out, errText

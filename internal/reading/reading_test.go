@@ -3,6 +3,7 @@ package reading
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestStrictOnlyAboutWhatIsRead(t *testing.T) {
 		{"a doubled name of a map", `{"by":{"a":{},"a":{}}}`, &nested{}, "", ".By: one name stands there twice"},
 		{"a half name of a map", `{"by":{"\ud83d":{}}}`, &nested{}, "", ".By: a text"},
 		{"something untyped", `{"a":{"b":1,"b":2}}`, new(any), "", "one name stands there twice"},
-		{"what is behind an interface", `{"id":"a","ID":"b"}`, ptr[any](&identified{}), `{"id":"a"}`, ""},
+		{"what is behind an interface", `{"id":"a","ID":"b"}`, new(any(&identified{})), `{"id":"a"}`, ""},
 		{"a list of what is there", `["a",{"id":"a","ID":"b"}]`, &[]any{new(string), &identified{}}, `["a",{"id":"a"}]`, ""},
 		{"beyond an array", `[{"id":"a"},{"id":"\ud83d"}]`, &[1]identified{}, `[{"id":"a"}]`, ""},
 		{"what is kept as it came", `{"a":{"b":1,"b":"\ud83d"}}`, &json.RawMessage{}, `{"a":{"b":1,"b":"\ud83d"}}`, ""},
@@ -84,7 +85,10 @@ func TestStrictOnlyAboutWhatIsRead(t *testing.T) {
 			}
 			continue
 		}
-		got, _ := json.Marshal(c.into)
+		got, bad := json.Marshal(c.into)
+		if bad != nil {
+			t.Fatal(bad)
+		}
 		if raw, ok := c.into.(*json.RawMessage); ok {
 			got = *raw
 		}
@@ -93,8 +97,6 @@ func TestStrictOnlyAboutWhatIsRead(t *testing.T) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // Members are found by name as fields are.
 func TestMembers(t *testing.T) {
@@ -190,7 +192,7 @@ type deep struct {
 
 type other struct {
 	X, Y string
-	Z    int `json:"ä\\"` // no name: its own counts
+	Z    int `json:"ä\\"` //nolint:staticcheck // no name: its own counts
 }
 
 type text string
@@ -209,7 +211,7 @@ type kinds struct {
 	other
 	Name  other `json:""`
 	Q     int   `json:"q,string"`
-	Dash  int   `json:"-,"`
+	Dash  int   `json:"-,"` //nolint:staticcheck // it is named so
 	T     text
 	S     *self
 	R     json.RawMessage
@@ -225,7 +227,7 @@ type kinds struct {
 	note  string //nolint:unused // it is never decoded
 	e     string //nolint:unused // the same
 	E     string
-	Ä     string
+	Ä     string //nolint:asciicheck // a field may be named so
 	Fold  string `json:"ſk"`
 }
 
@@ -277,11 +279,7 @@ func odd(doc []byte) bool {
 				}
 			}
 		case []any:
-			for _, inner := range v {
-				if folded(inner) {
-					return true
-				}
-			}
+			return slices.ContainsFunc(v, folded)
 		}
 		return false
 	}
@@ -291,7 +289,7 @@ func odd(doc []byte) bool {
 // noReplacement fails where a text was altered.
 func noReplacement(t *testing.T, v reflect.Value) {
 	t.Helper()
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // the others hold no text
 	case reflect.String:
 		if strings.Contains(v.String(), "�") {
 			t.Fatalf("%q was altered", v)
@@ -301,8 +299,8 @@ func noReplacement(t *testing.T, v reflect.Value) {
 			noReplacement(t, v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			noReplacement(t, v.Field(i))
+		for _, f := range v.Fields() {
+			noReplacement(t, f)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := 0; i < v.Len() && v.Type().Elem().Kind() != reflect.Uint8; i++ {

@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"reflect"
@@ -88,14 +89,16 @@ func (fs fields) find(name []byte) (i int, exact bool) {
 	return slices.IndexFunc(fs, func(f field) bool { return strings.EqualFold(f.name, string(name)) }), false
 }
 
+// level is a struct whose fields count, and how they are reached.
+type level struct {
+	t     reflect.Type
+	index []int
+}
+
 // fieldsOf returns the fields of a struct that encoding/json decodes into, by its rules: those of
 // embedded structs count as its own; of one name the least deep counts, then the one that has it
 // from a tag; two of those hide each other.
 func fieldsOf(t reflect.Type) (all fields) {
-	type level struct {
-		t     reflect.Type
-		index []int
-	}
 	visited := map[reflect.Type]bool{}
 	next, count := []level{{t, nil}}, map[reflect.Type]int{}
 	for len(next) > 0 {
@@ -106,31 +109,38 @@ func fieldsOf(t reflect.Type) (all fields) {
 				continue
 			}
 			visited[l.t] = true
-			for i := range l.t.NumField() {
-				f := l.t.Field(i)
-				name, embedded, ok := nameOf(&f)
-				index := append(slices.Clone(l.index), i)
-				switch {
-				case !ok:
-				case embedded != nil:
-					if count[embedded]++; count[embedded] == 1 {
-						next = append(next, level{embedded, index})
-					}
-				default:
-					one := field{name: name, kind: f.Type, index: index, tagged: name != ""}
-					if name == "" {
-						one.name = f.Name
-					}
-					one.quoted = []byte(strconv.Quote(one.name))
-					all = append(all, one)
-					if times[l.t] > 1 { // embedded twice at one depth: they hide each other
-						all = append(all, one)
-					}
+			own, embedded := l.fields()
+			all = append(all, own...)
+			if times[l.t] > 1 { // embedded twice at one depth: they hide each other
+				all = append(all, own...)
+			}
+			for _, e := range embedded {
+				if count[e.t]++; count[e.t] == 1 {
+					next = append(next, e)
 				}
 			}
 		}
 	}
 	return all.dominant()
+}
+
+// fields returns the fields of a struct, and those embedded whose fields count instead of them.
+func (l *level) fields() (own fields, embedded []level) {
+	for i := range l.t.NumField() {
+		f := l.t.Field(i)
+		name, inner, ok := nameOf(&f)
+		index := append(slices.Clone(l.index), i)
+		switch {
+		case !ok:
+		case inner != nil:
+			embedded = append(embedded, level{inner, index})
+		default:
+			one := field{name: cmp.Or(name, f.Name), kind: f.Type, index: index, tagged: name != ""}
+			one.quoted = []byte(strconv.Quote(one.name))
+			own = append(own, one)
+		}
+	}
+	return own, embedded
 }
 
 // nameOf returns the name that the tag gives a field, or the type of an embedded struct whose fields
@@ -141,14 +151,15 @@ func nameOf(f *reflect.StructField) (name string, embedded reflect.Type, ok bool
 		t = t.Elem()
 	}
 	tag := f.Tag.Get("json")
-	if tag == "-" || !f.IsExported() && !(f.Anonymous && t.Kind() == reflect.Struct) {
+	embeds := f.Anonymous && t.Kind() == reflect.Struct
+	if tag == "-" || !f.IsExported() && !embeds {
 		return "", nil, false
 	}
 	name, _, _ = strings.Cut(tag, ",")
 	if strings.IndexFunc(name, notInName) >= 0 {
 		name = ""
 	}
-	if name == "" && f.Anonymous && t.Kind() == reflect.Struct {
+	if name == "" && embeds {
 		return "", t, true
 	}
 	return name, nil, true
