@@ -88,7 +88,7 @@ nightly: export AMENDS_MODEL = full
 nightly: export AMENDS_NIGHTLY = 1
 nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, scene and broken switch, in random order again and again, fuzzing, soak.
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
-	FUZZTIME=3m scripts/fuzz.sh
+	FUZZTIME=10m scripts/fuzz.sh
 	$(MAKE) simulate
 	$(MAKE) soak RUNS=10
 

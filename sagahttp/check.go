@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -40,7 +41,11 @@ func (c *Client) saysNotExecuted(answer *StatusError) bool {
 	if c.classify(answer.Status, false) == saga.Unsent {
 		return true
 	}
-	words := json.NewDecoder(bytes.NewReader(answer.Body))
+	body, err := reading.Text(answer.Header.Get("Content-Type"), answer.Body)
+	if err != nil {
+		return false
+	}
+	words := json.NewDecoder(bytes.NewReader(body))
 	words.UseNumber()
 	for {
 		word, err := words.Token()
@@ -53,6 +58,9 @@ func (c *Client) saysNotExecuted(answer *StatusError) bool {
 			text = word
 		case json.Number:
 			text = word.String()
+			if digits, ok := reading.Whole(text); ok && slices.Contains(c.opts.NotExecutedCodes, digits) {
+				return true // 4001.0 is the code 4001
+			}
 		}
 		if text != "" && slices.Contains(c.opts.NotExecutedCodes, text) {
 			return true

@@ -129,6 +129,14 @@
 // unknown, because calling it a success would lose the external id. The [Response] is returned
 // beside the error, so an action whose destination puts the id in a header can finish anyway.
 //
+// Of the JSON of an answer only what Request.Into has a place for is read, and that as it was meant. A
+// member that is named exactly as a field wins; without one, a single member that differs only in case
+// counts. The charset of the Content-Type is decoded. A text with a byte that is not UTF-8, or with
+// half of a surrogate pair, two members that could both be the field, and a charset that is not known
+// make the answer unreadable: an id is never altered. What stands in other members, or in a
+// json.RawMessage, which is kept as it came, changes nothing. A whole number is read into an integer
+// however it is written (105, 105.0, 1.05e2); a json.Number keeps what is written.
+//
 // The client declines every content encoding (Accept-Encoding: identity). A body that comes in gzip
 // or deflate all the same is decoded, up to Options.MaxAnswer; in another it is unreadable.
 //

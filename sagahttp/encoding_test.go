@@ -47,7 +47,7 @@ func TestEncodedAnswer(t *testing.T) {
 		{"identity", "identity", body, "inv_1", ""},
 		{"it only says gzip", "gzip", body, "inv_1", ""},
 		{"it only says deflate", "deflate", body, "inv_1", ""},
-		{"another", "br", "\x0b\x02\x80", "", `the body is in the encoding "br", which was declined and cannot be read`},
+		{"another", "br", "\x0b\x02\x80", "", `the body is in the encoding "br", which cannot be read; gzip and deflate can`},
 		{"one upon the other", "gzip, gzip", gzipped, "", `the encoding "gzip, gzip"`},
 		{"cut", "gzip", gzipped[:len(gzipped)-12], "", "its body was cut"},
 		{"a bomb", "gzip", zipped(t, byGzip, `{"id":"`+strings.Repeat("x", 1<<20)+`"}`), "", "larger than Options.MaxAnswer"},

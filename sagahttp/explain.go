@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/amends-dev/amends/internal/reading"
 )
 
 // maxLine is how many bytes of an answer an error shows.
@@ -14,20 +16,22 @@ const maxLine = 200
 // explain is the default of Options.Explain: what a JSON answer calls its message, detail, error or
 // title, else the first line of the text; nothing when the answer is no text.
 func explain(e *StatusError) string {
-	kind, _, err := mime.ParseMediaType(e.Header.Get("Content-Type"))
+	declared := e.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(declared)
+	body, unknown := reading.Text(declared, e.Body)
 	switch {
-	case err != nil || !utf8.Valid(e.Body):
+	case err != nil || unknown != nil || !utf8.Valid(body):
 		return ""
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
 		var v any
-		if json.Unmarshal(e.Body, &v) == nil {
+		if json.Unmarshal(body, &v) == nil {
 			if said := saidIn(v, 4); said != "" {
 				return said
 			}
 		}
-		return string(e.Body)
+		return string(body)
 	case kind == "text/plain":
-		return string(e.Body)
+		return string(body)
 	}
 	return ""
 }

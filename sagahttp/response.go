@@ -2,12 +2,12 @@ package sagahttp
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -24,8 +24,8 @@ var (
 type Response struct {
 	Status int
 	Header http.Header `json:"-"`
-	// Body holds at most Options.MaxAnswer bytes, without a content encoding (gzip, deflate). It may be
-	// personal data: do not log it.
+	// Body holds at most Options.MaxAnswer bytes, without a content encoding (gzip, deflate), in the charset
+	// that it came in. It may be personal data: do not log it.
 	Body []byte `json:"-"`
 }
 
@@ -38,7 +38,7 @@ func (r *Response) GoString() string { return r.String() }
 // read takes the answer's body and judges the answer.
 func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	var body []byte
-	decoded, encoded := plain(answer)
+	decoded, encoded := reading.Plain(answer.Header, answer.Body)
 	err := encoded
 	if err == nil {
 		body, err = io.ReadAll(io.LimitReader(decoded, int64(c.opts.MaxAnswer)+1))
@@ -64,10 +64,21 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	case tooLarge:
 		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrTooLarge, ours: true})
 	case this.Into != nil && !this.reads() && len(bytes.TrimSpace(body)) == 0: // done, without a word
-	case this.Into != nil && json.Unmarshal(body, this.Into) != nil: // its error may quote the body
-		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrNotJSON, ours: true})
+	case this.Into != nil:
+		if err := decode(resp, this.Into); err != nil {
+			return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: fmt.Errorf("%w: %w", ErrNotJSON, err), ours: true})
+		}
 	}
 	return resp, nil
+}
+
+// decode reads the JSON of an answer. Its error quotes none of it.
+func decode(resp *Response, into any) error {
+	text, err := reading.Text(resp.Header.Get("Content-Type"), resp.Body)
+	if err != nil {
+		return err
+	}
+	return reading.Into(text, into)
 }
 
 // unusable is a success whose body cannot be used: of class unknown, so that it is not taken for a

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -93,8 +92,8 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 // undone, and what is not paid yet waits.
 func decide(state inbox.Snapshot) (saga.Change, error) {
 	var o shop.Order
-	if err := json.Unmarshal(state.Body, &o); err != nil {
-		return saga.Change{}, fmt.Errorf("%s is no order: %w", state.Object, err)
+	if err := state.Decode(&o); err != nil {
+		return saga.Change{}, err
 	}
 	switch o.Status {
 	case shop.Paid:

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -84,7 +83,7 @@ func serve(ctx context.Context, file string, shop *town.Shop, books *town.Books,
 // decide says what the saga of an order should do, by whichever way a state of the order came.
 func decide(o inbox.Snapshot) (saga.Change, error) {
 	var order town.Order
-	err := json.Unmarshal(o.Body, &order)
+	err := o.Decode(&order)
 	if order.Cancelled {
 		return saga.Change{Want: saga.WantWithdrawn, Input: order, Reason: "cancelled in the shop"}, err
 	}

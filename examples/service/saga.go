@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -18,8 +17,8 @@ func define(b *Books) (*saga.Definition[Order], error) {
 // decide says what should be of an order, by whichever way its state came.
 func decide(o inbox.Snapshot) (saga.Change, error) {
 	var order Order
-	if err := json.Unmarshal(o.Body, &order); err != nil {
-		return saga.Change{}, fmt.Errorf("%s is no order: %w", o.Object, err)
+	if err := o.Decode(&order); err != nil {
+		return saga.Change{}, err
 	}
 	switch order.Status {
 	case "paid":

@@ -19,7 +19,8 @@ const policy = `
 	database/..., log, log/..., math/rand/..., crypto/rand, plugin !< internal/program, saga, internal/machine # runtime only names the functions of a panic
 
 	# They are below everything that stores, sends or runs.
-	saga < sagahttp
+	STD, github.com/go-json-experiment/json/jsontext, golang.org/x/text/... < internal/reading # what other systems send
+	saga, internal/reading < sagahttp
 	internal/machine < internal/ledger
 	github.com/jmoiron/sqlx < internal/ledger
 
@@ -42,6 +43,7 @@ const policy = `
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
+	internal/reading < internal/intake
 	github.com/sirupsen/logrus < reconcile/inbox
 	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook

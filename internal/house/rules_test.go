@@ -38,7 +38,7 @@ var quotes = regexp.MustCompile(`\b([A-Z]{1,2})(\d{1,2})(?: to ([A-Z]{1,2})(\d{1
 // holders says where the tests of a package's rules may stand besides the package itself and what
 // lies below it: the suites of those that carry the rules out.
 var holders = map[string][]string{
-	"internal/machine": {"saga", "coordinator", "internal/ledger", "internal/ledgertest", "internal/storetest", "store", "reconcile"},
+	"internal/machine": {"saga", "sagahttp", "internal/reading", "coordinator", "internal/ledger", "internal/ledgertest", "internal/storetest", "store", "reconcile"},
 	"saga":             {"internal/machine", "coordinator"},
 	"reconcile/inbox":  {"reconcile", "store"},
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/internal/reading"
 )
 
 // What means the same has the same fingerprint; what does not has another.
@@ -92,4 +94,21 @@ func FuzzFingerprint(f *testing.F) {
 			t.Fatal("it differs from itself")
 		}
 	})
+}
+
+// A number has one reading: those that are one id or version are one where bodies are compared, too.
+func TestNumbersAreReadAsIDsAre(t *testing.T) {
+	t.Parallel()
+	numbers := []string{"105", "105.0", "1.05e2", "10500e-2", "104", "1.04E2", "-105", "-105.0", "0", "-0", "0.0", "105.5", "1050", "9007199254740993", "9007199254740993.0", "9007199254740992"}
+	for _, a := range numbers {
+		for _, b := range numbers {
+			x, whole := reading.Whole(a)
+			y, also := reading.Whole(b)
+			one, err1 := Fingerprint(json.RawMessage(a))
+			other, err2 := Fingerprint(json.RawMessage(b))
+			if err1 != nil || err2 != nil || whole && also && (x == y) != (one == other) {
+				t.Errorf("%s and %s: one id %v, one state %v", a, b, x == y, one == other)
+			}
+		}
+	}
 }

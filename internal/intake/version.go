@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/amends-dev/amends/internal/reading"
 )
 
 // Clock is the kind of version a source gives its objects.
@@ -91,11 +93,14 @@ var errNoTime = errors.New("it is no time we know how to read")
 
 // ParseTime reads the time of an object's last change as sources write it: RFC 3339 with any number
 // of digits behind the second and any zone, the same without a zone (UTC, as providers mean it), or
-// seconds or milliseconds since 1970. How precisely it was written is its resolution.
+// seconds or milliseconds since 1970, which may be written as 1764000000.0. How precisely it was
+// written is its resolution.
 func ParseTime(text string) (Version, error) {
 	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return epochTime(n, text)
+	if whole, ok := reading.Whole(text); ok {
+		if n, err := strconv.ParseInt(whole, 10, 64); err == nil {
+			return epochTime(n, text)
+		}
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999-0700"} {
 		if t, err := time.Parse(layout, text); err == nil {

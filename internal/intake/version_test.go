@@ -24,13 +24,16 @@ func TestParseTime(t *testing.T) {
 		"2026-11-20T12:00:00.123456789Z": {noon.Add(123456789), time.Nanosecond},
 		" 1795176000 ":                   {noon, time.Second},
 		"1795176000250":                  {noon.Add(250 * time.Millisecond), time.Millisecond},
+		"1795176000.0":                   {noon, time.Second}, // one number has one reading
+		"1.795176e9":                     {noon, time.Second},
+		"1795176000250.0":                {noon.Add(250 * time.Millisecond), time.Millisecond},
 	} {
 		got, err := intake.ParseTime(text)
 		if err != nil || !got.Time().Equal(want.at) || got.Step != want.step || got.Clock != intake.ObjectClock {
 			t.Errorf("%q is %v in steps of %s, %v; want %v in steps of %s", text, got.Time(), got.Step, err, want.at, want.step)
 		}
 	}
-	for _, text := range []string{"", "yesterday", "2026-11-20", "-5", "9999-01-01T00:00:00Z", "1066-10-14T09:00:00Z"} {
+	for _, text := range []string{"", "yesterday", "2026-11-20", "-5", "-5.0", "1e99", "1e999999999", "1/2", "0x10", "1795176000.0x", "9999-01-01T00:00:00Z", "1066-10-14T09:00:00Z"} {
 		if v, err := intake.ParseTime(text); err == nil {
 			t.Errorf("%q was taken for %v", text, v.Time())
 		}

@@ -2,9 +2,11 @@ package inbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 )
 
 // Object names one object of a source of truth: its Source (shop, as the program names it), its
@@ -29,7 +31,8 @@ func At(t time.Time, step time.Duration) Version { return intake.At(t, step) }
 
 // ParseTime reads the time of an object's last change as sources write it: RFC 3339 with any number
 // of digits behind the second and any zone, the same without a zone (UTC, as providers mean it), or
-// seconds or milliseconds since 1970. How precisely it was written is its resolution.
+// seconds or milliseconds since 1970, which may be written as 1764000000.0. How precisely it was
+// written is its resolution.
 func ParseTime(text string) (Version, error) { return intake.ParseTime(text) }
 
 // Clock is the kind of version a source gives its objects.
@@ -56,8 +59,17 @@ type Snapshot struct {
 	Version  Version
 	Revision string // Version as sagas name it; objects without version are numbered by accepted state
 	Deleted  bool
-	Body     json.RawMessage
-	Cause    string // the delivery that led to it (shop/4711); empty when none did
+	Body     json.RawMessage // see Decode
+	Cause    string          // the delivery that led to it (shop/4711); empty when none did
+}
+
+// Decode reads Body into what into points to, as sagahttp reads an answer: what is read is as the
+// source meant it, or it is an error, which quotes no value of it; what is not read changes nothing.
+func (s *Snapshot) Decode(into any) error {
+	if err := reading.Into(s.Body, into); err != nil {
+		return fmt.Errorf("the body of %s: %w", s.Object, err)
+	}
+	return nil
 }
 
 // Policy says what may be believed of one source. The zero value is a good one; each field names

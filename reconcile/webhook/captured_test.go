@@ -295,7 +295,7 @@ func TestGitHubSubjects(t *testing.T) {
 		`{"issue":7,"repository":{"id":1}}`:                                                        "",
 		`[]`:                                                                                       "",
 	} {
-		if got, _ := githubSubject(raw(body)); got != want {
+		if got, _, err := githubSubject(raw(body)); err != nil || got != want {
 			t.Errorf("H1: %s is of %q; want %q", body, got, want)
 		}
 	}

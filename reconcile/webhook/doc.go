@@ -26,10 +26,13 @@
 //     constant time. Only then is the signed time compared with our clock, on both sides: a time
 //     that was not signed says nothing.
 //  4. What was verified takes one of the source's places. A packed body is unpacked, up to the
-//     limit; nothing is unpacked that was not signed.
+//     limit (gzip, deflate); nothing is unpacked that was not signed.
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a
 //     delivery: it would only be sent again, and count as our failure. What is malformed, of an
-//     unknown tenant or type, or a handshake is stored with that disposition.
+//     unknown tenant or type, or a handshake is stored with that disposition. A parser is strict
+//     only about what it reads: a name that is written exactly so wins, another case counts where
+//     it is alone; a name twice, a byte that is not UTF-8 or half of a surrogate pair is malformed
+//     in an id, a version or a time, and changes nothing elsewhere.
 //  6. The events are stored, all or none. When [intake.Inbox] says that they are on disk the answer
 //     is 200.
 //
@@ -41,6 +44,7 @@
 //	405  not a POST
 //	408  the body did not come in time
 //	413  the body, the unpacked body or the header is larger than the limit
+//	415  genuine, and in a content encoding other than gzip and deflate
 //	503  the inbox failed or had no time, the source is full or refusing; with Retry-After
 //
 // Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which

@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -38,13 +41,22 @@ func (s *source) parse(m message, unpacked error) (events []intake.Event, err er
 			err = fmt.Errorf("the parser of %s panicked", s.Provider.name)
 		}
 	}()
-	switch {
-	case unpacked != nil:
+	if unpacked != nil {
 		return nil, unpacked
-	case !utf8.Valid(m.Body):
-		return nil, errors.New("it is not UTF-8")
 	}
-	return s.Provider.parse(m)
+	text, err := reading.Text(m.Header.Get("Content-Type"), m.Body)
+	if err != nil {
+		return nil, err
+	}
+	decoded := !bytes.HasSuffix(m.Body, text) // from another charset, and not just without a mark
+	m.Body = text
+	events, err = s.Provider.parse(m)
+	for i := range events {
+		if e := &events[i]; decoded && e.Disposition == "" {
+			hint(e, "its charset is told by a header only, which is not signed")
+		}
+	}
+	return events, err
 }
 
 // complete adds what the source knows and decides what needs no judge.
@@ -82,22 +94,30 @@ func (s *source) check(e *intake.Event) error {
 	if e.Disposition == "" && (e.Object.Type == "" || e.Object.ID == "") {
 		e.Disposition, e.Why = intake.Unknown, "it names no object"
 	}
+	if !utf8.Valid(e.Body) { // in what is not read
+		e.Body, e.Payload, e.Version = asText(e.Body), intake.Thin, inbox.Version{}
+		e.Why = cmp.Or(e.Why, "its body has a byte that is not UTF-8")
+	}
+	if e.Payload != intake.Thin {
+		var err error
+		if e.Fingerprint, err = intake.Fingerprint(e.Body, slices.Concat(s.Provider.volatile, s.volatile)...); err == nil {
+			return nil
+		}
+		hint(e, err.Error()) // it is nested too deep to be compared; the source can be asked all the same
+	}
 	if !json.Valid(e.Body) {
 		return errors.New("it is not JSON")
-	}
-	if e.Payload == intake.Thin {
-		return nil
-	}
-	var err error
-	if e.Fingerprint, err = intake.Fingerprint(e.Body, slices.Concat(s.Provider.volatile, s.volatile)...); err != nil {
-		hint(e, err.Error()) // it is nested too deep to be compared; the source can be asked all the same
 	}
 	return nil
 }
 
-// malformed is what a delivery is kept as that was verified and cannot be read: its bytes as a JSON
-// string, in base64 where they are no text.
+// malformed is what a delivery is kept as that was verified and cannot be read.
 func malformed(body []byte, why error) intake.Event {
+	return intake.Event{Body: asText(body), Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
+}
+
+// asText writes bytes as a JSON string, in base64 where they are no text.
+func asText(body []byte) raw {
 	text := string(body)
 	if !utf8.Valid(body) {
 		text = "base64:" + base64.StdEncoding.EncodeToString(body)
@@ -106,7 +126,7 @@ func malformed(body []byte, why error) intake.Event {
 	if err != nil {
 		kept = []byte(`""`) // a string can always be written
 	}
-	return intake.Event{Body: kept, Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
+	return kept
 }
 
 // byContent is the dedupe digest of a delivery without an id: equal content about one object is one

@@ -2,14 +2,16 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"math/big"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -18,7 +20,7 @@ type word string
 
 var errNotWord = errors.New("an id, topic or time is neither a string nor a whole number")
 
-// UnmarshalJSON keeps every digit of a number.
+// UnmarshalJSON keeps every digit of a number. 105, 105.0 and 1.05e2 are one id.
 func (w *word) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil
@@ -29,29 +31,12 @@ func (w *word) UnmarshalJSON(b []byte) error {
 		*w = word(s)
 		return err
 	}
-	n, ok := whole(string(b))
+	n, ok := reading.Whole(string(b))
 	if !ok {
 		return errNotWord
 	}
 	*w = word(n)
 	return nil
-}
-
-// whole writes a whole number with digits alone, however it came: 105, 105.0 and 1.05e2 are one id,
-// as they are one number where bodies are compared.
-func whole(text string) (digits string, ok bool) {
-	if strings.Trim(text, "-0123456789") == "" {
-		return text, text != "" && text != "-"
-	}
-	_, power, _ := strings.Cut(strings.ToLower(text), "e")
-	if n := strings.TrimLeft(power, "+-0"); len(text) > maxWord || len(n) > 2 { // 1e999999999 is a gigabyte of digits
-		return "", false
-	}
-	n, ok := new(big.Rat).SetString(text)
-	if !ok || !n.IsInt() {
-		return "", false
-	}
-	return n.Num().String(), true
 }
 
 // raw is a JSON value that is kept as it is.
@@ -60,38 +45,65 @@ type raw = json.RawMessage
 // errObject is what a body is that is no JSON object.
 var errObject = errors.New("the body is no JSON object")
 
-// at returns the value at a path of field names: data.id. An empty path is the whole. Names are
-// matched as they are written.
-func at(body raw, path string) (raw, bool) {
+// at returns the value at a path of field names: data.id; nil when there is none. An empty path is
+// the whole.
+func at(body raw, path string) (raw, error) {
 	if path == "" {
-		return body, true
+		return body, nil
 	}
 	for name := range strings.SplitSeq(path, ".") {
-		var fields map[string]raw
-		if json.Unmarshal(body, &fields) != nil {
-			return nil, false
+		values, _, err := reading.Members(body, name)
+		if err != nil || values[0] == nil {
+			return nil, err
 		}
-		var ok bool
-		if body, ok = fields[name]; !ok {
-			return nil, false
-		}
+		body = values[0]
 	}
-	return body, true
+	return body, nil
 }
 
-// wordAt returns the string or whole number at a path, empty when there is none.
-func wordAt(body raw, path string) string {
-	value, ok := at(body, path)
-	var w word
-	if !ok || path == "" || w.UnmarshalJSON(value) != nil {
-		return ""
+// wordAt returns the string or whole number at a path, empty when there is none. It is an error
+// where that is not clear, or cannot be read without altering it.
+func wordAt(body raw, path string) (string, error) {
+	if path == "" {
+		return "", nil
 	}
-	return string(w)
+	value, err := at(body, path)
+	if err != nil || value == nil {
+		return "", err
+	}
+	var w word
+	if err := reading.Into(value, &w); err != nil && value[0] == '"' {
+		return "", fmt.Errorf(".%s: %w", path, err)
+	}
+	return string(w), nil
+}
+
+// words reads the words of one body, and keeps the first error.
+type words struct {
+	body raw
+	err  error
+}
+
+func (w *words) at(path string) string {
+	text, err := wordAt(w.body, path)
+	w.err = cmp.Or(w.err, err)
+	return text
+}
+
+// begins reports whether JSON is an object or array, by its first character.
+func begins(body raw, with string) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte(with))
 }
 
 // isObject reports whether a value is a JSON object.
-func isObject(body raw) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) && json.Valid(body)
+func isObject(body raw) bool { return begins(body, "{") && json.Valid(body) }
+
+// object reads a body that has to be an object.
+func object(body raw, into any) error {
+	if !begins(body, "{") {
+		return errObject
+	}
+	return reading.Into(body, into)
 }
 
 // timeOf reads a time that is only shown, never compared; zero when it cannot be read.

@@ -22,7 +22,7 @@ func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 		f.Add(body, "order.updated", "")
 		f.Add(body, "issues", "\x00")
 	}
-	for _, body := range []string{"", "null", "[]", "{}", "[[]]", `{"id":1e400}`, "\xff", strings.Repeat("[", 100)} {
+	for _, body := range []string{"", "null", "[]", "{}", "[[]]", `{"id":1e400}`, "\xff", strings.Repeat("[", 100), `{"id":102,"ID":5,"type":"\ud83d"}`, "{\"id\":\"GEB\xdcHR-17\"}"} {
 		f.Add(body, "", "")
 	}
 	s, err := newSource(named{"s", Sender{Provider: p, Secrets: []Secret{{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}}, Tenants: []string{AnyTenant}, Headers: trusting(p)}})

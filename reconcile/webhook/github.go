@@ -1,8 +1,8 @@
 package webhook
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -55,17 +56,27 @@ func githubEvents(m message) ([]intake.Event, error) {
 		return nil, nil
 	}
 	e := intake.Event{Topic: name, ID: delivery, Dedupe: intake.DigestOf(string(m.Body)), Payload: intake.Whole, Body: body}
-	action := wordAt(body, "action")
+	action, err := wordAt(body, "action")
+	if err != nil {
+		return nil, err
+	}
 	if action != "" {
 		e.Topic += "." + action
 	}
-	told, object := githubSubject(body)
+	told, object, err := githubSubject(body)
+	if err != nil {
+		return nil, err
+	}
 	if told == "" || !githubHasObject(name) {
 		e.Disposition, e.Why = intake.Unknown, "it names no object"
 		return []intake.Event{e}, nil
 	}
-	changed := word(wordAt(object, "updated_at"))
-	e.Object = inbox.Object{Type: singular(told), ID: wordAt(object, "id")}
+	read := words{body: object}
+	changed := word(read.at("updated_at"))
+	e.Object = inbox.Object{Type: singular(told), ID: read.at("id")}
+	if read.err != nil {
+		return nil, fmt.Errorf("%s: %w", told, read.err)
+	}
 	e.Body, e.Version, e.At = object, versionAt(changed, time.Second), timeOf(changed)
 	if action == "deleted" {
 		e.Payload, e.Version, e.Deleted = intake.Thin, inbox.Version{}, true
@@ -122,6 +133,15 @@ var githubSubjects = []struct {
 	{"repository", []string{"repository"}},
 }
 
+// githubNames are the fields of all of them, each once.
+var githubNames = func() (names []string) {
+	for _, s := range githubSubjects {
+		names = append(names, s.fields...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}()
+
 // githubHasObject reports whether events of the name have an object of their own.
 func githubHasObject(name string) bool {
 	for _, s := range githubSubjects {
@@ -134,34 +154,29 @@ func githubHasObject(name string) bool {
 
 // githubSubject returns the event that a body is of, by what is signed, and its object; none for
 // those without one.
-func githubSubject(body raw) (event string, object raw) {
-	var fields map[string]raw
-	if json.Unmarshal(body, &fields) != nil {
-		return "", nil
+func githubSubject(body raw) (event string, object raw, err error) {
+	values, _, err := reading.Members(body, githubNames...)
+	if err != nil {
+		return "", nil, err
 	}
+	value := func(field string) raw { return values[slices.Index(githubNames, field)] }
 	for _, s := range githubSubjects {
-		if slices.ContainsFunc(s.fields, func(f string) bool { return !isObject(fields[f]) }) {
+		if slices.ContainsFunc(s.fields, func(f string) bool { return !begins(value(f), "{") }) {
 			continue
 		}
-		if s.event == "repository" && !githubRepository(fields) {
+		if s.event == "repository" && !githubRepository(body) {
 			break
 		}
-		return s.event, fields[s.fields[0]]
+		return s.event, value(s.fields[0]), nil
 	}
-	return "", nil
+	return "", nil, nil
 }
 
 // githubRepository reports whether a body is about the repository that every body names.
-func githubRepository(fields map[string]raw) bool {
-	about := map[string]bool{"action": true, "repository": true, "sender": true, "organization": true, "installation": true, "enterprise": true, "changes": true}
-	for name := range fields {
-		if !about[name] {
-			return false
-		}
-	}
-	var action string
-	_ = json.Unmarshal(fields["action"], &action)
-	return slices.Contains([]string{
+func githubRepository(body raw) bool {
+	action, _ := wordAt(body, "action")
+	_, others, err := reading.Members(body, "action", "repository", "sender", "organization", "installation", "enterprise", "changes")
+	return err == nil && !others && slices.Contains([]string{
 		"created", "edited", "renamed", "transferred", "archived", "unarchived", "publicized", "privatized", "deleted",
 	}, action)
 }

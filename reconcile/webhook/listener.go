@@ -88,6 +88,8 @@ func (l *refusalLog) refused(source string, why *refusal) {
 	switch why.reason {
 	case NotStored:
 		entry.WithError(why.err).Error("a genuine webhook could not be stored; its sender was asked to come again")
+	case UnknownEncoding:
+		entry.WithError(why.err).Error("a genuine webhook cannot be unpacked; its sender was told which encodings can be read")
 	case LargeBody:
 		entry.Error("a webhook is larger than Sender.MaxBody; its sender will not make it smaller")
 	case TooOld, TooNew:

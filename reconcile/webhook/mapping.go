@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +14,8 @@ import (
 )
 
 // Mapping says where the events of a sender keep what we need: paths of field names from the top of
-// the body, like data.id. The zero value of a field means its default.
+// the body, like data.id. A field that is named exactly so wins; without one, a single field that differs
+// only in case counts. The zero value of a field means its default.
 type Mapping struct {
 	// Topic is the path of what happened: order.updated. Default: type.
 	Topic string
@@ -87,24 +89,25 @@ func (m *Mapping) event(body raw) (intake.Event, error) {
 	if !isObject(body) {
 		return intake.Event{}, errObject
 	}
-	e := intake.Event{Topic: wordAt(body, m.Topic), Payload: m.payload(), Version: m.version(wordAt(body, m.Version))}
-	e.Object.ID, e.At = wordAt(body, m.ID), timeOf(word(wordAt(body, m.At)))
+	read := words{body: body}
+	e := intake.Event{Topic: read.at(m.Topic), Payload: m.payload(), Version: m.version(read.at(m.Version))}
+	e.Object.ID, e.At = read.at(m.ID), timeOf(word(read.at(m.At)))
 	e.Deleted = slices.Contains(m.Deleted, e.Topic)
 	if e.Object.Type = m.Type; m.Type == "" {
 		e.Object.Type = e.Topic[:max(0, strings.LastIndexByte(e.Topic, '.'))]
 	}
 	if m.Tenant != "" {
-		if e.Object.Tenant = wordAt(body, m.Tenant); e.Object.Tenant == "" {
+		if e.Object.Tenant = read.at(m.Tenant); e.Object.Tenant == "" && read.err == nil {
 			return intake.Event{}, errors.New("it names no tenant")
 		}
 	}
-	e.ID = wordAt(body, m.EventID)
+	e.ID = read.at(m.EventID)
 	e.Dedupe = byID(e.ID)
-	var ok bool
-	if e.Body, ok = at(body, strings.TrimPrefix(m.Body, wholeBody)); !ok {
+	object, err := at(body, strings.TrimPrefix(m.Body, wholeBody))
+	if e.Body = object; object == nil {
 		e.Body, e.Payload = body, intake.Thin // a notice without the object
 	}
-	return e, nil
+	return e, cmp.Or(read.err, err)
 }
 
 // payload is what the body of every event is worth.

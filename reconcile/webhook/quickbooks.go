@@ -1,12 +1,12 @@
 package webhook
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -21,10 +21,13 @@ func QuickBooks() Provider {
 	return Provider{
 		name: "QuickBooks", key: plainKey, claim: base64Claim("Intuit-Signature"),
 		parse: func(m message) ([]intake.Event, error) {
-			switch {
-			case bytes.HasPrefix(bytes.TrimLeft(m.Body, " \t\r\n"), []byte("[")):
+			if begins(m.Body, "[") {
 				return intuitCloudEvents(m.Body)
-			case wordAt(m.Body, "specversion") != "":
+			}
+			switch version, err := wordAt(m.Body, "specversion"); {
+			case err != nil:
+				return nil, fmt.Errorf("%w: %w", errQuickBooks, err)
+			case version != "":
 				return []intake.Event{intuitCloudEvent(m.Body)}, nil
 			}
 			return intuitNotifications(m.Body)
@@ -37,11 +40,16 @@ var errQuickBooks = errors.New("it is no delivery of QuickBooks")
 func intuitNotifications(body raw) ([]intake.Event, error) {
 	var b struct {
 		EventNotifications []struct {
-			RealmID         word
-			DataChangeEvent struct{ Entities []raw }
-		}
+			RealmID         word `json:"realmId"`
+			DataChangeEvent struct {
+				Entities []raw `json:"entities"`
+			} `json:"dataChangeEvent"`
+		} `json:"eventNotifications"`
 	}
-	if !isObject(body) || json.Unmarshal(body, &b) != nil || b.EventNotifications == nil {
+	switch err := object(body, &b); {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", errQuickBooks, err)
+	case b.EventNotifications == nil:
 		return nil, errQuickBooks
 	}
 	var events []intake.Event
@@ -55,10 +63,16 @@ func intuitNotifications(body raw) ([]intake.Event, error) {
 
 func intuitEntity(realm string, body raw) []intake.Event {
 	var b struct {
-		Name, Operation            string
-		ID, DeletedID, LastUpdated word
+		Name        string `json:"name"`
+		Operation   string `json:"operation"`
+		ID          word   `json:"id"`
+		DeletedID   word   `json:"deletedId"`
+		LastUpdated word   `json:"lastUpdated"`
 	}
-	if json.Unmarshal(body, &b) != nil || realm == "" {
+	switch err := reading.Into(body, &b); {
+	case err != nil:
+		return []intake.Event{malformed(body, fmt.Errorf("%w: %w", errQuickBooks, err))}
+	case realm == "":
 		return []intake.Event{malformed(body, errQuickBooks)}
 	}
 	kind, operation := strings.ToLower(b.Name), strings.ToLower(b.Operation)
@@ -78,8 +92,8 @@ func intuitEntity(realm string, body raw) []intake.Event {
 
 func intuitCloudEvents(body raw) ([]intake.Event, error) {
 	var all []raw
-	if json.Unmarshal(body, &all) != nil {
-		return nil, errQuickBooks
+	if err := reading.Into(body, &all); err != nil {
+		return nil, fmt.Errorf("%w: %w", errQuickBooks, err)
 	}
 	events := make([]intake.Event, len(all))
 	for i, one := range all {
@@ -90,8 +104,17 @@ func intuitCloudEvents(body raw) ([]intake.Event, error) {
 
 // intuitCloudEvent reads one whose type is like qbo.invoice.updated.v1.
 func intuitCloudEvent(body raw) intake.Event {
-	var b struct{ ID, Type, Time, IntuitEntityID, IntuitAccountID word }
-	if json.Unmarshal(body, &b) != nil || b.IntuitAccountID == "" {
+	var b struct {
+		ID      word `json:"id"`
+		Type    word `json:"type"`
+		Time    word `json:"time"`
+		Entity  word `json:"intuitentityid"`
+		Account word `json:"intuitaccountid"`
+	}
+	switch err := reading.Into(body, &b); {
+	case err != nil:
+		return malformed(body, fmt.Errorf("%w: %w", errQuickBooks, err))
+	case b.Account == "":
 		return malformed(body, errQuickBooks)
 	}
 	parts := strings.Split(string(b.Type), ".")
@@ -100,7 +123,7 @@ func intuitCloudEvent(body raw) intake.Event {
 	}
 	kind, operation := strings.ToLower(parts[1]), strings.ToLower(parts[2])
 	return intake.Event{
-		Object: inbox.Object{Tenant: string(b.IntuitAccountID), Type: kind, ID: string(b.IntuitEntityID)},
+		Object: inbox.Object{Tenant: string(b.Account), Type: kind, ID: string(b.Entity)},
 		Topic:  kind + "." + operation, ID: string(b.ID), Dedupe: byID(string(b.ID)),
 		Payload: intake.Thin, Deleted: operation == "deleted", At: timeOf(b.Time), Body: body,
 	}

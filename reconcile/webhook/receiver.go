@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -149,15 +150,30 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 		return refuse(Busy)
 	}
 	defer s.leave()
-	plain, err := decode(req.Header, body, s.MaxBody)
-	if errors.Is(err, errTooLarge) {
-		return refuse(LargeBody)
+	plain, err := unpack(req.Header, body, s.MaxBody, h)
+	if why := unpackable(err); why != nil {
+		return why
 	}
 	events := s.events(message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
 	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
 	r.opts.Listener.stored(s.Name, len(events), time.Since(t.began))
+	return nil
+}
+
+// unpackable says why a verified body cannot be unpacked that may be when it comes again, in another
+// encoding or at another time; nil for one that is stored as it came.
+func unpackable(err error) *refusal {
+	var encoding reading.EncodingError
+	switch {
+	case errors.Is(err, errTooLarge):
+		return refuse(LargeBody)
+	case errors.Is(err, errFull):
+		return refuse(Busy)
+	case errors.As(err, &encoding):
+		return &refusal{reason: UnknownEncoding, err: encoding}
+	}
 	return nil
 }
 
@@ -177,6 +193,8 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 	switch status {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", r.opts.retryAfter())
+	case http.StatusUnsupportedMediaType:
+		w.Header().Set("Accept-Encoding", reading.Encodings)
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodPost)
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:

@@ -2,8 +2,8 @@ package webhook
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -32,12 +32,12 @@ func Shopify() Provider {
 
 func shopifyEvents(m message) ([]intake.Event, error) {
 	var b struct {
-		ID      word
+		ID      word   `json:"id"`
 		GID     string `json:"admin_graphql_api_id"`
 		Updated word   `json:"updated_at"`
 	}
-	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil {
-		return nil, errors.New("it is no object of Shopify")
+	if err := object(m.Body, &b); err != nil {
+		return nil, fmt.Errorf("it is no object of Shopify: %w", err)
 	}
 	topic, shop := m.Header.Get("X-Shopify-Topic"), m.Header.Get("X-Shopify-Shop-Domain")
 	if shop == "" {

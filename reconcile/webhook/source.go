@@ -42,8 +42,8 @@ type Sender struct {
 	// MaxBody bounds a body in bytes, unpacked or not. Default: 1 MiB.
 	MaxBody int64
 	// Concurrent is how many deliveries, after they were verified, are in hand at once; further
-	// ones wait shortly. The memory for bodies, verified or not, is as many times MaxBody. Default:
-	// 64.
+	// ones wait shortly. The memory for bodies, verified or not, packed and unpacked, is as many
+	// times MaxBody, and at least twice that. Default: 64.
 	Concurrent int
 	// PerSecond and Burst bound how many genuine deliveries are stored. 0: no limit. Burst is at
 	// least 1.
@@ -151,7 +151,7 @@ func newSource(c named) (*source, error) {
 	}
 	s.slots = make(chan struct{}, c.Concurrent)
 	s.storing = make(chan struct{}, c.Concurrent)
-	s.memory = semaphore.NewWeighted(int64(c.Concurrent) * (c.MaxBody + 1))
+	s.memory = semaphore.NewWeighted(int64(max(2, c.Concurrent)) * (c.MaxBody + 1)) // two: one delivery, packed and unpacked
 	return s, nil
 }
 

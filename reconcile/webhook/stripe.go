@@ -1,13 +1,14 @@
 package webhook
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -74,21 +75,26 @@ func stripeClaim(h http.Header, body []byte) (claim, error) {
 
 // stripeBody is what we read of an event, of either kind.
 type stripeBody struct {
-	ID       word
-	Object   string
-	Type     string
-	Created  word
-	Livemode bool
-	Account  string // the connected account, of a snapshot event
-	Context  string // the same of a thin one
-	Data     struct{ Object raw }
-	Related  struct{ ID, Type word } `json:"related_object"`
+	ID       word   `json:"id"`
+	Object   string `json:"object"`
+	Type     string `json:"type"`
+	Created  word   `json:"created"`
+	Livemode bool   `json:"livemode"`
+	Account  string `json:"account"` // the connected account, of a snapshot event
+	Context  string `json:"context"` // the same of a thin one
+	Data     struct {
+		Object raw `json:"object"`
+	} `json:"data"`
+	Related struct {
+		ID   word `json:"id"`
+		Type word `json:"type"`
+	} `json:"related_object"`
 }
 
 func stripeEvent(body raw) (intake.Event, bool, error) {
 	var b stripeBody
-	if err := json.Unmarshal(body, &b); err != nil {
-		return intake.Event{}, false, errors.New("it is no event of Stripe")
+	if err := reading.Into(body, &b); err != nil {
+		return intake.Event{}, false, fmt.Errorf("it is no event of Stripe: %w", err)
 	}
 	e := intake.Event{Topic: b.Type, ID: string(b.ID), Dedupe: byID(string(b.ID)), At: timeOf(b.Created), Body: body}
 	switch b.Object {
@@ -97,11 +103,11 @@ func stripeEvent(body raw) (intake.Event, bool, error) {
 		e.Payload = intake.Thin
 	case "event":
 		var o struct {
-			ID     word
-			Object string
+			ID     word   `json:"id"`
+			Object string `json:"object"`
 		}
-		if err := json.Unmarshal(b.Data.Object, &o); err != nil {
-			return intake.Event{}, false, errors.New("the event of Stripe holds no object")
+		if err := reading.Into(b.Data.Object, &o); err != nil {
+			return intake.Event{}, false, fmt.Errorf("the event of Stripe holds no object: %w", err)
 		}
 		e.Object = inbox.Object{Tenant: b.Account, Type: o.Object, ID: string(o.ID)}
 		e.Payload, e.Body = intake.Whole, b.Data.Object

@@ -2,17 +2,16 @@ package webhook
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 )
 
 // A turn's budget is spent in this order: reading the body, waiting for a place, storing.
@@ -105,28 +104,25 @@ func (r *Receiver) store(parent context.Context, t *turn, s *source, h *hold, ev
 
 var errTooLarge = errors.New("the body is too large when it is unpacked")
 
-// decode unpacks a body that was verified as it was sent.
-func decode(h http.Header, body []byte, limit int64) ([]byte, error) {
-	encoding := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ","))
-	switch encoding {
-	case "", "identity":
+// unpack returns a body that was verified as it was sent without its content encoding, if that is no
+// longer than limit and there is memory for it. It stops one byte behind the limit, whatever would
+// come: a bomb does not unfold.
+func unpack(header http.Header, body []byte, limit int64, h *hold) ([]byte, error) {
+	if len(header["Content-Encoding"]) == 0 {
 		return body, nil
-	case "gzip", "x-gzip":
-	default:
-		return body, errors.New("its content encoding is not gzip")
 	}
-	z, err := gzip.NewReader(bytes.NewReader(body))
+	plain, err := reading.Plain(header, bytes.NewReader(body))
 	if err != nil {
-		return body, errors.New("it is not gzip as its header says")
+		return body, fmt.Errorf("it cannot be unpacked: %w", err)
 	}
-	plain, err := io.ReadAll(io.LimitReader(z, limit+1))
+	unpacked, err := h.readAll(io.LimitReader(plain, limit+1), limit)
 	switch {
-	case int64(len(plain)) > limit:
+	case int64(len(unpacked)) > limit:
 		return nil, errTooLarge
 	case err != nil:
-		return body, errors.New("it is not gzip as its header says")
+		return body, fmt.Errorf("it cannot be unpacked: %w", err)
 	}
-	return plain, nil
+	return unpacked, nil
 }
 
 func headerSize(h http.Header) int {

@@ -2,8 +2,7 @@ package webhook
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -46,12 +45,16 @@ func wooGreets(h http.Header, body []byte) bool {
 
 func wooEvents(m message) ([]intake.Event, error) {
 	var b struct {
-		ID       word
-		Modified word                                   `json:"date_modified_gmt"`
-		Links    struct{ Self []struct{ Href string } } `json:"_links"`
+		ID       word `json:"id"`
+		Modified word `json:"date_modified_gmt"`
+		Links    struct {
+			Self []struct {
+				Href string `json:"href"`
+			} `json:"self"`
+		} `json:"_links"`
 	}
-	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil {
-		return nil, errors.New("it is no object of WooCommerce")
+	if err := object(m.Body, &b); err != nil {
+		return nil, fmt.Errorf("it is no object of WooCommerce: %w", err)
 	}
 	topic := m.Header.Get(wooTopic) // order.updated
 	resource, happened, _ := strings.Cut(topic, ".")

@@ -1,11 +1,12 @@
 package webhook
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -27,9 +28,12 @@ func Xero() Provider {
 
 func xeroEvents(m message) ([]intake.Event, error) {
 	var b struct {
-		Events []raw
+		Events []raw `json:"events"`
 	}
-	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil || b.Events == nil {
+	switch err := object(m.Body, &b); {
+	case err != nil:
+		return nil, fmt.Errorf("it is no delivery of Xero: %w", err)
+	case b.Events == nil:
 		return nil, errors.New("it is no delivery of Xero")
 	}
 	events := make([]intake.Event, len(b.Events))
@@ -41,10 +45,16 @@ func xeroEvents(m message) ([]intake.Event, error) {
 
 func xeroEvent(body raw) intake.Event {
 	var b struct {
-		ResourceID, TenantID, EventCategory, EventType string
-		EventDateUTC                                   word `json:"eventDateUtc"`
+		ResourceID    string `json:"resourceId"`
+		TenantID      string `json:"tenantId"`
+		EventCategory string `json:"eventCategory"`
+		EventType     string `json:"eventType"`
+		EventDateUTC  word   `json:"eventDateUtc"`
 	}
-	if json.Unmarshal(body, &b) != nil || b.TenantID == "" {
+	switch err := reading.Into(body, &b); {
+	case err != nil:
+		return malformed(body, fmt.Errorf("it is no event of Xero: %w", err))
+	case b.TenantID == "":
 		return malformed(body, errors.New("it is no event of Xero, or names no tenant"))
 	}
 	category, kind := strings.ToLower(b.EventCategory), strings.ToLower(b.EventType)
