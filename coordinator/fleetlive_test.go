@@ -322,9 +322,9 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		case is.fails:
 			from = later(from, is.since)
 			bound += simProbes
-		case !is.since.IsZero(): // at one a second at least, and those that went before it are not counted any more
+		case !is.since.IsZero(): // one by one at least, of which some hang; and those that went before it are not counted any more
 			from = later(from, is.since)
-			w.ramp = max(w.ramp, time.Duration(t.wanting(w))*time.Second)
+			w.ramp = max(w.ramp, time.Duration(t.wanting(w))*3*time.Second/2)
 			bound += w.ramp
 		}
 	}
