@@ -131,6 +131,10 @@ bench-inbox: ## Deliveries made durable per second, and gate decisions per secon
 bench-claims: ## Due instances claimed per second, and what an empty look costs.
 	@$(MAKE) --no-print-directory -C bench claims
 
+.PHONY: bench-resume
+bench-resume: ## kill -9 with 2,000 instances in flight: seconds until another process has finished them.
+	@$(MAKE) --no-print-directory -C bench resume ARGS='$(ARGS)'
+
 .PHONY: bench-reconcile
 bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.
 	@$(MAKE) --no-print-directory -C bench reconcile ARGS='--objects $(or $(N),10000000) $(ARGS)'

@@ -28,6 +28,6 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), claimsCommand(), cellCommand(), claimsCellCommand())
+	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), claimsCommand(), resumeCommand(), cellCommand(), claimsCellCommand(), resumeProcessCommand())
 	return root
 }

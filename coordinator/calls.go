@@ -76,6 +76,10 @@ func (c calls) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) 
 	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Chain, error) { return c.Ledger.Load(ctx, ids) })
 }
 
+func (c calls) AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]saga.ID, error) { return c.Ledger.AtRest(ctx, ids) })
+}
+
 func (c calls) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (ledger.Claimed, error) {
 	return within(ctx, c.within, func(ctx context.Context) (ledger.Claimed, error) { return c.Ledger.Claim(ctx, t, k) })
 }

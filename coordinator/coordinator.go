@@ -24,6 +24,7 @@ type Coordinator struct {
 	opts      Options
 	tell      *teller
 	outage    *outage
+	rests     *rests
 	clock     *ledgerClock
 	starts    *committer // starts wait for each other's keys, so they have a lane of their own
 	contended *committer // and those that a transaction still holds up have another
@@ -61,6 +62,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log, skew: limits.Skew},
 		life: life, give: give, stopping: make(chan struct{}), woken: make(chan struct{}, 1),
 		duplicates:   newDuplicateCounter(),
+		rests:        newRests(),
 		programs:     map[ledger.Version]saga.Program{},
 		newest:       map[string]saga.Program{},
 		destinations: map[string]*destination{},

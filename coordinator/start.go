@@ -372,10 +372,11 @@ func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work 
 // Wait blocks until the work has ended, is in review or paused, and returns its summary. Such a
 // status is not final while an unread signal may still move the work: a resolution or a cancel
 // about a review, a newer revision of a work that has ended. Wait then goes on until a coordinator
-// has read the signal. It may be called in any process that reads the same ledger.
+// has read the signal. It may be called in any process that reads the same ledger. What is not in
+// hand here is asked about twice a second, in one statement for all that are waited for.
 func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
 	id := saga.ID{Saga: sagaName, Work: work}
-	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for {
 		if w := c.hand.holding(id); w != nil {
 			select {
 			case <-w.gone:
@@ -393,7 +394,7 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 		if (s.st.Status.Terminal() || s.st.Status.Parked()) && !c.movedBy(s.unread, s.st) {
 			return c.summarize(ctx, s.st)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := c.await(ctx, id); err != nil {
 			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
 		}
 	}

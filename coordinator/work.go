@@ -78,6 +78,9 @@ func (w *work) letGo() {
 		}
 	})
 	close(w.gone)
+	if w.final != nil || w.st.Status.Parked() {
+		w.c.rests.tell(w.id)
+	}
 }
 
 // advance decides about ev and then about whatever has been posted meanwhile. A signal waits for

@@ -129,6 +129,10 @@ type Catalogue interface {
 	// [ErrCursor].
 	List(ctx context.Context, f Filter) (Page, error)
 
+	// AtRest returns those of the works that have ended, are in review or paused, in any order. It is one
+	// statement, however many works are asked about.
+	AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error)
+
 	// History returns the whole chain of a work from its first record, whatever snapshots it holds.
 	// An unknown work matches [ErrNotFound].
 	History(ctx context.Context, id saga.ID) ([]machine.Record, error)

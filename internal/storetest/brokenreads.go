@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +96,14 @@ func (e everlasting) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, e
 		chains[i].Over = false
 	}
 	return chains, err
+}
+
+// restless: what is in review counts as going on.
+type restless struct{ Store }
+
+func (r restless) AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error) {
+	rest, err := r.Store.AtRest(ctx, ids)
+	return slices.DeleteFunc(rest, func(id saga.ID) bool { return id.Work == string(saga.Review) }), err
 }
 
 // estranged: a record that is there already is another's.

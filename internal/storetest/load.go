@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -22,6 +23,7 @@ var loadCases = []testCase{
 		breaks: broken{"change-marked": func(s Store) Store { return unmarked{s} }}},
 	{name: "a session that is over", run: loadOver, breaks: broken{"over-told": func(s Store) Store { return everlasting{s} }}},
 	{name: "a session that is over, another database since", run: loadOverElsewhere, needs: func(h Harness) bool { return h.Change != nil }},
+	{name: "what is at rest", run: atRest, breaks: broken{"rest-told": func(s Store) Store { return restless{s} }}},
 	{name: "signals of its own", run: loadOthers, unsound: true},
 }
 
@@ -228,6 +230,37 @@ func loadOverElsewhere(b *bench) {
 	b.claim(fresh, 10)
 	if l := b.load(c.id); len(l) != 1 || l[0].Changed.IsZero() || l[0].Over {
 		b.Errorf("loaded %+v, want it marked as written on another database, and not as over", l)
+	}
+}
+
+// AtRest returns works "that have ended, are in review or paused", and no others.
+func atRest(b *bench) {
+	t := b.session()
+	ids := []saga.ID{id("unknown"), id("just started")}
+	b.start(t, "just started", started(), hold)
+	var want []saga.ID
+	for _, s := range []saga.Status{saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Completed, saga.Compensated} {
+		r := doing(machine.KindNoted, s)
+		switch {
+		case s == saga.Review:
+			r = reviewed()
+		case s.Live():
+			r.Wait = time.Minute
+		}
+		c := b.start(t, string(s), started(), hold)
+		c.add(r, release)
+		if ids = append(ids, c.id); !s.Live() {
+			want = append(want, c.id)
+		}
+	}
+	got, err := b.AtRest(b.Context(), append(ids, ids...))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, id := range ids {
+		if is := slices.Contains(got, id); is != slices.Contains(want, id) {
+			b.Errorf("%s is at rest: %t", id, is)
+		}
 	}
 }
 

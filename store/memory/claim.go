@@ -238,6 +238,21 @@ func (db *DB) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
 	return chains, nil
 }
 
+// AtRest returns those of the works "that have ended, are in review or paused".
+func (db *DB) AtRest(ctx context.Context, ids []saga.ID) (rest []saga.ID, err error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask which of %d works are at rest: %w", len(ids), err)
+	}
+	defer unlock()
+	for _, id := range ids {
+		if w := db.byID[id]; w != nil && (w.head.Status.Terminal() || w.head.Status.Parked()) {
+			rest = append(rest, id)
+		}
+	}
+	return rest, nil
+}
+
 // byLast orders duplicates: "the most recent first".
 func byLast(a, b ledger.Duplicate) int {
 	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID.Saga, b.ID.Saga),

@@ -34,7 +34,7 @@ type chains struct {
 // texts are the statements in the words of one database.
 type texts struct {
 	openSession, renewSession, burySession, buryOthers, catchUpWorks, catchUpSessions string
-	loadHeads, loadRecords, loadSignals, elsewhere, stray                             string
+	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                     string
 	addDefinition, thisControl                                                        string
 }
 
@@ -51,6 +51,7 @@ func newChains(db *Dialect) *chains {
 		loadSignals:     db.Text(loadSignals),
 		elsewhere:       db.Text(elsewhere),
 		stray:           db.Text(stray),
+		atRest:          db.Text(atRest),
 		addDefinition:   db.Text(addDefinition),
 		thisControl:     db.Text(thisControl),
 	}}

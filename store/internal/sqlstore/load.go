@@ -50,6 +50,33 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 	return chains, nil
 }
 
+// AtRest returns those of the works that have ended, are in review or paused.
+func (s *chains) AtRest(ctx context.Context, ids []saga.ID) (rest []saga.ID, err error) {
+	list, err := pairs(ids)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
+		rest = rest[:0]
+		return sqlx.SelectContext(ctx, q, &rest, s.text.atRest, list)
+	})
+	return rest, s.failed(ctx, err, "ask which of %d works are at rest", len(ids))
+}
+
+// pairs encodes works as statements take them, each once.
+func pairs(ids []saga.ID) (string, error) {
+	list := make([][2]string, 0, len(ids))
+	seen := make(map[saga.ID]bool, len(ids))
+	for _, id := range ids {
+		if !seen[id] && valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil { // others cannot be there
+			seen[id] = true
+			list = append(list, [2]string{id.Saga, id.Work})
+		}
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
 // loading collects chains by the numbers of their heads.
 type loading struct {
 	store   *chains
@@ -58,20 +85,12 @@ type loading struct {
 }
 
 func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
-	pairs := make([][2]string, 0, len(ids))
-	seen := make(map[saga.ID]bool, len(ids))
-	for _, id := range ids {
-		if !seen[id] && valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil { // others cannot be there
-			seen[id] = true
-			pairs = append(pairs, [2]string{id.Saga, id.Work})
-		}
-	}
-	list, err := json.Marshal(pairs)
+	list, err := pairs(ids)
 	if err != nil {
 		return err
 	}
 	var rows []HeadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, l.store.text.loadHeads, l.store.db.Clock(), string(list)); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, l.store.text.loadHeads, l.store.db.Clock(), list); err != nil {
 		return err
 	}
 	for i := range rows {

@@ -62,6 +62,10 @@ const (
 		FROM (SELECT {now} AS now) AS clock CROSS JOIN {works:2} AS w CROSS JOIN amends_instances AS h
 		WHERE h.work_id = w.work AND h.saga = w.saga`
 
+	atRest = `
+		SELECT h.saga, h.work_id AS work FROM {works:1} AS w CROSS JOIN amends_instances AS h
+		WHERE h.work_id = w.work AND h.saga = w.saga AND h.status NOT IN ('running', 'retrying', 'compensating')`
+
 	loadRecords = `
 		SELECT ` + recordColumns + `
 		FROM amends_instances AS h JOIN amends_records AS r ON r.instance = h.ref AND r.seq >= h.snapshot_seq
