@@ -6,6 +6,7 @@
 #   RUNS=20              how many fresh seeds
 #   SEEDS="7 4711"       these seeds instead
 #   ORDERS=2000 KILLS=50
+#   STALLS=5             how often a process is stopped for twice its lease (SIGSTOP), and goes on
 #   PROCESSES=3          sync processes that share a PostgreSQL
 #   LEDGERS="sqlite postgres"
 #   MODE=-lose-ledger    this mode, whatever the seed; "-" for webhooks and sweeps
@@ -15,6 +16,7 @@ cd "$(dirname "$0")/.."
 
 orders=${ORDERS:-2000}
 kills=${KILLS:-50}
+stalls=${STALLS:-5}
 processes=${PROCESSES:-3}
 program=$PWD/bin/orders-to-accounting
 
@@ -35,7 +37,7 @@ mode() {
 # run LEDGER SEED: one run in $work.
 run() {
 	kind=$1
-	set -- -orders "$orders" -kills "$kills" -seed "$2" -edits 0.3 "$(mode "$2")" -json
+	set -- -orders "$orders" -kills "$kills" -stalls "$stalls" -seed "$2" -edits 0.3 "$(mode "$2")" -json
 	case $kind in
 	sqlite) TMPDIR=$work "$program" "$@" -workers 1 -db "$work/ledger.db" ;;
 	postgres)
@@ -69,7 +71,7 @@ one() {
 	kept=bin/soak-$1-$2
 	mkdir -p "$kept" && cp -r "$work"/* "$kept"
 	echo "kept in $kept: $(ls "$kept" | tr '\n' ' ')" >&2
-	echo "again: SEEDS=$2 LEDGERS=$1 MODE=$(mode "$2") ORDERS=$orders KILLS=$kills make soak" >&2
+	echo "again: SEEDS=$2 LEDGERS=$1 MODE=$(mode "$2") ORDERS=$orders KILLS=$kills STALLS=$stalls make soak" >&2
 	exit 255
 }
 

@@ -111,7 +111,9 @@ func (p Process) saga(sent func()) (*saga.Definition[order], error) {
 		}
 		return fmt.Sprintf("inv_%d", c.Input.Number), nil
 	}
-	find := func(context.Context, saga.Call[order]) (saga.Finding[string], error) { return saga.NotFound[string](), nil }
+	find := func(context.Context, saga.Call[order]) (saga.Finding[string], error) {
+		return saga.NotFound[string](), nil
+	}
 	step := saga.Do("invoice", do).NoUndo("it is measured, and not undone")
 	switch p.Step {
 	case Idempotent:

@@ -16,6 +16,7 @@ type options struct {
 	seed    uint64
 	faults  float64
 	kills   int
+	stalls  int
 	edits   float64
 	chaos   float64
 	workers int
@@ -37,6 +38,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.Uint64Var(&o.seed, "seed", 0, "the `number` from which shop, faults and kills are drawn; 0 chooses one")
 	f.Float64Var(&o.faults, "faults", 0.15, "`share` of requests that meet a fault, 0 to 1")
 	f.IntVar(&o.kills, "kills", 8, "how many `times` a sync process is killed with SIGKILL")
+	f.IntVar(&o.stalls, "stalls", 0, fmt.Sprintf("how many `times` a sync process is stopped for %s, twice its lease, and goes on (SIGSTOP, SIGCONT)", stall))
 	f.Float64Var(&o.edits, "edits", 0.1, "`share` of orders that are edited after they were invoiced; half as many are cancelled")
 	f.Float64Var(&o.chaos, "chaos", 0.3, "`share` of webhooks that are dropped at first, and share that comes twice or more; all are late and shuffled")
 	f.BoolVar(&o.deaf, "webhooks-only", false, "the sync hears of orders by webhooks alone, and never sweeps the shop")
@@ -144,6 +146,7 @@ func (o *options) check() (faults []error) {
 	wrong(o.deaf && o.loseLedger, "-lose-ledger needs the sweeps that -webhooks-only switches off")
 	wrong(o.outage && o.loseLedger, "-outage and -lose-ledger: one disaster at a time")
 	wrong(o.kills < 0, "-kills must not be negative")
+	wrong(o.stalls < 0, "-stalls must not be negative")
 	wrong(o.workers < 1, "-workers must be at least 1, or 0 for the default")
 	wrong(o.workers > 1 && !isPostgres(o.db), "-workers: a SQLite ledger takes one sync process; give a Postgres URL with -db for more")
 	return faults

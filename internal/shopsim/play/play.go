@@ -137,6 +137,7 @@ func (p *play) audit(ctx context.Context) (err error) {
 		return err
 	}
 	p.Kills, p.Restarts = p.amends.procs.counts()
+	p.Stalls = p.amends.procs.stalled()
 	p.Naive.Kills, p.Naive.Restarts = p.naive.procs.counts()
 	p.Faults = p.amends.world.Faults()
 	if p.Webhooks, err = p.amends.world.Webhooks(ctx); err != nil {

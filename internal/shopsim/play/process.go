@@ -43,6 +43,7 @@ type supervisor struct {
 	running  []*exec.Cmd
 	left     int // processes that have not ended for good
 	kills    int
+	stalls   int
 	restarts int
 	failed   error
 }
@@ -166,10 +167,29 @@ func tail(path string) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
-// kill ends one running process, chosen by r, with SIGKILL. It reports whether there was one.
-func (s *supervisor) kill(r *rand.Rand) bool {
+// stall is how long a process is stopped: twice the lease of the example.
+const stall = 7 * time.Second
+
+// stall stops one running process, chosen by r, and has it go on after a while. It reports whether
+// there was one.
+func (s *supervisor) stall(r *rand.Rand) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	victim := s.choose(r)
+	if victim < 0 {
+		return false
+	}
+	p := s.running[victim].Process
+	if freeze(p) != nil {
+		return false
+	}
+	time.AfterFunc(stall, func() { _ = thaw(p) }) // it may have been killed meanwhile
+	s.stalls++
+	return true
+}
+
+// choose returns the number of a running process, or -1.
+func (s *supervisor) choose(r *rand.Rand) int {
 	var alive []int
 	for i, cmd := range s.running {
 		if cmd != nil {
@@ -177,10 +197,17 @@ func (s *supervisor) kill(r *rand.Rand) bool {
 		}
 	}
 	if len(alive) == 0 {
-		return false
+		return -1
 	}
-	victim := alive[r.IntN(len(alive))]
-	if s.running[victim].Process.Kill() != nil {
+	return alive[r.IntN(len(alive))]
+}
+
+// kill ends one running process, chosen by r, with SIGKILL. It reports whether there was one.
+func (s *supervisor) kill(r *rand.Rand) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	victim := s.choose(r)
+	if victim < 0 || s.running[victim].Process.Kill() != nil {
 		return false
 	}
 	s.running[victim] = nil // so that it is not chosen again
@@ -226,4 +253,10 @@ func (s *supervisor) counts() (kills, restarts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kills, s.restarts
+}
+
+func (s *supervisor) stalled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stalls
 }

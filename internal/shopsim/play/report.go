@@ -23,6 +23,7 @@ type report struct {
 	Unconfirmed int                 `json:"unconfirmed"` // works in review before the person came
 	Resolved    int                 `json:"resolved"`    // answers the person gave
 	Kills       int                 `json:"kills"`
+	Stalls      int                 `json:"stalls"` // with -stalls
 	Restarts    int                 `json:"restarts"`
 	Seed        uint64              `json:"seed"`
 	Seconds     float64             `json:"seconds"`

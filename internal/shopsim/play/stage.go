@@ -36,6 +36,7 @@ type stage struct {
 	procs  *supervisor
 	random *rand.Rand
 	killAt []int // how many orders are done when a process is killed
+	stops  []int // and when one is stopped for a while
 	show   func(done int)
 
 	disaster disaster
@@ -82,6 +83,7 @@ func newStage(ctx context.Context, o options, dir, role, path string, doors []st
 		procs: &supervisor{role: role, place: at, doors: doors, log: log},
 	}
 	s.killAt = killPoints(s.random, o.kills, o.orders)
+	s.stops = killPoints(s.random, o.stalls, o.orders)
 	return s, nil
 }
 
@@ -130,7 +132,7 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 			}
 		case ended && !finished:
 			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.procs.log.Name())
-		case ended, finished && len(s.killAt) == 0 && !s.procs.once:
+		case ended, finished && len(s.killAt)+len(s.stops) == 0 && !s.procs.once:
 			return nil
 		default:
 			s.killNext(finished, done)
@@ -147,6 +149,9 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 func (s *stage) killNext(all bool, done int) {
 	if len(s.killAt) > 0 && (all || done >= s.killAt[0]) && s.procs.kill(s.random) {
 		s.killAt = s.killAt[1:]
+	}
+	if len(s.stops) > 0 && (all || done >= s.stops[0]) && s.procs.stall(s.random) {
+		s.stops = s.stops[1:]
 	}
 }
 
