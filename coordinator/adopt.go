@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -54,6 +55,7 @@ type adopting struct {
 
 	program saga.Program
 	st      *machine.State
+	salt    machine.Salt
 	head    int64
 	record  *machine.Record // the next one; nil when there is none any more
 	out     *adoption.Adopted
@@ -125,10 +127,14 @@ func (a *adopting) next() bool {
 }
 
 // entry seals the next record. The record names no session, so that two processes that adopt the
-// same work write the same record.
+// same work write the same record behind the first, whose salt one of them has drawn.
 func (a *adopting) entry() ledger.Entry {
 	e := ledger.Entry{ID: a.st.ID, Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
-	a.record.Seal(a.st.ID, a.st.Seq, a.st.Tail, 0)
+	if a.st.Seq == 0 {
+		_, _ = rand.Read(a.salt[:]) // it never fails
+		e.Salt = a.salt
+	}
+	a.record.Seal(a.st.ID, a.salt, a.st.Seq, a.st.Tail, 0)
 	e.Record = *a.record
 	if a.record.Status != a.st.Status {
 		e.Schedule = &ledger.Schedule{Class: class(a.st, a.record)}
@@ -202,7 +208,7 @@ func (c *Coordinator) loadAdopted(ctx context.Context, as []*adopting) error {
 			a.out.Err = fmt.Errorf("adopt %s: its chain does not fold; run amends check: %w", a.st.ID, err)
 			continue
 		}
-		a.st, a.head, a.out.Known = st, chains[i].Instance.Number, !st.Adopting
+		a.st, a.salt, a.head, a.out.Known = st, chains[i].Instance.Salt, chains[i].Instance.Number, !st.Adopting
 		if p := c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}); p != nil {
 			a.program = p // it may have been begun with an older version of the definition
 		}

@@ -222,14 +222,14 @@ func TestAChainThatDoesNotFold(t *testing.T) {
 		l, out := memory.New(nil), &lines{}
 		id := saga.ID{Saga: "billing", Work: "broken"}
 		r := machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
-		r.Seal(id, 0, machine.Hash{}, 0)
+		r.Seal(id, machine.Salt{}, 0, machine.Hash{}, 0)
 		answer, err := l.Append(t.Context(), 0, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := ledger.Entry{ID: id, Number: answer[0].Number, Prev: r.Hash, Schedule: &ledger.Schedule{}}
 		e.Record = machine.Record{Kind: machine.KindDone, Step: "none", Direction: saga.Forward, Attempt: 7, Status: saga.Running}
-		e.Record.Seal(id, 1, r.Hash, 0)
+		e.Record.Seal(id, machine.Salt{}, 1, r.Hash, 0)
 		if a, err := l.Append(t.Context(), 0, []ledger.Entry{e}); err != nil || a[0].Result != ledger.Appended {
 			t.Fatalf("%+v, %v", a, err)
 		}

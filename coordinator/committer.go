@@ -47,7 +47,7 @@ const batchBytes = 8 << 20
 // size is about how many bytes the record takes on its way.
 func (op *commit) size() int {
 	r := &op.entry.Record
-	return 512 + len(r.Body) + len(r.Snapshot) + len(r.Error)
+	return 512 + len(r.Body) + len(r.Snapshot) + len(r.Error) + len(r.Note) + len(r.Why) + len(r.Cause)
 }
 
 var (

@@ -276,7 +276,7 @@ func TestEqualStartsInOneBatch(t *testing.T) {
 		for nonce := range int64(3) {
 			e := ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Schedule: &ledger.Schedule{}}
 			e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Nonce: nonce, Status: saga.Running}
-			e.Record.Seal(e.ID, 0, machine.Hash{}, 1)
+			e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, 1)
 			ops = append(ops, &commit{token: 1, entry: e, done: make(chan struct{})})
 		}
 		c.mu.Lock() // all of them are in the queue before a writer looks

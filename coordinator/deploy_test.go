@@ -266,8 +266,8 @@ func rollingDeploy(t *testing.T, dice *rand.Rand) { //nolint:thelper // it is th
 		followed := map[int64]bool{}
 		for i := range records {
 			for _, s := range records[i].Signals {
-				followed[s] = records[i].Kind == machine.KindCancelled || strings.Contains(records[i].Error, "too late") ||
-					strings.Contains(records[i].Error, "undone already")
+				followed[s] = records[i].Kind == machine.KindCancelled || strings.Contains(records[i].Said(), "too late") ||
+					strings.Contains(records[i].Said(), "undone already")
 			}
 		}
 		for i := range signals {

@@ -288,7 +288,7 @@ func (t *tap) tail(w *trace) string {
 	h := &heads[0]
 	b := fmt.Sprintf("    due %s, version %d, now %s by the ledger\n", clock(h.Due), h.Version, clock(t.s.clock.now()))
 	for _, r := range rs[max(0, len(rs)-4):] {
-		b += fmt.Sprintf("    %s %3d %s %s %s %d, wait %s, %q\n", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.Wait, r.Error)
+		b += fmt.Sprintf("    %s %3d %s %s %s %d, wait %s, %q\n", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.Wait, r.Said())
 	}
 	return b
 }

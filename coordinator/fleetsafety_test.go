@@ -176,8 +176,8 @@ func (s *simulation) verifyCancel(a *asked) {
 	switch {
 	case j < 0:
 		s.faultf("cancel: %q of %s was acknowledged, and no record names it", a.reason, a.id)
-	case rs[j].Kind == machine.KindNoted && !strings.Contains(rs[j].Error, "too late") && !strings.Contains(rs[j].Error, "being undone already"):
-		s.faultf("cancel: %q of %s was not followed: %s", a.reason, a.id, rs[j].Error)
+	case rs[j].Kind == machine.KindNoted && !strings.Contains(rs[j].Said(), "too late") && !strings.Contains(rs[j].Said(), "being undone already"):
+		s.faultf("cancel: %q of %s was not followed: %s", a.reason, a.id, rs[j].Said())
 	case rs[j].Kind == machine.KindCancelled:
 		for _, r := range rs[j:] {
 			if r.Kind == machine.KindRevised {
@@ -195,7 +195,7 @@ func (s *simulation) story(id saga.ID, step string, rs []machine.Record) string 
 	var b strings.Builder
 	for i := range rs {
 		r := &rs[i]
-		fmt.Fprintf(&b, "    %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Error)
+		fmt.Fprintf(&b, "    %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Said())
 		if r.Dispatch != nil {
 			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Dispatch.Step, r.Dispatch.Direction, r.Dispatch.Attempt, clock(r.Deadline()))
 		}

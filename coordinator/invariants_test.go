@@ -108,7 +108,7 @@ func timing(t testing.TB, l ledger.Catalogue, rs []machine.Record, made []outcom
 	}
 	for i := range rs {
 		r := &rs[i]
-		fmt.Fprintf(&b, "  %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Error)
+		fmt.Fprintf(&b, "  %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Said())
 		if r.Dispatch != nil {
 			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Dispatch.Step, r.Dispatch.Direction, r.Dispatch.Attempt, clock(r.Deadline()))
 		}

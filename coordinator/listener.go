@@ -38,7 +38,9 @@ type Record struct {
 	Attempt    int            // of that step in that direction, from 1
 	ExternalID string
 	Dropped    bool   // the step is done, and its result could not be kept
-	Error      string // of the attempt, or a person's words
+	Error      string // of the attempt
+	Note       string // what the coordinator has to say that is no error
+	Actor, Why string // who said what the record follows, and why
 	Dispatched string // the step whose attempt was set in motion; empty: none was
 	Key        string // of that attempt
 }
@@ -47,7 +49,7 @@ type Record struct {
 func recordOf(id saga.ID, from saga.Status, r *machine.Record) Record {
 	told := Record{
 		ID: id, At: r.At, Kind: string(r.Kind), From: from, To: r.Status, Reason: r.Reason, Step: r.Step, Direction: r.Direction,
-		Attempt: r.Attempt, ExternalID: r.ExternalID, Dropped: r.BodyDropped, Error: r.Error,
+		Attempt: r.Attempt, ExternalID: r.ExternalID, Dropped: r.BodyDropped, Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why,
 	}
 	if r.Dispatch != nil {
 		told.Dispatched, told.Key = r.Dispatch.Step, r.Dispatch.Key

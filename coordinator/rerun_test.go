@@ -195,7 +195,7 @@ func TestRerunSendsNoSecondMail(t *testing.T) {
 			}
 			p.want("o1", saga.Review, saga.ReasonInDoubt)
 			if rs, err := l.History(t.Context(), idOf("o1")); err != nil || !slices.ContainsFunc(rs, func(r machine.Record) bool {
-				return r.Kind == machine.KindHeard && r.Error == "it is to be run again, says anna: the customer called"
+				return r.Kind == machine.KindHeard && r.Said() == "it is to be run again, says anna: the customer called"
 			}) {
 				t.Errorf("who asked for it, and why, is not on record: %v", err)
 			}

@@ -177,8 +177,8 @@ func TestAStartNamesItsCause(t *testing.T) {
 		if err != nil || len(signals) != 1 || signals[0].Reason != "event evt_2" {
 			t.Errorf("signals %+v, %v", signals, err)
 		}
-		if r := history(t, l, "w")[0]; r.Error != "event evt_1" {
-			t.Errorf("the first record says %q", r.Error)
+		if r := history(t, l, "w")[0]; r.Cause != "event evt_1" {
+			t.Errorf("the first record says %q", r.Said())
 		}
 	})
 }

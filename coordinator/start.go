@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -282,8 +283,11 @@ const (
 var errRefusedStart = errors.New("nothing was stored")
 
 func startEntry(w *work, d *machine.Decision, hold bool) (ledger.Entry, error) {
+	if w.salt == (machine.Salt{}) {
+		_, _ = crand.Read(w.salt[:]) // it never fails
+	}
 	err := w.seal(d.Record)
-	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}, err
+	return ledger.Entry{ID: w.id, Salt: w.salt, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}, err
 }
 
 // duplicate answers a start of a known work.

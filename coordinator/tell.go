@@ -132,12 +132,10 @@ func fields(id saga.ID, r *machine.Record) logrus.Fields {
 	if r.Reason != "" {
 		f["reason"] = string(r.Reason)
 	}
-	switch {
-	case r.Error == "":
-	case r.Kind == machine.KindStarted:
-		f["cause"] = r.Error
-	default:
-		f["error"] = r.Error
+	for name, text := range map[string]string{"error": r.Error, "note": r.Note, "actor": r.Actor, "why": r.Why, "cause": r.Cause} {
+		if text != "" {
+			f[name] = text
+		}
 	}
 	if a := r.Dispatch; a != nil {
 		f["dispatched"], f["key"] = a.Step, a.Key

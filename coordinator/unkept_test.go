@@ -44,8 +44,8 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 			t.Errorf("logged %v", got)
 		}
 		for _, r := range p.records.of("o1") {
-			if r.Kind == machine.KindUnknown && !strings.Contains(r.Error, "panic: the action blew up; at ") {
-				t.Errorf("recorded %q", r.Error)
+			if r.Kind == machine.KindUnknown && !strings.Contains(r.Said(), "panic: the action blew up; at ") {
+				t.Errorf("recorded %q", r.Said())
 			}
 		}
 	})

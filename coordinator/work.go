@@ -19,6 +19,7 @@ type work struct {
 	c       *Coordinator
 	s       *session
 	id      saga.ID
+	salt    machine.Salt
 	program saga.Program
 	head    int64 // the ledger's number
 	st      *machine.State
@@ -240,7 +241,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 // seal seals the next record, and reports when the work's fold refuses it: nothing is appended that
 // breaks a chain (CORE-1).
 func (w *work) seal(r *machine.Record) error {
-	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
+	r.Seal(w.id, w.salt, w.st.Seq, w.st.Tail, w.s.token)
 	trial := *r
 	trial.At = w.now().Earliest
 	_, err := w.st.After(&trial)
@@ -321,6 +322,7 @@ func (w *work) loaded(st *machine.State, chain *ledger.Chain, sent time.Time) {
 		bytes += len(chain.Records[i].Body) + len(chain.Records[i].Snapshot)
 	}
 	w.c.hand.grew(w, bytes-int(w.bytes))
+	w.salt = chain.Instance.Salt
 	w.st, w.head, w.inHead, w.over = st, chain.Instance.Number, chain.Instance.Session == w.s.token, chain.Over
 	w.times.tail = reading{st.Updated, sent, time.Now()}
 }

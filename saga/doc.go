@@ -36,6 +36,9 @@
 //   - A saga is a named, versioned [Definition]: an ordered list of steps.
 //   - An instance is one unit of work, named by saga and work id: order-to-invoice shop:order:10492
 //     ([ID]).
+//     A work id, a revision and the names of sagas and steps stay in the ledger for ever, in the clear:
+//     put no name, address or other datum of a person into them. What else may hold one (inputs,
+//     results, external ids, errors, people's words) is on record so that it can be erased.
 //   - An attempt is one try of one step in one direction. It is dispatched by a record in the
 //     ledger, before it is made.
 //   - A key is the idempotency key of a step's effect. It is the same for every attempt.

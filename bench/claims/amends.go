@@ -32,7 +32,7 @@ func Start(ctx context.Context, address string, v ledger.Version, n int) (err er
 		for i := first; i < min(first+chunk, n); i++ {
 			id := saga.ID{Saga: v.Saga, Work: fmt.Sprintf("shop:order:%d-%08d", v.Version, i)}
 			r := machine.Record{Kind: machine.KindStarted, Version: v.Version, Status: saga.Running, Body: []byte(`{"total":4200,"currency":"EUR"}`)}
-			r.Seal(id, 0, machine.Hash{}, 0)
+			r.Seal(id, machine.Salt{}, 0, machine.Hash{}, 0)
 			entries = append(entries, ledger.Entry{ID: id, Record: r, Schedule: &ledger.Schedule{Class: ledger.ClassBegun}})
 		}
 		answers, err := l.Append(ctx, 0, entries)

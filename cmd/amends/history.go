@@ -88,12 +88,14 @@ func told(r *machine.Record) string {
 	if r.BodyDropped {
 		words += " (the result was too large and is not kept)"
 	}
-	switch {
-	case r.Error == "":
-	case r.Kind == machine.KindStarted && r.Status != saga.Adopting: // what is adopted was caused by a person, who says so
-		words += ", caused by " + r.Error
-	default:
-		words += ": " + r.Error
+	if r.Cause != "" {
+		words += ", caused by " + r.Cause
+	}
+	if said := r.Said(); said != "" {
+		words += ": " + said
+	}
+	if r.Erased != (machine.Erased{}) {
+		words += " (what it said was erased)"
 	}
 	if r.Wait > 0 {
 		words += fmt.Sprintf(" (due again at %s)", clock(r.At.Add(r.Wait)))
@@ -161,6 +163,10 @@ type recordJSON struct {
 	Dropped    bool           `json:"bodyDropped"`
 	Class      saga.Class     `json:"errorClass"`
 	Error      string         `json:"error"`
+	Note       string         `json:"note"`
+	Actor      string         `json:"actor"`
+	Why        string         `json:"why"`
+	Cause      string         `json:"cause"`
 	Signals    []string       `json:"signals"`
 	Status     saga.Status    `json:"status"`
 	Reason     saga.Reason    `json:"reason"`
@@ -203,7 +209,7 @@ func recordToJSON(r *machine.Record, bodies bool) recordJSON {
 		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
 		ExternalID: r.ExternalID, Body: bodyToJSON(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
-		Error: r.Error, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,
+		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,
 		Snapshot: bodyToJSON(r.Snapshot, bodies),
 	}
 	for i, id := range r.Signals {

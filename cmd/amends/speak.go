@@ -216,10 +216,10 @@ func learn(ctx context.Context, s store, p timeLimit, out *outcomeJSON, lacking 
 	}
 	if r != nil {
 		out.Applied = r.Kind != machine.KindNoted
-		out.Answer = r.Error
+		out.Answer = r.Said()
 		if !out.Applied {
 			end = &failure{
-				exit: exitConflict, what: "the coordinator read it and changed nothing", err: errors.New(r.Error),
+				exit: exitConflict, what: "the coordinator read it and changed nothing", err: errors.New(r.Said()),
 				next: "look again: " + showCommand(id, ""),
 			}
 		}

@@ -216,8 +216,8 @@ func turned(records []machine.Record) string {
 			words = ""
 		case back && words == "":
 			words = learned(r)
-			if r.Error != "" {
-				words += ": " + r.Error
+			if r.Said() != "" {
+				words += ": " + r.Said()
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func (b *book) reseal(id saga.ID, i int) {
 		if i > 0 {
 			prev = rs[i-1].Hash
 		}
-		rs[i].Hash = rs[i].Sum(id, prev)
+		rs[i].Hash = rs[i].Sum(id, machine.Salt{}, prev)
 	}
 }
 
@@ -156,7 +156,7 @@ type writer struct {
 
 func (w *writer) add(r machine.Record, hold bool) {
 	w.t.Helper()
-	r.Seal(w.id, w.seq, w.tail, w.token)
+	r.Seal(w.id, machine.Salt{}, w.seq, w.tail, w.token)
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.tail, Record: r, Schedule: &ledger.Schedule{Hold: hold}}
 	as, err := w.l.Append(w.t.Context(), w.token, []ledger.Entry{e})
 	if err != nil || as[0].Result != ledger.Appended {

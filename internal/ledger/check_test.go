@@ -65,7 +65,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"a hash edited", func(b *book) { b.records[done][4].Hash[0] ^= 1 }, done, 5, "it was edited"},
 		{"a record edited and its hash with it", func(b *book) {
 			b.records[done][1].ExternalID = "cus_2"
-			b.records[done][1].Hash = b.records[done][1].Sum(done, b.records[done][0].Hash)
+			b.records[done][1].Hash = b.records[done][1].Sum(done, machine.Salt{}, b.records[done][0].Hash)
 		}, done, 3, "belongs to another chain"},
 		{"a foreign tail", func(b *book) { b.records[waits][1] = b.records[review][1] }, waits, 2, "belongs to another chain"},
 		{"a record lost", func(b *book) { b.records[done] = slices.Delete(b.records[done], 1, 2) }, done, 3, "There is a gap: after record 1 comes record 3."},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func (w *checked) check(machine bool) (stable int) {
 	if w.damaged || !w.chain() {
 		return len(w.found) // a broken chain says nothing that the head could be compared with
 	}
-	if machine {
+	if machine && !w.erased() { // what was erased cannot be folded: the links and the head are what is left to check
 		w.fold()
 	}
 	stable = len(w.found)
@@ -44,6 +45,11 @@ func (w *checked) check(machine bool) (stable int) {
 	w.schedule()
 	w.consumption()
 	return stable
+}
+
+// erased reports whether something was erased of a record.
+func (w *checked) erased() bool {
+	return slices.ContainsFunc(w.records, func(r machine.Record) bool { return r.Erased != machine.Erased{} })
 }
 
 func (w *checked) addf(seq int64, do, format string, args ...any) {
@@ -73,7 +79,7 @@ func (w *checked) chain() bool {
 		}
 		// The stored hash of the predecessor counts, not the computed one: so an edited record is
 		// named itself, and those behind it are not.
-		if sum := r.Sum(w.head.ID, prev); sum != r.Hash {
+		if sum := r.Sum(w.head.ID, w.head.Salt, prev); sum != r.Hash {
 			w.addf(r.Seq, doCompare, "Its hash is %s, but its content and predecessor give %s: it was edited, or it belongs to another chain.", r.Hash, sum)
 		}
 		prev = r.Hash

@@ -215,6 +215,7 @@ type Return struct {
 // Entry is one record on its way into the ledger, sealed by [machine.Record.Seal].
 type Entry struct {
 	ID       saga.ID
+	Salt     machine.Salt // a start brings the instance's: random, and its record's hash covers it
 	Number   int64        // the ledger's number of the work; 0 for a start
 	Prev     machine.Hash // hash of the predecessor; zero for a start
 	Record   machine.Record
@@ -276,8 +277,9 @@ type Answer struct {
 type Instance struct {
 	Number   int64 // its reference, the ledger's own
 	ID       saga.ID
-	Version  int    // of the definition; a revision may take a newer one
-	Revision string // of the source object: the one the work was started with, or revised for
+	Salt     machine.Salt // of its records' hashes; zero once it was erased
+	Version  int          // of the definition; a revision may take a newer one
+	Revision string       // of the source object: the one the work was started with, or revised for
 	Status   saga.Status
 	Reason   saga.Reason
 	Class    Class         // its place in the order of claims

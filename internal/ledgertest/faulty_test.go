@@ -26,7 +26,7 @@ func calls(t *testing.T, faults ...ledgertest.Fault) (answered, posted string, f
 	}
 	id := saga.ID{Saga: "s", Work: "w"}
 	r := machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
-	r.Seal(id, 0, machine.Hash{}, lease.Token)
+	r.Seal(id, machine.Salt{}, 0, machine.Hash{}, lease.Token)
 	if _, err := store.Append(t.Context(), lease.Token, []ledger.Entry{{ID: id, Record: r}}); err != nil {
 		t.Fatal(err)
 	}

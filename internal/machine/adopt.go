@@ -59,7 +59,7 @@ func Adopt(spec *program.Spec, st *State, a *Adoption) (*Record, error) {
 	if r.Status == "" {
 		r.Status = saga.Adopting
 	}
-	r.Error = program.Clean(r.Error, maxText)
+	r.clean()
 	return r, nil
 }
 
@@ -125,7 +125,7 @@ func (m *adopter) next() *Record {
 	input, _ := keep(m.a.Input, program.MaxInput)
 	switch {
 	case m.st.Seq == 0:
-		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Error: m.says("adopted")}
+		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Note: "adopted", Actor: m.a.Actor, Why: m.a.Reason}
 	case saga.CompareRevisions(m.revision(), m.st.Revision) > 0: // the source went on before the adoption did
 		return m.revised(Newer{Revision: m.revision(), Version: m.spec.Version}, input)
 	}
@@ -209,7 +209,7 @@ func (m *adopter) taken(s *program.StepSpec) *Record {
 	r := &Record{Step: s.Name}
 	switch known := m.st.Step(s.Name) != nil; {
 	case e.Unknown, !told && !known && unguarded(s):
-		r.Class, r.Error = saga.Unknown, "the outcome is unknown; the step counts as done and is not done again"
+		r.Class, r.Note = saga.Unknown, "the outcome is unknown; the step counts as done and is not done again"
 	case !told, e.NotDone && !known:
 		return nil
 	case e.Foreign:
@@ -257,7 +257,7 @@ func (m *adopter) asked() *Record {
 	if err != nil { // names, keys and durations always marshal
 		m.broken = err
 	}
-	return &Record{Kind: KindForgotten, Body: body, Error: "the ledger was lost and the outcome is unknown: the step is looked up"}
+	return &Record{Kind: KindForgotten, Body: body, Note: "the ledger was lost and the outcome is unknown: the step is looked up"}
 }
 
 // release makes r the last record of the adoption: it says where the work stands.
@@ -286,10 +286,6 @@ func (m *machine) all(p Phase) bool {
 		ss := m.st.Step(s.Name)
 		return ss == nil || ss.Forward.Phase != p
 	})
-}
-
-func (m *adopter) says(words string) string {
-	return says(&Signal{Actor: m.a.Actor, Reason: m.a.Reason}, words)
 }
 
 // stands reports whether any step is owed an undo, or a person's word, now that the source has

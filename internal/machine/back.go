@@ -14,8 +14,8 @@ import (
 func (m *machine) turn(why saga.Reason) Command {
 	m.st.Turned = true
 	m.record(KindNoted)
-	if m.rec.Error == "" {
-		m.rec.Error = parkedBecause[why]
+	if m.rec.Said() == "" {
+		m.rec.Note = parkedBecause[why]
 	}
 	return m.back()
 }

@@ -188,7 +188,7 @@ func TestD10Unconfirmed(t *testing.T) {
 func TestR6Cause(t *testing.T) {
 	d := newDesk(t, "a find undo\nb find undo").feed(Event{Start: &Start{Input: output("1"), Cause: "webhook evt_1\x00"}})
 	d.succeed("1").succeed("2").wants("rest", saga.Completed)
-	if d.st.Cause != "webhook evt_1\uFFFD" || Summarize(d.spec, d.st).Cause != d.st.Cause || d.chain[0].Error != d.st.Cause {
+	if d.st.Cause != "webhook evt_1\uFFFD" || Summarize(d.spec, d.st).Cause != d.st.Cause || d.chain[0].Cause != d.st.Cause {
 		t.Errorf("the cause is %q", d.st.Cause)
 	}
 	if st, err := Fold(order, d.chain); err != nil || st.Cause != d.st.Cause {

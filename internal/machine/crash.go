@@ -77,6 +77,6 @@ func (m *machine) poisonous(e *Effort) bool {
 func (m *machine) poison(e *Effort) Command {
 	cmd := m.park(saga.ReasonPoison)
 	beside := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Beside), " ", ", "), "[]")
-	m.rec.Error = fmt.Sprintf("the step was in flight at %d crashes of its process; other steps in flight beside it: %s", e.Crashes, beside)
+	m.rec.Error, m.rec.Note = "", fmt.Sprintf("the step was in flight at %d crashes of its process; other steps in flight beside it: %s", e.Crashes, beside)
 	return cmd
 }

@@ -17,8 +17,8 @@ func TestF20NamesBystanders(t *testing.T) {
 	for n, beside := range []int{7, 0, 12} {
 		d.feed(Event{Bystanders: beside})
 		r := d.chain[len(d.chain)-1]
-		if r.Kind != KindLost || n < 2 && !strings.HasSuffix(strings.Split(r.Error, ";")[1], []string{": 7", ": 0"}[n]) {
-			t.Errorf("crash %d is recorded as %s %q", n+1, r.Kind, r.Error)
+		if r.Kind != KindLost || n < 2 && !strings.HasSuffix(strings.Split(r.Said(), ";")[1], []string{": 7", ": 0"}[n]) {
+			t.Errorf("crash %d is recorded as %s %q", n+1, r.Kind, r.Said())
 		}
 		if e := d.st.Step("a").Forward; e.Crashes != n+1 || e.Tries > 1 {
 			t.Errorf("after %d crashes: %+v", n+1, e)

@@ -145,7 +145,7 @@ func Decide(spec *program.Spec, st *State, ev Event) (Decision, error) {
 	case m.rec == nil:
 		return Decision{Do: cmd}, nil
 	}
-	m.rec.Error = program.Clean(m.rec.Error, maxText)
+	m.rec.clean()
 	if st.Seq-st.Base+1 >= snapshotEvery {
 		b, err := json.Marshal(st)
 		if err != nil {
@@ -224,8 +224,8 @@ func (m *machine) stay() {
 		if m.rec.Status, m.rec.Reason = m.st.Status, m.st.Reason; m.rec.Kind == KindPaused {
 			m.rec.Status = saga.Paused
 		}
-		if m.rec.Error == "" {
-			m.rec.Error = m.st.Note
+		if m.rec.Said() == "" {
+			m.rec.Note = m.st.Note
 		}
 	}
 }
@@ -415,8 +415,8 @@ func (m *machine) wait(until time.Time, status saga.Status) Command {
 func (m *machine) park(why saga.Reason) Command {
 	m.record(KindParked)
 	m.rec.Status, m.rec.Reason, m.rec.Wait = saga.Review, why, 0
-	if m.rec.Error == "" {
-		m.rec.Error = parkedBecause[why]
+	if m.rec.Said() == "" {
+		m.rec.Note = parkedBecause[why]
 	}
 	return Command{Do: Rest}
 }

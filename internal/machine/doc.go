@@ -4,7 +4,7 @@
 // saga.pml is a checked model of them.
 //
 //	dec, err := machine.Decide(spec, st, ev) // st is the fold of the chain
-//	dec.Record.Seal(id, st.Seq, st.Tail, session)
+//	dec.Record.Seal(id, Salt{}, st.Seq, st.Tail, session)
 //	// 1. append dec.Record
 //	err = st.Apply(dec.Record)
 //	// 2. do dec.Do

@@ -91,7 +91,7 @@ func (m *machine) forget() error {
 	if err != nil {
 		return err
 	}
-	return m.fold(&Record{Kind: KindForgotten, Body: body, Error: "the database is another one since; what was stored behind the record before is not known"})
+	return m.fold(&Record{Kind: KindForgotten, Body: body, Note: "the database is another one since; what was stored behind the record before is not known"})
 }
 
 // lapses are the steps that are not done, as if each had been armed now.

@@ -206,12 +206,12 @@ func TestR5Texts(t *testing.T) {
 	bad := strings.Repeat("no\x00 \xff é ", 1000)
 	check := func(what string, r *Record) {
 		t.Helper()
-		for _, s := range []string{r.Error, r.ExternalID} {
+		for _, s := range []string{r.Error, r.Note, r.Actor, r.Why, r.Cause, r.ExternalID} {
 			if !utf8.ValidString(s) || strings.Contains(s, "\x00") || len(s) > maxText {
 				t.Errorf("%s: recorded %.40q, %d bytes", what, s, len(s))
 			}
 		}
-		if r.Error == "" && r.ExternalID == "" {
+		if r.Said() == "" && r.ExternalID == "" {
 			t.Errorf("%s: nothing is recorded", what)
 		}
 	}

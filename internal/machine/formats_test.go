@@ -59,8 +59,11 @@ func TestKeysFitEverywhere(t *testing.T) {
 	}
 }
 
+var salt = Salt{16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}
+
 // The hash of a record, as documented at Sum: version, every field in a fixed order, integers as 8
-// bytes big endian, texts with their length before them, bodies by their own SHA-256.
+// bytes big endian, texts with their length before them, and what may hold a person's data by its
+// salted digest.
 func TestRecordHashIsAFormat(t *testing.T) {
 	t.Parallel()
 	first := Record{
@@ -70,11 +73,11 @@ func TestRecordHashIsAFormat(t *testing.T) {
 	}
 	middle := Record{
 		Seq: 7, Session: -2, Kind: KindUnknown, Step: "invoice", Direction: saga.Undo, Attempt: 4, ExternalID: "inv_1",
-		BodyDropped: true, Class: saga.Unknown, Error: "zeit überschritten", Signals: []int64{3, 99},
+		BodyDropped: true, Class: saga.Unknown, Error: "zeit überschritten", Note: "look", Actor: "anna", Why: "she called", Signals: []int64{3, 99},
 		Status: saga.Review, Reason: saga.ReasonUndoFailed, Wait: 1500 * time.Millisecond, Snapshot: json.RawMessage(`{"seq":6}`),
 	}
 	caused := first // the words of a start are what caused it
-	caused.Error = "webhook evt_1"
+	caused.Cause = "webhook evt_1"
 	counting := Hash{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	for _, c := range []struct {
 		r    Record
@@ -82,13 +85,13 @@ func TestRecordHashIsAFormat(t *testing.T) {
 		prev Hash
 		want string
 	}{
-		{first, order, Hash{}, "526512bdd695311c3303db269f2d3fe1"},
-		{caused, order, Hash{}, "86f1b1cbcb58e2fe453a9a851fd97e6b"},
-		{middle, order, counting, "86f8090e9a49f34c43ccea667e7c5fa6"},
-		{Record{}, saga.ID{}, Hash{}, "94e4d0d1828f6013210ff7d670ce8d6a"},
+		{first, order, Hash{}, "945c3dfdc4b276db5fffad06629653d3"},
+		{caused, order, Hash{}, "a7b8234ad560b18845453a92b3e4d7e0"},
+		{middle, order, counting, "1078d85907e23325ec84260314b725e5"},
+		{Record{}, saga.ID{}, Hash{}, "ac4d632c278775295792be360ae454c9"},
 	} {
 		c.r.At = noon // not part of the hash
-		if got := c.r.Sum(c.id, c.prev).String(); got != c.want {
+		if got := c.r.Sum(c.id, salt, c.prev).String(); got != c.want {
 			t.Errorf("record %d: %s, want %s", c.r.Seq, got, c.want)
 		}
 	}
@@ -105,13 +108,14 @@ func TestRecordHashCoversEverything(t *testing.T) {
 		"Step": func(r *Record) { r.Step = "x" }, "Direction": func(r *Record) { r.Direction = saga.Undo }, "Attempt": func(r *Record) { r.Attempt++ },
 		"ExternalID": func(r *Record) { r.ExternalID = "x" }, "Body": func(r *Record) { r.Body = json.RawMessage("1") },
 		"BodyDropped": func(r *Record) { r.BodyDropped = true }, "Class": func(r *Record) { r.Class = saga.Unknown }, "Error": func(r *Record) { r.Error = "x" },
+		"Note": func(r *Record) { r.Note = "x" }, "Actor": func(r *Record) { r.Actor = "x" }, "Why": func(r *Record) { r.Why = "x" }, "Cause": func(r *Record) { r.Cause = "x" },
 		"Signals": func(r *Record) { r.Signals = []int64{0} }, "Status": func(r *Record) { r.Status = saga.Running }, "Reason": func(r *Record) { r.Reason = "x" },
 		"Wait": func(r *Record) { r.Wait++ }, "Arm": func(r *Record) { r.Dispatch = nil }, "Snapshot": func(r *Record) { r.Snapshot = json.RawMessage("1") },
 		"Arm.Step": func(r *Record) { r.Dispatch.Step = "x" }, "Arm.Direction": func(r *Record) { r.Dispatch.Direction = saga.Undo }, "Arm.Attempt": func(r *Record) { r.Dispatch.Attempt++ },
 		"Arm.Key": func(r *Record) { r.Dispatch.Key = "x" }, "Arm.Reissue": func(r *Record) { r.Dispatch.Reissue++ }, "Arm.Budget": func(r *Record) { r.Dispatch.Budget++ },
 	}
 	r := base()
-	seen := map[Hash]string{r.Sum(order, Hash{}): "nothing"}
+	seen := map[Hash]string{r.Sum(order, Salt{}, Hash{}): "nothing"}
 	note := func(what string, h Hash) {
 		if with, ok := seen[h]; ok {
 			t.Errorf("changing %s gives the same hash as changing %s", what, with)
@@ -121,18 +125,65 @@ func TestRecordHashCoversEverything(t *testing.T) {
 	for what, change := range changes {
 		r := base()
 		change(&r)
-		note(what, r.Sum(order, Hash{}))
+		note(what, r.Sum(order, Salt{}, Hash{}))
 	}
-	note("the predecessor", r.Sum(order, Hash{1}))
-	note("the saga", r.Sum(saga.ID{Saga: "x", Work: order.Work}, Hash{}))
-	note("the work", r.Sum(saga.ID{Saga: order.Saga, Work: "x"}, Hash{}))
+	private := base()
+	private.Error = "y"
+	note("an error", private.Sum(order, Salt{}, Hash{}))
+	note("its salt", private.Sum(order, salt, Hash{}))
+	note("the predecessor", r.Sum(order, Salt{}, Hash{1}))
+	note("the saga", r.Sum(saga.ID{Saga: "x", Work: order.Work}, Salt{}, Hash{}))
+	note("the work", r.Sum(saga.ID{Saga: order.Saga, Work: "x"}, Salt{}, Hash{}))
+}
+
+// What may hold a person's data can be erased, all of it or a body alone, and the salt with it: the
+// hash stays, and nothing that is left tells what was there.
+func TestErasedRecordsKeepTheirHash(t *testing.T) {
+	t.Parallel()
+	whole := Record{
+		Seq: 7, Session: 3, Kind: KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 4, ExternalID: "inv_1", Body: json.RawMessage(`{"name":"Ada"}`),
+		Class: saga.Unknown, Error: "Ada's card", Note: "Ada", Actor: "anna", Why: "Ada called", Cause: "Ada", Signals: []int64{3}, Status: saga.Review,
+		Reason: saga.ReasonInDoubt, Snapshot: json.RawMessage(`{"input":"Ada"}`),
+	}
+	want := whole.Sum(order, salt, Hash{9})
+	body := whole
+	body.Erased.Body, body.Body = whole.digests(salt).Body, nil
+	if got := body.Sum(order, salt, Hash{9}); got != want {
+		t.Errorf("without its body %s, want %s", got, want)
+	}
+	for _, r := range []Record{whole, body} {
+		r.Erase(salt)
+		if got := r.Sum(order, Salt{}, Hash{9}); got != want {
+			t.Errorf("erased: %s, want %s", got, want)
+		}
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{"Ada", "anna", "inv_1"} {
+			if strings.Contains(string(b), s) {
+				t.Errorf("%q is left in %s", s, b)
+			}
+		}
+		if again := r; true {
+			if again.Erase(Salt{}); again.Erased != r.Erased {
+				t.Error("erasing it again changes it")
+			}
+		}
+	}
+	other := whole
+	other.Erase(Salt{1})
+	mine := whole
+	if mine.Erase(salt); other.Erased == mine.Erased || mine.Erased.Texts == mine.Erased.Body {
+		t.Error("the digests do not depend on the salt")
+	}
 }
 
 func TestSeal(t *testing.T) {
 	t.Parallel()
 	r := Record{Kind: KindNoted, Status: saga.Running}
-	r.Seal(order, 6, Hash{9}, 7)
-	if r.Seq != 7 || r.Session != 7 || r.Hash != r.Sum(order, Hash{9}) || r.Hash == (Hash{}) {
+	r.Seal(order, Salt{}, 6, Hash{9}, 7)
+	if r.Seq != 7 || r.Session != 7 || r.Hash != r.Sum(order, Salt{}, Hash{9}) || r.Hash == (Hash{}) {
 		t.Errorf("sealed %+v", r)
 	}
 }

@@ -19,7 +19,7 @@ func (m *machine) pause(s *Signal) error {
 	case m.st.Status.Parked():
 		return m.note(s, fmt.Sprintf("pause: the work is in %s already", m.st.Status))
 	}
-	return m.foldSignal(s, &Record{Kind: KindPaused, Error: says(s, "paused")})
+	return m.foldSignal(s, &Record{Kind: KindPaused, Note: "paused"})
 }
 
 // goOn lets a paused work go on where it was.
@@ -28,7 +28,7 @@ func (m *machine) goOn(s *Signal) error {
 		return m.note(s, "resume: the work is not paused")
 	}
 	m.unparked = true
-	return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it goes on")})
+	return m.foldSignal(s, &Record{Kind: KindResumed, Note: "it goes on"})
 }
 
 // retry tries the step at issue again, under the key that it has, with a fresh policy and at once.
@@ -45,7 +45,7 @@ func (m *machine) retry(s *Signal) error {
 		return m.note(s, "retry: "+why)
 	}
 	m.unparked = true
-	return m.foldSignal(s, &Record{Kind: KindRetried, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Error: says(s, "it is tried again")})
+	return m.foldSignal(s, &Record{Kind: KindRetried, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Note: "it is tried again"})
 }
 
 // CanRetry reports whether the step at issue can be tried again under its key, as far as it can be
@@ -112,7 +112,7 @@ func (m *machine) skip(s *Signal) error {
 		return m.note(s, "skip: records were forgotten since, and it may have been followed already; look again")
 	}
 	m.unparked = true
-	r := &Record{Kind: KindSkipped, Step: ss.Name, Direction: saga.Forward, Attempt: s.Attempt, Error: says(s, "it did not happen and will not")}
+	r := &Record{Kind: KindSkipped, Step: ss.Name, Direction: saga.Forward, Attempt: s.Attempt, Note: "it did not happen and will not"}
 	r.bring(s.ExternalID, s.Output, false)
 	if len(s.Output) == 0 {
 		r.Body = m.step(ss.Name).ResultOf(r.ExternalID)

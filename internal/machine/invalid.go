@@ -27,23 +27,23 @@ func (st *State) After(r *Record) (*State, error) {
 // ended stays so. An open attempt stays open: it is lost at its deadline, by whichever process
 // looks at the work next.
 func giveUp(st *State, ev *Event, why error) Decision {
-	r := &Record{Kind: KindParked, Status: saga.Review, Reason: saga.ReasonPoison, Error: "it cannot go on by itself: " + program.Clean(why.Error(), maxText/2)}
+	r := &Record{Kind: KindParked, Status: saga.Review, Reason: saga.ReasonPoison, Note: "it cannot go on by itself: " + program.Clean(why.Error(), maxText/2)}
 	if st.Status.Terminal() {
 		r.Kind, r.Status, r.Reason = KindNoted, st.Status, ""
 	}
 	switch {
 	case ev.Outcome != nil:
-		r.Error += fmt.Sprintf("; the attempt under way ended as %q, with the external id %q", ev.Outcome.Class, ev.Outcome.ExternalID)
+		r.Note += fmt.Sprintf("; the attempt under way ended as %q, with the external id %q", ev.Outcome.Class, ev.Outcome.ExternalID)
 	case ev.Evidence != nil:
-		r.Error += fmt.Sprintf("; the lookup said %q, with the external id %q", ev.Evidence.Answer, ev.Evidence.ExternalID)
+		r.Note += fmt.Sprintf("; the lookup said %q, with the external id %q", ev.Evidence.Answer, ev.Evidence.ExternalID)
 	case ev.Signal != nil:
-		r.Error += fmt.Sprintf("; signal %d, %q, was read and not followed", ev.Signal.ID, ev.Signal.Kind)
+		r.Note += fmt.Sprintf("; signal %d, %q, was read and not followed", ev.Signal.ID, ev.Signal.Kind)
 		r.Signals = []int64{ev.Signal.ID}
 	}
 	if ev.Invalid > 2 { // nothing is left but what this program says
-		r.Error = "it cannot go on by itself: the ledger refused what was to be recorded"
+		r.Note = "it cannot go on by itself: the ledger refused what was to be recorded"
 	}
-	r.Error = program.Clean(r.Error, maxText)
+	r.clean()
 	return Decision{Record: r, Do: Command{Do: Rest}}
 }
 
@@ -93,10 +93,10 @@ func (r *Record) name(id string) {
 		r.ExternalID = id
 		return
 	}
-	if r.Error != "" {
-		r.Error += "; "
+	if r.Note != "" {
+		r.Note += "; "
 	}
-	r.Error += fmt.Sprintf("its external id is not kept: it has %d bytes (at most %d), or is not valid text", len(id), maxExternalID)
+	r.Note += fmt.Sprintf("its external id is not kept: it has %d bytes (at most %d), or is not valid text", len(id), maxExternalID)
 }
 
 // sound makes a body one that every ledger takes: valid UTF-8, at most limit bytes (CORE-10). A

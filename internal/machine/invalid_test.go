@@ -50,8 +50,8 @@ func TestM1BodiesAreUTF8(t *testing.T) {
 func TestM2ExternalIDsAreNeverCut(t *testing.T) {
 	for _, id := range []string{strings.Repeat("x", maxExternalID+1), "a\x00b", "caf\xe9"} {
 		d := begin(t, "a find undo\nb find undo").succeed(id).wants("act b forward", saga.Running)
-		if r := d.tail(); r.ExternalID != "" || !strings.Contains(r.Error, "not kept") || r.Body == nil && !r.BodyDropped {
-			t.Errorf("recorded %q, %q", r.ExternalID, r.Error)
+		if r := d.tail(); r.ExternalID != "" || !strings.Contains(r.Said(), "not kept") || r.Body == nil && !r.BodyDropped {
+			t.Errorf("recorded %q, %q", r.ExternalID, r.Said())
 		}
 		asks, err := saga.Define(order.Saga, 1, saga.Do("b", func(_ context.Context, c saga.Call[string]) (string, error) { return c.ExternalID("a"), nil }).Idempotent().NoUndo("a test"))
 		if err != nil {
@@ -62,8 +62,8 @@ func TestM2ExternalIDsAreNeverCut(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("x", maxExternalID)
-	if r := begin(t, "a find undo").succeed(long).tail(); r.ExternalID != long || r.Error != "" {
-		t.Errorf("an id of %d bytes is recorded as %q, %q", len(long), r.ExternalID, r.Error)
+	if r := begin(t, "a find undo").succeed(long).tail(); r.ExternalID != long || r.Said() != "" {
+		t.Errorf("an id of %d bytes is recorded as %q, %q", len(long), r.ExternalID, r.Said())
 	}
 }
 
@@ -76,11 +76,11 @@ func TestM3InvalidIsDecidedAgain(t *testing.T) {
 		t.Errorf("the step is %+v", ss)
 	}
 	d.feed(Event{Invalid: 1, Outcome: &program.Outcome{Class: saga.Unsent, Error: "?", RetryAfter: time.Hour}}).wants("wait", saga.Retrying)
-	if r := d.tail(); r.Kind != KindNotSent || r.Wait != time.Hour || r.Error == "?" {
+	if r := d.tail(); r.Kind != KindNotSent || r.Wait != time.Hour || r.Said() == "?" {
 		t.Errorf("recorded %+v", r)
 	}
 	d.feed(Event{Invalid: 1, Signal: &Signal{ID: 1, Kind: SignalCancel, Actor: "anna", Reason: "?"}}).wants("act a undo", saga.Compensating)
-	if r := d.turning(); strings.Contains(r.Error, "?") || r.Kind != KindCancelled {
+	if r := d.turning(); strings.Contains(r.Said(), "?") || r.Kind != KindCancelled {
 		t.Errorf("recorded %+v", r)
 	}
 	if d := newDesk(t, "a find undo").feed(Event{Invalid: 1, Start: &Start{Input: output("1"), Cause: "?"}}); d.chain[0].Error != "" {
@@ -116,17 +116,17 @@ func TestM3WhatIsKnownStays(t *testing.T) {
 func TestM3WhatOthersGave(t *testing.T) {
 	v := saga.Resolution{Step: "a", Attempt: 1, Happened: true, ExternalID: "a1", Output: output("a1")}
 	d := begin(t, "a at-most-once no-undo").fail(saga.Unknown).feed(Event{Invalid: 1, Signal: &Signal{ID: 7, Kind: SignalResolve, Actor: "anna", Resolution: v}})
-	if r := d.wants("rest", saga.Completed).tail(); r.ExternalID != "a1" || r.Body != nil || strings.Contains(r.Error, "anna") {
+	if r := d.wants("rest", saga.Completed).tail(); r.ExternalID != "a1" || r.Body != nil || strings.Contains(r.Said(), "anna") {
 		t.Errorf("a resolution is recorded as %+v", r)
 	}
 	ev := d.news("2", 1, false)
 	ev.Invalid = 1
-	if r := d.feed(ev).wants("rest", saga.Completed).tail(); r.Kind != KindNoted || r.Body != nil || !strings.Contains(r.Error, "no input") {
+	if r := d.feed(ev).wants("rest", saga.Completed).tail(); r.Kind != KindNoted || r.Body != nil || !strings.Contains(r.Said(), "no input") {
 		t.Errorf("a newer version is recorded as %+v", r)
 	}
 	for n := 1; n < 4; n++ {
 		d := newDesk(t, "a find undo").feed(Event{Invalid: n, Start: &Start{Input: output("1"), Cause: "?"}})
-		if r := d.wants("act a forward", saga.Running).chain[0]; r.Kind != KindStarted || r.Error != "" || r.Body == nil {
+		if r := d.wants("act a forward", saga.Running).chain[0]; r.Kind != KindStarted || r.Said() != "" || r.Body == nil {
 			t.Errorf("a start is recorded as %+v", r)
 		}
 	}
@@ -199,10 +199,10 @@ func TestM4NoPanic(t *testing.T) {
 	d := begin(t, "a find undo\nb find undo").succeed("1")
 	other := structure(t, "x find undo") // the open attempt is of a step that this structure does not have
 	dec, err := Decide(other, d.st, d.event(Event{Outcome: &program.Outcome{Class: saga.Unsent, Error: "no"}}))
-	if err != nil || dec.Record == nil || dec.Record.Reason != saga.ReasonPoison || !strings.Contains(dec.Record.Error, "panicked") || dec.Do.Do != Rest {
+	if err != nil || dec.Record == nil || dec.Record.Reason != saga.ReasonPoison || !strings.Contains(dec.Record.Said(), "panicked") || dec.Do.Do != Rest {
 		t.Fatalf("decided %+v, %v", dec, err)
 	}
-	dec.Record.Seal(order, d.st.Seq, d.st.Tail, 7)
+	dec.Record.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
 	if _, err := d.st.After(dec.Record); err != nil {
 		t.Error(err)
 	}
@@ -219,7 +219,7 @@ func TestAfter(t *testing.T) {
 	before := string(dump(t, d.st))
 	good, bad := Record{Kind: KindNoted, Status: saga.Completed}, Record{Kind: KindDispatched, Status: saga.Running, Dispatch: &Dispatch{Step: "a", Direction: saga.Forward, Attempt: 2}}
 	for _, r := range []*Record{&good, &bad} {
-		r.Seal(order, d.st.Seq, d.st.Tail, 7)
+		r.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
 	}
 	if next, err := d.st.After(&good); err != nil || next.Seq != d.st.Seq+1 {
 		t.Errorf("a note behind the end: %v", err)
@@ -239,7 +239,7 @@ func TestCore1BrokenChainsFoldAgain(t *testing.T) {
 	d.store(Record{Kind: KindNoted, Status: saga.Completed, Error: "no process that is running knows order-to-invoice version 1"})
 	d.revise("2").runs("2", "").wants("act a forward", saga.Running)
 	bad := Record{Kind: KindNoted, Status: saga.Running}
-	bad.Seal(order, d.st.Seq, d.st.Tail, 7)
+	bad.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
 	d = begin(t, "a find undo").succeed("1")
 	if d.forged(bad, len(d.chain)) == nil {
 		t.Error("a note moves a work that has ended")

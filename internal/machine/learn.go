@@ -13,7 +13,7 @@ import (
 func (m *machine) learn() error {
 	switch ev := &m.ev; {
 	case ev.Start != nil:
-		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Error: ev.Start.Cause})
+		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause})
 	case m.st.Seq == 0:
 		return errNotFitting
 	case ev.Outcome != nil:

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -89,7 +91,11 @@ type Record struct {
 	Body        json.RawMessage
 	BodyDropped bool       // the body was too large or not serialisable and is not kept
 	Class       saga.Class // of the error
-	Error       string     // the error's text, or a person's words; never a body
+	Error       string     // the error's text; never a body
+	Note        string     // what the machine has to say that is no error
+	Actor       string     // who said what the record follows
+	Why         string     // why, in the actor's words
+	Cause       string     // KindStarted: what caused the start, in the starter's words
 	Signals     []int64
 
 	Status saga.Status   // where the work stands after this record
@@ -98,6 +104,19 @@ type Record struct {
 
 	Dispatch *Dispatch       // the attempt this record arms, if any
 	Snapshot json.RawMessage // the folded state before this record, so that loading can begin here
+
+	Erased Erased // what stands in the hash for what was erased
+}
+
+// Salt is random, and an instance's own. What may hold a person's data enters the hashes of its
+// records with it, so that nothing can be guessed from them once the salt is gone.
+type Salt [16]byte
+
+// Erased are the salted digests of what was erased of a record. Zero: it is there, or never was.
+type Erased struct {
+	Texts    Hash // external id, error, note, actor, why, cause
+	Body     Hash
+	Snapshot Hash
 }
 
 // Dispatch is the intent of one attempt, durable before anything is sent.
@@ -108,6 +127,31 @@ type Dispatch struct {
 	Key       string        // the same for every attempt of this step, direction and reissue
 	Reissue   int           // how often a new key was allowed
 	Budget    time.Duration // the attempt's deadline is the record's At + Budget
+}
+
+// Said is what r has to say to a person: the error, or the note, who said so and why.
+func (r *Record) Said() string {
+	words := r.Error
+	if r.Note != "" {
+		if words != "" {
+			words += "; "
+		}
+		words += r.Note
+	}
+	if r.Actor != "" {
+		words += ", says " + r.Actor
+	}
+	if r.Why != "" {
+		words += ": " + r.Why
+	}
+	return words
+}
+
+// clean bounds the texts of r, and makes them ones that every ledger takes.
+func (r *Record) clean() {
+	for _, s := range []*string{&r.Error, &r.Note, &r.Actor, &r.Why, &r.Cause} {
+		*s = program.Clean(*s, maxText)
+	}
 }
 
 // Deadline is when nothing of the armed attempt may leave or be awaited any more. Zero when r arms
@@ -125,65 +169,93 @@ func (r *Record) due() time.Time { return r.At.UTC().Add(r.Wait) }
 // encoding is the version of the layout hashed by Sum. It changes when a field is added.
 const encoding = 1
 
-// Sum computes the record's hash as the successor of prev in the chain of id. The layout is a
-// format: version, then every field in a fixed order, integers as 8 bytes big endian, texts with
-// their length before them, bodies by their own SHA-256 so that retention can erase them later.
-func (r *Record) Sum(id saga.ID, prev Hash) Hash {
-	b := make([]byte, 0, 512)
-	num := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
-	text := func(s string) { num(int64(len(s))); b = append(b, s...) }
-	body := func(m json.RawMessage) {
-		if len(m) == 0 {
-			num(0)
-			return
-		}
-		sum := sha256.Sum256(m)
-		num(int64(len(sum)))
-		b = append(b, sum[:]...)
-	}
-	num(encoding)
-	text(id.Saga)
-	text(id.Work)
-	num(r.Seq)
-	b = append(b, prev[:]...)
-	num(int64(r.Session))
-	text(string(r.Kind))
-	num(int64(r.Version))
-	text(r.Revision)
-	num(r.Nonce)
-	text(r.Step)
-	text(string(r.Direction))
-	num(int64(r.Attempt))
-	text(r.ExternalID)
-	body(r.Body)
-	num(flag(r.BodyDropped))
-	text(string(r.Class))
-	text(r.Error)
-	num(int64(len(r.Signals)))
-	for _, s := range r.Signals {
-		num(s)
-	}
-	text(string(r.Status))
-	text(string(r.Reason))
-	num(int64(r.Wait))
-	num(flag(r.Dispatch != nil))
-	if a := r.Dispatch; a != nil {
-		text(a.Step)
-		text(string(a.Direction))
-		num(int64(a.Attempt))
-		text(a.Key)
-		num(int64(a.Reissue))
-		num(int64(a.Budget))
-	}
-	body(r.Snapshot)
-	sum := sha256.Sum256(b)
+// layout is what a hash covers: integers as 8 bytes big endian, texts with their length before them.
+type layout []byte
+
+func (b *layout) num(n int64)   { *b = binary.BigEndian.AppendUint64(*b, uint64(n)) }
+func (b *layout) text(s string) { b.num(int64(len(s))); *b = append(*b, s...) }
+
+func (b *layout) hash() Hash {
+	sum := sha256.Sum256(*b)
 	return Hash(sum[:HashSize])
 }
 
+// Sum computes the record's hash as the successor of prev in the chain of id, whose salt is given.
+// The layout is a format: version, then every field in a fixed order. What may hold a person's data
+// is in it by its salted digest, so that it can be erased later, and the salt with it.
+func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
+	b := make(layout, 0, 512)
+	b.num(encoding)
+	b.text(id.Saga)
+	b.text(id.Work)
+	b.num(r.Seq)
+	b = append(b, prev[:]...)
+	b.num(int64(r.Session))
+	b.text(string(r.Kind))
+	b.num(int64(r.Version))
+	b.text(r.Revision)
+	b.num(r.Nonce)
+	b.text(r.Step)
+	b.text(string(r.Direction))
+	b.num(int64(r.Attempt))
+	b.num(flag(r.BodyDropped))
+	b.text(string(r.Class))
+	b.num(int64(len(r.Signals)))
+	for _, s := range r.Signals {
+		b.num(s)
+	}
+	b.text(string(r.Status))
+	b.text(string(r.Reason))
+	b.num(int64(r.Wait))
+	b.num(flag(r.Dispatch != nil))
+	if a := r.Dispatch; a != nil {
+		b.text(a.Step)
+		b.text(string(a.Direction))
+		b.num(int64(a.Attempt))
+		b.text(a.Key)
+		b.num(int64(a.Reissue))
+		b.num(int64(a.Budget))
+	}
+	d := r.digests(salt)
+	b = append(append(append(b, d.Texts[:]...), d.Body[:]...), d.Snapshot[:]...)
+	return b.hash()
+}
+
+// digests are what stands in the hash for what may hold a person's data: as they are on record where it
+// was erased, zero where there is nothing.
+func (r *Record) digests(salt Salt) Erased {
+	d := r.Erased
+	texts := []string{r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause}
+	if strings.Join(texts, "") != "" {
+		b := append(make(layout, 0, 256), salt[:]...)
+		for _, s := range texts {
+			b.text(s)
+		}
+		d.Texts = b.hash()
+	}
+	for _, one := range []struct {
+		digest *Hash
+		body   json.RawMessage
+	}{{&d.Body, r.Body}, {&d.Snapshot, r.Snapshot}} {
+		if len(one.body) > 0 {
+			b := append(make(layout, 0, len(salt)+len(one.body)), salt[:]...)
+			b = append(b, one.body...)
+			*one.digest = b.hash()
+		}
+	}
+	return d
+}
+
+// Erase takes everything out of r that may hold a person's data, and leaves its hash as it is.
+func (r *Record) Erase(salt Salt) {
+	r.Erased = r.digests(salt)
+	r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause, r.Body, r.Snapshot = "", "", "", "", "", "", nil, nil
+}
+
 // Seal makes r the successor of (seq, prev) written by session, and fills in its hash.
-func (r *Record) Seal(id saga.ID, seq int64, prev Hash, session Token) {
+func (r *Record) Seal(id saga.ID, salt Salt, seq int64, prev Hash, session Token) {
 	r.Seq, r.Session = seq+1, session
-	r.Hash = r.Sum(id, prev)
+	r.Hash = r.Sum(id, salt, prev)
 }
 
 func flag(b bool) int64 {

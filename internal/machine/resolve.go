@@ -24,7 +24,7 @@ func (m *machine) learnSignal(s *Signal) error {
 	case SignalKeep:
 		if m.st.Status == saga.Review && m.st.Reason == saga.ReasonConflict {
 			m.unparked = true
-			return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it stays as it is, although the source cancelled it")})
+			return m.foldSignal(s, &Record{Kind: KindResumed, Note: "it stays as it is, although the source cancelled it"})
 		}
 		return m.note(s, "keep: the work is not in review for a conflict")
 	case SignalResolve:
@@ -58,7 +58,7 @@ func (m *machine) cancel(s *Signal) error {
 		return m.note(s, "cancel came too late: the pivot may have happened")
 	}
 	m.unparked = true
-	return m.foldSignal(s, &Record{Kind: KindCancelled, Error: says(s, "cancelled")})
+	return m.foldSignal(s, &Record{Kind: KindCancelled, Note: "cancelled"})
 }
 
 // pastPivot reports whether the pivot may have happened.
@@ -114,9 +114,9 @@ func (m *machine) confirm(s *Signal, ss *StepState) error {
 
 // resolutionOn is the record of a person's resolution.
 func (m *machine) resolutionOn(s *Signal, ss *StepState, dir saga.Direction) *Record {
-	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: saga.Unsent, Error: says(s, "it did not happen")}
+	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: saga.Unsent, Note: "it did not happen"}
 	if s.Happened {
-		r.Class, r.Error = "", says(s, "it happened")
+		r.Class, r.Note = "", "it happened"
 		r.bring(s.ExternalID, s.Output, false)
 		if dir == saga.Forward && len(s.Output) == 0 {
 			r.Body = m.step(ss.Name).ResultOf(r.ExternalID)
@@ -134,7 +134,7 @@ func (m *machine) wake(s *Signal) error {
 		return m.note(s, "it was looked at again")
 	}
 	m.unparked = true
-	return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it is taken up again")})
+	return m.foldSignal(s, &Record{Kind: KindResumed, Note: "it is taken up again"})
 }
 
 // lateAnswer takes an answer that came after its attempt was closed as evidence.
@@ -158,7 +158,7 @@ func (m *machine) lateAnswer(s *Signal) error {
 	}
 	r := &Record{
 		Kind: KindFound, Step: s.Step, Direction: saga.Forward, Attempt: ss.Forward.Attempts,
-		Error: fmt.Sprintf("the answer of attempt %d came late", s.Attempt),
+		Note: fmt.Sprintf("the answer of attempt %d came late", s.Attempt),
 	}
 	r.bring(s.ExternalID, s.Output, false)
 	return m.foldSignal(s, r)
@@ -181,11 +181,11 @@ func (m *machine) foreign(ss *StepState, s *Signal) bool {
 
 // note consumes a signal that changes nothing.
 func (m *machine) note(s *Signal, words string) error {
-	return m.foldSignal(s, &Record{Kind: KindNoted, Error: says(s, words)})
+	return m.foldSignal(s, &Record{Kind: KindNoted, Note: words})
 }
 
 func (m *machine) foldSignal(s *Signal, r *Record) error {
-	r.Signals = []int64{s.ID}
+	r.Signals, r.Actor, r.Why = []int64{s.ID}, s.Actor, s.Reason
 	return m.fold(r)
 }
 
@@ -201,15 +201,4 @@ func keep(body json.RawMessage, limit int) (kept json.RawMessage, dropped bool) 
 		return nil, true
 	}
 	return sound(b, limit)
-}
-
-// says joins the machine's words with the actor's.
-func says(s *Signal, words string) string {
-	if s.Actor != "" {
-		words += ", says " + s.Actor
-	}
-	if s.Reason != "" {
-		words += ": " + s.Reason
-	}
-	return words
 }

@@ -109,7 +109,7 @@ func TestV1InputThatCannotBeKept(t *testing.T) {
 			d.signal(Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 1, Input: input}})
 			d.noted("no input that can be kept").runs("1", "")
 			if d.revise("2"); d.st.Heard != "2" {
-				t.Errorf("%s, %s: the version that was mended is %s", where, what, d.tail().Error)
+				t.Errorf("%s, %s: the version that was mended is %s", where, what, d.tail().Said())
 			}
 		}
 		d := reach()

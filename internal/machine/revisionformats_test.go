@@ -24,22 +24,22 @@ func TestRevisionRecordsAreAFormat(t *testing.T) {
 	}{
 		{Record{
 			Seq: 4, Session: 9, Kind: KindHeard, Version: 3, Revision: "2026-03-01T12:00:00Z", Body: json.RawMessage(`"4 lines"`),
-			Error: "the source has a newer version", Signals: []int64{12}, Status: saga.Retrying, Wait: 1500 * time.Millisecond,
-		}, "a46535e23035fd22c523af6cb4c474bb"},
+			Note: "the source has a newer version", Actor: "shop", Why: "webhook evt_1", Signals: []int64{12}, Status: saga.Retrying, Wait: 1500 * time.Millisecond,
+		}, "3eb3b681a22ce87c5516dcf4e13cb678"},
 		{Record{
-			Seq: 4, Session: 9, Kind: KindHeard, Revision: "18", Error: "the source cancelled it", Signals: []int64{12},
+			Seq: 4, Session: 9, Kind: KindHeard, Revision: "18", Note: "the source cancelled it", Signals: []int64{12},
 			Status: saga.Review, Reason: saga.ReasonConflict,
-		}, "7f69613cccd439ec9de027961ddcf87b"},
+		}, "090cf41759af460b87205ad359f271f8"},
 		{Record{
 			Seq: 5, Session: 9, Kind: KindRevised, Version: 3, Revision: "1/18", Body: json.RawMessage(`{"input":"4 lines","keptSteps":["receipt"]}`),
 			Signals: []int64{12}, Status: saga.Running, Dispatch: &Dispatch{Step: "customer", Direction: saga.Forward, Attempt: 2, Key: "am-k2", Budget: 30 * time.Second},
-		}, "768895a31ec79c63c134bbbf55a2e138"},
+		}, "9018e5aada212828c70030a833ccfaf2"},
 		{Record{
 			Seq: 6, Session: 9, Kind: KindForgotten, Body: json.RawMessage(`[{"step":"receipt","key":"am-k3","budget":"30s"}]`),
-			Error: "gone back", Status: saga.Running,
-		}, "7f5956e60bc42e663d94dbdf0b738e53"},
+			Note: "gone back", Status: saga.Running,
+		}, "619742a19736e41b2c5b7a1bb691aee4"},
 	} {
-		if got := c.r.Sum(order, counting).String(); got != c.want {
+		if got := c.r.Sum(order, salt, counting).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.r.Kind, got, c.want)
 		}
 	}

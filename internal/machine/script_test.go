@@ -359,8 +359,8 @@ func show(r *Record) string {
 	if r.Class == program.Interrupted || r.Class == program.Outage {
 		fmt.Fprintf(&b, " (%s)", r.Class)
 	}
-	if r.Error != "" {
-		fmt.Fprintf(&b, " %q", r.Error)
+	if r.Said() != "" {
+		fmt.Fprintf(&b, " %q", r.Said())
 	}
 	if a := r.Dispatch; a != nil {
 		fmt.Fprintf(&b, "; arms %s until %s under %s…", attempt(a.Step, a.Direction, a.Attempt), clock(r.Deadline()), a.Key[:8])

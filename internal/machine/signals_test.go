@@ -21,8 +21,8 @@ func (d *desk) late(step, id string) *desk {
 func (d *desk) noted(words string) *desk {
 	d.t.Helper()
 	r := d.tail()
-	if r.Kind != KindNoted || !strings.Contains(r.Error, words) || len(r.Signals) != 1 {
-		d.t.Errorf("recorded %s %q by signals %v; want a note with %q", r.Kind, r.Error, r.Signals, words)
+	if r.Kind != KindNoted || !strings.Contains(r.Said(), words) || len(r.Signals) != 1 {
+		d.t.Errorf("recorded %s %q by signals %v; want a note with %q", r.Kind, r.Said(), r.Signals, words)
 	}
 	return d
 }
@@ -39,8 +39,8 @@ func TestS1ConsumedOnce(t *testing.T) {
 	if r.Kind != KindCancelled || len(r.Signals) != 1 || r.Signals[0] != 41 || !d.st.Saw(41) {
 		t.Errorf("recorded %+v", r)
 	}
-	if !strings.Contains(r.Error, "anna") || !strings.Contains(r.Error, "wrong order") {
-		t.Errorf("who and why are not on record: %q", r.Error)
+	if !strings.Contains(r.Said(), "anna") || !strings.Contains(r.Said(), "wrong order") {
+		t.Errorf("who and why are not on record: %q", r.Said())
 	}
 	for _, s := range []Signal{{Kind: "no such kind"}, {Kind: SignalWake}, {Kind: SignalConflict}, {Kind: SignalResolve}, {Kind: SignalLate}} {
 		d := begin(t, "a idempotent undo").fail(saga.Unsent).signal(s)
@@ -134,7 +134,7 @@ func TestS5Happened(t *testing.T) {
 	if ss.Forward.Phase != Done || ss.ExternalID != "mail_7" || ss.Evidence != KindResolved {
 		t.Errorf("the step is %+v", ss)
 	}
-	if r := d.tail(); r.Kind != KindResolved || r.Class != "" || !strings.Contains(r.Error, "anna") {
+	if r := d.tail(); r.Kind != KindResolved || r.Class != "" || !strings.Contains(r.Said(), "anna") {
 		t.Errorf("recorded %+v", r)
 	}
 	// the last step: completed
@@ -284,8 +284,8 @@ func TestS8LateAnswerElsewhere(t *testing.T) {
 func TestS9LateAnswerContradicts(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb find undo").fail(saga.Unknown).due().succeed("inv_1").fail(saga.Unknown)
 	d.late("a", "inv_2").noted("duplicate").wants("wait", saga.Retrying)
-	if !strings.Contains(d.tail().Error, "inv_1") || !strings.Contains(d.tail().Error, "inv_2") {
-		t.Errorf("both ids must be named: %q", d.tail().Error)
+	if !strings.Contains(d.tail().Said(), "inv_1") || !strings.Contains(d.tail().Said(), "inv_2") {
+		t.Errorf("both ids must be named: %q", d.tail().Said())
 	}
 	d.late("a", "inv_1").noted("confirms").wants("wait", saga.Retrying)
 }

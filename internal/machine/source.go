@@ -194,7 +194,7 @@ func (m *machine) hearNews(s *Signal) error {
 	gone := s.Kind == SignalCancel
 	r := &Record{Revision: s.Revision}
 	note := func(words string) error {
-		r.Kind, r.Error = KindNoted, says(s, words)
+		r.Kind, r.Note = KindNoted, words
 		return m.foldSignal(s, r)
 	}
 	input, dropped := keep(s.Input, program.MaxInput)
@@ -208,28 +208,28 @@ func (m *machine) hearNews(s *Signal) error {
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, program.MaxInput))
 	case gone && m.st.Turned:
 		m.unparked = !paused // it may have waited for the newer version alone
-		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
+		r.Kind, r.Note = KindCancelled, "the source cancelled it; it has turned already"
 		return m.foldSignal(s, r)
 	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
 	case !paused && gone && m.hasWayBack():
 		m.unparked = true
-		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
+		r.Kind, r.Note = KindCancelled, "the source cancelled it"
 		return m.foldSignal(s, r)
 	case !paused && m.st.boundary() && !gone:
 		m.unparked, m.turned = true, false
 		begun := m.revised(Newer{Revision: s.Revision, Version: s.Version}, input)
 		if isSub(s.Revision) {
-			begun.Error = says(s, "it is run again")
+			begun.Note = "it is run again"
 		}
 		return m.foldSignal(s, begun)
 	}
-	r.Kind, r.Version, r.Body, r.Error = KindHeard, max(s.Version, m.st.Version), input, says(s, "the source has a newer version")
+	r.Kind, r.Version, r.Body, r.Note = KindHeard, max(s.Version, m.st.Version), input, "the source has a newer version"
 	switch {
 	case gone:
-		r.Version, r.Body, r.Error = 0, nil, says(s, "the source cancelled it")
+		r.Version, r.Body, r.Note = 0, nil, "the source cancelled it"
 	case isSub(s.Revision):
-		r.Error = says(s, "it is to be run again")
+		r.Note = "it is to be run again"
 	}
 	return m.foldSignal(s, r)
 }

@@ -45,7 +45,7 @@ func TestV12GoneBeforeThePivot(t *testing.T) {
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			d := c.reach(beginAt(t, mailLast)).gone("3").wants(c.want, saga.Compensating).runs("1", "")
-			if r := d.turning(); r.Kind != KindCancelled || r.Revision != "3" || !strings.Contains(r.Error, "source") || d.st.Heard != "3" {
+			if r := d.turning(); r.Kind != KindCancelled || r.Revision != "3" || !strings.Contains(r.Said(), "source") || d.st.Heard != "3" {
 				t.Errorf("recorded %+v, heard %s", r, d.st.Heard)
 			}
 			if d.last.Do.Do == Wait {
@@ -197,7 +197,7 @@ func TestV14MadeGoodByHand(t *testing.T) {
 // "V14: ... To keep sets the cancel aside, and the work goes on as before".
 func TestV14Kept(t *testing.T) {
 	d := outgrown(t, mailLast, withoutMail).through().gone("3").review(saga.ReasonConflict).keeps().wants("rest", saga.Completed).runs("2", "")
-	if r := d.tail(); r.Kind != KindResumed || !strings.Contains(r.Error, "anna") || len(d.undone()) != 0 {
+	if r := d.tail(); r.Kind != KindResumed || !strings.Contains(r.Said(), "anna") || len(d.undone()) != 0 {
 		t.Errorf("recorded %+v, undone %v", r, d.undone())
 	}
 	d.gone("3").noted("not newer").resolutionIs(saga.Completed)

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -146,7 +147,7 @@ func (st *State) Apply(r *Record) error {
 	}
 	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
 	if r.Kind == KindPaused || r.Reason != "" && !st.stays(r, confirms) {
-		st.Note = r.Error
+		st.Note = program.Clean(r.Said(), maxText)
 	}
 	st.Status, st.Reason = r.Status, r.Reason
 	st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated
@@ -194,7 +195,7 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
-		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == saga.Adopting, r.Error
+		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		return nil
 	case KindDispatched, KindParked, KindPaused:
 		return nil

@@ -269,7 +269,7 @@ func appendCopies(b *bench) {
 	e.Record.Body[2], e.Record.Dispatch.Key = 'X', "other"
 	got := c.history()
 	got[0].Body[2], got[0].Dispatch.Key = 'Y', "other"
-	if r := c.history()[0]; r.Sum(c.id, machine.Hash{}) != r.Hash || string(r.Body) != string(started().Body) {
+	if r := c.history()[0]; r.Sum(c.id, theSalt, machine.Hash{}) != r.Hash || string(r.Body) != string(started().Body) {
 		b.Errorf("the record changed behind the ledger's back: body %s, key %s", r.Body, r.Dispatch.Key)
 	}
 	output := []byte(`"as posted"`)

@@ -46,7 +46,7 @@ func (f forker) Append(ctx context.Context, t machine.Token, es []ledger.Entry) 
 			}
 			tail := rs[len(rs)-1]
 			e.Prev = tail.Hash
-			e.Record.Seal(e.ID, tail.Seq, tail.Hash, e.Record.Session)
+			e.Record.Seal(e.ID, theSalt, tail.Seq, tail.Hash, e.Record.Session)
 			if a, err = once(ctx, f.Store, t, e); err != nil {
 				return a, err
 			}
@@ -67,7 +67,7 @@ func (r reviver) Append(ctx context.Context, t machine.Token, es []ledger.Entry)
 		if err != nil {
 			return a, err
 		}
-		e.Record.Seal(e.ID, e.Record.Seq-1, e.Prev, lease.Token)
+		e.Record.Seal(e.ID, theSalt, e.Record.Seq-1, e.Prev, lease.Token)
 		return once(ctx, r.Store, lease.Token, e)
 	})
 }
@@ -80,7 +80,7 @@ func (d startDoubler) Append(ctx context.Context, t machine.Token, es []ledger.E
 		for n := 2; a.Result == ledger.Exists; n++ {
 			twin := e
 			twin.ID.Work = fmt.Sprintf("%s (%d)", e.ID.Work, n)
-			twin.Record.Seal(twin.ID, 0, machine.Hash{}, e.Record.Session)
+			twin.Record.Seal(twin.ID, theSalt, 0, machine.Hash{}, e.Record.Session)
 			var err error
 			if a, err = once(ctx, d.Store, t, twin); err != nil {
 				return a, err

@@ -19,6 +19,9 @@ var (
 // theSaga is the definition of most works of the suite.
 const theSaga = "order-to-invoice"
 
+// theSalt is that of every instance of the suite.
+var theSalt = machine.Salt{0, 1, 2, 3, 250, 251, 252, 253, 254, 255, 0, 0, 0, 0, 0, 0}
+
 func id(work string) saga.ID { return saga.ID{Saga: theSaga, Work: work} }
 
 // known is what a process that can run the suite's works claims with.
@@ -70,8 +73,12 @@ type chain struct {
 
 // entry seals r as the successor of what the writer has seen last.
 func (c *chain) entry(r machine.Record, s *ledger.Schedule) ledger.Entry {
-	r.Seal(c.id, c.seq, c.tail, c.token)
-	return ledger.Entry{ID: c.id, Number: c.head, Prev: c.tail, Record: r, Schedule: s}
+	r.Seal(c.id, theSalt, c.seq, c.tail, c.token)
+	e := ledger.Entry{ID: c.id, Number: c.head, Prev: c.tail, Record: r, Schedule: s}
+	if c.seq == 0 {
+		e.Salt = theSalt
+	}
+	return e
 }
 
 // add appends r, which must be stored, and moves the view.

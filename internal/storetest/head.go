@@ -120,7 +120,7 @@ func (b *bench) expectHead(c *chain, w headWant) {
 	last := rs[len(rs)-1]
 	got := c.now()
 	want := ledger.Instance{
-		Number: c.head, ID: c.id, Version: 1, Revision: "r1",
+		Number: c.head, ID: c.id, Salt: theSalt, Version: 1, Revision: "r1",
 		Status: w.status, Reason: w.reason, Step: w.step,
 		Class: ledger.ClassBegun, Base: w.base, Consumed: w.consumed, Posted: int64(len(b.signals(c.id))),
 		Created: rs[0].At, Updated: got.Updated,

@@ -132,7 +132,7 @@ func raceAppend(b *bench) {
 	for _, c := range all {
 		prev := machine.Hash{}
 		for i, rec := range c.history() {
-			if rec.Seq != int64(i)+1 || rec.Sum(c.id, prev) != rec.Hash {
+			if rec.Seq != int64(i)+1 || rec.Sum(c.id, theSalt, prev) != rec.Hash {
 				b.Errorf("%s: record %d at place %d does not follow from its predecessor", c.id, rec.Seq, i+1)
 			}
 			prev = rec.Hash

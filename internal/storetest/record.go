@@ -44,7 +44,7 @@ func full() machine.Record {
 	return machine.Record{
 		Kind: machine.KindDone, Version: 7, Revision: "2026-02-29T24:00:00Z/r9", Nonce: -1 << 62, Step: "invoice", Direction: saga.Undo,
 		Attempt: 12, ExternalID: "inv_5530", Body: json.RawMessage(`{"z":1, "a":[1.0,2e3]}`), BodyDropped: true,
-		Class: saga.Refused, Error: "422: no such customer", Status: saga.Review, Reason: saga.ReasonUndoFailed,
+		Class: saga.Refused, Error: "422: no such customer", Note: "look", Actor: "anna", Why: "she called", Cause: "webhook evt_1", Status: saga.Review, Reason: saga.ReasonUndoFailed,
 		Wait: 90*time.Minute + time.Millisecond,
 		Dispatch: &machine.Dispatch{
 			Step: "mark-synced", Direction: saga.Forward, Attempt: 3, Key: "am-0123456789_-", Reissue: 2,
@@ -77,6 +77,11 @@ func recordFields(b *bench) {
 	most.Attempt, most.Dispatch.Attempt, most.Dispatch.Reissue = math.MaxInt32, math.MaxInt32, math.MaxInt32
 	most.Wait, most.Dispatch.Budget = 10*365*24*time.Hour, 10*365*24*time.Hour
 	add(most)
+	erased := full()
+	erased.Erase(theSalt)
+	add(erased)
+	erased.Erased.Body = machine.Hash{}
+	add(erased)
 	b.sameRecords(c, written)
 }
 
@@ -90,7 +95,7 @@ func (c *chain) write(r machine.Record, s *ledger.Schedule) machine.Record {
 
 // sealed is r as the first record of c.
 func (c *chain) sealed(r machine.Record) machine.Record {
-	r.Seal(c.id, 0, machine.Hash{}, c.token)
+	r.Seal(c.id, theSalt, 0, machine.Hash{}, c.token)
 	return r
 }
 
@@ -106,7 +111,7 @@ func (b *bench) sameRecords(c *chain, written []machine.Record) {
 		if diff := recordDiff(got[i], written[i]); diff != "" {
 			b.Errorf("record %d of %s came back changed:%s", i+1, c.id, diff)
 		}
-		if sum := got[i].Sum(c.id, prev); sum != got[i].Hash {
+		if sum := got[i].Sum(c.id, theSalt, prev); sum != got[i].Hash {
 			b.Errorf("record %d of %s: hash %s, computed again %s", i+1, c.id, got[i].Hash, sum)
 		}
 		prev = got[i].Hash
@@ -143,6 +148,11 @@ func recordDiff(got, want machine.Record) (diff string) {
 	line("BodyDropped", got.BodyDropped, want.BodyDropped)
 	line("Class", got.Class, want.Class)
 	line("Error", got.Error, want.Error)
+	line("Note", got.Note, want.Note)
+	line("Actor", got.Actor, want.Actor)
+	line("Why", got.Why, want.Why)
+	line("Cause", got.Cause, want.Cause)
+	line("Erased", got.Erased, want.Erased)
 	line("Signals", fmt.Sprint(got.Signals), fmt.Sprint(want.Signals))
 	line("Status", got.Status, want.Status)
 	line("Reason", got.Reason, want.Reason)
@@ -205,6 +215,7 @@ func recordTexts(b *bench) {
 	for _, s := range oddTexts {
 		r := arming(doing(machine.KindRefused, saga.Running), 1)
 		r.Step, r.ExternalID, r.Error, r.Revision = s, s, s, s
+		r.Note, r.Actor, r.Why, r.Cause = s, s, s, s
 		r.Dispatch.Step, r.Dispatch.Key = s, s
 		body, err := json.Marshal(s)
 		if err != nil {

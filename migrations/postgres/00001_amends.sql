@@ -58,7 +58,8 @@ CREATE TABLE amends_instances (
     status       text        NOT NULL,
     reason       text,                           -- of a review
     step         text        COLLATE "C",        -- the one at issue while it is retried, undone, in review or paused
-    waits_for    text        COLLATE "C"         -- no session holds it: the destination that it waits for
+    waits_for    text        COLLATE "C",        -- no session holds it: the destination that it waits for
+    salt         bytea                           -- of its records' hashes; null once it was erased
 ) WITH (
     fillfactor = 85,
     -- The scheduling index keeps an entry of every finished instance until vacuum takes it: vacuum by number of
@@ -206,6 +207,11 @@ SELECT i.saga, i.work_id, r.seq, r.at,
     r.external_id,
     d.doc ->> 'c' AS class,
     d.doc ->> 'e' AS error,
+    d.doc ->> 'note' AS note,
+    d.doc ->> 'by' AS actor,
+    d.doc ->> 'why' AS why, -- in the actor's words
+    d.doc ->> 'cause' AS cause, -- of the start
+    d.doc -> 'gone' IS NOT NULL AS erased,
     d.doc ->> 'rev' AS revision,
     (d.doc ->> 'ver')::integer AS version,
     d.doc ->> 'sig' AS signals,

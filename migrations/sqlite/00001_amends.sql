@@ -60,7 +60,8 @@ CREATE TABLE amends_instances (
     status       TEXT    NOT NULL,
     reason       TEXT, -- of a review
     step         TEXT, -- the one at issue while it is retried, undone, in review or paused
-    waits_for    TEXT -- no session holds it: the destination that it waits for
+    waits_for    TEXT, -- no session holds it: the destination that it waits for
+    salt         BLOB -- of its records' hashes; null once it was erased
 ) STRICT;
 
 -- A work is accepted once. Work first: people look for instances by their work id alone.
@@ -198,6 +199,11 @@ SELECT i.saga, i.work_id, r.seq,
     r.external_id,
     r.doc ->> 'c' AS class,
     r.doc ->> 'e' AS error,
+    r.doc ->> 'note' AS note,
+    r.doc ->> 'by' AS actor,
+    r.doc ->> 'why' AS why, -- in the actor's words
+    r.doc ->> 'cause' AS cause, -- of the start
+    r.doc -> 'gone' IS NOT NULL AS erased,
     r.doc ->> 'rev' AS revision,
     r.doc ->> 'ver' AS version,
     r.doc -> 'sig' AS signals,

@@ -67,7 +67,7 @@ func (db *DB) start(t machine.Token, e *ledger.Entry, now time.Time) ledger.Answ
 	if e.Record.Dispatch != nil && !db.live(t, now) {
 		return ledger.Answer{Result: ledger.NoLease}
 	}
-	w := &work{read: make(map[int64]bool), head: ledger.Instance{
+	w := &work{read: make(map[int64]bool), head: ledger.Instance{Salt: e.Salt,
 		Number:   int64(len(db.works)) + 1,
 		ID:       e.ID,
 		Version:  e.Record.Version,

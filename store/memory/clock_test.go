@@ -17,7 +17,7 @@ func begin(t *testing.T, l *memory.DB, s machine.Token, r machine.Record) ledger
 	t.Helper()
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
 	r.Kind, r.Version, r.Status = machine.KindStarted, 1, saga.Running
-	r.Seal(id, 0, machine.Hash{}, s)
+	r.Seal(id, machine.Salt{}, 0, machine.Hash{}, s)
 	as, err := l.Append(t.Context(), s, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{}}})
 	if err != nil || as[0].Result != ledger.Appended {
 		t.Fatalf("start: %+v, %v", as, err)
@@ -76,7 +76,7 @@ func TestClockSetBack(t *testing.T) {
 	now = now.Add(-time.Minute)
 	r := machine.Record{Kind: machine.KindNoted, Status: saga.Running}
 	prev := chain[0].Records[0].Hash
-	r.Seal(id, 1, prev, lease.Token)
+	r.Seal(id, machine.Salt{}, 1, prev, lease.Token)
 	as, err := l.Append(t.Context(), lease.Token, []ledger.Entry{{ID: id, Number: a.Number, Prev: prev, Record: r}})
 	if err != nil || as[0].Result != ledger.Appended || as[0].At.Before(a.At) {
 		t.Errorf("got %+v and error %v, want a record not before its predecessor's %v", as, err, a.At)

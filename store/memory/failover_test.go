@@ -81,7 +81,7 @@ func TestFailOver(t *testing.T) {
 	}
 	next := func(prev ledger.Entry, s machine.Token) ledger.Entry {
 		e := ledger.Entry{ID: id, Number: start.Number, Prev: prev.Record.Hash, Record: machine.Record{Kind: machine.KindNoted, Status: saga.Running}}
-		e.Record.Seal(id, prev.Record.Seq, prev.Record.Hash, s)
+		e.Record.Seal(id, machine.Salt{}, prev.Record.Seq, prev.Record.Hash, s)
 		return e
 	}
 	history, err := l.History(t.Context(), id)

@@ -45,7 +45,7 @@ func TestNoNodesClockEndsALeaseEarly(t *testing.T) {
 				}
 				id := saga.ID{Saga: "order-to-invoice", Work: "w"}
 				r := machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
-				r.Seal(id, 0, machine.Hash{}, holder.Token)
+				r.Seal(id, machine.Salt{}, 0, machine.Hash{}, holder.Token)
 				if as, err := l.Append(t.Context(), holder.Token, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{Hold: true}}}); err != nil || as[0].Result != ledger.Appended {
 					t.Fatalf("start: %+v, %v", as, err)
 				}

@@ -174,7 +174,7 @@ func (db *DB) inParts(ps []*pending, store func([]*pending) error) error {
 // size is about how many bytes the entry takes in a statement.
 func (p *pending) size() (n int) {
 	r := &p.Record
-	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + 20*len(r.Signals)
+	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + len(r.Note) + len(r.Why) + len(r.Cause) + 20*len(r.Signals)
 }
 
 // collect makes rows of entries and answers those that no database takes.

@@ -211,7 +211,7 @@ const claimText = lookText + `,
 	SELECT ` + sqlstore.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_instances AS h
 		WHERE h.session = $4 AND h.received > h.consumed
 	UNION ALL
-	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_meta)
+	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_meta)
 		FROM clock CROSS JOIN state`
 
 // What the indexes of claims hold.

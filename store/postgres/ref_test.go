@@ -37,7 +37,7 @@ func TestReferencesThatClash(t *testing.T) {
 	}
 	other := start(token, "c")
 	other.Record.Nonce = 7
-	other.Record.Seal(other.ID, 0, machine.Hash{}, token)
+	other.Record.Seal(other.ID, machine.Salt{}, 0, machine.Hash{}, token)
 	appendAll(t, two, token, []ledger.Entry{other}, ledger.Exists)
 	heads, err := ledger.First(t.Context(), one, ledger.Filter{})
 	if err != nil || len(heads) != 5 {
@@ -70,7 +70,7 @@ func TestReferencesThatClashInTransactions(t *testing.T) {
 			}
 			known := start(token, "a")
 			known.Record.Nonce = 7
-			known.Record.Seal(known.ID, 0, machine.Hash{}, token)
+			known.Record.Seal(known.ID, machine.Salt{}, 0, machine.Hash{}, token)
 			for _, c := range []struct {
 				e    ledger.Entry
 				want ledger.Result

@@ -28,7 +28,7 @@ func (p *pending) followRow() []any {
 // startRow is the row of a first record, in the order of [startColumns], but for its reference.
 func (p *pending) startRow() []any {
 	row := make([]any, 0, len(startColumns))
-	row = append(row, nil, p.ID.Saga, p.ID.Work, p.dispatches())
+	row = append(row, nil, p.ID.Saga, p.ID.Work, p.dispatches(), p.Salt[:])
 	e := *p.Entry
 	if e.Schedule == nil { // a new instance has no schedule to keep
 		e.Schedule = &ledger.Schedule{}

@@ -29,7 +29,7 @@ var (
 		{"version", "integer"}, {"step", "text"}, {"unconfirmed", "boolean"}, {"consumes", "integer"}, {"signals", "text"},
 	}
 	// A start has its work's name, and the reference that its instance is to have.
-	startColumns = append([]column{{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"dispatches", "boolean"}}, followColumns[4:19]...)
+	startColumns = append([]column{{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"dispatches", "boolean"}, {"salt", "bytea"}}, followColumns[4:19]...)
 )
 
 // firstColumn is the parameter of the first column: $1 is the clock and $2 the session.
@@ -173,14 +173,14 @@ func startText(rows string, patience time.Duration, schema string) string {
 	t := `WITH ` + lease(patience) + `,
 	u AS MATERIALIZED ` + rows + `,
 	h AS (
-		INSERT INTO amends_instances (ref, saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at)
+		INSERT INTO amends_instances (ref, saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at, salt)
 		SELECT u.ref, u.saga, u.work_id, u.version, u.revision, u.status, u.reason, u.class,
 			CASE WHEN u.status ` + atIssue + ` THEN u.step END, u.unconfirmed IS NOT NULL,
 			CASE WHEN u.held THEN u.session END,
 			CASE WHEN NOT u.held AND u.status ` + isLive + `
 				THEN lease.now + coalesce(u.wait_ms, 0) * interval '1 millisecond' END,
 			CASE WHEN u.status ` + isEnded + ` THEN lease.now END,
-			lease.now, lease.now
+			lease.now, lease.now, u.salt
 		FROM u CROSS JOIN lease
 		WHERE u.dispatches IS NULL OR lease.live
 		ORDER BY u.work_id COLLATE "C", u.saga COLLATE "C"

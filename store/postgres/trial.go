@@ -116,7 +116,7 @@ func tryStart(work string, full bool) ledger.Entry {
 		r.Revision, r.Nonce, r.Body = odd, 9007199254740993, tryBody()
 	}
 	e := ledger.Entry{ID: saga.ID{Saga: "amends trial", Work: work}, Record: r, Schedule: &ledger.Schedule{}}
-	e.Record.Seal(e.ID, 0, machine.Hash{}, 0)
+	e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, 0)
 	return e
 }
 
@@ -131,7 +131,7 @@ func tryNext(first *ledger.Entry, number int64, full bool) ledger.Entry {
 		}
 	}
 	e := ledger.Entry{ID: first.ID, Number: number, Prev: first.Record.Hash, Record: r, Schedule: &ledger.Schedule{}}
-	e.Record.Seal(e.ID, 1, e.Prev, 0)
+	e.Record.Seal(e.ID, machine.Salt{}, 1, e.Prev, 0)
 	return e
 }
 
@@ -158,7 +158,7 @@ func differences(id saga.ID, written, read []machine.Record) string {
 				names = append(names, name)
 			}
 		}
-		if read[i].Sum(id, prev) != read[i].Hash && len(names) == 0 {
+		if read[i].Sum(id, machine.Salt{}, prev) != read[i].Hash && len(names) == 0 {
 			names = append(names, "content than its hash says")
 		}
 		prev = read[i].Hash

@@ -38,14 +38,14 @@ func closed(t *testing.T, ls ...*store) {
 func start(t machine.Token, work string) ledger.Entry {
 	e := ledger.Entry{ID: saga.ID{Saga: "s", Work: work}, Schedule: &ledger.Schedule{Hold: true}}
 	e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
-	e.Record.Seal(e.ID, 0, machine.Hash{}, t)
+	e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, t)
 	return e
 }
 
 // next is a record behind e.
 func next(e ledger.Entry, head int64, t machine.Token, r machine.Record, s *ledger.Schedule) ledger.Entry {
 	n := ledger.Entry{ID: e.ID, Number: head, Prev: e.Record.Hash, Record: r, Schedule: s}
-	n.Record.Seal(e.ID, e.Record.Seq, e.Record.Hash, t)
+	n.Record.Seal(e.ID, machine.Salt{}, e.Record.Seq, e.Record.Hash, t)
 	return n
 }
 
@@ -146,7 +146,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	for i := range 8 {
 		e := start(token, fmt.Sprint("w", i))
 		e.Record.Body = body(30_000)
-		e.Record.Seal(e.ID, 0, machine.Hash{}, token)
+		e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, token)
 		es = append(es, e)
 	}
 	started := appendAll(t, l, token, es, ledger.Appended)
@@ -282,7 +282,7 @@ func TestLeaseByServerClock(t *testing.T) {
 	postgres.SetClock(l.DB, time.Now().Add(2*time.Hour))
 	e := start(token, "w")
 	e.Record.Dispatch = &machine.Dispatch{Step: "invoice", Direction: saga.Forward, Attempt: 1, Key: "k", Budget: time.Second}
-	e.Record.Seal(e.ID, 0, machine.Hash{}, token)
+	e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, token)
 	appendAll(t, l, token, []ledger.Entry{e}, ledger.NoLease)
 	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renew: %v, want ErrSessionDead", err)

@@ -226,7 +226,7 @@ func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, er
 		finished = b.now
 	}
 	res, err := b.exec(ctx, b.addInstance, addInstance, e.ID.Saga, e.ID.Work, r.Version, sqlstore.Null(r.Revision), string(r.Status),
-		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), session, due, finished, b.now)
+		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), session, due, finished, b.now, e.Salt[:])
 	if err != nil {
 		return 0, err
 	}

@@ -45,14 +45,14 @@ func session(t *testing.T, l *DB) ledger.Lease {
 func start(t machine.Token, work string) ledger.Entry {
 	e := ledger.Entry{ID: saga.ID{Saga: "s", Work: work}, Schedule: &ledger.Schedule{Hold: true}}
 	e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running}
-	e.Record.Seal(e.ID, 0, machine.Hash{}, t)
+	e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, t)
 	return e
 }
 
 // next is a record behind e.
 func next(e ledger.Entry, head int64, t machine.Token, r machine.Record, s *ledger.Schedule) ledger.Entry {
 	n := ledger.Entry{ID: e.ID, Number: head, Prev: e.Record.Hash, Record: r, Schedule: s}
-	n.Record.Seal(e.ID, e.Record.Seq, e.Record.Hash, t)
+	n.Record.Seal(e.ID, machine.Salt{}, e.Record.Seq, e.Record.Hash, t)
 	return n
 }
 

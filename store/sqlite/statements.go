@@ -42,8 +42,8 @@ const (
 
 	addStart = `INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?)`
 
-	addInstance = `INSERT INTO amends_instances (saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)
+	addInstance = `INSERT INTO amends_instances (saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at, salt)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14)
 		ON CONFLICT (work_id, saga) DO NOTHING`
 
 	// projectRecord brings an instance up to date with its newest record. The parameters: ?1 the

@@ -134,7 +134,7 @@ func starts(t machine.Token, size int, name string) []ledger.Entry {
 			Kind: machine.KindStarted, Version: 1, Revision: revision, Status: saga.Running,
 			Body: []byte(`{"order":10492,"total":4200,"currency":"EUR"}`), Dispatch: arm(e.ID, 0),
 		}
-		e.Record.Seal(e.ID, 0, machine.Hash{}, t)
+		e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, t)
 	}
 	return entries
 }
@@ -154,7 +154,7 @@ func follow(entries []ledger.Entry, t machine.Token, step int) {
 		} else {
 			e.Record.Status, e.Schedule = saga.Completed, &ledger.Schedule{}
 		}
-		e.Record.Seal(e.ID, seq, prev, t)
+		e.Record.Seal(e.ID, machine.Salt{}, seq, prev, t)
 	}
 }
 

@@ -130,7 +130,7 @@ func writeOne(t *testing.T, l ledger.Ledger) {
 	}
 	e := ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Schedule: &ledger.Schedule{Hold: true}}
 	e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Status: saga.Running, Body: []byte(`{"order":1}`)}
-	e.Record.Seal(e.ID, 0, machine.Hash{}, lease.Token)
+	e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, lease.Token)
 	for range 2 {
 		as, err := l.Append(t.Context(), lease.Token, []ledger.Entry{e})
 		if err != nil || as[0].Result != ledger.Appended {
@@ -139,7 +139,7 @@ func writeOne(t *testing.T, l ledger.Ledger) {
 		prev := e.Record.Hash
 		e.Number, e.Prev, e.Schedule = as[0].Number, prev, &ledger.Schedule{}
 		e.Record = machine.Record{Kind: machine.KindNotSent, Step: "invoice", Direction: saga.Forward, Attempt: 1, Status: saga.Retrying, Wait: time.Hour}
-		e.Record.Seal(e.ID, 1, prev, lease.Token)
+		e.Record.Seal(e.ID, machine.Salt{}, 1, prev, lease.Token)
 	}
 	if err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k", Actor: "anna"}); err != nil {
 		t.Fatal(err)

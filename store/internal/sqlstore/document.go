@@ -25,6 +25,11 @@ import (
 //	n     its attempt; absent: 1                x     the body was dropped
 //	c     the error's class                     on    with a snapshot: the revision that it is at
 //	e     the error
+//	note  what the machine has to say that is no error
+//	by    who said what it follows
+//	why   in that actor's words
+//	cause of a start
+//	gone  with what was erased: what stands in the hash for it, t the texts, b the body, s the snapshot
 //	a     what it arms: s, d, n as above, re the reissue, b the budget in milliseconds, k the key
 //
 // A step's direction and attempt are absent where there is no step, too. A key is there only when
@@ -47,6 +52,10 @@ func Document(b []byte, e *ledger.Entry) []byte {
 	d.effort(r.Step, r.Direction, r.Attempt, r.Step != "")
 	d.text("c", string(r.Class))
 	d.text("e", r.Error)
+	d.text("note", r.Note)
+	d.text("by", r.Actor)
+	d.text("why", r.Why)
+	d.text("cause", r.Cause)
 	d.text("rev", r.Revision)
 	d.number("ver", int64(r.Version))
 	if r.Nonce != 0 {
@@ -71,6 +80,14 @@ func Document(b []byte, e *ledger.Entry) []byte {
 		d.number("re", int64(a.Reissue))
 		d.number("b", a.Budget.Milliseconds())
 		d.unless("k", a.Key, stepKey(e.ID, revisionAt(r, e.Revision), a))
+		d.b = append(d.b, '}')
+	}
+	if r.Erased != (machine.Erased{}) {
+		d.key("gone")
+		d.b = append(d.b, '{')
+		d.hash("t", r.Erased.Texts)
+		d.hash("b", r.Erased.Body)
+		d.hash("s", r.Erased.Snapshot)
 		d.b = append(d.b, '}')
 	}
 	return append(d.b, '}')
@@ -136,6 +153,12 @@ func Numbers(b []byte, ns []int64) []byte {
 	return append(b, ']')
 }
 
+func (d *document) hash(name string, h machine.Hash) {
+	if h != (machine.Hash{}) {
+		d.text(name, h.String())
+	}
+}
+
 func (d *document) text(name, s string) { d.unless(name, s, "") }
 
 // unless writes a text that is not the usual one.
@@ -167,11 +190,20 @@ type stored struct {
 	layout
 	storedEffort
 
-	Kind     machine.Kind   `json:"k"`
-	Status   *saga.Status   `json:"st"`
-	Reason   saga.Reason    `json:"r"`
-	Class    saga.Class     `json:"c"`
-	Error    string         `json:"e"`
+	Kind   machine.Kind `json:"k"`
+	Status *saga.Status `json:"st"`
+	Reason saga.Reason  `json:"r"`
+	Class  saga.Class   `json:"c"`
+	Error  string       `json:"e"`
+	Note   string       `json:"note"`
+	Actor  string       `json:"by"`
+	Why    string       `json:"why"`
+	Cause  string       `json:"cause"`
+	Gone   struct {
+		Texts    machine.Hash `json:"t"`
+		Body     machine.Hash `json:"b"`
+		Snapshot machine.Hash `json:"s"`
+	} `json:"gone"`
 	Revision string         `json:"rev"`
 	Defined  int            `json:"ver"`
 	Nonce    int64          `json:"nonce,string"`
@@ -227,6 +259,7 @@ func (c *reading) record(r *machine.Record, doc string) error {
 		return fmt.Errorf("%w: its document %.200q: %w", ledger.ErrDamaged, doc, err)
 	}
 	r.Kind, r.Reason, r.Class, r.Error, r.Revision = d.Kind, d.Reason, d.Class, d.Error, d.Revision
+	r.Note, r.Actor, r.Why, r.Cause, r.Erased = d.Note, d.Actor, d.Why, d.Cause, machine.Erased(d.Gone)
 	r.Version, r.Nonce, r.Signals, r.BodyDropped = d.Defined, d.Nonce, d.Signals, d.Dropped
 	r.Wait = time.Duration(d.Wait) * time.Millisecond
 	r.Status = saga.Running

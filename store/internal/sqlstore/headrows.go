@@ -11,7 +11,7 @@ import (
 
 // HeadColumns are the columns of a [HeadRow], of amends_instances AS h.
 const HeadColumns = `h.ref, h.saga, h.work_id, h.version, h.revision, h.status, h.reason, h.class, h.step, h.session, h.due_at,
-	h.snapshot_seq, h.received, h.consumed, h.created_at, h.updated_at, h.finished_at, h.waits_for, h.unconfirmed`
+	h.snapshot_seq, h.received, h.consumed, h.created_at, h.updated_at, h.finished_at, h.waits_for, h.unconfirmed, h.salt`
 
 // HeadRow is a row of amends_instances.
 type HeadRow struct {
@@ -34,6 +34,7 @@ type HeadRow struct {
 	FinishedAt  Moment `db:"finished_at"`
 	WaitsFor    Text   `db:"waits_for"`
 	Unconfirmed Flag
+	Salt        []byte
 	Since       Moment // Claim: since when it was due; null: the session held it already
 	Waited      Text   // Claim: the destination it waited for
 	Now         Moment // Load: when it was read
@@ -43,8 +44,11 @@ type HeadRow struct {
 // head takes the row as it is: a status that this program does not know must not keep the others
 // from being listed.
 func (r *HeadRow) head() ledger.Instance {
+	var salt machine.Salt
+	copy(salt[:], r.Salt)
 	return ledger.Instance{
 		Number:      r.Ref,
+		Salt:        salt,
 		ID:          saga.ID{Saga: r.Saga, Work: r.WorkID},
 		Version:     r.Version,
 		Revision:    string(r.Revision),

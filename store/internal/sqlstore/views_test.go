@@ -35,6 +35,9 @@ type told struct {
 	ExternalID  sql.NullString `db:"external_id"`
 	Class       sql.NullString
 	Error       sql.NullString
+	Note, Actor sql.NullString
+	Why, Cause  sql.NullString
+	Erased      bool
 	Revision    sql.NullString
 	Version     sql.NullInt64
 	Signals     sql.NullString
@@ -189,7 +192,7 @@ func tell(ref int64, id saga.ID, r *machine.Record, at string) told {
 	row := told{
 		Saga: id.Saga, WorkID: id.Work, Seq: r.Seq, At: at, Kind: string(r.Kind), Step: text(r.Step), Direction: text(string(r.Direction)),
 		Attempt: number(int64(r.Attempt), r.Step != ""), Status: string(r.Status), Reason: text(string(r.Reason)), ExternalID: text(r.ExternalID),
-		Class: text(string(r.Class)), Error: text(r.Error), Revision: text(r.Revision), Version: number(int64(r.Version), r.Version != 0),
+		Class: text(string(r.Class)), Error: text(r.Error), Note: text(r.Note), Actor: text(r.Actor), Why: text(r.Why), Cause: text(r.Cause), Erased: r.Erased != (machine.Erased{}), Revision: text(r.Revision), Version: number(int64(r.Version), r.Version != 0),
 		WaitMS: number(r.Wait.Milliseconds(), r.Wait != 0), Body: text(string(r.Body)), BodyDropped: r.BodyDropped, HasSnapshot: len(r.Snapshot) > 0,
 		Session: r.Session.String(), Hash: r.Hash.String(), Instance: ref,
 	}
@@ -212,7 +215,7 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.
 	begin := func(work string) *ledger.Entry {
 		e := &ledger.Entry{ID: saga.ID{Saga: "order-to-invoice", Work: work}, Revision: "v7", Schedule: &ledger.Schedule{Hold: true, Class: ledger.ClassUnbegun}}
 		e.Record = machine.Record{Kind: machine.KindStarted, Version: 3, Revision: "v7", Nonce: -5, Status: saga.Running, Body: []byte(`{"order":1}`)}
-		e.Record.Seal(e.ID, 0, machine.Hash{}, token)
+		e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, token)
 		ids = append(ids, e.ID)
 		return e
 	}
@@ -227,7 +230,7 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.
 	follow := func(e *ledger.Entry, r machine.Record, s *ledger.Schedule) {
 		t.Helper()
 		seq, prev := e.Record.Seq, e.Record.Hash
-		r.Seal(e.ID, seq, prev, token)
+		r.Seal(e.ID, machine.Salt{}, seq, prev, token)
 		e.Prev, e.Record, e.Schedule = prev, r, s
 		put(e)
 	}
@@ -236,7 +239,7 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.
 	derived := machine.StepKey(machine.RootKey(a.ID.Saga, a.ID.Work, "v7"), "invoice", saga.Forward, 1)
 	follow(a, machine.Record{Kind: machine.KindDone, Step: "customer", Direction: saga.Forward, Attempt: 1, ExternalID: "cus_1", Body: []byte(`{"id": "cus_1"}`), Status: saga.Running,
 		Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Forward, Attempt: 1, Reissue: 1, Key: derived, Budget: 30 * time.Second}}, nil)
-	follow(a, machine.Record{Kind: machine.KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 2, Class: saga.Unknown, Error: "it's \"late\" – é",
+	follow(a, machine.Record{Kind: machine.KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 2, Class: saga.Unknown, Error: "it's \"late\" – é", Note: "look", Actor: "anna", Why: "she called", Cause: "x",
 		BodyDropped: true, Status: saga.Retrying, Wait: 1500 * time.Millisecond, Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Undo, Attempt: 3, Key: "am-k"}},
 		&ledger.Schedule{Class: ledger.ClassBegun})
 	for _, k := range []string{"one", "two"} {

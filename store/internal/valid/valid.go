@@ -40,6 +40,7 @@ func Entry(e *ledger.Entry) error {
 	err := errors.Join(ledger.Refuse(e),
 		Text("saga", e.ID.Saga), Text("work id", e.ID.Work), Key("external id", r.ExternalID),
 		Text("revision", r.Revision), Text("the revision it is at", e.Revision), Text("step", r.Step), Text("error", r.Error),
+		Text("note", r.Note), Text("actor", r.Actor), Text("actor's words", r.Why), Text("cause", r.Cause),
 		Text("body", string(r.Body)), Text("snapshot", string(r.Snapshot)))
 	if a := r.Dispatch; a != nil {
 		err = errors.Join(err, Text("armed step", a.Step), Text("key", a.Key))
