@@ -48,7 +48,7 @@ func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sq
 	var all []claimRow
 	err = db.claimable.SelectContext(ctx, &all, db.now(), c.Known, c.Limit, c.Token, anyway, c.Rooms, c.Fresh)
 	for i := range all {
-		if all[i].Ref == 0 {
+		if all[i].Number == 0 {
 			a.Live, a.Controls, lost = bool(all[i].Live), int64(all[i].Controls), bool(all[i].Lost)
 			continue
 		}
@@ -151,7 +151,7 @@ const restText = lookText + `
 // has locked. So what is locked is taken, and no claimer waits for another.
 //
 //nolint:dupword // columns that are null, one after the other
-const claimText = lookText + `,
+var claimText = lookText + `,
 	line AS MATERIALIZED (
 		SELECT *, row_number() OVER (PARTITION BY destination ORDER BY class, created_at, ref) AS turn
 		FROM (
@@ -211,7 +211,7 @@ const claimText = lookText + `,
 	SELECT ` + sqlstore.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_instances AS h
 		WHERE h.session = $4 AND h.received > h.consumed
 	UNION ALL
-	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_meta)
+	SELECT ` + sqlstore.NoHead + `, NULL, NULL, live, lost, (SELECT controls FROM amends_meta)
 		FROM clock CROSS JOIN state`
 
 // What the indexes of claims hold.
@@ -243,7 +243,7 @@ const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 			LIMIT $2 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		LIMIT $2)
 	UPDATE amends_instances AS h SET session = NULL,
-		due_at = CASE WHEN h.received > h.consumed OR h.status ` + isLive + ` THEN orphan.since END
+		due_at = CASE WHEN h.received > h.consumed OR h.status ` + sqlstore.Live + ` THEN orphan.since END
 	FROM orphan WHERE h.ref = orphan.ref`
 
 // giveBackText releases works that a session holds, and makes released ones due earlier, in the
@@ -260,13 +260,13 @@ const giveBackText = `WITH
 			CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END AS destination
 		FROM given JOIN amends_instances AS h ON h.ref = given.ref
 		WHERE h.session = $2
-			OR h.session IS NULL AND h.status ` + isLive + ` AND h.due_at > coalesce(given.due_at, (SELECT now FROM clock))
+			OR h.session IS NULL AND h.status ` + sqlstore.Live + ` AND h.due_at > coalesce(given.due_at, (SELECT now FROM clock))
 		ORDER BY h.ref FOR NO KEY UPDATE OF h)
 	UPDATE amends_instances AS h SET session = NULL, due_at = CASE
 		WHEN h.received > h.consumed THEN least(locked.due_at, (SELECT now FROM clock))
-		WHEN h.status ` + isLive + ` THEN locked.due_at
+		WHEN h.status ` + sqlstore.Live + ` THEN locked.due_at
 	END,
-	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + isLive + ` THEN locked.destination END
+	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + ` THEN locked.destination END
 	FROM locked WHERE h.ref = locked.ref`
 
 // postText stores a signal, once for each key, and makes its work due. A held work keeps its

@@ -68,7 +68,7 @@ func SetMost(l *DB, bytes int) { l.most = bytes }
 
 // ClaimText is the statement of a claim, and ReleaseText the one before it that takes works from
 // dead sessions, for looking at their plans and for standing still behind them.
-const (
+var (
 	ClaimText   = claimText
 	RestText    = restText
 	ReleaseText = releaseText

@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // words are Postgres's for the shared statements. Only tests set the clock.
@@ -22,15 +25,36 @@ type column struct{ name, kind string }
 var (
 	// A record behind another: what chains it, what is stored, and from held on what its instance
 	// must show, which is NULL unless the record changes it.
-	followColumns = []column{
+	followColumns = append([]column{
 		{"instance", "bigint"}, {"prev", "bytea"}, {"dispatches", "boolean"},
 		{"seq", "integer"}, {"session", "bigint"}, {"hash", "bytea"}, {"external_id", "text"}, {"doc", "text"}, {"body", "text"}, {"snapshot", "text"},
-		{"held", "boolean"}, {"class", "smallint"}, {"status", "text"}, {"reason", "text"}, {"wait_ms", "bigint"}, {"revision", "text"},
-		{"version", "integer"}, {"step", "text"}, {"unconfirmed", "boolean"}, {"consumes", "integer"}, {"signals", "text"},
-	}
+	}, append(said(), column{"signals", "text"})...)
 	// A start has its work's name, and the reference that its instance is to have.
-	startColumns = append([]column{{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"dispatches", "boolean"}, {"salt", "bytea"}}, followColumns[4:19]...)
+	startColumns = append([]column{{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"dispatches", "boolean"}, {"salt", "bytea"}}, slices.Concat(followColumns[4:storedColumns], said())...)
 )
+
+// said are the columns of what a record says to its instance's row.
+func said() (columns []column) {
+	for _, v := range sqlstore.Values {
+		columns = append(columns, column{v.Name, v.Kind})
+	}
+	return columns
+}
+
+// wordsOf are Postgres's for the columns of an instance: what a record says is in the row that is
+// called row, and stored at a time.
+func wordsOf(row, at string) func(name string) string {
+	return func(name string) string {
+		switch name {
+		case "at":
+			return at
+		case "ms":
+			return `interval '1 millisecond'`
+		default:
+			return row + "." + name
+		}
+	}
+}
 
 // firstColumn is the parameter of the first column: $1 is the clock and $2 the session.
 const firstColumn = 3
@@ -61,12 +85,6 @@ func names(columns []column) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-const (
-	isLive  = `IN ('running', 'retrying', 'compensating')`
-	isEnded = `IN ('completed', 'compensated')`
-	atIssue = `IN ('retrying', 'compensating', 'review', 'paused')`
-)
 
 // lease is one moment for the whole batch, and whether the session may arm in it. It is read before
 // anything is locked, so it also says how long the statement waits for a lock, and no other on its
@@ -129,25 +147,7 @@ func followText(rows string, signals bool) string {
 		RETURNING instance, at),
 	h AS (
 		UPDATE amends_instances AS h SET
-			status = CASE WHEN m.held IS NULL THEN h.status ELSE m.status END,
-			reason = CASE WHEN m.held IS NULL THEN h.reason ELSE m.reason END,
-			updated_at = m.at,
-			consumed = h.consumed + coalesce(m.consumes, 0),
-			revision = CASE WHEN m.version IS NULL THEN h.revision ELSE m.revision END,
-			version = coalesce(m.version, h.version),
-			snapshot_seq = CASE WHEN m.snapshot IS NULL THEN h.snapshot_seq ELSE m.seq END,
-			class = coalesce(m.class, h.class),
-			step = CASE WHEN m.status ` + atIssue + ` THEN coalesce(m.step, h.step) END,
-			unconfirmed = h.unconfirmed OR m.unconfirmed IS NOT NULL,
-			session = CASE WHEN m.held IS NULL THEN h.session WHEN m.held THEN m.session END,
-			waits_for = CASE WHEN m.held IS NULL THEN h.waits_for END,
-			finished_at = CASE WHEN m.held IS NULL THEN h.finished_at WHEN m.status ` + isEnded + ` THEN coalesce(h.finished_at, m.at) END,
-			due_at = CASE
-				WHEN m.held IS NULL THEN h.due_at
-				WHEN m.held THEN NULL
-				WHEN h.received > h.consumed + coalesce(m.consumes, 0) THEN m.at
-				WHEN m.status ` + isLive + ` THEN m.at + coalesce(m.wait_ms, 0) * interval '1 millisecond'
-			END
+			` + sqlstore.Update(wordsOf("m", "m.at")) + `
 		FROM m
 		WHERE m.status IS NOT NULL AND ` + wasStored + ` AND h.ref = m.instance)` + mark + `
 	SELECT (SELECT live FROM lease), min(at), max(at), array_agg(instance) FROM r`
@@ -170,17 +170,12 @@ var followAlone = `
 // and a reference that is taken are both passed over. schema is empty, or the schema's name and a
 // point.
 func startText(rows string, patience time.Duration, schema string) string {
+	columns, values := sqlstore.Insert(wordsOf("u", "lease.now"))
 	t := `WITH ` + lease(patience) + `,
 	u AS MATERIALIZED ` + rows + `,
 	h AS (
-		INSERT INTO amends_instances (ref, saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at, salt)
-		SELECT u.ref, u.saga, u.work_id, u.version, u.revision, u.status, u.reason, u.class,
-			CASE WHEN u.status ` + atIssue + ` THEN u.step END, u.unconfirmed IS NOT NULL,
-			CASE WHEN u.held THEN u.session END,
-			CASE WHEN NOT u.held AND u.status ` + isLive + `
-				THEN lease.now + coalesce(u.wait_ms, 0) * interval '1 millisecond' END,
-			CASE WHEN u.status ` + isEnded + ` THEN lease.now END,
-			lease.now, lease.now, u.salt
+		INSERT INTO amends_instances (ref, ` + columns + `)
+		SELECT u.ref, ` + values + `
 		FROM u CROSS JOIN lease
 		WHERE u.dispatches IS NULL OR lease.live
 		ORDER BY u.work_id COLLATE "C", u.saga COLLATE "C"

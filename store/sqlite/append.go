@@ -134,32 +134,9 @@ func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok b
 // show brings the instance up to date with the record that was stored.
 func (b *appending) show(ctx context.Context, e *ledger.Entry, at int64) error {
 	r := &e.Record
-	var revision, version, snapshot, class, session, due any
-	if r.Kind == machine.KindRevised {
-		revision, version = sqlstore.Null(r.Revision), r.Version
-	}
-	if len(r.Snapshot) > 0 {
-		snapshot = r.Seq
-	}
-	s := e.Schedule
-	if s != nil {
-		class = int64(s.Class)
-		session, due = scheduled(r, s, at)
-	}
-	_, err := b.project.ExecContext(ctx, e.Number, string(r.Status), sqlstore.Null(string(r.Reason)), at, len(r.Signals), revision, version,
-		snapshot, class, sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), s != nil, session, due, r.Status.Terminal())
+	row := append(make([]any, 0, len(projectParameters)), e.Number, at, r.Seq, int64(r.Session), sqlstore.Null(string(r.Snapshot)))
+	_, err := b.project.ExecContext(ctx, sqlstore.AppendValues(row, e)...)
 	return err
-}
-
-// scheduled is who holds the instance and when it is due, unless a signal is unread.
-func scheduled(r *machine.Record, s *ledger.Schedule, at int64) (session, due any) {
-	switch {
-	case r.Status.Live() && s.Hold:
-		return int64(r.Session), nil
-	case r.Status.Live():
-		return nil, at + r.Wait.Microseconds()
-	}
-	return nil, nil
 }
 
 // exec runs a statement: as it is prepared, or by its text in the transaction of a caller.
@@ -215,18 +192,8 @@ func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, 
 // newInstance inserts the row of a new instance and returns its reference, 0 when the work is
 // known.
 func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, error) {
-	r := &e.Record
-	var s ledger.Schedule
-	if e.Schedule != nil {
-		s = *e.Schedule
-	}
-	session, due := scheduled(r, &s, b.now)
-	var finished any
-	if r.Status.Terminal() {
-		finished = b.now
-	}
-	res, err := b.exec(ctx, b.addInstance, addInstance, e.ID.Saga, e.ID.Work, r.Version, sqlstore.Null(r.Revision), string(r.Status),
-		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), session, due, finished, b.now, e.Salt[:])
+	row := append(make([]any, 0, len(instanceParameters)), e.ID.Saga, e.ID.Work, e.Salt[:], b.now, int64(e.Record.Session))
+	res, err := b.exec(ctx, b.addInstance, addInstance, sqlstore.AppendValues(row, sqlstore.Scheduled(e))...)
 	if err != nil {
 		return 0, err
 	}

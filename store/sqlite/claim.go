@@ -63,7 +63,7 @@ func (db *DB) take(ctx context.Context, q sqlstore.Queries, c sqlstore.ClaimArgs
 		return nil, err
 	}
 	for i := range rows {
-		f := free[chosen[rows[i].Ref]]
+		f := free[chosen[int64(rows[i].Number)]]
 		rows[i].Waited = f.Waited
 		if err := rows[i].Since.Scan(f.Since); err != nil {
 			return nil, err

@@ -29,6 +29,32 @@ func (s *statements) all() map[string]**sql.Stmt {
 	}
 }
 
+// projectParameters and instanceParameters are what projectRecord and addInstance take, by their
+// numbers: first what is particular to them, then what a record says to its instance's row.
+var (
+	projectParameters  = withValues("instance", "at", "seq", "session", "snapshot")
+	instanceParameters = withValues("saga", "work_id", "salt", "at", "session")
+
+	// projectRecord brings an instance up to date with its newest record.
+	projectRecord = `UPDATE amends_instances AS h SET ` + sqlstore.Update(sqlstore.Numbered(projectParameters, rowWords)) + ` WHERE ref = ?1`
+	addInstance   = insertInstance()
+)
+
+// rowWords are SQLite's for the columns of an instance.
+var rowWords = map[string]string{"ms": "1000"}
+
+func withValues(own ...string) []string {
+	for _, v := range sqlstore.Values {
+		own = append(own, v.Name)
+	}
+	return own
+}
+
+func insertInstance() string {
+	columns, values := sqlstore.Insert(sqlstore.Numbered(instanceParameters, rowWords))
+	return `INSERT INTO amends_instances (` + columns + `) VALUES (` + values + `) ON CONFLICT (work_id, saga) DO NOTHING`
+}
+
 const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires_at > ?`
 
 // The write path. Nothing here opens a table of its own: no FROM in an update, no insert that
@@ -41,37 +67,6 @@ const (
 		(SELECT ?3 FROM amends_records AS p WHERE p.instance = ?1 AND p.seq = ?2 - 1 AND p.hash = ?4 AND p.at <= ?3), ?5, ?6, ?7, ?8, ?9, ?10)`
 
 	addStart = `INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?)`
-
-	addInstance = `INSERT INTO amends_instances (saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at, salt)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14)
-		ON CONFLICT (work_id, saga) DO NOTHING`
-
-	// projectRecord brings an instance up to date with its newest record. The parameters: ?1 the
-	// instance, ?2 status, ?3 reason, ?4 when, ?5 how many signals it consumes, ?6 revision and ?7
-	// version of one that was revised, ?8 seq of a snapshot, ?9 class, ?10 the step at issue, ?11
-	// whether it is unconfirmed; then, if ?12 changes the schedule, ?13 who holds it, ?14 when it
-	// is due and ?15 whether it has ended.
-	projectRecord = `UPDATE amends_instances SET
-			status = CASE WHEN ?12 THEN ?2 ELSE status END,
-			reason = CASE WHEN ?12 THEN ?3 ELSE reason END,
-			updated_at = ?4,
-			consumed = consumed + ?5,
-			revision = CASE WHEN ?7 IS NULL THEN revision ELSE ?6 END,
-			version = coalesce(?7, version),
-			snapshot_seq = coalesce(?8, snapshot_seq),
-			class = coalesce(?9, class),
-			step = CASE WHEN ?2 = 'retrying' OR ?2 = 'compensating' OR ?2 = 'review' OR ?2 = 'paused' THEN coalesce(?10, step) END,
-			unconfirmed = unconfirmed OR ?11,
-			session = CASE WHEN ?12 THEN ?13 ELSE session END,
-			waits_for = CASE WHEN ?12 THEN NULL ELSE waits_for END,
-			finished_at = CASE WHEN NOT ?12 THEN finished_at WHEN ?15 THEN coalesce(finished_at, ?4) END,
-			due_at = CASE
-				WHEN NOT ?12 THEN due_at
-				WHEN ?13 IS NOT NULL THEN NULL
-				WHEN received > consumed + ?5 THEN ?4
-				ELSE ?14
-			END
-		WHERE ref = ?1`
 
 	// unreadOf is how many signals a record may consume.
 	unreadOf = `SELECT received - consumed FROM amends_instances WHERE ref = ?`
@@ -92,7 +87,7 @@ const (
 
 // Claiming. A place is one range of the index of what is due: a saga, a version, a class. The first
 // of every place are put in the order of claims; works that are not known here are never met.
-const (
+var (
 	buryExpired = `UPDATE amends_sessions SET dead = 1 WHERE NOT dead AND expires_at <= $1`
 
 	// release takes works from dead sessions: due since the end of the lease, or not at all when
@@ -102,7 +97,7 @@ const (
 			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
 		UPDATE amends_instances AS h SET session = NULL,
-			due_at = CASE WHEN h.received > h.consumed OR h.status IN ('running', 'retrying', 'compensating')
+			due_at = CASE WHEN h.received > h.consumed OR h.status ` + sqlstore.Live + `
 				THEN min(coalesce((SELECT s.expires_at FROM amends_sessions AS s WHERE s.token = h.session), h.updated_at), $1) END
 		WHERE h.ref IN (SELECT o.ref FROM lost CROSS JOIN amends_instances AS o WHERE o.session = lost.session LIMIT $2)`
 
@@ -159,13 +154,13 @@ const (
 	// all that the session holds.
 	giveBack = `UPDATE amends_instances AS h SET session = NULL, due_at = CASE
 			WHEN h.received > h.consumed THEN min(given.due_at, $1)
-			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due_at
+			WHEN h.status ` + sqlstore.Live + ` THEN given.due_at
 		END,
-		waits_for = CASE WHEN h.received = h.consumed AND h.status IN ('running', 'retrying', 'compensating')
+		waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + `
 			THEN iif(h.session = $2, given.destination, h.waits_for) END
 		FROM (SELECT value ->> 0 AS ref, coalesce(value ->> 1, $1) AS due_at, value ->> 2 AS destination FROM json_each($3)) AS given
 		WHERE h.ref = given.ref AND (+h.session = $2
-			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'compensating') AND +h.due_at > given.due_at)`
+			OR +h.session IS NULL AND h.status ` + sqlstore.Live + ` AND +h.due_at > given.due_at)`
 )
 
 // Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.

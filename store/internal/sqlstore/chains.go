@@ -282,15 +282,15 @@ func inOrder(rows []HeadRow) {
 	slices.SortStableFunc(rows, func(a, b HeadRow) int {
 		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()), inLine(&a, &b))
 	})
-	turns, lines := make(map[int64]int, len(rows)), make(map[Text]int)
+	turns, lines := make(map[Number]int, len(rows)), make(map[Text]int)
 	for i := range rows {
-		turns[rows[i].Ref] = lines[rows[i].Waited]
+		turns[rows[i].Number] = lines[rows[i].Waited]
 		lines[rows[i].Waited]++
 	}
 	slices.SortStableFunc(rows, func(a, b HeadRow) int {
 		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()),
 			first(a.class() == ledger.ClassCompensating, b.class() == ledger.ClassCompensating),
-			cmp.Compare(turns[a.Ref], turns[b.Ref]), a.Since.Time().Compare(b.Since.Time()), begun(&a, &b))
+			cmp.Compare(turns[a.Number], turns[b.Number]), a.Since.Time().Compare(b.Since.Time()), begun(&a, &b))
 	})
 }
 
@@ -304,7 +304,7 @@ func inLine(a, b *HeadRow) int {
 
 // begun is the order of starting.
 func begun(a, b *HeadRow) int {
-	return cmp.Or(a.CreatedAt.Time().Compare(b.CreatedAt.Time()), cmp.Compare(a.Ref, b.Ref))
+	return cmp.Or(a.Created.Time().Compare(b.Created.Time()), cmp.Compare(a.Number, b.Number))
 }
 
 // first puts what is before what is not.

@@ -3,71 +3,70 @@ package sqlstore
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
-// HeadColumns are the columns of a [HeadRow], of amends_instances AS h.
-const HeadColumns = `h.ref, h.saga, h.work_id, h.version, h.revision, h.status, h.reason, h.class, h.step, h.session, h.due_at,
-	h.snapshot_seq, h.received, h.consumed, h.created_at, h.updated_at, h.finished_at, h.waits_for, h.unconfirmed, h.salt`
-
-// HeadRow is a row of amends_instances.
+// HeadRow is a row of amends_instances. Its fields are those of [ledger.Instance], by their names; the
+// columns of [HeadColumns] are those before Since.
 type HeadRow struct {
-	Ref         int64
-	Saga        string
-	WorkID      string `db:"work_id"`
-	Version     int
+	Number      Number `db:"ref"`
+	Saga        Text
+	WorkID      Text `db:"work_id"`
+	Salt        []byte
+	Version     Number
 	Revision    Text
-	Status      string
+	Status      Text
 	Reason      Text
-	Class       int64
+	Class       Number
 	Step        Text
 	Session     Number
-	DueAt       Moment `db:"due_at"`
-	SnapshotSeq int64  `db:"snapshot_seq"`
-	Received    int64
-	Consumed    int64
-	CreatedAt   Moment `db:"created_at"`
-	UpdatedAt   Moment `db:"updated_at"`
-	FinishedAt  Moment `db:"finished_at"`
+	Due         Moment `db:"due_at"`
 	WaitsFor    Text   `db:"waits_for"`
+	Base        Number `db:"snapshot_seq"`
+	Posted      Number `db:"received"`
+	Consumed    Number
 	Unconfirmed Flag
-	Salt        []byte
-	Since       Moment // Claim: since when it was due; null: the session held it already
-	Waited      Text   // Claim: the destination it waited for
-	Now         Moment // Load: when it was read
-	Last        Moment // Overview: of its latest record
+	Created     Moment `db:"created_at"`
+	Updated     Moment `db:"updated_at"`
+	Finished    Moment `db:"finished_at"`
+
+	Since  Moment // Claim: since when it was due; null: the session held it already
+	Waited Text   // Claim: the destination it waited for
+	Now    Moment // Load: when it was read
+	Last   Moment // Overview: of its latest record
 }
+
+// firstExtra is the first field of a HeadRow that is no column of an instance.
+const firstExtra = "Since"
 
 // head takes the row as it is: a status that this program does not know must not keep the others
 // from being listed.
 func (r *HeadRow) head() ledger.Instance {
-	var salt machine.Salt
-	copy(salt[:], r.Salt)
-	return ledger.Instance{
-		Number:      r.Ref,
-		Salt:        salt,
-		ID:          saga.ID{Saga: r.Saga, Work: r.WorkID},
-		Version:     r.Version,
-		Revision:    string(r.Revision),
-		Status:      saga.Status(r.Status),
-		Reason:      saga.Reason(r.Reason),
-		Class:       ledger.Class(r.Class),
-		Step:        string(r.Step),
-		Session:     machine.Token(r.Session),
-		Due:         r.DueAt.Time(),
-		WaitsFor:    string(r.WaitsFor),
-		Base:        r.SnapshotSeq,
-		Posted:      r.Received,
-		Consumed:    r.Consumed,
-		Unconfirmed: bool(r.Unconfirmed),
-		Created:     r.CreatedAt.Time(),
-		Updated:     r.UpdatedAt.Time(),
-		Finished:    r.FinishedAt.Time(),
+	h := ledger.Instance{ID: saga.ID{Saga: string(r.Saga), Work: string(r.WorkID)}}
+	copy(h.Salt[:], r.Salt)
+	from, to := reflect.ValueOf(r).Elem(), reflect.ValueOf(&h).Elem()
+	for _, f := range alike {
+		to := to.Field(f.to)
+		to.Set(from.Field(f.from).Convert(to.Type()))
 	}
+	return h
 }
+
+// alike are the fields of a HeadRow that an instance has under the same name.
+var alike = func() (fields []struct{ from, to int }) {
+	row, head := reflect.TypeFor[HeadRow](), reflect.TypeFor[ledger.Instance]()
+	for from := range row.NumField() {
+		f := row.Field(from)
+		if to, ok := head.FieldByName(f.Name); ok && f.Type.ConvertibleTo(to.Type) && f.Name != "Salt" {
+			fields = append(fields, struct{ from, to int }{from, to.Index[0]})
+		}
+	}
+	return fields
+}()
 
 func heads(rows []HeadRow) []ledger.Instance {
 	hs := make([]ledger.Instance, len(rows))

@@ -51,13 +51,13 @@ func paged(f *ledger.Filter, found, last []HeadRow) (page ledger.Page) {
 	}
 	page.Instances = heads(found)
 	behind := func(h *HeadRow) string {
-		return f.Behind(ledger.Position{Number: h.Ref, ID: saga.ID{Saga: h.Saga, Work: h.WorkID}})
+		return f.Behind(ledger.Position{Number: int64(h.Number), ID: saga.ID{Saga: string(h.Saga), Work: string(h.WorkID)}})
 	}
 	switch {
 	case more:
 		page.Next = behind(&found[len(found)-1])
 	case len(last) > 1:
-		page.Next, page.Looked = behind(&last[0]), last[0].CreatedAt.Time()
+		page.Next, page.Looked = behind(&last[0]), last[0].Created.Time()
 	}
 	return page
 }

@@ -2,7 +2,7 @@ package sqlstore
 
 // The statements both databases understand, but for the words in braces. {now} is the clock and
 // always $1.
-const (
+var (
 	// openSession may come again when its answer was lost: no other process draws the same token.
 	openSession = `
 		INSERT INTO amends_sessions (token, label, database, knows, lock, opened_at, renewed_at, expires_at)
@@ -64,7 +64,7 @@ const (
 
 	atRest = `
 		SELECT h.saga, h.work_id AS work FROM {works:1} AS w CROSS JOIN amends_instances AS h
-		WHERE h.work_id = w.work AND h.saga = w.saga AND h.status NOT IN ('running', 'retrying', 'compensating')`
+		WHERE h.work_id = w.work AND h.saga = w.saga AND h.status NOT ` + Live
 
 	loadRecords = `
 		SELECT ` + recordColumns + `
@@ -129,7 +129,7 @@ const Holders = `
 		FROM holder WHERE holder.session IS NOT NULL)`
 
 // What people ask about the ledger as a whole.
-const (
+var (
 	theTime = `SELECT {now}`
 
 	sessions = `
@@ -144,7 +144,7 @@ const (
 			LEFT JOIN amends_sessions AS s ON s.token = t.token
 		ORDER BY dead, s.opened_at, t.token`
 
-	wantsAttention = `(h.received > h.consumed OR h.status IN ('running', 'retrying', 'compensating'))`
+	wantsAttention = `(h.received > h.consumed OR h.status ` + Live + `)`
 
 	orphaned = `
 		SELECT h.saga, h.version, h.finished_at IS NOT NULL AS ended, count(*) AS works, min(h.updated_at) AS oldest
@@ -156,7 +156,7 @@ const (
 	oldestHeld = `
 		SELECT ` + HeadColumns + `, ` + last + `
 		FROM amends_instances AS h
-		WHERE h.session IS NOT NULL AND h.status IN ('running', 'retrying', 'compensating')
+		WHERE h.session IS NOT NULL AND h.status ` + Live + `
 		ORDER BY last LIMIT $1`
 
 	// places are read by leaps, like holders: the next rank, else the next version, else the next
@@ -190,7 +190,7 @@ const (
 		SELECT ` + HeadColumns + `, ` + last + `
 		FROM amends_instances AS h
 		WHERE h.saga = $2 AND h.version = $3 AND h.class = $4 AND h.session IS NULL AND h.finished_at IS NULL AND h.waits_for IS NULL AND h.due_at <= {now}
-			AND h.status IN ('running', 'retrying', 'compensating')
+			AND h.status ` + Live + `
 		ORDER BY h.due_at LIMIT $5`
 
 	// dueAhead looks at what is due last: a clock that ran ahead put it there.
