@@ -322,7 +322,7 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		case is.fails:
 			from = later(from, is.since)
 			bound += simProbes
-		case !is.since.IsZero(): // one by one at least, of which some hang; and those that went before it are not counted any more
+		case !is.since.IsZero(): // one by one at least, of which some hang or ask for silence; and those that went before it are not counted any more
 			from = later(from, is.since)
 			w.ramp = max(w.ramp, time.Duration(t.wanting(w))*3*time.Second/2)
 			bound += w.ramp
@@ -364,13 +364,14 @@ func (t *tap) line(w *trace) time.Duration {
 	}
 	ahead := t.wanting(w)
 	each := (t.s.sites.byName[w.to].think + time.Duration(t.s.scene.rules.trouble*float64(simTimeout+simSettle))) / time.Duration(limit.Concurrent)
+	each += time.Duration(t.s.scene.rules.trouble * float64(time.Second)) // one hurt in eight has all wait for up to eight seconds
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
 	// Three that nobody answers keep their slots until they have settled; and a process that dies,
 	// or does not heed its end, keeps its part of the limit for a lease and as long as its last
 	// request.
-	return 2*time.Duration(ahead)*each + 3*(simTimeout+simSettle) + simLease + simTimeout + simSettle
+	return 3*time.Duration(ahead)*each + 3*(simTimeout+simSettle) + simLease + simTimeout + simSettle
 }
 
 // wanting is how many works want the destination of w, itself among them, that may go before it.
