@@ -77,7 +77,8 @@ func (w *work) effort(cmd machine.Command) *machine.Effort {
 }
 
 // attempt lets the action act. Its deadline counts from before the arm was appended, so it is never
-// later than the one on record, and it is not awaited when the lease is over. An arm confirmed too late, while the process stops, or on a lease
+// later than the one on record, and it is not awaited when the lease is over. An arm confirmed too
+// late, while the process stops, or on a lease
 // in question is not sent. tried is false when it got no further than this process.
 func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	deadline := w.sent.Add(w.budget(cmd))

@@ -30,6 +30,7 @@ type session struct {
 	// it sent for as long as its lease would have gone on.
 	over  context.Context
 	lapse context.CancelFunc
+	clock *time.Timer // of the lease's end
 
 	// idle ends with the session, or before it when the process stops: whatever only waits stops
 	// waiting.
@@ -52,22 +53,20 @@ func newSession(l ledger.Lease, sent time.Time, margin time.Duration) *session {
 	s := &session{token: l.Token, alone: l.Alone, margin: margin, opened: sent, expires: sent.Add(l.TTL), ended: make(chan struct{}), told: make(chan struct{})}
 	s.idle, s.quiesce = context.WithCancel(context.Background())
 	s.over, s.lapse = context.WithCancel(context.Background())
-	var t *time.Timer
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t = time.AfterFunc(l.TTL, func() { s.lapses(t) })
-	context.AfterFunc(s.over, func() { t.Stop() })
+	s.clock = time.AfterFunc(l.TTL, s.lapses)
 	return s
 }
 
 // lapses ends over when the lease is, and else looks again when it will be.
-func (s *session) lapses(t *time.Timer) {
+func (s *session) lapses() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := time.Now(); passed(now, s.expires) {
 		s.lapse()
 	} else {
-		t.Reset(s.expires.Sub(now))
+		s.clock.Reset(s.expires.Sub(now))
 	}
 }
 
@@ -130,6 +129,7 @@ func (s *session) end(why error) bool {
 	close(s.ended)
 	s.quiesce()
 	if errors.Is(why, errStopping) { // nothing is awaited any more
+		s.clock.Stop()
 		s.lapse()
 	}
 	return true

@@ -63,24 +63,26 @@ func (a *alive) release() error {
 	return err
 }
 
-// buryGone buries the sessions whose processes are proven to have ended on this host. It removes their
-// files then: while one is there, another process may have to be told.
+// buryGone buries the sessions whose processes are proven to have ended on this host, and removes their
+// files then. A process may have had several: those that it lost are not buried before their leases end.
 func (db *DB) buryGone(ctx context.Context, lease *ledger.Lease) error {
-	names, err := sqlstore.Locked(ctx, db.store)
+	sessions, err := sqlstore.Locked(ctx, db.store)
 	if err != nil {
 		return fmt.Errorf("open session: %w", err)
 	}
-	for token, name := range names {
+	for name, tokens := range sessions {
 		lock, gone := hostlock.Gone(name)
 		if !gone {
 			continue
 		}
-		if err := db.Bury(ctx, token); err != nil {
-			_ = lock.Close() // the next session finds it again
-			return fmt.Errorf("open session: %w", err)
+		for _, t := range tokens {
+			if err := db.Bury(ctx, t); err != nil {
+				_ = lock.Close() // the next session finds it again
+				return fmt.Errorf("open session: %w", err)
+			}
 		}
 		_ = lock.Release() // it has served
-		lease.Live = slices.DeleteFunc(lease.Live, func(t machine.Token) bool { return t == token })
+		lease.Live = slices.DeleteFunc(lease.Live, func(t machine.Token) bool { return slices.Contains(tokens, t) })
 	}
 	return nil
 }

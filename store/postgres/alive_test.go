@@ -33,7 +33,12 @@ func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 		}
 		return db, lease.Token
 	}
-	killed, dead := begin(dir, "killed")
+	killed, lost := begin(dir, "killed")
+	second, err := killed.OpenSession(t.Context(), time.Hour, "killed", nil) // it had lost the first
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := second.Token
 	living, alive := begin(dir, "living")
 	defer func() { _ = living.Close() }()
 	elsewhere, far := begin(t.TempDir(), "elsewhere")
@@ -65,7 +70,7 @@ func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 	for what, is := range map[string]struct {
 		token machine.Token
 		live  bool
-	}{"killed": {dead, false}, "living": {alive, true}, "elsewhere": {far, true}, "unlocked": {none, true}} {
+	}{"killed": {dead, false}, "killed, and had lost this one": {lost, false}, "living": {alive, true}, "elsewhere": {far, true}, "unlocked": {none, true}} {
 		_, err := next.Renew(t.Context(), is.token, ledger.Renewal{TTL: time.Hour})
 		if lives := !errors.Is(err, ledger.ErrSessionDead); lives != is.live {
 			t.Errorf("the session of the process that is %s lives: %t (%v)", what, lives, err)

@@ -202,9 +202,8 @@ func (s *chains) Bury(ctx context.Context, t machine.Token) error {
 	return s.failed(ctx, err, "bury session %s", t)
 }
 
-// Locked are the sessions that are not buried yet and whose processes keep a file locked, with its
-// name.
-func Locked(ctx context.Context, s *Store) (names map[machine.Token]string, err error) {
+// Locked are the sessions that are not buried yet and whose processes keep a file locked, by its name.
+func Locked(ctx context.Context, s *Store) (sessions map[string][]machine.Token, err error) {
 	var rows []struct {
 		Token machine.Token
 		Lock  string
@@ -213,11 +212,11 @@ func Locked(ctx context.Context, s *Store) (names map[machine.Token]string, err 
 		rows = rows[:0]
 		return sqlx.SelectContext(ctx, q, &rows, locked)
 	})
-	names = make(map[machine.Token]string, len(rows))
+	sessions = make(map[string][]machine.Token, len(rows))
 	for _, r := range rows {
-		names[r.Token] = r.Lock
+		sessions[r.Lock] = append(sessions[r.Lock], r.Token)
 	}
-	return names, s.chains.failed(ctx, err, "list the locks of sessions")
+	return sessions, s.chains.failed(ctx, err, "list the locks of sessions")
 }
 
 // BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a
