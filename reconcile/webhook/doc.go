@@ -29,7 +29,9 @@
 //     limit (gzip, deflate); nothing is unpacked that was not signed.
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a
 //     delivery: it would only be sent again, and count as our failure. What is malformed, of an
-//     unknown tenant or type, or a handshake is stored with that disposition. A parser is strict
+//     unknown tenant or type, or a handshake is stored with that disposition; so is a body in an
+//     encoding other than gzip and deflate, as it came. What is malformed is logged, and amends
+//     status names it for a day. A parser is strict
 //     only about what it reads: a name that is written exactly so wins, another case counts where
 //     it is alone; a name twice, a byte that is not UTF-8 or half of a surrogate pair is malformed
 //     in an id, a version or a time, and changes nothing elsewhere.
@@ -44,7 +46,6 @@
 //	405  not a POST
 //	408  the body did not come in time
 //	413  the body, the unpacked body or the header is larger than the limit
-//	415  genuine, and in a content encoding other than gzip and deflate
 //	503  the inbox failed or had no time, the source is full or refusing; with Retry-After
 //
 // Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which

@@ -116,6 +116,16 @@ func malformed(body []byte, why error) intake.Event {
 	return intake.Event{Body: asText(body), Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
 }
 
+// unreadable counts the events that are kept because they could not be read.
+func unreadable(events []intake.Event) (n int) {
+	for i := range events {
+		if events[i].Disposition == intake.Malformed {
+			n++
+		}
+	}
+	return n
+}
+
 // asText writes bytes as a JSON string, in base64 where they are no text.
 func asText(body []byte) raw {
 	text := string(body)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // Listener is told what happens. Nil fields are skipped. The functions are called from many
@@ -88,8 +90,6 @@ func (l *refusalLog) refused(source string, why *refusal) {
 	switch why.reason {
 	case NotStored:
 		entry.WithError(why.err).Error("a genuine webhook could not be stored; its sender was asked to come again")
-	case UnknownEncoding:
-		entry.WithError(why.err).Error("a genuine webhook cannot be unpacked; its sender was told which encodings can be read")
 	case LargeBody:
 		entry.Error("a webhook is larger than Sender.MaxBody; its sender will not make it smaller")
 	case TooOld, TooNew:
@@ -113,6 +113,15 @@ func (l *refusalLog) speak(c class) (skipped int, ok bool) {
 	}
 	l.classes[c] = &quiet{until: now.Add(logEvery)}
 	return skipped, true
+}
+
+// unreadable says that a delivery was taken from which nothing follows. Its reason quotes what the
+// sender wrote, and stands in the inbox.
+func (l *refusalLog) unreadable(source string, events int) {
+	if skipped, ok := l.speak(class{source, Refusal(intake.Malformed)}); ok {
+		l.log.WithFields(logrus.Fields{"source": source, "events": events, "not_logged": skipped}).
+			Error("a genuine webhook could not be read; it is stored, and listed by: amends inbox list --disposition malformed")
+	}
 }
 
 func (l *refusalLog) clockAlarm(source string, skew time.Duration, deliveries int) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -151,28 +150,19 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	}
 	defer s.leave()
 	plain, err := unpack(req.Header, body, s.MaxBody, h)
-	if why := unpackable(err); why != nil {
-		return why
+	switch {
+	case errors.Is(err, errTooLarge):
+		return refuse(LargeBody)
+	case errors.Is(err, errFull):
+		return refuse(Busy)
 	}
 	events := s.events(message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
 	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
 	r.opts.Listener.stored(s.Name, len(events), time.Since(t.began))
-	return nil
-}
-
-// unpackable says why a verified body cannot be unpacked that may be when it comes again, in another
-// encoding or at another time; nil for one that is stored as it came.
-func unpackable(err error) *refusal {
-	var encoding reading.EncodingError
-	switch {
-	case errors.Is(err, errTooLarge):
-		return refuse(LargeBody)
-	case errors.Is(err, errFull):
-		return refuse(Busy)
-	case errors.As(err, &encoding):
-		return &refusal{reason: UnknownEncoding, err: encoding}
+	if n := unreadable(events); n > 0 {
+		r.log.unreadable(s.Name, n)
 	}
 	return nil
 }
@@ -193,8 +183,6 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 	switch status {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", r.opts.retryAfter())
-	case http.StatusUnsupportedMediaType:
-		w.Header().Set("Accept-Encoding", reading.Encodings)
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodPost)
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
