@@ -147,7 +147,7 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 const unreadableFor = 24 * time.Hour
 
 // unreadable are the sources whose genuine deliveries could not be read lately: their senders were
-// told that they arrived, so nobody else will speak of it.
+// told that they arrived, and will not speak of it again.
 func unreadable(counts []intake.Count, now time.Time) (findings []troubleJSON) {
 	for _, c := range counts {
 		if c.Disposition == intake.Malformed && now.Sub(c.Last) < unreadableFor {

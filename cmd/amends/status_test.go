@@ -49,7 +49,7 @@ func TestStatusFindings(t *testing.T) {
 	}
 }
 
-// What a sender was told to have arrived and nobody could read is a finding for a day, for each source.
+// What a sender was told to have arrived and could not be read is a finding for a day, for each source.
 func TestStatusUnreadable(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
