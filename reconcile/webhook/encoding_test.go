@@ -72,9 +72,11 @@ func TestUnpackingTakesMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, packed := s.hold(), zipped(t, []byte(padded(900)))
-	for range 2 {
-		if _, err := h.readAll(strings.NewReader(strings.Repeat("x", 512)), 1000); err != nil {
+	h, other, packed := s.hold(), s.hold(), zipped(t, []byte(padded(900)))
+	h.prove()
+	other.prove()
+	for range 6 {
+		if _, err := h.readAll(strings.NewReader(strings.Repeat("x", 511)), 1000); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +85,7 @@ func TestUnpackingTakesMemory(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	h.release()
-	if _, err = unpack(http.Header{"Content-Encoding": {"gzip"}}, []byte(packed), 1000, s.hold()); err != nil {
+	if _, err = unpack(http.Header{"Content-Encoding": {"gzip"}}, []byte(packed), 1000, other); err != nil {
 		t.Error(err)
 	}
 }

@@ -50,13 +50,26 @@ func (s *source) parse(m message, unpacked error) (events []intake.Event, err er
 	}
 	decoded := !bytes.HasSuffix(m.Body, text) // from another charset, and not just without a mark
 	m.Body = text
-	events, err = s.Provider.parse(m)
+	if events, err = s.Provider.parse(m); err == nil {
+		err = fits(len(events))
+	}
 	for i := range events {
 		if e := &events[i]; decoded && e.Disposition == "" {
 			hint(e, "its charset is told by a header only, which is not signed")
 		}
 	}
 	return events, err
+}
+
+// maxEvents bounds the events of one delivery: all are stored in one transaction, before the answer.
+const maxEvents = 1000
+
+// fits refuses a delivery of n events before they are made.
+func fits(n int) error {
+	if n > maxEvents {
+		return fmt.Errorf("it holds %d events, and one delivery may hold %d", n, maxEvents)
+	}
+	return nil
 }
 
 // complete adds what the source knows and decides what needs no judge.

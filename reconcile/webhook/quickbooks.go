@@ -52,6 +52,13 @@ func intuitNotifications(body raw) ([]intake.Event, error) {
 	case b.EventNotifications == nil:
 		return nil, errQuickBooks
 	}
+	total := 0
+	for _, n := range b.EventNotifications {
+		total += len(n.DataChangeEvent.Entities)
+	}
+	if err := fits(total); err != nil {
+		return nil, err
+	}
 	var events []intake.Event
 	for _, n := range b.EventNotifications {
 		for _, entity := range n.DataChangeEvent.Entities {
@@ -94,6 +101,9 @@ func intuitCloudEvents(body raw) ([]intake.Event, error) {
 	var all []raw
 	if err := reading.Into(body, &all); err != nil {
 		return nil, fmt.Errorf("%w: %w", errQuickBooks, err)
+	}
+	if err := fits(len(all)); err != nil {
+		return nil, err
 	}
 	events := make([]intake.Event, len(all))
 	for i, one := range all {

@@ -141,6 +141,7 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	if why != nil {
 		return why
 	}
+	h.prove()
 	k.used(now)
 	if s.State == Refusing {
 		return refuse(Closed)

@@ -36,6 +36,9 @@ func xeroEvents(m message) ([]intake.Event, error) {
 	case b.Events == nil:
 		return nil, errors.New("it is no delivery of Xero")
 	}
+	if err := fits(len(b.Events)); err != nil {
+		return nil, err
+	}
 	events := make([]intake.Event, len(b.Events))
 	for i, body := range b.Events {
 		events[i] = xeroEvent(body)
