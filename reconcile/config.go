@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -107,7 +108,7 @@ type Destination struct {
 func FieldsOf[I any](fields func(I) Fields) func(json.RawMessage) (Fields, error) {
 	return func(input json.RawMessage) (Fields, error) {
 		var i I
-		err := json.Unmarshal(input, &i)
+		err := program.Decode(input, &i)
 		return fields(i), err
 	}
 }

@@ -139,7 +139,8 @@
 // half of a surrogate pair, two members that could both be the field, and a charset that is not known
 // make the answer unreadable: an id is never altered. What stands in other members, or in a
 // json.RawMessage, which is kept as it came, changes nothing. A whole number is read into an integer
-// however it is written (105, 105.0, 1.05e2); a json.Number keeps what is written.
+// however it is written (105, 105.0, 1.05e2). A json.Number keeps what is written, and one is what a
+// number in an untyped value (any, map[string]any) becomes.
 //
 // The client declines every content encoding (Accept-Encoding: identity). A body that comes in gzip
 // or deflate all the same is decoded, up to Options.MaxAnswer; in another it is unreadable.

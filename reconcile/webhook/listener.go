@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -127,6 +128,27 @@ func (l *refusalLog) unreadable(source string, events int) {
 func (l *refusalLog) clockAlarm(source string, skew time.Duration, deliveries int) {
 	l.log.WithFields(logrus.Fields{"source": source, "skew": skew.String(), "deliveries": deliveries}).
 		Error("every genuine webhook fails for its signed time: this machine's clock is probably wrong; webhooks are refused until it is right")
+}
+
+// serverLog is the log of an [http.Server]: a line a minute for each kind of trouble, and nothing that
+// a stranger chose.
+type serverLog struct{ log *refusalLog }
+
+func (l serverLog) Write(p []byte) (int, error) {
+	text := strings.TrimSpace(string(p))
+	kind, level := "server", logrus.ErrorLevel // such as a panic, or too many open files
+	if rest, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
+		kind, level = "handshake", logrus.WarnLevel
+		text = "a TLS handshake failed"
+		if _, why, ok := strings.Cut(rest, "tls: "); ok {
+			end := strings.IndexAny(why+":", `:("`) // what follows may be a name that the other side sent
+			text += ": " + strings.TrimSpace(why[:end])
+		}
+	}
+	if skipped, ok := l.log.speak(class{reason: Refusal(kind)}); ok {
+		l.log.log.WithFields(logrus.Fields{"reason": kind, "not_logged": skipped}).Log(level, text)
+	}
+	return len(p), nil
 }
 
 // noDeadline says once that slow bodies cannot be stopped.

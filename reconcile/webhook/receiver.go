@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"strings"
 	"time"
@@ -193,8 +194,9 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 }
 
 // Server returns a server for addr that serves only this receiver, with limits on what comes before
-// the handler: the header's size and time, and idle connections. A program that mounts the receiver
-// in a server of its own sets the same limits there.
+// the handler: the header's size and time, and idle connections. What it says about connections goes
+// to Options.Log, a line a minute. A program that mounts the receiver in a server of its own sets the
+// same limits there, and an ErrorLog, or strangers write lines into Go's standard log.
 func (r *Receiver) Server(addr string) *Server {
 	return &Server{http.Server{
 		Addr: addr, Handler: r,
@@ -203,6 +205,7 @@ func (r *Receiver) Server(addr string) *Server {
 		WriteTimeout:      5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    r.opts.MaxHeader,
+		ErrorLog:          log.New(serverLog{r.log}, "", 0),
 	}}
 }
 
