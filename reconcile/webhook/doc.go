@@ -168,8 +168,9 @@
 // Slow bodies take no place from genuine deliveries, and of memory at most twice what was sent, out
 // of the half that bodies have until they are verified. A body is read on only while it leaves
 // twice its size free there, else it is answered 503: beside a flood of large ones small genuine
-// deliveries are stored, and large genuine ones have to come again. Each costs a connection, or a
-// stream of HTTP/2, and a goroutine for 70 % of the budget. In front of the open
+// deliveries are stored, and large genuine ones have to come again. Very many small ones can fill it
+// all the same. Each costs a connection, or a stream of HTTP/2, and a goroutine for 70 % of the
+// budget. In front of the open
 // internet belongs a proxy that buffers whole requests, so that this one sees none that is slow. A
 // limit of connections per address is no replacement: many streams share one connection, and a
 // botnet has many addresses. What buffering costs: each delivery is passed on only when all of it

@@ -50,7 +50,13 @@ func (s *source) parse(m message, unpacked error) (events []intake.Event, err er
 	}
 	decoded := !bytes.HasSuffix(m.Body, text) // from another charset, and not just without a mark
 	m.Body = text
-	if events, err = s.Provider.parse(m); err == nil {
+	if s.Provider.several {
+		err = fits(longest(text)) // before they are read, which takes a second where there are so many
+	}
+	if err == nil {
+		events, err = s.Provider.parse(m)
+	}
+	if err == nil {
 		err = fits(len(events))
 	}
 	for i := range events {
@@ -70,6 +76,39 @@ func fits(n int) error {
 		return fmt.Errorf("it holds %d events, and one delivery may hold %d", n, maxEvents)
 	}
 	return nil
+}
+
+// longest returns how many elements the longest array of a body has.
+func longest(body []byte) (most int) {
+	var open []int // the elements of each array that is open; -1 for an object
+	add := func(n int) {
+		if last := len(open) - 1; last >= 0 && open[last] >= 0 {
+			open[last] += n
+			most = max(most, open[last])
+		}
+	}
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		case '[':
+			open = append(open, 0)
+			if rest := bytes.TrimLeft(body[i+1:], " \t\r\n"); len(rest) > 0 && rest[0] != ']' {
+				add(1)
+			}
+		case '{':
+			open = append(open, -1)
+		case ',':
+			add(1)
+		case ']', '}':
+			open = open[:max(0, len(open)-1)]
+		}
+	}
+	return most
 }
 
 // complete adds what the source knows and decides what needs no judge.

@@ -19,7 +19,7 @@ import (
 // and may hold back later events until the first is acknowledged.
 func QuickBooks() Provider {
 	return Provider{
-		name: "QuickBooks", key: plainKey, claim: base64Claim("Intuit-Signature"),
+		name: "QuickBooks", key: plainKey, claim: base64Claim("Intuit-Signature"), several: true,
 		parse: func(m message) ([]intake.Event, error) {
 			if begins(m.Body, "[") {
 				return intuitCloudEvents(m.Body)
@@ -101,9 +101,6 @@ func intuitCloudEvents(body raw) ([]intake.Event, error) {
 	var all []raw
 	if err := reading.Into(body, &all); err != nil {
 		return nil, fmt.Errorf("%w: %w", errQuickBooks, err)
-	}
-	if err := fits(len(all)); err != nil {
-		return nil, err
 	}
 	events := make([]intake.Event, len(all))
 	for i, one := range all {

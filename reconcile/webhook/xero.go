@@ -22,7 +22,7 @@ import (
 func Xero() Provider {
 	return Provider{
 		name: "Xero", key: plainKey, claim: base64Claim("X-Xero-Signature"),
-		parse: xeroEvents,
+		parse: xeroEvents, several: true,
 	}
 }
 
@@ -35,9 +35,6 @@ func xeroEvents(m message) ([]intake.Event, error) {
 		return nil, fmt.Errorf("it is no delivery of Xero: %w", err)
 	case b.Events == nil:
 		return nil, errors.New("it is no delivery of Xero")
-	}
-	if err := fits(len(b.Events)); err != nil {
-		return nil, err
 	}
 	events := make([]intake.Event, len(b.Events))
 	for i, body := range b.Events {
