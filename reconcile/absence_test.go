@@ -109,7 +109,7 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 		j.mustRun()
 		w.pass(48 * time.Hour)
 		j.mustRun()
-		if row := j.row(keyOf(7)); row.Class != "" {
+		if row := j.row(keyOf(7)); row.Class != plan.NoSource || row.Do != plan.Nothing {
 			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
 		}
 	})

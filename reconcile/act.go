@@ -109,7 +109,7 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 			if waited >= r.patience {
 				return fmt.Sprintf("%s is still %s after %s", key, k.Status, waited), nil
 			}
-		case f.Class == plan.InSync || f.Class == plan.DivergedForeign:
+		case !f.Class.Drift():
 			return "", nil
 		case again || f.Do == plan.Ask && k != nil && k.Reason != "":
 			return fmt.Sprintf("%s was done, and is %s", key, inWords(f)), nil

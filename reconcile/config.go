@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -64,9 +65,16 @@ type Query struct {
 	Limit     int       // how many we would like; the provider may give fewer
 }
 
-// Listed is one object of the source as a listing tells it: its ID and Version, when it was Created
-// and Changed by the source's clock, whether it is Deleted, and its Body, whole, as a fetch would
-// give it.
+// Listed is one object of the source as a listing tells it:
+//
+//	type Listed struct {
+//		ID      string
+//		Version inbox.Version // as webhooks tell it; zero when the object has none
+//		Created time.Time
+//		Changed time.Time // by the source's clock
+//		Deleted bool
+//		Body    json.RawMessage // whole, as a fetch would give it
+//	}
 type Listed = scan.Listed
 
 // Partition is one part of a whole listing.
@@ -77,13 +85,22 @@ type Partition struct {
 
 // Fields are what a document says, field by field, in a normal form: money as whole minor units,
 // times in UTC, lists sorted, texts trimmed. Only what is ours is in them.
-type Fields = plan.Fields
+type Fields = map[string]string
 
-// Document is something at the destination: its ID there, the Key that is our mark on it, what its
-// Fields say where they are ours, and the Revision of the object that it shows, by its mark. One
-// that is Void does not count any more, one that is Locked cannot be changed, and of one that is
-// Foreign fields that are not ours were changed. Intact: it says what was written for Revision,
-// word for word. Body is for Config.Effects; listings do not keep it.
+// Document is something at the destination:
+//
+//	type Document struct {
+//		ID       string // the destination's name for it
+//		Key      string // our mark on it, which is the work id; empty: it is not ours
+//		Fields   Fields // what it says where the fields are ours
+//		Void     bool   // it does not count any more
+//		Locked   bool   // posted, paid, or in a closed period: it cannot be changed
+//		Foreign  bool   // fields that are not ours differ from what we wrote
+//		Created  time.Time
+//		Revision string          // of the object that it shows, by its mark; empty: the mark does not say
+//		Intact   bool            // it says what was written for Revision, word for word
+//		Body     json.RawMessage // as the destination tells it, for Config.Effects; listings do not keep it
+//	}
 type Document = plan.Document
 
 // Destination is where documents are made.
@@ -107,7 +124,7 @@ type Destination struct {
 func FieldsOf[I any](fields func(I) Fields) func(json.RawMessage) (Fields, error) {
 	return func(input json.RawMessage) (Fields, error) {
 		var i I
-		err := json.Unmarshal(input, &i)
+		err := program.Decode(input, &i)
 		return fields(i), err
 	}
 }

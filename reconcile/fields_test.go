@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,6 +89,17 @@ func TestFieldsReadAsMuchAsIsUsed(t *testing.T) {
 		}
 		if step > 1 && f.size > 100 {
 			t.Errorf("one key in %d: %d rows are read at once", step, f.size)
+		}
+	}
+}
+
+// What an untyped input holds is compared with the digits that it is written with.
+func TestFieldsOfUntypedInputs(t *testing.T) {
+	t.Parallel()
+	fields := FieldsOf(func(in map[string]any) Fields { return Fields{"customer": fmt.Sprint(in["customer"])} })
+	for _, n := range []string{"9007199254740993", "616581622363398142", "-9007199254740993", "5"} {
+		if got, err := fields(json.RawMessage(`{"customer":` + n + `}`)); err != nil || got["customer"] != n {
+			t.Errorf("%s is compared as %v, %v", n, got, err)
 		}
 	}
 }

@@ -81,6 +81,7 @@ type planning struct {
 	last    plan.Ref // the plan before; zero: there is none
 	looks   *looks
 	unseen  int64 // keys whose look failed
+	named   int   // keys of which the source says nothing, in the plan
 	silent  bool  // nothing may be concluded from what the source does not have
 }
 
@@ -197,6 +198,7 @@ func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
 			part.Until = fs[len(fs)-1].Key
 			from = part.Until
 		}
+		now = p.nameSome(planner, now)
 		if err := p.plans.Find(ctx, p.into, now); err != nil {
 			return err
 		}
@@ -205,6 +207,21 @@ func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
 		}
 		return add(planner, now)
 	})
+}
+
+// nameSome keeps the first keys of which the source says nothing, and has the others counted: they are
+// taken out of the plan as what is in sync is.
+func (p *planning) nameSome(planner *plan.Planner, fs []plan.Finding) []plan.Finding {
+	for i := range fs {
+		if fs[i].Class != plan.NoSource {
+			continue
+		}
+		if p.named++; p.named > plan.Named {
+			planner.Count(plan.Tally{Class: plan.NoSource, Do: plan.Nothing, Count: 1})
+			fs[i].Class = plan.InSync
+		}
+	}
+	return fs
 }
 
 func add(planner *plan.Planner, fs []plan.Finding) error {
@@ -221,7 +238,7 @@ func add(planner *plan.Planner, fs []plan.Finding) error {
 func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	var differ []plan.Finding
 	for _, f := range fs {
-		if f.Class != plan.InSync && !unheard[f.Key] {
+		if f.Class != plan.InSync && f.Class != plan.NoSource && !unheard[f.Key] {
 			differ = append(differ, f)
 		}
 	}
@@ -234,14 +251,18 @@ func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 // their grace has not begun.
 func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Finding, unheard map[string]bool, err error) {
 	sights := make([]*sight, len(fs))
+	var asked []*sight
 	for i := range fs {
-		sights[i] = &sight{item: plan.Item{Key: fs[i].Key}}
+		sights[i] = &sight{item: plan.Item{Key: fs[i].Key}, finding: fs[i]}
+		if fs[i].Class != plan.NoSource { // nothing follows from that, whatever a closer look finds
+			asked = append(asked, sights[i])
+		}
 	}
 	orphans, err := p.orphansAmong(ctx, fs)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.lookAt(ctx, p.looks, sights, func(key string) bool { return orphans[key] }); err != nil {
+	if err := p.lookAt(ctx, p.looks, asked, func(key string) bool { return orphans[key] }); err != nil {
 		return nil, nil, err
 	}
 	now, unheard = make([]plan.Finding, len(fs)), map[string]bool{}
@@ -272,7 +293,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[string]bool, error) {
 	orphans := map[string]bool{}
 	for _, f := range fs {
-		if f.Revision != "" {
+		if f.Revision != "" || f.Class == plan.NoSource {
 			continue
 		}
 		ds, err := p.drifts.Drifts(ctx, plan.DriftQuery{Job: p.name, Key: f.Key, Class: plan.Orphan, Limit: 1})

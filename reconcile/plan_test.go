@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -214,4 +216,100 @@ func TestFaultsAreSaidAtOnce(t *testing.T) {
 			t.Errorf("nothing is said about %s: %v", what, err)
 		}
 	}
+}
+
+// What belongs to no object of the source was compared with nothing: it is counted apart, named, and
+// neither in sync nor a difference. It costs no question, however much of it there is.
+func TestNoSource(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		alone, named int
+		end          saga.Status
+	}{
+		"none": {}, "one": {1, 1, saga.Completed}, "250": {250, 100, saga.Completed}, "undone ones": {3, 3, saga.Compensated},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			for n := range 23 {
+				w.done(keyOf(n))
+			}
+			for n := range tc.alone { // started by an API of one's own
+				w.works[fmt.Sprintf("api:trip:%04d", n)] = &plan.Known{Works: 1, Status: tc.end, Revision: "1"}
+			}
+			w.works["api:trip:running"] = &plan.Known{Works: 1, Status: saga.Running}
+			w.works["shop:order:void"] = &plan.Known{Works: 1, Status: saga.Compensated, Revision: "1"}
+			w.make("shop:order:void", "10.00", "1").Void = true // of an order that was deleted, and undone
+			j := w.job(t, nil)
+			before := w.asked
+			r := j.mustRun()
+			asked := w.asked - before
+			p, err := j.store.Latest(t.Context(), "orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := func(c plan.Class) int64 { return p.Count(func(t plan.Tally) bool { return t.Class == c }) }
+			if count(plan.InSync) != 25 || count(plan.NoSource) != int64(tc.alone) || p.Drifts() != 0 || p.Census.Keys != int64(25+tc.alone) {
+				t.Errorf("%s: %+v", name, p.Tallies)
+			}
+			rows := j.rows()
+			for i, row := range rows {
+				if row.Key != fmt.Sprintf("api:trip:%04d", i) || row.Class != plan.NoSource || row.Do != plan.Nothing || row.Why == "" {
+					t.Errorf("%s: %+v", name, row.Finding)
+				}
+			}
+			if len(rows) != tc.named || r.Result != schedule.OK || r.Planned+r.Person != 0 {
+				t.Errorf("%s: %d are named; %+v", name, len(rows), r)
+			}
+			if asked > 10 {
+				t.Errorf("%s: the two systems were asked %d times", name, asked)
+			}
+			var text bytes.Buffer
+			err = plan.WriteText(&text, &p.Plan, func(c plan.Class, n int) (fs []plan.Finding, err error) {
+				rows, err := j.store.Findings(t.Context(), plan.FindingQuery{Plan: p.Ref(), Class: c, Limit: n})
+				for i := range rows {
+					fs = append(fs, rows[i].Finding)
+				}
+				return fs, err
+			})
+			if err != nil || strings.Contains(text.String(), "api:trip:0000") != (tc.alone > 0) || strings.Contains(text.String(), "no-source, the first 5 of 250") != (tc.alone == 250) {
+				t.Errorf("%s: %v\n%s", name, err, &text)
+			}
+		})
+	}
+}
+
+// As many of no source as there are, the plan of two equal worlds is one, and one that turns out on a
+// closer look to have none is one of them.
+func TestNoSourceOnACloserLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 10 {
+			w.done(keyOf(n))
+		}
+		for n := range 105 {
+			w.works[fmt.Sprintf("api:trip:%04d", n)] = &plan.Known{Works: 1, Status: saga.Completed, Revision: "1"}
+		}
+		w.done("shop:order:gone")
+		delete(w.orders, "shop:order:gone")
+		w.onLook = func(key string) { // its document is deleted between the listing and the look
+			if key == "shop:order:gone" {
+				defer w.lock()()
+				w.docs = slices.DeleteFunc(w.docs, func(d *plan.Document) bool { return d.Key == key })
+			}
+		}
+		j := w.job(t, nil)
+		j.mustPlan()
+		p, err := j.store.Latest(t.Context(), "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := p.Count(func(t plan.Tally) bool { return t.Class == plan.NoSource }); n != 106 || len(j.rows()) != 100 || p.Drifts() != 0 {
+			t.Errorf("%d of no source, %d of them named; %+v", n, len(j.rows()), p.Tallies)
+		}
+		ds, err := j.store.Drifts(t.Context(), plan.DriftQuery{Job: "orders"})
+		if err != nil || len(ds) != 0 {
+			t.Errorf("they are remembered as drift: %+v, %v", ds, err)
+		}
+	})
 }

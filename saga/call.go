@@ -1,7 +1,6 @@
 package saga
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -53,7 +52,7 @@ func ResultOf[Out, In any](c Call[In], step string) Out {
 	if len(r.Output) == 0 {
 		panic(faultf("the result of step %q is not kept (too large, adopted by a person, or not serialisable); use its external id", step))
 	}
-	if err := json.Unmarshal(r.Output, &out); err != nil {
+	if err := program.Decode(r.Output, &out); err != nil {
 		panic(faultf("the result of step %q is no %T: %v", step, out, err))
 	}
 	return out
@@ -76,7 +75,7 @@ func Previous[Out, In any](c Call[In]) (out Out, ok bool) {
 	if c.inv == nil || c.inv.Previous == nil || len(c.inv.Previous.Output) == 0 {
 		return out, false
 	}
-	if err := json.Unmarshal(c.inv.Previous.Output, &out); err != nil {
+	if err := program.Decode(c.inv.Previous.Output, &out); err != nil {
 		panic(faultf("the previous result of step %q is no %T: %v", c.Step, out, err))
 	}
 	return out, true
@@ -87,7 +86,7 @@ func Unfinished[Out, In any](c Call[In]) (out Out, ok bool) {
 	if c.inv == nil || c.inv.Unfinished == nil {
 		return out, false
 	}
-	if err := json.Unmarshal(c.inv.Unfinished.Output, &out); err != nil {
+	if err := program.Decode(c.inv.Unfinished.Output, &out); err != nil {
 		panic(faultf("what the lookup of step %q found is no %T: %v", c.Step, out, err))
 	}
 	return out, true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -18,11 +19,12 @@ type Definition[In any] struct {
 	parts    []bound[In]
 	identity func(In) any
 	strict   bool
+	untyped  bool // an input may hold numbers as they were written
 }
 
 // Define checks and returns a definition. The error names every reason why it is wrong, one a line.
 func Define[In any](name string, version int, steps ...Step[In]) (*Definition[In], error) {
-	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}}
+	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}, untyped: holdsUntyped(reflect.TypeFor[In](), map[reflect.Type]bool{})}
 	var in In
 	for _, s := range steps {
 		s.part(d, in)
@@ -197,6 +199,9 @@ func (d *Definition[In]) identify(in In) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("its identity is not serialisable: %w", err)
 	}
+	if d.untyped {
+		b = oneNumber(b)
+	}
 	sum := sha256.Sum256(b)
 	return fmt.Sprintf("%x", sum[:16]), nil
 }
@@ -246,7 +251,7 @@ func (d *Definition[In]) call(inv *program.Invocation) (*bound[In], Call[In], er
 	if i < 0 {
 		return nil, c, faultf("saga %s version %d has no step %q", d.spec.Saga, d.spec.Version, inv.Step)
 	}
-	if err := json.Unmarshal(inv.Input, &c.Input); err != nil {
+	if err := program.Decode(inv.Input, &c.Input); err != nil {
 		return nil, c, faultf("the stored input is not the JSON of a %T: %v", c.Input, err)
 	}
 	return &d.parts[i], c, nil

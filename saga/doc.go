@@ -50,6 +50,14 @@
 //     keys.
 //   - An instance in review waits for a person, for a [Reason].
 //
+// # Numbers
+//
+// Inputs and results are JSON in the ledger. Where one is read into an untyped value (any, a
+// map[string]any, a field of such a type) a number is a [json.Number], which has the digits that were
+// written: as a float64, order 9007199254740993 would be 9007199254740992, and another order. A float64
+// that was put in comes out as a json.Number, too. Two inputs of which untyped numbers are equal
+// (105 and 105.0) are the same input.
+//
 // # How a step is safe to repeat
 //
 //	said as              means                                           crash between effect and record       guarantee

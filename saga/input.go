@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // input reads the input of a start and says why it is none.
@@ -50,7 +52,7 @@ func decode[In any](body json.RawMessage, strictly bool) (in In, err error) {
 	if !utf8.Valid(body) {
 		return in, errors.New("the input is not valid UTF-8")
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := program.Decode(body, &in); err != nil {
 		return in, fmt.Errorf("the input is not the JSON of a %T: %w", in, err)
 	}
 	if strictly {

@@ -3,13 +3,14 @@ package saga
 import "github.com/amends-dev/amends/internal/program"
 
 // Program is a definition with its input type taken off, so that one coordinator can run many:
-// every *[Definition] is one.
+// every *[Definition] is one, and nothing else is: its methods (Spec, Accept, Act and Look) are for
+// package coordinator.
 type Program = program.Program
 
 // Class says what an attempt's error tells about its effect: see [Classify]. It is the only thing
 // an action decides about retrying: when to try again is the step's [Retry], and whether a resend
 // is safe is the step's own word ([Action.Idempotent], [Action.Keyed], [Action.Find],
-// [Action.AtMostOnce]).
+// [Action.AtMostOnce]). It is a string: [Unknown], [Unsent], [Refused], [Gone] or [Fault].
 type Class = program.Class
 
 // The classes of errors.
@@ -31,7 +32,7 @@ const (
 	Fault = program.Fault
 )
 
-// Direction tells a step's action from its compensation.
+// Direction tells a step's action from its compensation: [Forward] or [Undo]. It is a string.
 type Direction = program.Direction
 
 // The two directions of a step.

@@ -309,7 +309,7 @@ func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *program.R
 		out = new(Out)
 	}
 	if r.Known() {
-		if err := json.Unmarshal(r.Output, out); err != nil {
+		if err := program.Decode(r.Output, out); err != nil {
 			return program.Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
 		}
 	}

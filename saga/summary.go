@@ -62,7 +62,7 @@ func Output[Out any](s Summary, step string) (out Out, err error) {
 	case len(r.Output) == 0:
 		err = fmt.Errorf("the output of step %q of %s: it is not kept; use the external id", step, s.WorkID)
 	default:
-		if err = json.Unmarshal(r.Output, &out); err != nil {
+		if err = program.Decode(r.Output, &out); err != nil {
 			err = fmt.Errorf("the output of step %q of %s is no %T: %w", step, s.WorkID, out, err)
 		}
 	}

@@ -55,7 +55,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		return nil, this.unsent(&sendError{request: r, state: notSent, err: err, ours: true})
 	}
 	x, ctx := begin(ctx, req, r.reads())
-	defer x.finish()
+	defer x.leave()
 	answer, err := c.roundTrip(ctx, x, req)
 	if err != nil {
 		return nil, this.failed(x, err)

@@ -59,6 +59,10 @@
 // no GetBody, a request without a body gets one that cannot be rewound where HTTP allows it, and
 // the connection wrapper refuses the first byte of a second send whatever the transport thinks.
 //
+// A connection on which a destination says more than it was asked, such as its answer a second time or
+// more bytes than it announced, is closed before another request meets it, and what was said is not
+// shown. What comes only when the next request has left cannot be told from its answer.
+//
 // HTTP/2 is off. It shares one connection between requests and re-sends by rules of its own
 // (GOAWAY, refused streams); with HTTP/1.1 a connection serves one request at a time, which is what
 // lets a byte be attributed to its request.
@@ -135,7 +139,8 @@
 // half of a surrogate pair, two members that could both be the field, and a charset that is not known
 // make the answer unreadable: an id is never altered. What stands in other members, or in a
 // json.RawMessage, which is kept as it came, changes nothing. A whole number is read into an integer
-// however it is written (105, 105.0, 1.05e2); a json.Number keeps what is written.
+// however it is written (105, 105.0, 1.05e2). A json.Number keeps what is written, and one is what a
+// number in an untyped value (any, map[string]any) becomes.
 //
 // The client declines every content encoding (Accept-Encoding: identity). A body that comes in gzip
 // or deflate all the same is decoded, up to Options.MaxAnswer; in another it is unreadable.

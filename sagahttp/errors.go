@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-var errUnasked = errors.New("the destination answered before it was asked anything")
+var errUnasked = errors.New("the destination said something on this connection before it was asked")
 
 // sendError is a request without a usable answer. Its text says what became of the request, and
 // never quotes what came over the wire: net/http puts the bytes of a malformed answer into its

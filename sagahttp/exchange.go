@@ -40,7 +40,7 @@ func begin(ctx context.Context, req *http.Request, reads bool) (*exchange, conte
 	ctx, abort := context.WithCancelCause(ctx)
 	x := &exchange{ctx: ctx, abort: abort, reads: reads, request: req}
 	ctx = context.WithValue(ctx, exchangeKey{}, x)
-	return x, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn})
+	return x, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn, PutIdleConn: x.putIdle})
 }
 
 // gotConn tells the connection whose bytes come next. net/http calls it each time it is about to
@@ -58,6 +58,28 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	if again {
 		x.abort(errResend)
 	}
+}
+
+// putIdle is told by net/http that the answer was read to its end and the connection is free, before
+// it reads on.
+func (x *exchange) putIdle(error) {
+	if c := x.carrier(); c != nil {
+		c.answered(x)
+	}
+}
+
+// carrier is the connection that the request left on; nil before.
+func (x *exchange) carrier() *conn {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.conn
+}
+
+// sentOn reports whether a byte of the request may have left on c.
+func (x *exchange) sentOn(c *conn) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.left && x.conn == c
 }
 
 // admit is asked before every write to c. first reports that it is the request's first.
@@ -114,6 +136,15 @@ func (x *exchange) finish() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.abort(errOver)
+}
+
+// leave finishes the request when its answer was read. A connection that was spoilt by then is waited
+// for until net/http has closed it, at once, so that no request of later meets it.
+func (x *exchange) leave() {
+	x.finish()
+	if c := x.carrier(); c != nil && c.spoilt.Load() {
+		<-c.closed
+	}
 }
 
 // outcome finishes the request. It reports whether a byte may have left, and if it was refused,

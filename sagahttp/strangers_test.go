@@ -86,6 +86,23 @@ func TestOneReadingOfNumbers(t *testing.T) {
 	}
 }
 
+// Digits of a number that is read into an untyped value are those of the answer.
+func TestUntypedNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	for _, n := range []string{"616581622363398142", "9007199254740993", "-5", "0.1234567890123456789", "1e400", "105.0"} {
+		var made map[string]any
+		var first []any
+		for into, body := range map[any]string{&made: `{"id":` + n + `}`, &first: `[` + n + `]`} {
+			if _, err := dial(t, answer(t, "201 Created", body).URL(), nil).Do(t.Context(), sagahttp.Request{Method: "POST", Path: "/x", Into: into}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if made["id"] != json.Number(n) || first[0] != json.Number(n) {
+			t.Errorf("%s is read as %v and %v", n, made["id"], first[0])
+		}
+	}
+}
+
 // What is kept as it came is asked for nothing: a list is not lost for a note in one of its objects.
 func TestRawAnswersAreKeptAsTheyCame(t *testing.T) {
 	t.Parallel()

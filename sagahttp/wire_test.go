@@ -2,10 +2,14 @@ package sagahttp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +21,22 @@ import (
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(quiet{m}) }
+
+// quiet are the tests, none of which may make net/http write to the standard log: it would be what
+// a destination said.
+type quiet struct{ *testing.M }
+
+func (q quiet) Run() int {
+	var said bytes.Buffer
+	log.SetOutput(&said)
+	code := q.M.Run()
+	if said.Len() > 0 {
+		fmt.Fprintf(os.Stderr, "the standard log has:\n%s", &said)
+		return max(code, 1)
+	}
+	return code
+}
 
 // wire is a server on loopback that reads requests itself, so that a test decides what happens on
 // each connection, and knows what arrived.

@@ -38,6 +38,9 @@ func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
 		_ = answer.Body.Close()
 		return nil, &baseError{errUnasked}
 	}
+	if c := x.carrier(); req.Method != http.MethodHead && answer.ContentLength > 0 {
+		c.rest = answer.ContentLength // nothing of it is read before this
+	}
 	return answer, nil
 }
 

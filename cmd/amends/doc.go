@@ -97,7 +97,8 @@
 //	            unknown[]: saga, version, ended (they have a signal to be read: a newer version will do), works (1000
 //	            at most are counted), oldestDueAt: what waits for a definition that no live session knows
 //	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
-//	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused), words, next
+//	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused,
+//	            unreadable), words, next
 //	            review, paused (works that wait for a person; 1000 at most of each are counted)
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
 //	            pendingSignals (a count), waitsFor (a destination, retry:DESTINATION when that failed it, all or

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -159,9 +158,7 @@ func (a *app) fail(f *failure) exit {
 		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
 		return f.exit
 	}
-	enc := json.NewEncoder(a.err)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f.json()); err != nil {
+	if err := writeJSON(a.err, f.json(), ""); err != nil {
 		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
 	}
 	return f.exit

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -33,11 +34,30 @@ func screenOf(w io.Writer, env func(string) string) screen {
 }
 
 // printJSON writes v as one JSON document.
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.out)
+func (a *app) printJSON(v any) error { return writeJSON(a.out, v, "  ") }
+
+// writeJSON writes v as JSON that is safe to show: people read it on terminals, too. What visible
+// escapes is escaped here, and is the same text for a program.
+func writeJSON(w io.Writer, v any, indent string) error {
+	enc := json.NewEncoder(&escaping{w: w})
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	return enc.Encode(v)
+}
+
+// escaping writes whole lines to w, of which visible escapes what is in them. What does not end a line
+// is kept back.
+type escaping struct {
+	w    io.Writer
+	rest []byte
+}
+
+func (s *escaping) Write(p []byte) (int, error) {
+	s.rest = append(s.rest, p...)
+	lines := s.rest[:bytes.LastIndexByte(s.rest, '\n')+1]
+	_, err := io.WriteString(s.w, visibleLines(string(lines)))
+	s.rest = s.rest[len(lines):]
+	return len(p), err
 }
 
 // sayf tells something on stderr that is not the answer itself. Programs that asked for JSON are
@@ -121,11 +141,19 @@ func visible(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
 		return s
 	}
+	return strings.ReplaceAll(visibleLines(s), "\n", `\n`)
+}
+
+// visibleLines is visible for a text of several lines.
+func visibleLines(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' }) {
+		return s
+	}
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
 		switch {
 		case r == '\n':
-			b.WriteString(`\n`)
+			b.WriteByte('\n')
 		case hidden(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:

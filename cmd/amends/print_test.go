@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 // On a terminal that is wide enough a table has lines; on a narrow one, and in a file, it has none.
@@ -80,6 +84,56 @@ func TestVisible(t *testing.T) {
 		if got := visible(in); got != want {
 			t.Errorf("visible(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// People read JSON on terminals, too: no text in it moves the cursor, starts a title or turns the
+// direction of writing, in a document, an error or a plan, and a program reads what it was.
+func TestVisibleJSON(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"Rechnung für Łukasz ✓ <&>":  `"Rechnung für Łukasz ✓ <&>"`,
+		"a\u009b2Jb":                 `"a\u009b2Jb"`,
+		"a\u009dtitle\u009cb":        `"a\u009dtitle\u009cb"`,
+		"a\u0085b":                   `"a\u0085b"`,
+		"a\x7fb":                     `"a\u007fb"`,
+		"a\u202egnp.exe":             `"a\u202egnp.exe"`,
+		"a\u2066b\u2069\u200e\u061c": `"a\u2066b\u2069\u200e\u061c"`,
+		"a\x1b[2K\nb\\":              `"a\u001b[2K\nb\\"`,
+	} {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, failed, planned, body bytes.Buffer
+		a := &app{out: &out, err: &failed, json: true}
+		none := func(func(plan.Finding, error) bool) {}
+		err = errors.Join(a.printJSON([]string{in}), plan.WriteJSON(&escaping{w: &planned}, &plan.Plan{Job: in}, none),
+			writeJSON(&body, json.RawMessage(raw), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.fail(&failure{what: in})
+		for name, got := range map[string]string{"a document": out.String(), "an error": failed.String(), "a plan": planned.String(), "a body": body.String()} {
+			got = strings.NewReplacer(`\u003c`, `<`, `\u0026`, `&`, `\u003e`, `>`).Replace(got) // as internal/plan escapes them
+			if !strings.Contains(got, strings.TrimSuffix(want, `"`)) || !json.Valid([]byte(got)) {
+				t.Errorf("%s with %q is %s; want %s", name, in, got, want)
+			}
+		}
+		var back []string
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back[0] != in {
+			t.Errorf("%q is read as %q, %v", in, back, err)
+		}
+	}
+	for _, digits := range []string{`{"id":616581622363398142,"n":[9007199254740993,105.0,1e400,-0]}`} {
+		var out bytes.Buffer
+		if err := writeJSON(&out, json.RawMessage(digits), ""); err != nil || out.String() != digits+"\n" {
+			t.Errorf("%s is written as %s, %v", digits, &out, err)
+		}
+	}
+	var out bytes.Buffer
+	if err := writeJSON(&out, json.RawMessage("\"a\x9bb\""), ""); err != nil || out.String() != "\"a\uFFFDb\"\n" {
+		t.Errorf("a byte that is no text: %q, %v", out.String(), err)
 	}
 }
 

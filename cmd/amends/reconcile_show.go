@@ -91,6 +91,9 @@ func aClass(name string) []string {
 	if name == "" || slices.Contains(classNames(), name) {
 		return nil
 	}
+	if name == string(plan.InSync) {
+		return []string{"what is in-sync is counted and not kept; a class that is kept is one of " + strings.Join(classNames(), ", ")}
+	}
 	return []string{fmt.Sprintf("there is no class %q: it is one of %s", name, strings.Join(classNames(), ", "))}
 }
 

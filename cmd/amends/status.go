@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
+	stores "github.com/amends-dev/amends/store"
 )
 
 func (a *app) status() *cobra.Command {
@@ -24,8 +26,8 @@ func (a *app) status() *cobra.Command {
 		Use: "status [flags]", Args: noWork,
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
-them knows, live works whose latest record is old although they are held or overdue, and what is dated later than
-the ledger's clock. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
+them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
+ledger's clock, and genuine webhooks of the last 24 hours that could not be read. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
@@ -40,11 +42,15 @@ the ledger's clock. What waits for a person is counted, and no finding: amends l
 		var o ledger.Overview
 		var f *flow
 		var held forPeople
-		err := a.with(cmd.Context(), func(s store) (err error) {
+		var heard []intake.Count
+		err := a.database(cmd.Context(), func(s stores.DB) (err error) {
 			if o, err = s.Overview(cmd.Context()); err != nil {
 				return err
 			}
 			if f, err = flowIn(cmd.Context(), s, &o); err != nil {
+				return err
+			}
+			if heard, err = s.Counts(cmd.Context()); err != nil {
 				return err
 			}
 			held, err = heldFor(cmd.Context(), s)
@@ -53,7 +59,7 @@ the ledger's clock. What waits for a person is counted, and no finding: amends l
 		if err != nil {
 			return err
 		}
-		findings := append(findingsOf(&o, still), f.findings()...)
+		findings := slices.Concat(findingsOf(&o, still), f.findings(), unreadable(heard, o.At))
 		if err := a.printStatus(&o, findings, held); err != nil || !exitCode || len(findings) == 0 {
 			return err
 		}
@@ -64,7 +70,7 @@ the ledger's clock. What waits for a person is counted, and no finding: amends l
 
 // troubleJSON is one thing that does not move, and what to do about it.
 type troubleJSON struct {
-	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead, destination, paused
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead, destination, paused, unreadable
 	Words string `json:"words"`
 	Next  string `json:"next"`
 }
@@ -133,6 +139,24 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 	for i := range o.Ahead.Sessions {
 		s := &o.Ahead.Sessions[i]
 		add("ahead", next, "session %s (%s) was renewed at %s, later than the ledger's clock: its lease ends late", s.Token, s.Label, iso(s.Renewed))
+	}
+	return findings
+}
+
+// unreadableFor is for how long a delivery that could not be read is a finding: nothing takes it back.
+const unreadableFor = 24 * time.Hour
+
+// unreadable are the sources whose genuine deliveries could not be read lately: their senders were
+// told that they arrived, and will not speak of it again.
+func unreadable(counts []intake.Count, now time.Time) (findings []troubleJSON) {
+	for _, c := range counts {
+		if c.Disposition == intake.Malformed && now.Sub(c.Last) < unreadableFor {
+			findings = append(findings, troubleJSON{
+				Kind: "unreadable", Words: fmt.Sprintf("%s of %s could not be read, the latest at %s: nothing follows from what it said",
+					count(int(c.Count), "genuine webhook"), c.Source, iso(c.Last)),
+				Next: "look: amends inbox list --disposition malformed --source " + quote(c.Source),
+			})
+		}
 	}
 	return findings
 }

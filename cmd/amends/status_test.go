@@ -1,11 +1,13 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -44,6 +46,29 @@ func TestStatusFindings(t *testing.T) {
 	}
 	if o = (ledger.Overview{At: now, Sessions: o.Sessions}); len(findingsOf(&o, time.Minute)) != 0 {
 		t.Errorf("everything moves, and there are %v", findingsOf(&o, time.Minute))
+	}
+}
+
+// What a sender was told to have arrived and could not be read is a finding for a day, for each source.
+func TestStatusUnreadable(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	counts := []intake.Count{
+		{Source: "shop", Disposition: intake.Malformed, Count: 3, Last: now.Add(-23 * time.Hour)},
+		{Source: "books", Disposition: intake.Malformed, Count: 1, Last: now},
+		{Source: "old", Disposition: intake.Malformed, Count: 9, Last: now.Add(-24 * time.Hour)},
+		{Source: "fine", Disposition: intake.Applied, Count: 9, Last: now},
+		{Source: "foreign", Disposition: intake.Unknown, Count: 9, Last: now},
+	}
+	want := []troubleJSON{{
+		"unreadable", "3 genuine webhooks of shop could not be read, the latest at 2026-02-28T13:00:00Z: nothing follows from what it said",
+		"look: amends inbox list --disposition malformed --source shop",
+	}, {
+		"unreadable", "1 genuine webhook of books could not be read, the latest at 2026-03-01T12:00:00Z: nothing follows from what it said",
+		"look: amends inbox list --disposition malformed --source books",
+	}}
+	if got := unreadable(counts, now); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

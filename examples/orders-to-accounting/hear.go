@@ -61,9 +61,9 @@ func hear(ctx context.Context, address string, source *inbox.Source, db intake.S
 	return group.Wait()
 }
 
-// listen serves h at address until ctx ends. The port may still be ours: of a process that has just
+// listen serves webhooks at address until ctx ends. The port may still be ours: of a process that has just
 // been killed.
-func listen(ctx context.Context, address string, h http.Handler) error {
+func listen(ctx context.Context, address string, receiver *webhook.Receiver) error {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	for try := 0; err != nil && try < 50; try++ {
@@ -75,7 +75,7 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 	if err != nil {
 		return fmt.Errorf("listen for webhooks: %w", err)
 	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 2 * time.Second}
+	s := receiver.Server(address)
 	stop := context.AfterFunc(ctx, func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()

@@ -29,6 +29,7 @@ const (
 	Stuck           Class = "stuck"
 	DupLedger       Class = "dup-ledger"
 	Unreadable      Class = "unreadable"
+	NoSource        Class = "no-source"
 )
 
 // Verb is what to do about a difference.
@@ -180,10 +181,12 @@ func (c *classifier) several() Finding {
 // unspoken: the source says nothing about the key.
 func (c *classifier) unspoken() Finding {
 	switch {
+	case len(c.live) == 0 && c.item.Known == nil:
+		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it, and nothing stands"}
 	case len(c.live) == 0:
-		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it, and no document stands"}
+		return Finding{Class: NoSource, Do: Nothing, Why: "the source was not asked about it, and no document stands"}
 	default:
-		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it; silence proves nothing"}
+		return Finding{Class: NoSource, Do: Nothing, Why: "the source was not asked about it; silence proves nothing"}
 	}
 }
 
@@ -191,6 +194,8 @@ func (c *classifier) unspoken() Finding {
 func (c *classifier) unwanted() Finding {
 	t, k := c.item.Truth, c.item.Known
 	switch {
+	case t.Revision == "" && !t.Proven && k != nil && len(c.item.Documents) == 0:
+		return Finding{Class: NoSource, Do: Nothing, Why: "neither the source nor the destination has it: it was compared with nothing"}
 	case len(c.live) == 0:
 		return Finding{Class: InSync, Do: Nothing, Why: "it is cancelled or gone, and nothing stands"}
 	case t.Revision == "" && !t.Proven:

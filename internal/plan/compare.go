@@ -111,6 +111,7 @@ type pile struct {
 	object  Seen   // the first
 	live    int    // documents that count
 	docs    []Seen // the first of them
+	void    Seen   // one that does not count any more, if there is any
 	works   int
 	head    Known
 }
@@ -132,14 +133,19 @@ func (m *merge) plain() bool {
 		}
 	}
 	switch {
-	case p.live == 0:
-		if p.objects > 0 && p.object.Wanted {
+	case p.live == 0 && p.objects > 0:
+		if p.object.Wanted {
 			return false
+		}
+	case p.live == 0:
+		if p.works > 0 && (!p.void.Void || !m.how.Complete) {
+			return m.apart()
 		}
 	case p.objects == 0:
 		if m.how.Complete {
 			return false
 		}
+		return m.apart()
 	case !p.same():
 		return false
 	default:
@@ -150,6 +156,15 @@ func (m *merge) plain() bool {
 		}
 	}
 	m.inSync++
+	return true
+}
+
+// apart counts a key of which the source says nothing, once enough of them are named.
+func (m *merge) apart() bool {
+	if m.noSource < Named {
+		return false
+	}
+	m.noSource++
 	return true
 }
 

@@ -32,6 +32,7 @@
 //	source-gone       cancelled    one, our mark       done                withdraw; review when it is locked
 //	stuck             wanted       any                 live, overdue       resume; review when a person has paused it, or a rebuild takes it over
 //	unreadable        unclear      any                 ended, or none      review; the document is left alone
+//	no-source         none, silent none                any                 nothing, and it was compared with nothing
 //	dup-ledger        wanted       any                 two works           stop the job: it cannot be
 //
 // [Classify] is total: whatever the three sides say, there is a class, with words. To "rerun" a

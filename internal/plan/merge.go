@@ -21,8 +21,8 @@ type merge struct {
 	ledger              cursor[Head]
 	pile                pile // of the key at hand
 
-	keys, foreign, inSync, divergedForeign, compared int64
-	differ                                           map[string]Share
+	keys, foreign, inSync, divergedForeign, compared, noSource int64
+	differ                                                     map[string]Share
 }
 
 func newMerge(ctx context.Context, c *Comparison, s Sides) *merge {
@@ -67,7 +67,7 @@ func (m *merge) gather() (bool, error) {
 		return false, nil
 	}
 	p := &m.pile
-	p.key, p.objects, p.live, p.works, p.docs = key, 0, 0, 0, p.docs[:0]
+	p.key, p.objects, p.live, p.works, p.docs, p.void = key, 0, 0, 0, p.docs[:0], Seen{}
 	for m.source.more && m.source.row.Key == key {
 		if p.objects++; p.objects == 1 {
 			p.object = m.source.row
@@ -77,10 +77,10 @@ func (m *merge) gather() (bool, error) {
 		}
 	}
 	for m.destination.more && m.destination.row.Key == key {
-		if !m.destination.row.Void {
-			if p.live++; p.live <= named {
-				p.docs = append(p.docs, m.destination.row)
-			}
+		if m.destination.row.Void {
+			p.void = m.destination.row
+		} else if p.live++; p.live <= named {
+			p.docs = append(p.docs, m.destination.row)
 		}
 		if err := m.destination.advance(); err != nil {
 			return false, err
@@ -127,8 +127,17 @@ func (m *merge) find(yield func(*Finding) error) error {
 		m.divergedForeign++
 		return nil
 	}
+	if f.Class == NoSource {
+		if m.noSource++; m.noSource > Named {
+			return nil
+		}
+	}
 	return yield(&f)
 }
+
+// Named is how many keys of [NoSource] a plan names; the others are counted. Nothing is to be done
+// about them, and there may be as many as the ledger is old.
+const Named = 100
 
 // item writes the pile as Classify takes it.
 func (m *merge) item() (*Item, error) {
@@ -136,6 +145,9 @@ func (m *merge) item() (*Item, error) {
 	i := &Item{Key: p.key, Unnamed: p.live - len(p.docs)}
 	for n := range p.docs {
 		i.Documents = append(i.Documents, p.docs[n].document())
+	}
+	if p.live == 0 && p.void.Void {
+		i.Documents = append(i.Documents, p.void.document())
 	}
 	if p.works > 0 {
 		known := p.head
@@ -150,7 +162,7 @@ func (m *merge) item() (*Item, error) {
 	case m.how.Complete:
 		i.Truth = &Truth{Key: p.key} // gone, as far as one listing can tell
 	}
-	if t := i.Truth; t != nil && t.Wanted && len(i.Documents) == 1 {
+	if t := i.Truth; t != nil && t.Wanted && p.live == 1 {
 		return i, m.fields(i)
 	}
 	return i, nil
@@ -231,6 +243,7 @@ func (m *merge) counts() *Counts {
 	for _, t := range []Tally{
 		{Class: InSync, Do: Nothing, Count: m.inSync},
 		{Class: DivergedForeign, Do: Nothing, Count: m.divergedForeign},
+		{Class: NoSource, Do: Nothing, Count: max(0, m.noSource-Named)},
 		{Class: Foreign, Do: Nothing, Count: m.foreign},
 	} {
 		if t.Count > 0 {

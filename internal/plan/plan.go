@@ -60,8 +60,11 @@ func (p *Plan) Acts(r Risk) int64 {
 }
 
 // Drifts returns how many keys are not as they should be.
-func (p *Plan) Drifts() int64 {
-	return p.Count(func(t Tally) bool { return t.Class != InSync && t.Class != Foreign && t.Class != DivergedForeign })
+func (p *Plan) Drifts() int64 { return p.Count(func(t Tally) bool { return t.Class.Drift() }) }
+
+// Drift reports whether what is of the class is not as it should be.
+func (c Class) Drift() bool {
+	return c != InSync && c != Foreign && c != DivergedForeign && c != NoSource
 }
 
 // Withholds reports whether actions of a risk are over their bound.

@@ -28,9 +28,7 @@ type Planner struct {
 func NewPlanner(head *Plan, counted []Tally) *Planner {
 	p := &Planner{plan: *head, tallies: map[Tally]int64{}, spread: map[string]int64{}, sum: sha256.New()}
 	for _, t := range counted {
-		n := t.Count
-		t.Count = 0
-		p.tallies[t] += n
+		p.Count(t)
 	}
 	return p
 }
@@ -60,6 +58,13 @@ func (p *Planner) Add(f *Finding) error {
 	}
 	p.sum.Write(append(line, '\n'))
 	return nil
+}
+
+// Count takes findings that are counted and not named.
+func (p *Planner) Count(t Tally) {
+	n := t.Count
+	t.Count = 0
+	p.tallies[t] += n
 }
 
 // Plan ends the plan: what is over its bound is withheld, and it gets its id.
@@ -108,7 +113,7 @@ func (p *Planner) widest() []Share {
 // Classes are all classes, in the order in which people read them.
 var Classes = []Class{
 	InSync, Missing, LedgerLost, AdoptMismatch, InDoubt, PhantomDone, Stale, Diverged, DivergedForeign, Locked,
-	Duplicate, Orphan, SourceGone, Stuck, Unreadable, DupLedger, Foreign,
+	Duplicate, Orphan, SourceGone, Stuck, Unreadable, DupLedger, NoSource, Foreign,
 }
 
 // byTable orders tallies by their classes, then by what is to be done.

@@ -17,9 +17,6 @@ func (e EncodingError) Error() string {
 	return fmt.Sprintf("the body is in the encoding %.40q, which cannot be read; gzip and deflate can", string(e))
 }
 
-// Encodings are those that can be read, as Accept-Encoding lists them.
-const Encodings = "gzip, deflate"
-
 // Plain is a body without its content encoding. What only says that it has one is read as it is.
 // Who reads it bounds how much: a few bytes unfold to a thousand times as many.
 func Plain(h http.Header, body io.Reader) (io.Reader, error) {

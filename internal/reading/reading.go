@@ -7,7 +7,8 @@
 //     in case counts; two of those are an error, and so is one name twice.
 //   - A text with a byte that is not UTF-8, or with half of a surrogate pair, is an error, and no
 //     U+FFFD.
-//   - A whole number is read as an integer, however it is written: 105, 105.0, 1.05e2.
+//   - A whole number is read as an integer, however it is written: 105, 105.0, 1.05e2. In an untyped
+//     value a number is a json.Number and keeps its digits.
 //
 // All of this is asked only of what is read. What stands in members that no field has, or in a
 // json.RawMessage, which is kept as it came, is asked for nothing but its syntax: a success must not
@@ -45,7 +46,9 @@ func Into(doc []byte, v any) error {
 		return err
 	}
 	var mismatch *json.UnmarshalTypeError
-	if err = json.Unmarshal(selected, v); errors.As(err, &mismatch) {
+	plain := json.NewDecoder(bytes.NewReader(selected))
+	plain.UseNumber()
+	if err = plain.Decode(v); errors.As(err, &mismatch) {
 		kind, _, _ := bytes.Cut([]byte(mismatch.Value), []byte(" ")) // behind it stands the number itself
 		return within("."+mismatch.Field, fmt.Errorf("it is a %s, and a %s is wanted", kind, mismatch.Type))
 	}

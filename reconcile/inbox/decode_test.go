@@ -34,4 +34,11 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %d, %v", body, order.ID, err)
 		}
 	}
+	for _, n := range []string{"9007199254740993", "616581622363398142", "105.0", "5"} {
+		var order map[string]any
+		s := inbox.Snapshot{Body: json.RawMessage(`{"id":` + n + `}`)}
+		if err := s.Decode(&order); err != nil || order["id"] != json.Number(n) {
+			t.Errorf("%s: %v, %v", n, order["id"], err)
+		}
+	}
 }

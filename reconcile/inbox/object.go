@@ -9,9 +9,16 @@ import (
 	"github.com/amends-dev/amends/internal/reading"
 )
 
-// Object names one object of a source of truth: its Source (shop, as the program names it), its
-// Tenant (the account within the source; empty when there is only one), its Type (order) and its ID
-// (10492, as the source calls it). String writes it as work ids are: shop:order:10492.
+// Object names one object of a source of truth:
+//
+//	type Object struct {
+//		Source string // shop: as the program names it
+//		Tenant string // the account within the source; empty when there is only one
+//		Type   string // order
+//		ID     string // 10492: as the source calls it
+//	}
+//
+//	func (o Object) String() string // as work ids are written: shop:order:10492, or shop:eu:order:10492 with a tenant
 type Object = intake.Object
 
 // ParseObject reads what [Object].String wrote. It reports false for what names no object.
@@ -20,6 +27,17 @@ func ParseObject(name string) (Object, bool) { return intake.ParseObject(name) }
 // Version is what a source says about how new an object is. Make one with [Counter], [At] or
 // [ParseTime]; the zero Version says nothing. It orders the versions of one object of one source,
 // and nothing else.
+//
+//	type Version struct {
+//		Epoch int64         // raised by the operator when the source begins to count again; a lower one is always older
+//		Clock Clock         // which kind it is
+//		N     int64         // the counter, or nanoseconds since 1970 UTC
+//		Step  time.Duration // times: the resolution in which the source told it; times are equal within the coarser one
+//	}
+//
+//	func (v Version) Compare(o Version) int // negative: v is older; 0: they cannot be told apart; positive: v is newer
+//	func (v Version) Time() time.Time       // of a version that is a time
+//	func (v Version) Revision() string      // as sagas name it
 type Version = intake.Version
 
 // Counter is the version of a source that counts. A negative number is none.
@@ -35,7 +53,8 @@ func At(t time.Time, step time.Duration) Version { return intake.At(t, step) }
 // written is its resolution.
 func ParseTime(text string) (Version, error) { return intake.ParseTime(text) }
 
-// Clock is the kind of version a source gives its objects.
+// Clock is the kind of version a source gives its objects: [NoClock], [CounterClock], [ObjectClock] or
+// [EventClock]. It is a string.
 type Clock = intake.Clock
 
 // The clocks.

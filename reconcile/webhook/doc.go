@@ -20,16 +20,19 @@
 //     looked at, and the provider's [claim] is read: without a signature that can be read the body
 //     is not.
 //  2. The body is read: at most Sender.MaxBody bytes, in at most 70 % of the budget, into the
-//     memory that the source has for bodies. Memory is taken for what has come, not for what was
-//     announced.
+//     memory that the source has for bodies which are not verified yet. Memory is taken for what
+//     has come, not for what was announced.
 //  3. The claim is tried against every secret of the source, on the bytes as they came and in
 //     constant time. Only then is the signed time compared with our clock, on both sides: a time
 //     that was not signed says nothing.
 //  4. What was verified takes one of the source's places. A packed body is unpacked, up to the
 //     limit (gzip, deflate); nothing is unpacked that was not signed.
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a
-//     delivery: it would only be sent again, and count as our failure. What is malformed, of an
-//     unknown tenant or type, or a handshake is stored with that disposition. A parser is strict
+//     delivery: it would only be sent again, and count as our failure. More than 1000 events in one
+//     delivery are not taken apart: they could not be stored in time, ever. What is malformed, of an
+//     unknown tenant or type, or a handshake is stored with that disposition; so is a body in an
+//     encoding other than gzip and deflate, as it came. What is malformed is logged, and amends
+//     status names it for a day. A parser is strict
 //     only about what it reads: a name that is written exactly so wins, another case counts where
 //     it is alone; a name twice, a byte that is not UTF-8 or half of a surrogate pair is malformed
 //     in an id, a version or a time, and changes nothing elsewhere.
@@ -44,7 +47,6 @@
 //	405  not a POST
 //	408  the body did not come in time
 //	413  the body, the unpacked body or the header is larger than the limit
-//	415  genuine, and in a content encoding other than gzip and deflate
 //	503  the inbox failed or had no time, the source is full or refusing; with Retry-After
 //
 // Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which
@@ -163,8 +165,12 @@
 // A middleware in front must leave the body alone, and its ResponseWriter needs an Unwrap method,
 // so that slow bodies can be stopped.
 //
-// Slow bodies take no place from genuine deliveries, and no more memory than was sent; each costs a
-// connection, or a stream of HTTP/2, and a goroutine for 70 % of the budget. In front of the open
+// Slow bodies take no place from genuine deliveries, and of memory at most twice what was sent, out
+// of the half that bodies have until they are verified. A body is read on only while it leaves
+// twice its size free there, else it is answered 503: beside a flood of large ones small genuine
+// deliveries are stored, and large genuine ones have to come again. Very many small ones can fill it
+// all the same. Each costs a connection, or a stream of HTTP/2, and a goroutine for 70 % of the
+// budget. In front of the open
 // internet belongs a proxy that buffers whole requests, so that this one sees none that is slow. A
 // limit of connections per address is no replacement: many streams share one connection, and a
 // botnet has many addresses. What buffering costs: each delivery is passed on only when all of it

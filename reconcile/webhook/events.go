@@ -50,13 +50,65 @@ func (s *source) parse(m message, unpacked error) (events []intake.Event, err er
 	}
 	decoded := !bytes.HasSuffix(m.Body, text) // from another charset, and not just without a mark
 	m.Body = text
-	events, err = s.Provider.parse(m)
+	if s.Provider.several {
+		err = fits(longest(text)) // before they are read, which takes a second where there are so many
+	}
+	if err == nil {
+		events, err = s.Provider.parse(m)
+	}
+	if err == nil {
+		err = fits(len(events))
+	}
 	for i := range events {
 		if e := &events[i]; decoded && e.Disposition == "" {
 			hint(e, "its charset is told by a header only, which is not signed")
 		}
 	}
 	return events, err
+}
+
+// maxEvents bounds the events of one delivery: all are stored in one transaction, before the answer.
+const maxEvents = 1000
+
+// fits refuses a delivery of n events before they are made.
+func fits(n int) error {
+	if n > maxEvents {
+		return fmt.Errorf("it holds %d events, and one delivery may hold %d", n, maxEvents)
+	}
+	return nil
+}
+
+// longest returns how many elements the longest array of a body has.
+func longest(body []byte) (most int) {
+	var open []int // the elements of each array that is open; -1 for an object
+	add := func(n int) {
+		if last := len(open) - 1; last >= 0 && open[last] >= 0 {
+			open[last] += n
+			most = max(most, open[last])
+		}
+	}
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		case '[':
+			open = append(open, 0)
+			if rest := bytes.TrimLeft(body[i+1:], " \t\r\n"); len(rest) > 0 && rest[0] != ']' {
+				add(1)
+			}
+		case '{':
+			open = append(open, -1)
+		case ',':
+			add(1)
+		case ']', '}':
+			open = open[:max(0, len(open)-1)]
+		}
+	}
+	return most
 }
 
 // complete adds what the source knows and decides what needs no judge.
@@ -114,6 +166,16 @@ func (s *source) check(e *intake.Event) error {
 // malformed is what a delivery is kept as that was verified and cannot be read.
 func malformed(body []byte, why error) intake.Event {
 	return intake.Event{Body: asText(body), Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
+}
+
+// unreadable counts the events that are kept because they could not be read.
+func unreadable(events []intake.Event) (n int) {
+	for i := range events {
+		if events[i].Disposition == intake.Malformed {
+			n++
+		}
+	}
+	return n
 }
 
 // asText writes bytes as a JSON string, in base64 where they are no text.

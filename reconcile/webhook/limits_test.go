@@ -107,7 +107,9 @@ func TestBombCostsNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = unpack(http.Header{"Content-Encoding": {"gzip"}}, bomb, 16<<10, s.hold())
+	h := s.hold()
+	h.prove()
+	_, err = unpack(http.Header{"Content-Encoding": {"gzip"}}, bomb, 16<<10, h)
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, errTooLarge) {
 		t.Errorf("A12: %v", err)

@@ -1,10 +1,13 @@
 package webhook
 
 import (
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/intake"
 )
 
 // Listener is told what happens. Nil fields are skipped. The functions are called from many
@@ -88,8 +91,6 @@ func (l *refusalLog) refused(source string, why *refusal) {
 	switch why.reason {
 	case NotStored:
 		entry.WithError(why.err).Error("a genuine webhook could not be stored; its sender was asked to come again")
-	case UnknownEncoding:
-		entry.WithError(why.err).Error("a genuine webhook cannot be unpacked; its sender was told which encodings can be read")
 	case LargeBody:
 		entry.Error("a webhook is larger than Sender.MaxBody; its sender will not make it smaller")
 	case TooOld, TooNew:
@@ -115,9 +116,39 @@ func (l *refusalLog) speak(c class) (skipped int, ok bool) {
 	return skipped, true
 }
 
+// unreadable says that a delivery was taken from which nothing follows. Its reason quotes what the
+// sender wrote, and stands in the inbox.
+func (l *refusalLog) unreadable(source string, events int) {
+	if skipped, ok := l.speak(class{source, Refusal(intake.Malformed)}); ok {
+		l.log.WithFields(logrus.Fields{"source": source, "events": events, "not_logged": skipped}).
+			Error("a genuine webhook could not be read; it is stored, and listed by: amends inbox list --disposition malformed")
+	}
+}
+
 func (l *refusalLog) clockAlarm(source string, skew time.Duration, deliveries int) {
 	l.log.WithFields(logrus.Fields{"source": source, "skew": skew.String(), "deliveries": deliveries}).
 		Error("every genuine webhook fails for its signed time: this machine's clock is probably wrong; webhooks are refused until it is right")
+}
+
+// serverLog is the log of an [http.Server]: a line a minute for each kind of trouble, and nothing that
+// a stranger chose.
+type serverLog struct{ log *refusalLog }
+
+func (l serverLog) Write(p []byte) (int, error) {
+	text := strings.TrimSpace(string(p))
+	kind, level := "server", logrus.ErrorLevel // such as a panic, or too many open files
+	if rest, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
+		kind, level = "handshake", logrus.WarnLevel
+		text = "a TLS handshake failed"
+		if _, why, ok := strings.Cut(rest, "tls: "); ok {
+			end := strings.IndexAny(why+":", `:("`) // what follows may be a name that the other side sent
+			text += ": " + strings.TrimSpace(why[:end])
+		}
+	}
+	if skipped, ok := l.log.speak(class{reason: Refusal(kind)}); ok {
+		l.log.log.WithFields(logrus.Fields{"reason": kind, "not_logged": skipped}).Log(level, text)
+	}
+	return len(p), nil
 }
 
 // noDeadline says once that slow bodies cannot be stopped.

@@ -2,9 +2,15 @@ package webhook
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -92,6 +98,75 @@ func TestRefusalsAreQuiet(t *testing.T) {
 	}
 	if count != 51 {
 		t.Errorf("%d counted; want 51", count)
+	}
+}
+
+// What net/http says about the connections of strangers, and about a handler that panics, is in our
+// log, a line a minute of each kind, and not in Go's standard log. Not parallel: that one is the
+// process's.
+func TestServerLogs(t *testing.T) {
+	var standard logbook
+	log.SetOutput(&standard)
+	defer log.SetOutput(os.Stderr)
+	d := open(t, nil, shop(t))
+	s := d.Server("127.0.0.1:0")
+	s.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a handler beside it") })
+	proxy := httptest.NewUnstartedServer(nil) // it has a certificate for tests
+	proxy.Config = &s.Server
+	proxy.StartTLS()
+	defer proxy.Close()
+	address := proxy.Listener.Addr().String()
+	for i := range 100 {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i % 4 {
+		case 0:
+			fmt.Fprint(c, "GET /canary HTTP/1.1\r\nHost: canary\r\n\r\n")
+		case 1:
+			_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true, ServerName: "canary.example", NextProtos: []string{"canary"}}).HandshakeContext(t.Context())
+		case 2:
+			_ = tls.Client(c, &tls.Config{ServerName: "canary.example"}).HandshakeContext(t.Context()) // it does not believe our certificate
+		case 3:
+			fmt.Fprint(c, "canary; it does not wait")
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1000)) // until it was answered
+		c.Close()
+	}
+	if r, err := proxy.Client().Get(proxy.URL); err == nil {
+		r.Body.Close()
+	}
+	proxy.Close()
+	said := d.log.String()
+	if standard.String() != "" || strings.Contains(said, "canary") {
+		t.Errorf("the standard log has %q, and ours\n%s", standard.String(), said)
+	}
+	if n := strings.Count(said, "a TLS handshake failed"); n != 1 {
+		t.Errorf("%d lines about handshakes; want 1:\n%s", n, said)
+	}
+	if n := strings.Count(said, "a handler beside it"); n != 1 {
+		t.Errorf("%d lines about the panic; want 1:\n%s", n, said)
+	}
+}
+
+// The words of crypto/tls are kept without what the other side sent.
+func TestHandshakeWords(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"http: TLS handshake error from 192.0.2.1:5: tls: first record does not look like a TLS handshake":                     "a TLS handshake failed: first record does not look like a TLS handshake",
+		"http: TLS handshake error from [::1]:5: remote error: tls: unknown certificate authority":                             "a TLS handshake failed: unknown certificate authority",
+		`http: TLS handshake error from 192.0.2.1:5: tls: client requested unsupported application protocols (["canary"])`:     "a TLS handshake failed: client requested unsupported application protocols",
+		"http: TLS handshake error from 192.0.2.1:5: tls: failed to verify certificate: x509: certificate is valid for canary": "a TLS handshake failed: failed to verify certificate",
+		`http: TLS handshake error from 192.0.2.1:5: acme/autocert: host "canary.example" not configured in HostWhitelist`:     "a TLS handshake failed",
+		"http: TLS handshake error from 192.0.2.1:5: EOF":                                                                      "a TLS handshake failed",
+		"http: Accept error: accept tcp [::]:443: accept4: too many open files; retrying in 5ms":                               "http: Accept error: accept tcp [::]:443: accept4: too many open files; retrying in 5ms",
+	} {
+		d := open(t, nil, shop(t))
+		fmt.Fprintln(serverLog{d.Receiver.log}, in)
+		if got := d.log.String(); !strings.Contains(got, `"`+want+`"`) {
+			t.Errorf("%s\nis logged as %s", in, got)
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ type Provider struct {
 	// the rest. No events and no error: a handshake. An error: it cannot be read, and is stored as
 	// malformed.
 	parse func(m message) ([]intake.Event, error)
+	// several: a delivery holds a list of events.
+	several bool
 	// greets reports whether an unsigned request is a handshake, to be answered with 200 and
 	// forgotten. Nil: the provider has none.
 	greets func(h http.Header, body []byte) bool

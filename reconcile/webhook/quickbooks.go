@@ -19,7 +19,7 @@ import (
 // and may hold back later events until the first is acknowledged.
 func QuickBooks() Provider {
 	return Provider{
-		name: "QuickBooks", key: plainKey, claim: base64Claim("Intuit-Signature"),
+		name: "QuickBooks", key: plainKey, claim: base64Claim("Intuit-Signature"), several: true,
 		parse: func(m message) ([]intake.Event, error) {
 			if begins(m.Body, "[") {
 				return intuitCloudEvents(m.Body)
@@ -51,6 +51,13 @@ func intuitNotifications(body raw) ([]intake.Event, error) {
 		return nil, fmt.Errorf("%w: %w", errQuickBooks, err)
 	case b.EventNotifications == nil:
 		return nil, errQuickBooks
+	}
+	total := 0
+	for _, n := range b.EventNotifications {
+		total += len(n.DataChangeEvent.Entities)
+	}
+	if err := fits(total); err != nil {
+		return nil, err
 	}
 	var events []intake.Event
 	for _, n := range b.EventNotifications {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/internal/reading"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
@@ -142,6 +142,7 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	if why != nil {
 		return why
 	}
+	h.prove()
 	k.used(now)
 	if s.State == Refusing {
 		return refuse(Closed)
@@ -151,28 +152,19 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	}
 	defer s.leave()
 	plain, err := unpack(req.Header, body, s.MaxBody, h)
-	if why := unpackable(err); why != nil {
-		return why
+	switch {
+	case errors.Is(err, errTooLarge):
+		return refuse(LargeBody)
+	case errors.Is(err, errFull):
+		return refuse(Busy)
 	}
 	events := s.events(message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
 	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
 	r.opts.Listener.stored(s.Name, len(events), time.Since(t.began))
-	return nil
-}
-
-// unpackable says why a verified body cannot be unpacked that may be when it comes again, in another
-// encoding or at another time; nil for one that is stored as it came.
-func unpackable(err error) *refusal {
-	var encoding reading.EncodingError
-	switch {
-	case errors.Is(err, errTooLarge):
-		return refuse(LargeBody)
-	case errors.Is(err, errFull):
-		return refuse(Busy)
-	case errors.As(err, &encoding):
-		return &refusal{reason: UnknownEncoding, err: encoding}
+	if n := unreadable(events); n > 0 {
+		r.log.unreadable(s.Name, n)
 	}
 	return nil
 }
@@ -193,8 +185,6 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 	switch status {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", r.opts.retryAfter())
-	case http.StatusUnsupportedMediaType:
-		w.Header().Set("Accept-Encoding", reading.Encodings)
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodPost)
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
@@ -204,8 +194,9 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 }
 
 // Server returns a server for addr that serves only this receiver, with limits on what comes before
-// the handler: the header's size and time, and idle connections. A program that mounts the receiver
-// in a server of its own sets the same limits there.
+// the handler: the header's size and time, and idle connections. What it says about connections goes
+// to Options.Log, a line a minute. A program that mounts the receiver in a server of its own sets the
+// same limits there, and an ErrorLog, or strangers write lines into Go's standard log.
 func (r *Receiver) Server(addr string) *Server {
 	return &Server{http.Server{
 		Addr: addr, Handler: r,
@@ -214,6 +205,7 @@ func (r *Receiver) Server(addr string) *Server {
 		WriteTimeout:      5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    r.opts.MaxHeader,
+		ErrorLog:          log.New(serverLog{r.log}, "", 0),
 	}}
 }
 

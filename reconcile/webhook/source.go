@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -43,7 +42,8 @@ type Sender struct {
 	MaxBody int64
 	// Concurrent is how many deliveries, after they were verified, are in hand at once; further
 	// ones wait shortly. The memory for bodies, verified or not, packed and unpacked, is as many
-	// times MaxBody, and at least twice that. Default: 64.
+	// times MaxBody, and at least four times. Those that are not verified yet have half of it, and
+	// at least three times MaxBody. Default: 64.
 	Concurrent int
 	// PerSecond and Burst bound how many genuine deliveries are stored. 0: no limit. Burst is at
 	// least 1.
@@ -126,7 +126,7 @@ type source struct {
 	limit   *rate.Limiter
 	slots   chan struct{} // verified deliveries in hand
 	storing chan struct{} // calls of the inbox
-	memory  *semaphore.Weighted
+	memory  *room
 }
 
 func newSource(c named) (*source, error) {
@@ -151,7 +151,7 @@ func newSource(c named) (*source, error) {
 	}
 	s.slots = make(chan struct{}, c.Concurrent)
 	s.storing = make(chan struct{}, c.Concurrent)
-	s.memory = semaphore.NewWeighted(int64(max(2, c.Concurrent)) * (c.MaxBody + 1)) // two: one delivery, packed and unpacked
+	s.memory = newRoom(c.Concurrent, c.MaxBody+1)
 	return s, nil
 }
 

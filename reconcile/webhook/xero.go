@@ -22,7 +22,7 @@ import (
 func Xero() Provider {
 	return Provider{
 		name: "Xero", key: plainKey, claim: base64Claim("X-Xero-Signature"),
-		parse: xeroEvents,
+		parse: xeroEvents, several: true,
 	}
 }
 
