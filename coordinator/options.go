@@ -43,8 +43,9 @@ type Options struct {
 	Writers  int
 
 	// Lease is how long this process may be silent before others take its works over. It is renewed
-	// three times in that span, and this process stops trusting it Margin before its end. 15 s and
-	// 2 s.
+	// three times in that span, and this process stops trusting it Margin before its end: it sends
+	// nothing then, and at the end it stops waiting for answers. 15 s and 2 s; why, and what waits for
+	// how long after a kill, is in package saga.
 	Lease  time.Duration
 	Margin time.Duration
 	// Poll is how often due, orphaned and spoken-to works are looked for. 500 ms.
