@@ -174,6 +174,7 @@ func TestNoAnswerIsAwaitedPastTheLease(t *testing.T) {
 		synctest.Wait()
 		a.begin("o1")
 		pass(time.Minute)
+		synctest.Wait()
 		if took := ended.Sub(renewed); took != quick().Lease {
 			t.Errorf("the answer was awaited for %s after the last renewal; the lease is %s", took, quick().Lease)
 		}

@@ -135,6 +135,7 @@ func TestAnAttemptSettlesByEveryClock(t *testing.T) {
 		p.starts("billing", 1)
 		pass(10 * time.Second)
 		p.kill()
+		synctest.Wait()
 		settled := renewed.Add(quick().Lease + 30*time.Second)
 		time.AfterFunc(time.Until(settled)-time.Millisecond, func() { made.note("invoice") }) // as late as A2 allows
 		clock.step(skew)
