@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,6 +48,9 @@ func TestSlog(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
+			if names := attributes(t, text); !slices.IsSorted(names) {
+				t.Errorf("the attributes come as %q", names)
+			}
 			if line.Work != "" {
 				seen[line.Work] = append(seen[line.Work], line.Level+" "+line.Msg+" "+line.Error)
 			}
@@ -58,4 +63,22 @@ func TestSlog(t *testing.T) {
 			t.Errorf("at level info: %q", got)
 		}
 	})
+}
+
+// attributes are the names behind time, level and message of a line of JSON, in its order.
+func attributes(t *testing.T, line string) (names []string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(line))
+	for first := true; ; first = !first {
+		switch token, err := d.Token(); {
+		case errors.Is(err, io.EOF):
+			return slices.DeleteFunc(names, func(s string) bool { return s == "time" || s == "level" || s == "msg" })
+		case err != nil:
+			t.Fatalf("%s: %v", line, err)
+		case token == json.Delim('{') || token == json.Delim('}'):
+			first = false
+		case first:
+			names = append(names, token.(string))
+		}
+	}
 }
