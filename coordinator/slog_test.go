@@ -34,6 +34,7 @@ func TestSlog(t *testing.T) {
 				})
 			},
 		})
+		synctest.Wait() // else the start may be dispatched by the next poll
 		begin(t, p, 1)
 		synctest.Wait()
 		level.Set(slog.LevelInfo)
