@@ -92,7 +92,7 @@ type Fields = map[string]string
 //	type Document struct {
 //		ID       string // the destination's name for it
 //		Key      string // our mark on it, which is the work id; empty: it is not ours
-//		Fields   Fields // what it says where the fields are ours
+//		Fields   map[string]string // what it says where the fields are ours
 //		Void     bool   // it does not count any more
 //		Locked   bool   // posted, paid, or in a closed period: it cannot be changed
 //		Foreign  bool   // fields that are not ours differ from what we wrote

@@ -61,7 +61,8 @@
 //
 // A connection on which a destination says more than it was asked, such as its answer a second time or
 // more bytes than it announced, is closed before another request meets it, and what was said is not
-// shown. What comes only when the next request has left cannot be told from its answer.
+// shown; on Unix the socket is asked just before a request leaves, also for a connection that was
+// closed meanwhile. What comes only when the next request has left cannot be told from its answer.
 //
 // HTTP/2 is off. It shares one connection between requests and re-sends by rules of its own
 // (GOAWAY, refused streams); with HTTP/1.1 a connection serves one request at a time, which is what

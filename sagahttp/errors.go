@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-var errUnasked = errors.New("the destination said something on this connection before it was asked")
+var errUnasked = errors.New("the destination said something on this connection before it was asked, or closed it")
 
 // sendError is a request without a usable answer. Its text says what became of the request, and
 // never quotes what came over the wire: net/http puts the bytes of a malformed answer into its

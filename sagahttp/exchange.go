@@ -2,6 +2,7 @@ package sagahttp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"net/http/httptrace"
@@ -50,6 +51,10 @@ func (x *exchange) gotConn(info httptrace.GotConnInfo) {
 	if !ok {
 		x.abort(errUnbound) // not ours: it could not be watched
 		return
+	}
+	// Behind a handshake TLS may have come what belongs to no request, such as a ticket.
+	if _, secured := c.Conn.(*tls.Conn); (info.Reused || !secured) && saidBefore(c.Conn) {
+		c.spoilt.Store(true)
 	}
 	c.current.Store(x)
 	x.mu.Lock()

@@ -1,12 +1,16 @@
 package sagahttp_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
@@ -133,3 +137,57 @@ func TestUnaskedLater(t *testing.T) {
 		})
 	}
 }
+
+// L5: what is there when the next request comes has been said before it, also where net/http has not
+// read it yet: the socket is asked. So is whether the other side has closed the connection.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the socket cannot be asked")
+	}
+	const forged = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"id\":\"forged\"}"
+	for name, first := range map[string]func(c net.Conn){
+		"an answer": func(c net.Conn) { say(c, forged) },
+		"a byte":    func(c net.Conn) { say(c, "x") },
+		"its end":   func(c net.Conn) { _ = c.Close() },
+	} {
+		ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		dialer := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			there, err := ln.Accept()
+			if err != nil {
+				return nil, err
+			}
+			first(there)
+			t.Cleanup(func() { _ = there.Close() })
+			return deaf{c, make(chan struct{})}, nil
+		}
+		var made struct{ ID string }
+		_, err = dial(t, "http://"+ln.Addr().String(), &sagahttp.Options{Dial: dialer, Timeout: 2 * time.Second}).
+			Do(t.Context(), sagahttp.Request{Method: "POST", Path: "/invoices", Body: 1, Into: &made})
+		if made.ID != "" {
+			t.Errorf("%s: %q is believed", name, made.ID)
+		}
+		wantClass(t, err, saga.Unsent)
+	}
+}
+
+// deaf is a connection of which net/http reads nothing before it has closed it.
+type deaf struct {
+	net.Conn
+
+	closed chan struct{}
+}
+
+func (d deaf) NetConn() net.Conn { return d.Conn }
+
+func (d deaf) Read([]byte) (int, error) { <-d.closed; return 0, net.ErrClosed }
+
+func (d deaf) Close() error { close(d.closed); return d.Conn.Close() }

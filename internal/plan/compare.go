@@ -111,7 +111,8 @@ type pile struct {
 	object  Seen   // the first
 	live    int    // documents that count
 	docs    []Seen // the first of them
-	void    Seen   // one that does not count any more, if there is any
+	void    bool   // there is one that does not count any more
+	voided  Seen   // the last of those
 	works   int
 	head    Known
 }
@@ -138,7 +139,7 @@ func (m *merge) plain() bool {
 			return false
 		}
 	case p.live == 0:
-		if p.works > 0 && (!p.void.Void || !m.how.Complete) {
+		if p.works > 0 && (!p.void || !m.how.Complete) {
 			return m.apart()
 		}
 	case p.objects == 0:

@@ -67,7 +67,7 @@ func (m *merge) gather() (bool, error) {
 		return false, nil
 	}
 	p := &m.pile
-	p.key, p.objects, p.live, p.works, p.docs, p.void = key, 0, 0, 0, p.docs[:0], Seen{}
+	p.key, p.objects, p.live, p.works, p.docs, p.void = key, 0, 0, 0, p.docs[:0], false
 	for m.source.more && m.source.row.Key == key {
 		if p.objects++; p.objects == 1 {
 			p.object = m.source.row
@@ -78,7 +78,7 @@ func (m *merge) gather() (bool, error) {
 	}
 	for m.destination.more && m.destination.row.Key == key {
 		if m.destination.row.Void {
-			p.void = m.destination.row
+			p.void, p.voided = true, m.destination.row
 		} else if p.live++; p.live <= named {
 			p.docs = append(p.docs, m.destination.row)
 		}
@@ -146,8 +146,8 @@ func (m *merge) item() (*Item, error) {
 	for n := range p.docs {
 		i.Documents = append(i.Documents, p.docs[n].document())
 	}
-	if p.live == 0 && p.void.Void {
-		i.Documents = append(i.Documents, p.void.document())
+	if p.live == 0 && p.void {
+		i.Documents = append(i.Documents, p.voided.document())
 	}
 	if p.works > 0 {
 		known := p.head

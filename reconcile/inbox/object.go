@@ -30,7 +30,7 @@ func ParseObject(name string) (Object, bool) { return intake.ParseObject(name) }
 //
 //	type Version struct {
 //		Epoch int64         // raised by the operator when the source begins to count again; a lower one is always older
-//		Clock Clock         // which kind it is
+//		Clock inbox.Clock   // which kind it is
 //		N     int64         // the counter, or nanoseconds since 1970 UTC
 //		Step  time.Duration // times: the resolution in which the source told it; times are equal within the coarser one
 //	}

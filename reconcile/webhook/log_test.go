@@ -134,7 +134,11 @@ func TestServerLogs(t *testing.T) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1000)) // until it was answered
 		c.Close()
 	}
-	if r, err := proxy.Client().Get(proxy.URL); err == nil {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, proxy.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := proxy.Client().Do(req); err == nil {
 		r.Body.Close()
 	}
 	proxy.Close()

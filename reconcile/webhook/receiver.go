@@ -205,7 +205,7 @@ func (r *Receiver) Server(addr string) *Server {
 		WriteTimeout:      5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    r.opts.MaxHeader,
-		ErrorLog:          log.New(serverLog{r.log}, "", 0),
+		ErrorLog:          log.New(serverLog{r.log}, "", 0), //nolint:forbidigo // net/http takes no other; it writes to Options.Log
 	}}
 }
 
