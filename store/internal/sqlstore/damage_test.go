@@ -48,29 +48,32 @@ var damages = []struct{ change, says string }{
 	{`UPDATE amends_signals SET doc = '['`, `Its signals cannot be read`},
 }
 
+// databases open a ledger of each kind, and its tables beside it.
+var databases = map[string]func(t *testing.T) (ledger.Ledger, *sqlx.DB){
+	"sqlite": func(t *testing.T) (ledger.Ledger, *sqlx.DB) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		l, err := sqlite.Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, sqlx.MustConnect("sqlite", path)
+	},
+	"postgres": func(t *testing.T) (ledger.Ledger, *sqlx.DB) {
+		t.Helper()
+		url := pgtest.URL(t)
+		l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, sqlx.MustConnect("postgres", url)
+	},
+}
+
 // What the schema does not refuse, a check names: a record or an instance that was changed by SQL.
 func TestCheckNamesWhatSQLDamaged(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T) (ledger.Ledger, *sqlx.DB){
-		"sqlite": func(t *testing.T) (ledger.Ledger, *sqlx.DB) {
-			t.Helper()
-			path := filepath.Join(t.TempDir(), "ledger.db")
-			l, err := sqlite.Open(t.Context(), path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l, sqlx.MustConnect("sqlite", path)
-		},
-		"postgres": func(t *testing.T) (ledger.Ledger, *sqlx.DB) {
-			t.Helper()
-			url := pgtest.URL(t)
-			l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l, sqlx.MustConnect("postgres", url)
-		},
-	} {
+	for name, open := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, db := open(t)

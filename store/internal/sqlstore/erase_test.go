@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,37 +12,22 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
-	"github.com/amends-dev/amends/store/postgres"
-	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Issue Formats: what may hold a person's data of an instance can be erased, and its salt with it.
 // The ledger stays sound, and nothing that is left in a table tells what was there.
 func TestErasedInstancesStaySound(t *testing.T) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		path := filepath.Join(t.TempDir(), "ledger.db")
-		l, err := sqlite.Open(t.Context(), path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		erased(t, l, sqlx.MustConnect("sqlite", path))
-	})
-	t.Run("postgres", func(t *testing.T) {
-		t.Parallel()
-		url := pgtest.URL(t)
-		l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		erased(t, l, sqlx.MustConnect("postgres", url))
-	})
+	for name, open := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, db := open(t)
+			t.Cleanup(func() { _, _ = db.Close(), l.Close() })
+			erased(t, l, db)
+		})
+	}
 }
 
 type guest struct {
@@ -54,7 +38,6 @@ type guest struct {
 var private = []string{"Ada", "anna", "inv_ada", "evt_ada"}
 
 func erased(t *testing.T, l ledger.Ledger, db *sqlx.DB) { //nolint:thelper // it is the test itself, once for each database
-	defer func() { _ = db.Close() }()
 	id := runGuest(t, l)
 	for _, s := range private {
 		if !strings.Contains(dump(t, db), s) {
