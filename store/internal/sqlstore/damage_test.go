@@ -48,8 +48,8 @@ var damages = []struct{ change, says string }{
 	{`UPDATE amends_signals SET doc = '['`, `Its signals cannot be read`},
 }
 
-// databases open a ledger of each kind, and its tables beside it.
-var databases = map[string]func(t *testing.T) (ledger.Ledger, *sqlx.DB){
+// ledgers open a ledger of each kind, and its tables beside it.
+var ledgers = map[string]func(t *testing.T) (ledger.Ledger, *sqlx.DB){
 	"sqlite": func(t *testing.T) (ledger.Ledger, *sqlx.DB) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "ledger.db")
@@ -73,7 +73,7 @@ var databases = map[string]func(t *testing.T) (ledger.Ledger, *sqlx.DB){
 // What the schema does not refuse, a check names: a record or an instance that was changed by SQL.
 func TestCheckNamesWhatSQLDamaged(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
+	for name, open := range ledgers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, db := open(t)

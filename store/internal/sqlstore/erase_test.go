@@ -20,7 +20,7 @@ import (
 // The ledger stays sound, and nothing that is left in a table tells what was there.
 func TestErasedInstancesStaySound(t *testing.T) {
 	t.Parallel()
-	for name, open := range databases {
+	for name, open := range ledgers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, db := open(t)
