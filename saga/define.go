@@ -251,7 +251,11 @@ func (d *Definition[In]) call(inv *program.Invocation) (*bound[In], Call[In], er
 	if i < 0 {
 		return nil, c, faultf("saga %s version %d has no step %q", d.spec.Saga, d.spec.Version, inv.Step)
 	}
-	if err := program.Decode(inv.Input, &c.Input); err != nil {
+	read := json.Unmarshal
+	if d.untyped { // its numbers keep their digits, at the price of a decoder
+		read = program.Decode
+	}
+	if err := read(inv.Input, &c.Input); err != nil {
 		return nil, c, faultf("the stored input is not the JSON of a %T: %v", c.Input, err)
 	}
 	return &d.parts[i], c, nil

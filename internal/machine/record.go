@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -225,23 +224,21 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 // was erased, zero where there is nothing.
 func (r *Record) digests(salt Salt) Erased {
 	d := r.Erased
-	texts := []string{r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause}
-	if strings.Join(texts, "") != "" {
-		b := append(make(layout, 0, 256), salt[:]...)
-		for _, s := range texts {
+	b := make(layout, 0, 512) // one for all: they are computed for every record
+	if r.ExternalID != "" || r.Error != "" || r.Note != "" || r.Actor != "" || r.Why != "" || r.Cause != "" {
+		b = append(b, salt[:]...)
+		for _, s := range [...]string{r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause} {
 			b.text(s)
 		}
 		d.Texts = b.hash()
 	}
-	for _, one := range []struct {
-		digest *Hash
-		body   json.RawMessage
-	}{{&d.Body, r.Body}, {&d.Snapshot, r.Snapshot}} {
-		if len(one.body) > 0 {
-			b := append(make(layout, 0, len(salt)+len(one.body)), salt[:]...)
-			b = append(b, one.body...)
-			*one.digest = b.hash()
-		}
+	if len(r.Body) > 0 {
+		b = append(append(b[:0], salt[:]...), r.Body...)
+		d.Body = b.hash()
+	}
+	if len(r.Snapshot) > 0 {
+		b = append(append(b[:0], salt[:]...), r.Snapshot...)
+		d.Snapshot = b.hash()
 	}
 	return d
 }
