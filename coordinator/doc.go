@@ -129,8 +129,8 @@
 // # A lease that is over
 //
 // A process that cannot renew its lease sends nothing in the margin before its end, and stops
-// waiting for answers at its end. So the process that takes a work over counts what was armed under that lease
-// as lost at once, and goes on by the step's class (package saga, After a kill).
+// waiting for answers at its end. So the process that takes a work over counts what was armed under
+// that lease as lost at once, and goes on by the step's class (package saga, After a kill).
 //
 // # What does not move
 //
