@@ -254,6 +254,21 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil
 }
 
+// ask asks the definition until when the work waits.
+func (w *work) ask(cmd machine.Command) machine.Event {
+	a := &machine.Asked{Step: cmd.Step}
+	at, err := w.program.When(w.st.Invocation(cmd))
+	switch now := w.now().Latest; {
+	case err != nil:
+		a.Error = err.Error()
+	case at.Sub(now) > saga.MaxWait:
+		a.Error = fmt.Sprintf("step %q waits until %s, which is more than 100 years from now", cmd.Step, at.UTC().Format(time.RFC3339))
+	default:
+		a.Until = at
+	}
+	return machine.Event{Asked: a}
+}
+
 // trySlot takes a send slot for the step's destination, unless one is in hand. It reports false
 // when none is free.
 func (w *work) trySlot(step string, dir saga.Direction) bool {
@@ -316,6 +331,10 @@ func (w *work) held() bool {
 // woken.
 func (w *work) stand(d *destination, cmd machine.Command) (got, ok bool) {
 	w.asked = w.rank(d, cmd.Step, cmd.Direction)
+	if !cmd.Until.IsZero() { // its deadline is looked at in time
+		stir := time.AfterFunc(cmd.Until.Sub(w.now().Earliest)+time.Millisecond, w.stir)
+		defer stir.Stop()
+	}
 	err := d.take(w.s.idle, w.nudge, w.asked)
 	switch {
 	case err == nil && w.held():

@@ -32,13 +32,29 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error 
 	})
 }
 
-// Resume lets a paused work go on where it was.
+// Resume lets a paused work go on where it was, and one that is in review because its deadline has passed,
+// without one.
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Signal, error) {
-		if s.st.Status != saga.Paused && !s.says(machine.SignalPause) {
+		if s.st.Status != saga.Paused && s.st.Reason != saga.ReasonDeadline && !s.says(machine.SignalPause) {
 			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
 		}
 		return machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil
+	})
+}
+
+// Wake ends the wait that a work is in, for the time of a [saga.Delay], of a [saga.Until] or of its start: it
+// goes on at once. Who did so, and why, is in its history. What waits for no time matches [ErrNotWaiting].
+func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
+	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Signal, error) {
+		if s.st.Status != saga.Waiting {
+			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotWaiting, s.is(), s.next())
+		}
+		sig := machine.Signal{Kind: machine.SignalEndWait}
+		if ss, dir := s.st.Issue(s.spec); ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
+			sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir}
+		}
+		return sig, s.wouldNote(sig)
 	})
 }
 

@@ -51,6 +51,8 @@ var (
 	ErrAtRest = errors.New("the work does not move by itself")
 	// ErrNotPaused: only what a person has paused can be resumed.
 	ErrNotPaused = errors.New("the work is not paused")
+	// ErrNotWaiting: only what waits for a time can be woken.
+	ErrNotWaiting = errors.New("the work waits for no time")
 	// ErrUnderWay: an attempt is under way, and its answer comes first.
 	ErrUnderWay = errors.New("an attempt is under way")
 	// ErrChangesNothing: the coordinator would read it, and put on record why it changes nothing.

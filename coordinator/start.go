@@ -39,6 +39,9 @@ type StartOptions struct {
 	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept
 	// on the first record, and on the signal that brings a newer version.
 	Cause string
+	// NotBefore is when the instance begins, at the earliest, by the ledger's clock. Zero, or a time that is
+	// past: at once. It says nothing to an instance that is known.
+	NotBefore time.Time
 }
 
 // Started tells what became of a start.
@@ -149,10 +152,11 @@ type intake struct {
 	source   string
 	cause    string
 	nonce    int64
+	later    time.Time // it begins then
 }
 
 func (in *intake) start() *machine.Start {
-	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Nonce: in.nonce}
+	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Nonce: in.nonce, NotBefore: in.later}
 }
 
 // started is the ledger's answer to a start.
@@ -175,13 +179,16 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	if o == nil {
 		o = &StartOptions{}
 	}
-	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, nonce: rand.Int64()}
+	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, later: o.NotBefore, nonce: rand.Int64()}
 	in.program = c.newestProgram(sagaName)
 	if in.program == nil {
 		return in, errors.Join(fmt.Errorf("%w: %q", ErrUnknownSaga, sagaName), program.CheckWork(work))
 	}
 	var err error
 	in.accepted, err = in.program.Accept(work, input)
+	if time.Until(in.later) > saga.MaxWait {
+		err = errors.Join(err, fmt.Errorf("NotBefore is %s, more than 100 years from now", in.later.UTC().Format(time.RFC3339)))
+	}
 	if err = errors.Join(err, saga.CheckRevision(in.revision)); err != nil {
 		err = fmt.Errorf("%w:\n%w", ErrInvalid, err)
 	}
@@ -223,7 +230,7 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours bool) (machine.Decision, ledger.Answer, error) {
 	for arm := ours; ; arm = false {
 		d, err := w.judge(machine.Event{
-			Now: c.clock.now(), Slot: arm && !c.isStopping(), Start: in.start(),
+			Now: c.startsAt(), Slot: arm && !c.isStopping(), Start: in.start(),
 		})
 		if err != nil {
 			return d, ledger.Answer{}, err
@@ -250,6 +257,16 @@ func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours
 			return d, a, fmt.Errorf("the ledger did not take the start (%s): %w", a.Result, errors.Join(errRefusedStart, a.Err))
 		}
 	}
+}
+
+// startsAt is the ledger's clock, or before it was heard of this machine's, for how long a start waits that is for
+// later: when it is due the ledger's clock is looked at again.
+func (c *Coordinator) startsAt() machine.Moment {
+	if now := c.clock.now(); !now.Latest.IsZero() {
+		return now
+	}
+	now := time.Now()
+	return machine.Moment{Earliest: now, Latest: now}
 }
 
 // appendFirst appends the first record of a work, the same until there is an answer. While a
@@ -349,7 +366,7 @@ func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work 
 		return false, err
 	}
 	w := c.newWork(&session{}, in.id, in.program)
-	d, err := w.judge(machine.Event{Start: in.start()})
+	d, err := w.judge(machine.Event{Now: c.startsAt(), Start: in.start()})
 	if err != nil {
 		return false, err
 	}

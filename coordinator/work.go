@@ -106,6 +106,8 @@ func (w *work) do(cmd machine.Command) (machine.Event, bool) {
 		return machine.Event{Outcome: &o}, true
 	case machine.Look:
 		return w.look(cmd)
+	case machine.Ask:
+		return w.ask(cmd), w.s.idle.Err() == nil
 	case machine.Slot:
 		return machine.Event{}, w.awaitSlot(cmd)
 	case machine.Wait:
@@ -163,6 +165,7 @@ func (w *work) now() machine.Moment { return w.times.bound(w.c.clock) }
 func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 	for {
 		ev.Now, ev.Over = w.now(), w.over
+		ev.Spoken = w.spoken.Load()
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
 		if err != nil {
@@ -390,6 +393,11 @@ func (w *work) attempting() bool { return w.open() != attemptName{} }
 // speak tells the work that a signal is waiting for it.
 func (w *work) speak() {
 	w.spoken.Store(true)
+	w.stir()
+}
+
+// stir wakes the work if it waits.
+func (w *work) stir() {
 	select {
 	case w.nudge <- struct{}{}:
 	default:

@@ -17,6 +17,7 @@ import (
 type Definition[In any] struct {
 	spec     program.Spec
 	parts    []bound[In]
+	faults   []string // of what is said of the whole
 	identity func(In) any
 	strict   bool
 	untyped  bool // an input may hold numbers as they were written
@@ -64,6 +65,9 @@ func (d *Definition[In]) check() error {
 	if d.spec.Version < 1 {
 		wrong("the version is %d; versions start at 1", d.spec.Version)
 	}
+	for _, msg := range d.faults {
+		wrong("%s", msg)
+	}
 	if n := len(d.spec.Steps); n == 0 {
 		wrong("there are no steps")
 	} else if n > program.MaxSteps {
@@ -99,6 +103,9 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	if msg := badName(s.Name); msg != "" {
 		wrong("its name " + msg)
 	}
+	if s.Waits() {
+		return faults
+	}
 	switch {
 	case len(p.says) > 1:
 		wrong(fmt.Sprintf("it says two things about repeating (%s, %s)", p.says[0], p.says[1]))
@@ -116,7 +123,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	}
 	if s.Repeat == program.RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {
-			if next := &d.spec.Steps[j]; next.Repeat != program.RepeatAtMostOnce || next.Find {
+			if next := &d.spec.Steps[j]; !next.Waits() && (next.Repeat != program.RepeatAtMostOnce || next.Find) {
 				wrong(fmt.Sprintf("its outcome is unknown after a crash, so it must come after step %q, which can be repeated or looked up", next.Name))
 				break
 			}

@@ -7,6 +7,7 @@ type Status string
 const (
 	Running      Status = "running"      // going forward → every other status
 	Retrying     Status = "retrying"     // going forward, the current step waits for its next attempt or lookup → running, compensating, review
+	Waiting      Status = "waiting"      // going forward, for a time that has not come → running, compensating, paused, review
 	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
 )
 
@@ -28,7 +29,7 @@ const (
 
 // Live reports whether s is a status in which the work moves by itself.
 func (s Status) Live() bool {
-	return s == Running || s == Retrying || s == Compensating
+	return s == Running || s == Retrying || s == Waiting || s == Compensating
 }
 
 // Parked reports whether the work waits for a person.
@@ -50,5 +51,6 @@ const (
 	ReasonAfterPivot Reason = "after-pivot" // refused behind the point of no return
 	ReasonExhausted  Reason = "exhausted"   // the retry policy is used up and the step asks for a person
 	ReasonPoison     Reason = "poison"      // the step took its process down too often, or its definition is at fault
+	ReasonDeadline   Reason = "deadline"    // its deadline has passed
 	ReasonConflict   Reason = "conflict"    // the source cancelled it, and a step that stands is not in this version of the definition
 )

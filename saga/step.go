@@ -11,7 +11,8 @@ import (
 	"github.com/amends-dev/amends/internal/program"
 )
 
-// Step is one element of a definition: an [Action] made by [Do].
+// Step is one element of a definition: an [Action] made by [Do], a [Delay], an [Until], or what is said of the
+// whole, as [Deadline] and [Identity] do.
 type Step[In any] interface {
 	// part mentions In so that [Define] can infer it from its arguments.
 	part(d *Definition[In], in In)
@@ -238,6 +239,7 @@ type bound[In any] struct {
 	run    func(context.Context, Call[In]) program.Outcome
 	find   func(context.Context, Call[In]) program.Evidence
 	undo   func(context.Context, Call[In], *program.Result) program.Outcome
+	when   func(Call[In]) time.Time // of a step that only waits
 }
 
 func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outcome {

@@ -29,6 +29,10 @@ type Summary struct {
 	Started         time.Time              `json:"startedAt"`
 	Updated         time.Time              `json:"updatedAt"`
 	Due             time.Time              `json:"dueAt,omitzero"`
+	// Deadline is when the whole has to be at its end, while that is still to come or, with Overdue, was
+	// missed. While a person has the instance nothing follows from it.
+	Deadline time.Time `json:"deadlineAt,omitzero"`
+	Overdue  bool      `json:"deadlinePassed,omitempty"`
 }
 
 // InputSummary names a work's input without showing it.
@@ -46,7 +50,8 @@ type StepSummary struct {
 	Error      string         `json:"error"`
 	Key        string         `json:"key,omitempty"`
 	Repeat     program.Repeat `json:"repeat,omitempty"`
-	Evidence   string         `json:"evidence,omitempty"` // how we know that it is done: done, found, resolved or adopted
+	Evidence   string         `json:"evidence,omitempty"`  // how we know that it is done: done, found, resolved or adopted
+	Until      time.Time      `json:"waitsUntil,omitzero"` // of a step that only waits
 	// Unconfirmed: the step counts as done although its outcome is unknown.
 	Unconfirmed bool            `json:"unconfirmed,omitempty"`
 	Undo        *StepSummary    `json:"undo,omitempty"`

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the models, internal/machine/saga.pml and internal/intake/fetch.pml, and their mutants; prints what each run found.
+# Checks the models, internal/machine/saga.pml and waits.pml, and internal/intake/fetch.pml, and their mutants; prints what each run found.
 #
 #   scripts/model.sh                     every scene and mutant
 #   scripts/model.sh -changed            only if a model or what runs it differs from scripts/model.passed
@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-files="internal/machine/saga.pml internal/machine/model_test.go internal/intake/fetch.pml internal/intake/model_test.go
+files="internal/machine/saga.pml internal/machine/waits.pml internal/machine/model_test.go internal/intake/fetch.pml internal/intake/model_test.go
 	internal/spin/model.go internal/spin/verify.go"
 now() { for file in $files; do echo "$(git hash-object "$file") $file"; done; }
 

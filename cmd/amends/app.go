@@ -25,6 +25,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).skip,
 	(*app).pause,
 	(*app).resume,
+	(*app).wake,
 	(*app).cancel,
 	(*app).rerun,
 	(*app).destination,

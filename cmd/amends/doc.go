@@ -23,6 +23,7 @@
 //	skip        Say that the step at issue did not happen and will not, and go on without it
 //	pause       Hold a work where it is, or a destination, a saga or everything, until it is resumed
 //	resume      Let what was paused go on where it was
+//	wake        End the wait of a work for a time: it goes on now
 //	cancel      Give a work up: undo what it has done
 //	rerun       Run a work again that was undone, given up or completed
 //	destination What the sagas talk to: does it work, and who holds it?
@@ -36,7 +37,7 @@
 //	version     Show which amends this is, and the schema versions it needs
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
-// resolve, skip, pause, resume, cancel and rerun write a signal: who says what, and why. The
+// resolve, skip, pause, resume, wake, cancel and rerun write a signal: who says what, and why. The
 // coordinator that holds or takes up the work applies it; amends itself never changes where a work
 // stands. All take --dry-run and --wait. All but resolve and cancel take several works, and "-" for
 // ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA).
@@ -102,7 +103,8 @@
 //	            review, paused (works that wait for a person; 1000 at most of each are counted)
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
 //	            pendingSignals (a count), waitsFor (a destination, retry:DESTINATION when that failed it, all or
-//	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt
+//	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt,
+//	            deadlineAt (null: none, or missed)
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
@@ -113,7 +115,8 @@
 //	            undo (only once begun; the same fields)
 //	            order: the names of the steps as defined
 //	            next: what happens by itself, and what is safe to do
-//	            startedAt, updatedAt, dueAt (only if due), finishedAt, number, session
+//	            startedAt, updatedAt, dueAt (only if due), deadlineAt, deadlinePassed, finishedAt, number, session; of a step
+//	            that only waits: waitsUntil
 //	            pendingSignals[]: id, at, kind, key, actor, reason, step, direction, attempt, revision (only where
 //	            the signal is about a version of the source), happened (null where it does not speak of it),
 //	            externalId
@@ -125,7 +128,7 @@
 //	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
 //	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId,
 //	            body: sha256, bytes, content (only with --bodies),
-//	            bodyDropped, errorClass, error, signals[] (the ids it consumed), status, reason, dueAt,
+//	            bodyDropped, errorClass, error, signals[] (the ids it consumed), status, reason, dueAt, until,
 //	            dispatch (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadlineAt,
 //	            snapshot: as body
 //	duplicates  items[]: saga (empty where no work was started), workId, source, by (start, receiver, version: what

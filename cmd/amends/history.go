@@ -98,7 +98,11 @@ func told(r *machine.Record) string {
 		words += " (what it said was erased)"
 	}
 	if r.Wait > 0 {
-		words += fmt.Sprintf(" (due again at %s)", clock(r.At.Add(r.Wait)))
+		at := clock
+		if r.Wait > 12*time.Hour {
+			at = iso
+		}
+		words += fmt.Sprintf(" (due again at %s)", at(r.At.Add(r.Wait)))
 	}
 	if m := r.Dispatch; m != nil {
 		words += fmt.Sprintf(" → %s until %s, key %s", effect(m.Step, m.Direction, m.Attempt), clock(r.Deadline()), m.Key)
@@ -171,6 +175,7 @@ type recordJSON struct {
 	Status     saga.Status    `json:"status"`
 	Reason     saga.Reason    `json:"reason"`
 	Due        *time.Time     `json:"dueAt"`
+	Until      *time.Time     `json:"until"` // of a wait its end, of a start for later its beginning
 	Arm        *armJSON       `json:"dispatch"`
 	Snapshot   *bodyJSON      `json:"snapshot"`
 }
@@ -210,7 +215,7 @@ func recordToJSON(r *machine.Record, bodies bool) recordJSON {
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
 		ExternalID: r.ExternalID, Body: bodyToJSON(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
 		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,
-		Snapshot: bodyToJSON(r.Snapshot, bodies),
+		Snapshot: bodyToJSON(r.Snapshot, bodies), Until: utc(r.Until),
 	}
 	for i, id := range r.Signals {
 		j.Signals[i] = strconv.FormatInt(id, 10)

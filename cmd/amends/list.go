@@ -19,12 +19,12 @@ import (
 // statuses and reasons are what list can be narrowed to.
 var (
 	statuses = []string{
-		string(saga.Running), string(saga.Retrying), string(saga.Compensating),
+		string(saga.Running), string(saga.Retrying), string(saga.Waiting), string(saga.Compensating),
 		string(saga.Review), string(saga.Paused), string(saga.Adopting), string(saga.Completed), string(saga.Compensated),
 	}
 	reasons = []string{
 		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
-		string(saga.ReasonPoison), string(saga.ReasonConflict),
+		string(saga.ReasonPoison), string(saga.ReasonDeadline), string(saga.ReasonConflict),
 	}
 )
 
@@ -59,7 +59,7 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
 	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, for another try there (retry:NAME), or for a pause: all, saga:NAME")
-	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, undone, in review or paused")
+	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, waiting, undone, in review or paused")
 	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
 	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done although its outcome is unknown (after a rebuild)")
 	times.flags(fl)
@@ -156,6 +156,7 @@ type headJSON struct {
 	Updated  *time.Time  `json:"updatedAt"`
 	Due      *time.Time  `json:"dueAt"`
 	Finished *time.Time  `json:"finishedAt"`
+	Deadline *time.Time  `json:"deadlineAt"` // when it has to be at its end; null: no time, or it was missed
 }
 
 func headToJSON(h *ledger.Instance, k *knowledge) headJSON {
@@ -163,6 +164,7 @@ func headToJSON(h *ledger.Instance, k *knowledge) headJSON {
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
 		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
 		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
+		Deadline: utc(h.Deadline),
 	}
 }
 
@@ -247,10 +249,20 @@ func headNote(h *ledger.Instance, k *knowledge) string {
 		notes = append(notes, "held by "+h.Session.String())
 	case h.Status == saga.Paused && k.paused[h.ID] != "":
 		notes = append(notes, k.paused[h.ID])
+	case h.Status == saga.Waiting:
+		notes = append(notes, waitsAt(h))
 	case h.WaitsFor != "":
 		notes = append(notes, "waits: "+k.because(h.WaitsFor))
 	}
 	return strings.Join(notes, "; ")
+}
+
+// waitsAt says for what a work waits that sends nothing meanwhile.
+func waitsAt(h *ledger.Instance) string {
+	if h.Step == "" {
+		return "it was started for later"
+	}
+	return "at step " + h.Step
 }
 
 // heads opens the ledger for one listing, and asks who runs.

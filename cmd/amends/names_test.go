@@ -92,6 +92,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"pause", ""}, why...), "", work},
 		{append([]string{"pause", "", "--all"}, why...), "", work},
 		{append([]string{"resume", ""}, why...), "", work},
+		{append([]string{"wake", ""}, why...), "", work},
 		{append([]string{"resume"}, append(why, "--", "")...), "", work},
 		{append([]string{"cancel", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},

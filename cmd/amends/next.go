@@ -74,6 +74,10 @@ func (v *view) commands(db string) []command {
 		return []command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}
 	case v.state.Status == saga.Paused:
 		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, v.choices(verb, ss, dir)...)
+	case v.state.Status == saga.Waiting:
+		return []command{{"To end the wait", verb("wake", "", ` --reason "why it goes on now"`)}}
+	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonDeadline:
+		return []command{{"To let it go on without a deadline", verb("resume", "", ` --reason "why it may"`)}}
 	case v.state.Status != saga.Review:
 		return v.unconfirmed(db)
 	case ss == nil:

@@ -56,7 +56,8 @@ func (a *app) resume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resume (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]", Args: worksSaid,
 		Short: "Let what was paused go on where it was",
-		Long: `Let a paused work go on where it was, forward or back.
+		Long: `Let a paused work go on where it was, forward or back, or one that is in review because its deadline has passed: it goes
+on without one.
 
 ` + scopeHelp + "\n\n" + severalHelp,
 		Example: `  amends resume --destination books --reason "they are back"

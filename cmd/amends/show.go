@@ -129,6 +129,13 @@ func (a *app) printView(v *view) {
 	if !s.Due.IsZero() {
 		a.field("due", a.both(s.Due))
 	}
+	switch {
+	case s.Deadline.IsZero():
+	case s.Overdue:
+		a.field("deadline", a.both(s.Deadline)+", missed")
+	default:
+		a.field("deadline", a.both(s.Deadline))
+	}
 	if v.head.Session != 0 {
 		a.field("held by", "session "+v.head.Session.String())
 	}
@@ -218,6 +225,9 @@ func (a *app) printSteps(s *saga.Summary) {
 		}
 		if step.Done && step.Evidence != "" && step.Evidence != string(machine.KindDone) {
 			status += " (" + string(step.Evidence) + ")"
+		}
+		if step.Status == string(machine.Waiting) {
+			status += " until " + a.both(step.Until)
 		}
 		if step.Unconfirmed {
 			status += ", unconfirmed"

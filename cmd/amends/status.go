@@ -27,7 +27,7 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
-ledger's clock, and genuine webhooks of the last 24 hours that could not be read. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
+ledger's clock, what a person has while its deadline has passed, and genuine webhooks of the last 24 hours that could not be read. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
@@ -53,13 +53,13 @@ ledger's clock, and genuine webhooks of the last 24 hours that could not be read
 			if heard, err = s.Counts(cmd.Context()); err != nil {
 				return err
 			}
-			held, err = heldFor(cmd.Context(), s)
+			held, err = heldFor(cmd.Context(), s, o.At)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		findings := slices.Concat(findingsOf(&o, still), f.findings(), unreadable(heard, o.At))
+		findings := slices.Concat(findingsOf(&o, still), f.findings(), held.findings(), unreadable(heard, o.At))
 		if err := a.printStatus(&o, findings, held); err != nil || !exitCode || len(findings) == 0 {
 			return err
 		}
@@ -217,15 +217,35 @@ type backlogJSON struct {
 }
 
 // forPeople is how many works wait for a person; up to [ledger.MaxBacklog] of each are counted.
-type forPeople struct{ review, paused int }
+type forPeople struct {
+	review, paused int
+	overdue        []ledger.Instance // of those, the ones whose deadline has passed meanwhile
+}
 
-func heldFor(ctx context.Context, s store) (n forPeople, err error) {
+func heldFor(ctx context.Context, s store, at time.Time) (n forPeople, err error) {
 	count := func(status saga.Status) int {
 		heads, errList := ledger.First(ctx, s, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
 		err = errors.Join(err, errList)
+		for i := range heads {
+			if d := heads[i].Deadline; !d.IsZero() && !d.After(at) {
+				n.overdue = append(n.overdue, heads[i])
+			}
+		}
 		return len(heads)
 	}
-	return forPeople{count(saga.Review), count(saga.Paused)}, err
+	n.review, n.paused = count(saga.Review), count(saga.Paused)
+	return n, err
+}
+
+// findings are the works that a person has, and whose deadline has passed meanwhile. Nothing follows from it by
+// itself.
+func (n forPeople) findings() (findings []troubleJSON) {
+	for i := range min(len(n.overdue), 10) {
+		h := &n.overdue[i]
+		findings = append(findings, troubleJSON{Kind: "overdue", Words: fmt.Sprintf("%s %s (%s): its deadline passed at %s, and a person has it",
+			h.ID.Saga, h.ID.Work, standing(h.Status, h.Reason), iso(h.Deadline)), Next: "decide about it: " + showCommand(h.ID, "")})
+	}
+	return findings
 }
 
 // words is what waits for a person, with the commands that list it; "" when nothing does.

@@ -27,7 +27,7 @@ var counts = map[string]string{
 	"countAtEnd": "the same", "unmarked": "the same",
 	"source": "objects", "destination": "documents", "ledger": "works", "keys": "of all sides", "previousSource": "objects",
 	"compared": "documents", "newerAtSource": "documents",
-	"sig": "signals of a work", "w": "milliseconds", "b": "milliseconds",
+	"sig": "signals of a work", "w": "milliseconds", "u": "milliseconds", "lim": "milliseconds", "b": "milliseconds",
 	"TTL": "what program.Spec.Structure hashes; no document",
 }
 

@@ -292,6 +292,7 @@ type Instance struct {
 	Consumed int64         // signals consumed by records
 	// Unconfirmed: its ledger was lost, and a step was adopted as done that may not have happened.
 	Unconfirmed bool
+	Deadline    time.Time // when it has to be at its end, or had to; zero: at no time
 	Created     time.Time
 	Updated     time.Time
 	Finished    time.Time // terminal works only: when it ended first
@@ -302,12 +303,25 @@ func Unconfirmed(r *machine.Record) bool {
 	return r.Kind == machine.KindAdopted && r.Class == saga.Unknown
 }
 
+// Deadline is how long behind r its work has to be at its end: 0 when there is no such time any more. ok is false
+// when r says nothing of it.
+func Deadline(r *machine.Record) (in time.Duration, ok bool) {
+	switch {
+	case r.Kind == machine.KindOverdue:
+		return 0, true
+	case r.Kind == machine.KindStarted && r.Limit > 0 && !r.Until.IsZero():
+		return r.Wait + r.Limit, true
+	default:
+		return r.Limit, r.Limit > 0
+	}
+}
+
 // AtIssue returns the step that a work is about once r is stored: while it is retrying,
-// compensating, in review or paused the one that r arms or speaks of, else the one that it was
+// waiting, compensating, in review or paused the one that r arms or speaks of, else the one that it was
 // about before. A record that changes it rewrites the head.
 func AtIssue(r *machine.Record, before string) string {
 	switch r.Status {
-	case saga.Retrying, saga.Compensating, saga.Review, saga.Paused:
+	case saga.Retrying, saga.Waiting, saga.Compensating, saga.Review, saga.Paused:
 		step := r.Step
 		if r.Dispatch != nil {
 			step = r.Dispatch.Step

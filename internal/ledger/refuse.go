@@ -63,6 +63,14 @@ var rules = []struct {
 			return fmt.Sprintf("wait %v is negative or not whole milliseconds", e.Record.Wait)
 		},
 	}, {
+		func(e *Entry) bool { return e.Record.Until.Nanosecond()%int(time.Millisecond) != 0 },
+		func(e *Entry) string { return fmt.Sprintf("until %s is not whole milliseconds", e.Record.Until) },
+	}, {
+		func(e *Entry) bool { return !whole(e.Record.Limit) },
+		func(e *Entry) string {
+			return fmt.Sprintf("limit %v is negative or not whole milliseconds", e.Record.Limit)
+		},
+	}, {
 		func(e *Entry) bool {
 			return (e.Record.Seq == 1 || e.Record.Kind == machine.KindRevised) && e.Record.Version < 1
 		},
@@ -115,9 +123,11 @@ var (
 		machine.KindLost, machine.KindFault, machine.KindFound, machine.KindUnfinished, machine.KindNotFound, machine.KindUnclear,
 		machine.KindSeveral, machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindRevised, machine.KindForgotten, machine.KindAdopted,
+		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
 	}
 	reasons = []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,
+		saga.ReasonDeadline,
 	}
 	// The last ones are of the machine's own making.
 	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"}

@@ -81,7 +81,9 @@ func (m *adopter) check() error {
 	}
 	foreign := 0
 	for name, e := range m.a.Effects {
-		if m.spec.Index(name) < 0 {
+		if i := m.spec.Index(name); i >= 0 && m.spec.Steps[i].Waits() {
+			wrong("step %q only waits: nothing stands of it", name)
+		} else if i < 0 {
 			wrong("step %q is not one of %s version %d", name, m.spec.Saga, m.spec.Version)
 		}
 		if n := flag(e.Unknown) + flag(e.NotDone) + flag(e.Foreign); n > 1 {
@@ -196,7 +198,7 @@ func (m *adopter) suspect() string {
 	}
 	for i := range m.spec.Steps {
 		name := m.spec.Steps[i].Name
-		if e, ok := m.a.Effects[name]; !ok || e.NotDone {
+		if e, ok := m.a.Effects[name]; (!ok || e.NotDone) && !m.spec.Steps[i].Waits() {
 			return name
 		}
 	}
@@ -284,7 +286,7 @@ func (m *adopter) release(r *Record) {
 func (m *machine) all(p Phase) bool {
 	return !slices.ContainsFunc(m.spec.Steps, func(s program.StepSpec) bool {
 		ss := m.st.Step(s.Name)
-		return ss == nil || ss.Forward.Phase != p
+		return !s.Waits() && (ss == nil || ss.Forward.Phase != p)
 	})
 }
 

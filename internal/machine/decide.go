@@ -29,6 +29,9 @@ type Event struct {
 	// more: it is lost at once.
 	Over bool
 
+	// Spoken: signals are still to be read. A deadline waits for them: what was said before it counts (W5).
+	Spoken bool
+
 	// Changed is when the database became another one after the work's latest record was written (a
 	// fail-over, a restore): what was stored behind that record may be forgotten. Zero when it did
 	// not.
@@ -60,15 +63,17 @@ type Event struct {
 	Start    *Start            // the work begins
 	Outcome  *program.Outcome  // of the armed attempt
 	Evidence *program.Evidence // of the lookup that was asked for
+	Asked    *Asked            // what the definition said, which was asked
 	Signal   *Signal           // posted by an actor other than the holder
 }
 
 // Start is what a work begins with.
 type Start struct {
-	Revision string
-	Input    json.RawMessage
-	Nonce    int64  // random, chosen by the caller that starts the work
-	Cause    string // what caused it, in the starter's words: an event's id, a run of a schedule, a person
+	Revision  string
+	Input     json.RawMessage
+	Nonce     int64     // random, chosen by the caller that starts the work
+	Cause     string    // what caused it, in the starter's words: an event's id, a run of a schedule, a person
+	NotBefore time.Time // nothing is sent before; zero: now
 }
 
 // Decision is what follows from an event: append Record if there is one, and only then do Do.
@@ -83,6 +88,7 @@ type Verb string
 // What a process can be told to do.
 const (
 	Act  Verb = "act"  // run the attempt just armed; answer with its Outcome
+	Ask  Verb = "ask"  // ask the definition until when the step waits; answer with Asked
 	Look Verb = "look" // ask the destination; answer with Evidence
 	Slot Verb = "slot" // get a send slot for the step's destination; come back with Event.Slot
 	Wait Verb = "wait" // come back at Until, ledger time
@@ -94,7 +100,7 @@ type Command struct {
 	Do        Verb
 	Step      string
 	Direction saga.Direction
-	Until     time.Time // Wait
+	Until     time.Time // Wait; of a Slot, when to come back without one, if there is such a time
 }
 
 // String shows c as golden scripts do.
@@ -242,12 +248,22 @@ func (m *machine) forward() Command {
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
+		if ss != nil && (ss.Forward.Phase == Done || ss.Forward.Phase == Skipped) {
+			continue
+		}
+		if cmd, off := m.holdsOff(); off {
+			return cmd
+		}
+		if s.Waits() {
+			if cmd, waits := m.await(i, s); waits {
+				return cmd
+			}
+			continue
+		}
 		if ss == nil {
 			return m.arm(s, saga.Forward)
 		}
-		if ss.Forward.Phase != Done && ss.Forward.Phase != Skipped {
-			return m.resume(i, s, ss)
-		}
+		return m.resume(i, s, ss)
 	}
 	return m.finish(saga.Completed)
 }
@@ -370,7 +386,7 @@ func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 	m.moving()
 	if !m.ev.Slot || m.st.Turned != m.turned {
-		return Command{Do: Slot, Step: s.Name, Direction: dir}
+		return Command{Do: Slot, Step: s.Name, Direction: dir, Until: m.st.deadline()}
 	}
 	e := &Effort{}
 	if ss := m.st.Step(s.Name); ss != nil {
@@ -404,6 +420,9 @@ func (m *machine) wait(until time.Time, status saga.Status) Command {
 	if m.st.Turned {
 		status = saga.Compensating
 	}
+	if deadline := m.st.deadline(); !deadline.IsZero() && deadline.Before(until) {
+		until = deadline
+	}
 	d := (until.Sub(m.ev.Now.Earliest) + time.Millisecond - 1).Truncate(time.Millisecond)
 	if m.rec != nil {
 		m.rec.Status, m.rec.Reason, m.rec.Wait = status, "", d
@@ -428,6 +447,7 @@ var parkedBecause = map[saga.Reason]string{
 	saga.ReasonAfterPivot: "the step is behind the point of no return",
 	saga.ReasonExhausted:  "the retry policy is used up",
 	saga.ReasonPoison:     "the step was in flight too often when its process died",
+	saga.ReasonDeadline:   "its deadline has passed",
 	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
 }
 

@@ -43,6 +43,8 @@ func (t thing) ExternalID() string { return t.ID }
 // says UndoMaybe.
 //
 //	invoice keyed=1h lookup undo settle=10s
+//
+// See parseWait for those that only wait.
 func structure(t tester, lines string) *program.Spec {
 	t.Helper()
 	spec, err := define(order.Saga, 1, lines)
@@ -59,7 +61,10 @@ func define(name string, version int, lines string) (*program.Spec, error) {
 		if len(words) == 0 {
 			continue
 		}
-		a, err := parseStep(words)
+		a, err := parseWait(words)
+		if a == nil && err == nil {
+			a, err = parseStep(words)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", strings.TrimSpace(line), err)
 		}
@@ -70,6 +75,30 @@ func define(name string, version int, lines string) (*program.Spec, error) {
 		return nil, err
 	}
 	return d.Spec(), nil
+}
+
+// parseWait returns a step that only waits, or the deadline; nil when the line is about another.
+//
+//	cooling-off delay=336h
+//	ship-day until
+//	deadline 720h compensate
+func parseWait(words []string) (saga.Step[string], error) {
+	if len(words) < 2 {
+		return nil, nil
+	}
+	name, value, _ := strings.Cut(words[1], "=")
+	switch {
+	case words[0] == "deadline":
+		d, err := time.ParseDuration(words[1])
+		return saga.Deadline[string](d, saga.Consequence(words[2])), err
+	case name == "delay":
+		d, err := time.ParseDuration(value)
+		return saga.Delay[string](words[0], d), err
+	case name == "until":
+		return saga.Until(words[0], func(saga.Call[string]) time.Time { return time.Time{} }), nil
+	default:
+		return nil, nil
+	}
 }
 
 func parseStep(words []string) (*saga.Action[string, thing], error) {

@@ -101,6 +101,8 @@ func (m *machine) lapses() (lapses []lapse) {
 		s := &m.spec.Steps[i]
 		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), Asks: s.Repeat == program.RepeatAtMostOnce, Spoken: m.ev.Unread}
 		switch {
+		case s.Waits():
+			continue
 		case ss == nil:
 			l.Key = StepKey(root, s.Name, saga.Forward, 0)
 		case ss.Forward.Phase == Done, ss.Forward.Phase == Skipped:

@@ -78,6 +78,9 @@ func TestRecordHashIsAFormat(t *testing.T) {
 	}
 	caused := first // the words of a start are what caused it
 	caused.Cause = "webhook evt_1"
+	waiting := Record{
+		Seq: 3, Session: 9, Kind: KindWaiting, Step: "cooling-off", Direction: saga.Forward, Status: saga.Waiting, Wait: 14 * 24 * time.Hour, Until: time.UnixMilli(1773576000123), Limit: 30 * time.Second,
+	}
 	counting := Hash{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	for _, c := range []struct {
 		r    Record
@@ -85,10 +88,11 @@ func TestRecordHashIsAFormat(t *testing.T) {
 		prev Hash
 		want string
 	}{
-		{first, order, Hash{}, "945c3dfdc4b276db5fffad06629653d3"},
-		{caused, order, Hash{}, "a7b8234ad560b18845453a92b3e4d7e0"},
-		{middle, order, counting, "1078d85907e23325ec84260314b725e5"},
-		{Record{}, saga.ID{}, Hash{}, "ac4d632c278775295792be360ae454c9"},
+		{first, order, Hash{}, "d4f20fed1f416a760e495ab0ce172232"},
+		{caused, order, Hash{}, "9b0155770be3fa8ad4c86dcc879468f3"},
+		{middle, order, counting, "a6d7f1cb0c462ace0af00a96bcfe417e"},
+		{waiting, order, counting, "5efe340108a45879e862d10765ba54ad"},
+		{Record{}, saga.ID{}, Hash{}, "edf7d7265c70e828eff12daa62e867a3"},
 	} {
 		c.r.At = noon // not part of the hash
 		if got := c.r.Sum(c.id, salt, c.prev).String(); got != c.want {
@@ -110,7 +114,7 @@ func TestRecordHashCoversEverything(t *testing.T) {
 		"BodyDropped": func(r *Record) { r.BodyDropped = true }, "Class": func(r *Record) { r.Class = saga.Unknown }, "Error": func(r *Record) { r.Error = "x" },
 		"Note": func(r *Record) { r.Note = "x" }, "Actor": func(r *Record) { r.Actor = "x" }, "Why": func(r *Record) { r.Why = "x" }, "Cause": func(r *Record) { r.Cause = "x" },
 		"Signals": func(r *Record) { r.Signals = []int64{0} }, "Status": func(r *Record) { r.Status = saga.Running }, "Reason": func(r *Record) { r.Reason = "x" },
-		"Wait": func(r *Record) { r.Wait++ }, "Arm": func(r *Record) { r.Dispatch = nil }, "Snapshot": func(r *Record) { r.Snapshot = json.RawMessage("1") },
+		"Wait": func(r *Record) { r.Wait++ }, "Until": func(r *Record) { r.Until = noon }, "Limit": func(r *Record) { r.Limit++ }, "Arm": func(r *Record) { r.Dispatch = nil }, "Snapshot": func(r *Record) { r.Snapshot = json.RawMessage("1") },
 		"Arm.Step": func(r *Record) { r.Dispatch.Step = "x" }, "Arm.Direction": func(r *Record) { r.Dispatch.Direction = saga.Undo }, "Arm.Attempt": func(r *Record) { r.Dispatch.Attempt++ },
 		"Arm.Key": func(r *Record) { r.Dispatch.Key = "x" }, "Arm.Reissue": func(r *Record) { r.Dispatch.Reissue++ }, "Arm.Budget": func(r *Record) { r.Dispatch.Budget++ },
 	}
@@ -232,6 +236,7 @@ func TestStructureCovers(t *testing.T) {
 		same  bool
 	}{
 		{"timeouts, settles, retries, destinations", "customer idempotent no-undo timeout=1m settle=5s to=crm\ninvoice find undo attempts=3 within=1h\nmark-synced idempotent undo pivot\nreceipt at-most-once initial=1m", true},
+		{"a delay", orderToInvoice + "rest delay=1h", false},
 		{"a name", "client idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nreceipt at-most-once", false},
 		{"an order", "invoice find undo\ncustomer idempotent no-undo\nmark-synced idempotent undo pivot\nreceipt at-most-once", false},
 		{"a step more", orderToInvoice + "thanks at-most-once", false},

@@ -22,10 +22,10 @@ func (m *machine) pause(s *Signal) error {
 	return m.foldSignal(s, &Record{Kind: KindPaused, Note: "paused"})
 }
 
-// goOn lets a paused work go on where it was.
+// goOn lets a work go on where it was that a person holds, or whose deadline has passed.
 func (m *machine) goOn(s *Signal) error {
-	if m.st.Status != saga.Paused {
-		return m.note(s, "resume: the work is not paused")
+	if m.st.Status != saga.Paused && (m.st.Status != saga.Review || m.st.Reason != saga.ReasonDeadline) {
+		return m.note(s, "resume: the work is neither paused nor in review for its deadline")
 	}
 	m.unparked = true
 	return m.foldSignal(s, &Record{Kind: KindResumed, Note: "it goes on"})
@@ -65,7 +65,7 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 	s, e := m.step(ss.Name), ss.effort(dir)
 	maybe := e.Phase == InDoubt || !e.UnknownUntil.IsZero()
 	switch {
-	case e.Phase == Done || e.Phase == Skipped:
+	case e.Phase == Done || e.Phase == Skipped || e.Phase == Waiting:
 		return "the step is " + string(e.Phase)
 	case dir == saga.Undo: // it is repeated under its key (C7)
 		return ""
@@ -106,8 +106,8 @@ func (m *machine) skip(s *Signal) error {
 		return m.note(s, fmt.Sprintf("skip: step %q is not the one at issue", s.Step))
 	case s.Attempt != ss.Forward.Attempts:
 		return m.note(s, fmt.Sprintf("skip: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
-	case ss.Forward.Phase == Done:
-		return m.note(s, "skip: the step is done")
+	case ss.Forward.Phase == Done || ss.Forward.Phase == Waiting:
+		return m.note(s, fmt.Sprintf("skip: the step is %s", ss.Forward.Phase))
 	case m.stale(s):
 		return m.note(s, "skip: records were forgotten since, and it may have been followed already; look again")
 	}

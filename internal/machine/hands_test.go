@@ -96,7 +96,7 @@ func TestS14Pause(t *testing.T) {
 		begin(t, ab).pause0().pause().noted("in paused already").paused()
 		begin(t, ab).fail(saga.Fault).pause().noted("in review already").review(saga.ReasonPoison)
 		begin(t, ab).fail(saga.Refused).pause().noted("the work has ended").wants("rest", saga.Compensated)
-		begin(t, ab).fail(saga.Unsent).goOn().noted("not paused").wants("wait", saga.Retrying)
+		begin(t, ab).fail(saga.Unsent).goOn().noted("neither paused").wants("wait", saga.Retrying)
 	})
 }
 

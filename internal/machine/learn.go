@@ -13,13 +13,19 @@ import (
 func (m *machine) learn() error {
 	switch ev := &m.ev; {
 	case ev.Start != nil:
-		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause})
+		r := &Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause}
+		if r.Limit = m.spec.Deadline; ev.Start.NotBefore.After(ev.Now.Earliest) {
+			r.Until = ticks(ev.Start.NotBefore)
+		}
+		return m.fold(r)
 	case m.st.Seq == 0:
 		return errNotFitting
 	case ev.Outcome != nil:
 		return m.learnOutcome(ev.Outcome)
 	case ev.Evidence != nil:
 		return m.learnEvidence(ev.Evidence)
+	case ev.Asked != nil:
+		return m.learnAsked(ev.Asked)
 	case ev.Signal != nil:
 		return m.learnSignal(ev.Signal)
 	case !ev.Changed.IsZero():

@@ -124,11 +124,36 @@ const rebuild = "-DREBUILD -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 
 const revise = "-DREVISE -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 
+// The model of what waits. The head of waits.pml says what is modelled and what each switch means.
+var waits = spin.Model{
+	File: "waits.pml",
+	Scenes: []spin.Scene{
+		{Name: "waits", Full: "-DWORDS=2 -DNEWS=2"},
+		{Name: "waits, the clock steps back", Switches: "-DBACK"},
+		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2"},
+	},
+	Mutants: []spin.Mutant{
+		{Name: "NODUE", Breaks: "noLostWork"},
+		{Name: "REASKED", Breaks: "neverRestarted"},
+		{Name: "HURRY", Breaks: "neverEarly"},
+		{Name: "RESTART", Breaks: "neverRestarted"},
+		{Name: "REDONE", Breaks: "neverRestarted"},
+		{Name: "FRESHLINE", Breaks: "inTime"},
+		{Name: "DEAF", Breaks: "inTime"},
+		{Name: "ONLYWAIT", Breaks: "inTime"},
+		{Name: "INLINE", Breaks: "inTime"},
+		{Name: "BEHINDBACK", Breaks: "notBehindOnesBack"},
+		{Name: "PIVOTBACK", Breaks: "noWayBackAfterPivot"},
+		{Name: "WAKEPAUSED", Breaks: "heedsPause"},
+	},
+}
+
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
 func TestModelHolds(t *testing.T) {
 	spin.Asked(t)
 	t.Parallel()
 	protocol.Holds(t)
+	waits.Holds(t)
 }
 
 // Rule: no rule of the protocol is idle. Without it, something that must hold breaks.
@@ -136,7 +161,8 @@ func TestModelMutants(t *testing.T) {
 	spin.Asked(t)
 	t.Parallel()
 	protocol.Breaks(t)
+	waits.Breaks(t)
 }
 
-// Rule: every mutant that saga.pml names is run, and every one that is run is explained there.
-func TestModelNamesItsMutants(t *testing.T) { t.Parallel(); protocol.Explains(t) }
+// Rule: every mutant that saga.pml or waits.pml names is run, and every one that is run is explained there.
+func TestModelNamesItsMutants(t *testing.T) { t.Parallel(); protocol.Explains(t); waits.Explains(t) }

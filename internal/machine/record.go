@@ -41,6 +41,9 @@ const (
 	KindHeard      Kind = "revision-received" // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
 	KindRevised    Kind = "revised"           // the work begins again for a newer version of its source object
 	KindForgotten  Kind = "forgotten"         // the database went back: what the work armed since is not known
+	KindWaiting    Kind = "wait-began"        // a step that only waits was reached; it waits until Until
+	KindOver       Kind = "wait-over"         // its time has come, or a person ended it; without a step: of a start that was for later
+	KindOverdue    Kind = "deadline-passed"   // the work was not at its end in time
 	KindAdopted    Kind = "adopted"           // the ledger was lost: what stands of a step, as its destination tells; Body is its output
 )
 
@@ -100,6 +103,8 @@ type Record struct {
 	Status saga.Status   // where the work stands after this record
 	Reason saga.Reason   // why, when Status is review
 	Wait   time.Duration // the work is due again at At+Wait; 0 while it is being worked on
+	Until  time.Time     // KindWaiting: when the wait is over; KindStarted: the start is for later, and begins then. Whole milliseconds
+	Limit  time.Duration // KindStarted, KindRevised: the run that begins has so long, from when it begins; 0: as long as it takes
 
 	Dispatch *Dispatch       // the attempt this record arms, if any
 	Snapshot json.RawMessage // the folded state before this record, so that loading can begin here
@@ -162,6 +167,22 @@ func (r *Record) Deadline() time.Time {
 	return r.At.UTC().Add(r.Dispatch.Budget)
 }
 
+// until is Until in milliseconds since 1970; 0 when there is none.
+func (r *Record) until() int64 {
+	if r.Until.IsZero() {
+		return 0
+	}
+	return r.Until.UnixMilli()
+}
+
+// deadline is when the run that r begins has to be at its end; zero: at no time.
+func (r *Record) deadline() time.Time {
+	if r.Limit == 0 {
+		return time.Time{}
+	}
+	return later(r.At, r.Until).UTC().Add(r.Limit)
+}
+
 // due is when the work wants attention again, if r says so.
 func (r *Record) due() time.Time { return r.At.UTC().Add(r.Wait) }
 
@@ -206,6 +227,8 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 	b.text(string(r.Status))
 	b.text(string(r.Reason))
 	b.num(int64(r.Wait))
+	b.num(r.until())
+	b.num(int64(r.Limit))
 	b.num(flag(r.Dispatch != nil))
 	if a := r.Dispatch; a != nil {
 		b.text(a.Step)

@@ -41,6 +41,8 @@ func (m *machine) learnSignal(s *Signal) error {
 		return m.lateAnswer(s)
 	case SignalWake:
 		return m.wake(s)
+	case SignalEndWait:
+		return m.wakeUp(s)
 	case SignalConflict:
 		return m.note(s, "the work was started again with another identity; it goes on with the first")
 	default:
@@ -86,8 +88,8 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, fmt.Sprintf("resolution: the review is not about step %q", s.Step))
 	case s.Attempt != ss.effort(dir).Attempts:
 		return m.note(s, fmt.Sprintf("resolution: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
-	case ss.effort(dir).Phase == Done:
-		return m.note(s, "resolution: the step is done")
+	case ss.effort(dir).Phase == Done || ss.effort(dir).Phase == Waiting:
+		return m.note(s, fmt.Sprintf("resolution: the step is %s", ss.effort(dir).Phase))
 	case !s.Happened && m.stale(s):
 		return m.note(s, "resolution: records were forgotten since, and it may have been followed already; look again")
 	case m.st.Reason == saga.ReasonConflict && !s.Happened:

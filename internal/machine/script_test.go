@@ -84,7 +84,8 @@ func tell(t *testing.T, text string) string {
 // story is a desk that is told what to do in words.
 type story struct {
 	desk
-	out bytes.Buffer
+	out   bytes.Buffer
+	asked string // the step of which the machine asks the definition
 }
 
 // play runs one command and returns what came of it.
@@ -106,6 +107,9 @@ func (s *story) play(command string) string {
 		n = 0
 	}
 	err := s.do(words[0], words[1:], lines[1:])
+	if s.last.Do.Do == Ask {
+		s.asked = s.last.Do.Step
+	}
 	for i := max(n, 0); i < len(s.chain); i++ {
 		fmt.Fprintln(&s.out, show(&s.chain[i]))
 	}
@@ -121,7 +125,9 @@ func (s *story) play(command string) string {
 // do runs one command:
 //
 //	define [2]         the definition, one step a line (see structure); or its second version, for what is revised
-//	start [revision]   the work begins
+//	start [revision]   the work begins; among the words: not-before=d
+//	until [d]          the definition says until when the step waits: that long from now; or that it does not
+//	until fails words… or it fails
 //	done [id]          the open attempt succeeds; one second has passed
 //	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
 //	                   retry-after=d, shutdown when the process was told to stop, outage when no other work was served
@@ -141,6 +147,8 @@ func (s *story) play(command string) string {
 //	max-crashes n      so often a step may be in flight when its process dies
 //	invalid            the ledger takes no record of what comes next
 //	wake               a person or a program says that it should have moved
+//	pause, resume, end-wait, retry who why…  a person holds it, lets it go on, ends its wait,
+//	                   has the step at issue tried again
 //	lose               the whole ledger is lost
 //	adopt rev words…   what stands is put on record; each line says it of one step (see parseEffect), or begins with
 //	                   quarantine. Among the words: cancelled, and records=n when it is cut off after n
@@ -156,7 +164,9 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		s.spec, err = define(order.Saga, 1, strings.Join(lines, "\n"))
 		return err
 	case "start":
-		return s.try(Event{Start: &Start{Revision: strings.Join(args, " "), Input: json.RawMessage(`"3 lines"`)}})
+		return s.start(args)
+	case "until":
+		return s.until(args)
 	case "done", "fail":
 		s.now = s.now.Add(time.Second)
 		o, err := parseOutcome(verb, args)
@@ -215,6 +225,37 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 	}
 }
 
+func (s *story) start(args []string) (err error) {
+	at := Start{Input: json.RawMessage(`"3 lines"`)}
+	for _, w := range args {
+		if d, ok := strings.CutPrefix(w, "not-before="); ok {
+			later, err := time.ParseDuration(d)
+			if err != nil {
+				return err
+			}
+			at.NotBefore = s.now.Add(later)
+		} else {
+			at.Revision = w
+		}
+	}
+	return s.try(Event{Start: &at})
+}
+
+func (s *story) until(args []string) error {
+	asked := Asked{Step: s.asked}
+	switch {
+	case len(args) > 0 && args[0] == "fails":
+		asked.Error = strings.Join(args[1:], " ")
+	case len(args) > 0:
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			return err
+		}
+		asked.Until = s.now.Add(d)
+	}
+	return s.try(Event{Asked: &asked})
+}
+
 func (s *story) post(verb string, args []string) error {
 	s.sigs++
 	sig := Signal{ID: s.sigs, Kind: SignalKind(verb)}
@@ -239,10 +280,16 @@ func (s *story) post(verb string, args []string) error {
 		}
 		sig.Kind, sig.Actor, sig.Reason = SignalLate, "", ""
 		sig.Resolution = saga.Resolution{Step: args[0], Direction: saga.Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
+	case "retry":
+		ss, dir := s.st.Issue(s.spec)
+		if ss == nil {
+			return errors.New("no step is at issue")
+		}
+		sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
 		sig.News = News{Revision: args[0]}
-	case "cancel", "conflict", "wake", "keep":
+	case "cancel", "conflict", "wake", "keep", "pause", "resume", "end-wait":
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}
@@ -365,6 +412,12 @@ func show(r *Record) string {
 	if a := r.Dispatch; a != nil {
 		fmt.Fprintf(&b, "; arms %s until %s under %s…", attempt(a.Step, a.Direction, a.Attempt), clock(r.Deadline()), a.Key[:8])
 	}
+	if !r.Until.IsZero() {
+		fmt.Fprintf(&b, "; until %s", clock(r.Until))
+	}
+	if r.Limit > 0 {
+		fmt.Fprintf(&b, "; within %s", r.Limit)
+	}
 	fmt.Fprintf(&b, "; %s%s", r.Status, bracket(string(r.Reason)))
 	if r.Wait > 0 {
 		fmt.Fprintf(&b, " until %s", clock(r.due()))
@@ -373,10 +426,19 @@ func show(r *Record) string {
 }
 
 func attempt(step string, dir saga.Direction, n int) string {
+	if n == 0 && dir == saga.Forward {
+		return step
+	}
 	if dir == saga.Undo {
 		return fmt.Sprintf("undo of %s, attempt %d", step, n)
 	}
 	return fmt.Sprintf("%s, attempt %d", step, n)
 }
 
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.999") }
+// clock is a time of the first day, or of a later one.
+func clock(t time.Time) string {
+	if day := int(t.Sub(noon.Add(-12*time.Hour)) / (24 * time.Hour)); day > 0 {
+		return fmt.Sprintf("day %d, %s", day+1, t.UTC().Format("15:04:05.999"))
+	}
+	return t.UTC().Format("15:04:05.999")
+}

@@ -18,6 +18,7 @@ const (
 	SignalConflict SignalKind = "conflict"    // the same work was started again with a different identity
 	SignalLate     SignalKind = "late-answer" // an attempt's answer came after the attempt was closed
 	SignalWake     SignalKind = "wake"        // a person or a program says that the work should have moved
+	SignalEndWait  SignalKind = "end-wait"    // a person has the work go on before the time that it waits for
 	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
 	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
 	SignalPause    SignalKind = "pause"       // a person holds the work where it is

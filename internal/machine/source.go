@@ -80,6 +80,9 @@ func (st *State) revise(r *Record) error {
 		p.Input = st.Newer.Input
 	}
 	undone := st.Turned
+	if undone || st.Status.Terminal() { // the run before it is over, and its deadline with it (W3)
+		st.Deadline, st.Overdue = r.deadline(), false
+	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn = false
 	for i := range st.Steps {
@@ -111,7 +114,7 @@ func (ss *StepState) again() {
 // nothing.
 func (ss *StepState) standing() *program.Result {
 	switch {
-	case ss.Undo.Phase == Done:
+	case ss.Undo.Phase == Done || ss.waits():
 		return nil
 	case ss.Forward.Phase == Done:
 		return &program.Result{ExternalID: ss.ExternalID, Output: ss.Output}
@@ -246,12 +249,12 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
-		if ss != nil && keeps(s, ss) && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+		if ss != nil && keeps(s, ss) && ss.rests() && ss.Undo.Phase != Done {
 			p.Keep = append(p.Keep, s.Name)
 		}
 	}
 	for i := range m.st.Steps { // what this version does not have may be AtMostOnce in the next
-		if ss := &m.st.Steps[i]; m.step(ss.Name) == nil && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+		if ss := &m.st.Steps[i]; m.step(ss.Name) == nil && ss.rests() && ss.Undo.Phase != Done {
 			p.Keep = append(p.Keep, ss.Name)
 		}
 	}
@@ -259,7 +262,16 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	if err != nil { // a valid input and names always marshal
 		m.cannotBe(err)
 	}
-	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, m.ev.Newest), Body: body}
+	r := &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, m.ev.Newest), Body: body}
+	if m.st.Turned || m.st.Status.Terminal() {
+		r.Limit = m.spec.Deadline
+	}
+	return r
+}
+
+// rests reports whether the step is done, or is a wait that was begun: a revision does not restart it (W3).
+func (ss *StepState) rests() bool {
+	return ss.Forward.Phase == Done || ss.Forward.Phase == Waiting
 }
 
 // keeps reports whether the step, once done, stays done when the work is revised. A step whose

@@ -29,8 +29,13 @@ type State struct {
 	Turned bool        `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
-	Adopting bool      `json:"adopting,omitempty"`
-	Due      time.Time `json:"dueAt,omitzero"` // when the latest record wants attention
+	Adopting  bool      `json:"adopting,omitempty"`
+	Due       time.Time `json:"dueAt,omitzero"`    // when the latest record wants attention
+	NotBefore time.Time `json:"startsAt,omitzero"` // it was started for later
+	// Deadline is when the run that goes on has to be at its end. Overdue: it was not, or a person had it
+	// then; nothing follows any more.
+	Deadline time.Time `json:"deadlineAt,omitzero"`
+	Overdue  bool      `json:"deadlinePassed,omitempty"`
 
 	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
 	Withdrawn bool `json:"withdrawn,omitempty"`
@@ -75,6 +80,8 @@ type StepState struct {
 	Earlier int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	// Unconfirmed: adopted as done although the outcome is unknown.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// Until is when the wait of a step is over that only waits. It stays when it is over.
+	Until time.Time `json:"waitsUntil,omitzero"`
 }
 
 // Effort is one direction of a step: all its attempts.
@@ -149,6 +156,7 @@ func (st *State) Apply(r *Record) error {
 	if r.Kind == KindPaused || r.Reason != "" && !st.stays(r, confirms) {
 		st.Note = program.Clean(r.Said(), maxText)
 	}
+	st.passes(r)
 	st.Status, st.Reason = r.Status, r.Reason
 	st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated
 	st.Due = time.Time{}
@@ -195,7 +203,7 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
-		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
+		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.deadline(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		return nil
 	case KindDispatched, KindParked, KindPaused:
 		return nil
@@ -205,6 +213,9 @@ func (st *State) learn(r *Record) error {
 		return st.forget(r)
 	case KindAdopted:
 		return st.adopt(r)
+	}
+	if ofWait(r) {
+		return st.learnWait(r)
 	}
 	ss := st.Step(r.Step)
 	if ss == nil {
@@ -244,19 +255,19 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		ss.evidence(e, r)
 	case KindResolved:
-		if e.Phase == Started || e.Phase == Done && (!ss.Unconfirmed || r.Direction != saga.Forward) {
+		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed || r.Direction != saga.Forward) {
 			return fmt.Errorf("a resolution on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)
 	case KindRetried:
-		if e.Phase == Started || e.Phase == Done || e.Phase == Skipped {
+		if e.Phase == Started || e.Phase == Done || e.Phase == Skipped || e.Phase == Waiting {
 			return fmt.Errorf("a retry of step %q, which is %s", r.Step, e.Phase)
 		}
 		if e.retried(); r.Direction == saga.Forward {
 			ss.Gone = false
 		}
 	case KindSkipped:
-		if e.Phase == Started || e.Phase == Done || r.Direction != saga.Forward {
+		if e.Phase == Started || e.Phase == Done || e.Phase == Waiting || r.Direction != saga.Forward {
 			return fmt.Errorf("step %q is to be left out, and is %s", r.Step, e.Phase)
 		}
 		ss.skipped(r)
@@ -420,23 +431,25 @@ func (st *State) front() *StepState {
 	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.Forward.NeedsReview != "" }); i >= 0 {
 		return &st.Steps[i]
 	}
-	var latest *StepState
+	var latest, waits *StepState
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; ss.Forward.Phase {
 		case "", Skipped:
 		case Done:
 			latest = ss
+		case Waiting: // since an earlier revision, perhaps
+			waits = ss
 		default:
 			return ss
 		}
 	}
-	return latest
+	return cmp.Or(waits, latest)
 }
 
 // mayHaveHappened reports whether the step's effect is or may be at the destination.
 func (ss *StepState) mayHaveHappened() bool {
 	f := &ss.Forward
-	return ss.Previous != nil || f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil
+	return !ss.waits() && (ss.Previous != nil || f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil)
 }
 
 // stands reports whether the step's effect is or may be at the destination. Where nothing but a
@@ -476,11 +489,4 @@ func (st *State) clone() *State {
 	c.Steps = slices.Clone(st.Steps)
 	c.Consumed = slices.Clip(st.Consumed)
 	return &c
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -22,6 +22,9 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 	if st.Status == saga.Review || st.Status == saga.Paused {
 		s.Note = st.Note
 	}
+	if !st.Status.Terminal() {
+		s.Deadline, s.Overdue = st.Deadline, st.Overdue
+	}
 	if st.Heard != st.Revision {
 		s.NewestRevision = st.Heard
 	}
@@ -49,6 +52,7 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 	s := saga.StepSummary{
 		Done: f.Phase == Done && u.Phase != Done, Status: string(f.Phase), ExternalID: ss.ExternalID, Attempts: f.Attempts,
 		Key: f.Key, Repeat: r, Evidence: string(ss.Evidence), Unconfirmed: ss.Unconfirmed, Output: ss.Output,
+		Until: ss.Until,
 	}
 	if f.Phase != Done || ss.Dropped {
 		s.Error = f.Error
@@ -93,6 +97,8 @@ func Next(spec *program.Spec, st *State) string {
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case saga.Compensating:
 		return "It is being undone, newest step first. Nothing to do."
+	case saga.Waiting:
+		return st.nextWaiting()
 	case saga.Retrying:
 		stop := "To give it up, cancel it."
 		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
@@ -103,6 +109,15 @@ func Next(spec *program.Spec, st *State) string {
 	default:
 		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
 	}
+}
+
+// nextWaiting: it goes on when a time has come.
+func (st *State) nextWaiting() string {
+	until, what := st.NotBefore, "It was started for later, and begins"
+	if ss := st.front(); len(st.Steps) > 0 && ss != nil {
+		until, what = ss.Until, fmt.Sprintf("It waits at step %q, and goes on by itself", ss.Name)
+	}
+	return fmt.Sprintf("%s at %s. Nothing to do; to end the wait: %s. To give it up, cancel it.", what, until.UTC().Format(time.RFC3339), st.verb("wake", ""))
 }
 
 // verb is the command by which a person does something to the work. What more it says begins with a
@@ -131,10 +146,22 @@ func nextInReview(spec *program.Spec, st *State) string {
 	if ss != nil && st.Reason == saga.ReasonConflict {
 		return nextInConflict(st, ss)
 	}
+	if st.Reason == saga.ReasonDeadline {
+		return st.nextOverdue(spec)
+	}
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."
 	}
 	return st.lookFirst(spec, ss, dir) + st.verbsFor(spec, ss, dir)
+}
+
+// nextOverdue: its deadline has passed, and a person decides.
+func (st *State) nextOverdue(spec *program.Spec) string {
+	next := fmt.Sprintf("It was not at its end by %s. To let it go on without a deadline: %s.", st.Deadline.UTC().Format(time.RFC3339), st.verb("resume", ""))
+	if m := (&machine{spec: spec, st: st}); spec != nil && !m.pastPivot() {
+		return next + " To undo what was done, cancel it."
+	}
+	return next + " Its pivot has happened or may have, so a cancel is refused."
 }
 
 // lookFirst says what a person does before saying anything about the step at issue.
@@ -151,6 +178,8 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			look += " To give the work up, cancel it."
 		}
 		return look
+	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault:
+		return fmt.Sprintf("The program could not say until when it waits at %s: mend it and start it again.", what)
 	case ss.Gone && dir == saga.Forward:
 		return fmt.Sprintf("The destination says that what an earlier revision left of %s%s is gone. Look whether it is, and whether "+
 			"anything else stands there for the work.", what, named(ss.Previous))
@@ -173,6 +202,9 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 	again := st.CanRetry(spec)
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
+	}
+	if e := ss.effort(dir); e.Key == "" && e.Class == saga.Fault && dir == saga.Forward { // it sends nothing
+		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
 	}
 	if dir == saga.Undo {
 		fmt.Fprintf(&b, " If it is undone: %s.", resolve(" --happened-without-id"))

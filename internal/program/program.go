@@ -13,6 +13,8 @@ type Program interface {
 	Accept(work string, input any) (Accepted, error)
 	Act(ctx context.Context, inv *Invocation) Outcome
 	Look(ctx context.Context, inv *Invocation) Evidence
+	// When says until when a step waits that is a [WaitUntil]. It does not panic.
+	When(inv *Invocation) (time.Time, error)
 }
 
 // Invocation is everything one attempt or lookup needs to know.

@@ -27,12 +27,36 @@ type Spec struct {
 	Saga    string     `json:"saga"`
 	Version int        `json:"version"`
 	Steps   []StepSpec `json:"steps"`
+
+	// Deadline is how long an instance has from its start; 0: as long as it takes. Overdue is what follows.
+	Deadline time.Duration `json:"deadline,omitempty"`
+	Overdue  Overdue       `json:"overdue,omitempty"`
 }
+
+// Overdue is what follows when the deadline of an instance passes.
+type Overdue string
+
+// What may follow.
+const (
+	OverdueCompensates Overdue = "compensate" // what was done is undone; a person is asked where the pivot may have happened
+	OverdueAsks        Overdue = "review"     // a person is asked
+)
+
+// Wait is for what a step waits that sends nothing.
+type Wait string
+
+// For what steps wait.
+const (
+	WaitDelay Wait = "delay" // a length of time, from when it is reached
+	WaitUntil Wait = "until" // a time that the definition's function says, once
+)
 
 // StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
 	Name      string        `json:"name"`
-	Repeat    Repeat        `json:"repeat"`
+	Wait      Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay says nothing of it
+	Delay     time.Duration `json:"delay,omitempty"`
+	Repeat    Repeat        `json:"repeat,omitempty"`
 	TTL       time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
 	Find      bool          `json:"find,omitempty"`            // the step has a lookup
 	Undo      bool          `json:"undo,omitempty"`            // the step has a compensation
@@ -49,7 +73,7 @@ type StepSpec struct {
 
 // Structure is a hash over what must not change under one version number: names and order of the
 // steps, how each is safe to repeat, whether it can be looked up and undone, and the pivot.
-// Timeouts, retries, destinations and wordings may be tuned freely.
+// Timeouts, retries, delays, deadlines, destinations and wordings may be tuned freely.
 func (s *Spec) Structure() string {
 	type part struct {
 		Name, Repeat       string
@@ -57,10 +81,11 @@ func (s *Spec) Structure() string {
 		Find, Undo, NoUndo bool
 		Pivot              bool
 		Once               bool `json:",omitempty"`
+		Wait               Wait `json:",omitempty"`
 	}
 	parts := make([]part, len(s.Steps))
 	for i, st := range s.Steps {
-		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once}
+		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once, st.Wait}
 	}
 	b, err := json.Marshal(parts)
 	if err != nil { // strings, durations and booleans always marshal
@@ -70,8 +95,14 @@ func (s *Spec) Structure() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// OncePerInstance reports whether the step, once done, stays done when the work is revised.
-func (s *StepSpec) OncePerInstance() bool { return s.Once || s.Repeat == RepeatAtMostOnce }
+// Waits reports whether the step sends nothing and only waits.
+func (s *StepSpec) Waits() bool { return s.Wait != "" }
+
+// OncePerInstance reports whether the step, once done, stays done when the work is revised. A wait that
+// is over stays over (W3).
+func (s *StepSpec) OncePerInstance() bool {
+	return s.Once || s.Repeat == RepeatAtMostOnce || s.Waits()
+}
 
 // NeedsNoUndo reports whether the step is known to need no undo: it said NoUndo.
 func (s *Spec) NeedsNoUndo(step string) bool {

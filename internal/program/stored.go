@@ -22,16 +22,17 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // name in plain.
 type storedStep struct {
 	plainStep
+	Delay   Duration `json:"delay,omitempty"`
 	TTL     Duration `json:"ttl,omitempty"`
-	Timeout Duration `json:"timeout"`
-	Settle  Duration `json:"settle"`
+	Timeout Duration `json:"timeout,omitempty"`
+	Settle  Duration `json:"settle,omitempty"`
 }
 
 type plainStep StepSpec
 
 // MarshalJSON and UnmarshalJSON put the step into the stored definition.
 func (s StepSpec) MarshalJSON() ([]byte, error) {
-	return json.Marshal(storedStep{plainStep(s), Duration(s.TTL), Duration(s.Timeout), Duration(s.Settle)})
+	return json.Marshal(storedStep{plainStep(s), Duration(s.Delay), Duration(s.TTL), Duration(s.Timeout), Duration(s.Settle)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -41,7 +42,31 @@ func (s *StepSpec) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*s = StepSpec(stored.plainStep)
-	s.TTL, s.Timeout, s.Settle = time.Duration(stored.TTL), time.Duration(stored.Timeout), time.Duration(stored.Settle)
+	s.Delay, s.TTL, s.Timeout, s.Settle = time.Duration(stored.Delay), time.Duration(stored.TTL), time.Duration(stored.Timeout), time.Duration(stored.Settle)
+	return nil
+}
+
+// storedSpec is a [Spec] as the ledger keeps it.
+type storedSpec struct {
+	plainSpec
+	Deadline Duration `json:"deadline,omitempty"`
+}
+
+type plainSpec Spec
+
+// MarshalJSON and UnmarshalJSON put the definition into the ledger.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	return json.Marshal(storedSpec{plainSpec(s), Duration(s.Deadline)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (s *Spec) UnmarshalJSON(b []byte) error {
+	var stored storedSpec
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return err
+	}
+	*s = Spec(stored.plainSpec)
+	s.Deadline = time.Duration(stored.Deadline)
 	return nil
 }
 

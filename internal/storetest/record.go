@@ -177,6 +177,7 @@ func recordWords(b *bench) {
 		machine.KindFault, machine.KindFound, machine.KindUnfinished, machine.KindNotFound, machine.KindUnclear, machine.KindSeveral,
 		machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindForgotten, machine.KindAdopted,
+		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}
@@ -186,7 +187,7 @@ func recordWords(b *bench) {
 		written = append(written, c.write(r, keep))
 	}
 	for _, s := range []saga.Status{
-		saga.Running, saga.Retrying, saga.Compensating, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated,
+		saga.Running, saga.Retrying, saga.Waiting, saga.Compensating, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated,
 	} {
 		written = append(written, c.write(doing(machine.KindNoted, s), release))
 		if h := c.now(); h.Status != s {
@@ -195,7 +196,7 @@ func recordWords(b *bench) {
 	}
 	for _, reason := range []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted,
-		saga.ReasonPoison, saga.ReasonConflict,
+		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline,
 	} {
 		r := reviewed()
 		r.Reason = reason
@@ -203,6 +204,12 @@ func recordWords(b *bench) {
 		if h := c.now(); h.Reason != reason {
 			b.Errorf("the head shows reason %s, want %s", h.Reason, reason)
 		}
+	}
+	wait := doing(machine.KindWaiting, saga.Waiting)
+	wait.Until = time.UnixMilli(1773576000123).UTC()
+	written = append(written, c.write(due(wait, time.Hour), release))
+	if h := c.now(); h.Due.IsZero() || h.Session != 0 || h.Step != wait.Step {
+		b.Errorf("the head of what waits is %+v", h)
 	}
 	b.sameRecords(c, written)
 }

@@ -28,6 +28,7 @@ var waitingCases = []testCase{
 	{name: "a record ends it", run: waitingRecord},
 	{name: "given back again", run: waitingReturned, breaks: broken{"line-kept": func(s Store) Store { return caller{s} }}},
 	{name: "at rest", run: waitingAtRest},
+	{name: "deadlines", run: waitingDeadlines},
 	{name: "names", run: waitingNames},
 	{name: "once each", run: waitingRace},
 }
@@ -314,5 +315,41 @@ func waitingRace(b *bench) {
 	g.note(b, t, b.claimAs(t, ledger.Claim{Limit: n, Known: known, Rooms: all}))
 	if len(g.works) != n {
 		b.Errorf("%d works were given, want all %d", len(g.works), n)
+	}
+}
+
+// "What waits for a destination is due when its deadline has passed, whatever room there is: a renewal sees to
+// it", once. What has no deadline, or one that is still to come, stays in its line.
+func waitingDeadlines(b *bench) {
+	t := b.session()
+	in := func(d time.Duration) machine.Record {
+		r := started()
+		r.Limit = d
+		return r
+	}
+	begin := func(name string, r machine.Record) *chain {
+		c := b.start(t, name, r, hold)
+		b.giveBack(t, ledger.Return{Number: c.head, WaitsFor: books})
+		return c
+	}
+	passed, later := begin("passed", in(time.Millisecond)), begin("later", in(time.Hour))
+	begin("none", started())
+	missed := b.start(t, "missed", in(time.Millisecond), hold)
+	over := doing(machine.KindOverdue, saga.Review)
+	over.Reason = saga.ReasonDeadline
+	missed.add(over, release)
+	if h := later.now(); h.Deadline.IsZero() {
+		b.Errorf("the head does not show its deadline: %+v", h)
+	}
+	b.until(b.clock, b.clock().Add(2*time.Millisecond))
+	if _, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour}); err != nil {
+		b.Fatal(err)
+	}
+	if h := passed.now(); h.WaitsFor != "" || h.Due.IsZero() {
+		b.Errorf("its deadline has passed, and its head is %+v", h)
+	}
+	b.wantRooms(t, 9, nil, "passed")
+	if h := missed.now(); !h.Deadline.IsZero() {
+		b.Errorf("that it was missed is on record, and its head is %+v", h)
 	}
 }

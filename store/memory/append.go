@@ -112,6 +112,11 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 	if r.Kind == machine.KindRevised {
 		h.Revision, h.Version = r.Revision, r.Version
 	}
+	if in, ok := ledger.Deadline(r); ok {
+		if h.Deadline = r.At.Add(in); in == 0 {
+			h.Deadline = time.Time{}
+		}
+	}
 	if s == nil {
 		return // "neither status, holder nor due time change"
 	}

@@ -258,3 +258,12 @@ func byLast(a, b ledger.Duplicate) int {
 	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID.Saga, b.ID.Saga),
 		cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Source, b.Source))
 }
+
+// leaveLines takes works out of the lines in which they wait for a destination whose deadline has passed.
+func (db *DB) leaveLines(now time.Time) {
+	for _, w := range db.works {
+		if h := &w.head; h.WaitsFor != "" && h.Session == 0 && !h.Deadline.IsZero() && !h.Deadline.After(now) {
+			h.WaitsFor, h.Due, h.Deadline = "", h.Deadline, time.Time{}
+		}
+	}
+}

@@ -181,6 +181,7 @@ func (db *DB) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (led
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, ledger.ErrSessionDead)
 	}
 	s := db.sessions[t]
+	db.leaveLines(now)
 	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
 	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: db.identity, Stray: db.stray(t, r.InHand), Live: db.unburied(), Controls: db.version}, nil
 }

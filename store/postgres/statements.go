@@ -13,6 +13,7 @@ import (
 var words = map[string]string{
 	"now":     clock,
 	"ms":      `interval '1 millisecond'`,
+	"passing": `FOR NO KEY UPDATE SKIP LOCKED`, // what another transaction has locked is passed over
 	"numbers": `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,
 }

@@ -10,6 +10,7 @@ import (
 var words = map[string]string{
 	"now":     `$1`,
 	"ms":      `1000`,
+	"passing": ``,
 	"numbers": `(SELECT value FROM json_each($?))`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,
 }

@@ -33,15 +33,16 @@ type chains struct {
 
 // texts are the statements in the words of one database.
 type texts struct {
-	openSession, renewSession, burySession, buryOthers, catchUpWorks, catchUpSessions string
-	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                     string
-	addDefinition, thisControl                                                        string
+	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
+	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
+	addDefinition, thisControl                                                                    string
 }
 
 func newChains(db *Dialect) *chains {
 	return &chains{db: db, text: texts{
 		openSession:     db.Text(openSession),
 		renewSession:    db.Text(renewSession),
+		leaveLines:      db.Text(leaveLines),
 		burySession:     db.Text(burySession),
 		buryOthers:      db.Text(buryOthers),
 		catchUpWorks:    db.Text(catchUpWorks),
@@ -162,6 +163,9 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 			return ledger.ErrSessionDead
 		}
 		lease.At, lease.Controls = renewed[0].RenewedAt.Time(), renewed[0].Controls
+		if _, err := q.ExecContext(ctx, s.text.leaveLines, s.db.Clock()); err != nil {
+			return err
+		}
 		if lease.Live, err = live(ctx, q); err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ import (
 //	d     its direction; absent: forward        w     the wait, in milliseconds
 //	n     its attempt; absent: 1                x     the body was dropped
 //	c     the error's class                     on    with a snapshot: the revision that it is at
-//	e     the error
+//	e     the error                             u     until when, in milliseconds since 1970
+//	                                            lim   how long the run has, in milliseconds
 //	note  what the machine has to say that is no error
 //	by    who said what it follows
 //	why   in that actor's words
@@ -66,6 +67,10 @@ func Document(b []byte, e *ledger.Entry) []byte {
 		d.numbers("sig", r.Signals)
 	}
 	d.number("w", r.Wait.Milliseconds())
+	if !r.Until.IsZero() {
+		d.number("u", r.Until.UnixMilli())
+	}
+	d.number("lim", r.Limit.Milliseconds())
 	if r.BodyDropped {
 		d.key("x")
 		d.b = append(d.b, "true"...)
@@ -209,6 +214,8 @@ type stored struct {
 	Nonce    int64          `json:"nonce,string"`
 	Signals  []int64        `json:"sig"` // numbers within the instance, from 1: small, so no texts
 	Wait     int64          `json:"w"`
+	Until    int64          `json:"u"`
+	Limit    int64          `json:"lim"`
 	Dropped  bool           `json:"x"`
 	On       string         `json:"on"`
 	Arm      *storedAttempt `json:"a"`
@@ -262,6 +269,10 @@ func (c *reading) record(r *machine.Record, doc string) error {
 	r.Note, r.Actor, r.Why, r.Cause, r.Erased = d.Note, d.Actor, d.Why, d.Cause, machine.Erased(d.Gone)
 	r.Version, r.Nonce, r.Signals, r.BodyDropped = d.Defined, d.Nonce, d.Signals, d.Dropped
 	r.Wait = time.Duration(d.Wait) * time.Millisecond
+	r.Limit = time.Duration(d.Limit) * time.Millisecond
+	if d.Until != 0 {
+		r.Until = time.UnixMilli(d.Until).UTC()
+	}
 	r.Status = saga.Running
 	if d.Status != nil {
 		r.Status = *d.Status

@@ -58,6 +58,13 @@ var Values = []Value{
 		}
 		return true
 	}},
+	{"deadline", "bigint", func(e *ledger.Entry) any { // NULL: the record leaves it alone; 0: there is none any more
+		in, ok := ledger.Deadline(&e.Record)
+		if !ok {
+			return nil
+		}
+		return in.Milliseconds()
+	}},
 	{"consumes", "integer", func(e *ledger.Entry) any { return number(int64(len(e.Record.Signals))) }},
 }
 
@@ -112,6 +119,7 @@ var Columns = []Column{
 	{"class", "{class}", "coalesce({class}, h.class)"},
 	{"step", "CASE WHEN " + stands(AtIssue) + " THEN {step} END", "CASE WHEN " + stands(AtIssue) + " THEN coalesce({step}, h.step) END"},
 	{"unconfirmed", "{unconfirmed} IS NOT NULL", "h.unconfirmed OR {unconfirmed} IS NOT NULL"},
+	{"deadline_at", "{at} + {deadline} * {ms}", "CASE WHEN {deadline} IS NULL THEN h.deadline_at WHEN {deadline} > 0 THEN {at} + {deadline} * {ms} END"},
 	{"consumed", "", "h.consumed + coalesce({consumes}, 0)"},
 	{"snapshot_seq", "", "CASE WHEN {snapshot} IS NULL THEN h.snapshot_seq ELSE {seq} END"},
 	{"session", "CASE WHEN {held} THEN {session} END", "CASE WHEN {held} IS NULL THEN h.session WHEN {held} THEN {session} END"},
@@ -130,9 +138,9 @@ const due = "{at} + coalesce({wait_ms}, 0) * {ms}"
 
 // Classes of statuses, as package saga has them. At issue are those in which a step is.
 const (
-	Live    = `IN ('running', 'retrying', 'compensating')`
+	Live    = `IN ('running', 'retrying', 'waiting', 'compensating')`
 	Ended   = `IN ('completed', 'compensated')`
-	AtIssue = `IN ('retrying', 'compensating', 'review', 'paused')`
+	AtIssue = `IN ('retrying', 'waiting', 'compensating', 'review', 'paused')`
 )
 
 // stands tells whether the record leaves the instance in a status of a class. It is no IN: SQLite would

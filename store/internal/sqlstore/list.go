@@ -110,7 +110,7 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position, crowded bool) *listi
 		l.where(unfinished)
 	case f.Step != "": // amends_instances_unfinished, in a few ranges
 		l.few = true
-		l.where("h.status IN ('retrying', 'compensating', 'review', 'paused')")
+		l.where("h.status " + AtIssue)
 		l.where(unfinished)
 	}
 	l.behind(f, at, s.db.Buckets)

@@ -1,0 +1,187 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What a work waits for that sends nothing: the time of a step, of its start, of its deadline (W1 to W9).
+
+// Asked is what the definition's function said when it was asked until when a step waits.
+type Asked struct {
+	Step  string
+	Until time.Time // zero, as any time that is past: it does not wait
+	Error string    // it failed, or said what cannot be
+}
+
+// waits reports whether the step is one that only waits: it has no effect anywhere.
+func (ss *StepState) waits() bool { return !ss.Until.IsZero() }
+
+// learnWait folds what r says of a wait.
+func (st *State) learnWait(r *Record) error {
+	ss := st.Step(r.Step)
+	switch {
+	case r.Kind == KindOverdue:
+		st.Overdue = true
+	case r.Kind == KindOver && r.Step == "":
+		st.NotBefore = time.Time{}
+	case r.Kind == KindOver:
+		if ss == nil || ss.Forward.Phase != Waiting {
+			return fmt.Errorf("%s speaks of step %q, which does not wait", r.Kind, r.Step)
+		}
+		ss.Forward.Phase, ss.Evidence = Done, KindOver
+	case st.Turned || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "":
+		return fmt.Errorf("%s speaks of step %q, which has begun, or of a work that goes back", r.Kind, r.Step)
+	default:
+		if ss == nil {
+			st.Steps = append(st.Steps, StepState{Name: r.Step})
+			ss = &st.Steps[len(st.Steps)-1]
+		}
+		if ss.Until = r.Until; r.Kind == KindWaiting {
+			ss.Forward = Effort{Phase: Waiting}
+		} else { // the definition could not say until when
+			ss.Forward = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
+		}
+	}
+	return nil
+}
+
+// ofWait reports whether r speaks of a wait and of no attempt.
+func ofWait(r *Record) bool {
+	switch r.Kind { //nolint:exhaustive // all others are of attempts
+	case KindWaiting, KindOver, KindOverdue:
+		return true
+	default:
+		return r.Kind == KindFault && r.Attempt == 0
+	}
+}
+
+// learnAsked takes what the definition's function said.
+func (m *machine) learnAsked(a *Asked) error {
+	s := m.step(a.Step)
+	if ss := m.st.Step(a.Step); s == nil || s.Wait != program.WaitUntil || m.st.Turned || ss != nil && (ss.waits() || ss.Forward.NeedsReview != "") {
+		return errNotFitting
+	}
+	if a.Error != "" {
+		return m.fold(&Record{Kind: KindFault, Step: s.Name, Direction: saga.Forward, Class: saga.Fault, Error: a.Error})
+	}
+	return m.beginWait(s, later(a.Until, m.ev.Now.Earliest))
+}
+
+// beginWait records until when the step waits (W1).
+func (m *machine) beginWait(s *program.StepSpec, until time.Time) error {
+	return m.fold(&Record{Kind: KindWaiting, Step: s.Name, Direction: saga.Forward, Until: ticks(until)})
+}
+
+// ticks is a point in time as a record keeps it, not before t.
+func ticks(t time.Time) time.Time {
+	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// await decides on a step that only waits. It reports false when the wait is over.
+func (m *machine) await(i int, s *program.StepSpec) (Command, bool) {
+	ss := m.st.Step(s.Name)
+	switch {
+	case ss != nil && ss.Forward.NeedsReview != "":
+		return m.park(ss.Forward.NeedsReview), true
+	case ss != nil && ss.Forward.Phase == Waiting:
+		switch {
+		case m.ev.Now.Earliest.Before(ss.Until):
+			return m.wait(ss.Until, saga.Waiting), true
+		case m.rec != nil:
+			return m.again(), true
+		}
+		if err := m.fold(&Record{Kind: KindOver, Step: s.Name, Direction: saga.Forward}); err != nil {
+			return m.cannotBe(err), true
+		}
+		m.moving()
+		return Command{}, false
+	case m.adoptedBehind(i):
+		return Command{}, false
+	case s.Wait == program.WaitUntil:
+		m.moving()
+		return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}, true
+	case m.rec != nil:
+		return m.again(), true
+	}
+	if err := m.beginWait(s, m.ev.Now.Latest.Add(s.Delay)); err != nil {
+		return m.cannotBe(err), true
+	}
+	return m.wait(m.st.Step(s.Name).Until, saga.Waiting), true
+}
+
+// adoptedBehind reports whether a step behind i was found done when the ledger was lost: what stands
+// before it was over by then (D4).
+func (m *machine) adoptedBehind(i int) bool {
+	for _, s := range m.spec.Steps[i+1:] {
+		if ss := m.st.Step(s.Name); ss != nil && ss.Evidence == KindAdopted && ss.Forward.Phase == Done {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsOff decides on what keeps the work from going on to its next step at all: a start that is for
+// later, and a deadline that has passed.
+func (m *machine) holdsOff() (Command, bool) {
+	st := m.st
+	switch {
+	case len(st.Steps) == 0 && m.ev.Now.Earliest.Before(st.NotBefore):
+		return m.wait(st.NotBefore, saga.Waiting), true
+	case st.deadline().IsZero() || m.ev.Now.Earliest.Before(st.Deadline):
+		return Command{}, false
+	case m.rec != nil || m.ev.Spoken:
+		return m.again(), true
+	}
+	if err := m.fold(&Record{Kind: KindOverdue, Note: "its deadline has passed"}); err != nil {
+		return m.cannotBe(err), true
+	}
+	if pivot := m.spec.PivotIndex(); m.spec.Overdue != program.OverdueCompensates || m.pastPivot() || m.pivotStands(pivot) {
+		return m.park(saga.ReasonDeadline), true
+	}
+	return m.turn(""), true
+}
+
+// deadline is when the work has to be at its end, or zero: it has no deadline, that was missed already, or
+// a person has the work (W6).
+func (st *State) deadline() time.Time {
+	if st.Overdue || st.Turned || st.Status.Parked() || st.Status.Terminal() {
+		return time.Time{}
+	}
+	return st.Deadline
+}
+
+// passes marks the deadline of a work that r takes out of a person's hands as missed, when it was (W6).
+func (st *State) passes(r *Record) {
+	if st.Status.Parked() && !r.Status.Parked() && !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {
+		st.Overdue = true
+	}
+}
+
+// wakeUp ends the wait that the work is in, because a person says so (W2, W8).
+func (m *machine) wakeUp(s *Signal) error {
+	st := m.st
+	switch {
+	case st.Status == saga.Paused:
+		return m.note(s, "wake: the work is paused; let it go on first")
+	case st.Status != saga.Waiting:
+		return m.note(s, fmt.Sprintf("wake: the work is %s, and waits for no time", st.Status))
+	case len(st.Steps) == 0:
+		return m.foldSignal(s, &Record{Kind: KindOver, Note: "it begins before its time"})
+	}
+	ss := st.front()
+	if ss == nil || ss.Forward.Phase != Waiting || s.Step != "" && s.Step != ss.Name {
+		return m.note(s, fmt.Sprintf("wake: step %q does not wait", s.Step))
+	}
+	return m.foldSignal(s, &Record{Kind: KindOver, Step: ss.Name, Direction: saga.Forward, Note: "it waits no longer"})
+}
