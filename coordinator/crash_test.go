@@ -32,13 +32,16 @@ type story struct {
 	name string
 	plan func(arrival) fault
 	ends saga.Status
+	tune tuning
 }
 
 var stories = []story{
-	{"happy", nil, saga.Completed},
-	{"refused at the pivot", on("mark", saga.Forward, 99, fault{refuse: true}), saga.Compensated},
-	{"timeout after success", on("invoice", saga.Forward, 1, fault{mute: true}), saga.Completed},
-	{"late arrival, then refused at the pivot", func(a arrival) fault {
+	{name: "happy", ends: saga.Completed},
+	{name: "refused at the pivot", plan: on("mark", saga.Forward, 99, fault{refuse: true}), ends: saga.Compensated},
+	{name: "timeout after success", plan: on("invoice", saga.Forward, 1, fault{mute: true}), ends: saga.Completed},
+	{name: "with a delay that is kept in hand", ends: saga.Completed, tune: tuning{delay: 2 * time.Second}},
+	{name: "with a delay", ends: saga.Completed, tune: tuning{delay: 8 * time.Second}},
+	{name: "late arrival, then refused at the pivot", plan: func(a arrival) fault {
 		switch {
 		case a.step == "invoice" && a.dir == saga.Forward && a.n == 1:
 			return fault{late: 5 * time.Second} // its deadline is after 4 s, it has settled after 7 s
@@ -49,7 +52,7 @@ var stories = []story{
 		default:
 			return fault{}
 		}
-	}, saga.Compensated},
+	}, ends: saga.Compensated},
 }
 
 // blow is one thing that goes wrong: at the n-th call of the ledger, or the n-th request.
@@ -118,6 +121,7 @@ func TestEveryBoundaryOnSQLite(t *testing.T) {
 	}
 	everyBoundary(t, open, stories[:1], []blow{blows[1], blows[4], blows[6]})
 	everyBoundary(t, open, stories[1:2], []blow{blows[1]})
+	everyBoundary(t, open, stories[4:5], []blow{blows[1], blows[4]})
 }
 
 // emptyFile returns the content of a ledger in which nothing has happened, so that not every run
@@ -247,7 +251,7 @@ func (tr *trial) run(s story, bs []blow, ns []int) bool {
 	const work = "o1"
 	hit := false
 	for i := 0; ; i++ {
-		cfg := config{}
+		cfg := config{tune: s.tune}
 		struck := func(*process) bool { return false }
 		if i < len(bs) {
 			struck = bs[i].strike(ns[i], &cfg)

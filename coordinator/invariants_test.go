@@ -79,7 +79,29 @@ func verifyWork(t testing.TB, l ledger.Catalogue, w *world, work string) {
 	if mails, licensed := len(w.made("receipt", work)), 1+licences(rs, "receipt"); mails > licensed {
 		t.Errorf("I1: %d mails for %s; %d were licensed", mails, work, licensed)
 	}
+	waited(t, rs)
 	agrees(t, w, st, work, func(step, ref string) string { return timing(t, l, rs, w.made(step, ref)) })
+}
+
+// waited checks what waits of a chain: W1 to W3. Each is begun once and over once, and not before its time, unless
+// a person ended it. What a fail-over forgot is not in the chain.
+func waited(t testing.TB, rs []machine.Record) {
+	t.Helper()
+	until, over := map[string]time.Time{}, map[string]bool{}
+	for i := range rs {
+		switch r := &rs[i]; r.Kind { //nolint:exhaustive // only these
+		case machine.KindWaiting:
+			if !until[r.Step].IsZero() {
+				t.Errorf("W3: the wait of %s begins a second time, by record %d", r.Step, r.Seq)
+			}
+			until[r.Step] = r.Until
+		case machine.KindOver:
+			if over[r.Step] || until[r.Step].IsZero() || r.At.Before(until[r.Step]) && r.Actor == "" {
+				t.Errorf("W2: the wait of %s, until %s, is over at %s, by record %d", r.Step, until[r.Step], r.At, r.Seq)
+			}
+			over[r.Step] = true
+		}
+	}
 }
 
 // timing says whose fault it is that a lookup missed an effect. A2: "a request not answered by its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -264,6 +265,7 @@ type tuning struct {
 	timeout, settle time.Duration
 	retry           saga.Retry
 	identity        func(order) any
+	delay           time.Duration // before the pivot; 0: none
 }
 
 // orders is the canonical saga: one step of each kind.
@@ -313,6 +315,9 @@ func orders(p *process, o tuning) saga.Program {
 		step("invoice").Find(find).Undo(void).To("books"),
 		step("mark").Keyed(24 * time.Hour).UndoMaybe(back).Pivot().To("shop"),
 		step("receipt").AtMostOnce().NoUndo("the shop tells the customer").To("post"),
+	}
+	if o.delay > 0 {
+		parts = slices.Insert(parts, 2, saga.Delay[order]("cooling-off", o.delay))
 	}
 	if o.identity != nil {
 		parts = append(parts, saga.Identity(o.identity))

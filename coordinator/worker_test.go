@@ -133,7 +133,9 @@ func runWorker(ctx context.Context, address string) error {
 		return err
 	}
 	p := &process{t: &testing.B{}, remote: &remote{client}}
-	if err := c.Register(ctx, orders(p, brisk().tune)); err != nil {
+	tune := brisk().tune
+	tune.delay = 300 * time.Millisecond
+	if err := c.Register(ctx, orders(p, tune)); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
