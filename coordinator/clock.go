@@ -101,6 +101,13 @@ func (c *ledgerClock) runsAhead(r reading, by time.Duration) {
 	}
 }
 
+// known reports whether the database's clock was heard of.
+func (c *ledgerClock) known() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.basis.at.IsZero()
+}
+
 // now bounds the database's clock at this moment.
 func (c *ledgerClock) now() machine.Moment {
 	c.mu.Lock()

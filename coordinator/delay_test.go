@@ -287,6 +287,23 @@ func TestUntilAndNotBefore(t *testing.T) {
 	})
 }
 
+// A process that only starts, and has not heard of the ledger's clock, starts for later, too.
+func TestNotBeforeWithoutASession(t *testing.T) {
+	t.Parallel()
+	delays(t, func(s *waitScene) {
+		s.more = []saga.Step[order]{saga.Deadline[order](20*day, saga.Compensate)}
+		p := several(s, s.ledger, config{idle: true}, booking(s, func(string, saga.Call[order]) error { return nil }, s.more...))
+		s.start(p, "b1", &coordinator.StartOptions{NotBefore: s.begun.Add(30 * day)})
+		s.start(p, "b2", nil)
+		if sum := s.want(p, "b1", saga.Waiting); !sum.Due.Equal(s.begun.Add(30*day)) || !sum.Deadline.Equal(s.begun.Add(50*day)) {
+			s.Errorf("it begins at %s, and has to be at its end at %s", sum.Due, sum.Deadline)
+		}
+		if sum := s.want(p, "b2", saga.Running); !sum.Deadline.Equal(s.begun.Add(20 * day)) {
+			s.Errorf("it has to be at its end at %s", sum.Deadline)
+		}
+	})
+}
+
 // A definition says what is wrong with its waits, and what fails to say until when is a review.
 func TestFaultsOfWaits(t *testing.T) {
 	t.Parallel()

@@ -262,8 +262,8 @@ func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours
 // startsAt is the ledger's clock, or before it was heard of this machine's, for how long a start waits that is for
 // later: when it is due the ledger's clock is looked at again.
 func (c *Coordinator) startsAt() machine.Moment {
-	if now := c.clock.now(); !now.Latest.IsZero() {
-		return now
+	if c.clock.known() {
+		return c.clock.now()
 	}
 	now := time.Now()
 	return machine.Moment{Earliest: now, Latest: now}

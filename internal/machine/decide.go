@@ -423,7 +423,7 @@ func (m *machine) wait(until time.Time, status saga.Status) Command {
 	if deadline := m.st.deadline(); !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
-	d := (until.Sub(m.ev.Now.Earliest) + time.Millisecond - 1).Truncate(time.Millisecond)
+	d := (min(until.Sub(m.ev.Now.Earliest), saga.MaxWait) + time.Millisecond - 1).Truncate(time.Millisecond)
 	if m.rec != nil {
 		m.rec.Status, m.rec.Reason, m.rec.Wait = status, "", d
 	}
