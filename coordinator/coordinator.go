@@ -142,6 +142,9 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		c.newest[spec.Saga] = p
 	}
 	for i := range spec.Steps {
+		if spec.Steps[i].Waits() {
+			continue
+		}
 		c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
 		to := spec.Destination(spec.Steps[i].Name)
 		if c.destinations[to] == nil {

@@ -216,6 +216,29 @@ func TestADeadlineLeavesWhatAPersonHolds(t *testing.T) {
 	})
 }
 
+// W6: nor is what waits for a destination while its saga is paused.
+func TestADeadlineLeavesAPausedSaga(t *testing.T) {
+	t.Parallel()
+	delays(t, func(s *waitScene) {
+		s.more = []saga.Step[order]{saga.Deadline[order](time.Hour, saga.Compensate)}
+		p := s.boot()
+		pass(time.Second)
+		if err := p.PauseScope(s.Context(), coordinator.OfSaga("booking"), anna); err != nil {
+			s.Fatal(err)
+		}
+		pass(time.Second)
+		s.start(p, "b1", nil)
+		pass(time.Hour + time.Minute)
+		if err := p.ResumeScope(s.Context(), coordinator.OfSaga("booking"), anna); err != nil {
+			s.Fatal(err)
+		}
+		pass(time.Minute)
+		if sum := s.want(p, "b1", saga.Waiting); !sum.Overdue {
+			s.Error("it is not on record that its deadline was missed")
+		}
+	})
+}
+
 // A thousand delays that end while no process lives go on at the destination's limit, oldest first, none twice.
 func TestDelaysThatEndTogether(t *testing.T) {
 	t.Parallel()

@@ -166,6 +166,8 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 	for {
 		ev.Now, ev.Over = w.now(), w.over
 		ev.Spoken = w.spoken.Load()
+		_, held := w.c.controls.holds(w.id.Saga)
+		ev.Held = held != nil
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
 		if err != nil {

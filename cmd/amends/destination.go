@@ -103,7 +103,7 @@ func flowIn(ctx context.Context, s store, o *ledger.Overview) (*flow, error) {
 		spec := &definitions[i].Spec
 		f.sagas[spec.Saga] = true
 		for n := range spec.Steps {
-			if name := spec.Destination(spec.Steps[n].Name); f.of(name) == nil {
+			if name := spec.Destination(spec.Steps[n].Name); f.of(name) == nil && !spec.Steps[n].Waits() {
 				f.Destinations = append(f.Destinations, coordinator.DestinationStatus{Name: name, State: "healthy"})
 			}
 		}

@@ -64,6 +64,10 @@ func (v *view) afterRerun() []string {
 		}
 		once := spec.Once || spec.Repeat == program.RepeatAtMostOnce
 		switch {
+		case spec.Waits() && ss != nil:
+			plan = append(plan, fmt.Sprintf("leave %s as it is: it waits once", name))
+		case spec.Waits():
+			plan = append(plan, "wait at "+name)
 		case once && ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done:
 			plan = append(plan, fmt.Sprintf("leave %s as it is: it is done once", name))
 		case once && ss != nil && mayBeThere(ss):

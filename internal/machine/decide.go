@@ -29,6 +29,8 @@ type Event struct {
 	// more: it is lost at once.
 	Over bool
 
+	// Held: a person holds the work's saga, or everything: a deadline that passes is missed (W6).
+	Held bool
 	// Spoken: signals are still to be read. A deadline waits for them: what was said before it counts (W5).
 	Spoken bool
 

@@ -146,6 +146,10 @@ func (m *machine) holdsOff() (Command, bool) {
 	if err := m.fold(&Record{Kind: KindOverdue, Note: "its deadline has passed"}); err != nil {
 		return m.cannotBe(err), true
 	}
+	if m.ev.Held {
+		m.rec.Note = "its deadline has passed while a person holds the saga or everything: nothing follows"
+		return m.again(), true
+	}
 	if pivot := m.spec.PivotIndex(); m.spec.Overdue != program.OverdueCompensates || m.pastPivot() || m.pivotStands(pivot) {
 		return m.park(saga.ReasonDeadline), true
 	}

@@ -118,8 +118,8 @@ func TestW5DeadlinesHold(t *testing.T) {
 	late.succeed("1").wants("rest", saga.Completed)
 }
 
-// "W6: a deadline that passes while a person has the work, in review or paused, is missed. Nothing follows from
-// it, then or later".
+// "W6: a deadline that passes while a person has the work, in review or paused, by itself or with its saga, is
+// missed. Nothing follows from it, then or later".
 func TestW6NothingBehindAPersonsBack(t *testing.T) {
 	t.Parallel()
 	held := begin(t, dated+delayed).succeed("aut_1").tick().pause().wait(2*day).wants("rest", saga.Paused)
@@ -128,6 +128,14 @@ func TestW6NothingBehindAPersonsBack(t *testing.T) {
 		t.Error("it is not on record that it was missed")
 	}
 	held.wait(20*day).wants("act capture forward", saga.Running)
+
+	whole := begin(t, dated+delayed).succeed("aut_1").tick()
+	whole.now = whole.now.Add(2 * day)
+	whole.feed(Event{Held: true}).wants("wait", saga.Waiting)
+	if !whole.st.Overdue {
+		t.Error("what is held with its saga is not on record as missed")
+	}
+	whole.wait(20*day).wants("act capture forward", saga.Running)
 
 	begin(t, dated+delayed).succeed("aut_1").tick().pause().wait(time.Hour).goOn().due().wants("act authorize undo", saga.Compensating)
 }
