@@ -3,6 +3,7 @@ package saga_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/amends-dev/amends/saga"
 )
@@ -68,6 +69,33 @@ func ExampleDefine() {
 	// customer     idempotent  undo false pivot false
 	// invoice      find        undo true  pivot false
 	// mark-synced  idempotent  undo true  pivot true
+}
+
+// A payment is authorized now and captured after two weeks. What is not captured within a month is released.
+// examples/capture-later runs it.
+func ExampleDelay() {
+	send := func(context.Context, saga.Call[Order]) (string, error) { return "id_1", nil }
+	release := func(context.Context, saga.Call[Order], *string) error { return nil }
+	const day = 24 * time.Hour
+	d, err := saga.Define("capture-later", 1,
+		saga.Deadline[Order](30*day, saga.Compensate),
+		saga.Do("authorize", send).Keyed(60*day).UndoMaybe(release),
+		saga.Delay[Order]("cooling-off", 14*day),
+		saga.Do("capture", send).Keyed(60*day).NoUndo("a refund is a saga of its own").Pivot(),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("within", d.Spec().Deadline)
+	for _, s := range d.Spec().Steps {
+		fmt.Println(s.Name, s.Delay)
+	}
+	// Output:
+	// within 720h0m0s
+	// authorize 0s
+	// cooling-off 336h0m0s
+	// capture 0s
 }
 
 // Every fault is reported at once.
