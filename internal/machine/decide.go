@@ -388,7 +388,7 @@ func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 	m.moving()
 	if !m.ev.Slot || m.st.Turned != m.turned {
-		return Command{Do: Slot, Step: s.Name, Direction: dir, Until: m.st.deadline()}
+		return Command{Do: Slot, Step: s.Name, Direction: dir, Until: m.deadline()}
 	}
 	e := &Effort{}
 	if ss := m.st.Step(s.Name); ss != nil {
@@ -422,7 +422,7 @@ func (m *machine) wait(until time.Time, status saga.Status) Command {
 	if m.st.Turned {
 		status = saga.Compensating
 	}
-	if deadline := m.st.deadline(); !deadline.IsZero() && deadline.Before(until) {
+	if deadline := m.deadline(); !deadline.IsZero() && deadline.Before(until) {
 		until = deadline
 	}
 	d := (min(until.Sub(m.ev.Now.Earliest), saga.MaxWait) + time.Millisecond - 1).Truncate(time.Millisecond)

@@ -138,7 +138,7 @@ func (m *machine) holdsOff() (Command, bool) {
 	switch {
 	case len(st.Steps) == 0 && m.ev.Now.Earliest.Before(st.NotBefore):
 		return m.wait(st.NotBefore, saga.Waiting), true
-	case st.deadline().IsZero() || m.ev.Now.Earliest.Before(st.Deadline):
+	case m.deadline().IsZero() || m.ev.Now.Earliest.Before(st.Deadline):
 		return Command{}, false
 	case m.rec != nil || m.ev.Spoken:
 		return m.again(), true
@@ -148,7 +148,7 @@ func (m *machine) holdsOff() (Command, bool) {
 	}
 	if m.ev.Held {
 		m.rec.Note = "its deadline has passed while a person holds the saga or everything: nothing follows"
-		return m.again(), true
+		return Command{}, false
 	}
 	if pivot := m.spec.PivotIndex(); m.spec.Overdue != program.OverdueCompensates || m.pastPivot() || m.pivotStands(pivot) {
 		return m.park(saga.ReasonDeadline), true
@@ -157,17 +157,21 @@ func (m *machine) holdsOff() (Command, bool) {
 }
 
 // deadline is when the work has to be at its end, or zero: it has no deadline, that was missed already, or
-// a person has the work (W6).
-func (st *State) deadline() time.Time {
-	if st.Overdue || st.Turned || st.Status.Parked() || st.Status.Terminal() {
+// a person has the work, or had it then (W6).
+func (m *machine) deadline() time.Time {
+	st := m.st
+	held := st.Status.Parked() && (!m.unparked || !m.ev.Now.Latest.Before(st.Deadline))
+	ended := st.Status.Terminal() && (m.rec == nil || m.rec.Kind != KindRevised)
+	if st.Overdue || st.Turned || ended || held {
 		return time.Time{}
 	}
 	return st.Deadline
 }
 
-// passes marks the deadline of a work that r takes out of a person's hands as missed, when it was (W6).
+// passes marks the deadline of a work that r takes out of a person's hands, or from its end, as missed, when it
+// was (W6).
 func (st *State) passes(r *Record) {
-	if st.Status.Parked() && !r.Status.Parked() && !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {
+	if !st.Status.Live() && r.Status.Live() && !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {
 		st.Overdue = true
 	}
 }

@@ -132,12 +132,19 @@ func TestW6NothingBehindAPersonsBack(t *testing.T) {
 	whole := begin(t, dated+delayed).succeed("aut_1").tick()
 	whole.now = whole.now.Add(2 * day)
 	whole.feed(Event{Held: true}).wants("wait", saga.Waiting)
+	if whole.tail().Status != saga.Waiting {
+		t.Errorf("it is on record as %s", whole.tail().Status)
+	}
 	if !whole.st.Overdue {
 		t.Error("what is held with its saga is not on record as missed")
 	}
 	whole.wait(20*day).wants("act capture forward", saga.Running)
 
-	begin(t, dated+delayed).succeed("aut_1").tick().pause().wait(time.Hour).goOn().due().wants("act authorize undo", saga.Compensating)
+	resumed := begin(t, dated+delayed).succeed("aut_1").tick().pause().wait(time.Hour).goOn()
+	if due := resumed.st.Due; !due.Equal(resumed.st.Deadline) {
+		t.Errorf("resumed in time it is due at %s, and its deadline is %s", due, resumed.st.Deadline)
+	}
+	resumed.due().wants("act authorize undo", saga.Compensating)
 }
 
 // "W7: a deadline that asks, or that passes where the pivot may have happened, brings the work to review,
