@@ -286,10 +286,12 @@ func (s *story) post(verb string, args []string) error {
 			return errors.New("no step is at issue")
 		}
 		sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
+	case "end-wait":
+		sig.Step = s.waiting()
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
 		sig.News = News{Revision: args[0]}
-	case "cancel", "conflict", "wake", "keep", "pause", "resume", "end-wait":
+	case "cancel", "conflict", "wake", "keep", "pause", "resume":
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}

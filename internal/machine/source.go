@@ -278,6 +278,9 @@ func (ss *StepState) rests() bool {
 // outcome is unknown stays done, unless it is Idempotent: no known effect could be updated, and the
 // effect must not be made a second time.
 func keeps(s *program.StepSpec, ss *StepState) bool {
+	if s.Waits() != ss.waits() { // the name is another thing's
+		return false
+	}
 	return s.OncePerInstance() || ss.Unconfirmed && s.Repeat != program.RepeatIdempotent
 }
 

@@ -188,7 +188,7 @@ func (m *machine) wakeUp(s *Signal) error {
 		return m.foldSignal(s, &Record{Kind: KindOver, Note: "it begins before its time"})
 	}
 	ss := st.front()
-	if ss == nil || ss.Forward.Phase != Waiting || s.Step != "" && s.Step != ss.Name {
+	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name {
 		return m.note(s, fmt.Sprintf("wake: step %q does not wait", s.Step))
 	}
 	return m.foldSignal(s, &Record{Kind: KindOver, Step: ss.Name, Direction: saga.Forward, Note: "it waits no longer"})

@@ -19,7 +19,15 @@ func (d *desk) asked(a Asked) *desk { d.t.Helper(); return d.feed(Event{Asked: &
 
 func (d *desk) endWait() *desk {
 	d.t.Helper()
-	return d.signal(Signal{Kind: SignalEndWait, Actor: "anna", Reason: "she called"})
+	return d.signal(Signal{Kind: SignalEndWait, Actor: "anna", Reason: "she called", Resolution: saga.Resolution{Step: d.waiting()}})
+}
+
+// waiting names the step that waits, as an operator does.
+func (d *desk) waiting() string {
+	if ss := d.st.front(); ss != nil && ss.Forward.Phase == Waiting {
+		return ss.Name
+	}
+	return ""
 }
 
 // asleep is a work that waits for two weeks.
