@@ -35,6 +35,7 @@ type controls struct {
 type pause struct {
 	version int64
 	by      *saga.Actor // nil: it is over
+	at      time.Time   // when that was said
 }
 
 // told is who is told of what there is to obey, without a lock of the controls.
@@ -175,7 +176,7 @@ func (k *controls) taken(s *session, all []ledger.Control) (tell []func()) {
 		switch c := &all[i]; {
 		case c.Kind == ledger.ControlPause && k.pauses[c.Name].version < c.Version:
 			was, by := k.pauses[c.Name].by, pausedBy(c)
-			k.pauses[c.Name] = pause{c.Version, by}
+			k.pauses[c.Name] = pause{c.Version, by, c.At}
 			if was != nil || by != nil {
 				tell = append(tell, func() { k.tells.paused(c.Name, by) })
 			}
@@ -206,4 +207,20 @@ func (k *controls) holds(saga string) (name string, by *saga.Actor) {
 		}
 	}
 	return "", nil
+}
+
+// heldUntil is until when a saga's works were last held: now, while they are; zero when they never were. Since
+// when is not known.
+func (k *controls) heldUntil(saga string, now time.Time) (until time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range []Scope{Everything(), OfSaga(saga)} {
+		switch p := k.pauses[s.name]; {
+		case p.by != nil:
+			return now
+		case p.at.After(until):
+			until = p.at
+		}
+	}
+	return until
 }

@@ -239,6 +239,31 @@ func TestADeadlineLeavesAPausedSaga(t *testing.T) {
 	})
 }
 
+// W6: nor is one whose deadline passed while its saga was paused and no process lived.
+func TestADeadlineLeavesAPausedSagaThatNoProcessRuns(t *testing.T) {
+	t.Parallel()
+	delays(t, func(s *waitScene) {
+		s.more = []saga.Step[order]{saga.Deadline[order](day, saga.Compensate)}
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "b1", nil)
+		pass(time.Second)
+		if err := p.PauseScope(s.Context(), coordinator.Everything(), anna); err != nil {
+			s.Fatal(err)
+		}
+		p.kill()
+		pass(2 * day)
+		if err := coordinator.NewOperator(s.ledger).ResumeScope(s.Context(), coordinator.Everything(), anna); err != nil {
+			s.Fatal(err)
+		}
+		p = s.boot()
+		pass(time.Minute)
+		if sum := s.want(p, "b1", saga.Waiting); !sum.Overdue {
+			s.Error("it is not on record that its deadline was missed")
+		}
+	})
+}
+
 // A thousand delays that end while no process lives go on at the destination's limit, oldest first, none twice.
 func TestDelaysThatEndTogether(t *testing.T) {
 	t.Parallel()

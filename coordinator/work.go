@@ -166,8 +166,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 	for {
 		ev.Now, ev.Over = w.now(), w.over
 		ev.Spoken = w.spoken.Load()
-		_, held := w.c.controls.holds(w.id.Saga)
-		ev.Held = held != nil
+		ev.HeldUntil = w.c.controls.heldUntil(w.id.Saga, ev.Now.Latest)
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
 		if err != nil {

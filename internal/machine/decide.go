@@ -29,8 +29,9 @@ type Event struct {
 	// more: it is lost at once.
 	Over bool
 
-	// Held: a person holds the work's saga, or everything: a deadline that passes is missed (W6).
-	Held bool
+	// HeldUntil is until when a person held the work's saga, or everything, the last time: a deadline that
+	// passed before is missed (W6). Zero: never.
+	HeldUntil time.Time
 	// Spoken: signals are still to be read. A deadline waits for them: what was said before it counts (W5).
 	Spoken bool
 

@@ -146,8 +146,8 @@ func (m *machine) holdsOff() (Command, bool) {
 	if err := m.fold(&Record{Kind: KindOverdue, Note: "its deadline has passed"}); err != nil {
 		return m.cannotBe(err), true
 	}
-	if m.ev.Held {
-		m.rec.Note = "its deadline has passed while a person holds the saga or everything: nothing follows"
+	if !m.ev.HeldUntil.Before(st.Deadline) {
+		m.rec.Note = "its deadline passed before a person let the saga, or everything, go on again: nothing follows"
 		return Command{}, false
 	}
 	if pivot := m.spec.PivotIndex(); m.spec.Overdue != program.OverdueCompensates || m.pastPivot() || m.pivotStands(pivot) {

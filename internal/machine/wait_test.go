@@ -139,13 +139,16 @@ func TestW6NothingBehindAPersonsBack(t *testing.T) {
 
 	whole := begin(t, dated+delayed).succeed("aut_1").tick()
 	whole.now = whole.now.Add(2 * day)
-	whole.feed(Event{Held: true}).wants("wait", saga.Waiting)
+	whole.feed(Event{HeldUntil: whole.st.Deadline}).wants("wait", saga.Waiting)
 	if whole.tail().Status != saga.Waiting {
 		t.Errorf("it is on record as %s", whole.tail().Status)
 	}
 	if !whole.st.Overdue {
 		t.Error("what is held with its saga is not on record as missed")
 	}
+	before := begin(t, dated+delayed).succeed("aut_1").tick()
+	before.now = before.now.Add(2 * day)
+	before.feed(Event{HeldUntil: before.st.Deadline.Add(-time.Second)}).wants("act authorize undo", saga.Compensating)
 	whole.wait(20*day).wants("act capture forward", saga.Running)
 
 	resumed := begin(t, dated+delayed).succeed("aut_1").tick().pause().wait(time.Hour).goOn()
