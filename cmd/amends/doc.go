@@ -99,18 +99,18 @@
 //	            at most are counted), oldestDueAt: what waits for a definition that no live session knows
 //	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
 //	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused,
-//	            unreadable), words, next
+//	            overdue, unreadable), words, next
 //	            review, paused (works that wait for a person; 1000 at most of each are counted)
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
 //	            pendingSignals (a count), waitsFor (a destination, retry:DESTINATION when that failed it, all or
 //	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt,
-//	            deadlineAt (null: none, or missed)
+//	            deadlineAt (null: none, or it was looked at)
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
 //	            pendingRevision (only when one waits), input: sha256, bytes
 //	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
-//	            key (only once armed), repeat, evidence (only when done: done, found, resolved or adopted),
+//	            key (only once armed), repeat, evidence (only when done: done, found, resolved, adopted or wait-over),
 //	            unconfirmed (only when true: counts as done although its outcome is unknown),
 //	            undo (only once begun; the same fields)
 //	            order: the names of the steps as defined

@@ -156,15 +156,19 @@ type headJSON struct {
 	Updated  *time.Time  `json:"updatedAt"`
 	Due      *time.Time  `json:"dueAt"`
 	Finished *time.Time  `json:"finishedAt"`
-	Deadline *time.Time  `json:"deadlineAt"` // when it has to be at its end; null: no time, or it was missed
+	Deadline *time.Time  `json:"deadlineAt"` // when it has, or had, to be at its end; null: at no time, or that was looked at
 }
 
 func headToJSON(h *ledger.Instance, k *knowledge) headJSON {
+	deadline := h.Deadline
+	if h.Status.Terminal() {
+		deadline = time.Time{}
+	}
 	return headJSON{
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
 		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
 		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
-		Deadline: utc(h.Deadline),
+		Deadline: utc(deadline),
 	}
 }
 

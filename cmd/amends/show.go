@@ -226,7 +226,10 @@ func (a *app) printSteps(s *saga.Summary) {
 		if step.Done && step.Evidence != "" && step.Evidence != string(machine.KindDone) {
 			status += " (" + string(step.Evidence) + ")"
 		}
-		if step.Status == string(machine.Waiting) {
+		switch back := s.Status == saga.Compensating || s.Status.Terminal(); {
+		case step.Status == string(machine.Waiting) && back:
+			status = "not done"
+		case step.Status == string(machine.Waiting):
 			status += " until " + a.both(step.Until)
 		}
 		if step.Unconfirmed {

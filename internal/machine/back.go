@@ -27,7 +27,7 @@ func (m *machine) back() Command {
 			continue
 		}
 		s := m.step(ss.Name)
-		if s == nil {
+		if s == nil || s.Waits() { // its name is a wait's by now
 			return m.park(saga.ReasonAfterPivot)
 		}
 		if s.Undo {

@@ -251,6 +251,9 @@ func (m *machine) forward() Command {
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
+		if ss != nil && s.Waits() != ss.waits() && (ss.waits() || ss.mayHaveHappened()) {
+			return m.renamed(s)
+		}
 		if ss != nil && (ss.Forward.Phase == Done || ss.Forward.Phase == Skipped) {
 			continue
 		}

@@ -120,6 +120,14 @@ func (m *machine) await(i int, s *program.StepSpec) (Command, bool) {
 	return m.wait(m.st.Step(s.Name).Until, saga.Waiting), true
 }
 
+// renamed parks a work of which an earlier version of the definition calls something else by the step's name:
+// one waits, the other acts.
+func (m *machine) renamed(s *program.StepSpec) Command {
+	cmd := m.park(saga.ReasonPoison)
+	m.rec.Note = fmt.Sprintf("step %q only waits in one version of the definition, and acts in another: give it a name of its own", s.Name)
+	return cmd
+}
+
 // adoptedBehind reports whether a step behind i was found done when the ledger was lost: what stands
 // before it was over by then (D4).
 func (m *machine) adoptedBehind(i int) bool {

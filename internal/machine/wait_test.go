@@ -207,6 +207,34 @@ func TestW10StartsForLater(t *testing.T) {
 	later(t).cancel().wants("rest", saga.Compensated)
 }
 
+// A name that is a wait's in one version of the definition and an action's in another is neither taken for done
+// nor forgotten: a person is asked, going forward and back.
+func TestANameIsOneThing(t *testing.T) {
+	t.Parallel()
+	acts, waits := "a idempotent undo\nx idempotent undo\nb idempotent", "a idempotent undo\nx delay=1s\nb idempotent"
+	turns := func(was, is string) *desk {
+		next, err := define(order.Saga, 2, is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := beginAt(t, was).succeed("a1").tick()
+		if was == acts {
+			d.succeed("x1")
+		} else {
+			d.due()
+		}
+		d.succeed("b1").wants("rest", saga.Completed)
+		d.next = next
+		return d.feed(d.news("2", 2, false)).succeed("a2")
+	}
+	for _, d := range []*desk{turns(acts, waits), turns(waits, acts)} {
+		if d.review(saga.ReasonPoison); !strings.Contains(d.tail().Note, "a name of its own") {
+			t.Errorf("the review says %q", d.tail().Note)
+		}
+	}
+	turns(acts, waits).cancel().review(saga.ReasonAfterPivot)
+}
+
 // What a wait leaves has no effect anywhere: a later version that does not have it goes back and forward as if
 // it had never been.
 func TestWaitsLeaveNothing(t *testing.T) {
