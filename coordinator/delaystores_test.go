@@ -20,7 +20,7 @@ func TestDelaysOnDatabases(t *testing.T) {
 			soon := time.Now().Add(2 * time.Second)
 			p := several(t, l, config{}, waiter(t, "long", saga.Delay[order]("rest", time.Hour)),
 				waiter(t, "short", saga.Delay[order]("rest", 1500*time.Millisecond)),
-				waiter(t, "until", saga.Until("day", func(saga.Call[order]) time.Time { return soon })),
+				waiter(t, "until", saga.Until("day", func(saga.Call[order]) time.Time { return soon.In(time.FixedZone("", 13*60*60)) })),
 				waiter(t, "past", saga.Until("day", func(saga.Call[order]) time.Time { return time.Time{} })),
 				waiter(t, "hurried", saga.Deadline[order](1500*time.Millisecond, saga.Compensate), saga.Delay[order]("rest", time.Hour)),
 				waiter(t, "asked", saga.Deadline[order](1500*time.Millisecond, saga.AskPerson), saga.Delay[order]("rest", time.Hour)))

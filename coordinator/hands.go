@@ -160,7 +160,7 @@ func (s *standing) trial(sig machine.Signal) *machine.Record {
 		return nil
 	}
 	sig.At = s.at
-	d, err := machine.Decide(s.spec, s.st, machine.Event{Now: machine.Moment{Earliest: s.at, Latest: s.at}, Newest: s.st.Version, Signal: &sig})
+	d, err := machine.Decide(s.spec, s.st, machine.Event{Now: machine.Moment{Earliest: s.at, Latest: s.at}, Newest: &program.Spec{Version: s.st.Version}, Signal: &sig})
 	if err != nil { // it does not fit now: the process that holds the work asks again
 		return nil
 	}

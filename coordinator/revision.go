@@ -95,12 +95,12 @@ func (c *Coordinator) programFor(st *machine.State) saga.Program {
 	return nil
 }
 
-// newestVersion is the definition's version that a revision of the work takes.
-func (c *Coordinator) newestVersion(st *machine.State) int {
+// newestSpec is the definition that a revision of the work takes; nil: its own.
+func (c *Coordinator) newestSpec(st *machine.State) *program.Spec {
 	if p := c.newestProgram(st.ID.Saga); p != nil {
-		return p.Spec().Version
+		return p.Spec()
 	}
-	return st.Version
+	return nil
 }
 
 // newestProgram returns the program of a saga's newest version here, or nil.

@@ -209,7 +209,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
-	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders
+	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestSpec(w.st), w.c.opts.MaxCrashes, w.bystanders
 	if to, e := w.failedAt(); to != nil {
 		ev.Recovered, ev.Probed = !to.outage(e.Failed), to.probedSince(e.Failed)
 	}

@@ -303,16 +303,17 @@ func Unconfirmed(r *machine.Record) bool {
 	return r.Kind == machine.KindAdopted && r.Class == saga.Unknown
 }
 
-// Deadline is how long behind r its work has to be at its end: 0 when there is no such time any more. ok is false
-// when r says nothing of it.
-func Deadline(r *machine.Record) (in time.Duration, ok bool) {
-	switch {
-	case r.Kind == machine.KindOverdue:
-		return 0, true
-	case r.Kind == machine.KindStarted && r.Limit > 0 && !r.Until.IsZero():
-		return r.Wait + r.Limit, true
+// Deadline is when a work has to be at its end once r is stored, and zero when that is over or no longer of concern;
+// it is h's before.
+func Deadline(h *Instance, r *machine.Record) time.Time {
+	switch resumes := h.Status.Parked() && r.Status.Live(); {
+	case r.Limit > 0:
+		return r.EndsBy()
+	case r.Kind == machine.KindOverdue, r.Status == saga.Compensating, r.Status.Terminal(),
+		resumes && !h.Deadline.After(r.At):
+		return time.Time{}
 	default:
-		return r.Limit, r.Limit > 0
+		return h.Deadline
 	}
 }
 

@@ -49,9 +49,9 @@ type Event struct {
 	Probed bool
 	// Same: the input that Signal brings has the identity of the one heard before.
 	Same bool
-	// Newest is the newest version of the saga's definition that this process knows. A revision
-	// takes it, or a newer one that the signal or the work names.
-	Newest int
+	// Newest is the newest definition of the saga that this process knows; nil: none newer than the
+	// work's. A revision takes its version, or a newer one that the signal or the work names.
+	Newest *program.Spec
 	// Invalid is how often the record of this very event could not be stored: the ledger called it
 	// invalid, or it did not fold. The first time the machine leaves out the bodies and words that
 	// others gave it; from the second on it parks the work with words of its own (M1).
@@ -239,9 +239,17 @@ func (m *machine) stay() {
 	}
 }
 
+// newest is the newest definition that this process knows.
+func (m *machine) newest() *program.Spec {
+	if n := m.ev.Newest; n != nil && n.Version > m.spec.Version {
+		return n
+	}
+	return m.spec
+}
+
 // forward decides on the first step that is not done.
 func (m *machine) forward() Command {
-	switch newest := max(m.spec.Version, m.ev.Newest); {
+	switch newest := m.newest().Version; {
 	case m.st.Version > newest: // CORE-3: it is due now, for a process that knows this version
 		m.moving()
 		return Command{Do: Rest}

@@ -200,10 +200,7 @@ func begin(t tester, lines string) *desk {
 
 func (d *desk) event(ev Event) Event {
 	ev.Now = Moment{Earliest: d.now.Add(-d.lag), Latest: d.now.Add(d.lag)}
-	ev.Slot, ev.Over, ev.Newest, ev.MaxCrashes = !d.busy, d.over, d.spec.Version, d.most
-	if d.next != nil {
-		ev.Newest = max(ev.Newest, d.next.Version)
-	}
+	ev.Slot, ev.Over, ev.Newest, ev.MaxCrashes = !d.busy, d.over, d.next, d.most
 	return ev
 }
 

@@ -262,7 +262,7 @@ func TestV6TakesTheNewestVersion(t *testing.T) {
 	} {
 		d := beginAt(t, "a find undo").succeed("1")
 		ev := d.event(Event{Signal: news(c.says)})
-		ev.Newest = c.knows
+		ev.Newest = &program.Spec{Version: c.knows}
 		dec, err := Decide(d.spec, d.st, ev)
 		if err != nil || dec.Record.Kind != KindRevised || dec.Record.Version != c.takes || dec.Do.Do != c.do || dec.Record.Wait != 0 || dec.Record.Status != saga.Running {
 			t.Errorf("%s: %+v, %v, then %s", name, dec.Record, err, dec.Do)

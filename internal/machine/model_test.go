@@ -130,7 +130,7 @@ var waits = spin.Model{
 	Scenes: []spin.Scene{
 		{Name: "waits", Full: "-DWORDS=2 -DNEWS=2"},
 		{Name: "waits, the clock steps back", Switches: "-DBACK"},
-		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2"},
+		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2 -DHALTS=0", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2 -DHALTS=0"},
 	},
 	Mutants: []spin.Mutant{
 		{Name: "NODUE", Breaks: "noLostWork"},
@@ -143,6 +143,7 @@ var waits = spin.Model{
 		{Name: "ONLYWAIT", Breaks: "inTime"},
 		{Name: "INLINE", Breaks: "inTime"},
 		{Name: "BEHINDBACK", Breaks: "notBehindOnesBack"},
+		{Name: "SAGABACK", Breaks: "notBehindOnesBack"},
 		{Name: "PIVOTBACK", Breaks: "noWayBackAfterPivot"},
 		{Name: "WAKEPAUSED", Breaks: "heedsPause"},
 	},

@@ -175,16 +175,23 @@ func (r *Record) until() int64 {
 	return r.Until.UnixMilli()
 }
 
-// deadline is when the run that r begins has to be at its end; zero: at no time.
-func (r *Record) deadline() time.Time {
+// EndsBy is when the run that r begins has to be at its end; zero: at no time.
+func (r *Record) EndsBy() time.Time {
 	if r.Limit == 0 {
 		return time.Time{}
 	}
 	return later(r.At, r.Until).UTC().Add(r.Limit)
 }
 
-// due is when the work wants attention again, if r says so.
-func (r *Record) due() time.Time { return r.At.UTC().Add(r.Wait) }
+// Due is when the work wants attention again, if r says so: no later than the wait that r begins is over,
+// however long it took to store r.
+func (r *Record) Due() time.Time {
+	due := r.At.UTC().Add(r.Wait)
+	if over := later(r.At, r.Until).UTC(); !r.Until.IsZero() && over.Before(due) {
+		return over
+	}
+	return due
+}
 
 // encoding is the version of the layout hashed by Sum. It changes when a field is added.
 const encoding = 1

@@ -422,7 +422,7 @@ func show(r *Record) string {
 	}
 	fmt.Fprintf(&b, "; %s%s", r.Status, bracket(string(r.Reason)))
 	if r.Wait > 0 {
-		fmt.Fprintf(&b, " until %s", clock(r.due()))
+		fmt.Fprintf(&b, " until %s", clock(r.Due()))
 	}
 	return b.String()
 }

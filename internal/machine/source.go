@@ -81,7 +81,7 @@ func (st *State) revise(r *Record) error {
 	}
 	undone := st.Turned
 	if undone || st.Status.Terminal() { // the run before it is over, and its deadline with it (W3)
-		st.Deadline, st.Overdue = r.deadline(), false
+		st.Deadline, st.Overdue = r.EndsBy(), false
 	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn = false
@@ -262,9 +262,10 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	if err != nil { // a valid input and names always marshal
 		m.cannotBe(err)
 	}
-	r := &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, m.ev.Newest), Body: body}
+	newest := m.newest()
+	r := &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, newest.Version), Body: body}
 	if m.st.Turned || m.st.Status.Terminal() {
-		r.Limit = m.spec.Deadline
+		r.Limit = newest.Deadline
 	}
 	return r
 }

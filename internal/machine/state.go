@@ -161,7 +161,7 @@ func (st *State) Apply(r *Record) error {
 	st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated
 	st.Due = time.Time{}
 	if r.Wait > 0 {
-		st.Due = r.due()
+		st.Due = r.Due()
 	}
 	if r.Snapshot != nil {
 		st.Base = r.Seq
@@ -203,7 +203,7 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
-		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.deadline(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
+		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		return nil
 	case KindDispatched, KindParked, KindPaused:
 		return nil
@@ -229,7 +229,7 @@ func (st *State) learn(r *Record) error {
 		e.Class, e.Error = r.Class, r.Error
 	}
 	if r.Wait > 0 {
-		e.NotBefore = r.due()
+		e.NotBefore = r.Due()
 	}
 	if r.Direction == saga.Forward && (r.Kind == KindNotFound || r.Kind == KindUnfinished) {
 		st.acquit(ss)

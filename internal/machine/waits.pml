@@ -7,7 +7,7 @@
  *
  * One instance with four steps: AUTHORIZE, a delay, CAPTURE (the pivot) and MAIL behind it; a deadline of the whole that
  * compensates before the pivot and asks a person behind it. Two processes claim the instance's row when it is due. People
- * pause it, let it go on, cancel it and wake it; its source has a newer version. Time is the ledger's, in ticks: a tick may
+ * pause it, let it go on, cancel it and wake it, and pause its saga, which is no record of the instance; its source has a newer version. Time is the ledger's, in ticks: a tick may
  * pass at any moment, also while no process lives, and the clock may step back once (-DBACK). The destination of CAPTURE
  * is away at times; what waits for it stands in a line that nothing is claimed from meanwhile.
  *
@@ -38,10 +38,11 @@
  *   ONLYWAIT     the row of a wait is due at the wait's end alone
  *   INLINE       what waits in a line stays there at its deadline
  *   BEHINDBACK   a deadline that passed while a person had the instance acts once it goes on
+ *   SAGABACK     the same of a pause of its saga
  *   PIVOTBACK    a deadline turns the instance behind the pivot
  *   WAKEPAUSED   a wake lets go on what is paused
  *
- * BUDGETS: -DCRASHES, -DWORDS (of people, each kind), -DNEWS (of the source), -DAWAY (times the destination goes away).
+ * BUDGETS: -DCRASHES, -DWORDS (of people, each kind), -DHALTS (pauses of the saga), -DNEWS (of the source), -DAWAY (times the destination goes away).
  */
 
 #ifndef CRASHES
@@ -49,6 +50,9 @@
 #endif
 #ifndef WORDS
 #define WORDS 1
+#endif
+#ifndef HALTS
+#define HALTS 1
 #endif
 #ifndef NEWS
 #define NEWS 1
@@ -84,8 +88,10 @@ bool line;
 /* signals that were posted and not read */
 bool cancelled, woken, pause, resume, news;
 
+bool halted;            /* its saga is paused */
+bool heldPast;          /* until behind the deadline */
 bool away;
-byte crashes = CRASHES, pauses = WORDS, wakes = WORDS, cancels = WORDS, versions = NEWS, outages = AWAY, back = STEPS;
+byte crashes = CRASHES, pauses = WORDS, wakes = WORDS, cancels = WORDS, halts = HALTS, versions = NEWS, outages = AWAY, back = STEPS;
 
 /* what the assertions need to know */
 byte begun, first;      /* waits begun, and the end of the first */
@@ -93,7 +99,7 @@ bool ripened;           /* the deadline passed while a person had it */
 bool early;             /* a person ended the wait */
 
 #define unread     (cancelled || woken || pause || resume || news)
-#define claimable  (holder == 0 && !ended && due <= now && !(line && away))
+#define claimable  (holder == 0 && !ended && !halted && due <= now && !(line && away))
 #define idle       (holder == 0 && !claimable)
 
 /* Each is true until it is broken: then pan prints its name. */
@@ -102,7 +108,7 @@ bool neverEarly = true, neverRestarted = true, inTime = true, notBehindOnesBack 
 
 inline onTime()
 {
-	inTime = ended || STEPS > 0 && due <= now + STEPS || !unread && (held != unheld ||
+	inTime = ended || halted || STEPS > 0 && due <= now + STEPS || !unread && (held != unheld ||
 		(wait != waiting || now <= until) && (turned || passed || now <= DEADLINE));
 	assert(inTime)
 }
@@ -218,6 +224,21 @@ inline forward()
 	fi
 }
 
+/* What was declared follows the deadline. */
+inline act()
+{
+	notBehindOnesBack = !ripened;
+	assert(notBehindOnesBack);
+	if
+#ifdef PIVOTBACK
+	:: true -> noWayBackAfterPivot = !captured; assert(noWayBackAfterPivot); turned = true
+#else
+	:: captured -> held = review
+	:: else -> turned = true
+#endif
+	fi
+}
+
 inline decide()
 {
 	if
@@ -226,16 +247,11 @@ inline decide()
 	:: !unread && held == unheld && turned -> ended = true; holder = 0
 	:: !unread && held == unheld && !turned && !passed && now >= deadline ->
 		passed = true;
-		notBehindOnesBack = !ripened;
-		assert(notBehindOnesBack);
-		if
-#ifdef PIVOTBACK
-		:: true -> noWayBackAfterPivot = !captured; assert(noWayBackAfterPivot); turned = true
+#ifndef SAGABACK
+		if :: !heldPast -> act() :: else fi
 #else
-		:: captured -> held = review
-		:: else -> turned = true
+		act()
 #endif
-		fi
 	:: !unread && held == unheld && !turned && (passed || now < deadline) -> forward()
 	fi
 }
@@ -244,7 +260,7 @@ active [2] proctype Process()
 {
 end:	do
 	:: atomic { claimable -> holder = _pid + 1; line = false; due = NEVER }
-	:: atomic { holder == _pid + 1 -> decide() }
+	:: atomic { holder == _pid + 1 && !halted -> decide() }
 	:: atomic { holder == _pid + 1 && crashes > 0 -> crashes--; holder = 0; due = now }
 	od
 }
@@ -265,6 +281,8 @@ end:	do
 	:: atomic { pauses > 0 && !ended -> pauses--; pause = true; post() }
 	:: atomic { held == paused && !ended && !resume -> resume = true; post() }
 	:: atomic { wakes > 0 && !ended -> wakes--; woken = true; post() }
+	:: atomic { halts > 0 && !halted && !ended -> halts--; halted = true }
+	:: atomic { halted -> halted = false; heldPast = now >= deadline }
 	:: atomic { versions > 0 && !ended -> versions--; news = true; post() }
 	od
 }
@@ -275,7 +293,7 @@ active proctype World()
 	:: atomic { now < END && !ended ->
 		if :: idle -> onTime() :: else fi;
 		now++;
-		if :: held != unheld && now >= deadline && !passed -> ripened = true :: else fi;
+		if :: (held != unheld || halted) && now >= deadline && !passed -> ripened = true :: else fi;
 #ifndef INLINE
 		if :: line && now >= deadline && !passed -> line = false; due = now :: else fi
 #endif
@@ -283,10 +301,10 @@ active proctype World()
 	:: atomic { outages > 0 && !away -> outages--; away = true }
 	:: atomic { away -> away = false }
 	:: atomic { back > 0 && now > 0 -> back--; now--; ripened = ripened && now >= deadline }
-	:: ended || now == END && idle && !away -> break
+	:: ended || now == END && idle && !away && !halted -> break
 	od;
 	if
-	:: atomic { idle && !away -> onTime(); noLostWork = ended || held != unheld || due != NEVER; assert(noLostWork) }
+	:: atomic { idle && !away && !halted -> onTime(); noLostWork = ended || held != unheld || due != NEVER; assert(noLostWork) }
 	:: ended
 	fi
 }

@@ -153,6 +153,16 @@ func (b *bench) session() machine.Token {
 	return lease.Token
 }
 
+// longSession opens a session that outlives a clock that is set forward.
+func (b *bench) longSession() machine.Token {
+	b.Helper()
+	lease, err := b.OpenSession(b.Context(), 24*time.Hour, "suite", nil)
+	if err != nil {
+		b.Fatalf("open session: %v", err)
+	}
+	return lease.Token
+}
+
 // expire ends a session's lease without burying it: it renews it to one millisecond and waits for
 // its end by every clock.
 func (b *bench) expire(t machine.Token) {

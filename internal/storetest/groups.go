@@ -32,6 +32,7 @@ var groups = []group{
 	{"claim", claimCases},
 	{"give back", giveBackCases},
 	{"waiting", waitingCases},
+	{"delay", delayCases},
 	{"overview", overviewCases},
 	{"catch up", catchUpCases},
 	{"signal", signalCases},

@@ -102,8 +102,8 @@ func (b *bench) stepHead(c *chain, s headStep) {
 	switch {
 	case s.s == nil && (!h.Due.Equal(before.Due) || h.Session != before.Session):
 		b.Errorf("without a schedule holder and due time stay: got %s and %v, want %s and %v", h.Session, h.Due, before.Session, before.Due)
-	case s.s != nil && s.want.due && !h.Due.Equal(a.At.Add(s.r.Wait)):
-		b.Errorf("due at %v, want the record's time plus its wait, %v", h.Due, a.At.Add(s.r.Wait))
+	case s.s != nil && s.want.due && !h.Due.Equal(dueOf(s.r, a.At)):
+		b.Errorf("due at %v, want %v by its record", h.Due, dueOf(s.r, a.At))
 	case s.s != nil && !s.want.due && !h.Due.IsZero():
 		b.Errorf("due at %v, want never", h.Due)
 	}
@@ -112,6 +112,12 @@ func (b *bench) stepHead(c *chain, s headStep) {
 	if b.Failed() {
 		b.Fatalf("after: %s", s.name)
 	}
+}
+
+// dueOf is when a work is due by a record that was stored at a time.
+func dueOf(r machine.Record, at time.Time) time.Time {
+	r.At = at
+	return r.Due()
 }
 
 func (b *bench) expectHead(c *chain, w headWant) {

@@ -112,10 +112,8 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 	if r.Kind == machine.KindRevised {
 		h.Revision, h.Version = r.Revision, r.Version
 	}
-	if in, ok := ledger.Deadline(r); ok {
-		if h.Deadline = r.At.Add(in); in == 0 {
-			h.Deadline = time.Time{}
-		}
+	if s != nil || r.Limit > 0 || r.Kind == machine.KindOverdue {
+		h.Deadline = ledger.Deadline(h, r)
 	}
 	if s == nil {
 		return // "neither status, holder nor due time change"
@@ -134,7 +132,7 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 	case h.Posted > h.Consumed:
 		h.Due = r.At // a signal came while the work was held: it must not be lost now
 	case r.Status.Live():
-		h.Due = r.At.Add(r.Wait)
+		h.Due = r.Due()
 	}
 }
 

@@ -51,6 +51,12 @@ func wordsOf(row, at string) func(name string) string {
 			return at
 		case "ms":
 			return `interval '1 millisecond'`
+		case "epoch":
+			return `'epoch'::timestamptz`
+		case "later":
+			return "GREATEST"
+		case "sooner":
+			return "LEAST"
 		default:
 			return row + "." + name
 		}

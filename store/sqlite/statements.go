@@ -42,7 +42,7 @@ var (
 )
 
 // rowWords are SQLite's for the columns of an instance.
-var rowWords = map[string]string{"ms": "1000"}
+var rowWords = map[string]string{"ms": "1000", "epoch": "0", "later": "max", "sooner": "min"}
 
 func withValues(own ...string) []string {
 	for _, v := range sqlstore.Values {

@@ -58,12 +58,17 @@ var Values = []Value{
 		}
 		return true
 	}},
-	{"deadline", "bigint", func(e *ledger.Entry) any { // NULL: the record leaves it alone; 0: there is none any more
-		in, ok := ledger.Deadline(&e.Record)
-		if !ok {
+	{"until_ms", "bigint", func(e *ledger.Entry) any { // since 1970
+		if e.Record.Until.IsZero() {
 			return nil
 		}
-		return in.Milliseconds()
+		return e.Record.Until.UnixMilli()
+	}},
+	{"limit_ms", "bigint", func(e *ledger.Entry) any { // NULL: the record leaves the deadline alone; 0: it was missed
+		if e.Record.Kind == machine.KindOverdue {
+			return int64(0)
+		}
+		return number(e.Record.Limit.Milliseconds())
 	}},
 	{"consumes", "integer", func(e *ledger.Entry) any { return number(int64(len(e.Record.Signals))) }},
 }
@@ -98,7 +103,7 @@ func Scheduled(e *ledger.Entry) *ledger.Entry {
 
 // A Column is a column of amends_instances that records write. In its expressions {x} is a value, or
 // what else the record has: instance, seq, session, snapshot, and of a start saga, work_id and salt. {at}
-// is when the record is stored, {ms} a millisecond; h is the row as it was.
+// is when the record is stored, {ms} a millisecond, {epoch} 1970; h is the row as it was.
 type Column struct {
 	Name   string
 	insert string // by a start; empty: the column's default
@@ -119,7 +124,13 @@ var Columns = []Column{
 	{"class", "{class}", "coalesce({class}, h.class)"},
 	{"step", "CASE WHEN " + stands(AtIssue) + " THEN {step} END", "CASE WHEN " + stands(AtIssue) + " THEN coalesce({step}, h.step) END"},
 	{"unconfirmed", "{unconfirmed} IS NOT NULL", "h.unconfirmed OR {unconfirmed} IS NOT NULL"},
-	{"deadline_at", "{at} + {deadline} * {ms}", "CASE WHEN {deadline} IS NULL THEN h.deadline_at WHEN {deadline} > 0 THEN {at} + {deadline} * {ms} END"},
+	{"deadline_at", until + " + {limit_ms} * {ms}", `CASE
+		WHEN {limit_ms} > 0 THEN ` + until + ` + {limit_ms} * {ms}
+		WHEN {limit_ms} = 0 THEN NULL
+		WHEN {held} IS NULL THEN h.deadline_at
+		WHEN h.deadline_at <= {at} AND ` + is("h.status", Parked) + ` AND ` + stands(Live) + ` THEN NULL
+		WHEN NOT ` + stands(Turned) + ` THEN h.deadline_at
+	END`},
 	{"consumed", "", "h.consumed + coalesce({consumes}, 0)"},
 	{"snapshot_seq", "", "CASE WHEN {snapshot} IS NULL THEN h.snapshot_seq ELSE {seq} END"},
 	{"session", "CASE WHEN {held} THEN {session} END", "CASE WHEN {held} IS NULL THEN h.session WHEN {held} THEN {session} END"},
@@ -134,23 +145,33 @@ var Columns = []Column{
 	END`},
 }
 
-const due = "{at} + coalesce({wait_ms}, 0) * {ms}"
+const (
+	until = "{later}({at}, {epoch} + coalesce({until_ms}, 0) * {ms})"
+	due   = "CASE WHEN {until_ms} IS NULL THEN " + wait + " ELSE {sooner}(" + wait + ", " + until + ") END"
+	wait  = "{at} + coalesce({wait_ms}, 0) * {ms}"
+)
 
-// Classes of statuses, as package saga has them. At issue are those in which a step is.
+// Classes of statuses, as package saga has them. At issue are those in which a step is,
+// turned those that no deadline concerns any more.
 const (
 	Live    = `IN ('running', 'retrying', 'waiting', 'compensating')`
 	Ended   = `IN ('completed', 'compensated')`
+	Parked  = `IN ('review', 'paused')`
+	Turned  = `IN ('compensating', 'completed', 'compensated')`
 	AtIssue = `IN ('retrying', 'waiting', 'compensating', 'review', 'paused')`
 )
 
-// stands tells whether the record leaves the instance in a status of a class. It is no IN: SQLite would
-// make a table of the list for each record.
-func stands(class string) string {
-	var is []string
+// stands tells whether the record leaves the instance in a status of a class.
+func stands(class string) string { return is("{status}", class) }
+
+// is tells whether a column's status is of a class. It is no IN: SQLite would make a table of the list for each
+// record.
+func is(column, class string) string {
+	var any []string
 	for _, status := range statusNames.FindAllString(class, -1) {
-		is = append(is, "{status} = "+status)
+		any = append(any, column+" = "+status)
 	}
-	return "(" + strings.Join(is, " OR ") + ")"
+	return "(" + strings.Join(any, " OR ") + ")"
 }
 
 var statusNames = regexp.MustCompile(`'\w+'`)
