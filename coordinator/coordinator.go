@@ -135,6 +135,11 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	if err := c.describe(ctx, spec); err != nil {
 		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
 	}
+	for i := range spec.Steps {
+		if spec.Steps[i].WaitsForAnswer() { // the coordinator's side of it is not built yet
+			return fmt.Errorf("register %s version %d: step %q waits for an answer, which no coordinator can bring it yet", spec.Saga, spec.Version, spec.Steps[i].Name)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.programs[ledger.Version{Saga: spec.Saga, Version: spec.Version}] = p

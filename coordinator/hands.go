@@ -36,7 +36,7 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error 
 // without one.
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Signal, error) {
-		if s.st.Status != saga.Paused && s.st.Reason != saga.ReasonDeadline && !s.says(machine.SignalPause) {
+		if s.st.Status != saga.Paused && !machine.Resumable(s.st.Reason) && !s.says(machine.SignalPause) {
 			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
 		}
 		return machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil

@@ -36,6 +36,16 @@ func (c Call[In]) ExternalID(step string) string {
 	return r.ExternalID
 }
 
+// CallbackToken is what the destination is to send back with its answer: the token of the [Await] that says Callback
+// of this step. It cannot be guessed, and one who has it can answer: send it to the destination only. Asking for it in
+// a step that no Await names is a fault of the definition, as in [Call.ExternalID].
+func (c Call[In]) CallbackToken() string {
+	if c.inv == nil || c.inv.Token == "" {
+		panic(faultf("step %q asked for a callback token, and no Await says Callback of it", c.Step))
+	}
+	return c.inv.Token
+}
+
 func (c Call[In]) done(step string) *program.Result {
 	r, ok := c.inv.Results[step]
 	if !ok {
@@ -92,11 +102,12 @@ func Unfinished[Out, In any](c Call[In]) (out Out, ok bool) {
 	return out, true
 }
 
-// Finding is a lookup's answer. Make one with [Found], [FoundUnfinished], [NotFound] or
+// Finding is a lookup's answer. Make one with [Found], [FoundUnfinished], [FoundFailed], [NotFound] or
 // [CannotTell].
 type Finding[Out any] struct {
 	answer program.Answer
 	outs   []Out
+	why    string
 }
 
 // Found answers a lookup with everything the destination has under our reference: nothing is
@@ -107,16 +118,21 @@ func Found[Out any](outs ...Out) Finding[Out] {
 	case 0:
 		return NotFound[Out]()
 	case 1:
-		return Finding[Out]{program.AnswerFound, outs}
+		return Finding[Out]{answer: program.AnswerFound, outs: outs}
 	default:
-		return Finding[Out]{program.AnswerSeveral, outs}
+		return Finding[Out]{answer: program.AnswerSeveral, outs: outs}
 	}
 }
 
 // FoundUnfinished says that the thing was made but not completed (created, not posted). The next
 // attempt gets it by [Unfinished] and goes on from there.
 func FoundUnfinished[Out any](out Out) Finding[Out] {
-	return Finding[Out]{program.AnswerUnfinished, []Out{out}}
+	return Finding[Out]{answer: program.AnswerUnfinished, outs: []Out{out}}
+}
+
+// FoundFailed says, of what an [Await] waits for, that it has failed for good and nothing of it stands. why is for people.
+func FoundFailed[Out any](why string) Finding[Out] {
+	return Finding[Out]{answer: program.AnswerFailed, why: why}
 }
 
 // NotFound says that the destination has nothing under our reference.

@@ -52,5 +52,7 @@ const (
 	ReasonExhausted  Reason = "exhausted"   // the retry policy is used up and the step asks for a person
 	ReasonPoison     Reason = "poison"      // the step took its process down too often, or its definition is at fault
 	ReasonDeadline   Reason = "deadline"    // its deadline has passed
+	ReasonUnanswered Reason = "unanswered"  // the answer that it waited for has not come in time
+	ReasonLate       Reason = "late-answer" // what it had given up, and may not have undone, was answered with a success
 	ReasonConflict   Reason = "conflict"    // the source cancelled it, and a step that stands is not in this version of the definition
 )

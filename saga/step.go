@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/program"
 )
 
-// Step is one element of a definition: an [Action] made by [Do], a [Delay], an [Until], or what is said of the
+// Step is one element of a definition: an [Action] made by [Do], a [Delay], an [Until], an [Await], or what is said of the
 // whole, as [Deadline] and [Identity] do.
 type Step[In any] interface {
 	// part mentions In so that [Define] can infer it from its arguments.
@@ -239,7 +239,9 @@ type bound[In any] struct {
 	run    func(context.Context, Call[In]) program.Outcome
 	find   func(context.Context, Call[In]) program.Evidence
 	undo   func(context.Context, Call[In], *program.Result) program.Outcome
-	when   func(Call[In]) time.Time // of a step that only waits
+	when   func(Call[In]) time.Time // of a step that waits for a time
+	keys   []func(Call[In]) string  // of one that waits for an answer
+	read   func(Call[In], Message) (program.Evidence, error)
 }
 
 func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outcome {
@@ -286,7 +288,7 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) program.Evid
 		}
 		return r
 	default:
-		return program.Evidence{Answer: f.answer}
+		return program.Evidence{Answer: f.answer, Error: f.why}
 	}
 }
 

@@ -124,10 +124,11 @@ var (
 		machine.KindSeveral, machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindRevised, machine.KindForgotten, machine.KindAdopted,
 		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
+		machine.KindAnswered, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
 	}
 	reasons = []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,
-		saga.ReasonDeadline,
+		saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate,
 	}
 	// The last ones are of the machine's own making.
 	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"}

@@ -68,6 +68,12 @@ type Event struct {
 	Evidence *program.Evidence // of the lookup that was asked for
 	Asked    *Asked            // what the definition said, which was asked
 	Signal   *Signal           // posted by an actor other than the holder
+	Read     *Read             // beside Signal: how the definition reads the answer that it brings
+
+	// Secret is the id of the secret that new callback tokens are made with.
+	Secret string
+	// Polled is when this process asked for the answer that a step waits for, the last time.
+	Polled time.Time
 }
 
 // Start is what a work begins with.
@@ -172,6 +178,7 @@ type machine struct {
 	ev       Event   //
 	rec      *Record // nil until there is something to append
 	unparked bool    // the event takes a parked work up again
+	late     bool    // it brings a success that was given up, which a person has to look at
 	turned   bool    // the work had turned before this decision
 	broken   error   // what cannot be, and is
 }
@@ -195,6 +202,10 @@ func (m *machine) decide() (cmd Command, err error) {
 
 // proceed decides what comes next and completes the record with it.
 func (m *machine) proceed() Command {
+	if m.late {
+		m.rec.Status, m.rec.Reason = saga.Review, saga.ReasonLate
+		return Command{Do: Rest}
+	}
 	if m.st.Status.Terminal() && m.st.Newer == nil && (m.rec == nil || m.rec.Kind == KindNoted) {
 		return Command{Do: Rest}
 	}
@@ -214,7 +225,7 @@ func (m *machine) proceed() Command {
 		m.stay()
 		return Command{Do: Rest}
 	}
-	if m.st.Newer != nil && (m.st.boundary() || m.turnsAtOnce()) {
+	if m.st.Newer != nil && (m.boundary() || m.turnsAtOnce()) {
 		return m.begin()
 	}
 	if m.st.Status.Parked() && !m.unparked {
@@ -239,14 +250,6 @@ func (m *machine) stay() {
 	}
 }
 
-// newest is the newest definition that this process knows.
-func (m *machine) newest() *program.Spec {
-	if n := m.ev.Newest; n != nil && n.Version > m.spec.Version {
-		return n
-	}
-	return m.spec
-}
-
 // forward decides on the first step that is not done.
 func (m *machine) forward() Command {
 	switch newest := m.newest().Version; {
@@ -269,7 +272,7 @@ func (m *machine) forward() Command {
 			return cmd
 		}
 		if s.Waits() {
-			if cmd, waits := m.await(i, s); waits {
+			if cmd, waits := m.awaitStep(i, s); waits {
 				return cmd
 			}
 			continue
@@ -415,6 +418,12 @@ func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 		Step: s.Name, Direction: dir, Attempt: e.Attempts + 1, Reissue: reissue, Budget: s.Timeout,
 		Key: StepKey(RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision), s.Name, dir, reissue),
 	}
+	if dir == saga.Forward && m.spec.AnswerTo(s.Name) != nil {
+		m.rec.Dispatch.Secret = m.ev.Secret
+		if e.Key == m.rec.Dispatch.Key && e.Secret != "" { // the token is the same for every attempt (A2)
+			m.rec.Dispatch.Secret = e.Secret
+		}
+	}
 	return Command{Do: Act, Step: s.Name, Direction: dir}
 }
 
@@ -462,6 +471,7 @@ var parkedBecause = map[saga.Reason]string{
 	saga.ReasonExhausted:  "the retry policy is used up",
 	saga.ReasonPoison:     "the step was in flight too often when its process died",
 	saga.ReasonDeadline:   "its deadline has passed",
+	saga.ReasonUnanswered: "the answer that it waits for has not come in time",
 	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
 }
 

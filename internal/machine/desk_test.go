@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -81,6 +82,7 @@ func define(name string, version int, lines string) (*program.Spec, error) {
 //
 //	cooling-off delay=336h
 //	ship-day until
+//	rendered await=48h review callback=submit on=render.done find poll=1h
 //	deadline 720h compensate
 func parseWait(words []string) (saga.Step[string], error) {
 	if len(words) < 2 {
@@ -94,11 +96,40 @@ func parseWait(words []string) (saga.Step[string], error) {
 	case name == "delay":
 		d, err := time.ParseDuration(value)
 		return saga.Delay[string](words[0], d), err
+	case name == "await":
+		return parseAwait(words, value)
 	case name == "until":
 		return saga.Until(words[0], func(saga.Call[string]) time.Time { return time.Time{} }), nil
 	default:
 		return nil, nil
 	}
+}
+
+func parseAwait(words []string, within string) (saga.Step[string], error) {
+	a := saga.Await(words[0], func(saga.Call[string], saga.Message) (thing, error) { return thing{}, nil })
+	then := saga.Compensate
+	if slices.Contains(words, "review") {
+		then = saga.AskPerson
+	}
+	length, err := time.ParseDuration(within)
+	a.Within(length, then)
+	for _, word := range words[2:] {
+		switch name, value, _ := strings.Cut(word, "="); name {
+		case "callback":
+			a.Callback(value)
+		case "on":
+			a.On(value, func(saga.Call[string]) string { return "" })
+		case "find":
+			a.Find(func(context.Context, saga.Call[string]) (saga.Finding[thing], error) {
+				return saga.NotFound[thing](), nil
+			})
+		case "poll":
+			every, bad := time.ParseDuration(value)
+			err = errors.Join(err, bad)
+			a.Poll(every)
+		}
+	}
+	return a, err
 }
 
 func parseStep(words []string) (*saga.Action[string, thing], error) {
@@ -181,8 +212,11 @@ type desk struct {
 	busy  bool          // no send slot is to be had
 	over  bool
 	sigs  int64
-	last  Decision
-	tally tally
+
+	secret string    // of new callback tokens
+	polled time.Time // when the answer was asked for
+	last   Decision
+	tally  tally
 }
 
 func newDesk(t tester, lines string) *desk {
@@ -200,7 +234,7 @@ func begin(t tester, lines string) *desk {
 
 func (d *desk) event(ev Event) Event {
 	ev.Now = Moment{Earliest: d.now.Add(-d.lag), Latest: d.now.Add(d.lag)}
-	ev.Slot, ev.Over, ev.Newest, ev.MaxCrashes = !d.busy, d.over, d.next, d.most
+	ev.Slot, ev.Over, ev.Newest, ev.MaxCrashes, ev.Secret, ev.Polled = !d.busy, d.over, d.next, d.most, d.secret, d.polled
 	return ev
 }
 

@@ -88,8 +88,8 @@ func TestRecordHashIsAFormat(t *testing.T) {
 		prev Hash
 		want string
 	}{
-		{first, order, Hash{}, "d4f20fed1f416a760e495ab0ce172232"},
-		{caused, order, Hash{}, "9b0155770be3fa8ad4c86dcc879468f3"},
+		{first, order, Hash{}, "f75407cc293b755066681006cc7f57d0"},
+		{caused, order, Hash{}, "e079c575d4d7141eb31f381d0574f018"},
 		{middle, order, counting, "a6d7f1cb0c462ace0af00a96bcfe417e"},
 		{waiting, order, counting, "5efe340108a45879e862d10765ba54ad"},
 		{Record{}, saga.ID{}, Hash{}, "edf7d7265c70e828eff12daa62e867a3"},

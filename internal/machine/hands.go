@@ -24,12 +24,15 @@ func (m *machine) pause(s *Signal) error {
 
 // goOn lets a work go on where it was that a person holds, or whose deadline has passed.
 func (m *machine) goOn(s *Signal) error {
-	if m.st.Status != saga.Paused && (m.st.Status != saga.Review || m.st.Reason != saga.ReasonDeadline) {
-		return m.note(s, "resume: the work is neither paused nor in review for its deadline")
+	if m.st.Status != saga.Paused && (m.st.Status != saga.Review || !Resumable(m.st.Reason)) {
+		return m.note(s, "resume: the work is neither paused nor in review for its deadline or a late answer")
 	}
 	m.unparked = true
 	return m.foldSignal(s, &Record{Kind: KindResumed, Note: "it goes on"})
 }
+
+// Resumable reports whether a person lets a work go on that is in review for why, without saying more.
+func Resumable(why saga.Reason) bool { return why == saga.ReasonDeadline || why == saga.ReasonLate }
 
 // retry tries the step at issue again, under the key that it has, with a fresh policy and at once.
 func (m *machine) retry(s *Signal) error {

@@ -86,6 +86,9 @@ func (m *machine) learnEvidence(f *program.Evidence) error {
 	if m.owesResult(ss) {
 		return m.learnResult(ss, f)
 	}
+	if s := m.step(ss.Name); s != nil && s.WaitsForAnswer() {
+		return m.learnPoll(ss, f)
+	}
 	r := &Record{Kind: Kind(f.Answer), Step: ss.Name, Direction: saga.Forward, Attempt: ss.Forward.Attempts, Error: f.Error}
 	switch r.Kind {
 	case KindFound, KindUnfinished:

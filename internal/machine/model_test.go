@@ -131,6 +131,7 @@ var waits = spin.Model{
 		{Name: "waits", Full: "-DWORDS=2 -DNEWS=2"},
 		{Name: "waits, the clock steps back", Switches: "-DBACK"},
 		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2 -DHALTS=0", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2 -DHALTS=0"},
+		{Name: "answers from outside", Switches: messages, Full: messages + " -DCRASHES=2"},
 	},
 	Mutants: []spin.Mutant{
 		{Name: "NODUE", Breaks: "noLostWork"},
@@ -146,8 +147,19 @@ var waits = spin.Model{
 		{Name: "SAGABACK", Breaks: "notBehindOnesBack"},
 		{Name: "PIVOTBACK", Breaks: "noWayBackAfterPivot"},
 		{Name: "WAKEPAUSED", Breaks: "heedsPause"},
+
+		{Name: "LOOKFIRST", Scene: messages, Breaks: "neverLost"},
+		{Name: "RECORDFIRST", Scene: messages, Breaks: "neverLost"},
+		{Name: "FINDFIRST", Scene: messages, Breaks: "neverLost"},
+		{Name: "TWICE", Scene: messages, Breaks: "answeredOnce"},
+		{Name: "FOREIGN", Scene: messages, Breaks: "ofThisRevision"},
+		{Name: "RACING", Scene: messages, Breaks: "saidInTime"},
+		{Name: "DROPLATE", Scene: messages, Breaks: "successKept"},
+		{Name: "INFLIGHT", Scene: messages, Breaks: "jobStays"},
 	},
 }
+
+const messages = "-DMESSAGES"
 
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
 func TestModelHolds(t *testing.T) {

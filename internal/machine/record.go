@@ -44,6 +44,10 @@ const (
 	KindWaiting    Kind = "wait-began"        // a step that only waits was reached; it waits until Until
 	KindOver       Kind = "wait-over"         // its time has come, or a person ended it; without a step: of a start that was for later
 	KindOverdue    Kind = "deadline-passed"   // the work was not at its end in time
+	KindAnswered   Kind = "answered"          // the answer that a step waited for came; Body is the result
+	KindAnsweredNo Kind = "answered-no"       // it came, and says that what was waited for has failed
+	KindUnanswered Kind = "unanswered"        // it has not come in time
+	KindExtended   Kind = "wait-extended"     // a person has a step wait for its answer until Until
 	KindAdopted    Kind = "adopted"           // the ledger was lost: what stands of a step, as its destination tells; Body is its output
 )
 
@@ -131,6 +135,7 @@ type Dispatch struct {
 	Key       string        // the same for every attempt of this step, direction and reissue
 	Reissue   int           // how often a new key was allowed
 	Budget    time.Duration // the attempt's deadline is the record's At + Budget
+	Secret    string        // the id of the secret that its callback token is made with; empty: it has none
 }
 
 // Said is what r has to say to a person: the error, or the note, who said so and why.
@@ -244,6 +249,7 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 		b.text(a.Key)
 		b.num(int64(a.Reissue))
 		b.num(int64(a.Budget))
+		b.text(a.Secret)
 	}
 	d := r.digests(salt)
 	b = append(append(append(b, d.Texts[:]...), d.Body[:]...), d.Snapshot[:]...)

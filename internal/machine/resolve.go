@@ -43,6 +43,10 @@ func (m *machine) learnSignal(s *Signal) error {
 		return m.wake(s)
 	case SignalEndWait:
 		return m.wakeUp(s)
+	case SignalAnswer:
+		return m.hearAnswer(s)
+	case SignalExtend:
+		return m.extend(s)
 	case SignalConflict:
 		return m.note(s, "the work was started again with another identity; it goes on with the first")
 	default:

@@ -33,7 +33,11 @@ func TestRevisionRecordsAreAFormat(t *testing.T) {
 		{Record{
 			Seq: 5, Session: 9, Kind: KindRevised, Version: 3, Revision: "1/18", Body: json.RawMessage(`{"input":"4 lines","keptSteps":["receipt"]}`),
 			Signals: []int64{12}, Status: saga.Running, Dispatch: &Dispatch{Step: "customer", Direction: saga.Forward, Attempt: 2, Key: "am-k2", Budget: 30 * time.Second},
-		}, "dc3ba321785e2c7142e1352958f6f938"},
+		}, "27c90b38fbde12e30bd54f88497632b2"},
+		{Record{
+			Seq: 5, Session: 9, Kind: KindDispatched, Status: saga.Running,
+			Dispatch: &Dispatch{Step: "submit", Direction: saga.Forward, Attempt: 1, Key: "am-k", Budget: 30 * time.Second, Secret: "5ec1d0"},
+		}, "e702d6e5bf7c1d1e653a3b4ce012939e"},
 		{Record{
 			Seq: 6, Session: 9, Kind: KindForgotten, Body: json.RawMessage(`[{"step":"receipt","key":"am-k3","budget":"30s"}]`),
 			Note: "gone back", Status: saga.Running,
@@ -68,6 +72,7 @@ func TestWordsAreAFormat(t *testing.T) {
 		fmt.Sprintln(KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral, KindResolved, KindCancelled):                                 "found unfinished not-found unclear several resolved cancelled",
 		fmt.Sprintln(KindNoted, KindParked, KindPaused, KindResumed, KindRetried, KindSkipped):                                                       "noted sent-to-review paused resumed retried skipped",
 		fmt.Sprintln(KindWaiting, KindOver, KindOverdue, saga.Waiting, saga.ReasonDeadline, Waiting, SignalEndWait):                                  "wait-began wait-over deadline-passed waiting deadline waiting end-wait",
+		fmt.Sprintln(KindAnswered, KindAnsweredNo, KindUnanswered, KindExtended, saga.ReasonUnanswered, saga.ReasonLate, SignalAnswer, SignalExtend): "answered answered-no unanswered wait-extended unanswered late-answer answer extend",
 		fmt.Sprintln(KindHeard, KindRevised, KindForgotten, KindAdopted):                                                                             "revision-received revised forgotten adopted",
 		fmt.Sprintln(saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated):      "running retrying compensating review paused adopting completed compensated",
 		fmt.Sprintln(saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict): "in-doubt undo-failed after-pivot exhausted poison conflict",

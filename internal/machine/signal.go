@@ -24,6 +24,8 @@ const (
 	SignalPause    SignalKind = "pause"       // a person holds the work where it is
 	SignalResume   SignalKind = "resume"      // a person lets a paused work go on
 	SignalRetry    SignalKind = "retry"       // a person has the step at issue tried again, under its key
+	SignalAnswer   SignalKind = "answer"      // what may be the answer that a step waits for
+	SignalExtend   SignalKind = "extend"      // a person has a step wait longer for its answer
 	SignalSkip     SignalKind = "skip"        // a person says that the step at issue did not happen and will not
 )
 
@@ -38,6 +40,18 @@ type Signal struct {
 	Reason string // why, in that actor's words
 	saga.Resolution
 	News
+	Said
+}
+
+// Said is what an answer, or its extension, says. Zero for other kinds. Of a callback StepKey is the key of the request that
+// carried its token.
+type Said struct {
+	Message string    `json:"message,omitempty"` // its name; empty: a callback, or by hand
+	Key     string    `json:"messageKey,omitempty"`
+	ID      string    `json:"messageId,omitempty"`
+	Body    []byte    `json:"body,omitempty"`
+	Failed  string    `json:"failed,omitempty"` // what is waited for has failed, and why
+	Until   time.Time `json:"until,omitzero"`   // extend
 }
 
 // News is what a revise, or a cancel by the source, says about the source object. Zero for other

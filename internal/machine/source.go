@@ -27,6 +27,8 @@ func (st *State) reopens(r *Record) bool {
 		return true
 	case KindNoted:
 		return r.Status == st.Status
+	case KindParked: // a success came that was given up (A5)
+		return len(r.Signals) > 0
 	case KindResolved: // of a step that was adopted as done because it could not be told (D10)
 		return st.confirms(r)
 	case KindCancelled:
@@ -63,6 +65,14 @@ func (st *State) learnSource(r *Record) error {
 		st.Heard = r.Revision
 	}
 	return nil
+}
+
+// newest is the newest definition that this process knows.
+func (m *machine) newest() *program.Spec {
+	if n := m.ev.Newest; n != nil && n.Version > m.spec.Version {
+		return n
+	}
+	return m.spec
 }
 
 // revise begins the work again for a newer version of its source object. What stands at the
@@ -219,7 +229,7 @@ func (m *machine) hearNews(s *Signal) error {
 		m.unparked = true
 		r.Kind, r.Note = KindCancelled, "the source cancelled it"
 		return m.foldSignal(s, r)
-	case !paused && m.st.boundary() && !gone:
+	case !paused && m.boundary() && !gone:
 		m.unparked, m.turned = true, false
 		begun := m.revised(Newer{Revision: s.Revision, Version: s.Version}, input)
 		if isSub(s.Revision) {

@@ -13,8 +13,9 @@ import (
 // Asked is what the definition's function said when it was asked until when a step waits.
 type Asked struct {
 	Step  string
-	Until time.Time // zero, as any time that is past: it does not wait
-	Error string    // it failed, or said what cannot be
+	Until time.Time            // zero, as any time that is past: it does not wait
+	On    []program.MessageKey // of a wait for an answer: by which messages it comes
+	Error string               // it failed, or said what cannot be
 }
 
 // waits reports whether the step is one that only waits: it has no effect anywhere.
@@ -26,6 +27,8 @@ func (st *State) learnWait(r *Record) error {
 	switch {
 	case r.Kind == KindOverdue:
 		st.Overdue = true
+	case ofAnswer(r):
+		return st.learnAnswer(ss, r)
 	case r.Kind == KindOver && r.Step == "":
 		st.NotBefore = time.Time{}
 	case r.Kind == KindOver:
@@ -41,7 +44,8 @@ func (st *State) learnWait(r *Record) error {
 			ss = &st.Steps[len(st.Steps)-1]
 		}
 		if ss.Until = r.Until; r.Kind == KindWaiting {
-			ss.Forward = Effort{Phase: Waiting}
+			ss.Forward = Effort{Phase: Waiting, Since: r.At.UTC()}
+			return ss.learnAsks(r)
 		} else { // the definition could not say until when
 			ss.Forward = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
 		}
@@ -52,7 +56,7 @@ func (st *State) learnWait(r *Record) error {
 // ofWait reports whether r speaks of a wait and of no attempt.
 func ofWait(r *Record) bool {
 	switch r.Kind { //nolint:exhaustive // all others are of attempts
-	case KindWaiting, KindOver, KindOverdue:
+	case KindWaiting, KindOver, KindOverdue, KindAnswered, KindAnsweredNo, KindUnanswered, KindExtended:
 		return true
 	default:
 		return r.Kind == KindFault && r.Attempt == 0
@@ -62,11 +66,15 @@ func ofWait(r *Record) bool {
 // learnAsked takes what the definition's function said.
 func (m *machine) learnAsked(a *Asked) error {
 	s := m.step(a.Step)
-	if ss := m.st.Step(a.Step); s == nil || s.Wait != program.WaitUntil || m.st.Turned || ss != nil && (ss.waits() || ss.Forward.NeedsReview != "") {
+	if ss := m.st.Step(a.Step); s == nil || !s.Waits() || s.Wait == program.WaitDelay || m.st.Turned ||
+		ss != nil && (ss.Forward.Phase != Ready && ss.Forward.Phase != "" || ss.Forward.NeedsReview != "") {
 		return errNotFitting
 	}
-	if a.Error != "" {
+	switch {
+	case a.Error != "":
 		return m.fold(&Record{Kind: KindFault, Step: s.Name, Direction: saga.Forward, Class: saga.Fault, Error: a.Error})
+	case s.WaitsForAnswer():
+		return m.beginAsking(s, a)
 	}
 	return m.beginWait(s, later(a.Until, m.ev.Now.Earliest))
 }
@@ -88,10 +96,12 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// await decides on a step that only waits. It reports false when the wait is over.
-func (m *machine) await(i int, s *program.StepSpec) (Command, bool) {
+// awaitStep decides on a step that only waits. It reports false when the wait is over.
+func (m *machine) awaitStep(i int, s *program.StepSpec) (Command, bool) {
 	ss := m.st.Step(s.Name)
 	switch {
+	case s.WaitsForAnswer():
+		return m.awaitAnswer(i, s, ss)
 	case ss != nil && ss.Forward.NeedsReview != "":
 		return m.park(ss.Forward.NeedsReview), true
 	case ss != nil && ss.Forward.Phase == Waiting:
@@ -196,8 +206,8 @@ func (m *machine) wakeUp(s *Signal) error {
 		return m.foldSignal(s, &Record{Kind: KindOver, Note: "it begins before its time"})
 	}
 	ss := st.front()
-	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name {
-		return m.note(s, fmt.Sprintf("wake: step %q does not wait", s.Step))
+	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name || ss.Asks != nil {
+		return m.note(s, fmt.Sprintf("wake: step %q does not wait for a time", s.Step))
 	}
 	return m.foldSignal(s, &Record{Kind: KindOver, Step: ss.Name, Direction: saga.Forward, Note: "it waits no longer"})
 }

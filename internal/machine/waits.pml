@@ -13,7 +13,7 @@
  *
  * A decision and its append are one statement: what a lost race does is saga.pml's.
  *
- * The rules are W1 to W9 in RULES.md.
+ * The rules are W1 to W10 in RULES.md.
  *
  * WHAT MUST HOLD (each is a named assertion; the name is what pan prints)
  *
@@ -43,7 +43,234 @@
  *   WAKEPAUSED   a wake lets go on what is paused
  *
  * BUDGETS: -DCRASHES, -DWORDS (of people, each kind), -DHALTS (pauses of the saga), -DNEWS (of the source), -DAWAY (times the destination goes away).
+ *
+ * With -DMESSAGES it is another model: what waits for an answer from outside (A1 to A8 in RULES.md).
+ *
+ * One instance: SUBMIT, whose request carries a token, then a wait for the answer, which comes as a callback by that token
+ * or as a message by name and key. Callbacks come early, late, twice, with two bodies, and never; SUBMIT's own answer may be
+ * lost. A message comes before the wait, while it begins, and after it; who delivers it may die in between, is not
+ * acknowledged then, and delivers it again. The source has a newer version. The wait ends at its time; then SUBMIT is undone.
+ *
+ *   neverLost          a message that was acknowledged reaches the wait that stands, or will
+ *   answeredOnce       one answer ends one wait
+ *   ofThisRevision     what answers another revision ends no wait
+ *   saidInTime         a wait does not end at its time over the head of what was said before
+ *   successKept        a success after the wait was given up brings a person, unless its job was undone by its result
+ *   jobStays           no newer version begins over the head of a job that is under way
+ *   noLostWork         as above
+ *
+ *   LOOKFIRST    the wait looks for messages before it can be found
+ *   RECORDFIRST  the wait is on record before it can be found
+ *   FINDFIRST    who delivers looks for the wait before the message is stored
+ *   TWICE        a token is used again
+ *   FOREIGN      a token counts for whichever revision waits
+ *   RACING       a wait ends at its time without reading what was said
+ *   DROPLATE     a late success is only noted
+ *   INFLIGHT     a newer version begins while the job is under way
  */
+
+#ifdef MESSAGES
+
+#ifndef CRASHES
+#define CRASHES 1
+#endif
+#define LASTS 2
+#define END 5
+#define NEVER 99
+
+mtype = { none, waiting, answered, expired };
+
+byte now;
+
+/* the chain, folded */
+bool submitted, known, turned, undone, review, ended;
+byte rev = 1, until;
+mtype wait = none;
+
+/* the row, and the one by which the wait is found */
+byte holder, due;
+bool row;
+
+/* what was said: callbacks by revision and body, and the message; posted under a key, so once */
+bool posted[4], unread[4], messagePosted, messageUnread, newer;
+bool told[2];                     /* the token is out */
+bool stored, used, acknowledged;  /* the message */
+byte stage[2], deliver;
+byte crashes = CRASHES, versions = 1;
+
+#define said       (unread[0] || unread[1] || unread[2] || unread[3] || messageUnread)
+#define inTurn     (said || newer && canBegin)
+#define inFlight   (submitted && !turned && (wait == none || wait == waiting))
+#ifdef INFLIGHT
+#define canBegin   (!turned || ended)
+#else
+#define canBegin   ((!inFlight && !turned) || ended)
+#endif
+#define claimable  (holder == 0 && (inTurn || !ended && !review && due <= now))
+#define idle       (holder == 0 && !claimable)
+
+bool neverLost = true, answeredOnce = true, ofThisRevision = true, saidInTime = true, successKept = true, jobStays = true,
+	noLostWork = true;
+
+inline take(r)
+{
+	if
+#ifndef FOREIGN
+	:: r != rev -> skip
+#endif
+#ifdef TWICE
+	:: wait == answered && r == rev -> answeredOnce = false; assert(answeredOnce)
+#else
+	:: wait == answered && r == rev -> skip
+#endif
+#ifdef FOREIGN
+	:: (wait == none || wait == waiting) && !turned ->
+#else
+	:: (wait == none || wait == waiting) && !turned && r == rev ->
+#endif
+		ofThisRevision = r == rev; assert(ofThisRevision);
+		wait = answered; submitted = true; row = false
+	:: (wait == expired || turned) && r == rev ->
+#ifndef DROPLATE
+		if :: undone && !known -> review = true; ended = false :: else fi
+#endif
+		successKept = !(undone && !known) || review; assert(successKept)
+	:: else
+	fi
+}
+
+inline listen()
+{
+	if
+	:: unread[0] -> unread[0] = false; take(1)
+	:: unread[1] -> unread[1] = false; take(1)
+	:: unread[2] -> unread[2] = false; take(2)
+	:: unread[3] -> unread[3] = false; take(2)
+	:: messageUnread -> messageUnread = false;
+		if :: (wait == none || wait == waiting) && !turned && submitted -> wait = answered; row = false :: else fi
+	:: !said && newer && canBegin -> newer = false;
+		jobStays = !inFlight; assert(jobStays);
+		rev = 2; submitted = false; known = false; turned = false; undone = false; ended = false; wait = none; row = false
+	fi
+}
+
+inline look()
+{
+	if :: stored && !used -> used = true; if :: !messagePosted -> messagePosted = true; messageUnread = true :: else fi :: else fi
+}
+
+inline record(i)
+{
+	stage[i] = 0; wait = waiting; until = now + LASTS; holder = 0; due = until
+}
+
+/* What begins a wait: it can be found, it has looked, it is on record. */
+inline begin(i)
+{
+	if
+#ifdef LOOKFIRST
+	:: stage[i] == 0 -> look(); stage[i] = 1
+	:: stage[i] == 1 -> row = true; stage[i] = 2
+	:: stage[i] == 2 -> record(i)
+#else
+#ifdef RECORDFIRST
+	:: stage[i] == 0 -> stage[i] = 1; look()
+	:: stage[i] == 1 -> record(i)
+#else
+	:: stage[i] == 0 -> row = true; stage[i] = 1
+	:: stage[i] == 1 -> look(); stage[i] = 2
+	:: stage[i] == 2 -> record(i)
+#endif
+#endif
+	fi
+}
+
+inline decide(i)
+{
+	if
+#ifdef RACING
+	:: wait == waiting && now >= until && !turned -> saidInTime = !said; assert(saidInTime); wait = expired; turned = true
+	:: !(wait == waiting && now >= until) && stage[i] == 0 && inTurn -> listen()
+#else
+	:: stage[i] == 0 && inTurn -> listen()
+#endif
+	:: !inTurn && review -> holder = 0; due = NEVER
+	:: !inTurn && ended -> holder = 0; due = NEVER
+	:: !inTurn && !review && !ended && turned && !undone -> undone = true
+	:: !inTurn && !review && !ended && turned && undone -> ended = true
+	:: !inTurn && !turned && !ended && !submitted && wait != answered -> told[rev - 1] = true; submitted = true;
+		if :: known = true :: known = false fi
+	:: (stage[i] > 0 || !inTurn) && !turned && !ended && submitted && wait == none -> begin(i)
+	:: stage[i] > 0 && (turned || ended || wait != none) -> stage[i] = 0
+	:: !inTurn && !turned && wait == waiting && now < until -> holder = 0; due = until
+	:: !inTurn && !turned && wait == waiting && now >= until -> saidInTime = !said; assert(saidInTime); wait = expired; turned = true
+	:: !inTurn && !turned && wait == answered && !ended -> ended = true
+	fi
+}
+
+inline give()
+{
+	used = true; stored = true; acknowledged = true; deliver = 0;
+	if :: !messagePosted -> messagePosted = true; messageUnread = true :: else fi
+}
+
+active [2] proctype Process()
+{
+end:	do
+	:: atomic { claimable -> holder = _pid + 1; due = NEVER }
+	:: atomic { holder == _pid + 1 -> decide(_pid) }
+	:: atomic { holder == _pid + 1 && crashes > 0 -> crashes--; holder = 0; due = now; stage[_pid] = 0 }
+#ifdef RECORDFIRST
+	:: atomic { wait == waiting && !row -> row = true }
+#endif
+	od
+}
+
+/* Who calls back does so when it likes, as often as it likes, whatever came of it. */
+inline call(n)
+{
+	posted[n] = true; unread[n] = true
+}
+
+active proctype Caller()
+{
+end:	do
+	:: atomic { told[0] && !posted[0] -> call(0) }
+	:: atomic { told[0] && !posted[1] -> call(1) }
+	:: atomic { told[1] && !posted[2] -> call(2) }
+	:: atomic { told[1] && !posted[3] -> call(3) }
+	od
+}
+
+active proctype Deliverer()
+{
+end:	do
+#ifdef FINDFIRST
+	:: atomic { deliver == 0 && !acknowledged && !row -> deliver = 1 }
+	:: atomic { deliver == 0 && !acknowledged && row -> give() }
+	:: atomic { deliver == 1 -> stored = true; acknowledged = true; deliver = 0 }
+#else
+	:: atomic { deliver == 0 && !acknowledged -> stored = true; deliver = 1 }
+	:: atomic { deliver == 1 && row -> give() }
+	:: atomic { deliver == 1 && !row -> acknowledged = true; deliver = 0 }
+	:: atomic { deliver == 1 && crashes > 0 -> crashes--; deliver = 0 }
+#endif
+	od
+}
+
+active proctype World()
+{
+	do
+	:: atomic { now < END -> now++ }
+	:: atomic { versions > 0 -> versions--; newer = true }
+	:: atomic { idle && deliver == 0 && row && wait == waiting ->
+		neverLost = !(acknowledged && !used); assert(neverLost) }
+	:: now == END && idle -> break
+	od;
+	atomic { idle -> noLostWork = ended || review || due != NEVER; assert(noLostWork) }
+}
+
+#else
 
 #ifndef CRASHES
 #define CRASHES 1
@@ -308,3 +535,5 @@ active proctype World()
 	:: ended
 	fi
 }
+
+#endif

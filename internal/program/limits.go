@@ -14,6 +14,7 @@ const (
 	MaxInput  = 256 << 10 // bytes of a work's input as JSON
 	MaxOutput = 64 << 10  // bytes of a step's result as JSON; larger results are not kept
 	MaxSteps  = 64        // of one definition
+	MaxAnswer = 64 << 10  // bytes of a message or a callback
 )
 
 // CheckWork reports what is wrong with a work id, or nil.

@@ -15,6 +15,24 @@ type Program interface {
 	Look(ctx context.Context, inv *Invocation) Evidence
 	// When says until when a step waits that is a [WaitUntil]. It does not panic.
 	When(inv *Invocation) (time.Time, error)
+	// Keys says by which messages a step is answered that is a [WaitAnswer]. It does not panic.
+	Keys(inv *Invocation) ([]MessageKey, error)
+	// Read reads what may be the answer that a step waits for. An error declines it. It does not panic.
+	Read(inv *Invocation, m Message) (Evidence, error)
+}
+
+// MessageKey is the name and the key of a message.
+type MessageKey struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+// Message is saga.Message: what may be an answer.
+type Message struct {
+	Name string // empty: a callback
+	Key  string
+	ID   string // the sender's own; a message that comes again has the same
+	Body []byte
 }
 
 // Invocation is everything one attempt or lookup needs to know.
@@ -32,6 +50,7 @@ type Invocation struct {
 	Unfinished *Result           // Forward: what a lookup found half-made
 	Previous   *Result           // what an earlier revision left at the destination
 	Gate       *Gate             // attempts only
+	Token      string            // attempts only: what a callback is to carry
 }
 
 // Result is what is known of a step that is done.
@@ -75,6 +94,7 @@ const (
 	AnswerNotFound   Answer = "not-found"
 	AnswerUnclear    Answer = "unclear" // the destination could not tell
 	AnswerSeveral    Answer = "several" // more than one is there: a duplicate
+	AnswerFailed     Answer = "failed"  // of what is waited for: it has failed, and nothing of it stands
 )
 
 // Evidence is what came of one lookup.

@@ -49,13 +49,17 @@ type Wait string
 const (
 	WaitDelay Wait = "delay" // a length of time, from when it is reached
 	WaitUntil Wait = "until" // a time that the definition's function says, once
+	// WaitAnswer is an answer from outside: a callback that carries the token of an earlier step's request, or a
+	// message by name and key.
+	WaitAnswer Wait = "answer"
 )
 
 // StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
 	Name      string        `json:"name"`
-	Wait      Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay says nothing of it
+	Wait      Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Find and To says nothing of it
 	Delay     time.Duration `json:"delay,omitempty"`
+	Answer    *AnswerSpec   `json:"answer,omitempty"` // WaitAnswer
 	Repeat    Repeat        `json:"repeat,omitempty"`
 	TTL       time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
 	Find      bool          `json:"find,omitempty"`            // the step has a lookup
@@ -69,6 +73,15 @@ type StepSpec struct {
 	Retry     Retry         `json:"retry"`
 	Timeout   time.Duration `json:"timeout"`
 	Settle    time.Duration `json:"settle"`
+}
+
+// AnswerSpec is how the answer comes that a step waits for, and what follows when it does not.
+type AnswerSpec struct {
+	Callback string   `json:"callback,omitempty"` // the step whose request carries the token
+	On       []string `json:"on,omitempty"`       // the names of the messages
+	Within   Duration `json:"within"`
+	Overdue  Overdue  `json:"overdue"`
+	Poll     Duration `json:"poll,omitempty"` // how often Find is asked meanwhile; 0: only when the time is over
 }
 
 // Structure is a hash over what must not change under one version number: names and order of the
@@ -98,10 +111,23 @@ func (s *Spec) Structure() string {
 // Waits reports whether the step sends nothing and only waits.
 func (s *StepSpec) Waits() bool { return s.Wait != "" }
 
-// OncePerInstance reports whether the step, once done, stays done when the work is revised. A wait that
-// is over stays over (W3).
+// WaitsForAnswer reports whether the step waits for an answer from outside.
+func (s *StepSpec) WaitsForAnswer() bool { return s.Wait == WaitAnswer }
+
+// OncePerInstance reports whether the step, once done, stays done when the work is revised. A wait for a time that
+// is over stays over (W3); an answer belongs to its revision (A3).
 func (s *StepSpec) OncePerInstance() bool {
-	return s.Once || s.Repeat == RepeatAtMostOnce || s.Waits()
+	return s.Once || s.Repeat == RepeatAtMostOnce || s.Waits() && !s.WaitsForAnswer()
+}
+
+// AnswerTo returns the step that waits for the callback which the named step's request asks for, or nil.
+func (s *Spec) AnswerTo(step string) *StepSpec {
+	for i := range s.Steps {
+		if a := s.Steps[i].Answer; a != nil && a.Callback == step {
+			return &s.Steps[i]
+		}
+	}
+	return nil
 }
 
 // NeedsNoUndo reports whether the step is known to need no undo: it said NoUndo.

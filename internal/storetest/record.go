@@ -178,6 +178,7 @@ func recordWords(b *bench) {
 		machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindForgotten, machine.KindAdopted,
 		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
+		machine.KindAnswered, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}
@@ -196,7 +197,7 @@ func recordWords(b *bench) {
 	}
 	for _, reason := range []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted,
-		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline,
+		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate,
 	} {
 		r := reviewed()
 		r.Reason = reason

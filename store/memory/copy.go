@@ -31,7 +31,7 @@ func copyRecords(rs []machine.Record) []machine.Record {
 }
 
 func copySignal(s machine.Signal) machine.Signal {
-	s.Output, s.Input = slices.Clone(s.Output), slices.Clone(s.Input)
+	s.Output, s.Input, s.Body = slices.Clone(s.Output), slices.Clone(s.Input), slices.Clone(s.Body)
 	return s
 }
 

@@ -138,7 +138,7 @@ func (r *signalRow) signal() (machine.Signal, error) {
 		if err := json.Unmarshal([]byte(r.Doc), &said); err != nil {
 			return s, fmt.Errorf("signal %d: %w: %w", r.Number, ledger.ErrDamaged, err)
 		}
-		s.Resolution, s.News = said.Resolution, said.News
+		s.Resolution, s.News, s.Said = said.Resolution, said.News, said.Said
 	}
 	return s, nil
 }

@@ -42,11 +42,12 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error
 type utterance struct {
 	saga.Resolution
 	machine.News
+	machine.Said
 }
 
 // encodeResolution returns what the signal says as JSON, nil when there is nothing beside its kind.
 func encodeResolution(sig *machine.Signal) (any, error) {
-	b, err := json.Marshal(utterance{sig.Resolution, sig.News})
+	b, err := json.Marshal(utterance{sig.Resolution, sig.News, sig.Said})
 	if err != nil {
 		return nil, fmt.Errorf("encode what it says: %w", err)
 	}

@@ -55,6 +55,7 @@ func Signal(s *machine.Signal) error {
 		Key("key", s.Key), Text("actor", s.Actor), Text("reason", s.Reason),
 		Text("step", s.Step), Text("direction", string(s.Direction)), Key("external id", s.ExternalID),
 		Text("revision", s.Revision), body("output", s.Output), body("input", s.Input),
+		Key("message", s.Message), Key("message key", s.Said.Key), Key("message id", s.Said.ID), Text("failed", s.Failed),
 	}
 	if !slices.Contains(signals, s.Kind) {
 		errs = append(errs, fmt.Errorf("%q is no kind of signal", string(s.Kind)))
@@ -114,6 +115,7 @@ func body(what string, b json.RawMessage) error {
 var signals = []machine.SignalKind{
 	machine.SignalCancel, machine.SignalResolve, machine.SignalConflict, machine.SignalLate, machine.SignalWake, machine.SignalRevise,
 	machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip, machine.SignalEndWait,
+	machine.SignalAnswer, machine.SignalExtend,
 }
 
 // Cut makes any text fit for a column with an index: what is not text becomes a question mark, and

@@ -1,0 +1,313 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What a work waits for from outside: an answer (A1 to A8).
+
+// Asks is by what a step is answered that waits for an answer.
+type Asks struct {
+	Callback string               `json:"callback,omitempty"` // the step whose request carried the token
+	On       []program.MessageKey `json:"on,omitempty"`
+}
+
+// Read is how the definition reads what may be an answer.
+type Read struct {
+	program.Evidence
+	Declined string // why it is none
+}
+
+func ofAnswer(r *Record) bool {
+	switch r.Kind { //nolint:exhaustive // all others speak of something else
+	case KindAnswered, KindAnsweredNo, KindUnanswered, KindExtended:
+		return true
+	default:
+		return false
+	}
+}
+
+// learnAsks folds by what a step is answered that began to wait.
+func (ss *StepState) learnAsks(r *Record) error {
+	if len(r.Body) == 0 {
+		return nil
+	}
+	ss.Asks = &Asks{}
+	if err := json.Unmarshal(r.Body, ss.Asks); err != nil {
+		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
+	}
+	return nil
+}
+
+// learnAnswer folds what r says of an answer: it may come before it is waited for (A1).
+func (st *State) learnAnswer(ss *StepState, r *Record) error {
+	if ss == nil {
+		st.Steps = append(st.Steps, StepState{Name: r.Step})
+		ss = &st.Steps[len(st.Steps)-1]
+	}
+	e := &ss.Forward
+	unanswered := e.NeedsReview == saga.ReasonUnanswered
+	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" {
+		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
+	}
+	if ss.Until.IsZero() {
+		ss.Until = r.At.UTC()
+	}
+	switch r.Kind {
+	case KindAnswered:
+		e.Error = ""
+		ss.done(e, r)
+	case KindAnsweredNo:
+		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
+	case KindUnanswered:
+		if e.Error = r.Error; r.Class == saga.Refused {
+			e.Phase, e.Class = Refused, saga.Refused
+		} else { // a person is asked
+			e.NeedsReview = saga.ReasonUnanswered
+		}
+	default: // KindExtended
+		if ss.Until = r.Until; unanswered {
+			e.NeedsReview, e.Error = "", ""
+		}
+		e.Lookups, e.Failures = 0, 0
+	}
+	return nil
+}
+
+// beginAsking records until when and by what the step waits for its answer.
+func (m *machine) beginAsking(s *program.StepSpec, a *Asked) error {
+	body, err := json.Marshal(Asks{s.Answer.Callback, a.On})
+	if err != nil {
+		return err
+	}
+	until := ticks(m.ev.Now.Latest.Add(time.Duration(s.Answer.Within)))
+	return m.fold(&Record{Kind: KindWaiting, Step: s.Name, Direction: saga.Forward, Until: until, Body: body})
+}
+
+// awaitAnswer decides on a step that waits for an answer. It reports false when the answer is there.
+func (m *machine) awaitAnswer(i int, s *program.StepSpec, ss *StepState) (Command, bool) {
+	switch {
+	case ss != nil && ss.Forward.NeedsReview != "":
+		return m.park(ss.Forward.NeedsReview), true
+	case ss != nil && ss.Forward.Phase == Refused:
+		return m.refused(i), true
+	case ss != nil && ss.Forward.Phase == Waiting:
+		return m.unanswered(i, s, ss), true
+	case !s.Find && m.adoptedBehind(i):
+		return Command{}, false
+	case m.settlesNothing(s):
+		return m.park(saga.ReasonUnanswered), true
+	}
+	m.moving()
+	return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}, true
+}
+
+// settlesNothing reports whether the ledger was lost, and with it what was answered: nothing can tell whether the answer
+// to a request of before has come (A7).
+func (m *machine) settlesNothing(s *program.StepSpec) bool { return !s.Find && m.askedBefore(s) }
+
+// askedBefore reports whether the request that asked for the answer is one of before the ledger was lost.
+func (m *machine) askedBefore(s *program.StepSpec) bool {
+	asked := m.st.Step(s.Answer.Callback)
+	return asked != nil && asked.Evidence == KindAdopted
+}
+
+// rebuilt reports whether the answer may have come before the ledger was lost.
+func (m *machine) rebuilt(i int, s *program.StepSpec) bool { return m.askedBefore(s) || m.adoptedBehind(i) }
+
+// unanswered decides on a step whose answer is not there yet.
+func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command {
+	now, e := m.ev.Now.Earliest, &ss.Forward
+	over := !now.Before(ss.Until)
+	look := time.Time{} // when the answer is to be asked for
+	switch {
+	case s.Find && over && e.Lookups < maxLookups:
+		look = later(ss.Until, e.NotBefore)
+	case s.Find && !over && m.ev.Polled.IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
+		look = later(e.Since, e.NotBefore)
+	case s.Find && !over && s.Answer.Poll > 0:
+		look = later(later(e.Since, m.ev.Polled).Add(time.Duration(s.Answer.Poll)), e.NotBefore)
+	case !over:
+	case m.rec != nil || m.ev.Spoken: // what was said in time counts (A4)
+		return m.again()
+	default:
+		return m.giveUpOn(i, s)
+	}
+	switch {
+	case !look.IsZero() && !now.Before(look) && (m.rec != nil || m.ev.Spoken):
+		return m.again()
+	case !look.IsZero() && !now.Before(look):
+		return Command{Do: Look, Step: s.Name, Direction: saga.Forward}
+	case over || !look.IsZero() && look.Before(ss.Until):
+		return m.wait(look, saga.Waiting)
+	}
+	return m.wait(ss.Until, saga.Waiting)
+}
+
+// giveUpOn records that the answer has not come in time, and follows what the step says of that.
+func (m *machine) giveUpOn(i int, s *program.StepSpec) Command {
+	if err := m.foldUnanswered(s, "no answer came in time"); err != nil {
+		return m.cannotBe(err)
+	}
+	if s.Answer.Overdue == program.OverdueAsks {
+		return m.park(saga.ReasonUnanswered)
+	}
+	return m.refused(i)
+}
+
+func (m *machine) foldUnanswered(s *program.StepSpec, words string) error {
+	r := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}
+	if s.Answer.Overdue != program.OverdueAsks {
+		r.Class = saga.Refused
+	}
+	return m.fold(r)
+}
+
+// learnPoll takes what a lookup says of the answer. Before the time is over, one that does not have it is no record.
+func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
+	s := m.step(ss.Name)
+	if ss.Forward.Phase != Waiting || m.st.Turned {
+		return errNotFitting
+	}
+	r := &Record{Step: ss.Name, Direction: saga.Forward, Error: f.Error}
+	over := !m.ev.Now.Earliest.Before(ss.Until)
+	switch f.Answer {
+	case program.AnswerFound:
+		r.Kind = KindFound
+		r.bring(f.ExternalID, f.Output, f.Dropped)
+	case program.AnswerFailed:
+		r.Kind, r.Class, r.Note = KindAnsweredNo, saga.Refused, "its lookup says that it has failed"
+	case program.AnswerSeveral:
+		r.Kind, r.Error = KindSeveral, fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
+	case program.AnswerNotFound, program.AnswerUnfinished:
+		if !over {
+			return nil
+		}
+		return m.foldUnanswered(s, "no answer came in time, and its lookup does not have it")
+	default:
+		if !over {
+			return nil
+		}
+		if r.Kind = KindUnclear; f.Outage {
+			r.Class = program.Outage
+		}
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if r.Kind == KindUnclear {
+		m.backOff(ss.Name, saga.Forward, f.RetryAfter)
+	}
+	return nil
+}
+
+// boundary reports whether the work may begin a newer revision now.
+func (m *machine) boundary() bool { return m.st.boundary() && !m.jobUnderWay() }
+
+// jobUnderWay reports whether what a request of this revision asked for is not answered yet: no newer version begins over
+// its head (A6).
+func (m *machine) jobUnderWay() bool {
+	if m.st.Turned || m.st.Status.Terminal() {
+		return false
+	}
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		if !s.WaitsForAnswer() || s.Answer.Callback == "" {
+			continue
+		}
+		asked, ss := m.st.Step(s.Answer.Callback), m.st.Step(s.Name)
+		if asked != nil && asked.Forward.Phase == Done && (ss == nil || ss.Forward.Phase == Waiting && ss.Forward.NeedsReview == "" || ss.Forward.Phase == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// hearAnswer consumes what may be the answer that a step waits for.
+func (m *machine) hearAnswer(s *Signal) error {
+	spec, ss, read := m.step(s.Step), m.st.Step(s.Step), m.ev.Read
+	what := fmt.Sprintf("an answer for step %q", s.Step)
+	note := func(words string) error { return m.note(s, what+" "+words) }
+	switch {
+	case spec == nil || !spec.WaitsForAnswer():
+		return note("came, and no step of that name waits for one")
+	case s.StepKey != "" && !m.ours(spec.Answer.Callback, s.StepKey):
+		return note("is about another revision")
+	case ss != nil && ss.Forward.Phase == Done:
+		return note("came, and it has one already")
+	case !m.open(ss) && s.Failed == "":
+		return m.lateSuccess(s, spec, note)
+	case !m.open(ss):
+		return note("says that it has failed, and it is given up already")
+	case s.Failed != "":
+		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, Class: saga.Refused, Error: s.Failed})
+	case read == nil:
+		return errNotFitting
+	case read.Declined != "":
+		return note("was declined: " + read.Declined)
+	}
+	r := &Record{Kind: KindAnswered, Step: s.Step, Direction: saga.Forward, Note: read.Error}
+	r.bring(read.ExternalID, read.Output, read.Dropped)
+	return m.answer(s, ss, r)
+}
+
+// answer folds an answer. A review for want of it is over; what else a person holds stays where it is.
+func (m *machine) answer(s *Signal, ss *StepState, r *Record) error {
+	m.unparked = m.st.Status == saga.Review && ss != nil && ss.Forward.NeedsReview != ""
+	return m.foldSignal(s, r)
+}
+
+// open reports whether a step may be answered: it waits, or it is not its turn yet.
+func (m *machine) open(ss *StepState) bool {
+	return !m.st.Turned && !m.st.Status.Terminal() && (ss == nil || ss.Forward.Phase == Waiting || ss.Forward.Phase == Ready || ss.Forward.Phase == "")
+}
+
+// ours reports whether a key is that of the step's request in this revision.
+func (m *machine) ours(step, key string) bool {
+	root, n := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision), 0
+	if ss := m.st.Step(step); ss != nil {
+		n = ss.Forward.Reissue
+	}
+	for i := range n + 2 { // a new key may have been forgotten
+		if key == StepKey(root, step, saga.Forward, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// lateSuccess takes a success that comes when it is given up already: a person is asked, unless what it is about is
+// undone, or will be, by its result (A5).
+func (m *machine) lateSuccess(s *Signal, spec *program.StepSpec, note func(string) error) error {
+	asked := m.st.Step(spec.Answer.Callback)
+	known := asked != nil && asked.Forward.Phase == Done && (asked.ExternalID != "" || len(asked.Output) > 0)
+	switch by := m.step(spec.Answer.Callback); {
+	case known && by != nil && by.Undo:
+		return note(fmt.Sprintf("came when it was given up: step %q is undone by its result", asked.Name))
+	case m.st.Status == saga.Review:
+		return note("came when it was given up: look for what it left")
+	}
+	m.late = true
+	return m.foldSignal(s, &Record{
+		Kind: KindParked, Step: s.Step, Direction: saga.Forward,
+		Note: fmt.Sprintf("a success came for step %q when it was given up: look for what it left, undo that by hand, then let it go on", s.Step),
+	})
+}
+
+// extend has a step wait longer for its answer.
+func (m *machine) extend(s *Signal) error {
+	ss := m.st.Step(s.Step)
+	switch {
+	case m.st.Turned || ss == nil || ss.Forward.Phase != Waiting || ss.Asks == nil:
+		return m.note(s, fmt.Sprintf("extend: step %q does not wait for an answer", s.Step))
+	case !s.Until.After(m.ev.Now.Latest):
+		return m.note(s, "extend: that time has passed")
+	}
+	m.unparked = m.st.Status == saga.Review && ss.Forward.NeedsReview == saga.ReasonUnanswered
+	return m.foldSignal(s, &Record{Kind: KindExtended, Step: s.Step, Direction: saga.Forward, Until: ticks(s.Until), Note: "it waits longer"})
+}

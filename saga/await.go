@@ -1,0 +1,189 @@
+package saga
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+)
+
+// What an instance waits for from outside. An answer comes as a callback that carries a token of ours, or as a message
+// whose name and key say what it is about; a lost one is only a delay where Find can be asked. While it waits the
+// instance is a row in the ledger, as with [Delay].
+
+// Message is what may be the answer that an instance waits for.
+type Message struct {
+	Name string // what it is: render.done. Empty: a callback, which a token of ours brought to its instance
+	Key  string // what it is about: the number of a job, of an order
+	ID   string // the sender's own. A message that comes again has the same, and is one
+	Body []byte // at most 64 KiB
+}
+
+// Await is put among the steps of a definition: the instance waits for an answer from outside before its next step.
+// read makes the step's result of it, or declines it with an error: then the instance goes on waiting. read is a
+// function of the input, of the results of earlier steps and of the message, and asks nothing outside; it is called more
+// than once.
+//
+//	saga.Do("submit", r.submit).Idempotent().UndoMaybe(r.cancel), // sends c.CallbackToken()
+//	saga.Await("rendered", r.read).Callback("submit").Within(48*time.Hour, saga.Compensate).Find(r.find).Poll(time.Hour),
+//
+// An answer may come before it is waited for. One that another revision of the instance asked for ends no wait. A
+// success that comes when the instance was turned back already is not dropped: a person is asked, unless what it
+// is about was undone by its result.
+func Await[In, Out any](name string, read func(Call[In], Message) (Out, error)) *Answer[In, Out] {
+	a := &Answer[In, Out]{read: read, a: Do[In, Out](name, func(context.Context, Call[In]) (out Out, err error) { return out, nil })}
+	a.a.spec.Wait, a.a.spec.Answer = program.WaitAnswer, &program.AnswerSpec{}
+	if read == nil {
+		a.a.fault("it has no function that reads the answer")
+	}
+	return a
+}
+
+// Answer is a wait for an answer under construction; see [Await]. Its methods change it and return it.
+type Answer[In, Out any] struct {
+	a    *Action[In, Out] // its lookup, its destination and the name of its result
+	read func(Call[In], Message) (Out, error)
+	keys []func(Call[In]) string
+}
+
+// Callback names the step before this one whose request carries the token for the answer: its action sends
+// [Call.CallbackToken]. The token is the same for every attempt under one key.
+func (a *Answer[In, Out]) Callback(step string) *Answer[In, Out] {
+	a.a.spec.Answer.Callback = step
+	return a
+}
+
+// On says that a message of that name answers, whose key is what key says of the call. key is asked once, when the
+// instance comes to this step. On may be said more than once: whichever comes first answers.
+func (a *Answer[In, Out]) On(name string, key func(Call[In]) string) *Answer[In, Out] {
+	if a.a.spec.Answer.On, a.keys = append(a.a.spec.Answer.On, name), append(a.keys, key); key == nil {
+		a.a.fault("On needs a function that says the key")
+	}
+	return a
+}
+
+// Within says how long the answer may take, and what follows when it does not come: [Compensate] is as if the answer
+// were no, [AskPerson] brings the instance to review, [ReasonUnanswered]. Where there is a [Answer.Find], it is asked first.
+func (a *Answer[In, Out]) Within(d time.Duration, then Consequence) *Answer[In, Out] {
+	a.a.spec.Answer.Within, a.a.spec.Answer.Overdue = program.Duration(d.Truncate(time.Millisecond)), program.Overdue(then)
+	return a
+}
+
+// Find says that the answer can be asked for, so that a lost one is only a delay. fn answers [Found] with the result when it
+// is there, [FoundFailed] when it has failed, [FoundUnfinished] or [NotFound] when it is not there yet, and [CannotTell].
+func (a *Answer[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out], error)) *Answer[In, Out] {
+	a.a.Find(fn)
+	return a
+}
+
+// Poll says how often [Answer.Find] is asked while the instance waits. Without it, it is asked when the time is over.
+func (a *Answer[In, Out]) Poll(every time.Duration) *Answer[In, Out] {
+	if a.a.spec.Answer.Poll = program.Duration(every.Truncate(time.Millisecond)); a.a.spec.Answer.Poll <= 0 {
+		a.a.fault("Poll needs the time between two lookups")
+	}
+	return a
+}
+
+// To names the destination that [Answer.Find] asks.
+func (a *Answer[In, Out]) To(destination string) *Answer[In, Out] {
+	a.a.To(destination)
+	return a
+}
+
+// ID is as [Action.ID], for what read and Find return.
+func (a *Answer[In, Out]) ID(fn func(Out) string) *Answer[In, Out] {
+	a.a.ID(fn)
+	return a
+}
+
+// NoID is as [Action.NoID].
+func (a *Answer[In, Out]) NoID() *Answer[In, Out] {
+	a.a.NoID()
+	return a
+}
+
+func (a *Answer[In, Out]) part(d *Definition[In], in In) {
+	a.a.NoUndo("it sends nothing")
+	a.a.part(d, in)
+	b := &d.parts[len(d.parts)-1]
+	b.keys, b.read, b.run, b.undo = a.keys, a.readJSON, nil, nil
+	spec, earlier := &d.spec.Steps[len(d.spec.Steps)-1], d.spec.Steps[:len(d.spec.Steps)-1]
+	spec.Repeat, spec.NoUndo = "", ""
+	wrong := func(bad bool, format string, args ...any) {
+		if bad {
+			b.faults = append(b.faults, fmt.Sprintf(format, args...))
+		}
+	}
+	s := spec.Answer
+	b.faults = append(b.faults, lengthFaults("its Within", time.Duration(s.Within))...)
+	wrong(s.Overdue != program.OverdueCompensates && s.Overdue != program.OverdueAsks, "Within is followed by %q: say Compensate or AskPerson", s.Overdue)
+	wrong(s.Callback == "" && len(s.On) == 0 && s.Poll == 0, "nothing can answer it: say Callback, On, or Find and Poll")
+	wrong(s.Poll > 0 && !spec.Find, "Poll needs a Find")
+	wrong(s.Callback != "" && !slices.ContainsFunc(earlier, func(e program.StepSpec) bool { return e.Name == s.Callback && !e.Waits() }),
+		"its Callback names step %q, and no action before it has that name", s.Callback)
+	wrong(s.Callback != "" && slices.ContainsFunc(earlier, func(e program.StepSpec) bool { return e.Answer != nil && e.Answer.Callback == s.Callback }),
+		"its Callback names step %q, and so does that of an Await before it", s.Callback)
+	for i, name := range s.On {
+		wrong(badName(name) != "", "the message %q that it waits for %s", name, badName(name))
+		wrong(slices.Contains(s.On[:i], name), "it waits for the message %q twice", name)
+	}
+}
+
+func (a *Answer[In, Out]) readJSON(c Call[In], m Message) (program.Evidence, error) {
+	out, err := a.read(c, m)
+	if err != nil {
+		return program.Evidence{}, err
+	}
+	f := program.Evidence{Step: c.Step, Answer: program.AnswerFound}
+	f.ExternalID, f.Output, f.Error = a.a.result(out)
+	f.Dropped = f.Error != ""
+	return f, nil
+}
+
+// Keys says by which messages a step is answered that is an [Await]. It does not panic.
+func (d *Definition[In]) Keys(inv *program.Invocation) (keys []program.MessageKey, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			words, _ := panicked(p)
+			keys, err = nil, fmt.Errorf("step %q: %s", inv.Step, words)
+		}
+	}()
+	part, call, err := d.answer(inv)
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range part.keys {
+		k := program.MessageKey{Name: d.spec.Steps[d.spec.Index(inv.Step)].Answer.On[i], Key: key(call)}
+		if err := program.CheckWork(k.Key); err != nil {
+			return nil, fmt.Errorf("step %q: the key %q of message %s: %w", inv.Step, k.Key, k.Name, err)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// Read reads what may be the answer that a step waits for. It does not panic.
+func (d *Definition[In]) Read(inv *program.Invocation, m program.Message) (f program.Evidence, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			words, _ := panicked(p)
+			f, err = program.Evidence{}, fmt.Errorf("step %q: %s", inv.Step, words)
+		}
+	}()
+	part, call, err := d.answer(inv)
+	if err != nil {
+		return program.Evidence{}, err
+	}
+	return part.read(call, Message(m))
+}
+
+func (d *Definition[In]) answer(inv *program.Invocation) (*bound[In], Call[In], error) {
+	part, call, err := d.call(inv)
+	if err == nil && part.read == nil {
+		err = faultf("step %q of saga %s version %d is no Await of %s", inv.Step, d.spec.Saga, d.spec.Version, reflect.TypeFor[In]())
+	}
+	return part, call, err
+}
