@@ -123,3 +123,30 @@ func (c calls) Count(ctx context.Context, name ledger.Counter, totals []ledger.D
 	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Count(ctx, name, totals) }))
 	return err
 }
+
+func (c calls) Await(ctx context.Context, waits []ledger.Wait) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Await(ctx, waits) }))
+	return err
+}
+
+func (c calls) Waits(ctx context.Context, name, key string) ([]ledger.Wait, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Wait, error) { return c.Ledger.Waits(ctx, name, key) })
+}
+
+func (c calls) Unwait(ctx context.Context, waits []ledger.Wait) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Unwait(ctx, waits) }))
+	return err
+}
+
+func (c calls) Keep(ctx context.Context, m program.Message, keep time.Duration) (ledger.Kept, error) {
+	return within(ctx, c.within, func(ctx context.Context) (ledger.Kept, error) { return c.Ledger.Keep(ctx, m, keep) })
+}
+
+func (c calls) Messages(ctx context.Context, name, key string) ([]program.Message, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]program.Message, error) { return c.Ledger.Messages(ctx, name, key) })
+}
+
+func (c calls) Delivered(ctx context.Context, name, id string) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Delivered(ctx, name, id) }))
+	return err
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Ledger is everything that a coordinator needs of a store, in four parts. It stores what the
+// Ledger is everything that a coordinator needs of a store, in five parts. It stores what the
 // machine decided and never derives a status from an event. Every method is safe for concurrent use
 // and for repeating after an error: a method that returns an error may or may not have taken
 // effect, and calling it again with the same arguments settles which.
@@ -21,6 +21,7 @@ type Ledger interface {
 	Leases
 	Catalogue
 	Controls
+	Mail
 
 	// Limits says what the ledger can bear and how far it can be trusted. It does not change while
 	// the ledger is open.

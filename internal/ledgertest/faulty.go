@@ -38,6 +38,12 @@ const (
 	Controls    Method = "Controls"
 	SetControl  Method = "SetControl"
 	Acts        Method = "Acts"
+	Await       Method = "Await"
+	Waits       Method = "Waits"
+	Unwait      Method = "Unwait"
+	Keep        Method = "Keep"
+	Messages    Method = "Messages"
+	Delivered   Method = "Delivered"
 )
 
 // Fault is one thing that goes wrong. Calls are counted from 1, over the methods the fault was
@@ -261,6 +267,39 @@ func (f *FaultyLedger) SetControl(ctx context.Context, t machine.Token, c ledger
 // Acts passes the call on, or not.
 func (f *FaultyLedger) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
 	return call(f, Acts, func() ([]ledger.Control, error) { return f.inner.Acts(ctx, kind, name, limit) })
+}
+
+// Await passes the call on, or not.
+func (f *FaultyLedger) Await(ctx context.Context, waits []ledger.Wait) error {
+	_, err := call(f, Await, nothing(func() error { return f.inner.Await(ctx, waits) }))
+	return err
+}
+
+// Waits passes the call on, or not.
+func (f *FaultyLedger) Waits(ctx context.Context, name, key string) ([]ledger.Wait, error) {
+	return call(f, Waits, func() ([]ledger.Wait, error) { return f.inner.Waits(ctx, name, key) })
+}
+
+// Unwait passes the call on, or not.
+func (f *FaultyLedger) Unwait(ctx context.Context, waits []ledger.Wait) error {
+	_, err := call(f, Unwait, nothing(func() error { return f.inner.Unwait(ctx, waits) }))
+	return err
+}
+
+// Keep passes the call on, or not.
+func (f *FaultyLedger) Keep(ctx context.Context, m program.Message, keep time.Duration) (ledger.Kept, error) {
+	return call(f, Keep, func() (ledger.Kept, error) { return f.inner.Keep(ctx, m, keep) })
+}
+
+// Messages passes the call on, or not.
+func (f *FaultyLedger) Messages(ctx context.Context, name, key string) ([]program.Message, error) {
+	return call(f, Messages, func() ([]program.Message, error) { return f.inner.Messages(ctx, name, key) })
+}
+
+// Delivered passes the call on, or not.
+func (f *FaultyLedger) Delivered(ctx context.Context, name, id string) error {
+	_, err := call(f, Delivered, nothing(func() error { return f.inner.Delivered(ctx, name, id) }))
+	return err
 }
 
 // Limits are those of the ledger behind f.

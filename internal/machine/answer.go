@@ -118,7 +118,9 @@ func (m *machine) askedBefore(s *program.StepSpec) bool {
 }
 
 // rebuilt reports whether the answer may have come before the ledger was lost.
-func (m *machine) rebuilt(i int, s *program.StepSpec) bool { return m.askedBefore(s) || m.adoptedBehind(i) }
+func (m *machine) rebuilt(i int, s *program.StepSpec) bool {
+	return m.askedBefore(s) || m.adoptedBehind(i)
+}
 
 // unanswered decides on a step whose answer is not there yet.
 func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command {

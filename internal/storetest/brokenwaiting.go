@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -120,4 +122,22 @@ func (s waitBlind) Overview(ctx context.Context) (ledger.Overview, error) {
 	o, err := s.Store.Overview(ctx)
 	o.Waiting = nil
 	return o, err
+}
+
+// overwriting: a wait that is made findable again is another one.
+type overwriting struct{ Store }
+
+func (o overwriting) Await(ctx context.Context, waits []ledger.Wait) error {
+	if err := o.Unwait(ctx, waits); err != nil {
+		return err
+	}
+	return o.Store.Await(ctx, waits)
+}
+
+// renewing: a message that comes again is as one that was never there.
+type renewing struct{ Store }
+
+func (r renewing) Keep(ctx context.Context, m program.Message, keep time.Duration) (ledger.Kept, error) {
+	k, err := r.Store.Keep(ctx, m, keep)
+	return ledger.Kept{At: k.At}, err
 }

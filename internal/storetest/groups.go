@@ -33,6 +33,7 @@ var groups = []group{
 	{"give back", giveBackCases},
 	{"waiting", waitingCases},
 	{"delay", delayCases},
+	{"mail", mailCases},
 	{"overview", overviewCases},
 	{"catch up", catchUpCases},
 	{"signal", signalCases},

@@ -132,6 +132,36 @@ CREATE TABLE amends_signals (
 -- What no record has consumed yet.
 CREATE INDEX amends_signals_unread ON amends_signals (instance, number) WHERE consumed_by IS NULL;
 
+-- How what comes from outside finds the instances that wait for it: by the name and the key of a message, or by the digest of
+-- a callback's token, which has no name and stays.
+CREATE TABLE amends_awaits (
+    name     TEXT NOT NULL,
+    key      TEXT NOT NULL,
+    saga     TEXT NOT NULL,
+    work_id  TEXT NOT NULL,
+    step     TEXT NOT NULL,
+    step_key TEXT NOT NULL, -- of the request that carried the token
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (name, key, saga, work_id, step)
+) STRICT, WITHOUT ROWID;
+
+-- Messages that came, also before anything waited for them. Once one is delivered it stays without its body, so that one that
+-- comes again is known.
+CREATE TABLE amends_messages (
+    name       TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    digest     BLOB NOT NULL, -- of key and body
+    body       BLOB,
+    at         INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    delivered  INTEGER NOT NULL,
+    PRIMARY KEY (name, id)
+) STRICT;
+
+CREATE INDEX amends_messages_key ON amends_messages (name, key, at) WHERE NOT delivered;
+CREATE INDEX amends_messages_expire ON amends_messages (expires_at);
+
 -- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
 -- no body.
 CREATE TABLE amends_controls (
@@ -552,6 +582,8 @@ DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
 DROP TABLE amends_audit;
 DROP TABLE amends_controls;
+DROP TABLE amends_messages;
+DROP TABLE amends_awaits;
 DROP TABLE amends_signals;
 DROP TABLE amends_records;
 DROP TABLE amends_instances;

@@ -63,6 +63,7 @@ func (s state) snapshot() state {
 		controls:    maps.Clone(s.controls),
 		acts:        slices.Clone(s.acts),
 		version:     s.version,
+		mail:        mail{slices.Clone(s.mail.waits), slices.Clone(s.mail.messages)},
 		inboxState:  s.inboxState.snapshot(),
 		planned:     s.planned.snapshot(),
 		sweeps:      s.sweeps.snapshot(),

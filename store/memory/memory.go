@@ -57,6 +57,7 @@ type state struct {
 	acts        []ledger.Control
 	version     int64 // the newest of the controls
 
+	mail mail
 	inboxState
 	planned planned
 	sweeps  sweeps

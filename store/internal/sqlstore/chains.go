@@ -36,6 +36,7 @@ type texts struct {
 	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
 	addDefinition, thisControl                                                                    string
+	addWait, forgetMessages, addMessage, findMessages                                             string
 }
 
 func newChains(db *Dialect) *chains {
@@ -55,6 +56,10 @@ func newChains(db *Dialect) *chains {
 		atRest:          db.Text(atRest),
 		addDefinition:   db.Text(addDefinition),
 		thisControl:     db.Text(thisControl),
+		addWait:         db.Text(addWait),
+		forgetMessages:  db.Text(forgetMessages),
+		addMessage:      db.Text(addMessage),
+		findMessages:    db.Text(findMessages),
 	}}
 }
 

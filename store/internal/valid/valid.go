@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 )
 
 // Text refuses what no SQL text column holds.
@@ -62,6 +63,25 @@ func Signal(s *machine.Signal) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	}
+	return nil
+}
+
+// Wait says why a wait cannot be stored. Its error matches [ledger.ErrInvalid].
+func Wait(w *ledger.Wait) error {
+	return errors.Join(w.Check(), texts(w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey))
+}
+
+// Message says why a message cannot be stored. Its error matches [ledger.ErrInvalid].
+func Message(m *program.Message) error {
+	return errors.Join(ledger.CheckMessage(m), texts(m.Name, m.Key, m.ID))
+}
+
+func texts(all ...string) error {
+	for _, s := range all {
+		if err := Text("it", s); err != nil {
+			return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+		}
 	}
 	return nil
 }
