@@ -92,6 +92,11 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	ctx, cancel := context.WithDeadline(w.s.over, deadline)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
+	if secret := w.effort(cmd).Secret; secret != "" && cmd.Direction == saga.Forward {
+		if inv.Token = w.c.secrets.token(secret, inv.Key); inv.Token == "" {
+			return program.Outcome{Class: saga.Fault, Error: "the secret " + secret + " of its callback token is not in Options.CallbackSecrets any more: put it back, behind the newest, then retry"}, false
+		}
+	}
 	inv.Gate = w.openGate(deadline, cancel)
 	answer := make(chan program.Outcome, 1)
 	w.hand() <- func() {
@@ -248,15 +253,22 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 		}
 	}
 	f.Step = cmd.Step
+	if s.WaitsForAnswer() {
+		w.polled = w.now().Latest
+	}
 	if d := w.destination(cmd.Step); d != nil && f.Answer == program.AnswerUnclear && f.Stack == "" && w.s.idle.Err() == nil {
 		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)
 	}
 	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil
 }
 
-// ask asks the definition until when the work waits.
-func (w *work) ask(cmd machine.Command) machine.Event {
+// ask asks the definition until when the work waits, or for what. It reports false when the work is to be let go.
+func (w *work) ask(cmd machine.Command) (machine.Event, bool) {
 	a := &machine.Asked{Step: cmd.Step}
+	if s := w.stepSpec(cmd.Step); s.WaitsForAnswer() {
+		ok := w.askKeys(s, cmd, a)
+		return machine.Event{Asked: a}, ok && w.s.idle.Err() == nil
+	}
 	at, err := w.program.When(w.st.Invocation(cmd))
 	switch now := w.now().Latest; {
 	case err != nil:
@@ -266,7 +278,7 @@ func (w *work) ask(cmd machine.Command) machine.Event {
 	default:
 		a.Until = at
 	}
-	return machine.Event{Asked: a}
+	return machine.Event{Asked: a}, w.s.idle.Err() == nil
 }
 
 // trySlot takes a send slot for the step's destination, unless one is in hand. It reports false

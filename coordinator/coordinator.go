@@ -31,6 +31,7 @@ type Coordinator struct {
 	appends   *committer
 	hand      *hand
 	controls  *controls
+	secrets   secrets
 	life      context.Context // of everything that must not end with its caller
 	give      context.CancelFunc
 
@@ -61,6 +62,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	c := &Coordinator{
 		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log, skew: limits.Skew},
 		life: life, give: give, stopping: make(chan struct{}), woken: make(chan struct{}, 1),
+		secrets:      newSecrets(o.CallbackSecrets),
 		duplicates:   newDuplicateCounter(),
 		rests:        newRests(),
 		programs:     map[ledger.Version]saga.Program{},
@@ -68,6 +70,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 		destinations: map[string]*destination{},
 		starting:     map[saga.ID]*starting{},
 	}
+	c.Operator.programs = c.programFor
 	c.hand = newHand(&o, c.wake)
 	c.tell = &teller{o.Log, o.Listener, o.hook}
 	c.controls = newControls(c.ledger, c.outage, told{c.obey, c.part, c.tellPause, c.beat})
@@ -136,8 +139,9 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
 	}
 	for i := range spec.Steps {
-		if spec.Steps[i].WaitsForAnswer() { // the coordinator's side of it is not built yet
-			return fmt.Errorf("register %s version %d: step %q waits for an answer, which no coordinator can bring it yet", spec.Saga, spec.Version, spec.Steps[i].Name)
+		if a := spec.Steps[i].Answer; a != nil && a.Callback != "" && c.secrets.newest == "" {
+			return fmt.Errorf("register %s version %d: the request of step %q carries a callback token, and Options.CallbackSecrets has no secret to make it with",
+				spec.Saga, spec.Version, a.Callback)
 		}
 	}
 	c.mu.Lock()
@@ -147,7 +151,7 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		c.newest[spec.Saga] = p
 	}
 	for i := range spec.Steps {
-		if spec.Steps[i].Waits() {
+		if spec.Steps[i].Waits() && !spec.Steps[i].Find {
 			continue
 		}
 		c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)

@@ -18,7 +18,8 @@ import (
 // only: no definition, no session. Everything it does is a signal with an actor and a reason,
 // applied by the coordinator that holds the work.
 type Operator struct {
-	ledger ledger.Ledger
+	ledger   ledger.Ledger
+	programs func(*machine.State) saga.Program // a coordinator's, to read answers with; nil where it is not known
 
 	mu    sync.Mutex
 	specs map[ledger.Version]*program.Spec
@@ -26,7 +27,7 @@ type Operator struct {
 
 // NewOperator returns an operator over l.
 func NewOperator(l ledger.Ledger) *Operator {
-	return &Operator{ledger: l, specs: map[ledger.Version]*program.Spec{}}
+	return &Operator{ledger: l, programs: func(*machine.State) saga.Program { return nil }, specs: map[ledger.Version]*program.Spec{}}
 }
 
 // Happened says that the step's effect is there, under the given external id ("" when it has none).
@@ -53,6 +54,8 @@ var (
 	ErrNotPaused = errors.New("the work is not paused")
 	// ErrNotWaiting: only what waits for a time can be woken.
 	ErrNotWaiting = errors.New("the work waits for no time")
+	// ErrNotAsking: only what waits for an answer can be answered by hand, or wait longer.
+	ErrNotAsking = errors.New("the work waits for no answer")
 	// ErrUnderWay: an attempt is under way, and its answer comes first.
 	ErrUnderWay = errors.New("an attempt is under way")
 	// ErrChangesNothing: the coordinator would read it, and put on record why it changes nothing.

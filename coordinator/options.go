@@ -62,6 +62,11 @@ type Options struct {
 	// Label names this process to people who read the sessions. Default: host and pid.
 	Label string
 
+	// CallbackSecrets make the tokens that callbacks carry ([saga.Call.CallbackToken]); each has 16 bytes at least, and all
+	// processes of a ledger have the same. The first makes new ones. To change it put another before it; the old one
+	// stays while requests of before may be sent again or called back. A saga that hands out tokens is refused without one.
+	CallbackSecrets [][]byte
+
 	hook *hook // in tests
 }
 
@@ -162,6 +167,9 @@ func (o *Options) validate(skew time.Duration) error {
 		"others could take over what is still trusted here. Margin must be %s at least, and Lease %s", o.Margin, o.Lease, skew, 2*skew, 10*skew)
 	for name, d := range map[string]time.Duration{"Poll": o.Poll, "Hold": o.Hold, "Drain": o.Drain} {
 		wrong(d < 0, "%s is %s; it must not be negative", name, d)
+	}
+	for i, secret := range o.CallbackSecrets {
+		wrong(len(secret) < 16, "CallbackSecrets[%d] has %d bytes; a secret that cannot be guessed has 16 at least, made by a random generator", i, len(secret))
 	}
 	for name, l := range o.Destinations {
 		wrong(l.PerSecond < 0 || l.Burst < 0 || l.Concurrent < 0, "the limit of destination %q has a negative number", name)

@@ -230,7 +230,7 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours bool) (machine.Decision, ledger.Answer, error) {
 	for arm := ours; ; arm = false {
 		d, err := w.judge(machine.Event{
-			Now: c.startsAt(), Slot: arm && !c.isStopping(), Start: in.start(),
+			Now: c.startsAt(), Slot: arm && !c.isStopping() && w.spec().AnswerTo(w.spec().Steps[0].Name) == nil, Start: in.start(),
 		})
 		if err != nil {
 			return d, ledger.Answer{}, err

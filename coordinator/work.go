@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type work struct {
 	// taken over from, as far as is known.
 	bystanders int
 	over       bool           // the session is over that armed the attempt which is open
+	listening  bool           // there is another signal to read behind the one that is decided about
+	polled     time.Time      // when the answer was asked for that the work waits for, by the ledger's clock
 	back       *ledger.Return // how it goes back into the ledger, when no record says so
 
 	// Guarded by the hand.
@@ -107,7 +110,7 @@ func (w *work) do(cmd machine.Command) (machine.Event, bool) {
 	case machine.Look:
 		return w.look(cmd)
 	case machine.Ask:
-		return w.ask(cmd), w.s.idle.Err() == nil
+		return w.ask(cmd)
 	case machine.Slot:
 		return machine.Event{}, w.awaitSlot(cmd)
 	case machine.Wait:
@@ -166,6 +169,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 	for {
 		ev.Now, ev.Over = w.now(), w.over
 		ev.Spoken = w.spoken.Load()
+		ev.Secret, ev.Polled = w.c.secrets.newest, w.polled
 		ev.HeldUntil = w.c.controls.heldUntil(w.id.Saga, ev.Now.Latest)
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
@@ -179,6 +183,9 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 		}
 		if d.Record == nil {
 			return d.Do, true
+		}
+		if !w.findable(d.Record.Dispatch) {
+			return d.Do, false
 		}
 		hold, answer, err := w.append(&d)
 		if err != nil {
@@ -228,6 +235,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	at, _ := w.failedAt()
 	failed := at != nil || r.Kind == machine.KindNotSent || r.Kind == machine.KindUnknown || r.Kind == machine.KindUnclear // see goBack
 	hold = d.Do.Do != machine.Rest && r.Status.Live() && (failed || r.Wait <= w.c.opts.Hold && !w.c.isStopping()) && w.s.trusted() == nil
+	hold = hold || w.listening && r.Status.Live()
 	hold = hold || r.Dispatch != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
@@ -271,11 +279,12 @@ func class(st *machine.State, r *machine.Record) ledger.Class {
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
 	r.At, w.head, w.inHead, w.over = a.At, a.Number, hold, false
-	was := w.st.Status
+	was, asked := w.st.Status, asking(w.st)
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
 		return false
 	}
+	w.unwait(asked)
 	w.times.wrote(r, w.sent, time.Now())
 	w.c.hand.grew(w, len(r.Body))
 	w.c.tell.recorded(w.id, was, r)
@@ -375,12 +384,11 @@ func (w *work) listen() (machine.Command, bool) {
 	if err != nil {
 		return machine.Command{}, false
 	}
-	for i := range chain.Signals {
-		sig := &chain.Signals[i]
-		if w.st.Saw(sig.ID) {
-			continue
-		}
-		if _, ok := w.decide(machine.Event{Signal: sig, Same: w.same(sig)}, false); !ok {
+	unread := slices.DeleteFunc(chain.Signals, func(s machine.Signal) bool { return w.st.Saw(s.ID) })
+	for i := range unread {
+		sig := &unread[i]
+		w.listening = i < len(unread)-1
+		if _, ok := w.decide(machine.Event{Signal: sig, Same: w.same(sig), Read: w.read(sig)}, false); !ok {
 			return machine.Command{}, false
 		}
 	}

@@ -248,6 +248,8 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("says that it has failed, and it is given up already")
 	case s.Failed != "":
 		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, Class: saga.Refused, Error: s.Failed})
+	case s.Declined != "": // where it came in
+		return note("was declined: " + s.Declined)
 	case read == nil:
 		return errNotFitting
 	case read.Declined != "":

@@ -52,6 +52,8 @@ type Said struct {
 	Body    []byte    `json:"body,omitempty"`
 	Failed  string    `json:"failed,omitempty"` // what is waited for has failed, and why
 	Until   time.Time `json:"until,omitzero"`   // extend
+	// Declined is why the definition declined it where it came in; empty: it did not, or was not asked.
+	Declined string `json:"declined,omitempty"`
 }
 
 // News is what a revise, or a cancel by the source, says about the source object. Zero for other

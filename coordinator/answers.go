@@ -1,0 +1,232 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What comes from outside for the instances that wait for it (see [saga.Await]).
+
+// Ack says what became of an answer.
+type Ack struct {
+	At     time.Time // when it came first, by the ledger's clock
+	Failed bool      // what it says: that what was waited for has failed
+	IDs    []saga.ID // for which instances it was; a message may come before anything waits for it
+}
+
+// Errors of answers.
+var (
+	// ErrUnknownToken: no request carried this token. Nothing was stored.
+	ErrUnknownToken = errors.New("no such token")
+	// ErrDeclined: the definition declines it as an answer. That is on record, and the instance waits on.
+	ErrDeclined = errors.New("it is declined as an answer")
+	// ErrOtherMessage: another message has its id. Nothing was stored.
+	ErrOtherMessage = errors.New("another message has this id")
+)
+
+// MessageLife is how long a message is kept for an instance to wait for it, and how long its id is known.
+const MessageLife = 30 * 24 * time.Hour
+
+// Complete brings the answer to the request that carried token. Every genuine token is acknowledged, also one that was used, or
+// comes late, with its first answer; what came is on record. A token of no request matches [ErrUnknownToken]; an answer that
+// the definition declines [ErrDeclined].
+func (op *Operator) Complete(ctx context.Context, token string, body []byte) (Ack, error) {
+	if len(body) > program.MaxAnswer {
+		return Ack{}, fmt.Errorf("complete: %w: the answer has %d bytes; at most %d are allowed", ledger.ErrInvalid, len(body), program.MaxAnswer)
+	}
+	return op.answer(ctx, "complete", token, machine.Said{Body: body})
+}
+
+// Fail says that what the request asked for that carried token has failed, and that nothing of it stands. why is for people.
+// It is acknowledged as an answer that [Operator.Complete] brings.
+func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
+	if why = program.Clean(strings.TrimSpace(why), 1024); why == "" {
+		why = "it failed, and did not say why"
+	}
+	return op.answer(ctx, "fail", token, machine.Said{Failed: why})
+}
+
+func (op *Operator) answer(ctx context.Context, verb, token string, said machine.Said) (Ack, error) {
+	waits, err := op.ledger.Waits(ctx, "", digestOf(token))
+	if err != nil {
+		return Ack{}, fmt.Errorf("%s: %w", verb, err)
+	}
+	if len(waits) == 0 {
+		return Ack{}, fmt.Errorf("%s: %w", verb, ErrUnknownToken)
+	}
+	w := &waits[0]
+	sum := sha256.Sum256(append([]byte(w.StepKey+"\x00"+said.Failed+"\x00"), said.Body...))
+	sig := machine.Signal{
+		Kind: machine.SignalAnswer, Key: "answer:" + hex.EncodeToString(sum[:16]), Actor: "callback",
+		Resolution: saga.Resolution{Step: w.Step, StepKey: w.StepKey}, Said: said,
+	}
+	declined, err := op.hand(ctx, w, &sig)
+	if errors.Is(err, ledger.ErrNotFound) { // its start was not stored
+		return Ack{}, fmt.Errorf("%s: %w", verb, ErrUnknownToken)
+	}
+	if err != nil {
+		return Ack{}, fmt.Errorf("%s %s: %w", verb, w.ID, err)
+	}
+	if declined != "" {
+		return Ack{}, fmt.Errorf("%s %s: %w: %s", verb, w.ID, ErrDeclined, declined)
+	}
+	return op.first(ctx, verb, w)
+}
+
+// hand posts an answer to the instance that waits for it, with what its definition says of it, where this process knows it.
+func (op *Operator) hand(ctx context.Context, w *ledger.Wait, sig *machine.Signal) (declined string, err error) {
+	s, err := op.stand(ctx, w.ID)
+	if err != nil {
+		return "", err
+	}
+	if p := op.programs(s.st); p != nil && sig.Failed == "" && awaited(s.st, w) {
+		declined = readAnswer(p, s.st, sig).Declined
+		sig.Declined = declined
+	}
+	return declined, op.ledger.Post(ctx, w.ID, *sig)
+}
+
+// awaited reports whether a step may still be answered, as far as the chain tells.
+func awaited(st *machine.State, w *ledger.Wait) bool {
+	ss := st.Step(w.Step)
+	return !st.Turned && !st.Status.Terminal() && (ss == nil || ss.Forward.Phase == machine.Waiting || ss.Forward.Phase == machine.Ready || ss.Forward.Phase == "")
+}
+
+// first is the acknowledgement of the first answer to a request.
+func (op *Operator) first(ctx context.Context, verb string, w *ledger.Wait) (Ack, error) {
+	all, err := op.signals(ctx, w.ID, func(s *machine.Signal) bool {
+		return s.Kind == machine.SignalAnswer && s.Step == w.Step && s.StepKey == w.StepKey && s.Declined == ""
+	})
+	if err != nil || len(all) == 0 {
+		return Ack{}, fmt.Errorf("%s %s: read what came before: %w", verb, w.ID, errors.Join(err, ledger.ErrNotFound))
+	}
+	return Ack{At: all[0].At, Failed: all[0].Failed != "", IDs: []saga.ID{w.ID}}, nil
+}
+
+// Deliver brings a message to every instance that waits for its name and key. One that nothing waits for yet is kept for
+// [MessageLife]. A message that comes again, by its id, is acknowledged as the first was; another one with
+// its id matches [ErrOtherMessage]. Where every definition that is asked declines it, the error matches [ErrDeclined].
+func (op *Operator) Deliver(ctx context.Context, m saga.Message) (Ack, error) {
+	kept, err := op.ledger.Keep(ctx, program.Message(m), MessageLife)
+	if err != nil {
+		return Ack{}, fmt.Errorf("deliver message %q: %w", m.Name, err)
+	}
+	if kept.Other {
+		return Ack{}, fmt.Errorf("deliver message %q, id %q: %w", m.Name, m.ID, ErrOtherMessage)
+	}
+	waits, err := op.ledger.Waits(ctx, m.Name, m.Key)
+	if err != nil {
+		return Ack{}, fmt.Errorf("deliver message %q: %w", m.Name, err)
+	}
+	ack, declined := Ack{At: kept.At}, ""
+	for i := range waits {
+		if kept.Delivered { // it is used
+			break
+		}
+		w := &waits[i]
+		no, taken, err := op.deliver(ctx, w, &m)
+		switch {
+		case err != nil:
+			return Ack{}, fmt.Errorf("deliver message %q to %s: %w", m.Name, w.ID, err)
+		case no != "":
+			declined = no
+		case taken:
+			ack.IDs = append(ack.IDs, w.ID)
+		}
+	}
+	switch {
+	case len(ack.IDs) > 0:
+		err = op.ledger.Delivered(ctx, m.Name, m.ID)
+	case declined != "":
+		err = fmt.Errorf("%w: %s", ErrDeclined, declined)
+	}
+	if err != nil {
+		return Ack{}, fmt.Errorf("deliver message %q: %w", m.Name, err)
+	}
+	return ack, nil
+}
+
+// deliver posts a message to one instance, unless its wait is over by now: that was left behind.
+func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message) (declined string, taken bool, err error) {
+	st, err := op.fold(ctx, w.ID)
+	gone := errors.Is(err, ledger.ErrNotFound)
+	if err != nil && !gone {
+		return "", false, err
+	}
+	if !gone {
+		if ss := st.Step(w.Step); ss == nil || ss.Forward.Phase != machine.Done && ss.Forward.Phase != machine.Skipped {
+			message := program.Message(*m)
+			sig := messageSignal(&message, w.Step)
+			declined, err = op.hand(ctx, w, &sig)
+			return declined, declined == "", err
+		}
+	}
+	return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
+}
+
+// CompleteStep answers by hand what a step waits for, "" the one that waits: as if body had come from outside. The definition reads
+// it when a coordinator takes it up, and what it declines is on record.
+func (op *Operator) CompleteStep(ctx context.Context, id saga.ID, step string, body []byte, by saga.Actor) error {
+	return op.answerStep(ctx, "complete", id, step, machine.Said{Body: body}, by)
+}
+
+// FailStep says by hand that what a step waits for, "" the one that waits, has failed, and that nothing of it stands.
+func (op *Operator) FailStep(ctx context.Context, id saga.ID, step string, by saga.Actor) error {
+	return op.answerStep(ctx, "fail", id, step, machine.Said{Failed: by.Reason}, by)
+}
+
+func (op *Operator) answerStep(ctx context.Context, verb string, id saga.ID, step string, said machine.Said, by saga.Actor) error {
+	return op.order(ctx, id, verb, by, func(s *standing) (machine.Signal, error) {
+		ss, err := s.waitsForAnswer(step)
+		if err != nil {
+			return machine.Signal{}, err
+		}
+		sum := sha256.Sum256([]byte(said.Failed + "\x00" + string(said.Body)))
+		sig := machine.Signal{Kind: machine.SignalAnswer, Key: ":" + hex.EncodeToString(sum[:8]), Resolution: saga.Resolution{Step: ss.Name}, Said: said}
+		if p := op.programs(s.st); p != nil && said.Failed == "" {
+			if no := readAnswer(p, s.st, &sig).Declined; no != "" {
+				return sig, fmt.Errorf("%w: %s", ErrDeclined, no)
+			}
+		}
+		return sig, nil
+	})
+}
+
+// Extend has a step, "" the one that waits, wait for its answer until a time by the ledger's clock, also when it is in review because
+// none came.
+func (op *Operator) Extend(ctx context.Context, id saga.ID, step string, until time.Time, by saga.Actor) error {
+	return op.order(ctx, id, "extend", by, func(s *standing) (machine.Signal, error) {
+		ss, err := s.waitsForAnswer(step)
+		if err != nil {
+			return machine.Signal{}, err
+		}
+		if !until.After(s.at) {
+			return machine.Signal{}, fmt.Errorf("%w: %s has passed", ErrChangesNothing, until.UTC().Format(time.RFC3339))
+		}
+		return machine.Signal{
+			Kind: machine.SignalExtend, Key: ":" + until.UTC().Format(time.RFC3339), Resolution: saga.Resolution{Step: ss.Name}, Said: machine.Said{Until: until.UTC()},
+		}, nil
+	})
+}
+
+// waitsForAnswer is the named step, or that at issue, if it waits for an answer.
+func (s *standing) waitsForAnswer(step string) (*machine.StepState, error) {
+	ss, _ := s.st.Issue(s.spec)
+	if step != "" {
+		ss = s.st.Step(step)
+	}
+	if ss == nil || ss.Asks == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
+		return nil, fmt.Errorf("%w: it is %s. %s", ErrNotAsking, s.is(), s.next())
+	}
+	return ss, nil
+}

@@ -1,0 +1,153 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// The side of the waiting work: it is findable before it waits, and before its request leaves.
+
+// mail repeats a call that is about what comes from outside, until there is an answer. It reports false when the work is to be let
+// go.
+func (w *work) mail(do func(context.Context) error) bool {
+	over := w.c.outage.ask()
+	defer over()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := do(w.c.life)
+		if err == nil {
+			w.c.outage.answered(callLoad)
+			return true
+		}
+		w.c.outage.failed(callLoad, err)
+		if errors.Is(err, ledger.ErrInvalid) || sleep(w.s.idle, wait) != nil {
+			return false
+		}
+	}
+}
+
+// findable makes the wait for the answer to a request findable, before the request is armed.
+func (w *work) findable(d *machine.Dispatch) bool {
+	if d == nil || d.Secret == "" {
+		return true
+	}
+	waits := []ledger.Wait{w.byToken(d.Secret, d.Key, w.spec().AnswerTo(d.Step).Name)}
+	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) })
+}
+
+func (w *work) byToken(secret, key, step string) ledger.Wait {
+	return ledger.Wait{Key: digestOf(w.c.secrets.token(secret, key)), ID: w.id, Step: step, StepKey: key}
+}
+
+// askKeys asks the definition by which messages a step is answered, makes it findable by them, and then looks for what came
+// before. The callback's token is made findable again: a fail-over may have forgotten it, and a lost ledger has.
+func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Asked) bool {
+	keys, err := w.program.Keys(w.st.Invocation(cmd))
+	if err != nil {
+		a.Error = err.Error()
+		return true
+	}
+	a.On = keys
+	waits := waitsOn(w.id, s.Name, keys)
+	if asked := w.st.Step(s.Answer.Callback); asked != nil {
+		key, secret := asked.Forward.Key, asked.Forward.Secret
+		if key == "" {
+			key = machine.StepKey(machine.RootKey(w.id.Saga, w.id.Work, w.st.Revision), asked.Name, saga.Forward, asked.Forward.Reissue)
+		}
+		if w.c.secrets.byID[secret] == nil {
+			secret = w.c.secrets.newest
+		}
+		waits = append(waits, w.byToken(secret, key, s.Name))
+	}
+	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) }) &&
+		w.mail(func(ctx context.Context) error { return w.collect(ctx, s.Name, keys) })
+}
+
+func waitsOn(id saga.ID, step string, keys []program.MessageKey) (waits []ledger.Wait) {
+	for _, k := range keys {
+		waits = append(waits, ledger.Wait{Name: k.Name, Key: k.Key, ID: id, Step: step})
+	}
+	return waits
+}
+
+// collect brings the work the messages that came before it waited.
+func (w *work) collect(ctx context.Context, step string, keys []program.MessageKey) error {
+	for _, k := range keys {
+		ms, err := w.c.ledger.Messages(ctx, k.Name, k.Key)
+		if err != nil {
+			return err
+		}
+		for i := range ms {
+			if err := w.c.ledger.Post(ctx, w.id, messageSignal(&ms[i], step)); err != nil {
+				return err
+			}
+			if err := w.c.ledger.Delivered(ctx, ms[i].Name, ms[i].ID); err != nil {
+				return err
+			}
+			w.spoken.Store(true)
+		}
+	}
+	return nil
+}
+
+// messageSignal is what a work is told of a message.
+func messageSignal(m *program.Message, step string) machine.Signal {
+	return machine.Signal{
+		Kind: machine.SignalAnswer, Key: fmt.Sprintf("message:%s:%s", m.Name, m.ID), Actor: "message " + m.Name,
+		Resolution: saga.Resolution{Step: step}, Said: machine.Said{Message: m.Name, Key: m.Key, ID: m.ID, Body: m.Body},
+	}
+}
+
+// read has the definition read what may be the answer that a step waits for.
+func (w *work) read(sig *machine.Signal) *machine.Read {
+	if sig.Kind != machine.SignalAnswer || sig.Failed != "" {
+		return nil
+	}
+	return readAnswer(w.program, w.st, sig)
+}
+
+func readAnswer(p saga.Program, st *machine.State, sig *machine.Signal) *machine.Read {
+	f, err := p.Read(st.Invocation(machine.Command{Do: machine.Ask, Step: sig.Step, Direction: saga.Forward}), program.Message{
+		Name: sig.Message, Key: sig.Said.Key, ID: sig.Said.ID, Body: sig.Body,
+	})
+	if err != nil {
+		return &machine.Read{Declined: err.Error()}
+	}
+	return &machine.Read{Evidence: f}
+}
+
+// asking are the steps that messages are waited for, by name.
+func asking(st *machine.State) map[string]*machine.StepState {
+	var all map[string]*machine.StepState
+	for i := range st.Steps {
+		if ss := &st.Steps[i]; ss.Asks != nil && len(ss.Asks.On) > 0 && ss.Forward.Phase == machine.Waiting {
+			if all == nil {
+				all = map[string]*machine.StepState{}
+			}
+			c := *ss
+			all[ss.Name] = &c
+		}
+	}
+	return all
+}
+
+// unwait removes the waits for messages that have ended since: what was answered, and what a newer version waits for again. What
+// was given up stays findable, so that a late success is not dropped. One that is left behind is found to be over by who
+// delivers a message.
+func (w *work) unwait(before map[string]*machine.StepState) {
+	var over []ledger.Wait
+	for name, was := range before {
+		if ss := w.st.Step(name); ss.Forward.Phase == machine.Done || ss.Forward.Phase == "" {
+			over = append(over, waitsOn(w.id, name, was.Asks.On)...)
+		}
+	}
+	if len(over) > 0 {
+		go func() { _ = w.c.ledger.Unwait(w.c.life, over) }()
+	}
+}

@@ -1,0 +1,522 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// farm renders films: a request is answered by a callback, hours later, twice, or never.
+type farm struct {
+	mu       sync.Mutex
+	tokens   map[string]string // by work and revision
+	ready    map[string]string // what a lookup finds, by work
+	log      diary
+	lose     bool // the answer to a request
+	callback func(work, token string)
+}
+
+var farmSecret = []byte("0123456789abcdef0123456789abcdef")
+
+// film is what a work is about.
+type film struct {
+	Title string `json:"title"`
+}
+
+func (f *farm) token(of string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tokens[of]
+}
+
+// saga is the one of these tests: it asks for a film, waits for it, and finishes.
+func (f *farm) saga(t testing.TB, tune func(*saga.Answer[film, thing])) saga.Program {
+	t.Helper()
+	submit := func(_ context.Context, c saga.Call[film]) (thing, error) {
+		f.log.note("submit " + c.Work)
+		if err := c.Sending(); err != nil {
+			return thing{}, err
+		}
+		f.mu.Lock()
+		f.tokens[c.Work+c.Revision] = c.CallbackToken()
+		lose, callback := f.lose, f.callback
+		f.mu.Unlock()
+		if callback != nil {
+			callback(c.Work, c.CallbackToken())
+		}
+		if lose {
+			return thing{}, errors.New("connection cut")
+		}
+		return thing{ID: "job-" + c.Work}, nil
+	}
+	cancel := func(_ context.Context, c saga.Call[film], made *thing) error {
+		f.log.note("cancel " + c.Work)
+		return nil
+	}
+	read := func(c saga.Call[film], m saga.Message) (thing, error) {
+		var out thing
+		if err := json.Unmarshal(m.Body, &out); err != nil || out.ID == "" {
+			return out, errors.New("it names no film")
+		}
+		return out, nil
+	}
+	await := saga.Await("rendered", read).Callback("submit").On("render.done", func(c saga.Call[film]) string { return c.Work }).Within(2*day, saga.Compensate)
+	if tune != nil {
+		tune(await)
+	}
+	d, err := saga.Define("film", 1,
+		saga.Do("submit", submit).Keyed(90*day).UndoMaybe(cancel).To("farm").Retry(saga.Retry{Initial: time.Second}),
+		await,
+		saga.Do("finish", func(_ context.Context, c saga.Call[film]) (thing, error) {
+			f.log.note("finish " + c.Work + " " + c.ExternalID("rendered"))
+			return thing{ID: "finished-" + c.Work}, nil
+		}).Idempotent().NoUndo("it is a note").Pivot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// find is a lookup of what is ready.
+func (f *farm) find(_ context.Context, c saga.Call[film]) (saga.Finding[thing], error) {
+	f.log.note("find " + c.Work)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch id := f.ready[c.Work]; id {
+	case "":
+		return saga.NotFound[thing](), nil
+	case "failed":
+		return saga.FoundFailed[thing]("no disk"), nil
+	default:
+		return saga.Found(thing{ID: id}), nil
+	}
+}
+
+// filmScene plays a story about answers in virtual time.
+type filmScene struct {
+	*testing.T
+	*farm
+
+	ledger ledger.Ledger
+	tune   func(*saga.Answer[film, thing])
+	opts   coordinator.Options
+}
+
+func films(t *testing.T, play func(*filmScene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &farm{tokens: map[string]string{}, ready: map[string]string{}}
+		play(&filmScene{T: t, farm: f, ledger: memory.New(nil), opts: coordinator.Options{CallbackSecrets: [][]byte{farmSecret}}})
+	})
+}
+
+func (s *filmScene) boot() *process {
+	return several(s, s.ledger, config{opts: s.opts}, s.saga(s, s.tune))
+}
+
+func (s *filmScene) start(p *process, work, revision string) {
+	s.Helper()
+	if _, err := p.Start(s.Context(), "film", work, film{work + revision}, &coordinator.StartOptions{Revision: revision}); err != nil {
+		s.Fatal(err)
+	}
+	pass(time.Second)
+}
+
+func (s *filmScene) want(p *process, work string, status saga.Status) saga.Summary {
+	s.Helper()
+	sum, err := p.Show(s.Context(), saga.ID{Saga: "film", Work: work})
+	if err != nil || sum.Status != status {
+		rs, _ := s.ledger.History(s.Context(), saga.ID{Saga: "film", Work: work})
+		for _, r := range rs {
+			s.Logf("%d %s %s %s %s %q", r.Seq, r.At, r.Kind, r.Step, r.Status, r.Said())
+		}
+		s.Fatalf("%s is %s %s (%v), want %s: %s", work, sum.Status, sum.Reason, err, status, sum.Next)
+	}
+	return sum
+}
+
+// count checks how often the farm was asked for something.
+func (s *filmScene) count(what string, n int) {
+	s.Helper()
+	if at := s.log.of(what); len(at) != n {
+		s.Errorf("%q happened %d times, want %d", what, len(at), n)
+	}
+}
+
+func ready(id string) []byte { return fmt.Appendf(nil, `{"id":%q}`, id) }
+
+// A1, A9: a callback may come while its request is still on its way, while the work waits, and again. It ends the wait once, every
+// genuine one is acknowledged as the first was, and a forged one is not known. What the definition declines is told, and on
+// record, and the work waits on.
+func TestACallback(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		s.want(p, "a", saga.Waiting)
+		token := s.token("a")
+		for _, body := range []string{"", "{}", "not JSON", "\x00\xff"} {
+			if _, err := p.Complete(s.Context(), token, []byte(body)); !errors.Is(err, coordinator.ErrDeclined) {
+				t.Errorf("%q: %v, want %v", body, err, coordinator.ErrDeclined)
+			}
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Waiting)
+		for _, forged := range []string{"", "x", token[:len(token)-1], token + "x", strings.ToUpper(token)} {
+			if _, err := p.Complete(s.Context(), forged, ready("f")); !errors.Is(err, coordinator.ErrUnknownToken) {
+				t.Errorf("token %q: %v, want %v", forged, err, coordinator.ErrUnknownToken)
+			}
+		}
+		first, err := p.Complete(s.Context(), token, ready("film-a"))
+		if err != nil || first.At.IsZero() || !slices.Equal(first.IDs, []saga.ID{{Saga: "film", Work: "a"}}) {
+			t.Fatalf("%+v, %v", first, err)
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Completed)
+		for _, again := range []func() (coordinator.Ack, error){
+			func() (coordinator.Ack, error) { return p.Complete(s.Context(), token, ready("film-a")) },
+			func() (coordinator.Ack, error) { return p.Complete(s.Context(), token, ready("another")) },
+			func() (coordinator.Ack, error) { return p.Fail(s.Context(), token, "no disk") },
+		} {
+			pass(time.Hour)
+			if ack, err := again(); err != nil || !ack.At.Equal(first.At) || ack.Failed {
+				t.Errorf("acknowledged with %+v, %v, and first with %+v", ack, err, first)
+			}
+		}
+		s.count("finish a film-a", 1)
+
+		s.callback = func(work, token string) {
+			if _, err := p.Complete(s.Context(), token, ready("film-"+work)); err != nil {
+				t.Error(err)
+			}
+		}
+		s.start(p, "early", "")
+		s.want(p, "early", saga.Completed)
+		s.lose = true
+		s.start(p, "lost", "")
+		pass(time.Minute)
+		s.want(p, "lost", saga.Retrying) // its request is sent again, under its key and with its token, until it is answered
+		s.lose = false
+		pass(time.Hour)
+		s.want(p, "lost", saga.Completed)
+		s.count("finish lost film-lost", 1)
+	})
+}
+
+// A4, A8, A10: no answer in time turns the work, a failure does so at once, a lookup makes a lost answer a delay, and a person has
+// it wait longer.
+func TestNoCallback(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "silent", "")
+		s.start(p, "failed", "")
+		s.start(p, "longer", "")
+		if _, err := p.Fail(s.Context(), s.token("failed"), "no disk"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Extend(s.Context(), saga.ID{Saga: "film", Work: "longer"}, "", time.Now().Add(5*day), anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.want(p, "failed", saga.Compensated)
+		p.kill()
+		pass(3 * day)
+		p = s.boot()
+		pass(time.Minute)
+		s.want(p, "silent", saga.Compensated)
+		s.count("cancel silent", 1)
+		s.want(p, "longer", saga.Waiting)
+		p.kill()
+		pass(3 * day)
+		p = s.boot()
+		pass(time.Minute)
+		s.want(p, "longer", saga.Compensated)
+	})
+	films(t, func(s *filmScene) {
+		s.tune = func(a *saga.Answer[film, thing]) { a.Find(s.find).Poll(time.Hour).To("farm") }
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		records := func() int {
+			rs, err := s.ledger.History(s.Context(), saga.ID{Saga: "film", Work: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(rs)
+		}
+		before := records()
+		pass(5*time.Hour + 5*time.Minute)
+		if n := len(s.log.of("find a")); n < 4 || n > 5 {
+			t.Errorf("asked %d times in five hours, want every hour", n)
+		}
+		if after := records(); after != before {
+			t.Errorf("lookups that learned nothing left %d records", after-before)
+		}
+		s.mu.Lock()
+		s.ready["a"] = "film-a"
+		s.mu.Unlock()
+		pass(time.Hour + time.Minute)
+		s.want(p, "a", saga.Completed)
+		s.count("finish a film-a", 1)
+	})
+}
+
+// A message that comes before anything waits for it, while it waits, by two waits at once, and again. It is used once.
+func TestAMessage(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		m := saga.Message{Name: "render.done", Key: "a", ID: "evt_1", Body: ready("film-a")}
+		deliver := func(m saga.Message) coordinator.Ack {
+			t.Helper()
+			ack, err := p.Deliver(s.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ack
+		}
+		early := deliver(m)
+		if len(early.IDs) != 0 || early.At.IsZero() {
+			t.Errorf("nothing waits yet, and %+v", early)
+		}
+		p.kill()
+		pass(20 * day)
+		p = s.boot()
+		s.start(p, "a", "")
+		s.want(p, "a", saga.Completed)
+		if again := deliver(m); !again.At.Equal(early.At) {
+			t.Errorf("acknowledged with %+v, and first with %+v", again, early)
+		}
+		m.Body = ready("another")
+		if _, err := p.Deliver(s.Context(), m); !errors.Is(err, coordinator.ErrOtherMessage) {
+			t.Errorf("%v, want %v", err, coordinator.ErrOtherMessage)
+		}
+		s.start(p, "b", "")
+		if ack := deliver(saga.Message{Name: "render.done", Key: "b", ID: "evt_2", Body: ready("film-b")}); len(ack.IDs) != 1 {
+			t.Errorf("%+v", ack)
+		}
+		pass(time.Second)
+		s.want(p, "b", saga.Completed)
+		s.start(p, "c", "")
+		if _, err := p.Deliver(s.Context(), saga.Message{Name: "render.done", Key: "c", ID: "evt_3", Body: []byte("{}")}); !errors.Is(err, coordinator.ErrDeclined) {
+			t.Errorf("%v, want %v", err, coordinator.ErrDeclined)
+		}
+		if err := p.CompleteStep(s.Context(), saga.ID{Saga: "film", Work: "c"}, "", ready("by-hand"), anna); err != nil {
+			t.Error(err)
+		}
+		pass(time.Second)
+		s.want(p, "c", saga.Completed)
+		s.count("finish c by-hand", 1)
+	})
+}
+
+// A3, A5, A6: a newer version waits for the job of the older, and for an answer of its own then. A success that comes late is not
+// dropped.
+func TestLateAnswers(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "1")
+		s.start(p, "a", "2")
+		s.want(p, "a", saga.Waiting)
+		s.count("submit a", 1)
+		if _, err := p.Complete(s.Context(), s.token("a1"), ready("old")); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		s.count("submit a", 2)
+		s.want(p, "a", saga.Waiting)
+		if s.token("a1") == s.token("a2") {
+			t.Error("two revisions have one token")
+		}
+		if _, err := p.Complete(s.Context(), s.token("a1"), ready("older")); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Waiting)
+		if _, err := p.Complete(s.Context(), s.token("a2"), ready("new")); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Completed)
+
+		s.start(p, "known", "1")
+		if err := p.Cancel(s.Context(), saga.ID{Saga: "film", Work: "known"}, anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.lose = true
+		s.start(p, "blind", "1")
+		if err := p.Cancel(s.Context(), saga.ID{Saga: "film", Work: "blind"}, anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Minute)
+		for _, work := range []string{"known", "blind"} {
+			s.want(p, work, saga.Compensated)
+			if _, err := p.Complete(s.Context(), s.token(work+"1"), ready("late")); err != nil {
+				t.Error(err)
+			}
+		}
+		pass(time.Second)
+		s.want(p, "known", saga.Compensated)
+		if sum := s.want(p, "blind", saga.Review); sum.Reason != saga.ReasonLate {
+			t.Errorf("%+v", sum)
+		}
+		if err := p.Resume(s.Context(), saga.ID{Saga: "film", Work: "blind"}, anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.want(p, "blind", saga.Compensated)
+	})
+}
+
+// A storm: a thousand doubles of one callback, by two processes, beside kills. One resume, equal acknowledgements.
+func TestAStormOfCallbacks(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p, q := s.boot(), s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		acks := make([]coordinator.Ack, 1000)
+		var all sync.WaitGroup
+		for i := range acks {
+			all.Go(func() {
+				var err error
+				if acks[i], err = []*process{p, q}[i%2].Complete(s.Context(), s.token("a"), ready("film-a")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		for _, ack := range acks {
+			if !ack.At.Equal(acks[0].At) {
+				t.Fatalf("acknowledged with %+v and %+v", ack, acks[0])
+			}
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Completed)
+		s.count("finish a film-a", 1)
+		p.kill()
+		q.kill()
+	})
+}
+
+// A process that ends at any call of the ledger's about what comes from outside loses neither a callback nor a message, and sends no
+// request whose callback would not be known.
+func TestAnswersAcrossCrashes(t *testing.T) {
+	t.Parallel()
+	for _, method := range []ledgertest.Method{ledgertest.Await, ledgertest.Messages, ledgertest.Delivered, ledgertest.Post, ledgertest.Append} {
+		for n := 1; n <= 4; n++ {
+			for what, fault := range map[string]ledgertest.Fault{
+				"before": ledgertest.CrashBefore(n, method), "during": ledgertest.CrashDuring(n, method), "lost": ledgertest.LoseAnswer(n, method),
+			} {
+				t.Run(fmt.Sprint(method, n, what), func(t *testing.T) {
+					t.Parallel()
+					films(t, func(s *filmScene) {
+						inner := s.ledger
+						if _, err := coordinator.NewOperator(inner).Deliver(s.Context(), saga.Message{Name: "render.done", Key: "early", ID: "1", Body: ready("film-early")}); err != nil {
+							t.Fatal(err)
+						}
+						faulty := ledgertest.Faulty(inner, fault)
+						s.ledger = faulty
+						p := s.boot()
+						pass(time.Second)
+						for _, work := range []string{"early", "called"} {
+							ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+							_, _ = p.Start(ctx, "film", work, film{work}, nil)
+							cancel()
+						}
+						pass(time.Minute)
+						select {
+						case <-faulty.Crashed():
+							p.kill()
+						default:
+						}
+						s.ledger = inner
+						q := s.boot()
+						pass(time.Minute)
+						for _, work := range []string{"early", "called"} { // whoever got no answer starts it again
+							s.start(q, work, "")
+						}
+						pass(time.Minute)
+						if token := s.token("called"); token == "" {
+							t.Fatal("nothing was asked for")
+						} else if _, err := q.Complete(s.Context(), token, ready("film-called")); err != nil {
+							t.Fatal(err)
+						}
+						pass(time.Minute)
+						for _, work := range []string{"early", "called"} {
+							s.want(q, work, saga.Completed)
+							s.count("finish "+work+" film-"+work, 1)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A2: a secret that was changed makes new tokens; what the old one made is still known, and a request that is sent again carries
+// the same.
+func TestSecretsChange(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		s.lose = true
+		s.start(p, "b", "")
+		before := s.token("b")
+		p.kill()
+		s.lose = false
+		s.opts.CallbackSecrets = [][]byte{[]byte("another secret of these tests"), farmSecret}
+		p = s.boot()
+		pass(10 * time.Minute)
+		if s.token("b") != before {
+			t.Error("a request that is sent again under its key carries another token")
+		}
+		for _, work := range []string{"a", "b"} {
+			if _, err := p.Complete(s.Context(), s.token(work), ready("film-"+work)); err != nil {
+				t.Error(err)
+			}
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Completed)
+		s.want(p, "b", saga.Completed)
+		s.start(p, "c", "")
+		if strings.SplitN(s.token("c"), ".", 2)[0] == strings.SplitN(before, ".", 2)[0] {
+			t.Error("a new request carries a token of the old secret")
+		}
+	})
+	c, err := coordinator.New(memory.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), (&farm{}).saga(t, nil)); err == nil || !strings.Contains(err.Error(), "CallbackSecrets") {
+		t.Errorf("registered without a secret: %v", err)
+	}
+	if _, err := coordinator.New(memory.New(nil), &coordinator.Options{CallbackSecrets: [][]byte{[]byte("short")}}); err == nil {
+		t.Error("a secret of five bytes is taken")
+	}
+}
+
+var _ = machine.Waiting
