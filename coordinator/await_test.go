@@ -519,4 +519,3 @@ func TestSecretsChange(t *testing.T) {
 	}
 }
 
-var _ = machine.Waiting

@@ -47,11 +47,12 @@ func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error
 // goes on at once. Who did so, and why, is in its history. What waits for no time matches [ErrNotWaiting].
 func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Signal, error) {
-		if s.st.Status != saga.Waiting {
+		ss, dir := s.st.Issue(s.spec)
+		if s.st.Status != saga.Waiting || ss != nil && ss.Asks != nil {
 			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotWaiting, s.is(), s.next())
 		}
 		sig := machine.Signal{Kind: machine.SignalEndWait}
-		if ss, dir := s.st.Issue(s.spec); ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
+		if ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
 			sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir}
 		}
 		return sig, s.wouldNote(sig)

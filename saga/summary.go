@@ -52,6 +52,10 @@ type StepSummary struct {
 	Repeat     program.Repeat `json:"repeat,omitempty"`
 	Evidence   string         `json:"evidence,omitempty"`  // how we know that it is done: done, found, resolved or adopted
 	Until      time.Time      `json:"waitsUntil,omitzero"` // of a step that only waits
+	// Since and WaitsFor are of a step that waits for an answer: since when, and for what: "callback of submit", "message
+	// render.done 10492".
+	Since    time.Time `json:"waitsSince,omitzero"`
+	WaitsFor []string  `json:"waitsFor,omitempty"`
 	// Unconfirmed: the step counts as done although its outcome is unknown.
 	Unconfirmed bool            `json:"unconfirmed,omitempty"`
 	Undo        *StepSummary    `json:"undo,omitempty"`

@@ -24,6 +24,10 @@
 //	pause       Hold a work where it is, or a destination, a saga or everything, until it is resumed
 //	resume      Let what was paused go on where it was
 //	wake        End the wait of a work for a time: it goes on now
+//	complete    Answer by hand what a work waits for
+//	fail        Say by hand that what a work waits for has failed
+//	extend      Have works wait longer for their answers
+//	deliver     Bring a message to the works that wait for it
 //	cancel      Give a work up: undo what it has done
 //	rerun       Run a work again that was undone, given up or completed
 //	destination What the sagas talk to: does it work, and who holds it?
@@ -37,7 +41,7 @@
 //	version     Show which amends this is, and the schema versions it needs
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
-// resolve, skip, pause, resume, wake, cancel and rerun write a signal: who says what, and why. The
+// resolve, skip, pause, resume, wake, complete, fail, extend, cancel and rerun write a signal: who says what, and why. The
 // coordinator that holds or takes up the work applies it; amends itself never changes where a work
 // stands. All take --dry-run and --wait. All but resolve and cancel take several works, and "-" for
 // ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA).
@@ -110,13 +114,13 @@
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
 //	            pendingRevision (only when one waits), input: sha256, bytes
 //	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
-//	            key (only once armed), repeat, evidence (only when done: done, found, resolved, adopted or wait-over),
+//	            key (only once armed), repeat, evidence (only when done: done, found, resolved, adopted, answered or wait-over),
 //	            unconfirmed (only when true: counts as done although its outcome is unknown),
 //	            undo (only once begun; the same fields)
 //	            order: the names of the steps as defined
 //	            next: what happens by itself, and what is safe to do
 //	            startedAt, updatedAt, dueAt (only if due), deadlineAt, deadlinePassed, finishedAt, number, session; of a step
-//	            that only waits: waitsUntil
+//	            that only waits: waitsUntil, and for an answer waitsSince and waitsFor[]
 //	            pendingSignals[]: id, at, kind, key, actor, reason, step, direction, attempt, revision (only where
 //	            the signal is about a version of the source), happened (null where it does not speak of it),
 //	            externalId

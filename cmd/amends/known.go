@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -17,6 +18,7 @@ type knowledge struct {
 	live     int // sessions
 	versions map[ledger.Version]bool
 	flow     *flow              // why works wait; nil: none that was read does
+	specs    map[ledger.Version]*program.Spec
 	paused   map[saga.ID]string // of works that a person holds: who, and why
 }
 
@@ -25,11 +27,16 @@ func whoKnows(ctx context.Context, s ledger.Catalogue) (*knowledge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return knowledgeOf(sessions), nil
+	k := knowledgeOf(sessions)
+	ds, err := s.Definitions(ctx)
+	for i := range ds {
+		k.specs[ledger.Version{Saga: ds[i].Spec.Saga, Version: ds[i].Spec.Version}] = &ds[i].Spec
+	}
+	return k, err
 }
 
 func knowledgeOf(sessions []ledger.Session) *knowledge {
-	k := &knowledge{versions: map[ledger.Version]bool{}}
+	k := &knowledge{versions: map[ledger.Version]bool{}, specs: map[ledger.Version]*program.Spec{}}
 	for i := range sessions {
 		if sessions[i].Dead {
 			continue

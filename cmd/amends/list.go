@@ -24,14 +24,15 @@ var (
 	}
 	reasons = []string{
 		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
-		string(saga.ReasonPoison), string(saga.ReasonDeadline), string(saga.ReasonConflict),
+		string(saga.ReasonPoison), string(saga.ReasonDeadline), string(saga.ReasonUnanswered),
+		string(saga.ReasonLate), string(saga.ReasonConflict),
 	}
 )
 
 func (a *app) list() *cobra.Command {
 	var f ledger.Filter
 	var status, reason string
-	var review bool
+	var review, waiting bool
 	var times spans
 	cmd := &cobra.Command{
 		Use: "list [flags]", Aliases: []string{"ls"}, Args: noWork,
@@ -57,6 +58,7 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.StringVar(&status, "status", "", "works of this status only: "+strings.Join(statuses, ", "))
 	fl.StringVar(&reason, "reason", "", "works in review for this reason only: "+strings.Join(reasons, ", "))
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
+	fl.BoolVar(&waiting, "waiting", false, "works that wait for a time or an answer: --status waiting")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
 	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, for another try there (retry:NAME), or for a pause: all, saga:NAME")
 	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, waiting, undone, in review or paused")
@@ -69,6 +71,9 @@ several sagas know the id, the saga follows behind a tab.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if review && status == "" {
 			status = string(saga.Review)
+		}
+		if waiting && status == "" && !review {
+			status = string(saga.Waiting)
 		}
 		wrong := times.read(a.now(), &f)
 		if f.Newest && f.Prefix != "" {
@@ -244,6 +249,9 @@ func headNote(h *ledger.Instance, k *knowledge) string {
 	if n := h.Posted - h.Consumed; n > 0 {
 		notes = append(notes, count(int(n), "signal")+" to be read")
 	}
+	if h.Status == saga.Waiting {
+		notes = append(notes, k.waitsAt(h))
+	}
 	switch lacking := k.lacking(h); {
 	case lacking != "" && k.live == 0:
 		notes = append(notes, "no coordinator runs")
@@ -253,8 +261,6 @@ func headNote(h *ledger.Instance, k *knowledge) string {
 		notes = append(notes, "held by "+h.Session.String())
 	case h.Status == saga.Paused && k.paused[h.ID] != "":
 		notes = append(notes, k.paused[h.ID])
-	case h.Status == saga.Waiting:
-		notes = append(notes, waitsAt(h))
 	case h.WaitsFor != "":
 		notes = append(notes, "waits: "+k.because(h.WaitsFor))
 	}
@@ -262,11 +268,23 @@ func headNote(h *ledger.Instance, k *knowledge) string {
 }
 
 // waitsAt says for what a work waits that sends nothing meanwhile.
-func waitsAt(h *ledger.Instance) string {
+func (k *knowledge) waitsAt(h *ledger.Instance) string {
 	if h.Step == "" {
 		return "it was started for later"
 	}
-	return "at step " + h.Step
+	note := "at step " + h.Step
+	if spec := k.specs[ledger.Version{Saga: h.ID.Saga, Version: h.Version}]; spec != nil && spec.Index(h.Step) >= 0 {
+		if asks := spec.Steps[spec.Index(h.Step)].Answer; asks != nil {
+			note += ", for an answer"
+			if asks.Callback != "" {
+				note += " to " + asks.Callback
+			}
+			if len(asks.On) > 0 {
+				note += " by message " + strings.Join(asks.On, ", ")
+			}
+		}
+	}
+	return note
 }
 
 // heads opens the ledger for one listing, and asks who runs.

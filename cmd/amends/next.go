@@ -74,6 +74,14 @@ func (v *view) commands(db string) []command {
 		return []command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}
 	case v.state.Status == saga.Paused:
 		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, v.choices(verb, ss, dir)...)
+	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
+		return []command{
+			{"If you know the answer", verb("complete", "", ` --body JSON --reason "how you know"`)},
+			{"If what it waits for has failed, and nothing of it stands", verb("fail", "", ` --reason "how you know"`)},
+			{"To have it wait longer", verb("extend", "", ` --by 24h --reason "why"`)},
+		}
+	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonLate:
+		return []command{{"When you have looked for what the answer is about: let it go on as it is", verb("resume", "", ` --reason "what you found and did"`)}}
 	case v.state.Status == saga.Waiting:
 		return []command{{"To end the wait", verb("wake", "", ` --reason "why it goes on now"`)}}
 	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonDeadline:
@@ -85,6 +93,11 @@ func (v *view) commands(db string) []command {
 	default:
 		return v.choices(verb, ss, dir)
 	}
+}
+
+// asks reports whether the step waits for an answer.
+func (*view) asks(ss *machine.StepState) bool {
+	return ss != nil && ss.Asks != nil && ss.Forward.Phase == machine.Waiting
 }
 
 // choices are the commands for the step at issue, the harmless first. A new key is offered only

@@ -14,7 +14,9 @@ import (
 var eachVerb = [][]string{
 	{"status"}, {"list"}, {"show", "w"}, {"history", "w"}, {"duplicates"}, {"retry", "w", "--reason", "r"},
 	{"resolve", "w", "--step", "s", "--did-not-happen", "--reason", "r"}, {"skip", "w", "--step", "s", "--reason", "r"},
-	{"pause", "w", "--reason", "r"}, {"resume", "w", "--reason", "r"}, {"wake", "w", "--reason", "r"}, {"cancel", "w", "--reason", "r"}, {"rerun", "w", "--reason", "r"},
+	{"pause", "w", "--reason", "r"}, {"resume", "w", "--reason", "r"}, {"wake", "w", "--reason", "r"},
+	{"complete", "w", "--body", "{}", "--reason", "r"}, {"fail", "w", "--reason", "r"}, {"extend", "w", "--by", "1h", "--reason", "r"}, {"deliver", "n", "k", "--id", "i"},
+	{"cancel", "w", "--reason", "r"}, {"rerun", "w", "--reason", "r"},
 	{"destination", "list"}, {"inbox", "list"}, {"reconcile", "runs"}, {"drift", "list"}, {"schedule", "list"}, {"check"}, {"catch-up"},
 	{"migrate"}, {"migrate", "up"}, {"migrate", "status"}, {"version"},
 }

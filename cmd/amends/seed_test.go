@@ -111,7 +111,7 @@ func running(ctx context.Context, l store, version int, fn func(context.Context,
 	log.SetOutput(io.Discard)
 	opened := make(chan struct{}, 1)
 	c, err := coordinator.New(l, &coordinator.Options{ //nolint:contextcheck // it starts nothing; Run gets the context
-		Log: log, Poll: 10 * time.Millisecond,
+		Log: log, Poll: 10 * time.Millisecond, CallbackSecrets: [][]byte{[]byte("a secret of these tests")},
 		Listener: &coordinator.Listener{SessionOpened: func(string) { tell(opened) }},
 	})
 	if err != nil {

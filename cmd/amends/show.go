@@ -231,6 +231,9 @@ func (a *app) printSteps(s *saga.Summary) {
 			status = "not done"
 		case step.Status == string(machine.Waiting):
 			status += " until " + a.both(step.Until)
+			for i, what := range step.WaitsFor {
+				status += []string{", for ", " or "}[min(i, 1)] + what
+			}
 		}
 		if step.Unconfirmed {
 			status += ", unconfirmed"

@@ -17,6 +17,20 @@ type Asks struct {
 	On       []program.MessageKey `json:"on,omitempty"`
 }
 
+// words say by what, for people.
+func (a *Asks) words() (all []string) {
+	if a.Callback != "" {
+		all = append(all, "callback of "+a.Callback)
+	}
+	for _, k := range a.On {
+		all = append(all, "message "+k.Name+" "+k.Key)
+	}
+	if len(all) == 0 {
+		all = append(all, "what its lookup finds")
+	}
+	return all
+}
+
 // Read is how the definition reads what may be an answer.
 type Read struct {
 	program.Evidence

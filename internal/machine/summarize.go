@@ -54,6 +54,9 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 		Key: f.Key, Repeat: r, Evidence: string(ss.Evidence), Unconfirmed: ss.Unconfirmed, Output: ss.Output,
 		Until: ss.Until,
 	}
+	if ss.Asks != nil && f.Phase == Waiting {
+		s.Since, s.WaitsFor = f.Since, ss.Asks.words()
+	}
 	if f.Phase != Done || ss.Dropped {
 		s.Error = f.Error
 	}
@@ -114,10 +117,21 @@ func Next(spec *program.Spec, st *State) string {
 // nextWaiting: it goes on when a time has come.
 func (st *State) nextWaiting() string {
 	until, what := st.NotBefore, "It was started for later, and begins"
-	if ss := st.front(); len(st.Steps) > 0 && ss != nil {
+	ss := st.front()
+	if ss != nil && ss.Asks != nil && ss.Forward.Phase == Waiting {
+		return st.nextAnswer(ss)
+	}
+	if len(st.Steps) > 0 && ss != nil {
 		until, what = ss.Until, fmt.Sprintf("It waits at step %q, and goes on by itself", ss.Name)
 	}
 	return fmt.Sprintf("%s at %s. Nothing to do; to end the wait: %s. To give it up, cancel it.", what, until.UTC().Format(time.RFC3339), st.verb("wake", ""))
+}
+
+// nextAnswer: it goes on when its answer comes.
+func (st *State) nextAnswer(ss *StepState) string {
+	return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do; to have it wait longer: %s. If you know the answer: %s, or %s.",
+		ss.Name, strings.Join(ss.Asks.words(), " or "), ss.Until.UTC().Format(time.RFC3339),
+		st.verb("extend", " --by 24h"), st.verb("complete", " --body JSON"), st.verb("fail", ""))
 }
 
 // verb is the command by which a person does something to the work. What more it says begins with a
@@ -146,8 +160,14 @@ func nextInReview(spec *program.Spec, st *State) string {
 	if ss != nil && st.Reason == saga.ReasonConflict {
 		return nextInConflict(st, ss)
 	}
-	if st.Reason == saga.ReasonDeadline {
+	switch {
+	case st.Reason == saga.ReasonDeadline:
 		return st.nextOverdue(spec)
+	case st.Reason == saga.ReasonLate:
+		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
+	case ss != nil && ss.Asks != nil && ss.Forward.Phase == Waiting:
+		return fmt.Sprintf("No answer came for step %q. Ask the other side: %s, %s, or have it wait longer: %s. To undo what was done, cancel it.",
+			ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"))
 	}
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."
