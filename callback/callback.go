@@ -1,0 +1,120 @@
+// Package callback lets other systems answer by HTTP what instances wait for: the steps of [saga.Await] that say Callback.
+package callback
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/program"
+)
+
+// Completer is a [coordinator.Coordinator], or a [coordinator.Operator], which has no definition to read answers with: what those
+// decline it acknowledges all the same.
+type Completer interface {
+	Complete(ctx context.Context, token string, body []byte) (coordinator.Ack, error)
+	Fail(ctx context.Context, token, why string) (coordinator.Ack, error)
+}
+
+// Handler answers POST /TOKEN with the answer as its body, and POST /TOKEN/fail with the reason as its body:
+//
+//	mux.Handle("/callbacks/", http.StripPrefix("/callbacks", callback.Handler(c, nil)))
+//
+// The token is what [saga.Call.CallbackToken] gave the other side: put it into the URL that the request names.
+//
+//	200  the answer is on record, and this is what became of the first one to that request, also when it comes again or late
+//	404  there is no such token; every such answer is alike
+//	413  the body has more than 64 KiB
+//	422  the definition declines it, and says why; the instance waits on
+//	503  nothing is known of it: send it again
+//
+// Who has the URL can answer, so it belongs into no log. Set timeouts on the server: the handler waits for the body. log is told of
+// what is answered with 503; nil is logrus' standard logger.
+func Handler(c Completer, log logrus.FieldLogger) http.Handler {
+	if log == nil {
+		log = logrus.StandardLogger()
+	}
+	h := &handler{c, log}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{token}", h.complete)
+	mux.HandleFunc("POST /{token}/fail", h.fail)
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, _ *http.Request) { unknown(w) })
+	return mux
+}
+
+type handler struct {
+	c   Completer
+	log logrus.FieldLogger
+}
+
+func (h *handler) complete(w http.ResponseWriter, r *http.Request) {
+	if body, ok := read(w, r); ok {
+		ack, err := h.c.Complete(r.Context(), r.PathValue("token"), body)
+		h.answer(w, ack, err)
+	}
+}
+
+func (h *handler) fail(w http.ResponseWriter, r *http.Request) {
+	if body, ok := read(w, r); ok {
+		ack, err := h.c.Fail(r.Context(), r.PathValue("token"), string(body))
+		h.answer(w, ack, err)
+	}
+}
+
+func read(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, program.MaxAnswer))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		say(w, http.StatusRequestEntityTooLarge, refusal{"the body has more than 64 KiB"})
+	case err != nil:
+		say(w, http.StatusBadRequest, refusal{"the body could not be read"})
+	}
+	return body, err == nil
+}
+
+// acknowledgement is what the other side is told. It says nothing of the instance.
+type acknowledgement struct {
+	At      time.Time `json:"receivedAt"` // when the first answer came
+	Outcome string    `json:"outcome"`    // what that said: completed or failed
+}
+
+type refusal struct {
+	Error string `json:"error"`
+}
+
+func (h *handler) answer(w http.ResponseWriter, ack coordinator.Ack, err error) {
+	switch {
+	case err == nil:
+		a := acknowledgement{ack.At.UTC(), "completed"}
+		if ack.Failed {
+			a.Outcome = "failed"
+		}
+		say(w, http.StatusOK, a)
+	case errors.Is(err, coordinator.ErrUnknownToken):
+		unknown(w)
+	case errors.Is(err, coordinator.ErrDeclined):
+		why := err.Error() // from there on: what stands before names the instance
+		say(w, http.StatusUnprocessableEntity, refusal{why[strings.Index(why, coordinator.ErrDeclined.Error()):]})
+	default:
+		h.log.WithError(err).Error("a callback could not be taken; its sender is told to send it again")
+		w.Header().Set("Retry-After", "5")
+		say(w, http.StatusServiceUnavailable, refusal{"not taken; send it again"})
+	}
+}
+
+func unknown(w http.ResponseWriter) { say(w, http.StatusNotFound, refusal{"no such callback"}) }
+
+func say(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // who hung up is told nothing
+}
