@@ -89,16 +89,19 @@ func (op *Operator) hand(ctx context.Context, w *ledger.Wait, sig *machine.Signa
 	if err != nil {
 		return "", err
 	}
-	if p := op.programs(s.st); p != nil && sig.Failed == "" && awaited(s.st, w) {
-		declined = readAnswer(p, s.st, sig).Declined
+	if p := op.programs(s.st); p != nil && sig.Failed == "" && awaited(p.Spec(), s.st, w) {
+		declined = readAnswer(p, s.st, sig.Step, messageOf(sig)).Declined
 		sig.Declined = declined
 	}
 	return declined, op.ledger.Post(ctx, w.ID, *sig)
 }
 
-// awaited reports whether a step may still be answered, as far as the chain tells.
-func awaited(st *machine.State, w *ledger.Wait) bool {
-	ss := st.Step(w.Step)
+// awaited reports whether an answer can be read now: the step may still be answered, and its request is done.
+func awaited(spec *program.Spec, st *machine.State, w *ledger.Wait) bool {
+	i, ss := spec.Index(w.Step), st.Step(w.Step)
+	if i < 0 || !spec.Steps[i].WaitsForAnswer() || w.StepKey != "" && !st.Requested(&spec.Steps[i]) {
+		return false
+	}
 	return !st.Turned && !st.Status.Terminal() && (ss == nil || ss.Forward.Phase == machine.Waiting || ss.Forward.Phase == machine.Ready || ss.Forward.Phase == "")
 }
 
@@ -194,7 +197,7 @@ func (op *Operator) answerStep(ctx context.Context, verb string, id saga.ID, ste
 		sum := sha256.Sum256([]byte(said.Failed + "\x00" + string(said.Body)))
 		sig := machine.Signal{Kind: machine.SignalAnswer, Key: ":" + hex.EncodeToString(sum[:8]), Resolution: saga.Resolution{Step: ss.Name}, Said: said}
 		if p := op.programs(s.st); p != nil && said.Failed == "" {
-			if no := readAnswer(p, s.st, &sig).Declined; no != "" {
+			if no := readAnswer(p, s.st, sig.Step, messageOf(&sig)).Declined; no != "" {
 				return sig, fmt.Errorf("%w: %s", ErrDeclined, no)
 			}
 		}

@@ -54,6 +54,9 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		return true
 	}
 	a.On = keys
+	if ss := w.st.Step(s.Name); ss != nil && ss.Held != nil {
+		a.Read = readAnswer(w.program, w.st, s.Name, ss.Held)
+	}
 	waits := waitsOn(w.id, s.Name, keys)
 	if asked := w.st.Step(s.Answer.Callback); asked != nil {
 		key, secret := asked.Forward.Key, asked.Forward.Secret
@@ -109,13 +112,15 @@ func (w *work) read(sig *machine.Signal) *machine.Read {
 	if sig.Kind != machine.SignalAnswer || sig.Failed != "" {
 		return nil
 	}
-	return readAnswer(w.program, w.st, sig)
+	return readAnswer(w.program, w.st, sig.Step, messageOf(sig))
 }
 
-func readAnswer(p saga.Program, st *machine.State, sig *machine.Signal) *machine.Read {
-	f, err := p.Read(st.Invocation(machine.Command{Do: machine.Ask, Step: sig.Step, Direction: saga.Forward}), program.Message{
-		Name: sig.Message, Key: sig.Said.Key, ID: sig.Said.ID, Body: sig.Body,
-	})
+func messageOf(sig *machine.Signal) *program.Message {
+	return &program.Message{Name: sig.Message, Key: sig.Said.Key, ID: sig.Said.ID, Body: sig.Body}
+}
+
+func readAnswer(p saga.Program, st *machine.State, step string, m *program.Message) *machine.Read {
+	f, err := p.Read(st.Invocation(machine.Command{Do: machine.Ask, Step: step, Direction: saga.Forward}), *m)
 	if err != nil {
 		return &machine.Read{Declined: err.Error()}
 	}

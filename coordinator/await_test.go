@@ -15,7 +15,6 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
-	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -518,4 +517,3 @@ func TestSecretsChange(t *testing.T) {
 		t.Error("a secret of five bytes is taken")
 	}
 }
-

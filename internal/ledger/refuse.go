@@ -124,7 +124,7 @@ var (
 		machine.KindSeveral, machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindRevised, machine.KindForgotten, machine.KindAdopted,
 		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
-		machine.KindAnswered, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
+		machine.KindAnswered, machine.KindAnswerKept, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
 	}
 	reasons = []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,

@@ -39,7 +39,7 @@ type Read struct {
 
 func ofAnswer(r *Record) bool {
 	switch r.Kind { //nolint:exhaustive // all others speak of something else
-	case KindAnswered, KindAnsweredNo, KindUnanswered, KindExtended:
+	case KindAnswered, KindAnswerKept, KindAnsweredNo, KindUnanswered, KindExtended:
 		return true
 	default:
 		return false
@@ -48,7 +48,7 @@ func ofAnswer(r *Record) bool {
 
 // learnAsks folds by what a step is answered that began to wait.
 func (ss *StepState) learnAsks(r *Record) error {
-	if len(r.Body) == 0 {
+	if ss.Held = nil; len(r.Body) == 0 {
 		return nil
 	}
 	ss.Asks = &Asks{}
@@ -69,7 +69,11 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" {
 		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	}
-	if ss.Until.IsZero() {
+	if r.Kind == KindAnswerKept {
+		ss.Held = &program.Message{}
+		return json.Unmarshal(r.Body, ss.Held)
+	}
+	if ss.Held = nil; ss.Until.IsZero() {
 		ss.Until = r.At.UTC()
 	}
 	switch r.Kind {
@@ -93,14 +97,21 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	return nil
 }
 
-// beginAsking records until when and by what the step waits for its answer.
+// beginAsking records until when and by what the step waits for its answer, unless what is held for it is the answer.
 func (m *machine) beginAsking(s *program.StepSpec, a *Asked) error {
+	if a.Read != nil && a.Read.Declined == "" {
+		return m.fold(answered(s.Name, a.Read))
+	}
 	body, err := json.Marshal(Asks{s.Answer.Callback, a.On})
 	if err != nil {
 		return err
 	}
 	until := ticks(m.ev.Now.Latest.Add(time.Duration(s.Answer.Within)))
-	return m.fold(&Record{Kind: KindWaiting, Step: s.Name, Direction: saga.Forward, Until: until, Body: body})
+	r := &Record{Kind: KindWaiting, Step: s.Name, Direction: saga.Forward, Until: until, Body: body}
+	if a.Read != nil {
+		r.Note = "what came before was declined: " + a.Read.Declined
+	}
+	return m.fold(r)
 }
 
 // awaitAnswer decides on a step that waits for an answer. It reports false when the answer is there.
@@ -260,6 +271,8 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return m.lateSuccess(s, spec, note)
 	case !m.open(ss):
 		return note("says that it has failed, and it is given up already")
+	case s.Failed == "" && s.Declined == "" && m.unsettled(spec, s):
+		return m.keepAnswer(s)
 	case s.Failed != "":
 		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, Class: saga.Refused, Error: s.Failed})
 	case s.Declined != "": // where it came in
@@ -269,9 +282,34 @@ func (m *machine) hearAnswer(s *Signal) error {
 	case read.Declined != "":
 		return note("was declined: " + read.Declined)
 	}
-	r := &Record{Kind: KindAnswered, Step: s.Step, Direction: saga.Forward, Note: read.Error}
+	return m.answer(s, ss, answered(s.Step, read))
+}
+
+func answered(step string, read *Read) *Record {
+	r := &Record{Kind: KindAnswered, Step: step, Direction: saga.Forward, Note: read.Error}
 	r.bring(read.ExternalID, read.Output, read.Dropped)
-	return m.answer(s, ss, r)
+	return r
+}
+
+// unsettled reports whether an answer came before the request that asked for it was answered: its definition reads it when
+// the request's result is there (A1).
+func (m *machine) unsettled(spec *program.StepSpec, s *Signal) bool {
+	return s.StepKey != "" && !m.st.Requested(spec)
+}
+
+// Requested reports whether the request is done whose answer the step waits for.
+func (st *State) Requested(s *program.StepSpec) bool {
+	asked := st.Step(s.Answer.Callback)
+	return asked != nil && asked.Forward.Phase == Done
+}
+
+// keepAnswer keeps an answer until it can be read.
+func (m *machine) keepAnswer(s *Signal) error {
+	body, err := json.Marshal(program.Message{Name: s.Message, Key: s.Said.Key, ID: s.Said.ID, Body: s.Body})
+	if err != nil {
+		return err
+	}
+	return m.foldSignal(s, &Record{Kind: KindAnswerKept, Step: s.Step, Direction: saga.Forward, Body: body, Note: "its request is not answered yet"})
 }
 
 // answer folds an answer. A review for want of it is over; what else a person holds stays where it is.

@@ -40,7 +40,7 @@ func (d *desk) failed(key string) *desk {
 
 func (d *desk) submitKey() string { d.t.Helper(); return d.st.Step("submit").Forward.Key }
 
-// "A1: an answer ends the wait that it is for, once, also when it comes before the wait. What comes again is noted".
+// "A1: an answer ends the wait that it is for, once, also when it comes before the wait, or before its request was answered: then it is read when that is. What comes again is noted".
 func TestA1AnAnswerEndsItsWait(t *testing.T) {
 	t.Parallel()
 	d := rendered(t, rendering)
@@ -52,7 +52,18 @@ func TestA1AnAnswerEndsItsWait(t *testing.T) {
 	d.succeed("f").wants("rest", saga.Completed).answer(key, "film_2").noted("has one already").failed(key).noted("has one already")
 
 	early := begin(t, rendering).fail(saga.Unknown)
-	early.answer(early.submitKey(), "film_1").due().succeed("job_1").wants("act finish forward", saga.Running)
+	early.answer(early.submitKey(), "film_1").due().succeed("job_1").wants("ask rendered forward", saga.Running)
+	if held := early.st.Step("rendered").Held; held == nil || string(held.Body) != "film_1" {
+		t.Errorf("it came before its request was answered, and is kept as %+v", held)
+	}
+	read := Read{Evidence: program.Evidence{Answer: program.AnswerFound, ExternalID: "film_1", Output: output("film_1")}}
+	early.asked(Asked{Step: "rendered", Read: &read}).wants("act finish forward", saga.Running)
+	declined := begin(t, rendering).fail(saga.Unknown)
+	declined.answer(declined.submitKey(), "film_1").due().succeed("job_1").asked(Asked{Step: "rendered", Read: &Read{Declined: "no id"}}).
+		wants("wait", saga.Waiting)
+	if held := declined.st.Step("rendered").Held; held != nil {
+		t.Errorf("what was declined is kept as %+v", held)
+	}
 	again := rendered(t, rendering)
 	again.failed(again.submitKey()).wants("act submit undo", saga.Compensating)
 	begin(t, "submit idempotent undo").fail(saga.Unsent).signal(Signal{Kind: SignalAnswer, Resolution: saga.Resolution{Step: "submit"}}).noted("no step of that name waits")

@@ -45,6 +45,7 @@ const (
 	KindOver       Kind = "wait-over"         // its time has come, or a person ended it; without a step: of a start that was for later
 	KindOverdue    Kind = "deadline-passed"   // the work was not at its end in time
 	KindAnswered   Kind = "answered"          // the answer that a step waited for came; Body is the result
+	KindAnswerKept Kind = "answer-kept"       // it came before its request was answered; Body is the message, read when that is
 	KindAnsweredNo Kind = "answered-no"       // it came, and says that what was waited for has failed
 	KindUnanswered Kind = "unanswered"        // it has not come in time
 	KindExtended   Kind = "wait-extended"     // a person has a step wait for its answer until Until

@@ -68,18 +68,18 @@ func TestRevisionKeysAreAFormat(t *testing.T) {
 func TestWordsAreAFormat(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
-		fmt.Sprintln(KindStarted, KindDispatched, KindDone, KindNotSent, KindRefused, KindUnknown, KindLost, KindFault):                              "started dispatched done not-sent refused unknown lost fault",
-		fmt.Sprintln(KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral, KindResolved, KindCancelled):                                 "found unfinished not-found unclear several resolved cancelled",
-		fmt.Sprintln(KindNoted, KindParked, KindPaused, KindResumed, KindRetried, KindSkipped):                                                       "noted sent-to-review paused resumed retried skipped",
-		fmt.Sprintln(KindWaiting, KindOver, KindOverdue, saga.Waiting, saga.ReasonDeadline, Waiting, SignalEndWait):                                  "wait-began wait-over deadline-passed waiting deadline waiting end-wait",
-		fmt.Sprintln(KindAnswered, KindAnsweredNo, KindUnanswered, KindExtended, saga.ReasonUnanswered, saga.ReasonLate, SignalAnswer, SignalExtend): "answered answered-no unanswered wait-extended unanswered late-answer answer extend",
-		fmt.Sprintln(KindHeard, KindRevised, KindForgotten, KindAdopted):                                                                             "revision-received revised forgotten adopted",
-		fmt.Sprintln(saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated):      "running retrying compensating review paused adopting completed compensated",
-		fmt.Sprintln(saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict): "in-doubt undo-failed after-pivot exhausted poison conflict",
-		fmt.Sprintln(Ready, Started, InDoubt, Done, Refused, Skipped, saga.Forward, saga.Undo):                                                       "ready started in-doubt done refused skipped forward undo",
-		fmt.Sprintln(saga.Unsent, saga.Refused, saga.Unknown, saga.Fault, program.Interrupted, program.Outage):                                       "not-sent refused unknown fault stopped outage",
-		fmt.Sprintln(SignalCancel, SignalResolve, SignalConflict, SignalLate, SignalWake, SignalRevise):                                              "cancel resolve conflict late-answer wake revise",
-		fmt.Sprintln(SignalKeep, SignalPause, SignalResume, SignalRetry, SignalSkip):                                                                 "keep pause resume retry skip",
+		fmt.Sprintln(KindStarted, KindDispatched, KindDone, KindNotSent, KindRefused, KindUnknown, KindLost, KindFault):                                              "started dispatched done not-sent refused unknown lost fault",
+		fmt.Sprintln(KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral, KindResolved, KindCancelled):                                                 "found unfinished not-found unclear several resolved cancelled",
+		fmt.Sprintln(KindNoted, KindParked, KindPaused, KindResumed, KindRetried, KindSkipped):                                                                       "noted sent-to-review paused resumed retried skipped",
+		fmt.Sprintln(KindWaiting, KindOver, KindOverdue, saga.Waiting, saga.ReasonDeadline, Waiting, SignalEndWait):                                                  "wait-began wait-over deadline-passed waiting deadline waiting end-wait",
+		fmt.Sprintln(KindAnswered, KindAnswerKept, KindAnsweredNo, KindUnanswered, KindExtended, saga.ReasonUnanswered, saga.ReasonLate, SignalAnswer, SignalExtend): "answered answer-kept answered-no unanswered wait-extended unanswered late-answer answer extend",
+		fmt.Sprintln(KindHeard, KindRevised, KindForgotten, KindAdopted):                                                                                             "revision-received revised forgotten adopted",
+		fmt.Sprintln(saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated):                      "running retrying compensating review paused adopting completed compensated",
+		fmt.Sprintln(saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict):                 "in-doubt undo-failed after-pivot exhausted poison conflict",
+		fmt.Sprintln(Ready, Started, InDoubt, Done, Refused, Skipped, saga.Forward, saga.Undo):                                                                       "ready started in-doubt done refused skipped forward undo",
+		fmt.Sprintln(saga.Unsent, saga.Refused, saga.Unknown, saga.Fault, program.Interrupted, program.Outage):                                                       "not-sent refused unknown fault stopped outage",
+		fmt.Sprintln(SignalCancel, SignalResolve, SignalConflict, SignalLate, SignalWake, SignalRevise):                                                              "cancel resolve conflict late-answer wake revise",
+		fmt.Sprintln(SignalKeep, SignalPause, SignalResume, SignalRetry, SignalSkip):                                                                                 "keep pause resume retry skip",
 	} {
 		if got := strings.Join(strings.Fields(words), " "); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -70,6 +70,9 @@ func fill(t *testing.T, v reflect.Value, name string) {
 	case *json.RawMessage:
 		*x = json.RawMessage(`"` + name + `"`)
 		return
+	case *[]byte:
+		*x = []byte(name)
+		return
 	case *signalIDs:
 		*x = signalIDs{7, 1<<62 + 1}
 		return

@@ -84,6 +84,8 @@ type StepState struct {
 	Until time.Time `json:"waitsUntil,omitzero"`
 	// Asks is by what it is answered, when it waits for an answer.
 	Asks *Asks `json:"waitsFor,omitempty"`
+	// Held is what may be its answer, and came before its request was answered.
+	Held *program.Message `json:"heldAnswer,omitempty"`
 }
 
 // Effort is one direction of a step: all its attempts.

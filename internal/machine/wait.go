@@ -15,6 +15,7 @@ type Asked struct {
 	Step  string
 	Until time.Time            // zero, as any time that is past: it does not wait
 	On    []program.MessageKey // of a wait for an answer: by which messages it comes
+	Read  *Read                // what is held for it, if anything is
 	Error string               // it failed, or said what cannot be
 }
 
@@ -56,7 +57,7 @@ func (st *State) learnWait(r *Record) error {
 // ofWait reports whether r speaks of a wait and of no attempt.
 func ofWait(r *Record) bool {
 	switch r.Kind { //nolint:exhaustive // all others are of attempts
-	case KindWaiting, KindOver, KindOverdue, KindAnswered, KindAnsweredNo, KindUnanswered, KindExtended:
+	case KindWaiting, KindOver, KindOverdue, KindAnswered, KindAnswerKept, KindAnsweredNo, KindUnanswered, KindExtended:
 		return true
 	default:
 		return r.Kind == KindFault && r.Attempt == 0

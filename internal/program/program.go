@@ -29,10 +29,10 @@ type MessageKey struct {
 
 // Message is saga.Message: what may be an answer.
 type Message struct {
-	Name string // empty: a callback
-	Key  string
-	ID   string // the sender's own; a message that comes again has the same
-	Body []byte
+	Name string `json:"name,omitempty"` // empty: a callback
+	Key  string `json:"key,omitempty"`
+	ID   string `json:"id,omitempty"` // the sender's own; a message that comes again has the same
+	Body []byte `json:"body,omitempty"`
 }
 
 // Invocation is everything one attempt or lookup needs to know.

@@ -178,7 +178,7 @@ func recordWords(b *bench) {
 		machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindForgotten, machine.KindAdopted,
 		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
-		machine.KindAnswered, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
+		machine.KindAnswered, machine.KindAnswerKept, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}
