@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/pace"
+	"github.com/amends-dev/amends/internal/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" { // a test started this binary as a worker, and kills it
+		if err := start(context.Background(), nil, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// Faults, lost and doubled callbacks and kills of real processes on both databases: every customer has what was paid for, once, or
+// nothing and paid nothing, as the partners have it.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	pace.Day(t)
+	for name, db := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "amends.db") },
+		"postgres": func(t *testing.T) string { t.Helper(); return pgtest.URL(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := uint64(time.Now().UnixNano())
+			var out bytes.Buffer
+			if err := play(t.Context(), db(t), 26, seed, &out); err != nil {
+				t.Fatalf("seed %d: %v\n%s", seed, err, &out)
+			}
+			for _, want := range []string{"16 sagas completed, 10 compensated, 0 in review", "16 customers are served", "6 workers were killed", "the audit is clean"} {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("seed %d: it does not say %q:\n%s", seed, want, &out)
+				}
+			}
+		})
+	}
+}
