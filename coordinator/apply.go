@@ -14,6 +14,9 @@ import (
 // withdraws it. It is the Apply of an inbox's source and of a reconciler. Applied twice, a change
 // does nothing the second time, and what was never started is withdrawn by doing nothing.
 func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
+	if ch.Message != nil {
+		return c.applyMessage(ctx, &ch)
+	}
 	switch ch.Want {
 	case saga.WantRun:
 		_, err := c.Start(ctx, ch.ID.Saga, ch.ID.Work, ch.Input, &StartOptions{Revision: ch.Revision, Source: ch.Actor, Cause: ch.Cause})
@@ -30,4 +33,21 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 	default:
 		return fmt.Errorf("apply a change to %s: Want is %q: use saga.WantRun, WantNothing or WantWithdrawn", ch.ID, ch.Want)
 	}
+}
+
+// applyMessage brings a message that a source sent to what waits for it. One that is declined is on record there, and
+// does not come again.
+func (c *Coordinator) applyMessage(ctx context.Context, ch *saga.Change) error {
+	m := *ch.Message
+	if m.ID == "" {
+		m.ID = ch.ID.Work
+		if ch.Revision != "" {
+			m.ID += "/" + ch.Revision
+		}
+	}
+	_, err := c.Deliver(ctx, m)
+	if errors.Is(err, ErrDeclined) {
+		return nil
+	}
+	return err
 }

@@ -327,6 +327,36 @@ func TestAMessage(t *testing.T) {
 	})
 }
 
+// A source may bring a message instead of a change of an instance of its own; what it says twice is one.
+func TestASourceBringsMessages(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		render := func(body []byte) error {
+			return p.Apply(s.Context(), saga.Change{
+				ID: saga.ID{Saga: "film", Work: "farm:render:9"}, Revision: "3", Message: &saga.Message{Name: "render.done", Key: "a", Body: body},
+			})
+		}
+		for _, body := range []string{"{}", `{"id":"film-a"}`, `{"id":"film-a"}`} {
+			if err := render([]byte(body)); err != nil && !errors.Is(err, coordinator.ErrOtherMessage) {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		s.want(p, "a", saga.Waiting) // what its first word was, it is
+		if err := p.Apply(s.Context(), saga.Change{ID: saga.ID{Work: "farm:render:10"}, Message: &saga.Message{Name: "render.done", Key: "a", Body: ready("film-a")}}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Completed)
+		if _, err := p.Show(s.Context(), saga.ID{Saga: "film", Work: "farm:render:9"}); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("the message is an instance: %v", err)
+		}
+	})
+}
+
 // A3, A5, A6: a newer version waits for the job of the older, and for an answer of its own then. A success that comes late is not
 // dropped.
 func TestLateAnswers(t *testing.T) {

@@ -16,6 +16,9 @@ type Change struct {
 	// Input of the saga. What is withdrawn may have one as well: a reconciler compares what is left
 	// of it.
 	Input any
+	// Message says that the object is no instance of its own, but a message to those that wait for its name and key (see
+	// [Await]); the other fields say nothing then. Without an ID of its own it is one for each object and revision.
+	Message *Message
 
 	Actor  string // who says so: webhook, reconcile, a person
 	Reason string // why it is withdrawn, for people
