@@ -504,6 +504,110 @@ func TestAnswersAcrossCrashes(t *testing.T) {
 	}
 }
 
+// A fail-over forgets what was stored last: the request, the wait, and by what it is found. The request is sent again under its key,
+// with its token, and the wait is findable again. A callback that was acknowledged and forgotten is found by the lookup.
+func TestAnswersAfterAFailOver(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		s.tune = func(a *saga.Answer[film, thing]) { a.Find(s.find).Poll(time.Hour).To("farm") }
+		db := memory.New(nil)
+		s.ledger = db
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "first", "")
+		early := db.Backup()
+		s.start(p, "a", "")
+		before := s.token("first")
+		db.FailOver(early)
+		pass(5 * time.Minute)
+		s.want(p, "first", saga.Waiting)
+		s.start(p, "a", "") // its caller starts it again
+		pass(5 * time.Minute)
+		s.want(p, "a", saga.Waiting)
+		if s.token("first") != before {
+			t.Error("the token is another one")
+		}
+		late := db.Backup()
+		for _, work := range []string{"first", "a"} {
+			if _, err := p.Complete(s.Context(), s.token(work), ready("film-"+work)); err != nil {
+				t.Error(err)
+			}
+			s.mu.Lock()
+			s.ready[work] = "film-" + work
+			s.mu.Unlock()
+		}
+		db.FailOver(late)
+		pass(2 * time.Hour)
+		for _, work := range []string{"first", "a"} {
+			s.want(p, work, saga.Completed)
+			s.count("finish "+work+" film-"+work, 1)
+		}
+	})
+}
+
+// Two processes know different versions of the definition: what one declines the version that the instance has decides.
+func TestAnswersWithTwoVersions(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		other, err := saga.Define("film", 2, saga.Do("submit", func(context.Context, saga.Call[film]) (thing, error) { return thing{}, nil }).Idempotent().NoUndo("none"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := several(s, s.ledger, config{opts: s.opts}, other)
+		pass(time.Second)
+		if ack, err := q.Complete(s.Context(), s.token("a"), []byte("{}")); err != nil || ack.At.IsZero() { // it has no definition to read it with
+			t.Errorf("%+v, %v", ack, err)
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Waiting)
+		if _, err := q.Complete(s.Context(), s.token("a"), ready("film-a")); err != nil {
+			t.Error(err)
+		}
+		pass(time.Second)
+		s.want(p, "a", saga.Completed)
+		p.kill()
+		q.kill()
+	})
+}
+
+// What a person holds takes its answer, and stays where it is until it is resumed. When its time passed meanwhile nothing is undone:
+// a person is asked.
+func TestAnswersToWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		for _, work := range []string{"answered", "silent"} {
+			s.start(p, work, "")
+			if err := p.Pause(s.Context(), saga.ID{Saga: "film", Work: work}, anna); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(time.Second)
+		if _, err := p.Complete(s.Context(), s.token("answered"), ready("film")); err != nil {
+			t.Fatal(err)
+		}
+		p.kill()
+		pass(3 * day)
+		p = s.boot()
+		pass(time.Minute)
+		for _, work := range []string{"answered", "silent"} {
+			s.want(p, work, saga.Paused)
+			if err := p.Resume(s.Context(), saga.ID{Saga: "film", Work: work}, anna); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(time.Minute)
+		s.want(p, "answered", saga.Completed)
+		if sum := s.want(p, "silent", saga.Review); sum.Reason != saga.ReasonUnanswered {
+			t.Errorf("%+v", sum)
+		}
+	})
+}
+
 // A2: a secret that was changed makes new tokens; what the old one made is still known, and a request that is sent again carries
 // the same.
 func TestSecretsChange(t *testing.T) {

@@ -92,7 +92,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		if ss.Until = r.Until; unanswered {
 			e.NeedsReview, e.Error = "", ""
 		}
-		e.Lookups, e.Failures = 0, 0
+		e.Lookups, e.Failures, ss.Missed = 0, 0, false
 	}
 	return nil
 }
@@ -181,15 +181,16 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec) Command {
 	if err := m.foldUnanswered(s, "no answer came in time"); err != nil {
 		return m.cannotBe(err)
 	}
-	if s.Answer.Overdue == program.OverdueAsks {
+	if m.rec.Class == "" {
 		return m.park(saga.ReasonUnanswered)
 	}
 	return m.refused(i)
 }
 
 func (m *machine) foldUnanswered(s *program.StepSpec, words string) error {
-	r := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}
-	if s.Answer.Overdue != program.OverdueAsks {
+	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
+	held := ss.Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
+	if s.Answer.Overdue != program.OverdueAsks && !held {
 		r.Class = saga.Refused
 	}
 	return m.fold(r)

@@ -214,3 +214,15 @@ func TestA10WaitsLonger(t *testing.T) {
 	extend(d, -day).noted("has passed")
 	extend(begin(t, "rendered idempotent no-undo").fail(saga.Unsent), day).noted("does not wait for an answer")
 }
+
+// "A11: where the end of the wait passed while a person had the work, by itself or with its saga, nothing is undone for want
+// of the answer: it is a review".
+func TestA11NothingBehindAPersonsBack(t *testing.T) {
+	t.Parallel()
+	const plain = "submit idempotent undo\nrendered await=48h callback=submit\nfinish keyed=720h pivot"
+	rendered(t, plain).pause().wait(3 * day).goOn().review(saga.ReasonUnanswered)
+	rendered(t, plain).pause().wait(day).goOn().wants("wait", saga.Waiting).wait(2*day).wants("act submit undo", saga.Compensating)
+	d := rendered(t, plain)
+	d.now = d.now.Add(3 * day)
+	d.feed(Event{HeldUntil: d.now}).review(saga.ReasonUnanswered).answer(d.submitKey(), "film_1").wants("act finish forward", saga.Running)
+}

@@ -84,6 +84,8 @@ type StepState struct {
 	Until time.Time `json:"waitsUntil,omitzero"`
 	// Asks is by what it is answered, when it waits for an answer.
 	Asks *Asks `json:"waitsFor,omitempty"`
+	// Missed: the end of its wait for an answer passed while a person held it.
+	Missed bool `json:"endPassedWhileHeld,omitempty"`
 	// Held is what may be its answer, and came before its request was answered.
 	Held *program.Message `json:"heldAnswer,omitempty"`
 }

@@ -188,10 +188,18 @@ func (m *machine) deadline() time.Time {
 }
 
 // passes marks the deadline of a work that r takes out of a person's hands, or from its end, as missed, when it
-// was (W6).
+// was (W6), and the end of a wait for an answer (A11).
 func (st *State) passes(r *Record) {
-	if !st.Status.Live() && r.Status.Live() && !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {
+	if st.Status.Live() || !r.Status.Live() {
+		return
+	}
+	if !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {
 		st.Overdue = true
+	}
+	for i := range st.Steps {
+		if ss := &st.Steps[i]; ss.Asks != nil && ss.Forward.Phase == Waiting {
+			ss.Missed = !r.At.Before(ss.Until)
+		}
 	}
 }
 
