@@ -48,3 +48,18 @@ func TestStory(t *testing.T) {
 		})
 	}
 }
+
+// docs/answers.md shows this saga.
+func TestDocsShowTheSaga(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile("saga.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(program), "func chargeAndProvision(")
+	saga, _, _ := strings.Cut(rest, "\n}\n")
+	docs, err := os.ReadFile("../../docs/answers.md")
+	if err != nil || !strings.Contains(string(docs), "```go\nfunc chargeAndProvision("+saga+"\n}\n```") {
+		t.Errorf("docs/answers.md does not show chargeAndProvision as it is (%v)", err)
+	}
+}
