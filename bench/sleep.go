@@ -203,6 +203,25 @@ func readAll(ctx context.Context, meters []cost.Meter) (rs []cost.Reading, err e
 	return rs, nil
 }
 
+// cpu is what a process costs that is idle, in milliseconds a minute.
+func (s sleeping) cpu(ctx context.Context, beside func(func(context.Context) error) error) (a float64, err error) {
+	return a, beside(func(context.Context) error {
+		time.Sleep(5 * time.Second) // its session is open
+		meters := []cost.Meter{cost.Process()}
+		before, err := readAll(ctx, meters)
+		if err != nil {
+			return err
+		}
+		time.Sleep(s.watch)
+		after, err := readAll(ctx, meters)
+		if err != nil {
+			return err
+		}
+		a = float64(after[0].Sub(before[0]).EngineCPU.Milliseconds()) / s.watch.Minutes()
+		return nil
+	})
+}
+
 // together has instances fall due, one after the other, while no process lives, and measures how they go on.
 func (s sleeping) together(ctx context.Context, stage *stage, ledger string) (line sleepLine, err error) {
 	line = sleepLine{Ledger: ledger, Instances: s.due, Limit: s.perSecond}

@@ -63,7 +63,7 @@ func (s *chains) Await(ctx context.Context, waits []ledger.Wait) error {
 
 // Waits returns what was made findable under a name and a key.
 func (s *chains) Waits(ctx context.Context, name, key string) (waits []ledger.Wait, err error) {
-	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
 		var rows []struct {
 			Name, Key, Saga, Step string
 			Work                  string `db:"work_id"`
@@ -129,7 +129,7 @@ func MessageDigest(m *program.Message) []byte {
 
 // Messages returns those that are stored and not delivered.
 func (s *chains) Messages(ctx context.Context, name, key string) (ms []program.Message, err error) {
-	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
 		ms = nil
 		return sqlx.SelectContext(ctx, q, &ms, s.text.findMessages, s.db.Clock(), name, key)
 	})

@@ -18,18 +18,19 @@ import (
 // History returns the whole chain of a work from its first record.
 func (s *chains) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
 	chain := reading{id: id} // it starts over with each first record
-	return ofWork(ctx, s, "history of", id, history, chain.next)
+	return ofWork(ctx, s, s.db.View, "history of", id, history, chain.next)
 }
 
-// Signals returns every signal posted to a work, oldest first.
+// Signals returns every signal posted to a work, oldest first. Answers from outside ask for them, too: they are read
+// where coordinators load.
 func (s *chains) Signals(ctx context.Context, id saga.ID) ([]machine.Signal, error) {
-	return ofWork(ctx, s, "signals of", id, signals, (*signalRow).signal)
+	return ofWork(ctx, s, s.db.Load, "signals of", id, signals, (*signalRow).signal)
 }
 
 // ofWork reads what belongs to one work, row by row.
-func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, query string, convert func(*R) (T, error)) ([]T, error) {
+func ofWork[R, T any](ctx context.Context, s *chains, lane Lane, what string, id saga.ID, query string, convert func(*R) (T, error)) ([]T, error) {
 	var out []T
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
+	err := lane(ctx, func(ctx context.Context, q Queries) error {
 		out = out[:0]
 		return within(ctx, s, q, id, query, func(row *R) error {
 			v, err := convert(row)
