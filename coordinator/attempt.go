@@ -349,7 +349,7 @@ func (w *work) stand(d *destination, cmd machine.Command) (got, ok bool) {
 	}
 	err := d.take(w.s.idle, w.nudge, w.asked)
 	switch {
-	case err == nil && w.held():
+	case err == nil && (w.s.idle.Err() != nil || w.held()): // it came too late
 		d.release(w.asked, 0)
 		return false, false
 	case errors.Is(err, errNoRoom):

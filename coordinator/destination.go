@@ -29,7 +29,7 @@ type destination struct {
 	mu    sync.Mutex
 	line  []*turn     // those that never failed here, then the others
 	busy  int         // slots in use
-	timer *time.Timer // serves the line when a known time has come; nil: none is awaited
+	timer *time.Timer // serves the line when a known time has come
 
 	heldBack time.Time     // until then the destination asked for silence (429, 503)
 	served   time.Time     // when a slot was last given or came back
@@ -86,17 +86,6 @@ func lineOf(destination string, k kind) string {
 // failed there before and wait for another try.
 const RetryPrefix = "retry:"
 
-// place is where a rank belongs in a line: behind its equals, first come.
-func place[T any](line []T, r rank, of func(T) rank) int {
-	at, _ := slices.BinarySearchFunc(line, r, func(o T, r rank) int {
-		if r.before(of(o)) {
-			return 1
-		}
-		return -1
-	})
-	return at
-}
-
 // turn is a work's place in line.
 type turn struct {
 	rank  rank
@@ -126,12 +115,12 @@ func (d *destination) try(r rank) bool {
 	if len(d.line) > 0 && (!r.before(d.line[0].rank) || d.turns()) {
 		return false
 	}
-	_, free := d.free(r)
-	return free
+	return d.free(r) == 0
 }
 
 // take waits in line for a slot. The error is errWoken after a send to wake (which may be nil),
-// errNoRoom, or that of ctx; with an error there is no slot in hand.
+// errNoRoom, or that of ctx; with an error there is no slot in hand. Without one there is, also when
+// ctx ended meanwhile.
 func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
 	t := d.join(r)
 	patience := time.NewTimer(d.hold)
@@ -143,11 +132,7 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 		case <-wake:
 			return d.leave(t, errWoken)
 		case <-ctx.Done():
-			if err := d.leave(t, ctx.Err()); err != nil {
-				return err
-			}
-			d.release(r, 0)
-			return ctx.Err()
+			return d.leave(t, ctx.Err())
 		case <-patience.C:
 			d.weary(t)
 			patience.Reset(d.hold)
@@ -162,7 +147,7 @@ func (d *destination) join(r rank) *turn {
 	defer d.mu.Unlock()
 	t := &turn{rank: r, over: make(chan struct{})}
 	t.late = d.more[fresh] && !r.failed && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
-	at := place(d.line, r, func(o *turn) rank { return o.rank })
+	at := sort.Search(len(d.line), func(i int) bool { return r.before(d.line[i].rank) }) // behind its equals
 	d.line = slices.Insert(d.line, at, t)
 	switch {
 	case at > 0 && d.wait(at) > d.hold:
@@ -254,35 +239,29 @@ func (d *destination) each() (each time.Duration) {
 func (d *destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
-		d.timer = nil
 	}
 	if len(d.share.owned(d.who().String(), d.limit.partsOf())) > len(d.parts) {
 		d.apportion() // what is at work may have become less
 	}
 	d.probe()
 	d.sendAway()
-	next := d.give()
-	if again := d.ask(); again > 0 && (next == 0 || again < next) {
-		next = again
-	}
-	if next > 0 {
+	if next := min(d.give(), d.ask()); next < never {
 		d.timer = time.AfterFunc(next, func() { d.mu.Lock(); defer d.mu.Unlock(); d.serve() })
 	}
 }
 
 // give gives slots to the line for as long as there are some. It says after which time the next is
-// there, or 0 when none is wanted or one has to come back.
-func (d *destination) give() (wait time.Duration) {
-	for len(d.line) > 0 {
+// there; never: none is wanted, or one has to come back.
+func (d *destination) give() time.Duration {
+	for {
 		at, wait := d.next()
-		if at < 0 {
+		if wait > 0 {
 			return wait
 		}
 		d.line[at].taken = true
 		close(d.line[at].over)
 		d.line = slices.Delete(d.line, at, at+1)
 	}
-	return 0
 }
 
 // keptFor is in how many sends one is kept for those that failed here before.
@@ -291,26 +270,21 @@ const keptFor = 10
 // turns reports whether one of those that failed here before goes before the others now.
 func (d *destination) turns() bool { return d.kept >= keptFor-1 && d.others() < len(d.line) }
 
-// next takes a slot for the one in line that is to have it, and says where it stands; -1: there is
-// none, and after which time. One that fails may be open to one of them and not to those before.
+// next takes a slot for the one in line that is to have it, and says where that stands, or after
+// which time there is one. One that fails may be open to one of them and not to those before.
 func (d *destination) next() (at int, wait time.Duration) {
-	first := 0
+	first, wait := 0, never
 	if d.turns() {
 		first = d.others()
 	}
 	for i := range d.line {
-		at := (first + i) % len(d.line)
-		w, free := d.free(d.line[at].rank)
-		switch {
-		case free:
-			return at, 0
-		case d.health.FailingSince.IsZero():
-			return -1, w
-		case wait == 0 || w < wait:
-			wait = w
+		at = (first + i) % len(d.line)
+		wait = min(wait, d.free(d.line[at].rank))
+		if wait == 0 || d.health.FailingSince.IsZero() {
+			break
 		}
 	}
-	return -1, wait
+	return at, wait
 }
 
 // sendAway turns away whom a destination that is closed has no use for: all, when that is longer
@@ -331,17 +305,17 @@ func (d *destination) sendAway() {
 const askEvery = 20 * time.Millisecond
 
 // ask asks for works that wait in the ledger, when the line has become short. It says after which
-// time to ask again, or 0 when a change of the line is the next occasion.
+// time to ask again; never: a change of the line is the next occasion.
 func (d *destination) ask() (after time.Duration) {
 	if !(d.more[fresh] && d.vacant(fresh) > d.places()/2) && !(d.more[again] && d.vacant(again) > 0) {
-		return 0
+		return never
 	}
 	if since := time.Since(d.asked); since < askEvery {
 		return askEvery - since
 	}
 	d.asked = time.Now()
 	d.wake()
-	return 0
+	return never
 }
 
 // vacant is how many works of a kind that wait in the ledger there is room for in line. A
@@ -353,20 +327,19 @@ func (d *destination) vacant(k kind) int {
 	if d.shut(false) > 0 && !d.findsOut(k) {
 		return 0
 	}
-	stand, others := 0, d.others()
-	for _, t := range d.line[:others] {
-		if !t.late || !d.more[fresh] {
-			stand++
-		}
-	}
-	places := d.places()
+	places, others := d.places(), d.others()
 	if k == again {
-		stand = len(d.line) - others
 		if others > 0 || d.more[fresh] {
 			places = min(1, d.kept/(keptFor-1)) // when it is their turn
 		}
+		return max(0, places-(len(d.line)-others))
 	}
-	return max(0, places-stand)
+	for _, t := range d.line[:others] {
+		if !t.late || !d.more[fresh] {
+			places--
+		}
+	}
+	return max(0, places)
 }
 
 // places is how long the line may be for its last to have a turn within the time that a work may
@@ -398,21 +371,21 @@ func (d *destination) none(k kind) {
 	d.more[k] = false
 }
 
-// free takes a slot for one of a rank if there is one. If not, it says after which time there is, or
-// 0 when one has to come back.
-func (d *destination) free(of rank) (wait time.Duration, ok bool) {
+// free takes a slot for one of a rank if there is one, and returns 0. If not, it says after which
+// time there is; never: when one has come back.
+func (d *destination) free(of rank) (wait time.Duration) {
 	if wait = d.shut(of.newcomer()); wait > 0 {
-		return wait, false
+		return wait
 	}
 	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
-		return 0, false
+		return never
 	}
 	if d.full() {
-		return hangsFor, false
+		return hangsFor
 	}
 	if r := d.rate; r != nil && !r.Allow() {
 		missing := 1 - r.Tokens()
-		return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second))), false
+		return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second)))
 	}
 	d.busy++
 	d.flights[of.of] = time.Now()
@@ -424,7 +397,7 @@ func (d *destination) free(of rank) (wait time.Duration, ok bool) {
 		d.kept++
 	}
 	d.served = time.Now()
-	return 0, true
+	return 0
 }
 
 // release gives a slot back that a work of a rank had in use for so long; 0 when it was not used. One
