@@ -371,7 +371,7 @@ func (w *work) rank(d *destination, step string, dir saga.Direction) rank {
 			}
 		}
 	}
-	r := rank{left: len(w.spec().Steps) - done, number: w.head, of: w, came: w.startedHere || w.st.Started.After(d.failingSince())}
+	r := rank{left: len(w.spec().Steps) - done, number: w.head, of: w, came: w.startedHere || w.st.Started.After(d.known().FailingSince)}
 	if w.st.Turned {
 		r.back, r.left = true, done-undone
 	}

@@ -97,7 +97,7 @@ func (h health) believed(now machine.Moment) health {
 	}
 	for _, newcomer := range newcomersAndOthers {
 		p := h.of(newcomer)
-		if all || ahead(latest(p.Next, h.LimitedUntil), longestHush) || p.Next.After(h.LimitedUntil) && ahead(p.Next, lastProbe) {
+		if all || p.Next.After(h.LimitedUntil) && ahead(p.Next, lastProbe) {
 			p.Next = now.Earliest
 		}
 		if all || ahead(p.Ends, longestHush) {
@@ -116,23 +116,22 @@ func (h *health) probing(now machine.Moment, who machine.Token, newcomer bool) b
 // mayProbe reports whether the probe is to be had: its time has come, and it is no other's, nor a
 // newcomer's who is being asked.
 func (h *health) mayProbe(now machine.Moment, newcomer bool) bool {
-	free := func(p *probe) bool { return p.By == "" || !now.Earliest.Before(p.Ends) }
-	p := h.of(newcomer)
-	return h.state(now) == failing && !now.Earliest.Before(p.Next) && free(p) && free(&h.Probe)
+	from := latest(h.of(newcomer).opens(), h.Probe.Ends)
+	return h.state(now) == failing && !now.Earliest.Before(from)
 }
 
-// changes is when the state changes by itself, or a probe of the kind is to be had; zero: only when
-// it is changed.
-func (h *health) changes(now machine.Moment, newcomer bool) time.Time {
-	switch p := h.of(newcomer); {
-	case h.state(now) == limited:
-		return h.LimitedUntil
-	case h.state(now) != failing:
-		return time.Time{}
-	case p.By != "":
-		return p.Ends
+// shut is how long it is closed to newcomers, or to others; 0: it is open, never: until it is
+// changed.
+func (h *health) shut(now machine.Moment, newcomer bool) time.Duration {
+	switch h.state(now) {
+	case healthy:
+		return 0
+	case limited:
+		return h.LimitedUntil.Sub(now.Earliest)
+	case failing:
+		return max(askEvery, h.of(newcomer).opens().Sub(now.Earliest))
 	default:
-		return p.Next
+		return never
 	}
 }
 
@@ -143,23 +142,20 @@ const (
 )
 
 // wait is how long the next probe waits after one that fails now.
-func (p *probe) wait() time.Duration {
-	if p.Failed < 6 {
-		return firstProbe << p.Failed
-	}
-	return lastProbe
-}
+func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 6), lastProbe) }
+
+// opens is when it is to be had: its time has come, and no session has it.
+func (p *probe) opens() time.Time { return latest(p.Next, p.Ends) }
 
 // failed begins the failing.
 func (h health) failed(now machine.Moment, evidence, why string) health {
 	h.FailingSince, h.Evidence, h.Why = now.Earliest, evidence, why
 	for _, newcomer := range newcomersAndOthers {
-		p := probe{Failed: h.of(newcomer).Failed}
+		p := h.of(newcomer)
 		if now.Earliest.After(h.BackSince.Add(time.Minute)) {
 			p.Failed = 0
 		}
-		p.Next = now.Latest.Add(p.wait())
-		*h.of(newcomer) = p
+		*p = probe{Failed: p.Failed, Next: now.Latest.Add(p.wait())}
 	}
 	h.BackSince = time.Time{}
 	return h
@@ -197,16 +193,11 @@ func (h health) unused(newcomer bool) health {
 	return h
 }
 
-// ends reports whether an instance that is served ends the failing. One that is served while the
+// served notes that an instance was served, and ends the failing. One that is served while the
 // destination is limited was sent before it asked for that.
-func (h *health) ends(now machine.Moment) bool {
-	return !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil)
-}
-
-// served notes that an instance was served, and ends the failing.
 func (h health) served(now machine.Moment) health {
-	ends := h.ends(now)
-	if h.ServedAt = now.Earliest; ends {
+	h.ServedAt = now.Earliest
+	if !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
 		h.BackSince, h.FailingSince, h.Evidence, h.Why = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}
 	}

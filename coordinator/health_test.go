@@ -101,7 +101,7 @@ func TestHealthOrder(t *testing.T) {
 	t.Parallel()
 	until := func(d time.Duration) time.Time { return at(d).Earliest }
 	h := health{}.limit(at(0), until(time.Minute), "503").limit(at(0), until(time.Second), "503")
-	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != healthy || !h.changes(at(0), true).Equal(until(time.Minute)) {
+	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != healthy || h.shut(at(0), true) != time.Minute {
 		t.Errorf("%+v", h)
 	}
 	if h := h.served(at(61*time.Second)).limit(at(62*time.Second), until(63*time.Second), "503"); h.state(at(63*time.Second)) != healthy {
@@ -151,7 +151,7 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 			turn := d.join(rank{})
 			store()
 			if !turn.taken {
-				t.Errorf("%s: it is closed for %s", name, time.Until(d.health.changes(d.now(), false)))
+				t.Errorf("%s: it is closed for %s", name, d.health.shut(d.now(), false))
 			}
 		}
 		d, store := known(t, health{ServedAt: time.Now().Add(ahead)})

@@ -86,30 +86,28 @@ func (d *destination) forget() {
 // open.
 func (d *destination) shut(newcomer bool) time.Duration {
 	wait := max(0, time.Until(d.heldBack))
-	switch {
+	switch now := d.now(); {
 	case d.awaits():
 		return max(wait, d.hold) // not for longer than a work may wait in line
 	case !d.has():
-		return max(wait, never) // another process has the limit, or another's part of it
-	}
-	now := d.now()
-	if d.health.state(now) == healthy || d.probing(now, newcomer) && d.used[newcomer] != d.health.of(newcomer).Ends {
+		return never // another process has the limit, or another's part of it
+	case d.toMake(now, newcomer):
 		return wait
+	default:
+		return max(wait, d.health.shut(now, newcomer))
 	}
-	if changes := d.health.changes(now, newcomer); !changes.IsZero() {
-		return max(wait, changes.Sub(now.Earliest), askEvery)
-	}
-	return max(wait, never)
 }
 
-func (d *destination) failingSince() time.Time {
+// known is the destination's health, as far as it is known here.
+func (d *destination) known() health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.health.FailingSince
+	return d.health
 }
 
-func (d *destination) probing(now machine.Moment, newcomer bool) bool {
-	return d.health.probing(now, d.who(), newcomer)
+// toMake reports whether this process has the probe, and has not made it yet.
+func (d *destination) toMake(now machine.Moment, newcomer bool) bool {
+	return d.health.probing(now, d.who(), newcomer) && d.used[newcomer] != d.health.of(newcomer).Ends
 }
 
 // came reports whether a newcomer stands in line.
@@ -152,12 +150,10 @@ func (d *destination) paused() error {
 	if d == nil {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.health.PausedBy == "" {
-		return nil
+	if h := d.known(); h.PausedBy != "" {
+		return fmt.Errorf("%w by %s: %s", errPaused, h.PausedBy, h.PausedWhy)
 	}
-	return fmt.Errorf("%w by %s: %s", errPaused, d.health.PausedBy, d.health.PausedWhy)
+	return nil
 }
 
 // never is longer than a work may wait in line.
@@ -174,7 +170,7 @@ func (d *destination) probe() {
 		case wanted && d.health.mayProbe(now, n):
 			most := 2*d.longest + 2*d.hold // a lookup and an attempt, and what is between them
 			d.change(func(h health) (health, bool) { return h.taken(now, who, n, most), h.mayProbe(now, n) })
-		case !wanted && d.used[n] != d.health.of(n).Ends && d.probing(now, n):
+		case !wanted && d.toMake(now, n):
 			d.health = d.health.unused(n) // at once, as for one that failed
 			d.change(func(h health) (health, bool) { return h.unused(n), h.of(n).By == who.String() })
 		}
@@ -194,7 +190,7 @@ func (d *destination) answered() {
 	d.forget()
 	d.opens(true)
 	tells := func(h *health) bool {
-		return h.ends(now) || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
+		return !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
 		d.change(func(h health) (health, bool) { return h.served(now), tells(&h) })
@@ -246,7 +242,7 @@ func (d *destination) failedBy(number int64, r rank, why string) {
 		}
 		d.opens(false)
 	}
-	if d.failed[number] = true; d.probing(now, n) {
+	if d.failed[number] = true; d.health.probing(now, who, n) {
 		d.health = d.health.unused(n) // at once: a second attempt is not to leave before that is stored
 		d.change(func(h health) (health, bool) { return h.missed(now, n, why), h.of(n).By == who.String() })
 		return
@@ -263,21 +259,15 @@ func (d *destination) failedBy(number int64, r rank, why string) {
 func (d *destination) outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.lastServed(d.now()).After(since)
+	now := d.now()
+	if d.worked.After(now.Latest) { // by a clock that was set back since
+		d.worked = time.Time{}
+	}
+	return !latest(d.worked, d.health.believed(now).ServedAt).After(since)
 }
 
 // probedSince reports whether a person had the destination tried since an instance failed last.
 func (d *destination) probedSince(failed time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at := d.health.ProbedAt
+	at := d.known().ProbedAt
 	return at.After(failed) && !at.After(d.now().Latest)
-}
-
-// lastServed is when an instance was served there last, as far as is known.
-func (d *destination) lastServed(now machine.Moment) time.Time {
-	if d.worked.After(now.Latest) { // by a clock that was set back since
-		d.worked = time.Time{}
-	}
-	return latest(d.worked, d.health.believed(now).ServedAt)
 }
