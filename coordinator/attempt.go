@@ -353,7 +353,7 @@ func (w *work) stand(d *destination, cmd machine.Command) (got, ok bool) {
 		d.release(w.asked, 0)
 		return false, false
 	case errors.Is(err, errNoRoom):
-		w.back = &ledger.Return{Number: w.head, WaitsFor: lineOf(d.name, w.asked.kind())}
+		w.back = &ledger.Return{Number: w.head, WaitsFor: lineOf(d.name, w.asked.kind)}
 		return false, false
 	}
 	return err == nil, err == nil || errors.Is(err, errWoken)
@@ -375,8 +375,8 @@ func (w *work) rank(d *destination, step string, dir saga.Direction) rank {
 	if w.st.Turned {
 		r.back, r.left = true, done-undone
 	}
-	if w.st.Step(step) != nil {
-		r.failed = w.effort(machine.Command{Step: step, Direction: dir}).Failures > 0
+	if w.st.Step(step) != nil && w.effort(machine.Command{Step: step, Direction: dir}).Failures > 0 {
+		r.kind = again
 	}
 	return r
 }

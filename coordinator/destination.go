@@ -47,7 +47,7 @@ type destination struct {
 // along, then what was started first. A work that was turned away and comes again has its place
 // before those that came meanwhile.
 type rank struct {
-	failed bool  // it failed there before
+	kind   kind
 	came   bool  // since the destination began to fail; this says nothing of its place
 	back   bool  // it is being undone
 	left   int   // steps that are left
@@ -57,8 +57,8 @@ type rank struct {
 
 func (r rank) before(o rank) bool {
 	switch {
-	case r.failed != o.failed:
-		return o.failed
+	case r.kind != o.kind:
+		return r.kind == fresh
 	case r.back != o.back:
 		return r.back
 	case r.left != o.left:
@@ -68,23 +68,24 @@ func (r rank) before(o rank) bool {
 	}
 }
 
-func (r rank) kind() kind { return kind(r.failed) }
-
 // newcomer reports whether what it is told may be news: it is tried there for the first time, and
 // did not come with those that made the destination count as failing.
-func (r rank) newcomer() bool { return r.came && !r.failed }
-
-// lineOf names the line of a kind in the ledger.
-func lineOf(destination string, k kind) string {
-	if k == again {
-		return RetryPrefix + destination
-	}
-	return destination
-}
+func (r rank) newcomer() bool { return r.came && r.kind == fresh }
 
 // RetryPrefix is before the name of a destination where [Instance].WaitsFor names it for those that
 // failed there before and wait for another try.
 const RetryPrefix = "retry:"
+
+// kind tells instances apart at a destination. It is before the name of their line in the ledger.
+type kind string
+
+const (
+	fresh kind = ""          // they never failed there
+	again kind = RetryPrefix // they did
+)
+
+// lineOf names the line of a kind in the ledger.
+func lineOf(destination string, k kind) string { return string(k) + destination }
 
 // turn is a work's place in line.
 type turn struct {
@@ -123,7 +124,7 @@ func (d *destination) try(r rank) bool {
 // ctx ended meanwhile.
 func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
 	t := d.join(r)
-	patience := time.NewTimer(d.hold)
+	patience := time.NewTicker(d.hold)
 	defer patience.Stop()
 	for {
 		select {
@@ -135,7 +136,6 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 			return d.leave(t, ctx.Err())
 		case <-patience.C:
 			d.weary(t)
-			patience.Reset(d.hold)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := &turn{rank: r, over: make(chan struct{})}
-	t.late = d.more[fresh] && !r.failed && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
+	t.late = d.more[fresh] && r.kind == fresh && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
 	at := sort.Search(len(d.line), func(i int) bool { return r.before(d.line[i].rank) }) // behind its equals
 	d.line = slices.Insert(d.line, at, t)
 	switch {
@@ -192,10 +192,10 @@ func (d *destination) weary(t *turn) {
 // refuse turns the work at a place in the line away.
 func (d *destination) refuse(at int) {
 	t := d.line[at]
-	d.more[t.rank.kind()] = true
+	d.more[t.rank.kind] = true
 	close(t.over)
 	d.line = slices.Delete(d.line, at, at+1)
-	if !t.rank.failed {
+	if t.rank.kind == fresh {
 		d.youngest = max(d.youngest, t.rank.number)
 		d.stale = !t.rank.came
 	}
@@ -203,7 +203,7 @@ func (d *destination) refuse(at int) {
 
 // others is how many in line never failed here. They are before those that did.
 func (d *destination) others() int {
-	return sort.Search(len(d.line), func(at int) bool { return d.line[at].rank.failed })
+	return sort.Search(len(d.line), func(at int) bool { return d.line[at].rank.kind == again })
 }
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for
@@ -251,17 +251,26 @@ func (d *destination) serve() {
 }
 
 // give gives slots to the line for as long as there are some. It says after which time the next is
-// there; never: none is wanted, or one has to come back.
+// there; never: none is wanted, or one has to come back. A destination that fails may be open to one
+// in line and not to those before.
 func (d *destination) give() time.Duration {
-	for {
-		at, wait := d.next()
-		if wait > 0 {
-			return wait
-		}
-		d.line[at].taken = true
-		close(d.line[at].over)
-		d.line = slices.Delete(d.line, at, at+1)
+	first, wait := 0, never
+	if d.turns() {
+		first = d.others()
 	}
+	for i := range d.line {
+		at := (first + i) % len(d.line)
+		if wait = min(wait, d.free(d.line[at].rank)); wait == 0 {
+			d.line[at].taken = true
+			close(d.line[at].over)
+			d.line = slices.Delete(d.line, at, at+1)
+			return d.give() // to the next
+		}
+		if d.health.FailingSince.IsZero() {
+			break
+		}
+	}
+	return wait
 }
 
 // keptFor is in how many sends one is kept for those that failed here before.
@@ -269,23 +278,6 @@ const keptFor = 10
 
 // turns reports whether one of those that failed here before goes before the others now.
 func (d *destination) turns() bool { return d.kept >= keptFor-1 && d.others() < len(d.line) }
-
-// next takes a slot for the one in line that is to have it, and says where that stands, or after
-// which time there is one. One that fails may be open to one of them and not to those before.
-func (d *destination) next() (at int, wait time.Duration) {
-	first, wait := 0, never
-	if d.turns() {
-		first = d.others()
-	}
-	for i := range d.line {
-		at = (first + i) % len(d.line)
-		wait = min(wait, d.free(d.line[at].rank))
-		if wait == 0 || d.health.FailingSince.IsZero() {
-			break
-		}
-	}
-	return at, wait
-}
 
 // sendAway turns away whom a destination that is closed has no use for: all, when that is longer
 // than they may wait; all but a newcomer and another, of whom one may be the probe, when it fails.
@@ -391,7 +383,7 @@ func (d *destination) free(of rank) (wait time.Duration) {
 	d.flights[of.of] = time.Now()
 	d.used[of.newcomer()] = d.health.of(of.newcomer()).Ends
 	switch {
-	case of.failed:
+	case of.kind == again:
 		d.kept = 0
 	case d.more[again] || d.others() < len(d.line):
 		d.kept++

@@ -127,7 +127,7 @@ func (h *health) shut(now machine.Moment, newcomer bool) time.Duration {
 	case healthy:
 		return 0
 	case limited:
-		return h.LimitedUntil.Sub(now.Earliest)
+		return max(askEvery, h.LimitedUntil.Sub(now.Earliest))
 	case failing:
 		return max(askEvery, h.of(newcomer).opens().Sub(now.Earliest))
 	default:
@@ -212,9 +212,8 @@ func (h health) limit(now machine.Moment, until time.Time, why string) health {
 	}
 	h.LimitedUntil, h.Why = latest(h.LimitedUntil, until), why
 	for _, newcomer := range newcomersAndOthers {
-		if h = h.unused(newcomer); !h.FailingSince.IsZero() {
-			h.of(newcomer).Next = latest(h.of(newcomer).Next, until)
-		}
+		p := h.of(newcomer)
+		*p = probe{Failed: p.Failed, Next: latest(p.Next, until)}
 	}
 	return h
 }

@@ -160,7 +160,7 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 			d.failedBy(n, rank{}, "500")
 		}
 		time.Sleep(manyFor) //nolint:forbidigo // virtual
-		d.failedBy(0, rank{failed: true}, "500")
+		d.failedBy(0, rank{kind: again}, "500")
 		store()
 		if d.health.state(d.now()) != failing || !d.outage(time.Now().Add(-time.Minute)) {
 			t.Errorf("served in the future: %s, outage %t", d.health.state(d.now()), d.outage(time.Now().Add(-time.Minute)))

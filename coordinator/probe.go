@@ -30,16 +30,10 @@ type condition struct {
 
 	// window is how many may be under way after an outage, those that hang aside: one at first, and
 	// one more for each that is served; half where most of a round fail. 0: any number.
-	window, round, good, bad int
+	window  int
+	round   int // how many more are told something in this round
+	balance int // how many more of it were served than failed
 }
-
-// kind tells instances apart at a destination.
-type kind bool
-
-const (
-	fresh kind = false // they never failed there
-	again kind = true  // they did
-)
 
 // hangsFor is after how long one that is under way says nothing any more of what a destination can
 // bear.
@@ -63,23 +57,18 @@ func (d *destination) obey(h health) (was, is string) {
 	h = h.believed(now)
 	was, is = d.health.state(now), h.state(now)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
-		d.forget()
+		d.failed, d.misses = map[int64]bool{}, 0
 	}
 	if h.LimitedUntil.Before(d.health.LimitedUntil) { // a person wants it tried now
 		d.heldBack = time.Time{}
 	}
 	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
 	if d.health = h; was == failing && is == healthy {
-		d.window, d.round, d.good, d.bad = 1, 1, 0, 0
+		d.window, d.round, d.balance = 1, 1, 0
 		d.more = map[kind]bool{fresh: true, again: true}
 	}
 	d.serve()
 	return was, is
-}
-
-func (d *destination) forget() {
-	clear(d.failed)
-	d.misses = 0
 }
 
 // shut says how long the destination is closed to newcomers, or to others, at least; 0 when it is
@@ -114,9 +103,6 @@ func (d *destination) toMake(now machine.Moment, newcomer bool) bool {
 func (d *destination) came() bool {
 	return slices.ContainsFunc(d.line, func(t *turn) bool { return t.rank.newcomer() })
 }
-
-// wants reports whether a newcomer in line would make the probe, or, where there is none, another.
-func (d *destination) wants(newcomer bool) bool { return len(d.line) > 0 && d.came() == newcomer }
 
 // findsOut reports whether the destination is closed to this process, but for the probe of one of a
 // kind that waits in the ledger.
@@ -160,13 +146,15 @@ func (d *destination) paused() error {
 const never = 24 * time.Hour
 
 // probe asks for the probe when it is to be had and a work stands in line for it, and gives it
-// back when none does any more: another process may have one.
+// back when none does any more: another process may have one. Where a newcomer stands in line, it is
+// for no other.
 func (d *destination) probe() {
 	now, who := d.now(), d.who()
-	d.health = d.health.believed(now)
+	if d.health = d.health.believed(now); who == 0 || !d.has() {
+		return
+	}
 	for _, n := range newcomersAndOthers {
-		switch wanted := d.wants(n); {
-		case who == 0 || !d.has():
+		switch wanted := len(d.line) > 0 && d.came() == n; {
 		case wanted && d.health.mayProbe(now, n):
 			most := 2*d.longest + 2*d.hold // a lookup and an attempt, and what is between them
 			d.change(func(h health) (health, bool) { return h.taken(now, who, n, most), h.mayProbe(now, n) })
@@ -187,7 +175,7 @@ func (d *destination) answered() {
 	defer d.mu.Unlock()
 	now := d.now()
 	d.worked = now.Earliest
-	d.forget()
+	d.failed, d.misses = map[int64]bool{}, 0
 	d.opens(true)
 	tells := func(h *health) bool {
 		return !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
@@ -215,15 +203,15 @@ func (d *destination) opens(served bool) {
 		return
 	case served:
 		d.window++
-		d.good++
+		d.balance++
 	default:
-		d.bad++
+		d.balance--
 	}
-	if d.good+d.bad >= d.round {
-		if d.bad > d.good {
+	if d.round--; d.round == 0 {
+		if d.balance < 0 {
 			d.window = max(1, d.window/2)
 		}
-		d.round, d.good, d.bad = d.window, 0, 0
+		d.round, d.balance = d.window, 0
 	}
 	if d.window > d.room {
 		d.window = 0
@@ -236,7 +224,7 @@ func (d *destination) failedBy(number int64, r rank, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, who, n := d.now(), d.who(), r.newcomer()
-	if !d.failed[number] && r.kind() == fresh {
+	if !d.failed[number] && r.kind == fresh {
 		if d.misses++; d.misses == 1 {
 			d.missed = now.Earliest
 		}

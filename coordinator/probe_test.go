@@ -40,7 +40,7 @@ func TestWhenADestinationFails(t *testing.T) {
 				d.failedBy(number, rank{}, "500")
 			}
 			for range before {
-				d.failedBy(1, rank{failed: true}, "500")
+				d.failedBy(1, rank{kind: again}, "500")
 			}
 			h := store()
 			return h.state(d.now())
@@ -121,12 +121,12 @@ func TestANewcomerIsTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, store := known(t, fails(alone().now()))
 		time.Sleep(firstProbe) //nolint:forbidigo // virtual
-		hangs := d.join(rank{failed: true, number: 1})
+		hangs := d.join(rank{kind: again, number: 1})
 		store()
 		if !hangs.taken {
 			t.Fatal("who failed before is not the probe, though there is no other")
 		}
-		waits := d.join(rank{failed: true, number: 2})
+		waits := d.join(rank{kind: again, number: 2})
 		came := d.join(rank{came: true, number: 3})
 		store()
 		if !came.taken || waits.taken {
@@ -144,13 +144,13 @@ func TestOneSendInTenIsKept(t *testing.T) {
 		var came []bool
 		var turns []*turn
 		for n := range int64(30) {
-			turns = append(turns, d.join(rank{failed: n%2 == 0, number: n}))
+			turns = append(turns, d.join(rank{kind: []kind{again, fresh}[n%2], number: n}))
 		}
 		for range turns {
 			d.release(rank{}, time.Second)
 			for i, turn := range turns {
 				if turn != nil && turn.taken {
-					came = append(came, turn.rank.failed)
+					came = append(came, turn.rank.kind == again)
 					turns[i] = nil
 				}
 			}
@@ -243,7 +243,7 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 		}
 		d, store := known(t, h)
 		for n := range int64(40) {
-			d.failedBy(n, rank{failed: true}, "500")
+			d.failedBy(n, rank{kind: again}, "500")
 		}
 		for _, c := range []struct{ after, least, most time.Duration }{
 			{20 * time.Second, 10 * time.Second, 21 * time.Second},
