@@ -12,12 +12,10 @@ import (
 )
 
 // destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
-// is sent at once and the window of doubt is the send itself.
-//
-// Works that want a slot stand in line, in the order of their ranks. Waiting reserves nothing: when
-// a slot and its time are there, the head of the line gets them. A work that would wait for too
-// long is turned away: it waits in the ledger, under the destination's name, for a process that has
-// room in its line.
+// is sent at once and the window of doubt is the send itself. Works stand in line for one, in the
+// order of their ranks. Waiting reserves nothing: when a slot and its time are there, the head of the
+// line gets them. Who would wait for too long is turned away, and waits in the ledger, under the
+// destination's name, for a process that has room in its line.
 type destination struct {
 	name  string
 	limit Limit
@@ -43,9 +41,15 @@ type destination struct {
 	sharing
 }
 
+const (
+	keptFor     = 10                    // in so many sends one is kept for those that failed here before
+	askEvery    = 20 * time.Millisecond // how often a line that has become short asks for what waits in the ledger
+	longestHush = 24 * time.Hour        // the longest Retry-After that is believed, as for a single step
+	never       = 24 * time.Hour        // longer than a work may wait in line
+)
+
 // rank orders a line: what never failed there, and of that compensations, then what is furthest
-// along, then what was started first. A work that was turned away and comes again has its place
-// before those that came meanwhile.
+// along, then what was started first: who comes again stands before those that came meanwhile.
 type rank struct {
 	kind   kind
 	came   bool  // since the destination began to fail; this says nothing of its place
@@ -95,8 +99,7 @@ type turn struct {
 	taken bool          // the slot is the work's
 }
 
-// errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be
-// foreseen.
+// errNoRoom is why a work leaves the line for the ledger: its turn is far away, or not foreseen.
 var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
 
 func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *destination {
@@ -120,8 +123,7 @@ func (d *destination) try(r rank) bool {
 }
 
 // take waits in line for a slot. The error is errWoken after a send to wake (which may be nil),
-// errNoRoom, or that of ctx; with an error there is no slot in hand. Without one there is, also when
-// ctx ended meanwhile.
+// errNoRoom, or that of ctx. Without one a slot is in hand, also when ctx ended meanwhile.
 func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
 	t := d.join(r)
 	patience := time.NewTicker(d.hold)
@@ -164,8 +166,7 @@ func (d *destination) join(r rank) *turn {
 	return t
 }
 
-// leave takes a work out of the line because of why. It returns nil when the slot was the work's
-// already.
+// leave takes a work out of the line, and returns why; nil when the slot was the work's already.
 func (d *destination) leave(t *turn, why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,9 +207,8 @@ func (d *destination) others() int {
 	return sort.Search(len(d.line), func(at int) bool { return d.line[at].rank.kind == again })
 }
 
-// wait estimates how long the work at a place in the line has to wait: for those before it, and for
-// as long as the slots have been in use already when that is longer than usual. An attempt that
-// hangs is waited for once, and not by each work again.
+// wait estimates how long the work at a place in the line has to wait: for those before it, and once
+// for an attempt that hangs, as long as it has kept its slot for longer than usual.
 func (d *destination) wait(at int) time.Duration {
 	if others := d.others(); at >= others { // one send in ten is kept for those that failed here before
 		at = min(at, keptFor*(at-others+1))
@@ -233,9 +233,8 @@ func (d *destination) each() (each time.Duration) {
 	return each
 }
 
-// serve gives slots to the head of the line for as long as there are some, asks for works that wait
-// in the ledger when the line has become short, and comes back when there is more to do at a known
-// time.
+// serve gives slots to the head of the line, asks for works that wait in the ledger when it has
+// become short, and comes back when there is more to do at a known time.
 func (d *destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -273,9 +272,6 @@ func (d *destination) give() time.Duration {
 	return wait
 }
 
-// keptFor is in how many sends one is kept for those that failed here before.
-const keptFor = 10
-
 // turns reports whether one of those that failed here before goes before the others now.
 func (d *destination) turns() bool { return d.kept >= keptFor-1 && d.others() < len(d.line) }
 
@@ -291,10 +287,6 @@ func (d *destination) sendAway() {
 		stays[n] = true
 	}
 }
-
-// askEvery is how often a line that has become short asks for what waits in the ledger, beside the
-// poll.
-const askEvery = 20 * time.Millisecond
 
 // ask asks for works that wait in the ledger, when the line has become short. It says after which
 // time to ask again; never: a change of the line is the next occasion.
@@ -412,9 +404,6 @@ func (d *destination) release(r rank, used time.Duration) {
 	d.served = time.Now()
 	d.serve()
 }
-
-// longestHush is the longest Retry-After that is believed, as for a single step.
-const longestHush = 24 * time.Hour
 
 // hush keeps every work away for as long as the destination asked for with a 429 or 503. Works in
 // line go back into the ledger when that is longer than they may wait.

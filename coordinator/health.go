@@ -27,20 +27,16 @@ type health struct {
 	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
 	// lengthen no newcomer's.
-	Probe     probe     `json:"probe,omitzero"`
-	Retry     probe     `json:"retryProbe,omitzero"`
-	BackSince time.Time `json:"recoveredAt,omitzero"`
+	Probe probe `json:"probe,omitzero"`
+	Retry probe `json:"retryProbe,omitzero"`
 
-	// ServedAt is when an instance was last served there, by any process; it is told every ten
-	// seconds, and at once after a limit.
-	ServedAt time.Time `json:"lastServedAt,omitzero"`
+	BackSince time.Time `json:"recoveredAt,omitzero"`
+	ServedAt  time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
 }
 
 // probe is the right to one attempt at a failing destination. A process takes it for a while.
 type probe struct {
-	// Failed counts those that failed since the destination began to fail. One that begins again
-	// within a minute goes on counting.
-	Failed int       `json:"failed,omitempty"`
+	Failed int       `json:"failed,omitempty"` // so many did, also before a minute in which the destination was back
 	Next   time.Time `json:"nextAt,omitzero"`
 	By     string    `json:"session,omitempty"` // that has it now
 	Ends   time.Time `json:"until,omitzero"`
@@ -120,8 +116,7 @@ func (h *health) mayProbe(now machine.Moment, newcomer bool) bool {
 	return h.state(now) == failing && !now.Earliest.Before(from)
 }
 
-// shut is how long it is closed to newcomers, or to others; 0: it is open, never: until it is
-// changed.
+// shut is how long it is closed to newcomers, or to others; 0: not at all, never: until it is changed.
 func (h *health) shut(now machine.Moment, newcomer bool) time.Duration {
 	switch h.state(now) {
 	case healthy:

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -35,9 +34,10 @@ type condition struct {
 	balance int // how many more of it were served than failed
 }
 
-// hangsFor is after how long one that is under way says nothing any more of what a destination can
-// bear.
-const hangsFor = time.Second
+const (
+	hangsFor    = time.Second      // what is under way for longer says nothing of what a destination can bear
+	tellsServed = 10 * time.Second // how often others are told that one was served: what they see fail is at fault itself
+)
 
 // When a destination counts as failing: when twenty that never failed there before do in a row,
 // within two seconds at least, since many come together; where less comes, five within two minutes
@@ -48,8 +48,7 @@ const (
 	fewMisses, fewFor   = 5, 2 * time.Minute
 )
 
-// obey takes over what is known of the destination's health. It returns the states that it had and
-// has.
+// obey takes over what is known of the health. It returns the states that it had and has.
 func (d *destination) obey(h health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,8 +70,7 @@ func (d *destination) obey(h health) (was, is string) {
 	return was, is
 }
 
-// shut says how long the destination is closed to newcomers, or to others, at least; 0 when it is
-// open.
+// shut says how long it is closed to newcomers, or to others, at least; 0 when it is open.
 func (d *destination) shut(newcomer bool) time.Duration {
 	wait := max(0, time.Until(d.heldBack))
 	switch now := d.now(); {
@@ -112,25 +110,6 @@ func (d *destination) findsOut(k kind) bool {
 	return d.has() && time.Until(d.heldBack) <= 0 && (newcomer || len(d.line) == 0 && d.health.mayProbe(now, false))
 }
 
-// asideFor is how long a work stays away at most from a destination that fails, and failed it
-// before.
-const asideFor = 15 * time.Minute
-
-// aside is how long such a work stays away: about as long as it takes to probe with each of its
-// kind. If it is the work that is at fault, one of them is served. It is no longer than the
-// destination has been failing.
-func (d *destination) aside() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.health.FailingSince.IsZero() {
-		return 0
-	}
-	wait := d.health.Retry.wait()
-	failing := d.now().Latest.Sub(d.health.FailingSince)
-	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
-	return most/2 + rand.N(most/2+1)
-}
-
 // paused says that a person holds the destination, or nil.
 func (d *destination) paused() error {
 	if d == nil {
@@ -142,12 +121,8 @@ func (d *destination) paused() error {
 	return nil
 }
 
-// never is longer than a work may wait in line.
-const never = 24 * time.Hour
-
-// probe asks for the probe when it is to be had and a work stands in line for it, and gives it
-// back when none does any more: another process may have one. Where a newcomer stands in line, it is
-// for no other.
+// probe asks for the probe when it is to be had and a work stands in line for it, a newcomer if there
+// is one, and gives it back when none does any more: another process may have one.
 func (d *destination) probe() {
 	now, who := d.now(), d.who()
 	if d.health = d.health.believed(now); who == 0 || !d.has() {
@@ -164,10 +139,6 @@ func (d *destination) probe() {
 		}
 	}
 }
-
-// tellsServed is how often a process tells the others that an instance was served: of what fails
-// elsewhere it is the proof that it is at fault itself.
-const tellsServed = 10 * time.Second
 
 // answered notes that an instance was served.
 func (d *destination) answered() {
@@ -252,10 +223,4 @@ func (d *destination) outage(since time.Time) bool {
 		d.worked = time.Time{}
 	}
 	return !latest(d.worked, d.health.believed(now).ServedAt).After(since)
-}
-
-// probedSince reports whether a person had the destination tried since an instance failed last.
-func (d *destination) probedSince(failed time.Time) bool {
-	at := d.known().ProbedAt
-	return at.After(failed) && !at.After(d.now().Latest)
 }

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -144,6 +145,25 @@ func (w *work) goBack(d time.Duration) bool {
 	return false
 }
 
+// asideFor is how long a work stays away at most from a destination that fails, and failed it
+// before.
+const asideFor = 15 * time.Minute
+
+// aside is how long such a work stays away: about as long as it takes to probe with each of its
+// kind. If it is the work that is at fault, one of them is served. It is no longer than the
+// destination has been failing.
+func (d *destination) aside() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.health.FailingSince.IsZero() {
+		return 0
+	}
+	wait := d.health.Retry.wait()
+	failing := d.now().Latest.Sub(d.health.FailingSince)
+	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
+	return most/2 + rand.N(most/2+1)
+}
+
 // failedAt is the destination that failed the work's latest attempt or lookup, or nil, and what
 // is known of its attempts there.
 func (w *work) failedAt() (*destination, *machine.Effort) {
@@ -218,7 +238,8 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
 	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestSpec(w.st), w.c.opts.MaxCrashes, w.bystanders
 	if to, e := w.failedAt(); to != nil {
-		ev.Recovered, ev.Probed = !to.outage(e.Failed), to.probedSince(e.Failed)
+		by := to.known().ProbedAt // a person had it tried
+		ev.Recovered, ev.Probed = !to.outage(e.Failed), by.After(e.Failed) && !by.After(to.now().Latest)
 	}
 	d, err := machine.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step, d.Record.Dispatch.Direction) {
