@@ -12,10 +12,9 @@ import (
 )
 
 // destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
-// is sent at once and the window of doubt is the send itself. Works stand in line for one, in the
-// order of their ranks. Waiting reserves nothing: when a slot and its time are there, the head of the
-// line gets them. Who would wait for too long is turned away, and waits in the ledger, under the
-// destination's name, for a process that has room in its line.
+// is sent at once and the window of doubt is the send itself. Works stand in line for one by rank, and
+// reserve nothing: when a slot and its time are there, the head gets them. Who would wait for too long
+// waits in the ledger, under the destination's name, for a process that has room in its line.
 type destination struct {
 	name  string
 	limit Limit
@@ -72,15 +71,14 @@ func (r rank) before(o rank) bool {
 	}
 }
 
-// newcomer reports whether what it is told may be news: it is tried there for the first time, and
-// did not come with those that made the destination count as failing.
+// newcomer reports whether what it is told may be news: it never failed, nor came with those that did.
 func (r rank) newcomer() bool { return r.came && r.kind == fresh }
 
 // RetryPrefix is before the name of a destination where [Instance].WaitsFor names it for those that
 // failed there before and wait for another try.
 const RetryPrefix = "retry:"
 
-// kind tells instances apart at a destination. It is before the name of their line in the ledger.
+// kind tells instances apart at a destination. It begins the name of their line in the ledger.
 type kind string
 
 const (
@@ -88,7 +86,6 @@ const (
 	again kind = RetryPrefix // they did
 )
 
-// lineOf names the line of a kind in the ledger.
 func lineOf(destination string, k kind) string { return string(k) + destination }
 
 // turn is a work's place in line.
@@ -142,8 +139,7 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 	}
 }
 
-// join puts a work in line, and turns the last one away when the line is full or longer than the
-// work may wait.
+// join puts a work in line, and turns one away when the line is full or too long to wait in.
 func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,8 +176,7 @@ func (d *destination) leave(t *turn, why error) error {
 	return why
 }
 
-// weary turns a work away that has waited for as long as a work may. The first of each kind stays:
-// the next slot of its kind is its.
+// weary turns a work away that has waited for as long as it may, unless it is the next of its kind.
 func (d *destination) weary(t *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -249,9 +244,8 @@ func (d *destination) serve() {
 	}
 }
 
-// give gives slots to the line for as long as there are some. It says after which time the next is
-// there; never: none is wanted, or one has to come back. A destination that fails may be open to one
-// in line and not to those before.
+// give gives slots to the line for as long as there are some, and says after which time the next is
+// there; never: when one comes back. What fails may be open to one in line and not to those before.
 func (d *destination) give() time.Duration {
 	first, wait := 0, never
 	if d.turns() {
@@ -302,11 +296,10 @@ func (d *destination) ask() (after time.Duration) {
 	return never
 }
 
-// vacant is how many works of a kind that wait in the ledger there is room for in line. A
-// destination that fails has room for one when the probe is to be had, whether or not any waited
-// for it before: a work that waits may have become due since. What came late leaves its place to
-// those that were there before. Those that failed here before have one place beside others when it
-// is their turn, and all where there are no others.
+// vacant is for how many works of a kind that wait in the ledger there is room in line. One that
+// fails has room for one when the probe is to be had, whether or not any waited before: it may have
+// become due since. What came late leaves its place to those that were there before. Those that failed
+// here before have one place beside others when it is their turn, and all where there are no others.
 func (d *destination) vacant(k kind) int {
 	if d.shut(false) > 0 && !d.findsOut(k) {
 		return 0
@@ -326,18 +319,14 @@ func (d *destination) vacant(k kind) int {
 	return max(0, places)
 }
 
-// places is how long the line may be for its last to have a turn within the time that a work may
-// wait; one at least.
+// places is how long the line may be for its last to have a turn in time; one at least.
 func (d *destination) places() int {
-	each := d.each()
-	switch left := d.hold - (d.wait(0) - each); {
-	case left <= each, !d.health.FailingSince.IsZero(): // for the probe
-		return 1
-	case each == 0:
-		return d.room
-	default:
-		return min(d.room, int(left/each))
+	if !d.health.FailingSince.IsZero() {
+		return 1 // for the probe
 	}
+	each := d.each()
+	left := d.hold - (d.wait(0) - each)
+	return max(1, int(min(time.Duration(d.room), left/max(1, each))))
 }
 
 // offer says for how many works of a kind that wait in the ledger there is room.
@@ -405,8 +394,7 @@ func (d *destination) release(r rank, used time.Duration) {
 	d.serve()
 }
 
-// hush keeps every work away for as long as the destination asked for with a 429 or 503. Works in
-// line go back into the ledger when that is longer than they may wait.
+// hush keeps every work away for as long as the destination asked for with a 429 or 503.
 func (d *destination) hush(t time.Duration, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

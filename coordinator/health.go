@@ -19,7 +19,6 @@ type health struct {
 
 	ProbedAt     time.Time `json:"probedAt,omitzero"` // a person had it tried
 	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
-
 	FailingSince time.Time `json:"failureStartedAt,omitzero"`
 	Evidence     string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
 	Why          string    `json:"lastError,omitempty"` // what the latest failure said
@@ -27,16 +26,15 @@ type health struct {
 	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
 	// lengthen no newcomer's.
-	Probe probe `json:"probe,omitzero"`
-	Retry probe `json:"retryProbe,omitzero"`
-
+	Probe     probe     `json:"probe,omitzero"`
+	Retry     probe     `json:"retryProbe,omitzero"`
 	BackSince time.Time `json:"recoveredAt,omitzero"`
 	ServedAt  time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
 }
 
 // probe is the right to one attempt at a failing destination. A process takes it for a while.
 type probe struct {
-	Failed int       `json:"failed,omitempty"` // so many did, also before a minute in which the destination was back
+	Failed int       `json:"failed,omitempty"` // so many did; what is back for less than a minute goes on counting
 	Next   time.Time `json:"nextAt,omitzero"`
 	By     string    `json:"session,omitempty"` // that has it now
 	Ends   time.Time `json:"until,omitzero"`
@@ -60,7 +58,6 @@ const (
 	paused  = "paused"
 )
 
-// state is where the destination stands.
 func (h *health) state(now machine.Moment) string {
 	switch {
 	case h.PausedBy != "":
@@ -80,9 +77,6 @@ func (h health) believed(now machine.Moment) health {
 	ahead := func(t time.Time, by time.Duration) bool { return t.After(now.Latest.Add(by + time.Minute)) }
 	if ahead(h.ServedAt, 0) {
 		h.ServedAt = time.Time{}
-	}
-	if ahead(h.BackSince, 0) {
-		h.BackSince = time.Time{}
 	}
 	all := ahead(h.FailingSince, 0)
 	if all {
@@ -109,11 +103,9 @@ func (h *health) probing(now machine.Moment, who machine.Token, newcomer bool) b
 	return h.state(now) == failing && p.By == who.String() && now.Latest.Before(p.Ends)
 }
 
-// mayProbe reports whether the probe is to be had: its time has come, and it is no other's, nor a
-// newcomer's who is being asked.
+// mayProbe reports whether the probe is to be had: it is time, and no other has it, nor a newcomer.
 func (h *health) mayProbe(now machine.Moment, newcomer bool) bool {
-	from := latest(h.of(newcomer).opens(), h.Probe.Ends)
-	return h.state(now) == failing && !now.Earliest.Before(from)
+	return h.state(now) == failing && !now.Earliest.Before(latest(h.of(newcomer).opens(), h.Probe.Ends))
 }
 
 // shut is how long it is closed to newcomers, or to others; 0: not at all, never: until it is changed.
@@ -142,22 +134,18 @@ func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 6), 
 // opens is when it is to be had: its time has come, and no session has it.
 func (p *probe) opens() time.Time { return latest(p.Next, p.Ends) }
 
-// failed begins the failing.
+// failed begins the failing, or goes on with it when it was back for less than a minute.
 func (h health) failed(now machine.Moment, evidence, why string) health {
 	h.FailingSince, h.Evidence, h.Why = now.Earliest, evidence, why
-	for _, newcomer := range newcomersAndOthers {
-		p := h.of(newcomer)
-		if now.Earliest.After(h.BackSince.Add(time.Minute)) {
-			p.Failed = 0
-		}
-		*p = probe{Failed: p.Failed, Next: now.Latest.Add(p.wait())}
+	if now.Earliest.Sub(h.BackSince).Abs() > time.Minute {
+		h.Probe, h.Retry = probe{}, probe{}
 	}
+	h.Probe.Next, h.Retry.Next = now.Latest.Add(h.Probe.wait()), now.Latest.Add(h.Retry.wait())
 	h.BackSince = time.Time{}
 	return h
 }
 
-// missed has the next probe wait longer: one has failed. What a newcomer was told need not be asked
-// by another soon.
+// missed has the next probe wait longer. What a newcomer was told need not be asked by another soon.
 func (h health) missed(now machine.Moment, newcomer bool, why string) health {
 	p := probe{Failed: h.of(newcomer).Failed + 1}
 	p.Next = latest(now.Latest.Add(p.wait()), h.LimitedUntil)
@@ -206,11 +194,8 @@ func (h health) limit(now machine.Moment, until time.Time, why string) health {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
 	h.LimitedUntil, h.Why = latest(h.LimitedUntil, until), why
-	for _, newcomer := range newcomersAndOthers {
-		p := h.of(newcomer)
-		*p = probe{Failed: p.Failed, Next: latest(p.Next, until)}
-	}
-	return h
+	h.Probe.Next, h.Retry.Next = latest(h.Probe.Next, until), latest(h.Retry.Next, until)
+	return h.unused(true).unused(false)
 }
 
 // probed lets both kinds try now. One that asked to be left alone is not sent all that waits.

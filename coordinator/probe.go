@@ -8,10 +8,7 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 )
 
-// How a destination's health is found out here, and obeyed.
-
-// condition is what this process has seen of a destination, and how it changes what all processes
-// know.
+// condition is how this process finds a destination's health out, and how it tells the others.
 type condition struct {
 	now    func() machine.Moment
 	who    func() machine.Token                             // the session of this process; 0: none
@@ -37,13 +34,11 @@ type condition struct {
 const (
 	hangsFor    = time.Second      // what is under way for longer says nothing of what a destination can bear
 	tellsServed = 10 * time.Second // how often others are told that one was served: what they see fail is at fault itself
-)
 
-// When a destination counts as failing: when twenty that never failed there before do in a row,
-// within two seconds at least, since many come together; where less comes, five within two minutes
-// at least. What others are told says nothing: as long as some are served, the fault may be theirs.
-// Where half of all are at fault for ever, twenty in a row are one chance in a million.
-const (
+	// A destination counts as failing when twenty that never failed there before do in a row, within
+	// two seconds at least, since many come together; where less comes, five within two minutes at
+	// least. What others are told says nothing: as long as some are served, the fault may be theirs.
+	// Where half of all are at fault for ever, twenty in a row are one chance in a million.
 	manyMisses, manyFor = 20, 2 * time.Second
 	fewMisses, fewFor   = 5, 2 * time.Minute
 )
@@ -102,8 +97,7 @@ func (d *destination) came() bool {
 	return slices.ContainsFunc(d.line, func(t *turn) bool { return t.rank.newcomer() })
 }
 
-// findsOut reports whether the destination is closed to this process, but for the probe of one of a
-// kind that waits in the ledger.
+// findsOut reports whether one of a kind that waits in the ledger could make the probe, and no more.
 func (d *destination) findsOut(k kind) bool {
 	now := d.now()
 	newcomer := k == fresh && !d.stale && !d.came() && d.health.mayProbe(now, true)
@@ -147,7 +141,7 @@ func (d *destination) answered() {
 	now := d.now()
 	d.worked = now.Earliest
 	d.failed, d.misses = map[int64]bool{}, 0
-	d.opens(true)
+	d.opens(1)
 	tells := func(h *health) bool {
 		return !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
@@ -167,17 +161,13 @@ func (d *destination) full() bool {
 	return d.window > 0 && n >= d.window
 }
 
-// opens has the window grow or shrink by what one was told.
-func (d *destination) opens(served bool) {
-	switch {
-	case d.window == 0:
+// opens has the window grow or shrink by what one was told: 1, it was served, or -1, it failed.
+func (d *destination) opens(told int) {
+	if d.window == 0 {
 		return
-	case served:
-		d.window++
-		d.balance++
-	default:
-		d.balance--
 	}
+	d.window += max(0, told)
+	d.balance += told
 	if d.round--; d.round == 0 {
 		if d.balance < 0 {
 			d.window = max(1, d.window/2)
@@ -199,7 +189,7 @@ func (d *destination) failedBy(number int64, r rank, why string) {
 		if d.misses++; d.misses == 1 {
 			d.missed = now.Earliest
 		}
-		d.opens(false)
+		d.opens(-1)
 	}
 	if d.failed[number] = true; d.health.probing(now, who, n) {
 		d.health = d.health.unused(n) // at once: a second attempt is not to leave before that is stored
@@ -213,8 +203,7 @@ func (d *destination) failedBy(number int64, r rank, why string) {
 	}
 }
 
-// outage reports whether nothing was served there since an instance failed last: that it fails
-// again is not its fault.
+// outage reports whether none was served there since an instance failed last: it is not its fault.
 func (d *destination) outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
