@@ -48,7 +48,9 @@ func TestAnswersOnDatabases(t *testing.T) {
 					}
 				}
 			}
-			complete := func(work string) (coordinator.Ack, error) { return p.Complete(t.Context(), f.token(work), ready("film-"+work)) }
+			complete := func(work string) (coordinator.Ack, error) {
+				return p.Complete(t.Context(), f.token(work), ready("film-"+work))
+			}
 
 			if _, err := p.Deliver(t.Context(), saga.Message{Name: "render.done", Key: "early", ID: "1", Body: ready("film-early")}); err != nil {
 				t.Fatal(err)
