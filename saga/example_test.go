@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -96,6 +97,32 @@ func ExampleDelay() {
 	// authorize 0s
 	// cooling-off 336h0m0s
 	// capture 0s
+}
+
+// A film is rendered elsewhere, which takes hours. The renderer calls back with the token that it was sent; a lost callback is only a
+// delay, because it is asked, too. examples/charge-and-provision runs such a saga.
+func ExampleAwait() {
+	submit := func(_ context.Context, c saga.Call[Order]) (string, error) {
+		return "job_1", nil // it sends c.CallbackToken() along
+	}
+	cancel := func(context.Context, saga.Call[Order], *string) error { return nil }
+	read := func(_ saga.Call[Order], m saga.Message) (film string, err error) {
+		return film, json.Unmarshal(m.Body, &film)
+	}
+	find := func(context.Context, saga.Call[Order]) (saga.Finding[string], error) {
+		return saga.NotFound[string](), nil
+	}
+	d, err := saga.Define("film", 1,
+		saga.Do("submit", submit).Idempotent().UndoMaybe(cancel),
+		saga.Await("rendered", read).Callback("submit").Within(48*time.Hour, saga.Compensate).Find(find).Poll(time.Hour),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a := d.Spec().Steps[1].Answer
+	fmt.Println("waits for the callback of", a.Callback, "for", time.Duration(a.Within), "and asks every", time.Duration(a.Poll))
+	// Output: waits for the callback of submit for 48h0m0s and asks every 1h0m0s
 }
 
 // Every fault is reported at once.

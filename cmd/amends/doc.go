@@ -104,7 +104,7 @@
 //	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
 //	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused,
 //	            overdue, unreadable), words, next
-//	            review, paused (works that wait for a person; 1000 at most of each are counted)
+//	            review, paused (works that wait for a person), waiting (for a time or an answer; 1000 at most of each are counted)
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
 //	            pendingSignals (a count), waitsFor (a destination, retry:DESTINATION when that failed it, all or
 //	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt,

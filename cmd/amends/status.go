@@ -192,6 +192,7 @@ type statusJSON struct {
 	Findings []troubleJSON `json:"findings"`
 	Review   int           `json:"review"` // works in review, and paused one by one; at most 1000 of each are counted
 	Paused   int           `json:"paused"`
+	Waiting  int           `json:"waiting"` // for a time or an answer; at most 1000 are counted
 }
 
 type sessionJSON struct {
@@ -219,6 +220,7 @@ type backlogJSON struct {
 // forPeople is how many works wait for a person; up to [ledger.MaxBacklog] of each are counted.
 type forPeople struct {
 	review, paused int
+	waiting        int               // for a time or an answer, and not for a person
 	overdue        []ledger.Instance // of those, the ones whose deadline has passed meanwhile
 }
 
@@ -234,6 +236,8 @@ func heldFor(ctx context.Context, s store, at time.Time) (n forPeople, err error
 		return len(heads)
 	}
 	n.review, n.paused = count(saga.Review), count(saga.Paused)
+	due := n.overdue
+	n.waiting, n.overdue = count(saga.Waiting), due // what waits is looked at by itself at its deadline
 	return n, err
 }
 
@@ -258,6 +262,7 @@ func (n forPeople) words() string {
 	}
 	add(n.review, "in review", "amends list --review")
 	add(n.paused, "paused", "amends list --status paused")
+	add(n.waiting, "waiting for a time or an answer", "amends list --waiting")
 	return strings.Join(words, ", ")
 }
 
@@ -316,7 +321,7 @@ func statusToJSON(o *ledger.Overview, findings []troubleJSON, held forPeople) st
 	j := statusJSON{
 		At: utc(o.At), Sessions: make([]sessionJSON, len(o.Sessions)), Unknown: make([]backlogJSON, len(o.Unknown)),
 		Oldest: make([]headJSON, len(o.Oldest)), Findings: findings,
-		Review: held.review, Paused: held.paused,
+		Review: held.review, Paused: held.paused, Waiting: held.waiting,
 	}
 	for i := range o.Sessions {
 		s := &o.Sessions[i]
