@@ -64,6 +64,8 @@ func (v *view) afterRerun() []string {
 		}
 		once := spec.Once || spec.Repeat == program.RepeatAtMostOnce
 		switch {
+		case spec.WaitsForAnswer() && ss != nil:
+			plan = append(plan, fmt.Sprintf("wait at %s for another answer", name))
 		case spec.Waits() && ss != nil:
 			plan = append(plan, fmt.Sprintf("leave %s as it is: it waits once", name))
 		case spec.Waits():
