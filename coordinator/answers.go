@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,10 @@ func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
 	return op.answer(ctx, "fail", token, machine.Said{Failed: why})
 }
 
+// mostAnswers is how many different answers to one request are put on record; those behind them only where they are the first that
+// is not declined.
+const mostAnswers = 32
+
 func (op *Operator) answer(ctx context.Context, verb, token string, said machine.Said) (Ack, error) {
 	waits, err := op.ledger.Waits(ctx, "", digestOf(token))
 	if err != nil {
@@ -70,28 +75,73 @@ func (op *Operator) answer(ctx context.Context, verb, token string, said machine
 		Kind: machine.SignalAnswer, Key: "answer:" + hex.EncodeToString(sum[:16]), Actor: "callback",
 		Resolution: saga.Resolution{Step: w.Step, StepKey: w.StepKey}, Said: said,
 	}
-	declined, err := op.hand(ctx, w, &sig)
-	if errors.Is(err, ledger.ErrNotFound) { // its start was not stored
-		return Ack{}, fmt.Errorf("%s: %w", verb, ErrUnknownToken)
+	ack, declined, err := op.acknowledge(ctx, w, &sig)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound): // its start was not stored
+		err = fmt.Errorf("%s: %w", verb, ErrUnknownToken)
+	case err != nil:
+		err = fmt.Errorf("%s %s: %w", verb, w.ID, err)
+	case declined != "":
+		err = fmt.Errorf("%s %s: %w: %s", verb, w.ID, ErrDeclined, declined)
 	}
-	if err != nil {
-		return Ack{}, fmt.Errorf("%s %s: %w", verb, w.ID, err)
-	}
-	if declined != "" {
-		return Ack{}, fmt.Errorf("%s %s: %w: %s", verb, w.ID, ErrDeclined, declined)
-	}
-	return op.first(ctx, verb, w)
+	return ack, err
 }
 
-// hand posts an answer to the instance that waits for it, with what its definition says of it, where this process knows it.
-func (op *Operator) hand(ctx context.Context, w *ledger.Wait, sig *machine.Signal) (declined string, err error) {
+// acknowledge puts an answer on record, unless it is there, and returns the acknowledgement of the first one, or why this one
+// is declined.
+func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machine.Signal) (ack Ack, declined string, err error) {
+	before, err := op.answers(ctx, w)
+	if err != nil {
+		return ack, "", err
+	}
+	same := slices.IndexFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
+	ack, answered := firstOf(w, before)
+	switch {
+	case same >= 0 && before[same].Declined != "" && !answered:
+		return ack, before[same].Declined, nil
+	case answered && (same >= 0 || len(before) >= mostAnswers):
+		return ack, "", nil
+	case answered:
+		return ack, "", op.ledger.Post(ctx, w.ID, *sig)
+	}
+	if declined, err = op.hand(ctx, w, sig, len(before) < mostAnswers); err != nil || declined != "" {
+		return ack, declined, err
+	}
+	if before, err = op.answers(ctx, w); err != nil {
+		return ack, "", err
+	}
+	ack, _ = firstOf(w, before)
+	return ack, "", nil
+}
+
+// answers are those to one request that came so far.
+func (op *Operator) answers(ctx context.Context, w *ledger.Wait) ([]machine.Signal, error) {
+	return op.signals(ctx, w.ID, func(s *machine.Signal) bool {
+		return s.Kind == machine.SignalAnswer && s.Step == w.Step && s.StepKey == w.StepKey
+	})
+}
+
+// firstOf is the acknowledgement of the first answer that was not declined.
+func firstOf(w *ledger.Wait, answers []machine.Signal) (Ack, bool) {
+	i := slices.IndexFunc(answers, func(s machine.Signal) bool { return s.Declined == "" })
+	if i < 0 {
+		return Ack{}, false
+	}
+	return Ack{At: answers[i].At, Failed: answers[i].Failed != "", IDs: []saga.ID{w.ID}}, true
+}
+
+// hand posts an answer to the instance that waits for it, with what its definition says of it, where this process knows it. One
+// that is declined is put on record only if that is wanted.
+func (op *Operator) hand(ctx context.Context, w *ledger.Wait, sig *machine.Signal, declines bool) (declined string, err error) {
 	s, err := op.stand(ctx, w.ID)
 	if err != nil {
 		return "", err
 	}
 	if p := op.programs(s.st); p != nil && sig.Failed == "" && awaited(p.Spec(), s.st, w) {
 		declined = readAnswer(p, s.st, sig.Step, messageOf(sig)).Declined
-		sig.Declined = declined
+		if sig.Declined = declined; declined != "" && !declines {
+			return declined, nil
+		}
 	}
 	return declined, op.ledger.Post(ctx, w.ID, *sig)
 }
@@ -103,17 +153,6 @@ func awaited(spec *program.Spec, st *machine.State, w *ledger.Wait) bool {
 		return false
 	}
 	return !st.Turned && !st.Status.Terminal() && (ss == nil || ss.Forward.Phase == machine.Waiting || ss.Forward.Phase == machine.Ready || ss.Forward.Phase == "")
-}
-
-// first is the acknowledgement of the first answer to a request.
-func (op *Operator) first(ctx context.Context, verb string, w *ledger.Wait) (Ack, error) {
-	all, err := op.signals(ctx, w.ID, func(s *machine.Signal) bool {
-		return s.Kind == machine.SignalAnswer && s.Step == w.Step && s.StepKey == w.StepKey && s.Declined == ""
-	})
-	if err != nil || len(all) == 0 {
-		return Ack{}, fmt.Errorf("%s %s: read what came before: %w", verb, w.ID, errors.Join(err, ledger.ErrNotFound))
-	}
-	return Ack{At: all[0].At, Failed: all[0].Failed != "", IDs: []saga.ID{w.ID}}, nil
 }
 
 // Deliver brings a message to every instance that waits for its name and key. One that nothing waits for yet is kept for
@@ -170,7 +209,7 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message
 		if ss := st.Step(w.Step); ss == nil || ss.Forward.Phase != machine.Done && ss.Forward.Phase != machine.Skipped {
 			message := program.Message(*m)
 			sig := messageSignal(&message, w.Step)
-			declined, err = op.hand(ctx, w, &sig)
+			declined, err = op.hand(ctx, w, &sig, true)
 			return declined, declined == "", err
 		}
 	}

@@ -357,6 +357,44 @@ func TestASourceBringsMessages(t *testing.T) {
 	})
 }
 
+// One who has the token can fill neither the history nor the ledger: what is declined comes again as it was, and after 32
+// different answers nothing more is put on record.
+func TestAFloodOfAnswers(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		for _, work := range []string{"declined", "answered"} {
+			s.start(p, work, "")
+			id := saga.ID{Saga: "film", Work: work}
+			if work == "answered" {
+				if _, err := p.Complete(s.Context(), s.token(work), ready("film")); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Second)
+			}
+			for i := range 100 {
+				_, err := p.Complete(s.Context(), s.token(work), fmt.Appendf(nil, "no answer %d", i))
+				if (work == "answered") != (err == nil) || err != nil && !errors.Is(err, coordinator.ErrDeclined) {
+					t.Errorf("%s, answer %d: %v", work, i, err)
+				}
+			}
+			pass(time.Minute)
+			rs, err := s.ledger.History(s.Context(), id)
+			if err != nil || len(rs) > 45 {
+				t.Errorf("%s: a hundred answers left %d records (%v)", work, len(rs), err)
+			}
+		}
+		s.want(p, "answered", saga.Completed)
+		s.want(p, "declined", saga.Waiting)
+		if _, err := p.Complete(s.Context(), s.token("declined"), ready("film")); err != nil {
+			t.Error(err)
+		}
+		pass(time.Second)
+		s.want(p, "declined", saga.Completed)
+	})
+}
+
 // A3, A5, A6: a newer version waits for the job of the older, and for an answer of its own then. A success that comes late is not
 // dropped.
 func TestLateAnswers(t *testing.T) {
