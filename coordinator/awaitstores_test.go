@@ -2,11 +2,14 @@ package coordinator_test
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -20,10 +23,10 @@ func TestAnswersOnDatabases(t *testing.T) {
 			l, _ := open(t)
 			f := &farm{tokens: map[string]string{}, ready: map[string]string{}}
 			opts := coordinator.Options{CallbackSecrets: [][]byte{farmSecret}, Poll: 20 * time.Millisecond}
-			boot := func() *process {
-				return several(t, l, config{opts: opts}, f.saga(t, func(a *saga.Answer[film, thing]) { a.Within(1500*time.Millisecond, saga.Compensate) }))
+			boot := func(over ledger.Ledger) *process {
+				return several(t, over, config{opts: opts}, f.saga(t, func(a *saga.Answer[film, thing]) { a.Within(1500*time.Millisecond, saga.Compensate) }))
 			}
-			p := boot()
+			p := boot(l)
 			start := func(work string) {
 				t.Helper()
 				if _, err := p.Start(t.Context(), "film", work, film{work}, nil); err != nil {
@@ -58,21 +61,32 @@ func TestAnswersOnDatabases(t *testing.T) {
 			start("early")
 			is("early", saga.Completed)
 
+			f.callback = func(work, token string) { // before its request is answered
+				if _, err := p.Complete(t.Context(), token, ready("film-"+work)); err != nil {
+					t.Error(err)
+				}
+			}
+			start("at-once")
+			is("at-once", saga.Completed)
+			f.callback = nil
+
 			start("doubled")
 			is("doubled", saga.Waiting)
 			p.kill()
-			p = boot()
+			p = boot(l)
+			q := boot(l)
 			var all sync.WaitGroup
-			acks := make([]coordinator.Ack, 50)
+			acks := make([]coordinator.Ack, 1000)
 			for i := range acks {
 				all.Go(func() {
 					var err error
-					if acks[i], err = complete("doubled"); err != nil {
+					if acks[i], err = []*process{p, q}[i%2].Complete(t.Context(), f.token("doubled"), ready("film-doubled")); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			all.Wait()
+			q.kill()
 			for _, ack := range acks {
 				if !ack.At.Equal(acks[0].At) {
 					t.Fatalf("acknowledged with %+v and %+v", ack, acks[0])
@@ -81,6 +95,21 @@ func TestAnswersOnDatabases(t *testing.T) {
 			is("doubled", saga.Completed)
 			if n := len(f.log.of("finish doubled film-doubled")); n != 1 {
 				t.Errorf("it was finished %d times", n)
+			}
+
+			for n, method := range []ledgertest.Method{ledgertest.Await, ledgertest.Messages} { // a process dies between the two looks
+				p.kill()
+				faulty := ledgertest.Faulty(l, ledgertest.CrashDuring(1, method))
+				p = boot(faulty)
+				work := fmt.Sprint("crashed-", n)
+				start(work)
+				<-faulty.Crashed()
+				p.kill()
+				p = boot(l)
+				if _, err := p.Deliver(t.Context(), saga.Message{Name: "render.done", Key: work, ID: work, Body: ready("film-" + work)}); err != nil {
+					t.Fatal(err)
+				}
+				is(work, saga.Completed)
 			}
 
 			start("racing")
