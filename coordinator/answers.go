@@ -62,6 +62,9 @@ func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
 const mostAnswers = 32
 
 func (op *Operator) answer(ctx context.Context, verb, token string, said machine.Said) (Ack, error) {
+	if token == "" {
+		return Ack{}, fmt.Errorf("%s: %w", verb, ErrUnknownToken)
+	}
 	waits, err := op.ledger.Waits(ctx, "", digestOf(token))
 	if err != nil {
 		return Ack{}, fmt.Errorf("%s: %w", verb, err)
@@ -97,14 +100,15 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	same := slices.IndexFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
 	ack, answered := firstOf(w, before)
 	switch {
-	case same >= 0 && before[same].Declined != "" && !answered:
-		return ack, before[same].Declined, nil
 	case answered && (same >= 0 || len(before) >= mostAnswers):
 		return ack, "", nil
 	case answered:
 		return ack, "", op.ledger.Post(ctx, w.ID, *sig)
 	}
-	if declined, err = op.hand(ctx, w, sig, len(before) < mostAnswers); err != nil || declined != "" {
+	if same >= 0 { // it was declined, and may be no more: its definition was mended
+		sig.Key += fmt.Sprintf(":%d", len(before))
+	}
+	if declined, err = op.hand(ctx, w, sig, same < 0 && len(before) < mostAnswers); err != nil || declined != "" {
 		return ack, declined, err
 	}
 	if before, err = op.answers(ctx, w); err != nil {
@@ -149,7 +153,7 @@ func (op *Operator) hand(ctx context.Context, w *ledger.Wait, sig *machine.Signa
 // awaited reports whether an answer can be read now: the step may still be answered, and its request is done.
 func awaited(spec *program.Spec, st *machine.State, w *ledger.Wait) bool {
 	i, ss := spec.Index(w.Step), st.Step(w.Step)
-	if i < 0 || !spec.Steps[i].WaitsForAnswer() || w.StepKey != "" && !st.Requested(&spec.Steps[i]) {
+	if i < 0 || !spec.Steps[i].WaitsForAnswer() || w.Name == "" && !st.Requested(&spec.Steps[i]) {
 		return false
 	}
 	return !st.Turned && !st.Status.Terminal() && (ss == nil || ss.Forward.Phase == machine.Waiting || ss.Forward.Phase == machine.Ready || ss.Forward.Phase == "")
@@ -198,22 +202,34 @@ func (op *Operator) Deliver(ctx context.Context, m saga.Message) (Ack, error) {
 	return ack, nil
 }
 
-// deliver posts a message to one instance, unless its wait is over by now: that was left behind.
+// deliver posts a message to one instance, unless its wait is over by now, which was left behind, or has an answer already: then
+// the message is left to what waits later.
 func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message) (declined string, taken bool, err error) {
 	st, err := op.fold(ctx, w.ID)
-	gone := errors.Is(err, ledger.ErrNotFound)
-	if err != nil && !gone {
+	if errors.Is(err, ledger.ErrNotFound) {
+		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
+	}
+	if err != nil {
 		return "", false, err
 	}
-	if !gone {
-		if ss := st.Step(w.Step); ss == nil || ss.Forward.Phase != machine.Done && ss.Forward.Phase != machine.Skipped {
-			message := program.Message(*m)
-			sig := messageSignal(&message, w.Step)
-			declined, err = op.hand(ctx, w, &sig, true)
-			return declined, declined == "", err
-		}
+	if ss := st.Step(w.Step); w.StepKey != waitKey(st, w.Step) || ss != nil && (ss.Forward.Phase == machine.Done || ss.Forward.Phase == machine.Skipped) {
+		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
 	}
-	return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
+	message := program.Message(*m)
+	sig := messageSignal(&message, w.Step, w.StepKey)
+	before, err := op.answers(ctx, w)
+	if err != nil {
+		return "", false, err
+	}
+	if i := slices.IndexFunc(before, func(s machine.Signal) bool { return s.Declined == "" }); i >= 0 {
+		return "", before[i].Key == sig.Key, nil
+	}
+	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
+	if same { // it was declined, and may be no more: its definition was mended
+		sig.Key += fmt.Sprintf(":%d", len(before))
+	}
+	declined, err = op.hand(ctx, w, &sig, !same && len(before) < mostAnswers)
+	return declined, declined == "", err
 }
 
 // CompleteStep answers by hand what a step waits for, "" the one that waits: as if body had come from outside. The definition reads

@@ -254,7 +254,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	}
 	f.Step = cmd.Step
 	if s.WaitsForAnswer() {
-		w.polled = w.now().Latest
+		w.polled = machine.Polled{Step: s.Name, At: w.now().Latest}
 	}
 	if d := w.destination(cmd.Step); d != nil && f.Answer == program.AnswerUnclear && f.Stack == "" && w.s.idle.Err() == nil {
 		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)

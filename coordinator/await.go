@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -37,6 +38,9 @@ func (w *work) findable(d *machine.Dispatch) bool {
 	if d == nil || d.Secret == "" {
 		return true
 	}
+	if w.c.secrets.byID[d.Secret] == nil { // the attempt says so
+		return true
+	}
 	waits := []ledger.Wait{w.byToken(d.Secret, d.Key, w.spec().AnswerTo(d.Step).Name)}
 	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) })
 }
@@ -54,10 +58,14 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		return true
 	}
 	a.On = keys
-	if ss := w.st.Step(s.Name); ss != nil && ss.Held != nil {
-		a.Read = readAnswer(w.program, w.st, s.Name, ss.Held)
+	if ss := w.st.Step(s.Name); ss != nil {
+		for i := range ss.Held { // the first that is not declined
+			if a.Read = readAnswer(w.program, w.st, s.Name, &ss.Held[i]); a.Read.Declined == "" {
+				break
+			}
+		}
 	}
-	waits := waitsOn(w.id, s.Name, keys)
+	waits := w.waitsOn(s.Name, keys)
 	if asked := w.st.Step(s.Answer.Callback); asked != nil {
 		key, secret := asked.Forward.Key, asked.Forward.Secret
 		if key == "" {
@@ -72,14 +80,20 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		w.mail(func(ctx context.Context) error { return w.collect(ctx, s.Name, keys) })
 }
 
-func waitsOn(id saga.ID, step string, keys []program.MessageKey) (waits []ledger.Wait) {
+// waitsOn are the waits of a step for messages, in the revision that the work has.
+func (w *work) waitsOn(step string, keys []program.MessageKey) (waits []ledger.Wait) {
 	for _, k := range keys {
-		waits = append(waits, ledger.Wait{Name: k.Name, Key: k.Key, ID: id, Step: step})
+		waits = append(waits, ledger.Wait{Name: k.Name, Key: k.Key, ID: w.id, Step: step, StepKey: waitKey(w.st, step)})
 	}
 	return waits
 }
 
-// collect brings the work the messages that came before it waited.
+// waitKey names a wait for messages: no two revisions have one.
+func waitKey(st *machine.State, step string) string {
+	return machine.StepKey(machine.RootKey(st.ID.Saga, st.ID.Work, st.Revision), step, saga.Forward, 0)
+}
+
+// collect brings the work the first message that came before it waited and is an answer; what others say stays for others.
 func (w *work) collect(ctx context.Context, step string, keys []program.MessageKey) error {
 	for _, k := range keys {
 		ms, err := w.c.ledger.Messages(ctx, k.Name, k.Key)
@@ -87,23 +101,24 @@ func (w *work) collect(ctx context.Context, step string, keys []program.MessageK
 			return err
 		}
 		for i := range ms {
-			if err := w.c.ledger.Post(ctx, w.id, messageSignal(&ms[i], step)); err != nil {
+			sig := messageSignal(&ms[i], step, waitKey(w.st, step))
+			sig.Declined = readAnswer(w.program, w.st, step, &ms[i]).Declined
+			if err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
 				return err
 			}
-			if err := w.c.ledger.Delivered(ctx, ms[i].Name, ms[i].ID); err != nil {
-				return err
+			if w.spoken.Store(true); sig.Declined == "" {
+				return w.c.ledger.Delivered(ctx, ms[i].Name, ms[i].ID)
 			}
-			w.spoken.Store(true)
 		}
 	}
 	return nil
 }
 
 // messageSignal is what a work is told of a message.
-func messageSignal(m *program.Message, step string) machine.Signal {
+func messageSignal(m *program.Message, step, wait string) machine.Signal {
 	return machine.Signal{
-		Kind: machine.SignalAnswer, Key: fmt.Sprintf("message:%s:%s", m.Name, m.ID), Actor: "message " + m.Name,
-		Resolution: saga.Resolution{Step: step}, Said: machine.Said{Message: m.Name, Key: m.Key, ID: m.ID, Body: m.Body},
+		Kind: machine.SignalAnswer, Key: fmt.Sprintf("message:%s:%s:%s", m.Name, m.ID, wait), Actor: "message " + m.Name,
+		Resolution: saga.Resolution{Step: step, StepKey: wait}, Said: machine.Said{Message: m.Name, Key: m.Key, ID: m.ID, Body: m.Body},
 	}
 }
 
@@ -127,31 +142,24 @@ func readAnswer(p saga.Program, st *machine.State, step string, m *program.Messa
 	return &machine.Read{Evidence: f}
 }
 
-// asking are the steps that messages are waited for, by name.
-func asking(st *machine.State) map[string]*machine.StepState {
-	var all map[string]*machine.StepState
-	for i := range st.Steps {
-		if ss := &st.Steps[i]; ss.Asks != nil && len(ss.Asks.On) > 0 && ss.Forward.Phase == machine.Waiting {
-			if all == nil {
-				all = map[string]*machine.StepState{}
-			}
-			c := *ss
-			all[ss.Name] = &c
+// asking are the waits for messages that stand.
+func (w *work) asking() (waits []ledger.Wait) {
+	for i := range w.st.Steps {
+		if ss := &w.st.Steps[i]; ss.Asks != nil && len(ss.Asks.On) > 0 && ss.Forward.Phase == machine.Waiting {
+			waits = append(waits, w.waitsOn(ss.Name, ss.Asks.On)...)
 		}
 	}
-	return all
+	return waits
 }
 
 // unwait removes the waits for messages that have ended since: what was answered, and what a newer version waits for again. What
 // was given up stays findable, so that a late success is not dropped. One that is left behind is found to be over by who
 // delivers a message.
-func (w *work) unwait(before map[string]*machine.StepState) {
-	var over []ledger.Wait
-	for name, was := range before {
-		if ss := w.st.Step(name); ss.Forward.Phase == machine.Done || ss.Forward.Phase == "" {
-			over = append(over, waitsOn(w.id, name, was.Asks.On)...)
-		}
-	}
+func (w *work) unwait(before []ledger.Wait) {
+	over := slices.DeleteFunc(before, func(o ledger.Wait) bool {
+		ss := w.st.Step(o.Step)
+		return o.StepKey == waitKey(w.st, o.Step) && ss.Forward.Phase != machine.Done
+	})
 	if len(over) > 0 {
 		go func() { _ = w.c.ledger.Unwait(w.c.life, over) }()
 	}

@@ -41,7 +41,7 @@ type work struct {
 	bystanders int
 	over       bool           // the session is over that armed the attempt which is open
 	listening  bool           // there is another signal to read behind the one that is decided about
-	polled     time.Time      // when the answer was asked for that the work waits for, by the ledger's clock
+	polled     machine.Polled // when the answer was asked for that the work waits for, by the ledger's clock
 	back       *ledger.Return // how it goes back into the ledger, when no record says so
 
 	// Guarded by the hand.
@@ -300,7 +300,7 @@ func class(st *machine.State, r *machine.Record) ledger.Class {
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
 	r.At, w.head, w.inHead, w.over = a.At, a.Number, hold, false
-	was, asked := w.st.Status, asking(w.st)
+	was, asked := w.st.Status, w.asking()
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
 		return false

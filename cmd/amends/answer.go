@@ -176,4 +176,3 @@ func (a *app) printAck(ack *coordinator.Ack) error {
 	}
 	return nil
 }
-

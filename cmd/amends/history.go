@@ -91,6 +91,9 @@ func told(r *machine.Record) string {
 	if r.Cause != "" {
 		words += ", caused by " + r.Cause
 	}
+	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended) && !r.Until.IsZero() {
+		words += ", until " + iso(r.Until)
+	}
 	if said := r.Said(); said != "" {
 		words += ": " + said
 	}

@@ -17,7 +17,7 @@ import (
 type knowledge struct {
 	live     int // sessions
 	versions map[ledger.Version]bool
-	flow     *flow              // why works wait; nil: none that was read does
+	flow     *flow // why works wait; nil: none that was read does
 	specs    map[ledger.Version]*program.Spec
 	paused   map[saga.ID]string // of works that a person holds: who, and why
 }

@@ -70,16 +70,14 @@ func (v *view) commands(db string) []command {
 	switch {
 	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
 		return []command{{"If its source still wants it", verb("rerun", "", ` --reason "why it is wanted"`)}}
+	case v.asks(ss) && v.state.Status == saga.Paused:
+		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, sayAnswer(verb)...)
+	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
+		return sayAnswer(verb)
 	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done):
 		return []command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}
 	case v.state.Status == saga.Paused:
 		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, v.choices(verb, ss, dir)...)
-	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
-		return []command{
-			{"If you know the answer", verb("complete", "", ` --body JSON --reason "how you know"`)},
-			{"If what it waits for has failed, and nothing of it stands", verb("fail", "", ` --reason "how you know"`)},
-			{"To have it wait longer", verb("extend", "", ` --by 24h --reason "why"`)},
-		}
 	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonLate:
 		return []command{{"When you have looked for what the answer is about: let it go on as it is", verb("resume", "", ` --reason "what you found and did"`)}}
 	case v.state.Status == saga.Waiting:
@@ -92,6 +90,15 @@ func (v *view) commands(db string) []command {
 		return nil
 	default:
 		return v.choices(verb, ss, dir)
+	}
+}
+
+// sayAnswer is what a person can say about an answer that is waited for.
+func sayAnswer(verb speaking) []command {
+	return []command{
+		{"If you know the answer", verb("complete", "", ` --body JSON --reason "how you know"`)},
+		{"If what it waits for has failed, and nothing of it stands", verb("fail", "", ` --reason "how you know"`)},
+		{"To have it wait longer", verb("extend", "", ` --by 24h --reason "why"`)},
 	}
 }
 

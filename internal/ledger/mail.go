@@ -42,7 +42,7 @@ type Wait struct {
 	Key     string // of the message, or the digest of the token
 	ID      saga.ID
 	Step    string
-	StepKey string // of the request that carried the token; empty: by a message
+	StepKey string // of the request that carried the token; by a message, of the wait itself: no two revisions have one
 }
 
 // Kept is what is stored of a message.

@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -29,6 +30,12 @@ func (a *Asks) words() (all []string) {
 		all = append(all, "what its lookup finds")
 	}
 	return all
+}
+
+// Polled is when the answer was asked for that a step waits for.
+type Polled struct {
+	Step string
+	At   time.Time
 }
 
 // Read is how the definition reads what may be an answer.
@@ -66,12 +73,14 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	}
 	e := &ss.Forward
 	unanswered := e.NeedsReview == saga.ReasonUnanswered
-	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" {
-		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
+	if r.Kind == KindAnswerKept && e.Phase != Done {
+		var held program.Message
+		err := json.Unmarshal(r.Body, &held)
+		ss.Held = append(slices.Clip(ss.Held), held)
+		return err
 	}
-	if r.Kind == KindAnswerKept {
-		ss.Held = &program.Message{}
-		return json.Unmarshal(r.Body, ss.Held)
+	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" && (e.Phase != Refused || r.Kind != KindAnswered) {
+		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	}
 	if ss.Held = nil; ss.Until.IsZero() {
 		ss.Until = r.At.UTC()
@@ -83,6 +92,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	case KindAnsweredNo:
 		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
 	case KindUnanswered:
+		ss.Doubted = true
 		if e.Error = r.Error; r.Class == saga.Refused {
 			e.Phase, e.Class = Refused, saga.Refused
 		} else { // a person is asked
@@ -125,16 +135,10 @@ func (m *machine) awaitAnswer(i int, s *program.StepSpec, ss *StepState) (Comman
 		return m.unanswered(i, s, ss), true
 	case !s.Find && m.adoptedBehind(i):
 		return Command{}, false
-	case m.settlesNothing(s):
-		return m.park(saga.ReasonUnanswered), true
 	}
 	m.moving()
 	return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}, true
 }
-
-// settlesNothing reports whether the ledger was lost, and with it what was answered: nothing can tell whether the answer
-// to a request of before has come (A7).
-func (m *machine) settlesNothing(s *program.StepSpec) bool { return !s.Find && m.askedBefore(s) }
 
 // askedBefore reports whether the request that asked for the answer is one of before the ledger was lost.
 func (m *machine) askedBefore(s *program.StepSpec) bool {
@@ -153,17 +157,22 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	over := !now.Before(ss.Until)
 	look := time.Time{} // when the answer is to be asked for
 	switch {
+	case !s.Find && m.askedBefore(s) && !ss.Doubted: // the ledger was lost, and with it what was answered (A7)
+		if m.rec != nil || m.ev.Spoken {
+			return m.again()
+		}
+		return m.giveUpOn(i, s, "the ledger was lost, and nothing tells whether the answer had come")
 	case s.Find && over && e.Lookups < maxLookups:
 		look = later(ss.Until, e.NotBefore)
-	case s.Find && !over && m.ev.Polled.IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
+	case s.Find && !over && m.polled(s).IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
 		look = later(e.Since, e.NotBefore)
 	case s.Find && !over && s.Answer.Poll > 0:
-		look = later(later(e.Since, m.ev.Polled).Add(time.Duration(s.Answer.Poll)), e.NotBefore)
+		look = later(later(e.Since, m.polled(s)).Add(time.Duration(s.Answer.Poll)), e.NotBefore)
 	case !over:
 	case m.rec != nil || m.ev.Spoken: // what was said in time counts (A4)
 		return m.again()
 	default:
-		return m.giveUpOn(i, s)
+		return m.giveUpOn(i, s, "no answer came in time")
 	}
 	switch {
 	case !look.IsZero() && !now.Before(look) && (m.rec != nil || m.ev.Spoken):
@@ -176,9 +185,17 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	return m.wait(ss.Until, saga.Waiting)
 }
 
+// polled is when this process asked for the answer last, or zero.
+func (m *machine) polled(s *program.StepSpec) time.Time {
+	if m.ev.Polled.Step != s.Name {
+		return time.Time{}
+	}
+	return m.ev.Polled.At
+}
+
 // giveUpOn records that the answer has not come in time, and follows what the step says of that.
-func (m *machine) giveUpOn(i int, s *program.StepSpec) Command {
-	if err := m.foldUnanswered(s, "no answer came in time"); err != nil {
+func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
+	if err := m.foldUnanswered(s, why); err != nil {
 		return m.cannotBe(err)
 	}
 	if m.rec.Class == "" {
@@ -190,6 +207,7 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec) Command {
 func (m *machine) foldUnanswered(s *program.StepSpec, words string) error {
 	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
 	held := ss.Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
+	held = held || m.ev.Now.Earliest.Before(ss.Until)     // nor because the ledger was lost (A7)
 	if s.Answer.Overdue != program.OverdueAsks && !held {
 		r.Class = saga.Refused
 	}
@@ -221,9 +239,7 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 		if !over {
 			return nil
 		}
-		if r.Kind = KindUnclear; f.Outage {
-			r.Class = program.Outage
-		}
+		r.Kind = KindUnclear // an outage keeps no answer for ever: what the step says holds then, too
 	}
 	if err := m.fold(r); err != nil {
 		return err
@@ -238,9 +254,9 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 func (m *machine) boundary() bool { return m.st.boundary() && !m.jobUnderWay() }
 
 // jobUnderWay reports whether what a request of this revision asked for is not answered yet: no newer version begins over
-// its head (A6).
+// its head (A6), unless a person is needed: the version may be what mends it.
 func (m *machine) jobUnderWay() bool {
-	if m.st.Turned || m.st.Status.Terminal() {
+	if m.st.Turned || m.st.Status.Terminal() || m.st.Status == saga.Review {
 		return false
 	}
 	for i := range m.spec.Steps {
@@ -254,106 +270,6 @@ func (m *machine) jobUnderWay() bool {
 		}
 	}
 	return false
-}
-
-// hearAnswer consumes what may be the answer that a step waits for.
-func (m *machine) hearAnswer(s *Signal) error {
-	spec, ss, read := m.step(s.Step), m.st.Step(s.Step), m.ev.Read
-	what := fmt.Sprintf("an answer for step %q", s.Step)
-	note := func(words string) error { return m.note(s, what+" "+words) }
-	switch {
-	case spec == nil || !spec.WaitsForAnswer():
-		return note("came, and no step of that name waits for one")
-	case s.StepKey != "" && !m.ours(spec.Answer.Callback, s.StepKey):
-		return note("is about another revision")
-	case ss != nil && ss.Forward.Phase == Done:
-		return note("came, and it has one already")
-	case !m.open(ss) && s.Failed == "":
-		return m.lateSuccess(s, spec, note)
-	case !m.open(ss):
-		return note("says that it has failed, and it is given up already")
-	case s.Failed == "" && s.Declined == "" && m.unsettled(spec, s):
-		return m.keepAnswer(s)
-	case s.Failed != "":
-		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, Class: saga.Refused, Error: s.Failed})
-	case s.Declined != "": // where it came in
-		return note("was declined: " + s.Declined)
-	case read == nil:
-		return errNotFitting
-	case read.Declined != "":
-		return note("was declined: " + read.Declined)
-	}
-	return m.answer(s, ss, answered(s.Step, read))
-}
-
-func answered(step string, read *Read) *Record {
-	r := &Record{Kind: KindAnswered, Step: step, Direction: saga.Forward, Note: read.Error}
-	r.bring(read.ExternalID, read.Output, read.Dropped)
-	return r
-}
-
-// unsettled reports whether an answer came before the request that asked for it was answered: its definition reads it when
-// the request's result is there (A1).
-func (m *machine) unsettled(spec *program.StepSpec, s *Signal) bool {
-	return s.StepKey != "" && !m.st.Requested(spec)
-}
-
-// Requested reports whether the request is done whose answer the step waits for.
-func (st *State) Requested(s *program.StepSpec) bool {
-	asked := st.Step(s.Answer.Callback)
-	return asked != nil && asked.Forward.Phase == Done
-}
-
-// keepAnswer keeps an answer until it can be read.
-func (m *machine) keepAnswer(s *Signal) error {
-	body, err := json.Marshal(program.Message{Name: s.Message, Key: s.Said.Key, ID: s.Said.ID, Body: s.Body})
-	if err != nil {
-		return err
-	}
-	return m.foldSignal(s, &Record{Kind: KindAnswerKept, Step: s.Step, Direction: saga.Forward, Body: body, Note: "its request is not answered yet"})
-}
-
-// answer folds an answer. A review for want of it is over; what else a person holds stays where it is.
-func (m *machine) answer(s *Signal, ss *StepState, r *Record) error {
-	m.unparked = m.st.Status == saga.Review && ss != nil && ss.Forward.NeedsReview != ""
-	return m.foldSignal(s, r)
-}
-
-// open reports whether a step may be answered: it waits, or it is not its turn yet.
-func (m *machine) open(ss *StepState) bool {
-	return !m.st.Turned && !m.st.Status.Terminal() && (ss == nil || ss.Forward.Phase == Waiting || ss.Forward.Phase == Ready || ss.Forward.Phase == "")
-}
-
-// ours reports whether a key is that of the step's request in this revision.
-func (m *machine) ours(step, key string) bool {
-	root, n := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision), 0
-	if ss := m.st.Step(step); ss != nil {
-		n = ss.Forward.Reissue
-	}
-	for i := range n + 2 { // a new key may have been forgotten
-		if key == StepKey(root, step, saga.Forward, i) {
-			return true
-		}
-	}
-	return false
-}
-
-// lateSuccess takes a success that comes when it is given up already: a person is asked, unless what it is about is
-// undone, or will be, by its result (A5).
-func (m *machine) lateSuccess(s *Signal, spec *program.StepSpec, note func(string) error) error {
-	asked := m.st.Step(spec.Answer.Callback)
-	known := asked != nil && asked.Forward.Phase == Done && (asked.ExternalID != "" || len(asked.Output) > 0)
-	switch by := m.step(spec.Answer.Callback); {
-	case known && by != nil && by.Undo:
-		return note(fmt.Sprintf("came when it was given up: step %q is undone by its result", asked.Name))
-	case m.st.Status == saga.Review:
-		return note("came when it was given up: look for what it left")
-	}
-	m.late = true
-	return m.foldSignal(s, &Record{
-		Kind: KindParked, Step: s.Step, Direction: saga.Forward,
-		Note: fmt.Sprintf("a success came for step %q when it was given up: look for what it left, undo that by hand, then let it go on", s.Step),
-	})
 }
 
 // extend has a step wait longer for its answer.

@@ -53,7 +53,7 @@ func TestA1AnAnswerEndsItsWait(t *testing.T) {
 
 	early := begin(t, rendering).fail(saga.Unknown)
 	early.answer(early.submitKey(), "film_1").due().succeed("job_1").wants("ask rendered forward", saga.Running)
-	if held := early.st.Step("rendered").Held; held == nil || string(held.Body) != "film_1" {
+	if held := early.st.Step("rendered").Held; len(held) != 1 || string(held[0].Body) != "film_1" {
 		t.Errorf("it came before its request was answered, and is kept as %+v", held)
 	}
 	read := Read{Evidence: program.Evidence{Answer: program.AnswerFound, ExternalID: "film_1", Output: output("film_1")}}
@@ -164,12 +164,19 @@ func TestA7AfterALostLedger(t *testing.T) {
 	t.Parallel()
 	d := lost(t, rendering).takeOver(told(t, "17", "submit job_1", "finish not-done")).tick().wants("ask rendered forward", saga.Running)
 	d.asked(Asked{Step: "rendered"}).wants("look rendered forward", saga.Waiting)
-	d.polled = d.now
+	d.polled = Polled{Step: "rendered", At: d.now}
 	d.found(KindUnfinished, "x").wants("wait", saga.Waiting)
 	d.answer("", "film_1").wants("act finish forward", saga.Running)
 
 	const blind = "submit idempotent undo\nrendered await=48h callback=submit\nfinish idempotent"
-	lost(t, blind).takeOver(told(t, "17", "submit job_1", "finish not-done")).tick().review(saga.ReasonUnanswered)
+	unknown := func() *desk {
+		return lost(t, blind).takeOver(told(t, "17", "submit job_1", "finish not-done")).tick().asked(Asked{Step: "rendered"}).review(saga.ReasonUnanswered)
+	}
+	unknown().answer("", "film_1").wants("act finish forward", saga.Running)
+	unknown().cancel().wants("act submit undo", saga.Compensating)
+	longer := unknown()
+	longer.signal(Signal{Kind: SignalExtend, Resolution: saga.Resolution{Step: "rendered"}, Said: Said{Until: longer.now.Add(day)}}).wants("wait", saga.Waiting)
+	unknown().revise("18").wants("act submit forward", saga.Running)
 	lost(t, blind+"\nlast idempotent").takeOver(told(t, "17", "submit job_1", "finish f_1", "last not-done")).tick().wants("act last forward", saga.Running)
 }
 
@@ -181,7 +188,7 @@ func TestA8APollThatLearnsNothing(t *testing.T) {
 		d.now = d.now.Add(time.Hour + time.Second)
 		records := len(d.chain)
 		d.tick().wants("look rendered forward", saga.Waiting)
-		d.polled = d.now
+		d.polled = Polled{Step: "rendered", At: d.now}
 		if d.found(kind, "x").wants("wait", saga.Waiting); len(d.chain) != records {
 			t.Errorf("%s is on record: %+v", kind, d.tail())
 		}

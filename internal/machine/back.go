@@ -34,6 +34,11 @@ func (m *machine) back() Command {
 			return m.undo(s, ss)
 		}
 	}
+	if ss := m.leftOver(); ss != nil {
+		cmd := m.park(saga.ReasonLate)
+		m.rec.Note = lateWords(ss.Name)
+		return cmd
+	}
 	if m.st.Newer != nil && !m.st.Newer.Gone {
 		return m.revive()
 	}

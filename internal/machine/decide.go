@@ -73,7 +73,7 @@ type Event struct {
 	// Secret is the id of the secret that new callback tokens are made with.
 	Secret string
 	// Polled is when this process asked for the answer that a step waits for, the last time.
-	Polled time.Time
+	Polled Polled
 }
 
 // Start is what a work begins with.

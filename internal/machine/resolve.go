@@ -96,6 +96,8 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, fmt.Sprintf("resolution: the step is %s", ss.effort(dir).Phase))
 	case !s.Happened && m.stale(s):
 		return m.note(s, "resolution: records were forgotten since, and it may have been followed already; look again")
+	case !s.Happened && dir == saga.Forward && m.answeredAlready(ss):
+		return m.note(s, fmt.Sprintf("resolution: an answer to step %q came, so it happened", ss.Name))
 	case m.st.Reason == saga.ReasonConflict && !s.Happened:
 		return m.note(s, "resolution: the step stands until a person undoes it; say that the undo happened, or keep the work as it is")
 	}

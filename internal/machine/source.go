@@ -53,6 +53,9 @@ func (st *State) learnSource(r *Record) error {
 		if st.Reason == saga.ReasonConflict {
 			st.Newer = nil // a person keeps what stands
 		}
+		if st.Reason == saga.ReasonLate {
+			st.lookedAt()
+		}
 		st.Reason = ""
 	case KindNoted:
 		if r.Revision != "" && st.Newer != nil { // the same content at a newer version
@@ -259,7 +262,10 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
-		if ss != nil && keeps(s, ss) && ss.rests() && ss.Undo.Phase != Done {
+		if ss == nil || !ss.rests() || ss.Undo.Phase == Done {
+			continue
+		}
+		if keeps(s, ss) || s.WaitsForAnswer() && ss.waits() && slices.Contains(p.Keep, s.Answer.Callback) { // an answer belongs to its request
 			p.Keep = append(p.Keep, s.Name)
 		}
 	}

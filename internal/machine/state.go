@@ -84,10 +84,11 @@ type StepState struct {
 	Until time.Time `json:"waitsUntil,omitzero"`
 	// Asks is by what it is answered, when it waits for an answer.
 	Asks *Asks `json:"waitsFor,omitempty"`
-	// Missed: the end of its wait for an answer passed while a person held it.
-	Missed bool `json:"endPassedWhileHeld,omitempty"`
-	// Held is what may be its answer, and came before its request was answered.
-	Held *program.Message `json:"heldAnswer,omitempty"`
+	// Missed: the end of that wait passed while a person held it. Doubted: that no answer came is on record.
+	Missed  bool `json:"endPassedWhileHeld,omitempty"`
+	Doubted bool `json:"unanswered,omitempty"`
+	// Held is what may be its answer, and came before its request was answered, or when it was given up.
+	Held []program.Message `json:"heldAnswers,omitempty"`
 }
 
 // Effort is one direction of a step: all its attempts.

@@ -95,6 +95,10 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Review:
 		return nextInReview(spec, st)
 	case saga.Paused:
+		if ss := st.front(); !st.Turned && ss != nil && ss.Asks != nil && ss.Forward.Phase == Waiting {
+			return fmt.Sprintf("A person holds it, and it takes the answer that it waits for all the same. To let it go on: %s. To answer for the other side: %s, or %s.",
+				st.verb("resume", ""), st.verb("complete", " --body JSON"), st.verb("fail", ""))
+		}
 		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume", ""))
 	case saga.Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."

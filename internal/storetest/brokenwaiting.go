@@ -124,14 +124,24 @@ func (s waitBlind) Overview(ctx context.Context) (ledger.Overview, error) {
 	return o, err
 }
 
-// overwriting: a wait that is made findable again is another one.
-type overwriting struct{ Store }
+// sweeping: a wait that ends takes those of other versions with it.
+type sweeping struct{ Store }
 
-func (o overwriting) Await(ctx context.Context, waits []ledger.Wait) error {
-	if err := o.Unwait(ctx, waits); err != nil {
-		return err
+func (s sweeping) Unwait(ctx context.Context, waits []ledger.Wait) error {
+	for _, w := range waits {
+		all, err := s.Waits(ctx, w.Name, w.Key)
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			if o.ID == w.ID && o.Step == w.Step {
+				if err := s.Store.Unwait(ctx, []ledger.Wait{o}); err != nil {
+					return err
+				}
+			}
+		}
 	}
-	return o.Store.Await(ctx, waits)
+	return nil
 }
 
 // renewing: a message that comes again is as one that was never there.

@@ -149,9 +149,9 @@ CREATE TABLE amends_awaits (
     saga     text NOT NULL COLLATE "C",
     work_id  text NOT NULL COLLATE "C",
     step     text NOT NULL COLLATE "C",
-    step_key text NOT NULL, -- of the request that carried the token
+    step_key text NOT NULL COLLATE "C", -- of the request that carried the token; by a message, of the wait
     at       timestamptz NOT NULL,
-    PRIMARY KEY (name, key, saga, work_id, step)
+    PRIMARY KEY (name, key, saga, work_id, step, step_key)
 );
 
 -- Messages that came, also before anything waited for them. Once one is delivered it stays without its body, so that one that

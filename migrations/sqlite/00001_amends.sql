@@ -140,9 +140,9 @@ CREATE TABLE amends_awaits (
     saga     TEXT NOT NULL,
     work_id  TEXT NOT NULL,
     step     TEXT NOT NULL,
-    step_key TEXT NOT NULL, -- of the request that carried the token
+    step_key TEXT NOT NULL, -- of the request that carried the token; by a message, of the wait
     at       INTEGER NOT NULL,
-    PRIMARY KEY (name, key, saga, work_id, step)
+    PRIMARY KEY (name, key, saga, work_id, step, step_key)
 ) STRICT, WITHOUT ROWID;
 
 -- Messages that came, also before anything waited for them. Once one is delivered it stays without its body, so that one that

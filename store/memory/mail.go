@@ -39,17 +39,11 @@ func (db *DB) Await(ctx context.Context, waits []ledger.Wait) error {
 		}
 	}
 	for _, w := range waits {
-		if !slices.ContainsFunc(db.mail.waits, sameWait(w)) {
+		if !slices.Contains(db.mail.waits, w) {
 			db.mail.waits = append(db.mail.waits, w)
 		}
 	}
 	return nil
-}
-
-func sameWait(w ledger.Wait) func(ledger.Wait) bool {
-	return func(o ledger.Wait) bool {
-		return o.Name == w.Name && o.Key == w.Key && o.ID == w.ID && o.Step == w.Step
-	}
 }
 
 // Waits returns what was made findable under a name and a key, "in the order of saga, work and step".
@@ -65,7 +59,7 @@ func (db *DB) Waits(ctx context.Context, name, key string) (waits []ledger.Wait,
 		}
 	}
 	slices.SortFunc(waits, func(a, b ledger.Wait) int {
-		return cmp.Or(cmp.Compare(a.ID.Saga, b.ID.Saga), cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Step, b.Step))
+		return cmp.Or(cmp.Compare(a.ID.Saga, b.ID.Saga), cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Step, b.Step), cmp.Compare(a.StepKey, b.StepKey))
 	})
 	return waits, nil
 }
@@ -78,7 +72,7 @@ func (db *DB) Unwait(ctx context.Context, waits []ledger.Wait) error {
 	}
 	defer unlock()
 	for _, w := range waits {
-		db.mail.waits = slices.DeleteFunc(db.mail.waits, sameWait(w))
+		db.mail.waits = slices.DeleteFunc(db.mail.waits, func(o ledger.Wait) bool { return o == w })
 	}
 	return nil
 }

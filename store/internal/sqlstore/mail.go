@@ -20,9 +20,9 @@ const (
 
 	findWaits = `
 		SELECT name, key, saga, work_id, step, step_key FROM amends_awaits
-		WHERE name = $1 AND key = $2 ORDER BY saga, work_id, step`
+		WHERE name = $1 AND key = $2 ORDER BY saga, work_id, step, step_key`
 
-	dropWait = `DELETE FROM amends_awaits WHERE name = $1 AND key = $2 AND saga = $3 AND work_id = $4 AND step = $5`
+	dropWait = `DELETE FROM amends_awaits WHERE name = $1 AND key = $2 AND saga = $3 AND work_id = $4 AND step = $5 AND step_key = $6`
 
 	// forgetMessages forgets the one whose id is used again, and a few others: more than come, so the table is bounded.
 	forgetMessages = `
@@ -85,7 +85,7 @@ func (s *chains) Waits(ctx context.Context, name, key string) (waits []ledger.Wa
 func (s *chains) Unwait(ctx context.Context, waits []ledger.Wait) error {
 	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
 		for _, w := range waits {
-			if _, err := q.ExecContext(ctx, dropWait, w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step); err != nil {
+			if _, err := q.ExecContext(ctx, dropWait, w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey); err != nil {
 				return err
 			}
 		}

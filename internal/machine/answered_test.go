@@ -1,0 +1,91 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// reads is what the definition makes of a message.
+func reads(id string) *Read {
+	return &Read{Evidence: program.Evidence{Answer: program.AnswerFound, ExternalID: id, Output: output(id)}}
+}
+
+// A1: answers that come before their request was answered are kept, each; whoever says then that the request did not
+// happen is contradicted.
+func TestAnswersThatAreKept(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "submit at-most-once undo lookup\nrendered await=48h callback=submit\nlast at-most-once").fail(saga.Unknown)
+	key := d.submitKey()
+	d.answer(key, "running").answer(key, "film_1")
+	if held := d.st.Step("rendered").Held; len(held) != 2 || string(held[1].Body) != "film_1" {
+		t.Errorf("kept are %+v", held)
+	}
+	d.wait(time.Hour).found(KindNotFound).review(saga.ReasonInDoubt)
+	d.resolution("").noted("it happened")
+	d.resolution("job_1").asked(Asked{Step: "rendered", Read: reads("film_1")}).wants("act last forward", saga.Running)
+}
+
+// A3: an answer belongs to its request. A request that a newer version keeps keeps its answer, and the wait for it;
+// what a message says that was found by what an older version waited for ends no wait that was not reached.
+func TestAnswersOfKeptRequests(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "a idempotent undo\nsubmit idempotent undo once\nrendered await=48h callback=submit\nfinish idempotent").succeed("a_1").succeed("job_1")
+	d.asked(Asked{Step: "rendered"}).answer(d.submitKey(), "film_1").succeed("f_1").wants("rest", saga.Completed)
+	d.revise("2").succeed("a_2").wants("act finish forward", saga.Running)
+	if in := d.st.Invocation(d.last.Do); in.Results["rendered"].ExternalID != "film_1" {
+		t.Errorf("a later step finds %+v", in.Results)
+	}
+
+	const plain = "submit idempotent undo\nrendered await=48h on=paid\nfinish idempotent"
+	m := begin(t, plain).succeed("job_1").asked(Asked{Step: "rendered", On: []program.MessageKey{{Name: "paid", Key: "1"}}}).revise("2")
+	m.fail(saga.Unsent).answer("", "pay_1").noted("not waited for yet").due().succeed("job_2").wants("ask rendered forward", saga.Running)
+}
+
+// A5: a success that was heard and came to nothing is a review in the end, also when it came before the work turned, or while
+// it goes back.
+func TestSuccessesThatCameToNothing(t *testing.T) {
+	t.Parallel()
+	kept := begin(t, "submit idempotent undo\nrendered await=48h callback=submit").fail(saga.Unknown)
+	kept.answer(kept.submitKey(), "film_1").cancel().due().wants("act submit undo", saga.Compensating).succeed("").review(saga.ReasonLate)
+	kept.goOn().wants("rest", saga.Compensated)
+
+	back := begin(t, "a idempotent undo\nsubmit idempotent undo\nrendered await=48h callback=submit").succeed("a_1").fail(saga.Unknown)
+	key := back.submitKey()
+	back.cancel().due().succeed("").fail(saga.Unsent)
+	back.answer(key, "film_1").due().wants("act a undo", saga.Compensating).succeed("").review(saga.ReasonLate)
+}
+
+// A4: behind the pivot a no, or no answer, is a review, and a success that comes ends it.
+func TestASuccessBehindThePivot(t *testing.T) {
+	t.Parallel()
+	behind := "submit idempotent no-undo pivot\nrendered await=48h callback=submit\nfinish idempotent"
+	d := rendered(t, behind).wait(3 * day).review(saga.ReasonAfterPivot)
+	d.answer(d.submitKey(), "film_1").wants("act finish forward", saga.Running)
+	d = rendered(t, behind)
+	d.failed(d.submitKey()).review(saga.ReasonAfterPivot).answer(d.submitKey(), "film_1").wants("act finish forward", saga.Running)
+}
+
+// A6: what a person has to mend between a request and the wait for its answer a newer version may mend.
+func TestANewerVersionMendsAReview(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "submit idempotent undo\nmiddle idempotent undo\nrendered await=48h callback=submit").succeed("job_1")
+	d.feed(Event{Outcome: &program.Outcome{Class: saga.Fault, Error: "a fault"}}).review(saga.ReasonPoison)
+	d.revise("2").wants("act submit forward", saga.Running)
+}
+
+// A7, A8: each wait asks for its own answer.
+func TestEachWaitIsAskedFor(t *testing.T) {
+	t.Parallel()
+	lines := "submit idempotent undo\nrendered await=48h callback=submit find\nagain idempotent undo\nsecond await=48h callback=again find\nfinish idempotent"
+	d := lost(t, lines).takeOver(told(t, "17", "submit job_1", "again job_2", "finish not-done")).tick().asked(Asked{Step: "rendered"})
+	d.polled = Polled{Step: "rendered", At: d.now}
+	d.wants("look rendered forward", saga.Waiting).found(KindFound, "film_1").wants("ask second forward", saga.Running)
+	d.asked(Asked{Step: "second"}).wants("look second forward", saga.Waiting)
+	if strings.Contains(d.last.Do.String(), "rendered") {
+		t.Error("the first is asked for again")
+	}
+}
