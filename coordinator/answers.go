@@ -244,6 +244,9 @@ func (op *Operator) FailStep(ctx context.Context, id saga.ID, step string, by sa
 }
 
 func (op *Operator) answerStep(ctx context.Context, verb string, id saga.ID, step string, said machine.Said, by saga.Actor) error {
+	if len(said.Body) > program.MaxAnswer {
+		return fmt.Errorf("%s %s: %w: the answer has %d bytes; at most %d are allowed", verb, id, ledger.ErrInvalid, len(said.Body), program.MaxAnswer)
+	}
 	return op.order(ctx, id, verb, by, func(s *standing) (machine.Signal, error) {
 		ss, err := s.waitsForAnswer(step)
 		if err != nil {

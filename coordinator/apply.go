@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -43,6 +44,9 @@ func (c *Coordinator) applyMessage(ctx context.Context, ch *saga.Change) error {
 		m.ID = ch.ID.Work
 		if ch.Revision != "" {
 			m.ID += "/" + ch.Revision
+		}
+		if len(m.ID) > program.MaxWork {
+			m.ID = digestOf(m.ID)
 		}
 	}
 	_, err := c.Deliver(ctx, m)

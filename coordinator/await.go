@@ -71,10 +71,11 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		if key == "" {
 			key = machine.StepKey(machine.RootKey(w.id.Saga, w.id.Work, w.st.Revision), asked.Name, saga.Forward, asked.Forward.Reissue)
 		}
-		if w.c.secrets.byID[secret] == nil {
-			secret = w.c.secrets.newest
+		for id := range w.c.secrets.byID { // after a lost ledger: whichever it was made with
+			if secret == "" || secret == id {
+				waits = append(waits, w.byToken(id, key, s.Name))
+			}
 		}
-		waits = append(waits, w.byToken(secret, key, s.Name))
 	}
 	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) }) &&
 		w.mail(func(ctx context.Context) error { return w.collect(ctx, s.Name, keys) })

@@ -26,6 +26,7 @@ type farm struct {
 	ready    map[string]string // what a lookup finds, by work
 	log      diary
 	lose     bool // the answer to a request
+	declines bool // what is read
 	callback func(work, token string)
 }
 
@@ -68,7 +69,9 @@ func (f *farm) saga(t testing.TB, tune func(*saga.Answer[film, thing])) saga.Pro
 	}
 	read := func(c saga.Call[film], m saga.Message) (thing, error) {
 		var out thing
-		if err := json.Unmarshal(m.Body, &out); err != nil || out.ID == "" {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err := json.Unmarshal(m.Body, &out); err != nil || out.ID == "" || f.declines {
 			return out, errors.New("it names no film")
 		}
 		return out, nil
@@ -392,6 +395,113 @@ func TestAFloodOfAnswers(t *testing.T) {
 		}
 		pass(time.Second)
 		s.want(p, "declined", saga.Completed)
+	})
+}
+
+// What was declined may be sent again once the definition is mended, and counts then.
+func TestADeclinedAnswerComesAgain(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "called", "")
+		s.start(p, "told", "")
+		say := func() (errs []error) {
+			_, called := p.Complete(s.Context(), s.token("called"), ready("film"))
+			_, told := p.Deliver(s.Context(), saga.Message{Name: "render.done", Key: "told", ID: "1", Body: ready("film")})
+			pass(time.Second)
+			return []error{called, told}
+		}
+		s.declines = true
+		for range 3 {
+			for _, err := range say() {
+				if !errors.Is(err, coordinator.ErrDeclined) {
+					t.Errorf("%v, want %v", err, coordinator.ErrDeclined)
+				}
+			}
+		}
+		s.mu.Lock()
+		s.declines = false
+		s.mu.Unlock()
+		for _, err := range say() {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		s.want(p, "called", saga.Completed)
+		s.want(p, "told", saga.Completed)
+	})
+}
+
+// Two steps wait for messages of one name and key, one after the other: each has one. A message that an older version waited for
+// ends no wait of a newer one.
+func TestMessagesAreForOneWaitEach(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		read := func(_ saga.Call[film], m saga.Message) (thing, error) { return thing{ID: string(m.Body)}, nil }
+		key := func(c saga.Call[film]) string { return c.Input.Title }
+		d, err := saga.Define("film", 1,
+			saga.Do("begin", func(context.Context, saga.Call[film]) (thing, error) { return thing{ID: "b"}, nil }).Idempotent().NoUndo("a test"),
+			saga.Await("first", read).On("part", key).Within(day, saga.Compensate),
+			saga.Await("second", read).On("part", key).Within(day, saga.Compensate))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := several(s, s.ledger, config{opts: s.opts}, d)
+		pass(time.Second)
+		deliver := func(key, id string) {
+			t.Helper()
+			if _, err := p.Deliver(s.Context(), saga.Message{Name: "part", Key: key, ID: id, Body: []byte(id)}); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		deliver("early", "1") // both before anything waits
+		deliver("early", "2")
+		s.start(p, "early", "")
+		s.want(p, "early", saga.Completed)
+
+		begin := func(work, title, revision string) {
+			t.Helper()
+			if _, err := p.Start(s.Context(), "film", work, film{title}, &coordinator.StartOptions{Revision: revision}); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		begin("a", "one", "1")
+		begin("a", "other", "2") // a wait for a message alone ends at once
+		deliver("one", "3")
+		s.want(p, "a", saga.Waiting)
+		deliver("other", "4")
+		s.want(p, "a", saga.Waiting)
+		deliver("other", "5")
+		if sum := s.want(p, "a", saga.Completed); sum.Steps["first"].ExternalID != "4" || sum.Steps["second"].ExternalID != "5" {
+			t.Errorf("%+v", sum.Steps)
+		}
+	})
+}
+
+// When the destination of the lookup is away, the wait ends all the same, soon after its time.
+func TestAnOutageKeepsNoAnswer(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		s.tune = func(a *saga.Answer[film, thing]) {
+			a.Find(func(context.Context, saga.Call[film]) (saga.Finding[thing], error) {
+				return saga.Finding[thing]{}, errors.New("connection refused")
+			}).To("elsewhere")
+		}
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "a", "")
+		p.kill()
+		pass(2 * day)
+		p = s.boot()
+		pass(30 * time.Hour)
+		s.want(p, "a", saga.Compensated)
+		rs, err := s.ledger.History(s.Context(), saga.ID{Saga: "film", Work: "a"})
+		if err != nil || len(rs) > 25 {
+			t.Errorf("%d records (%v)", len(rs), err)
+		}
 	})
 }
 

@@ -286,6 +286,9 @@ func (m *adopter) release(r *Record) {
 func (m *machine) all(p Phase) bool {
 	return !slices.ContainsFunc(m.spec.Steps, func(s program.StepSpec) bool {
 		ss := m.st.Step(s.Name)
+		if s.WaitsForAnswer() { // whether it came only what was done behind it tells
+			return p == Done && !m.adoptedBehind(m.spec.Index(s.Name))
+		}
 		return !s.Waits() && (ss == nil || ss.Forward.Phase != p)
 	})
 }

@@ -72,7 +72,6 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		ss = &st.Steps[len(st.Steps)-1]
 	}
 	e := &ss.Forward
-	unanswered := e.NeedsReview == saga.ReasonUnanswered
 	if r.Kind == KindAnswerKept && e.Phase != Done {
 		var held program.Message
 		err := json.Unmarshal(r.Body, &held)
@@ -99,10 +98,8 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 			e.NeedsReview = saga.ReasonUnanswered
 		}
 	default: // KindExtended
-		if ss.Until = r.Until; unanswered {
-			e.NeedsReview, e.Error = "", ""
-		}
-		e.Lookups, e.Failures, ss.Missed = 0, 0, false
+		ss.Until, ss.Missed = r.Until, false
+		e.NeedsReview, e.Error, e.Lookups, e.Failures = "", "", 0, 0
 	}
 	return nil
 }
@@ -140,15 +137,22 @@ func (m *machine) awaitAnswer(i int, s *program.StepSpec, ss *StepState) (Comman
 	return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}, true
 }
 
-// askedBefore reports whether the request that asked for the answer is one of before the ledger was lost.
-func (m *machine) askedBefore(s *program.StepSpec) bool {
-	asked := m.st.Step(s.Answer.Callback)
+// askedBefore reports whether what asked for the answer is of before the ledger was lost: the request that carried the token, or
+// for a message what was done last.
+func (m *machine) askedBefore(i int, s *program.StepSpec) bool {
+	by := s.Answer.Callback
+	for j := i - 1; j >= 0 && by == ""; j-- {
+		if !m.spec.Steps[j].Waits() {
+			by = m.spec.Steps[j].Name
+		}
+	}
+	asked := m.st.Step(by)
 	return asked != nil && asked.Evidence == KindAdopted
 }
 
 // rebuilt reports whether the answer may have come before the ledger was lost.
 func (m *machine) rebuilt(i int, s *program.StepSpec) bool {
-	return m.askedBefore(s) || m.adoptedBehind(i)
+	return m.askedBefore(i, s) || m.adoptedBehind(i)
 }
 
 // unanswered decides on a step whose answer is not there yet.
@@ -157,7 +161,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	over := !now.Before(ss.Until)
 	look := time.Time{} // when the answer is to be asked for
 	switch {
-	case !s.Find && m.askedBefore(s) && !ss.Doubted: // the ledger was lost, and with it what was answered (A7)
+	case !s.Find && m.askedBefore(i, s) && !ss.Doubted: // the ledger was lost, and with it what was answered (A7)
 		if m.rec != nil || m.ev.Spoken {
 			return m.again()
 		}
@@ -281,6 +285,6 @@ func (m *machine) extend(s *Signal) error {
 	case !s.Until.After(m.ev.Now.Latest):
 		return m.note(s, "extend: that time has passed")
 	}
-	m.unparked = m.st.Status == saga.Review && ss.Forward.NeedsReview == saga.ReasonUnanswered
+	m.unparked = m.st.Status == saga.Review && ss.Forward.NeedsReview != ""
 	return m.foldSignal(s, &Record{Kind: KindExtended, Step: s.Step, Direction: saga.Forward, Until: ticks(s.Until), Note: "it waits longer"})
 }

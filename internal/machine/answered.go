@@ -28,6 +28,8 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("was declined: " + s.Declined)
 	case !m.open(ss, s.Failed != "") && s.Failed == "":
 		return m.lateSuccess(s, spec, note)
+	case s.Failed != "" && ss != nil && len(ss.Held) > 0:
+		return note("says that it has failed, and another answer came before")
 	case !m.open(ss, s.Failed != ""):
 		return note("says that it has failed, and it is given up already")
 	case s.Failed == "" && m.unsettled(spec, s):
@@ -117,6 +119,8 @@ func (m *machine) ours(step, key string) bool {
 // it is about is undone by its result (A5).
 func (m *machine) lateSuccess(s *Signal, spec *program.StepSpec, note func(string) error) error {
 	switch {
+	case m.st.Looked:
+		return note("came when it was given up, and a person has looked for what such answers are about")
 	case m.undoneByResult(spec):
 		return note("came when it was given up: what it is about is undone by its result")
 	case !m.st.Status.Terminal():
@@ -160,6 +164,7 @@ func (m *machine) answeredAlready(asked *StepState) bool {
 
 // lookedAt forgets what a person has looked at.
 func (st *State) lookedAt() {
+	st.Looked = true
 	for i := range st.Steps {
 		st.Steps[i].Held = nil
 	}

@@ -89,3 +89,27 @@ func TestEachWaitIsAskedFor(t *testing.T) {
 		t.Error("the first is asked for again")
 	}
 }
+
+// A7: a rebuilt work whose last step waits for an answer is not at its end, and one that waits for a message alone is a
+// review without a lookup.
+func TestRebuiltWaitsAreNoEnd(t *testing.T) {
+	t.Parallel()
+	last := "submit idempotent undo\nrendered await=48h callback=submit find"
+	lost(t, last).takeOver(told(t, "17", "submit job_1")).tick().asked(Asked{Step: "rendered"}).wants("look rendered forward", saga.Waiting).
+		found(KindFound, "film_1").wants("rest", saga.Completed)
+	paid := "a idempotent undo\nrendered await=48h on=paid\nb idempotent"
+	lost(t, paid).takeOver(told(t, "17", "a a_1", "b not-done")).tick().asked(Asked{Step: "rendered"}).review(saga.ReasonUnanswered)
+}
+
+// A1, A5: the first answer counts, whatever comes behind it; and a person looks once for what late ones are about.
+func TestTheFirstAnswerCounts(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "submit idempotent undo\nrendered await=48h callback=submit").fail(saga.Unknown)
+	d.answer(d.submitKey(), "film_1").failed(d.submitKey()).noted("another answer came before")
+	d.due().succeed("job_1").asked(Asked{Step: "rendered", Read: reads("film_1")}).wants("rest", saga.Completed)
+
+	late := begin(t, "submit idempotent undo\nrendered await=48h callback=submit").fail(saga.Unknown).cancel()
+	key := late.submitKey()
+	late.due().succeed("").answer(key, "film_1").review(saga.ReasonLate).goOn().wants("rest", saga.Compensated)
+	late.answer(key, "film_2").noted("a person has looked").wants("rest", saga.Compensated)
+}

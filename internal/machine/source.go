@@ -97,7 +97,7 @@ func (st *State) revise(r *Record) error {
 		st.Deadline, st.Overdue = r.EndsBy(), false
 	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
-	st.Withdrawn = false
+	st.Withdrawn, st.Looked = false, false
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):

@@ -36,6 +36,7 @@ type State struct {
 	// then; nothing follows any more.
 	Deadline time.Time `json:"deadlineAt,omitzero"`
 	Overdue  bool      `json:"deadlinePassed,omitempty"`
+	Looked   bool      `json:"lateAnswersLookedAt,omitempty"` // by a person: further ones are noted
 
 	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
 	Withdrawn bool `json:"withdrawn,omitempty"`
@@ -44,8 +45,7 @@ type State struct {
 	Newer    *Newer          `json:"pendingRevision,omitempty"` // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"`           // in the order of first arming
 	Consumed signalIDs       `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
-	// Unmatched: it was adopted with something that does not match its input, so the next version
-	// is news, whatever it says.
+	// Unmatched: it was adopted with what does not match its input: the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
 	Forgotten time.Time `json:"forgottenAt,omitzero"`

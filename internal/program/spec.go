@@ -85,7 +85,7 @@ type AnswerSpec struct {
 }
 
 // Structure is a hash over what must not change under one version number: names and order of the
-// steps, how each is safe to repeat, whether it can be looked up and undone, and the pivot.
+// steps, how each is safe to repeat, whether it can be looked up and undone, the pivot, and by what a wait is answered.
 // Timeouts, retries, delays, deadlines, destinations and wordings may be tuned freely.
 func (s *Spec) Structure() string {
 	type part struct {
@@ -93,12 +93,20 @@ func (s *Spec) Structure() string {
 		TTL                time.Duration
 		Find, Undo, NoUndo bool
 		Pivot              bool
-		Once               bool `json:",omitempty"`
-		Wait               Wait `json:",omitempty"`
+		Once               bool     `json:",omitempty"`
+		Wait               Wait     `json:",omitempty"`
+		Callback           string   `json:",omitempty"`
+		On                 []string `json:",omitempty"`
 	}
 	parts := make([]part, len(s.Steps))
 	for i, st := range s.Steps {
-		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once, st.Wait}
+		parts[i] = part{
+			Name: st.Name, Repeat: string(st.Repeat), TTL: st.TTL, Find: st.Find, Undo: st.Undo, NoUndo: st.NoUndo != "",
+			Pivot: st.Pivot, Once: st.Once, Wait: st.Wait,
+		}
+		if a := st.Answer; a != nil {
+			parts[i].Callback, parts[i].On = a.Callback, a.On
+		}
 	}
 	b, err := json.Marshal(parts)
 	if err != nil { // strings, durations and booleans always marshal
