@@ -286,7 +286,7 @@ func (s *standing) waitsForAnswer(step string) (*machine.StepState, error) {
 	if step != "" {
 		ss = s.st.Step(step)
 	}
-	if ss == nil || ss.Asks == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
+	if ss == nil || ss.Of().Asks == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
 		return nil, fmt.Errorf("%w: it is %s. %s", ErrNotAsking, s.is(), s.next())
 	}
 	return ss, nil

@@ -92,7 +92,7 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	ctx, cancel := context.WithDeadline(w.s.over, deadline)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
-	if secret := w.effort(cmd).Secret; secret != "" && cmd.Direction == saga.Forward {
+	if secret := w.st.Step(cmd.Step).Of().Secret; secret != "" && cmd.Direction == saga.Forward {
 		if inv.Token = w.c.secrets.token(secret, inv.Key); inv.Token == "" {
 			return program.Outcome{Class: saga.Fault, Error: "the secret " + secret + " of its callback token is not in Options.CallbackSecrets any more: put it back, behind the newest, then retry"}, false
 		}
@@ -254,7 +254,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	}
 	f.Step = cmd.Step
 	if s.WaitsForAnswer() {
-		w.polled = machine.Polled{Step: s.Name, At: w.now().Latest}
+		w.polled = &machine.Polled{Step: s.Name, At: w.now().Latest}
 	}
 	if d := w.destination(cmd.Step); d != nil && f.Answer == program.AnswerUnclear && f.Stack == "" && w.s.idle.Err() == nil {
 		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)

@@ -59,15 +59,15 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 	}
 	a.On = keys
 	if ss := w.st.Step(s.Name); ss != nil {
-		for i := range ss.Held { // the first that is not declined
-			if a.Read = readAnswer(w.program, w.st, s.Name, &ss.Held[i]); a.Read.Declined == "" {
+		for _, held := range ss.Of().Held { // the first that is not declined
+			if a.Read = readAnswer(w.program, w.st, s.Name, &held); a.Read.Declined == "" {
 				break
 			}
 		}
 	}
 	waits := w.waitsOn(s.Name, keys)
 	if asked := w.st.Step(s.Answer.Callback); asked != nil {
-		key, secret := asked.Forward.Key, asked.Forward.Secret
+		key, secret := asked.Forward.Key, asked.Of().Secret
 		if key == "" {
 			key = machine.StepKey(machine.RootKey(w.id.Saga, w.id.Work, w.st.Revision), asked.Name, saga.Forward, asked.Forward.Reissue)
 		}
@@ -146,8 +146,8 @@ func readAnswer(p saga.Program, st *machine.State, step string, m *program.Messa
 // asking are the waits for messages that stand.
 func (w *work) asking() (waits []ledger.Wait) {
 	for i := range w.st.Steps {
-		if ss := &w.st.Steps[i]; ss.Asks != nil && len(ss.Asks.On) > 0 && ss.Forward.Phase == machine.Waiting {
-			waits = append(waits, w.waitsOn(ss.Name, ss.Asks.On)...)
+		if ss := &w.st.Steps[i]; ss.Outside != nil && ss.Outside.Asks != nil && ss.Forward.Phase == machine.Waiting {
+			waits = append(waits, w.waitsOn(ss.Name, ss.Outside.Asks.On)...)
 		}
 	}
 	return waits

@@ -97,8 +97,7 @@ func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 // CORE-13, T6: starts while the database is away leave nothing behind once their callers have gone,
 // and what waits is bounded: further ones are told at once that this process is busy. One start of
 // a work is under way at a time.
-func TestStartsDoNotPileUp(t *testing.T) {
-	t.Parallel()
+func TestStartsDoNotPileUp(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the whole process
 	synctest.Test(t, func(t *testing.T) {
 		l := &answering{DB: memory.New(nil)}
 		var away atomic.Bool

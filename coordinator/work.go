@@ -39,10 +39,10 @@ type work struct {
 	// bystanders is how many other steps were in flight when the process died that the work was
 	// taken over from, as far as is known.
 	bystanders int
-	over       bool           // the session is over that armed the attempt which is open
-	listening  bool           // there is another signal to read behind the one that is decided about
-	polled     machine.Polled // when the answer was asked for that the work waits for, by the ledger's clock
-	back       *ledger.Return // how it goes back into the ledger, when no record says so
+	over       bool            // the session is over that armed the attempt which is open
+	listening  bool            // there is another signal to read behind the one that is decided about
+	polled     *machine.Polled // when the answer was asked for that the work waits for, by the ledger's clock
+	back       *ledger.Return  // how it goes back into the ledger, when no record says so
 
 	// Guarded by the hand.
 	number      int64 // as head

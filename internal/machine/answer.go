@@ -12,6 +12,40 @@ import (
 
 // What a work waits for from outside: an answer (A1 to A8).
 
+// Outside is what a step has to do with answers from outside.
+type Outside struct {
+	Secret string `json:"secret,omitempty"` // of a request: the id of the one that its callback token is made with
+	// Asks is by what it is answered, when it waits for an answer. Missed: the end of that wait passed while a person held it.
+	// Doubted: that no answer came is on record.
+	Asks    *Asks `json:"waitsFor,omitempty"`
+	Missed  bool  `json:"endPassedWhileHeld,omitempty"`
+	Doubted bool  `json:"unanswered,omitempty"`
+	// Held is what may be its answer, and came before its request was answered, or when it was given up.
+	Held []program.Message `json:"heldAnswers,omitempty"`
+}
+
+// Of returns what the step has to do with answers; zero: nothing.
+func (ss *StepState) Of() Outside {
+	if ss.Outside == nil {
+		return Outside{}
+	}
+	return *ss.Outside
+}
+
+// outside returns it to be changed: a copy of the step's own.
+func (ss *StepState) outside() *Outside {
+	o := ss.Of()
+	ss.Outside = &o
+	return ss.Outside
+}
+
+// forget forgets the answers that are held.
+func (ss *StepState) forget() {
+	if len(ss.Of().Held) > 0 {
+		ss.outside().Held = nil
+	}
+}
+
 // Asks is by what a step is answered that waits for an answer.
 type Asks struct {
 	Callback string               `json:"callback,omitempty"` // the step whose request carried the token
@@ -55,13 +89,15 @@ func ofAnswer(r *Record) bool {
 
 // learnAsks folds by what a step is answered that began to wait.
 func (ss *StepState) learnAsks(r *Record) error {
-	if ss.Held = nil; len(r.Body) == 0 {
+	ss.forget()
+	if len(r.Body) == 0 {
 		return nil
 	}
-	ss.Asks = &Asks{}
-	if err := json.Unmarshal(r.Body, ss.Asks); err != nil {
+	asks := &Asks{}
+	if err := json.Unmarshal(r.Body, asks); err != nil {
 		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
 	}
+	ss.outside().Asks = asks
 	return nil
 }
 
@@ -75,13 +111,15 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	if r.Kind == KindAnswerKept && e.Phase != Done {
 		var held program.Message
 		err := json.Unmarshal(r.Body, &held)
-		ss.Held = append(slices.Clip(ss.Held), held)
+		o := ss.outside()
+		o.Held = append(slices.Clip(o.Held), held)
 		return err
 	}
 	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" && (e.Phase != Refused || r.Kind != KindAnswered) {
 		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	}
-	if ss.Held = nil; ss.Until.IsZero() {
+	ss.forget()
+	if ss.Until.IsZero() {
 		ss.Until = r.At.UTC()
 	}
 	switch r.Kind {
@@ -91,14 +129,14 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	case KindAnsweredNo:
 		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
 	case KindUnanswered:
-		ss.Doubted = true
+		ss.outside().Doubted = true
 		if e.Error = r.Error; r.Class == saga.Refused {
 			e.Phase, e.Class = Refused, saga.Refused
 		} else { // a person is asked
 			e.NeedsReview = saga.ReasonUnanswered
 		}
 	default: // KindExtended
-		ss.Until, ss.Missed = r.Until, false
+		ss.Until, ss.outside().Missed = r.Until, false
 		e.NeedsReview, e.Error, e.Lookups, e.Failures = "", "", 0, 0
 	}
 	return nil
@@ -161,7 +199,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	over := !now.Before(ss.Until)
 	look := time.Time{} // when the answer is to be asked for
 	switch {
-	case !s.Find && m.askedBefore(i, s) && !ss.Doubted: // the ledger was lost, and with it what was answered (A7)
+	case !s.Find && m.askedBefore(i, s) && !ss.Of().Doubted: // the ledger was lost, and with it what was answered (A7)
 		if m.rec != nil || m.ev.Spoken {
 			return m.again()
 		}
@@ -191,7 +229,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 
 // polled is when this process asked for the answer last, or zero.
 func (m *machine) polled(s *program.StepSpec) time.Time {
-	if m.ev.Polled.Step != s.Name {
+	if m.ev.Polled == nil || m.ev.Polled.Step != s.Name {
 		return time.Time{}
 	}
 	return m.ev.Polled.At
@@ -210,8 +248,8 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
 
 func (m *machine) foldUnanswered(s *program.StepSpec, words string) error {
 	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
-	held := ss.Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
-	held = held || m.ev.Now.Earliest.Before(ss.Until)     // nor because the ledger was lost (A7)
+	held := ss.Of().Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
+	held = held || m.ev.Now.Earliest.Before(ss.Until)          // nor because the ledger was lost (A7)
 	if s.Answer.Overdue != program.OverdueAsks && !held {
 		r.Class = saga.Refused
 	}
@@ -280,7 +318,7 @@ func (m *machine) jobUnderWay() bool {
 func (m *machine) extend(s *Signal) error {
 	ss := m.st.Step(s.Step)
 	switch {
-	case m.st.Turned || ss == nil || ss.Forward.Phase != Waiting || ss.Asks == nil:
+	case m.st.Turned || ss == nil || ss.Forward.Phase != Waiting || ss.Of().Asks == nil:
 		return m.note(s, fmt.Sprintf("extend: step %q does not wait for an answer", s.Step))
 	case !s.Until.After(m.ev.Now.Latest):
 		return m.note(s, "extend: that time has passed")

@@ -28,7 +28,7 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("was declined: " + s.Declined)
 	case !m.open(ss, s.Failed != "") && s.Failed == "":
 		return m.lateSuccess(s, spec, note)
-	case s.Failed != "" && ss != nil && len(ss.Held) > 0:
+	case s.Failed != "" && ss != nil && len(ss.Of().Held) > 0:
 		return note("says that it has failed, and another answer came before")
 	case !m.open(ss, s.Failed != ""):
 		return note("says that it has failed, and it is given up already")
@@ -145,7 +145,7 @@ func (m *machine) undoneByResult(spec *program.StepSpec) bool {
 func (m *machine) leftOver() *StepState {
 	for i := range m.st.Steps {
 		ss := &m.st.Steps[i]
-		if s := m.step(ss.Name); len(ss.Held) > 0 && (s == nil || !s.WaitsForAnswer() || !m.undoneByResult(s)) {
+		if s := m.step(ss.Name); len(ss.Of().Held) > 0 && (s == nil || !s.WaitsForAnswer() || !m.undoneByResult(s)) {
 			return ss
 		}
 	}
@@ -159,13 +159,13 @@ func (m *machine) answeredAlready(asked *StepState) bool {
 		return false
 	}
 	ss := m.st.Step(s.Name)
-	return ss != nil && len(ss.Held) > 0
+	return ss != nil && len(ss.Of().Held) > 0
 }
 
 // lookedAt forgets what a person has looked at.
 func (st *State) lookedAt() {
 	st.Looked = true
 	for i := range st.Steps {
-		st.Steps[i].Held = nil
+		st.Steps[i].forget()
 	}
 }

@@ -21,7 +21,7 @@ func TestAnswersThatAreKept(t *testing.T) {
 	d := begin(t, "submit at-most-once undo lookup\nrendered await=48h callback=submit\nlast at-most-once").fail(saga.Unknown)
 	key := d.submitKey()
 	d.answer(key, "running").answer(key, "film_1")
-	if held := d.st.Step("rendered").Held; len(held) != 2 || string(held[1].Body) != "film_1" {
+	if held := d.st.Step("rendered").Of().Held; len(held) != 2 || string(held[1].Body) != "film_1" {
 		t.Errorf("kept are %+v", held)
 	}
 	d.wait(time.Hour).found(KindNotFound).review(saga.ReasonInDoubt)
@@ -82,7 +82,7 @@ func TestEachWaitIsAskedFor(t *testing.T) {
 	t.Parallel()
 	lines := "submit idempotent undo\nrendered await=48h callback=submit find\nagain idempotent undo\nsecond await=48h callback=again find\nfinish idempotent"
 	d := lost(t, lines).takeOver(told(t, "17", "submit job_1", "again job_2", "finish not-done")).tick().asked(Asked{Step: "rendered"})
-	d.polled = Polled{Step: "rendered", At: d.now}
+	d.polled = &Polled{Step: "rendered", At: d.now}
 	d.wants("look rendered forward", saga.Waiting).found(KindFound, "film_1").wants("ask second forward", saga.Running)
 	d.asked(Asked{Step: "second"}).wants("look second forward", saga.Waiting)
 	if strings.Contains(d.last.Do.String(), "rendered") {

@@ -72,8 +72,8 @@ type Event struct {
 
 	// Secret is the id of the secret that new callback tokens are made with.
 	Secret string
-	// Polled is when this process asked for the answer that a step waits for, the last time.
-	Polled Polled
+	// Polled is when this process asked for the answer that a step waits for, the last time; nil: it has not.
+	Polled *Polled
 }
 
 // Start is what a work begins with.
@@ -420,8 +420,8 @@ func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 	}
 	if dir == saga.Forward && m.spec.AnswerTo(s.Name) != nil {
 		m.rec.Dispatch.Secret = m.ev.Secret
-		if e.Key == m.rec.Dispatch.Key && e.Secret != "" { // the token is the same for every attempt (A2)
-			m.rec.Dispatch.Secret = e.Secret
+		if ss := m.st.Step(s.Name); ss != nil && e.Key == m.rec.Dispatch.Key && ss.Of().Secret != "" { // the same for every attempt (A2)
+			m.rec.Dispatch.Secret = ss.Of().Secret
 		}
 	}
 	return Command{Do: Act, Step: s.Name, Direction: dir}

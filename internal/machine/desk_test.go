@@ -213,8 +213,8 @@ type desk struct {
 	over  bool
 	sigs  int64
 
-	secret string // of new callback tokens
-	polled Polled // when the answer was asked for
+	secret string  // of new callback tokens
+	polled *Polled // when the answer was asked for
 	last   Decision
 	tally  tally
 }

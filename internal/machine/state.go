@@ -81,14 +81,8 @@ type StepState struct {
 	// Unconfirmed: adopted as done although the outcome is unknown.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Until is when the wait of a step is over that only waits. It stays when it is over.
-	Until time.Time `json:"waitsUntil,omitzero"`
-	// Asks is by what it is answered, when it waits for an answer.
-	Asks *Asks `json:"waitsFor,omitempty"`
-	// Missed: the end of that wait passed while a person held it. Doubted: that no answer came is on record.
-	Missed  bool `json:"endPassedWhileHeld,omitempty"`
-	Doubted bool `json:"unanswered,omitempty"`
-	// Held is what may be its answer, and came before its request was answered, or when it was given up.
-	Held []program.Message `json:"heldAnswers,omitempty"`
+	Until   time.Time `json:"waitsUntil,omitzero"`
+	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
 }
 
 // Effort is one direction of a step: all its attempts.
@@ -102,7 +96,6 @@ type Effort struct {
 	Beside   []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
 	Reissue  int    `json:"reissue,omitempty"`
 	Key      string `json:"key,omitempty"`
-	Secret   string `json:"secret,omitempty"` // the id of the one that the callback token under Key is made with
 
 	Since        time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last resolution: the policy's clock
 	KeyFirstUsed time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
@@ -355,7 +348,10 @@ func (st *State) arm(r *Record) error {
 	}
 	if e.Key != a.Key || e.KeyFirstUsed.IsZero() {
 		e.Reached = e.Reached && e.Key == a.Key
-		e.Key, e.Reissue, e.KeyFirstUsed, e.Secret = a.Key, a.Reissue, r.At.UTC(), a.Secret
+		e.Key, e.Reissue, e.KeyFirstUsed = a.Key, a.Reissue, r.At.UTC()
+		if a.Secret != "" {
+			ss.outside().Secret = a.Secret
+		}
 	}
 	if e.Since.IsZero() {
 		e.Since = r.At.UTC()
