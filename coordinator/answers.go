@@ -97,25 +97,38 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	if err != nil {
 		return ack, "", err
 	}
-	same := slices.IndexFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
-	ack, answered := firstOf(w, before)
-	switch {
-	case answered && (same >= 0 || len(before) >= mostAnswers):
-		return ack, "", nil
-	case answered:
-		return ack, "", op.ledger.Post(ctx, w.ID, *sig)
-	}
-	if same >= 0 { // it was declined, and may be no more: its definition was mended
-		sig.Key += fmt.Sprintf(":%d", len(before))
-	}
-	if declined, err = op.hand(ctx, w, sig, same < 0 && len(before) < mostAnswers); err != nil || declined != "" {
-		return ack, declined, err
-	}
-	if before, err = op.answers(ctx, w); err != nil {
+	s, err := op.stand(ctx, w.ID)
+	if err != nil {
 		return ack, "", err
 	}
-	ack, _ = firstOf(w, before)
-	return ack, "", nil
+	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
+	switch ack = firstOf(w, before); {
+	case s.answered(w, before) == nil: // so far none of them is the answer
+	case same || len(before) >= mostAnswers:
+		return ack, "", nil
+	default:
+		return ack, "", op.ledger.Post(ctx, w.ID, *sig)
+	}
+	if same { // it was declined, and may be no more: its definition was mended
+		sig.Key += fmt.Sprintf(":%d", len(before))
+	}
+	if declined, err = op.hand(ctx, s.st, w, sig, !same && len(before) < mostAnswers); err != nil || declined != "" {
+		return Ack{}, declined, err
+	}
+	before, err = op.answers(ctx, w)
+	return firstOf(w, before), "", err
+}
+
+// answered is the one of the answers that counts or may, or any where the wait is over; nil: none does.
+func (s *standing) answered(w *ledger.Wait, answers []machine.Signal) *machine.Signal {
+	ss := s.st.Step(w.Step)
+	over := s.st.Turned || s.st.Status.Terminal() || ss != nil && (ss.Forward.Phase == machine.Done || len(ss.Of().Held) > 0)
+	for i := range answers {
+		if a := &answers[i]; a.Declined == "" && (over || !s.st.Saw(a.ID)) { // one that was read, while the wait goes on, was declined
+			return a
+		}
+	}
+	return nil
 }
 
 // answers are those to one request that came so far.
@@ -125,24 +138,21 @@ func (op *Operator) answers(ctx context.Context, w *ledger.Wait) ([]machine.Sign
 	})
 }
 
-// firstOf is the acknowledgement of the first answer that was not declined.
-func firstOf(w *ledger.Wait, answers []machine.Signal) (Ack, bool) {
-	i := slices.IndexFunc(answers, func(s machine.Signal) bool { return s.Declined == "" })
-	if i < 0 {
-		return Ack{}, false
+// firstOf is the acknowledgement of the first answer that was not declined where it came in.
+func firstOf(w *ledger.Wait, answers []machine.Signal) Ack {
+	for i := range answers {
+		if a := &answers[i]; a.Declined == "" {
+			return Ack{At: a.At, Failed: a.Failed != "", IDs: []saga.ID{w.ID}}
+		}
 	}
-	return Ack{At: answers[i].At, Failed: answers[i].Failed != "", IDs: []saga.ID{w.ID}}, true
+	return Ack{}
 }
 
 // hand posts an answer to the instance that waits for it, with what its definition says of it, where this process knows it. One
 // that is declined is put on record only if that is wanted.
-func (op *Operator) hand(ctx context.Context, w *ledger.Wait, sig *machine.Signal, declines bool) (declined string, err error) {
-	s, err := op.stand(ctx, w.ID)
-	if err != nil {
-		return "", err
-	}
-	if p := op.programs(s.st); p != nil && sig.Failed == "" && awaited(p.Spec(), s.st, w) {
-		declined = readAnswer(p, s.st, sig.Step, messageOf(sig)).Declined
+func (op *Operator) hand(ctx context.Context, st *machine.State, w *ledger.Wait, sig *machine.Signal, declines bool) (declined string, err error) {
+	if p := op.programs(st); p != nil && sig.Failed == "" && awaited(p.Spec(), st, w) {
+		declined = readAnswer(p, st, sig.Step, messageOf(sig)).Declined
 		if sig.Declined = declined; declined != "" && !declines {
 			return declined, nil
 		}
@@ -205,14 +215,14 @@ func (op *Operator) Deliver(ctx context.Context, m saga.Message) (Ack, error) {
 // deliver posts a message to one instance, unless its wait is over by now, which was left behind, or has an answer already: then
 // the message is left to what waits later.
 func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message) (declined string, taken bool, err error) {
-	st, err := op.fold(ctx, w.ID)
+	s, err := op.stand(ctx, w.ID)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
 	}
 	if err != nil {
 		return "", false, err
 	}
-	if ss := st.Step(w.Step); w.StepKey != waitKey(st, w.Step) || ss != nil && (ss.Forward.Phase == machine.Done || ss.Forward.Phase == machine.Skipped) {
+	if ss := s.st.Step(w.Step); w.StepKey != waitKey(s.st, w.Step) || ss != nil && (ss.Forward.Phase == machine.Done || ss.Forward.Phase == machine.Skipped) {
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
 	}
 	message := program.Message(*m)
@@ -221,14 +231,18 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message
 	if err != nil {
 		return "", false, err
 	}
-	if i := slices.IndexFunc(before, func(s machine.Signal) bool { return s.Declined == "" }); i >= 0 {
-		return "", before[i].Key == sig.Key, nil
+	switch a := s.answered(w, before); {
+	case a == nil:
+	case a.Key == sig.Key:
+		return "", true, nil
+	case !s.st.Turned && !s.st.Status.Terminal(): // it may be declined, or leave this message to a later wait
+		return "", false, errors.New("another answer is being read: deliver it again")
 	}
 	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
 	if same { // it was declined, and may be no more: its definition was mended
 		sig.Key += fmt.Sprintf(":%d", len(before))
 	}
-	declined, err = op.hand(ctx, w, &sig, !same && len(before) < mostAnswers)
+	declined, err = op.hand(ctx, s.st, w, &sig, !same && len(before) < mostAnswers)
 	return declined, declined == "", err
 }
 

@@ -433,6 +433,37 @@ func TestADeclinedAnswerComesAgain(t *testing.T) {
 	})
 }
 
+// What comes in where no definition is known is read by the process that has it: one that it declines then keeps no later answer
+// away, however many there were.
+func TestAnswersThatNothingReadWhereTheyCameIn(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Second)
+		s.start(p, "called", "")
+		s.start(p, "told", "")
+		op := coordinator.NewOperator(s.ledger)
+		for i := range 40 {
+			if _, err := op.Complete(s.Context(), s.token("called"), fmt.Appendf(nil, "%d per cent", i)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := op.Deliver(s.Context(), saga.Message{Name: "render.done", Key: "told", ID: fmt.Sprint(i), Body: []byte("{}")}); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		if _, err := op.Complete(s.Context(), s.token("called"), ready("film")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := op.Deliver(s.Context(), saga.Message{Name: "render.done", Key: "told", ID: "last", Body: ready("film")}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		s.want(p, "called", saga.Completed)
+		s.want(p, "told", saga.Completed)
+	})
+}
+
 // Two steps wait for messages of one name and key, one after the other: each has one. A message that an older version waited for
 // ends no wait of a newer one.
 func TestMessagesAreForOneWaitEach(t *testing.T) {

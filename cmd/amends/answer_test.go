@@ -75,7 +75,7 @@ func TestAnswers(t *testing.T) {
 		wants("amends complete w1", "show", "w1")
 		wants(`"waitsFor": [`, "show", "w1", "-o", "json")
 		refuses("waits for no time", exitConflict, append([]string{"wake", "w1"}, why...)...)
-		wants("posted", append([]string{"extend", "w1", "w2", "--by", "72h"}, why...)...)
+		wants("w2 (film): stored", append([]string{"extend", "w1", "w2", "--by", "72h"}, why...)...)
 		wants("Applied", append([]string{"complete", "w1", "--body", `{"ID":"film_1"}`, "--wait", "30s"}, why...)...)
 		at("w1", saga.Completed)
 		refuses("waits for no answer", exitConflict, append([]string{"complete", "w1", "--body", "{}"}, why...)...)
