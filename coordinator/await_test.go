@@ -37,6 +37,13 @@ type film struct {
 	Title string `json:"title"`
 }
 
+// set changes how the farm behaves.
+func (f *farm) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
 func (f *farm) token(of string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,18 +209,20 @@ func TestACallback(t *testing.T) {
 		}
 		s.count("finish a film-a", 1)
 
-		s.callback = func(work, token string) {
-			if _, err := p.Complete(s.Context(), token, ready("film-"+work)); err != nil {
-				t.Error(err)
+		s.set(func() {
+			s.callback = func(work, token string) {
+				if _, err := p.Complete(s.Context(), token, ready("film-"+work)); err != nil {
+					t.Error(err)
+				}
 			}
-		}
+		})
 		s.start(p, "early", "")
 		s.want(p, "early", saga.Completed)
-		s.lose = true
+		s.set(func() { s.lose = true })
 		s.start(p, "lost", "")
 		pass(time.Minute)
 		s.want(p, "lost", saga.Retrying) // its request is sent again, under its key and with its token, until it is answered
-		s.lose = false
+		s.set(func() { s.lose = false })
 		pass(time.Hour)
 		s.want(p, "lost", saga.Completed)
 		s.count("finish lost film-lost", 1)
@@ -412,7 +421,7 @@ func TestADeclinedAnswerComesAgain(t *testing.T) {
 			pass(time.Second)
 			return []error{called, told}
 		}
-		s.declines = true
+		s.set(func() { s.declines = true })
 		for range 3 {
 			for _, err := range say() {
 				if !errors.Is(err, coordinator.ErrDeclined) {
@@ -420,9 +429,7 @@ func TestADeclinedAnswerComesAgain(t *testing.T) {
 				}
 			}
 		}
-		s.mu.Lock()
-		s.declines = false
-		s.mu.Unlock()
+		s.set(func() { s.declines = false })
 		for _, err := range say() {
 			if err != nil {
 				t.Error(err)
@@ -572,7 +579,7 @@ func TestLateAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		s.lose = true
+		s.set(func() { s.lose = true })
 		s.start(p, "blind", "1")
 		if err := p.Cancel(s.Context(), saga.ID{Saga: "film", Work: "blind"}, anna); err != nil {
 			t.Fatal(err)
@@ -795,11 +802,11 @@ func TestSecretsChange(t *testing.T) {
 		p := s.boot()
 		pass(time.Second)
 		s.start(p, "a", "")
-		s.lose = true
+		s.set(func() { s.lose = true })
 		s.start(p, "b", "")
 		before := s.token("b")
 		p.kill()
-		s.lose = false
+		s.set(func() { s.lose = false })
 		s.opts.CallbackSecrets = [][]byte{[]byte("another secret of these tests"), farmSecret}
 		p = s.boot()
 		pass(10 * time.Minute)

@@ -61,14 +61,16 @@ func TestAnswersOnDatabases(t *testing.T) {
 			start("early")
 			is("early", saga.Completed)
 
-			f.callback = func(work, token string) { // before its request is answered
-				if _, err := p.Complete(t.Context(), token, ready("film-"+work)); err != nil {
-					t.Error(err)
+			f.set(func() {
+				f.callback = func(work, token string) { // before its request is answered
+					if _, err := p.Complete(t.Context(), token, ready("film-"+work)); err != nil {
+						t.Error(err)
+					}
 				}
-			}
+			})
 			start("at-once")
 			is("at-once", saga.Completed)
-			f.callback = nil
+			f.set(func() { f.callback = nil })
 
 			start("doubled")
 			is("doubled", saga.Waiting)

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// What a work waits for from outside: an answer (A1 to A8).
+// What a work waits for from outside: an answer (A1 to A11).
 
 // Outside is what a step has to do with answers from outside.
 type Outside struct {

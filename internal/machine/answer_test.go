@@ -9,7 +9,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// What a work waits for from outside (A1 to A10).
+// What a work waits for from outside (A1 to A11).
 
 const rendering = "submit idempotent undo\nrendered await=48h callback=submit on=render.done find poll=1h\nfinish keyed=720h pivot"
 

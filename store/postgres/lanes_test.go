@@ -70,7 +70,7 @@ func heard(l *store) map[string]func(context.Context) error {
 var uses = map[string][]string{
 	"OpenSession": {"pulse"}, "Renew": {"pulse"}, "Bury": {"pulse"}, "Claim": {"claims"},
 	"Append a start": {"starts"}, "Append a record": {"records"}, "Append a blocked start": {"writes/blocked"},
-	"Load": {"loads"}, "List": {"loads/lists"}, "History": {"loads/lists"}, "Signals": {"loads/lists"}, "Sessions": {"loads/lists"},
+	"Load": {"loads"}, "List": {"loads/lists"}, "History": {"loads/lists"}, "Signals": {"loads"}, "Sessions": {"loads/lists"},
 	"Overview": {"loads/lists"}, "Definitions": {"loads/lists"}, "Duplicates": {"loads/lists"},
 	"Accept": {"deliveries"}, "Advance": {"loads/lists", "deliveries"},
 	"Deliveries": {"loads/lists"}, "Drifts": {"loads/lists"}, "Jobs": {"loads/lists"},

@@ -222,9 +222,10 @@ func (w *World) submit(r *http.Request, q *request) (any, error) {
 	if fresh {
 		j := &job{ID: id, State: "running", work: q.For, callback: q.Callback}
 		w.jobs[id] = j
-		w.calls.Go(func() { w.run(j, o.fate, w.rng.IntN(10), time.Duration(w.rng.IntN(600))*time.Millisecond) })
+		luck, takes := w.rng.IntN(10), time.Duration(w.rng.IntN(600))*time.Millisecond
+		w.calls.Go(func() { w.run(j, o.fate, luck, takes) })
 	}
-	return w.jobs[id], nil
+	return *w.jobs[id], nil
 }
 
 func (w *World) release(r *http.Request, _ *request) (any, error) {
