@@ -70,7 +70,7 @@ func work(ctx context.Context, s settings) (err error) {
 			return inbox.Fetched{Version: inbox.Counter(1), Body: answer.Body}, nil
 		},
 		Decide: func(o inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: o.Body}, nil },
-	}}, &inbox.Options{Log: log})
+	}}, &inbox.Options{Log: log, Lease: 2 * time.Second})
 	if err != nil {
 		return err
 	}

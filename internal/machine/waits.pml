@@ -44,7 +44,7 @@
  *
  * BUDGETS: -DCRASHES, -DWORDS (of people, each kind), -DHALTS (pauses of the saga), -DNEWS (of the source), -DAWAY (times the destination goes away).
  *
- * With -DMESSAGES it is another model: what waits for an answer from outside (A1 to A11 in RULES.md).
+ * With -DMESSAGES it is another model: what waits for an answer from outside (A1 to A8 in RULES.md).
  *
  * One instance: SUBMIT, whose request carries a token, then a wait for the answer, which comes as a callback by that token
  * or as a message by name and key. Callbacks come early, late, twice, with two bodies, and never; SUBMIT's own answer may be
