@@ -58,6 +58,7 @@ type answersLine struct {
 	Ledger    string  `json:"ledger"`
 	Instances int     `json:"instances"`
 	IdleCPU   float64 `json:"idle_cpu_ms_a_minute"`
+	IdleDB    float64 `json:"idle_cpu_ms_a_minute_db"`
 	Callbacks int     `json:"callbacks"`
 	PerSecond float64 `json:"callbacks_per_second"`
 	Kills     int     `json:"kills"`
@@ -165,9 +166,11 @@ func (a answering) storm(ctx context.Context, stage *stage, ledger string) (line
 	if err := errors.Join(waiting(ctx, address, note, none, fill), stage.settle(ctx)); err != nil {
 		return line, err
 	}
-	line.IdleCPU, err = sleeping{watch: a.watch}.cpu(ctx, func(fn func(context.Context) error) error {
-		return waiting(ctx, address, note, none, func(ctx context.Context, _ *coordinator.Coordinator) error { return fn(ctx) })
+	idle := sleepLine{Ledger: ledger}
+	err = waiting(ctx, address, note, none, func(ctx context.Context, _ *coordinator.Coordinator) error {
+		return sleeping{watch: a.watch}.watched(ctx, stage, address, &idle)
 	})
+	line.IdleCPU, line.IdleDB = idle.CPU, idle.DB
 	if err != nil || a.times == 0 {
 		return line, err
 	}

@@ -163,33 +163,38 @@ func (s sleeping) idle(ctx context.Context, stage *stage, ledger string, n int) 
 		return line, err
 	}
 	return line, s.sleepers(ctx, address, none, func(ctx context.Context, _ *coordinator.Coordinator) error {
-		time.Sleep(5 * time.Second) // its session is open, and what the fill left is done
-		meters := []cost.Meter{cost.Process()}
-		if ledger == onPostgres {
-			m, err := cost.OpenPostgres(ctx, address, stage.postmaster)
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			meters = append(meters, m)
-		}
-		before, err := readAll(ctx, meters)
-		if err != nil {
-			return err
-		}
-		time.Sleep(s.watch)
-		after, err := readAll(ctx, meters)
-		if err != nil {
-			return err
-		}
-		minutes := s.watch.Minutes()
-		line.CPU = float64(after[0].Sub(before[0]).EngineCPU.Milliseconds()) / minutes
-		if len(meters) > 1 {
-			db := after[1].Sub(before[1])
-			line.DB, line.Commits = float64(db.DatabaseCPU.Milliseconds())/minutes, float64(db.Commits)/minutes
-		}
-		return nil
+		return s.watched(ctx, stage, address, &line)
 	})
+}
+
+// watched measures the process, which is idle, and its database.
+func (s sleeping) watched(ctx context.Context, stage *stage, address string, line *sleepLine) error {
+	time.Sleep(5 * time.Second) // its session is open, and what the fill left is done
+	meters := []cost.Meter{cost.Process()}
+	if line.Ledger == onPostgres {
+		m, err := cost.OpenPostgres(ctx, address, stage.postmaster)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		meters = append(meters, m)
+	}
+	before, err := readAll(ctx, meters)
+	if err != nil {
+		return err
+	}
+	time.Sleep(s.watch)
+	after, err := readAll(ctx, meters)
+	if err != nil {
+		return err
+	}
+	minutes := s.watch.Minutes()
+	line.CPU = float64(after[0].Sub(before[0]).EngineCPU.Milliseconds()) / minutes
+	if len(meters) > 1 {
+		db := after[1].Sub(before[1])
+		line.DB, line.Commits = float64(db.DatabaseCPU.Milliseconds())/minutes, float64(db.Commits)/minutes
+	}
+	return nil
 }
 
 func readAll(ctx context.Context, meters []cost.Meter) (rs []cost.Reading, err error) {
@@ -201,25 +206,6 @@ func readAll(ctx context.Context, meters []cost.Meter) (rs []cost.Reading, err e
 		rs = append(rs, r)
 	}
 	return rs, nil
-}
-
-// cpu is what a process costs that is idle, in milliseconds a minute.
-func (s sleeping) cpu(ctx context.Context, beside func(func(context.Context) error) error) (a float64, err error) {
-	return a, beside(func(context.Context) error {
-		time.Sleep(5 * time.Second) // its session is open
-		meters := []cost.Meter{cost.Process()}
-		before, err := readAll(ctx, meters)
-		if err != nil {
-			return err
-		}
-		time.Sleep(s.watch)
-		after, err := readAll(ctx, meters)
-		if err != nil {
-			return err
-		}
-		a = float64(after[0].Sub(before[0]).EngineCPU.Milliseconds()) / s.watch.Minutes()
-		return nil
-	})
 }
 
 // together has instances fall due, one after the other, while no process lives, and measures how they go on.

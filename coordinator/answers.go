@@ -122,7 +122,7 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 // answered is the one of the answers that counts or may, or any where the wait is over; nil: none does.
 func (s *standing) answered(w *ledger.Wait, answers []machine.Signal) *machine.Signal {
 	ss := s.st.Step(w.Step)
-	over := s.st.Turned || s.st.Status.Terminal() || ss != nil && (ss.Forward.Phase == machine.Done || len(ss.Of().Held) > 0)
+	over := s.st.Turned || s.st.Status.Terminal() || ss != nil && (ss.Forward.Phase == machine.Done || len(ss.Answering().Held) > 0)
 	for i := range answers {
 		if a := &answers[i]; a.Declined == "" && (over || !s.st.Saw(a.ID)) { // one that was read, while the wait goes on, was declined
 			return a
@@ -162,11 +162,8 @@ func (op *Operator) hand(ctx context.Context, st *machine.State, w *ledger.Wait,
 
 // awaited reports whether an answer can be read now: the step may still be answered, and its request is done.
 func awaited(spec *program.Spec, st *machine.State, w *ledger.Wait) bool {
-	i, ss := spec.Index(w.Step), st.Step(w.Step)
-	if i < 0 || !spec.Steps[i].WaitsForAnswer() || w.Name == "" && !st.Requested(&spec.Steps[i]) {
-		return false
-	}
-	return !st.Turned && !st.Status.Terminal() && (ss == nil || ss.Forward.Phase == machine.Waiting || ss.Forward.Phase == machine.Ready || ss.Forward.Phase == "")
+	i := spec.Index(w.Step)
+	return i >= 0 && spec.Steps[i].WaitsForAnswer() && st.Open(w.Step) && (w.Name != "" || st.Requested(&spec.Steps[i]))
 }
 
 // Deliver brings a message to every instance that waits for its name and key. One that nothing waits for yet is kept for
@@ -300,7 +297,7 @@ func (s *standing) waitsForAnswer(step string) (*machine.StepState, error) {
 	if step != "" {
 		ss = s.st.Step(step)
 	}
-	if ss == nil || ss.Of().Asks == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
+	if ss == nil || ss.Answering().Asks == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
 		return nil, fmt.Errorf("%w: it is %s. %s", ErrNotAsking, s.is(), s.next())
 	}
 	return ss, nil

@@ -92,7 +92,7 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	ctx, cancel := context.WithDeadline(w.s.over, deadline)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
-	if secret := w.st.Step(cmd.Step).Of().Secret; secret != "" && cmd.Direction == saga.Forward {
+	if secret := w.st.Step(cmd.Step).Answering().Secret; secret != "" && cmd.Direction == saga.Forward {
 		if inv.Token = w.c.secrets.token(secret, inv.Key); inv.Token == "" {
 			return program.Outcome{Class: saga.Fault, Error: "the secret " + secret + " of its callback token is not in Options.CallbackSecrets any more: put it back, behind the newest, then retry"}, false
 		}

@@ -59,7 +59,7 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 	}
 	a.On = keys
 	if ss := w.st.Step(s.Name); ss != nil {
-		for _, held := range ss.Of().Held { // the first that is not declined
+		for _, held := range ss.Answering().Held { // the first that is not declined
 			if a.Read = readAnswer(w.program, w.st, s.Name, &held); a.Read.Declined == "" {
 				break
 			}
@@ -67,7 +67,7 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 	}
 	waits := w.waitsOn(s.Name, keys)
 	if asked := w.st.Step(s.Answer.Callback); asked != nil {
-		key, secret := asked.Forward.Key, asked.Of().Secret
+		key, secret := asked.Forward.Key, asked.Answering().Secret
 		if key == "" {
 			key = machine.StepKey(machine.RootKey(w.id.Saga, w.id.Work, w.st.Revision), asked.Name, saga.Forward, asked.Forward.Reissue)
 		}

@@ -32,8 +32,8 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error 
 	})
 }
 
-// Resume lets a paused work go on where it was, and one that is in review because its deadline has passed,
-// without one.
+// Resume lets a paused work go on where it was, one that is in review because its deadline has passed without
+// one, and one that is in review for a late answer as it is.
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Signal, error) {
 		if s.st.Status != saga.Paused && !machine.Resumable(s.st.Reason) && !s.says(machine.SignalPause) {
@@ -48,7 +48,7 @@ func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error
 func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Signal, error) {
 		ss, dir := s.st.Issue(s.spec)
-		if s.st.Status != saga.Waiting || ss != nil && ss.Of().Asks != nil {
+		if s.st.Status != saga.Waiting || ss != nil && ss.Answering().Asks != nil {
 			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotWaiting, s.is(), s.next())
 		}
 		sig := machine.Signal{Kind: machine.SignalEndWait}

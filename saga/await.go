@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/program"
 )
@@ -157,8 +159,8 @@ func (d *Definition[In]) Keys(inv *program.Invocation) (keys []program.MessageKe
 	}
 	for i, key := range part.keys {
 		k := program.MessageKey{Name: d.spec.Steps[d.spec.Index(inv.Step)].Answer.On[i], Key: key(call)}
-		if err := program.CheckWork(k.Key); err != nil {
-			return nil, fmt.Errorf("step %q: the key %q of message %s: %w", inv.Step, k.Key, k.Name, err)
+		if k.Key == "" || len(k.Key) > program.MaxWork || !utf8.ValidString(k.Key) || strings.Contains(k.Key, "\x00") {
+			return nil, fmt.Errorf("step %q: the key %q of message %s: a key is a text of one to %d bytes", inv.Step, k.Key, k.Name, program.MaxWork)
 		}
 		keys = append(keys, k)
 	}

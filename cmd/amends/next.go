@@ -104,7 +104,7 @@ func sayAnswer(verb speaking) []command {
 
 // asks reports whether the step waits for an answer.
 func (*view) asks(ss *machine.StepState) bool {
-	return ss != nil && ss.Of().Asks != nil && ss.Forward.Phase == machine.Waiting
+	return ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == machine.Waiting
 }
 
 // choices are the commands for the step at issue, the harmless first. A new key is offered only

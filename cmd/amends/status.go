@@ -221,23 +221,22 @@ type backlogJSON struct {
 type forPeople struct {
 	review, paused int
 	waiting        int               // for a time or an answer, and not for a person
-	overdue        []ledger.Instance // of those, the ones whose deadline has passed meanwhile
+	overdue        []ledger.Instance // of those that wait for a person, the ones whose deadline has passed meanwhile
 }
 
 func heldFor(ctx context.Context, s store, at time.Time) (n forPeople, err error) {
-	count := func(status saga.Status) int {
+	of := func(status saga.Status) []ledger.Instance {
 		heads, errList := ledger.First(ctx, s, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
 		err = errors.Join(err, errList)
-		for i := range heads {
-			if d := heads[i].Deadline; !d.IsZero() && !d.After(at) {
-				n.overdue = append(n.overdue, heads[i])
-			}
-		}
-		return len(heads)
+		return heads
 	}
-	n.review, n.paused = count(saga.Review), count(saga.Paused)
-	due := n.overdue
-	n.waiting, n.overdue = count(saga.Waiting), due // what waits is looked at by itself at its deadline
+	review, paused := of(saga.Review), of(saga.Paused)
+	n.review, n.paused, n.waiting = len(review), len(paused), len(of(saga.Waiting))
+	for _, h := range slices.Concat(review, paused) { // what waits is looked at by itself
+		if !h.Deadline.IsZero() && !h.Deadline.After(at) {
+			n.overdue = append(n.overdue, h)
+		}
+	}
 	return n, err
 }
 

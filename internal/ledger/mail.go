@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -50,29 +48,4 @@ type Kept struct {
 	At        time.Time // when it came first
 	Delivered bool
 	Other     bool // what is stored under its id has another key or another body
-}
-
-// Check says what of w cannot be stored. Its error matches [ErrInvalid].
-func (w *Wait) Check() error {
-	if len(w.Name) > MaxText || len(w.Key) > MaxText || w.Key == "" || w.Step == "" || len(w.StepKey) > MaxText {
-		return fmt.Errorf("%w: a wait of %s needs a step and a key, and neither name nor key may have more than %d bytes", ErrInvalid, w.ID, MaxText)
-	}
-	return nil
-}
-
-// CheckMessage says what of a message cannot be stored. Its error matches [ErrInvalid].
-func CheckMessage(m *program.Message) error {
-	var errs []error
-	for _, f := range []struct{ what, text string }{{"name", m.Name}, {"key", m.Key}, {"id", m.ID}} {
-		if err := program.CheckWork(f.text); err != nil {
-			errs = append(errs, fmt.Errorf("its %s: %w", f.what, err))
-		}
-	}
-	if len(m.Body) > program.MaxAnswer {
-		errs = append(errs, fmt.Errorf("it has %d bytes; at most %d are allowed", len(m.Body), program.MaxAnswer))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w: the message: %w", ErrInvalid, err)
-	}
-	return nil
 }

@@ -24,8 +24,8 @@ type Outside struct {
 	Held []program.Message `json:"heldAnswers,omitempty"`
 }
 
-// Of returns what the step has to do with answers; zero: nothing.
-func (ss *StepState) Of() Outside {
+// Answering returns what the step has to do with answers; zero: nothing.
+func (ss *StepState) Answering() Outside {
 	if ss.Outside == nil {
 		return Outside{}
 	}
@@ -34,14 +34,14 @@ func (ss *StepState) Of() Outside {
 
 // outside returns it to be changed: a copy of the step's own.
 func (ss *StepState) outside() *Outside {
-	o := ss.Of()
+	o := ss.Answering()
 	ss.Outside = &o
 	return ss.Outside
 }
 
 // forget forgets the answers that are held.
 func (ss *StepState) forget() {
-	if len(ss.Of().Held) > 0 {
+	if len(ss.Answering().Held) > 0 {
 		ss.outside().Held = nil
 	}
 }
@@ -199,7 +199,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	over := !now.Before(ss.Until)
 	look := time.Time{} // when the answer is to be asked for
 	switch {
-	case !s.Find && m.askedBefore(i, s) && !ss.Of().Doubted: // the ledger was lost, and with it what was answered (A7)
+	case !s.Find && m.askedBefore(i, s) && !ss.Answering().Doubted: // the ledger was lost, and with it what was answered (A7)
 		if m.rec != nil || m.ev.Spoken {
 			return m.again()
 		}
@@ -218,7 +218,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	}
 	switch {
 	case !look.IsZero() && !now.Before(look) && (m.rec != nil || m.ev.Spoken):
-		return m.again()
+		return m.wait(now, saga.Waiting) // it is asked at once, and waits meanwhile
 	case !look.IsZero() && !now.Before(look):
 		return Command{Do: Look, Step: s.Name, Direction: saga.Forward}
 	case over || !look.IsZero() && look.Before(ss.Until):
@@ -248,8 +248,8 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
 
 func (m *machine) foldUnanswered(s *program.StepSpec, words string) error {
 	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
-	held := ss.Of().Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
-	held = held || m.ev.Now.Earliest.Before(ss.Until)          // nor because the ledger was lost (A7)
+	held := ss.Answering().Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
+	held = held || m.ev.Now.Earliest.Before(ss.Until)                 // nor because the ledger was lost (A7)
 	if s.Answer.Overdue != program.OverdueAsks && !held {
 		r.Class = saga.Refused
 	}
@@ -318,7 +318,7 @@ func (m *machine) jobUnderWay() bool {
 func (m *machine) extend(s *Signal) error {
 	ss := m.st.Step(s.Step)
 	switch {
-	case m.st.Turned || ss == nil || ss.Forward.Phase != Waiting || ss.Of().Asks == nil:
+	case m.st.Turned || ss == nil || ss.Forward.Phase != Waiting || ss.Answering().Asks == nil:
 		return m.note(s, fmt.Sprintf("extend: step %q does not wait for an answer", s.Step))
 	case !s.Until.After(m.ev.Now.Latest):
 		return m.note(s, "extend: that time has passed")

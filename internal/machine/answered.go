@@ -26,11 +26,11 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("came when it was not waited for yet")
 	case s.Declined != "": // where it came in
 		return note("was declined: " + s.Declined)
-	case !m.open(ss, s.Failed != "") && s.Failed == "":
+	case !m.open(ss, s) && s.Failed == "":
 		return m.lateSuccess(s, spec, note)
-	case s.Failed != "" && ss != nil && len(ss.Of().Held) > 0:
+	case s.Failed != "" && ss != nil && len(ss.Answering().Held) > 0:
 		return note("says that it has failed, and another answer came before")
-	case !m.open(ss, s.Failed != ""):
+	case !m.open(ss, s):
 		return note("says that it has failed, and it is given up already")
 	case s.Failed == "" && m.unsettled(spec, s):
 		return m.keepAnswer(s, "its request is not answered yet")
@@ -77,13 +77,18 @@ func (m *machine) answer(s *Signal, ss *StepState, r *Record) error {
 	return m.foldSignal(s, r)
 }
 
-// open reports whether a step may be answered: it waits, or it is not its turn yet. A success also ends a review about what was
-// answered with no, or not at all.
-func (m *machine) open(ss *StepState, failed bool) bool {
-	if m.st.Turned || m.st.Status.Terminal() {
+// Open reports whether the named step may be answered: it waits, or it is not its turn yet.
+func (st *State) Open(step string) bool {
+	if st.Turned || st.Status.Terminal() {
 		return false
 	}
-	return ss == nil || ss.Forward.Phase == Waiting || ss.Forward.Phase == Ready || ss.Forward.Phase == "" || !failed && ss.Forward.Phase == Refused
+	ss := st.Step(step)
+	return ss == nil || ss.Forward.Phase == Waiting || ss.Forward.Phase == Ready || ss.Forward.Phase == ""
+}
+
+// open is Open for a success or a failure. A success also ends a review about what was answered with no, or not at all.
+func (m *machine) open(ss *StepState, s *Signal) bool {
+	return m.st.Open(s.Step) || s.Failed == "" && !m.st.Turned && !m.st.Status.Terminal() && ss.Forward.Phase == Refused
 }
 
 // reached reports whether every step before the named one is over.
@@ -145,7 +150,7 @@ func (m *machine) undoneByResult(spec *program.StepSpec) bool {
 func (m *machine) leftOver() *StepState {
 	for i := range m.st.Steps {
 		ss := &m.st.Steps[i]
-		if s := m.step(ss.Name); len(ss.Of().Held) > 0 && (s == nil || !s.WaitsForAnswer() || !m.undoneByResult(s)) {
+		if s := m.step(ss.Name); len(ss.Answering().Held) > 0 && (s == nil || !s.WaitsForAnswer() || !m.undoneByResult(s)) {
 			return ss
 		}
 	}
@@ -159,7 +164,7 @@ func (m *machine) answeredAlready(asked *StepState) bool {
 		return false
 	}
 	ss := m.st.Step(s.Name)
-	return ss != nil && len(ss.Of().Held) > 0
+	return ss != nil && len(ss.Answering().Held) > 0
 }
 
 // lookedAt forgets what a person has looked at.

@@ -420,8 +420,8 @@ func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 	}
 	if dir == saga.Forward && m.spec.AnswerTo(s.Name) != nil {
 		m.rec.Dispatch.Secret = m.ev.Secret
-		if ss := m.st.Step(s.Name); ss != nil && e.Key == m.rec.Dispatch.Key && ss.Of().Secret != "" { // the same for every attempt (A2)
-			m.rec.Dispatch.Secret = ss.Of().Secret
+		if ss := m.st.Step(s.Name); ss != nil && e.Key == m.rec.Dispatch.Key && ss.Answering().Secret != "" { // the same for every attempt (A2)
+			m.rec.Dispatch.Secret = ss.Answering().Secret
 		}
 	}
 	return Command{Do: Act, Step: s.Name, Direction: dir}

@@ -54,8 +54,8 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 		Key: f.Key, Repeat: r, Evidence: string(ss.Evidence), Unconfirmed: ss.Unconfirmed, Output: ss.Output,
 		Until: ss.Until,
 	}
-	if ss.Of().Asks != nil && f.Phase == Waiting {
-		s.Since, s.WaitsFor = f.Since, ss.Of().Asks.words()
+	if ss.Answering().Asks != nil && f.Phase == Waiting {
+		s.Since, s.WaitsFor = f.Since, ss.Answering().Asks.words()
 	}
 	if f.Phase != Done || ss.Dropped {
 		s.Error = f.Error
@@ -95,7 +95,7 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Review:
 		return nextInReview(spec, st)
 	case saga.Paused:
-		if ss := st.front(); !st.Turned && ss != nil && ss.Of().Asks != nil && ss.Forward.Phase == Waiting {
+		if ss := st.front(); !st.Turned && ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
 			return fmt.Sprintf("A person holds it, and it takes the answer that it waits for all the same. To let it go on: %s. To answer for the other side: %s, or %s.",
 				st.verb("resume", ""), st.verb("complete", " --body JSON"), st.verb("fail", ""))
 		}
@@ -122,7 +122,7 @@ func Next(spec *program.Spec, st *State) string {
 func (st *State) nextWaiting() string {
 	until, what := st.NotBefore, "It was started for later, and begins"
 	ss := st.front()
-	if ss != nil && ss.Of().Asks != nil && ss.Forward.Phase == Waiting {
+	if ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
 		return st.nextAnswer(ss)
 	}
 	if len(st.Steps) > 0 && ss != nil {
@@ -134,7 +134,7 @@ func (st *State) nextWaiting() string {
 // nextAnswer: it goes on when its answer comes.
 func (st *State) nextAnswer(ss *StepState) string {
 	return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do; to have it wait longer: %s. If you know the answer: %s, or %s.",
-		ss.Name, strings.Join(ss.Of().Asks.words(), " or "), ss.Until.UTC().Format(time.RFC3339),
+		ss.Name, strings.Join(ss.Answering().Asks.words(), " or "), ss.Until.UTC().Format(time.RFC3339),
 		st.verb("extend", " --by 24h"), st.verb("complete", " --body JSON"), st.verb("fail", ""))
 }
 
@@ -169,7 +169,7 @@ func nextInReview(spec *program.Spec, st *State) string {
 		return st.nextOverdue(spec)
 	case st.Reason == saga.ReasonLate:
 		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
-	case ss != nil && ss.Of().Asks != nil && ss.Forward.Phase == Waiting:
+	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
 		return fmt.Sprintf("No answer came for step %q. Ask the other side: %s, %s, or have it wait longer: %s. To undo what was done, cancel it.",
 			ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"))
 	}

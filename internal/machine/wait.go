@@ -197,7 +197,7 @@ func (st *State) passes(r *Record) {
 		st.Overdue = true
 	}
 	for i := range st.Steps {
-		if ss := &st.Steps[i]; ss.Of().Asks != nil && ss.Forward.Phase == Waiting {
+		if ss := &st.Steps[i]; ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
 			ss.outside().Missed = !r.At.Before(ss.Until)
 		}
 	}
@@ -215,7 +215,7 @@ func (m *machine) wakeUp(s *Signal) error {
 		return m.foldSignal(s, &Record{Kind: KindOver, Note: "it begins before its time"})
 	}
 	ss := st.front()
-	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name || ss.Of().Asks != nil {
+	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name || ss.Answering().Asks != nil {
 		return m.note(s, fmt.Sprintf("wake: step %q does not wait for a time", s.Step))
 	}
 	return m.foldSignal(s, &Record{Kind: KindOver, Step: ss.Name, Direction: saga.Forward, Note: "it waits no longer"})

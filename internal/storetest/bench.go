@@ -144,19 +144,12 @@ func (b *bench) until(clock func() time.Time, at time.Time) {
 }
 
 // session opens a session that outlives the test.
-func (b *bench) session() machine.Token {
-	b.Helper()
-	lease, err := b.OpenSession(b.Context(), time.Hour, "suite", nil)
-	if err != nil {
-		b.Fatalf("open session: %v", err)
-	}
-	return lease.Token
-}
+func (b *bench) session() machine.Token { b.Helper(); return b.sessionOf(time.Hour) }
 
-// longSession opens a session that outlives a clock that is set forward.
-func (b *bench) longSession() machine.Token {
+// sessionOf opens a session that outlives a clock which is set forward by less than ttl.
+func (b *bench) sessionOf(ttl time.Duration) machine.Token {
 	b.Helper()
-	lease, err := b.OpenSession(b.Context(), 24*time.Hour, "suite", nil)
+	lease, err := b.OpenSession(b.Context(), ttl, "suite", nil)
 	if err != nil {
 		b.Fatalf("open session: %v", err)
 	}

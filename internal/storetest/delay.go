@@ -24,7 +24,7 @@ func until(r machine.Record, at time.Time, wait time.Duration) machine.Record {
 func delayClock(b *bench) {
 	at := ahead.Add(time.Hour)
 	b.setClock(ahead)
-	t := b.longSession()
+	t := b.sessionOf(24 * time.Hour)
 	waits := func(name string, stored time.Time, wait time.Duration) *chain {
 		c := b.start(t, name, started(), hold)
 		b.setClock(stored)
@@ -66,7 +66,7 @@ func delayClock(b *bench) {
 // started for, by the record's own time; over with a miss, an undo, an end, and a person who lets it go on too late.
 func delayDeadline(b *bench) {
 	b.setClock(ahead)
-	t := b.longSession()
+	t := b.sessionOf(24 * time.Hour)
 	limited := func(r machine.Record) machine.Record { r.Limit = time.Hour; return r }
 	revised := limited(doing(machine.KindRevised, saga.Running))
 	revised.Version, revised.Revision, revised.Step, revised.Direction, revised.Attempt = 1, "r2", "", "", 0

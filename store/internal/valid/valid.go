@@ -67,21 +67,35 @@ func Signal(s *machine.Signal) error {
 	return nil
 }
 
-// Wait says why a wait cannot be stored. Its error matches [ledger.ErrInvalid].
+// Wait says why a wait cannot be stored, with every reason. Its error matches [ledger.ErrInvalid].
 func Wait(w *ledger.Wait) error {
-	return errors.Join(w.Check(), texts(w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey))
+	errs := []error{
+		Key("the name", w.Name), Key("the key", w.Key), Text("the saga", w.ID.Saga), Text("the work", w.ID.Work), Key("the step", w.Step),
+		Key("the step's key", w.StepKey),
+	}
+	if w.Key == "" || w.Step == "" {
+		errs = append(errs, errors.New("it names no step, or no key"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: a wait of %s: %w", ledger.ErrInvalid, w.ID, err)
+	}
+	return nil
 }
 
-// Message says why a message cannot be stored. Its error matches [ledger.ErrInvalid].
+// Message says why a message cannot be stored, with every reason. Its error matches [ledger.ErrInvalid].
 func Message(m *program.Message) error {
-	return errors.Join(ledger.CheckMessage(m), texts(m.Name, m.Key, m.ID))
-}
-
-func texts(all ...string) error {
-	for _, s := range all {
-		if err := Text("it", s); err != nil {
-			return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	var errs []error
+	for _, f := range []struct{ what, text string }{{"name", m.Name}, {"key", m.Key}, {"id", m.ID}} {
+		if f.text == "" || len(f.text) > program.MaxWork {
+			errs = append(errs, fmt.Errorf("its %s has %d bytes; one to %d are allowed", f.what, len(f.text), program.MaxWork))
 		}
+		errs = append(errs, Text("its "+f.what, f.text))
+	}
+	if len(m.Body) > program.MaxAnswer {
+		errs = append(errs, fmt.Errorf("its body has %d bytes; at most %d are allowed", len(m.Body), program.MaxAnswer))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: the message: %w", ledger.ErrInvalid, err)
 	}
 	return nil
 }
