@@ -355,6 +355,10 @@ func TestAMessage(t *testing.T) {
 		pass(time.Second)
 		s.want(p, "c", saga.Completed)
 		s.count("finish c by-hand", 1)
+		s.start(p, "d", "")
+		if err := p.CompleteStep(s.Context(), saga.ID{Saga: "film", Work: "d"}, "", make([]byte, 64<<10+1), anna); !errors.Is(err, ledger.ErrInvalid) {
+			t.Errorf("%v, want %v", err, ledger.ErrInvalid)
+		}
 	})
 }
 
@@ -377,7 +381,7 @@ func TestASourceBringsMessages(t *testing.T) {
 			pass(time.Second)
 		}
 		s.want(p, "a", saga.Waiting) // what its first word was, it is
-		if err := p.Apply(s.Context(), saga.Change{ID: saga.ID{Work: "farm:render:10"}, Message: &saga.Message{Name: "render.done", Key: "a", Body: ready("film-a")}}); err != nil {
+		if err := p.Apply(s.Context(), saga.Change{ID: saga.ID{Work: "farm:render:" + strings.Repeat("9", 240)}, Revision: strings.Repeat("1", 30), Message: &saga.Message{Name: "render.done", Key: "a", Body: ready("film-a")}}); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Second)
@@ -843,6 +847,24 @@ func TestSecretsChange(t *testing.T) {
 		s.start(p, "c", "")
 		if strings.SplitN(s.token("c"), ".", 2)[0] == strings.SplitN(before, ".", 2)[0] {
 			t.Error("a new request carries a token of the old secret")
+		}
+	})
+	films(t, func(s *filmScene) { // a secret that is gone: nothing is sent, and no token is one
+		p := s.boot()
+		pass(time.Second)
+		s.set(func() { s.lose = true })
+		s.start(p, "a", "")
+		p.kill()
+		before := len(s.log.of("submit a"))
+		s.opts.CallbackSecrets = [][]byte{[]byte("another secret of these tests")}
+		p = s.boot()
+		pass(10 * time.Minute)
+		if sum := s.want(p, "a", saga.Review); sum.Reason != saga.ReasonPoison || !strings.Contains(sum.Steps["submit"].Error, "CallbackSecrets") {
+			t.Errorf("%+v", sum)
+		}
+		s.count("submit a", before)
+		if _, err := p.Complete(s.Context(), "", ready("forged")); !errors.Is(err, coordinator.ErrUnknownToken) {
+			t.Errorf("%v, want %v", err, coordinator.ErrUnknownToken)
 		}
 	})
 	c, err := coordinator.New(memory.New(nil), nil)

@@ -21,7 +21,7 @@ func TestAnswersThatAreKept(t *testing.T) {
 	d := begin(t, "submit at-most-once undo lookup\nrendered await=48h callback=submit\nlast at-most-once").fail(saga.Unknown)
 	key := d.submitKey()
 	d.answer(key, "running").answer(key, "film_1")
-	if held := d.st.Step("rendered").Of().Held; len(held) != 2 || string(held[1].Body) != "film_1" {
+	if held := d.st.Step("rendered").Answering().Held; len(held) != 2 || string(held[1].Body) != "film_1" {
 		t.Errorf("kept are %+v", held)
 	}
 	d.wait(time.Hour).found(KindNotFound).review(saga.ReasonInDoubt)
@@ -112,4 +112,19 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 	key := late.submitKey()
 	late.due().succeed("").answer(key, "film_1").review(saga.ReasonLate).goOn().wants("rest", saga.Compensated)
 	late.answer(key, "film_2").noted("a person has looked").wants("rest", saga.Compensated)
+}
+
+// A10: what a lookup found several of waits longer, too, when a person says so; and two definitions that are answered by
+// something else are not one version.
+func TestWaitsThatAreMended(t *testing.T) {
+	t.Parallel()
+	d := rendered(t, rendering).wait(3*day).found(KindSeveral, "film_1", "film_2").review(saga.ReasonInDoubt)
+	d.signal(Signal{Kind: SignalExtend, Resolution: saga.Resolution{Step: "rendered"}, Said: Said{Until: d.now.Add(day)}}).wants("look rendered forward", saga.Waiting)
+	d.answer(d.submitKey(), "film_1").wants("act finish forward", saga.Running)
+
+	of := func(lines string) string { return structure(t, lines).Structure() }
+	const begins = "a idempotent undo\nb idempotent undo\n"
+	if of(begins+"c await=1h callback=a") == of(begins+"c await=1h callback=b") || of(begins+"c await=1h on=paid") == of(begins+"c await=1h on=refused") {
+		t.Error("what answers is no part of the structure")
+	}
 }
