@@ -36,7 +36,7 @@ type texts struct {
 	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
 	addDefinition, thisControl                                                                    string
-	addWait, forgetMessages, addMessage, findMessages                                             string
+	addWait, forgetMessage, forgetMessages, addMessage, findMessages                              string
 }
 
 func newChains(db *Dialect) *chains {
@@ -57,6 +57,7 @@ func newChains(db *Dialect) *chains {
 		addDefinition:   db.Text(addDefinition),
 		thisControl:     db.Text(thisControl),
 		addWait:         db.Text(addWait),
+		forgetMessage:   db.Text(forgetMessage),
 		forgetMessages:  db.Text(forgetMessages),
 		addMessage:      db.Text(addMessage),
 		findMessages:    db.Text(findMessages),

@@ -24,9 +24,11 @@ const (
 
 	dropWait = `DELETE FROM amends_awaits WHERE name = $1 AND key = $2 AND saga = $3 AND work_id = $4 AND step = $5 AND step_key = $6`
 
-	// forgetMessages forgets the one whose id is used again, and a few others: more than come, so the table is bounded.
+	// forgetMessage forgets the one whose id is used again, forgetMessages a few others: more than come, so the table is bounded.
+	// They are two, for as one they would read the whole table.
+	forgetMessage  = `DELETE FROM amends_messages WHERE name = $2 AND id = $3 AND expires_at <= (SELECT {now})`
 	forgetMessages = `
-		DELETE FROM amends_messages WHERE name = $2 AND id = $3 AND expires_at <= (SELECT {now}) OR (name, id) IN (
+		DELETE FROM amends_messages WHERE (name, id) IN (
 			SELECT name, id FROM amends_messages WHERE expires_at <= (SELECT {now}) ORDER BY expires_at LIMIT 10)`
 
 	addMessage = `
@@ -101,7 +103,10 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 	}
 	digest := MessageDigest(&m)
 	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		if _, err := q.ExecContext(ctx, s.text.forgetMessages, s.db.Clock(), m.Name, m.ID); err != nil {
+		if _, err := q.ExecContext(ctx, s.text.forgetMessage, s.db.Clock(), m.Name, m.ID); err != nil {
+			return err
+		}
+		if _, err := q.ExecContext(ctx, s.text.forgetMessages, s.db.Clock()); err != nil {
 			return err
 		}
 		if _, err := q.ExecContext(ctx, s.text.addMessage, s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds()); err != nil {
