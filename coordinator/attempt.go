@@ -98,9 +98,9 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 		}
 	}
 	inv.Gate = w.openGate(deadline, cancel)
-	answer := make(chan program.Outcome, 1)
+	answer, def := make(chan program.Outcome, 1), w.program // the hand may come to it late, when the work has another
 	w.hand() <- func() {
-		o := w.program.Act(ctx, inv)
+		o := def.Act(ctx, inv)
 		w.logPanic(inv, o.Stack)
 		answer <- o
 	}
@@ -237,9 +237,9 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
-	answer := make(chan program.Evidence, 1)
+	answer, def := make(chan program.Evidence, 1), w.program
 	go func() {
-		f := w.program.Look(ctx, inv)
+		f := def.Look(ctx, inv)
 		w.logPanic(inv, f.Stack)
 		answer <- f
 	}()
