@@ -274,11 +274,11 @@ func (op *Operator) answerStep(ctx context.Context, verb string, id saga.ID, ste
 	})
 }
 
-// Extend has a step, "" the one that waits, wait for its answer until a time by the ledger's clock, also when it is in review because
+// Extend has a step, "" the one that waits, wait for its answer, or for a decision of people, until a time by the ledger's clock, also when it is in review because
 // none came.
 func (op *Operator) Extend(ctx context.Context, id saga.ID, step string, until time.Time, by saga.Actor) error {
 	return op.order(ctx, id, "extend", by, func(s *standing) (machine.Signal, error) {
-		ss, err := s.waitsForAnswer(step)
+		ss, err := s.waitsFor(step)
 		if err != nil {
 			return machine.Signal{}, err
 		}
@@ -293,11 +293,20 @@ func (op *Operator) Extend(ctx context.Context, id saga.ID, step string, until t
 
 // waitsForAnswer is the named step, or that at issue, if it waits for an answer.
 func (s *standing) waitsForAnswer(step string) (*machine.StepState, error) {
+	ss, err := s.waitsFor(step)
+	if err == nil && ss.Ballot() != nil {
+		return nil, fmt.Errorf("%w: people decide at step %q. %s", ErrNotAsking, ss.Name, s.next())
+	}
+	return ss, err
+}
+
+// waitsFor is the named step, or that at issue, if it waits for an answer or for a decision.
+func (s *standing) waitsFor(step string) (*machine.StepState, error) {
 	ss, _ := s.st.Issue(s.spec)
 	if step != "" {
 		ss = s.st.Step(step)
 	}
-	if ss == nil || ss.Answering().Asks == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
+	if ss == nil || ss.Answering().Asks == nil && ss.Ballot() == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
 		return nil, fmt.Errorf("%w: it is %s. %s", ErrNotAsking, s.is(), s.next())
 	}
 	return ss, nil

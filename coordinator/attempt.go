@@ -92,6 +92,7 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	ctx, cancel := context.WithDeadline(w.s.over, deadline)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
+	inv.Brief = w.brief(cmd.Step)
 	if secret := w.st.Step(cmd.Step).Answering().Secret; secret != "" && cmd.Direction == saga.Forward {
 		if inv.Token = w.c.secrets.token(secret, inv.Key); inv.Token == "" {
 			return program.Outcome{Class: saga.Fault, Error: "the secret " + secret + " of its callback token is not in Options.CallbackSecrets any more: put it back, behind the newest, then retry"}, false
@@ -237,6 +238,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
 	defer cancel()
 	inv := w.st.Invocation(cmd)
+	inv.Brief = w.brief(cmd.Step)
 	answer, def := make(chan program.Evidence, 1), w.program
 	go func() {
 		f := def.Look(ctx, inv)
@@ -265,6 +267,13 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 // ask asks the definition until when the work waits, or for what. It reports false when the work is to be let go.
 func (w *work) ask(cmd machine.Command) (machine.Event, bool) {
 	a := &machine.Asked{Step: cmd.Step}
+	if w.stepSpec(cmd.Step).Wait == program.WaitVotes {
+		doc, asked, err := w.program.Shown(w.st.Invocation(cmd))
+		if a.Shown = (&machine.Shown{Document: doc, Asked: asked}); err != nil {
+			a.Error = err.Error()
+		}
+		return machine.Event{Asked: a}, w.s.idle.Err() == nil
+	}
 	if s := w.stepSpec(cmd.Step); s.WaitsForAnswer() {
 		ok := w.askKeys(s, cmd, a)
 		return machine.Event{Asked: a}, ok && w.s.idle.Err() == nil

@@ -48,7 +48,7 @@ func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error
 func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Signal, error) {
 		ss, dir := s.st.Issue(s.spec)
-		if s.st.Status != saga.Waiting || ss != nil && ss.Answering().Asks != nil {
+		if s.st.Status != saga.Waiting || ss != nil && (ss.Answering().Asks != nil || ss.Ballot() != nil) {
 			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotWaiting, s.is(), s.next())
 		}
 		sig := machine.Signal{Kind: machine.SignalEndWait}

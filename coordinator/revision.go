@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -36,7 +37,7 @@ func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision str
 // revise posts the input of a newer version to a work that is known.
 func (c *Coordinator) revise(ctx context.Context, in *intake) error {
 	return c.post(ctx, in.id, machine.Signal{
-		Kind: machine.SignalRevise, Key: "revise:" + in.revision, Actor: in.source, Reason: in.cause,
+		Kind: machine.SignalRevise, Key: "revise:" + in.revision, Actor: cmp.Or(in.starter, in.source), Reason: in.cause,
 		News: machine.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input},
 	})
 }

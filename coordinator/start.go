@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -39,6 +40,9 @@ type StartOptions struct {
 	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept
 	// on the first record, and on the signal that brings a newer version.
 	Cause string
+	// Starter names who starts it, for the approvals that are not the starter's ([saga.ApproveStep.NotStarter]). It is kept as
+	// Cause is.
+	Starter string
 	// NotBefore is when the instance begins, at the earliest, by the ledger's clock. Zero, or a time that is
 	// past: at once. It says nothing to an instance that is known.
 	NotBefore time.Time
@@ -151,12 +155,13 @@ type intake struct {
 	revision string
 	source   string
 	cause    string
+	starter  string
 	nonce    int64
 	later    time.Time // it begins then
 }
 
 func (in *intake) start() *machine.Start {
-	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Nonce: in.nonce, NotBefore: in.later}
+	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Starter: in.starter, Nonce: in.nonce, NotBefore: in.later}
 }
 
 // started is the ledger's answer to a start.
@@ -179,7 +184,7 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	if o == nil {
 		o = &StartOptions{}
 	}
-	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, later: o.NotBefore, nonce: rand.Int64()}
+	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, starter: strings.TrimSpace(o.Starter), later: o.NotBefore, nonce: rand.Int64()}
 	in.program = c.newestProgram(sagaName)
 	if in.program == nil {
 		return in, errors.Join(fmt.Errorf("%w: %q", ErrUnknownSaga, sagaName), program.CheckWork(work))
@@ -188,6 +193,9 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	in.accepted, err = in.program.Accept(work, input)
 	if time.Until(in.later) > saga.MaxWait {
 		err = errors.Join(err, fmt.Errorf("NotBefore is %s, more than 100 years from now", in.later.UTC().Format(time.RFC3339)))
+	}
+	if in.starter == "" && in.accepted.ForStarter {
+		err = errors.Join(err, errors.New("an approval of the saga is not its starter's: say who starts it, StartOptions.Starter"))
 	}
 	if err = errors.Join(err, saga.CheckRevision(in.revision)); err != nil {
 		err = fmt.Errorf("%w:\n%w", ErrInvalid, err)

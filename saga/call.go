@@ -46,6 +46,15 @@ func (c Call[In]) CallbackToken() string {
 	return c.inv.Token
 }
 
+// Brief is what an action says that is the Ask of an [Approve]: what people are to decide, who may, and until when. Asking
+// for it in another step is a fault of the definition, as in [Call.ExternalID].
+func (c Call[In]) Brief() Brief {
+	if c.inv == nil || c.inv.Brief == nil {
+		panic(faultf("step %q asked for a brief, and is no Ask of an Approve", c.Step))
+	}
+	return *c.inv.Brief
+}
+
 func (c Call[In]) done(step string) *program.Result {
 	r, ok := c.inv.Results[step]
 	if !ok {

@@ -186,7 +186,7 @@ func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error
 	if err != nil {
 		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
 	}
-	return program.Accepted{Input: body, Identity: id}, nil
+	return program.Accepted{Input: body, Identity: id, ForStarter: d.spec.ForStarter()}, nil
 }
 
 // identify hashes the part of the input that makes two starts the same. A user's Identity that

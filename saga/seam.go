@@ -3,9 +3,8 @@ package saga
 import "github.com/amends-dev/amends/internal/program"
 
 // Program is a definition with its input type taken off, so that one coordinator can run many:
-// every *[Definition] is one, and nothing else is: its methods (Spec, Accept, Act, Look, When, Keys and Read) are
-// for
-// package coordinator.
+// every *[Definition] is one, and nothing else is: its methods (Spec, Accept, Act, Look, When, Keys, Read and
+// Shown) are for package coordinator.
 type Program = program.Program
 
 // Class says what an attempt's error tells about its effect: see [Classify]. It is the only thing

@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/program"
 )
 
-// Step is one element of a definition: an [Action] made by [Do], a [Delay], an [Until], an [Await], or what is said of the
+// Step is one element of a definition: an [Action] made by [Do], a [Delay], an [Until], an [Await], an [Approve], or what is said of the
 // whole, as [Deadline] and [Identity] do.
 type Step[In any] interface {
 	// part mentions In so that [Define] can infer it from its arguments.
@@ -242,6 +242,7 @@ type bound[In any] struct {
 	when   func(Call[In]) time.Time // of a step that waits for a time
 	keys   []func(Call[In]) string  // of one that waits for an answer
 	read   func(Call[In], Message) (program.Evidence, error)
+	asks   func(Call[In]) bool // of one that waits for votes: whether a decision is needed; nil: always
 }
 
 func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outcome {

@@ -91,7 +91,7 @@ func told(r *machine.Record) string {
 	if r.Cause != "" {
 		words += ", caused by " + r.Cause
 	}
-	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended) && !r.Until.IsZero() {
+	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened) && !r.Until.IsZero() {
 		words += ", until " + iso(r.Until)
 	}
 	if said := r.Said(); said != "" {

@@ -20,6 +20,8 @@ type Outside struct {
 	Asks    *Asks `json:"waitsFor,omitempty"`
 	Missed  bool  `json:"endPassedWhileHeld,omitempty"`
 	Doubted bool  `json:"unanswered,omitempty"`
+	// Ballot is what people decide, or decided, at a step that is an approval.
+	Ballot *Ballot `json:"approval,omitempty"`
 	// Held is what may be its answer, and came before its request was answered, or when it was given up.
 	Held []program.Message `json:"heldAnswers,omitempty"`
 }
@@ -318,7 +320,7 @@ func (m *machine) jobUnderWay() bool {
 func (m *machine) extend(s *Signal) error {
 	ss := m.st.Step(s.Step)
 	switch {
-	case m.st.Turned || ss == nil || ss.Forward.Phase != Waiting || ss.Answering().Asks == nil:
+	case m.st.Turned || ss == nil || !ss.asking():
 		return m.note(s, fmt.Sprintf("extend: step %q does not wait for an answer", s.Step))
 	case !s.Until.After(m.ev.Now.Latest):
 		return m.note(s, "extend: that time has passed")

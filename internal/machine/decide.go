@@ -82,6 +82,7 @@ type Start struct {
 	Input     json.RawMessage
 	Nonce     int64     // random, chosen by the caller that starts the work
 	Cause     string    // what caused it, in the starter's words: an event's id, a run of a schedule, a person
+	Starter   string    // who it is, if that is said
 	NotBefore time.Time // nothing is sent before; zero: now
 }
 
@@ -277,6 +278,12 @@ func (m *machine) forward() Command {
 			}
 			continue
 		}
+		if s.Asks != nil {
+			if cmd, asks := m.askVoters(s, ss); asks {
+				return cmd
+			}
+			continue
+		}
 		if ss == nil {
 			return m.arm(s, saga.Forward)
 		}
@@ -461,18 +468,6 @@ func (m *machine) park(why saga.Reason) Command {
 		m.rec.Note = parkedBecause[why]
 	}
 	return Command{Do: Rest}
-}
-
-// parkedBecause says what a reason means where the record has no words of its own.
-var parkedBecause = map[saga.Reason]string{
-	saga.ReasonInDoubt:    "it cannot be told whether the step happened",
-	saga.ReasonUndoFailed: "the undo was given up",
-	saga.ReasonAfterPivot: "the step is behind the point of no return",
-	saga.ReasonExhausted:  "the retry policy is used up",
-	saga.ReasonPoison:     "the step was in flight too often when its process died",
-	saga.ReasonDeadline:   "its deadline has passed",
-	saga.ReasonUnanswered: "the answer that it waits for has not come in time",
-	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
 }
 
 // finish ends the chain, until a newer version of the source opens it again.

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,6 +99,8 @@ func parseWait(words []string) (saga.Step[string], error) {
 		return saga.Delay[string](words[0], d), err
 	case name == "await":
 		return parseAwait(words, value)
+	case name == "approve":
+		return parseApprove(words, value)
 	case name == "until":
 		return saga.Until(words[0], func(saga.Call[string]) time.Time { return time.Time{} }), nil
 	default:
@@ -130,6 +133,40 @@ func parseAwait(words []string, within string) (saga.Step[string], error) {
 		}
 	}
 	return a, err
+}
+
+// parseApprove reads an approval: pay approve=72h by=finance votes=2 ask remind=4h escalate=24h:cfo not-starter
+func parseApprove(words []string, within string) (saga.Step[string], error) {
+	a := saga.Approve[string](words[0])
+	var all []error
+	length := func(text string) time.Duration {
+		d, err := time.ParseDuration(text)
+		all = append(all, err)
+		return d
+	}
+	a.Within(length(within))
+	for _, word := range words[2:] {
+		switch name, value, _ := strings.Cut(word, "="); name {
+		case "by":
+			a.By(strings.Split(value, ",")...)
+		case "votes":
+			n, err := strconv.Atoi(value)
+			all = append(all, err)
+			a.Votes(n)
+		case "ask":
+			ask, err := parseStep([]string{"ask", cmp.Or(value, "keyed") + "=720h", "attempts=100"})
+			all = append(all, err)
+			a.Ask(ask)
+		case "remind":
+			a.Remind(length(value))
+		case "escalate":
+			after, role, _ := strings.Cut(value, ":")
+			a.Escalate(length(after), role)
+		case "not-starter":
+			a.NotStarter()
+		}
+	}
+	return a, errors.Join(all...)
 }
 
 func parseStep(words []string) (*saga.Action[string, thing], error) {

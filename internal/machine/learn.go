@@ -13,7 +13,10 @@ import (
 func (m *machine) learn() error {
 	switch ev := &m.ev; {
 	case ev.Start != nil:
-		r := &Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause}
+		r := &Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause, Actor: ev.Start.Starter}
+		if r.Cause == "" && r.Actor != "" {
+			r.Cause = "started by " + r.Actor
+		}
 		if r.Limit = m.spec.Deadline; ev.Start.NotBefore.After(ev.Now.Earliest) {
 			r.Until = ticks(ev.Start.NotBefore)
 		}

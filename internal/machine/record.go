@@ -49,6 +49,10 @@ const (
 	KindAnsweredNo Kind = "answered-no"       // it came, and says that what was waited for has failed
 	KindUnanswered Kind = "unanswered"        // it has not come in time
 	KindExtended   Kind = "wait-extended"     // a person has a step wait for its answer until Until
+	KindOpened     Kind = "approval-began"    // people have to decide; Body is what they are shown, and Until the end
+	KindVoted      Kind = "voted"             // one of them approved, and more are needed; Body is the vote
+	KindApproved   Kind = "approved"          // enough have, or no decision was needed; Body has the votes
+	KindRejected   Kind = "rejected"          // one of them rejected it; Body is the vote
 	KindAdopted    Kind = "adopted"           // the ledger was lost: what stands of a step, as its destination tells; Body is its output
 )
 

@@ -45,6 +45,8 @@ func (m *machine) learnSignal(s *Signal) error {
 		return m.wakeUp(s)
 	case SignalAnswer:
 		return m.hearAnswer(s)
+	case SignalVote:
+		return m.hearVote(s)
 	case SignalExtend:
 		return m.extend(s)
 	case SignalConflict:

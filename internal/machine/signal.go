@@ -26,6 +26,7 @@ const (
 	SignalRetry    SignalKind = "retry"       // a person has the step at issue tried again, under its key
 	SignalAnswer   SignalKind = "answer"      // what may be the answer that a step waits for
 	SignalExtend   SignalKind = "extend"      // a person has a step wait longer for its answer
+	SignalVote     SignalKind = "vote"        // a person's at a step where people decide
 	SignalSkip     SignalKind = "skip"        // a person says that the step at issue did not happen and will not
 )
 
@@ -54,6 +55,7 @@ type Said struct {
 	Until   time.Time `json:"until,omitzero"`   // extend
 	// Declined is why the definition declined it where it came in; empty: it did not, or was not asked.
 	Declined string `json:"declined,omitempty"`
+	Vote     *Cast  `json:"vote,omitempty"` // vote
 }
 
 // News is what a revise, or a cancel by the source, says about the source object. Zero for other

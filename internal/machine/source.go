@@ -44,7 +44,7 @@ func (st *State) learnSource(r *Record) error {
 	case KindCancelled:
 		st.Turned, st.Newer, st.Withdrawn = true, nil, r.Revision != ""
 	case KindHeard:
-		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body}
+		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body, By: r.Actor}
 	case KindRevised:
 		if err := st.revise(r); err != nil {
 			return err
@@ -92,9 +92,15 @@ func (st *State) revise(r *Record) error {
 		}
 		p.Input = st.Newer.Input
 	}
-	undone := st.Turned
-	if undone || st.Status.Terminal() { // the run before it is over, and its deadline with it (W3)
+	undone, over := st.Turned, st.Turned || st.Status.Terminal()
+	if over { // the run before it is over, and its deadline with it (W3)
 		st.Deadline, st.Overdue = r.EndsBy(), false
+	}
+	if by := r.Actor; !isSub(r.Revision) {
+		if by == "" && st.Newer != nil {
+			by = st.Newer.By
+		}
+		st.Starter = by
 	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked = false, false
@@ -102,7 +108,9 @@ func (st *State) revise(r *Record) error {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
 			ss.again()
-			ss.Stood = ss.Stood && !undone
+			if ss.Stood = ss.Stood && !undone; over {
+				ss.Outside = nil // votes are for the run in which they were given
+			}
 		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
 			ss.Undo.Phase = ""
 		}
@@ -119,7 +127,7 @@ func (ss *StepState) again() {
 	*ss = StepState{
 		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Stood: ss.Stood, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
-		Undo:    Effort{Attempts: u.Attempts},
+		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(),
 	}
 }
 
@@ -262,7 +270,7 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
-		if ss == nil || !ss.rests() || ss.Undo.Phase == Done {
+		if ss == nil || !ss.rests() || ss.Undo.Phase == Done || s.Asks != nil && (m.st.Turned || m.st.Status.Terminal()) {
 			continue
 		}
 		if keeps(s, ss) || s.WaitsForAnswer() && ss.waits() && slices.Contains(p.Keep, s.Answer.Callback) { // an answer belongs to its request

@@ -24,9 +24,11 @@ type State struct {
 
 	Status saga.Status `json:"status"`
 	Reason saga.Reason `json:"reason,omitempty"`
-	Note   string      `json:"note,omitempty"`         // why it was parked, in words
-	Cause  string      `json:"cause,omitempty"`        // what caused the start, in the starter's words
-	Turned bool        `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
+	Note   string      `json:"note,omitempty"`  // why it was parked, in words
+	Cause  string      `json:"cause,omitempty"` // what caused the start, in the starter's words
+	// Starter is who started it, or brought the version that is worked on.
+	Starter string `json:"starter,omitempty"`
+	Turned  bool   `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
 	Adopting  bool      `json:"adopting,omitempty"`
@@ -59,6 +61,7 @@ type Newer struct {
 	Version  int             `json:"version,omitempty"`   // of the definition
 	Gone     bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
 	Input    json.RawMessage `json:"input,omitempty"`
+	By       string          `json:"by,omitempty"` // who brought it
 }
 
 // StepState is what is known of one step that was armed at least once.
@@ -205,6 +208,9 @@ func (st *State) learn(r *Record) error {
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
+		if !st.Adopting { // who rebuilds it has not started it
+			st.Starter = r.Actor
+		}
 		return nil
 	case KindDispatched, KindParked, KindPaused:
 		return nil
@@ -485,12 +491,4 @@ func (ss *StepState) open() saga.Direction {
 		return saga.Undo
 	}
 	return saga.Forward
-}
-
-// clone returns a copy that can be folded further without touching st.
-func (st *State) clone() *State {
-	c := *st
-	c.Steps = slices.Clone(st.Steps)
-	c.Consumed = slices.Clip(st.Consumed)
-	return &c
 }

@@ -1,5 +1,7 @@
 package machine
 
+import "github.com/amends-dev/amends/saga"
+
 // Phase says where one direction of one step stands.
 type Phase string
 
@@ -14,3 +16,15 @@ const (
 	Refused Phase = "refused"  // the destination said no
 	Skipped Phase = "skipped"  // forward: a person says that it did not happen and will not; undo: there is nothing to undo
 )
+
+// parkedBecause says what a reason means where the record has no words of its own.
+var parkedBecause = map[saga.Reason]string{
+	saga.ReasonInDoubt:    "it cannot be told whether the step happened",
+	saga.ReasonUndoFailed: "the undo was given up",
+	saga.ReasonAfterPivot: "the step is behind the point of no return",
+	saga.ReasonExhausted:  "the retry policy is used up",
+	saga.ReasonPoison:     "the step was in flight too often when its process died",
+	saga.ReasonDeadline:   "its deadline has passed",
+	saga.ReasonUnanswered: "the answer that it waits for, or a decision, has not come in time",
+	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
+}

@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -33,4 +34,12 @@ func (ids *signalIDs) UnmarshalJSON(b []byte) error {
 		}
 	}
 	return nil
+}
+
+// clone returns a copy that can be folded further without touching st.
+func (st *State) clone() *State {
+	c := *st
+	c.Steps = slices.Clone(st.Steps)
+	c.Consumed = slices.Clip(st.Consumed)
+	return &c
 }

@@ -42,7 +42,11 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 		if spec == nil || spec.Index(ss.Name) < 0 { // an earlier version of the definition had it
 			s.Order = append(s.Order, ss.Name)
 		}
-		s.Steps[ss.Name] = ss.summary(s.Steps[ss.Name].Repeat)
+		sum := ss.summary(s.Steps[ss.Name].Repeat)
+		if ss.asking() && ss.Ballot() != nil {
+			sum.Since, sum.WaitsFor = ss.Forward.Since, []string{st.wantsVotes(spec, ss)}
+		}
+		s.Steps[ss.Name] = sum
 	}
 	return s
 }
@@ -95,7 +99,9 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Review:
 		return nextInReview(spec, st)
 	case saga.Paused:
-		if ss := st.front(); !st.Turned && ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
+		if ss := st.front(); !st.Turned && ss != nil && ss.asking() && ss.Ballot() != nil {
+			return fmt.Sprintf("A person holds it, and it takes votes all the same. To let it go on: %s. %s", st.verb("resume", ""), st.toVote(ss))
+		} else if !st.Turned && ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
 			return fmt.Sprintf("A person holds it, and it takes the answer that it waits for all the same. To let it go on: %s. To answer for the other side: %s, or %s.",
 				st.verb("resume", ""), st.verb("complete", " --body JSON"), st.verb("fail", ""))
 		}
@@ -105,7 +111,7 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Compensating:
 		return "It is being undone, newest step first. Nothing to do."
 	case saga.Waiting:
-		return st.nextWaiting()
+		return st.nextWaiting(spec)
 	case saga.Retrying:
 		stop := "To give it up, cancel it."
 		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
@@ -119,9 +125,13 @@ func Next(spec *program.Spec, st *State) string {
 }
 
 // nextWaiting: it goes on when a time has come.
-func (st *State) nextWaiting() string {
+func (st *State) nextWaiting(spec *program.Spec) string {
 	until, what := st.NotBefore, "It was started for later, and begins"
 	ss := st.front()
+	if ss != nil && ss.asking() && ss.Ballot() != nil {
+		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. %s To give people longer: %s. To give it up, cancel it.",
+			ss.Name, st.wantsVotes(spec, ss), ss.Until.UTC().Format(time.RFC3339), st.toVote(ss), st.verb("extend", " --by 24h"))
+	}
 	if ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
 		return st.nextAnswer(ss)
 	}
@@ -169,6 +179,9 @@ func nextInReview(spec *program.Spec, st *State) string {
 		return st.nextOverdue(spec)
 	case st.Reason == saga.ReasonLate:
 		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
+	case ss != nil && ss.asking() && ss.Ballot() != nil:
+		return fmt.Sprintf("No decision came at step %q in time, and a person held it meanwhile. %s To give people longer: %s. To undo what was done, cancel it.",
+			ss.Name, st.toVote(ss), st.verb("extend", " --by 24h"))
 	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
 		return fmt.Sprintf("No answer came for step %q. Ask the other side: %s, %s, or have it wait longer: %s. To undo what was done, cancel it.",
 			ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"))

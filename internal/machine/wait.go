@@ -16,6 +16,7 @@ type Asked struct {
 	Until time.Time            // zero, as any time that is past: it does not wait
 	On    []program.MessageKey // of a wait for an answer: by which messages it comes
 	Read  *Read                // what is held for it, if anything is
+	Shown *Shown               // of a step at which people decide
 	Error string               // it failed, or said what cannot be
 }
 
@@ -28,6 +29,8 @@ func (st *State) learnWait(r *Record) error {
 	switch {
 	case r.Kind == KindOverdue:
 		st.Overdue = true
+	case ofVotes(r):
+		return st.learnVotes(r)
 	case ofAnswer(r):
 		return st.learnAnswer(ss, r)
 	case r.Kind == KindOver && r.Step == "":
@@ -57,7 +60,8 @@ func (st *State) learnWait(r *Record) error {
 // ofWait reports whether r speaks of a wait and of no attempt.
 func ofWait(r *Record) bool {
 	switch r.Kind { //nolint:exhaustive // all others are of attempts
-	case KindWaiting, KindOver, KindOverdue, KindAnswered, KindAnswerKept, KindAnsweredNo, KindUnanswered, KindExtended:
+	case KindWaiting, KindOver, KindOverdue, KindAnswered, KindAnswerKept, KindAnsweredNo, KindUnanswered, KindExtended,
+		KindOpened, KindVoted, KindApproved, KindRejected:
 		return true
 	default:
 		return r.Kind == KindFault && r.Attempt == 0
@@ -74,6 +78,8 @@ func (m *machine) learnAsked(a *Asked) error {
 	switch {
 	case a.Error != "":
 		return m.fold(&Record{Kind: KindFault, Step: s.Name, Direction: saga.Forward, Class: saga.Fault, Error: a.Error})
+	case s.Wait == program.WaitVotes:
+		return m.beginVoting(s, a.Shown)
 	case s.WaitsForAnswer():
 		return m.beginAsking(s, a)
 	}
@@ -103,6 +109,8 @@ func (m *machine) awaitStep(i int, s *program.StepSpec) (Command, bool) {
 	switch {
 	case s.WaitsForAnswer():
 		return m.awaitAnswer(i, s, ss)
+	case s.Wait == program.WaitVotes:
+		return m.awaitVotes(i, s, ss)
 	case ss != nil && ss.Forward.NeedsReview != "":
 		return m.park(ss.Forward.NeedsReview), true
 	case ss != nil && ss.Forward.Phase == Waiting:
@@ -197,7 +205,7 @@ func (st *State) passes(r *Record) {
 		st.Overdue = true
 	}
 	for i := range st.Steps {
-		if ss := &st.Steps[i]; ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
+		if ss := &st.Steps[i]; ss.asking() {
 			ss.outside().Missed = !r.At.Before(ss.Until)
 		}
 	}
@@ -215,7 +223,7 @@ func (m *machine) wakeUp(s *Signal) error {
 		return m.foldSignal(s, &Record{Kind: KindOver, Note: "it begins before its time"})
 	}
 	ss := st.front()
-	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name || ss.Answering().Asks != nil {
+	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name || ss.asking() {
 		return m.note(s, fmt.Sprintf("wake: step %q does not wait for a time", s.Step))
 	}
 	return m.foldSignal(s, &Record{Kind: KindOver, Step: ss.Name, Direction: saga.Forward, Note: "it waits no longer"})

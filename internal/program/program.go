@@ -19,6 +19,9 @@ type Program interface {
 	Keys(inv *Invocation) ([]MessageKey, error)
 	// Read reads what may be the answer that a step waits for. An error declines it. It does not panic.
 	Read(inv *Invocation, m Message) (Evidence, error)
+	// Shown says what people are shown who vote at a step that is a [WaitVotes], and whether they are asked at all. It
+	// does not panic.
+	Shown(inv *Invocation) (doc json.RawMessage, asked bool, err error)
 }
 
 // MessageKey is the name and the key of a message.
@@ -51,6 +54,20 @@ type Invocation struct {
 	Previous   *Result           // what an earlier revision left at the destination
 	Gate       *Gate             // attempts only
 	Token      string            // attempts only: what a callback is to carry
+	Brief      *Brief            // of a step that asks for votes
+}
+
+// Brief is what people are asked who vote. It is saga.Brief.
+type Brief struct {
+	Step   string          // the approval
+	Path   string          // of its page below where the handler of package approval is mounted
+	Shown  json.RawMessage // what they decide about
+	Digest string          // of Shown; a vote says it
+	Roles  []string        // who may vote now
+	Votes  int             // how many are needed
+	Until  time.Time       // the end: without a decision by then it is rejected
+	// Reminder: they were asked before. Escalated: those are asked who may vote from now on.
+	Reminder, Escalated bool
 }
 
 // Result is what is known of a step that is done.
@@ -114,6 +131,7 @@ type Evidence struct {
 
 // Accepted is an input that may become a work.
 type Accepted struct {
-	Input    json.RawMessage
-	Identity string // hash of the part of the input that makes two starts the same
+	ForStarter bool // an approval is not the starter\'s: every start says who that is
+	Input      json.RawMessage
+	Identity   string // hash of the part of the input that makes two starts the same
 }

@@ -52,14 +52,18 @@ const (
 	// WaitAnswer is an answer from outside: a callback that carries the token of an earlier step's request, or a
 	// message by name and key.
 	WaitAnswer Wait = "answer"
+	// WaitVotes is a decision of people about what they are shown.
+	WaitVotes Wait = "votes"
 )
 
 // StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
 	Name      string        `json:"name"`
-	Wait      Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Find and To says nothing of it
+	Wait      Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Approval, Find and To says nothing of it
 	Delay     time.Duration `json:"delay,omitempty"`
-	Answer    *AnswerSpec   `json:"answer,omitempty"` // WaitAnswer
+	Answer    *AnswerSpec   `json:"answer,omitempty"`   // WaitAnswer
+	Approval  *ApprovalSpec `json:"approval,omitempty"` // WaitVotes
+	Asks      *AsksSpec     `json:"asks,omitempty"`     // the step asks people to vote
 	Repeat    Repeat        `json:"repeat,omitempty"`
 	TTL       time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
 	Find      bool          `json:"find,omitempty"`            // the step has a lookup
@@ -84,6 +88,24 @@ type AnswerSpec struct {
 	Poll     Duration `json:"poll,omitempty"` // how often Find is asked meanwhile; 0: only when the time is over
 }
 
+// ApprovalSpec is who decides about an approval, and until when.
+type ApprovalSpec struct {
+	By         []string `json:"roles"`
+	Votes      int      `json:"votes"` // of so many people; one that rejects decides
+	NotStarter bool     `json:"notStarter,omitempty"`
+	Within     Duration `json:"within"`
+	Escalate   Duration `json:"escalateAfter,omitempty"` // from then on those of EscalateTo decide, too; 0: never
+	EscalateTo []string `json:"escalateTo,omitempty"`
+}
+
+// AsksSpec is for which approval a step asks, and when.
+type AsksSpec struct {
+	For   string   `json:"approval"`
+	After Duration `json:"after,omitempty"` // from when the approval is waited for; not at all when it is decided by then
+	// Escalates: it asks those who may vote from then on. Else what has an After is a reminder.
+	Escalates bool `json:"escalates,omitempty"`
+}
+
 // Structure is a hash over what must not change under one version number: names and order of the
 // steps, how each is safe to repeat, whether it can be looked up and undone, the pivot, and by what a wait is answered.
 // Timeouts, retries, delays, deadlines, destinations and wordings may be tuned freely.
@@ -97,6 +119,7 @@ func (s *Spec) Structure() string {
 		Wait               Wait     `json:",omitempty"`
 		Callback           string   `json:",omitempty"`
 		On                 []string `json:",omitempty"`
+		AsksFor            string   `json:",omitempty"`
 	}
 	parts := make([]part, len(s.Steps))
 	for i, st := range s.Steps {
@@ -106,6 +129,9 @@ func (s *Spec) Structure() string {
 		}
 		if a := st.Answer; a != nil {
 			parts[i].Callback, parts[i].On = a.Callback, a.On
+		}
+		if st.Asks != nil {
+			parts[i].AsksFor = st.Asks.For
 		}
 	}
 	b, err := json.Marshal(parts)
@@ -123,9 +149,20 @@ func (s *StepSpec) Waits() bool { return s.Wait != "" }
 func (s *StepSpec) WaitsForAnswer() bool { return s.Wait == WaitAnswer }
 
 // OncePerInstance reports whether the step, once done, stays done when the work is revised. A wait for a time that
-// is over stays over (W3); an answer belongs to its revision (A3).
+// is over stays over (W3); an answer belongs to its revision (A3), and votes to what was shown (P2), by which those
+// are asked again who vote.
 func (s *StepSpec) OncePerInstance() bool {
-	return s.Once || s.Repeat == RepeatAtMostOnce || s.Waits() && !s.WaitsForAnswer()
+	return s.Once || s.Repeat == RepeatAtMostOnce || s.Asks != nil || s.Wait == WaitDelay || s.Wait == WaitUntil
+}
+
+// ForStarter reports whether an approval of the saga is not the starter's: then every start says who starts it.
+func (s *Spec) ForStarter() bool {
+	for i := range s.Steps {
+		if a := s.Steps[i].Approval; a != nil && a.NotStarter {
+			return true
+		}
+	}
+	return false
 }
 
 // AnswerTo returns the step that waits for the callback which the named step's request asks for, or nil.

@@ -179,6 +179,7 @@ func recordWords(b *bench) {
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindForgotten, machine.KindAdopted,
 		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
 		machine.KindAnswered, machine.KindAnswerKept, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
+		machine.KindOpened, machine.KindVoted, machine.KindApproved, machine.KindRejected,
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}

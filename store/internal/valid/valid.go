@@ -149,7 +149,7 @@ func body(what string, b json.RawMessage) error {
 var signals = []machine.SignalKind{
 	machine.SignalCancel, machine.SignalResolve, machine.SignalConflict, machine.SignalLate, machine.SignalWake, machine.SignalRevise,
 	machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip, machine.SignalEndWait,
-	machine.SignalAnswer, machine.SignalExtend,
+	machine.SignalAnswer, machine.SignalExtend, machine.SignalVote,
 }
 
 // Cut makes any text fit for a column with an index: what is not text becomes a question mark, and

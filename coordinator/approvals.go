@@ -1,0 +1,202 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What people decide for the instances that wait for it (see [saga.Approve]).
+
+// Errors of votes. A vote that matches [ErrNoVote] or [ErrOtherShown] is in the history of its instance, and counts for nothing.
+var (
+	// ErrNotOpen: nothing is to be decided at that step, or not any more.
+	ErrNotOpen = machine.ErrNotOpen
+	// ErrOtherShown: what is to be decided is not what the vote is about: the person has to look again.
+	ErrOtherShown = machine.ErrOtherShown
+	// ErrNoVote: that person has no vote: the roles are others, or it is the starter.
+	ErrNoVote = machine.ErrNoVote
+	// ErrVoted: that person has voted so before, and it counts.
+	ErrVoted = machine.ErrVoted
+)
+
+// Approval is what people decide at a step of an instance, and how they have voted so far.
+type Approval struct {
+	ID      saga.ID
+	Step    string
+	Shown   json.RawMessage // what they decide about: saga, version, work id, step, input and the results of earlier steps
+	Digest  string          // of Shown; a vote says it
+	Roles   []string        // who may vote now
+	Needed  int             // how many have to approve
+	Votes   []saga.Vote
+	Since   time.Time
+	Until   time.Time // without a decision by then it is rejected
+	Outcome string    // of what is not to be decided any more: approved, rejected, or why else; empty: it is
+}
+
+// Path is the approval's page, below where the handler of package approval is mounted.
+func (a *Approval) Path() string { return approvalPath(a.ID, a.Step) }
+
+func approvalPath(id saga.ID, step string) string {
+	return "/" + url.PathEscape(id.Saga) + "/" + url.PathEscape(id.Work) + "/" + url.PathEscape(step)
+}
+
+// brief is what a step says to people whom it asks to vote, or nil.
+func (w *work) brief(step string) *program.Brief {
+	b := machine.BriefOf(w.spec(), w.st, step)
+	if b != nil {
+		b.Path = approvalPath(w.id, b.Step)
+	}
+	return b
+}
+
+// Voter is a person who votes. Where the name and the roles come from decides who can vote: take them from a login, never
+// from what a request says of itself.
+type Voter struct {
+	saga.Actor
+	Roles []string
+}
+
+// Approval returns what people decide at a step of an instance, "" the one that it waits at. What was never to be decided matches
+// [ErrNotOpen].
+func (op *Operator) Approval(ctx context.Context, id saga.ID, step string) (Approval, error) {
+	s, err := op.stand(ctx, id)
+	if err != nil {
+		return Approval{}, fmt.Errorf("approval of %s: %w", id, err)
+	}
+	a, err := s.approval(step)
+	if err != nil {
+		return Approval{}, fmt.Errorf("approval of %s: %w", id, err)
+	}
+	return a, nil
+}
+
+// approval is what people decide at a step, "" the one at issue.
+func (s *standing) approval(step string) (a Approval, err error) {
+	ss := s.st.Step(step)
+	if step == "" {
+		ss, _ = s.st.Issue(s.spec)
+	}
+	if ss == nil || ss.Ballot() == nil || s.spec == nil || s.spec.Index(ss.Name) < 0 || s.spec.Steps[s.spec.Index(ss.Name)].Approval == nil {
+		return a, fmt.Errorf("%w: it is %s. %s", ErrNotOpen, s.is(), s.next())
+	}
+	spec, b := s.spec.Steps[s.spec.Index(ss.Name)].Approval, ss.Ballot()
+	a = Approval{
+		ID: s.st.ID, Step: ss.Name, Shown: b.Shown, Digest: b.Digest, Roles: machine.Voters(spec, b.Since, s.at), Needed: spec.Votes, Votes: b.Votes,
+		Since: b.Since, Until: ss.Until,
+	}
+	switch {
+	case ss.Forward.Phase == machine.Waiting && !s.st.Turned && !s.st.Status.Terminal() && (s.at.Before(ss.Until) || ss.Forward.NeedsReview != ""):
+	case ss.Forward.Phase == machine.Done:
+		a.Outcome = "approved"
+	case ss.Forward.Phase == machine.Refused:
+		a.Outcome = ss.Forward.Error
+	case s.st.Turned:
+		a.Outcome = "it is undone"
+	default:
+		a.Outcome = "its time is over"
+	}
+	return a, nil
+}
+
+// Approvals lists what people have to decide, oldest first.
+func (op *Operator) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
+	return func(yield func(Approval, error) bool) {
+		steps, err := op.approvalSteps(ctx)
+		if err != nil {
+			yield(Approval{}, fmt.Errorf("list approvals: %w", err))
+			return
+		}
+		var all []Approval
+		for at := range steps {
+			for h, err := range op.List(ctx, Filter{Saga: at.Saga, Step: at.Work, Status: saga.Waiting}) {
+				if err != nil {
+					yield(Approval{}, err)
+					return
+				}
+				a, err := op.Approval(ctx, h.ID, at.Work)
+				if err == nil && a.Outcome == "" { // else it moved meanwhile
+					all = append(all, a)
+				}
+			}
+		}
+		slices.SortStableFunc(all, func(a, b Approval) int { return a.Since.Compare(b.Since) })
+		for i := range all {
+			if !yield(all[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// approvalSteps are the steps at which people decide: of which saga, and its name for the work.
+func (op *Operator) approvalSteps(ctx context.Context) (map[saga.ID]bool, error) {
+	ds, err := op.ledger.Definitions(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the definitions: %w", err)
+	}
+	steps := map[saga.ID]bool{}
+	for i := range ds {
+		for j := range ds[i].Spec.Steps {
+			if s := &ds[i].Spec.Steps[j]; s.Approval != nil {
+				steps[saga.ID{Saga: ds[i].Spec.Saga, Work: s.Name}] = true
+			}
+		}
+	}
+	return steps, nil
+}
+
+// Vote has a person vote at a step of an instance, "" the one that it waits at. shown is the digest of what that person was shown:
+// [Approval].Digest. A vote is stored when Vote returns without an error, and counted by the coordinator that takes the
+// instance up: what happened before it in the ledger comes first. What would not count by now is refused, and on record.
+func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve bool, shown string, by Voter) error {
+	verb := "reject"
+	if approve {
+		verb = "approve"
+	}
+	err := by.Validate()
+	if err != nil {
+		return fmt.Errorf("%s %s:\n%w", verb, id, err)
+	}
+	s, err := op.stand(ctx, id)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	a, err := s.approval(step)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	sig := machine.Signal{
+		Kind: machine.SignalVote, At: s.at, Actor: by.Name, Reason: by.Reason, Resolution: saga.Resolution{Step: a.Step},
+		Said: machine.Said{Vote: &machine.Cast{Approve: approve, Roles: by.Roles, Shown: shown}},
+	}
+	objection := machine.Objection(s.spec, s.st, &sig)
+	sum := sha256.Sum256([]byte(strings.Join([]string{a.Step, shown, by.Name}, "\x00")))
+	voter := hex.EncodeToString(sum[:8])
+	switch sig.Key = fmt.Sprintf("%s:%d:%s", verb, s.st.Seq, voter); {
+	case objection != nil: // the same is said once in the history, however often it is tried
+		sig.Key = fmt.Sprintf("%s:no:%s:%x", verb, voter, sha256.Sum256([]byte(objection.Error())))[:64]
+	case slices.ContainsFunc(s.unread, func(u machine.Signal) bool {
+		return strings.HasPrefix(u.Key, verb+":") && strings.HasSuffix(u.Key, ":"+voter)
+	}):
+		return nil // it is stored, and not read yet
+	}
+	if err := op.ledger.Post(ctx, id, sig); err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	if objection != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, objection)
+	}
+	return nil
+}

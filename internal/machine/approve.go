@@ -1,0 +1,382 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What a work waits for that people decide (P1 to P9).
+
+// Ballot is what people decide at a step, and how they voted. It is shared by copies of the state, and never changed.
+type Ballot struct {
+	Digest string          `json:"digest"` // of Shown; a vote is bound to it
+	Shown  json.RawMessage `json:"shown"`
+	Asks   []string        `json:"askingSteps,omitempty"` // by which people are asked
+	Since  time.Time       `json:"since,omitzero"`
+	Until  time.Time       `json:"until,omitzero"` // of what an earlier revision left; else the step's own counts
+	Votes  []saga.Vote     `json:"votes,omitempty"`
+}
+
+// Shown is what the definition wants to be decided.
+type Shown struct {
+	Document json.RawMessage
+	Asked    bool // false: no decision is needed
+}
+
+// Cast is what a vote says. Who says so, and why, is the signal's.
+type Cast struct {
+	Approve bool     `json:"approve"`
+	Roles   []string `json:"roles"`
+	Shown   string   `json:"shown"` // the digest of what that person was shown
+}
+
+// Objections to a vote: it is on record, and does not count.
+var (
+	// ErrNotOpen: nothing is to be decided at that step, or not any more.
+	ErrNotOpen = errors.New("nothing is to be decided there")
+	// ErrOtherShown: what is to be decided is not what the vote is about.
+	ErrOtherShown = errors.New("what is to be decided has changed since it was shown: look at it again")
+	// ErrNoVote: that person has no vote.
+	ErrNoVote = errors.New("no vote")
+	// ErrVoted: that person has voted so before.
+	ErrVoted = errors.New("this vote is counted already")
+)
+
+// Ballot returns what people decide, or decided, at the step; nil: nothing.
+func (ss *StepState) Ballot() *Ballot { return ss.Answering().Ballot }
+
+// asking reports whether the step waits for what comes from outside: an answer, or votes.
+func (ss *StepState) asking() bool {
+	o := ss.Answering()
+	return ss.Forward.Phase == Waiting && (o.Asks != nil || o.Ballot != nil)
+}
+
+func (b *Ballot) approvals() (n int) {
+	for i := range b.Votes {
+		if b.Votes[i].Approve {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *Ballot) with(v saga.Vote) *Ballot {
+	c := *b
+	c.Votes = append(slices.Clip(b.Votes), v)
+	return &c
+}
+
+// wantsVotes says for whose decision it waits, for people. spec may be nil.
+func (st *State) wantsVotes(spec *program.Spec, ss *StepState) string {
+	if spec == nil || spec.Index(ss.Name) < 0 || spec.Steps[spec.Index(ss.Name)].Approval == nil {
+		return "approval"
+	}
+	a := spec.Steps[spec.Index(ss.Name)].Approval
+	words := "approval by " + strings.Join(Voters(a, ss.Forward.Since, st.Updated), " or ")
+	if a.Votes > 1 {
+		words += fmt.Sprintf(" (%d of %d)", ss.Ballot().approvals(), a.Votes)
+	}
+	return words
+}
+
+// toVote says how a person decides.
+func (st *State) toVote(ss *StepState) string {
+	return fmt.Sprintf("To look at it and decide: %s, or %s.", st.verb("approve", " --step "+ss.Name), st.verb("reject", " --step "+ss.Name))
+}
+
+// Voters are the roles that may vote at a time, on what was begun at another.
+func Voters(a *program.ApprovalSpec, since, at time.Time) []string {
+	if a.Escalate > 0 && !at.Before(since.Add(time.Duration(a.Escalate))) {
+		return slices.Concat(a.By, a.EscalateTo)
+	}
+	return a.By
+}
+
+// Objection is why a vote does not count that came at s.At, or nil (P3).
+func Objection(spec *program.Spec, st *State, s *Signal) error {
+	ss, i := st.Step(s.Step), -1
+	if spec != nil {
+		i = spec.Index(s.Step)
+	}
+	if i < 0 || spec.Steps[i].Approval == nil || ss == nil || ss.Ballot() == nil || s.Vote == nil || st.Turned || st.Status.Terminal() || ss.Forward.Phase != Waiting {
+		return ErrNotOpen
+	}
+	b, a := ss.Ballot(), spec.Steps[i].Approval
+	if !s.At.Before(ss.Until) && ss.Forward.NeedsReview == "" {
+		return fmt.Errorf("%w: its time was over at %s", ErrNotOpen, ss.Until.UTC().Format(time.RFC3339))
+	}
+	if s.Vote.Shown != b.Digest || st.Newer != nil && !st.Newer.Gone {
+		return ErrOtherShown
+	}
+	voters, admin := Voters(a, b.Since, s.At), slices.Contains(s.Vote.Roles, saga.Admin)
+	switch {
+	case !admin && !slices.ContainsFunc(s.Vote.Roles, func(r string) bool { return slices.Contains(voters, r) }):
+		return fmt.Errorf("%w: it takes one of the roles %s, and %s has %s", ErrNoVote, strings.Join(voters, ", "), s.Actor, anyOf(s.Vote.Roles))
+	case a.NotStarter && st.Starter == "" && !admin:
+		return fmt.Errorf("%w: it is not the starter's, and who started it is not known any more: an admin decides", ErrNoVote)
+	case a.NotStarter && samePerson(st.Starter, s.Actor):
+		return fmt.Errorf("%w: %s started it, and another has to decide", ErrNoVote, s.Actor)
+	}
+	for _, v := range b.Votes {
+		if samePerson(v.By, s.Actor) && v.Approve == s.Vote.Approve {
+			return fmt.Errorf("%w: %s said so at %s", ErrVoted, v.By, v.At.UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+func anyOf(roles []string) string {
+	if len(roles) == 0 {
+		return "none"
+	}
+	return strings.Join(roles, ", ")
+}
+
+func samePerson(a, b string) bool {
+	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
+}
+
+// hearVote consumes a vote.
+func (m *machine) hearVote(s *Signal) error {
+	ss, word := m.st.Step(s.Step), "approve"
+	if s.Vote != nil && !s.Vote.Approve {
+		word = "reject"
+	}
+	if err := Objection(m.spec, m.st, s); err != nil {
+		return m.note(s, fmt.Sprintf("a vote to %s step %q does not count: %s", word, s.Step, err))
+	}
+	v := saga.Vote{By: s.Actor, Roles: s.Vote.Roles, Approve: s.Vote.Approve, Reason: s.Reason, At: s.At.UTC()}
+	b, need := ss.Ballot().with(v), m.step(s.Step).Approval.Votes
+	r := &Record{Kind: KindVoted, Step: s.Step, Direction: saga.Forward, Note: fmt.Sprintf("approved, %d of %d", b.approvals(), need)}
+	var said any = v
+	switch {
+	case !v.Approve:
+		r.Kind, r.Class, r.Note, r.Error = KindRejected, saga.Refused, "", "rejected"
+	case b.approvals() >= need:
+		r.Kind, r.Note, said = KindApproved, "approved", b.Votes
+	}
+	var err error
+	if r.Body, err = json.Marshal(said); err != nil {
+		return err
+	}
+	m.unparked = m.st.Status == saga.Review && ss.Forward.NeedsReview != "" && r.Kind != KindVoted
+	return m.foldSignal(s, r)
+}
+
+// beginVoting records what people decide (P1), or that no decision is needed. What an earlier revision left counts on where
+// the same is shown (P2).
+func (m *machine) beginVoting(s *program.StepSpec, shown *Shown) error {
+	r := &Record{Kind: KindApproved, Step: s.Name, Direction: saga.Forward, Note: "no decision is needed", Body: json.RawMessage("[]")}
+	if shown == nil {
+		return errNotFitting
+	}
+	if !shown.Asked {
+		return m.fold(r)
+	}
+	b := Ballot{Digest: program.HashHex(shown.Document), Shown: shown.Document}
+	for i := range m.spec.Steps {
+		if a := m.spec.Steps[i].Asks; a != nil && a.For == s.Name {
+			b.Asks = append(b.Asks, m.spec.Steps[i].Name)
+		}
+	}
+	r.Kind, r.Until, r.Note = KindOpened, ticks(m.ev.Now.Latest.Add(time.Duration(s.Approval.Within))), ""
+	if ss := m.st.Step(s.Name); ss != nil && ss.Ballot() != nil {
+		if was := ss.Ballot(); was.Digest == b.Digest {
+			r.Until, r.Note = was.Until, fmt.Sprintf("what is shown is the same: %d votes stand", len(was.Votes))
+		} else {
+			r.Note = fmt.Sprintf("what is shown has changed: %d votes are void, and people are asked again", len(was.Votes))
+		}
+	}
+	var err error
+	if r.Body, err = json.Marshal(b); err != nil {
+		return err
+	}
+	return m.fold(r)
+}
+
+func ofVotes(r *Record) bool {
+	return r.Kind == KindOpened || r.Kind == KindVoted || r.Kind == KindApproved || r.Kind == KindRejected
+}
+
+// learnVotes folds what r says of a decision of people.
+func (st *State) learnVotes(r *Record) error {
+	ss := st.Step(r.Step)
+	if ss == nil {
+		st.Steps = append(st.Steps, StepState{Name: r.Step})
+		ss = &st.Steps[len(st.Steps)-1]
+	}
+	e, begins := &ss.Forward, r.Kind == KindOpened || r.Kind == KindApproved && ss.Ballot() == nil
+	switch {
+	case st.Turned || begins && e.Phase != Ready && e.Phase != "" || !begins && (e.Phase != Waiting && e.Phase != Ready || ss.Ballot() == nil):
+		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
+	case r.Kind == KindOpened:
+		return st.open(ss, r)
+	}
+	var v saga.Vote
+	var all []saga.Vote
+	into := any(&v)
+	if r.Kind == KindApproved {
+		into = &all
+	}
+	if len(r.Body) > 0 { // else it was erased
+		if err := json.Unmarshal(r.Body, into); err != nil {
+			return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
+		}
+	}
+	if r.Kind == KindApproved {
+		if ss.Until.IsZero() { // no decision was needed
+			ss.Until = r.At.UTC()
+		}
+		if b := ss.Ballot(); b != nil {
+			decided := *b
+			decided.Votes, ss.outside().Ballot = all, &decided
+		}
+		e.Error = ""
+		ss.done(e, r)
+		return nil
+	}
+	ss.outside().Ballot = ss.Ballot().with(v)
+	if r.Kind == KindRejected {
+		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Said()
+	}
+	return nil
+}
+
+// open folds what people are shown. Where that is not what they were shown before, they are asked again.
+func (st *State) open(ss *StepState, r *Record) error {
+	b, was := &Ballot{}, ss.Ballot()
+	if len(r.Body) > 0 {
+		if err := json.Unmarshal(r.Body, b); err != nil {
+			return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
+		}
+	}
+	switch b.Since = r.At.UTC(); {
+	case was == nil:
+	case was.Digest == b.Digest:
+		b.Since, b.Votes = was.Since, was.Votes
+	default:
+		for _, name := range b.Asks {
+			if asks := st.Step(name); asks != nil {
+				asks.again()
+			}
+		}
+	}
+	ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, Since: b.Since}
+	ss.outside().Ballot = b
+	return nil
+}
+
+// kept is what a newer revision keeps of a ballot: it stands over it where the same is shown (P2).
+func (ss *StepState) kept() *Outside {
+	if ss.Ballot() == nil || ss.Forward.Phase == Refused {
+		return nil
+	}
+	b := *ss.Ballot()
+	b.Until = ss.Until
+	return &Outside{Ballot: &b}
+}
+
+// awaitVotes decides on a step at which people decide. It reports false when they have approved.
+func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command, bool) {
+	switch {
+	case ss != nil && ss.Forward.NeedsReview != "":
+		return m.park(ss.Forward.NeedsReview), true
+	case ss != nil && ss.Forward.Phase == Refused:
+		return m.refused(i), true
+	case ss == nil || ss.Forward.Phase != Waiting:
+		if m.adoptedBehind(i) {
+			return Command{}, false
+		}
+		m.moving()
+		return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}, true
+	}
+	b, over := ss.Ballot(), !m.ev.Now.Earliest.Before(ss.Until)
+	enough := b.approvals() >= s.Approval.Votes // they stood over a newer version, or fewer are needed by now
+	switch {
+	case !over && !enough:
+		return m.wait(ss.Until, saga.Waiting), true
+	case m.rec != nil || m.ev.Spoken: // what was said in time counts
+		return m.again(), true
+	}
+	r := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: "it was not approved in time"}
+	if enough {
+		body, err := json.Marshal(b.Votes)
+		if err != nil {
+			return m.cannotBe(err), true
+		}
+		r.Kind, r.Body, r.Error, r.Note = KindApproved, body, "", "approved"
+	} else if !ss.Answering().Missed && m.ev.HeldUntil.Before(ss.Until) { // else nothing is undone behind a person's back
+		r.Class = saga.Refused
+	}
+	if err := m.fold(r); err != nil {
+		return m.cannotBe(err), true
+	}
+	switch {
+	case enough:
+		m.moving()
+		return Command{}, false
+	case r.Class == "":
+		return m.park(saga.ReasonUnanswered), true
+	}
+	return m.refused(i), true
+}
+
+// askVoters decides on a step by which people are asked: when its time has come, and as long as nothing is decided (P5). It
+// reports false when the work goes on behind it.
+func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) {
+	i := m.spec.Index(s.Asks.For)
+	for_ := &m.spec.Steps[i]
+	ws := m.st.Step(for_.Name)
+	if ws == nil || ws.Forward.Phase == Ready || ws.Forward.Phase == "" || ws.Forward.NeedsReview != "" {
+		return m.awaitVotes(i, for_, ws)
+	}
+	now := m.ev.Now.Earliest
+	over := ws.Forward.Phase != Waiting || ws.Ballot().approvals() >= for_.Approval.Votes || !now.Before(ws.Until)
+	due := ws.Forward.Since.Add(time.Duration(s.Asks.After))
+	switch {
+	case over && (ss == nil || ss.Forward.Phase == ""):
+		return Command{}, false
+	case over && (m.rec != nil || m.ev.Spoken):
+		return m.again(), true
+	case over: // it was sent, or was to be sent again
+		r := &Record{Kind: KindSkipped, Step: s.Name, Direction: saga.Forward, Attempt: ss.Forward.Attempts, Note: "it is decided, and people are asked no more"}
+		if err := m.fold(r); err != nil {
+			return m.cannotBe(err), true
+		}
+		return m.again(), true
+	case now.Before(due):
+		return m.wait(later(due, now), saga.Waiting), true
+	case ss == nil:
+		return m.arm(s, saga.Forward), true
+	}
+	return m.resume(m.spec.Index(s.Name), s, ss), true
+}
+
+// BriefOf is what a step says to people whom it asks to vote, or nil where it does not.
+func BriefOf(spec *program.Spec, st *State, step string) *program.Brief {
+	i := spec.Index(step)
+	if i < 0 || spec.Steps[i].Asks == nil {
+		return nil
+	}
+	asks := spec.Steps[i].Asks
+	at := st.Step(asks.For)
+	if at == nil || at.Ballot() == nil {
+		return nil
+	}
+	a, b := spec.Steps[spec.Index(asks.For)].Approval, at.Ballot()
+	brief := &program.Brief{
+		Step: asks.For, Shown: b.Shown, Digest: b.Digest, Votes: a.Votes, Until: at.Until,
+		Roles: Voters(a, time.Time{}, time.Time{}.Add(time.Duration(asks.After))), Reminder: asks.After > 0 && !asks.Escalates, Escalated: asks.Escalates,
+	}
+	if asks.Escalates {
+		brief.Roles = a.EscalateTo
+	}
+	return brief
+}
