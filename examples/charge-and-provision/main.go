@@ -6,7 +6,7 @@
 //	go run ./examples/charge-and-provision -db postgres://… -orders 100 -seed 7
 //
 // The partners fail and lie, and the program that runs the saga is killed again and again. In the end the partners are asked what they
-// have. saga.go is the saga, worker.go the program around it.
+// have. Large orders wait for two people of finance before money moves. saga.go is the saga, worker.go the program around it.
 package main
 
 import (
@@ -131,6 +131,7 @@ func report(w *outside.World, c *crew, status map[saga.Status]int, out io.Writer
 		fmt.Fprintf(out, "  %d got nothing and paid nothing: %s\n", spared[why], why)
 	}
 	fmt.Fprintf(out, "Callbacks: %d sent once, %d twice, %d lost, %d with a token that nothing gave out.\n", w.Once, w.Twice, w.Lost, w.Forged)
+	fmt.Fprintf(out, "Finance: %d mails asked about large orders, %d votes were taken, %d of people without one, or on something else, were not.\n", w.Mails, w.Votes, w.Refused)
 	fmt.Fprintf(out, "Faults: %d requests failed before or behind their effect, %d workers were killed.\n", w.Faults, c.killed)
 	if len(wrongs) > 0 {
 		return fmt.Errorf("the audit found what must not be:\n  %s", strings.Join(wrongs, "\n  "))

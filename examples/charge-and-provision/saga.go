@@ -35,6 +35,7 @@ func (m made) ExternalID() string { return m.ID }
 type partners struct {
 	client    *sagahttp.Client
 	callbacks string // where we are called back, with the token behind it
+	approvals string // where people decide, with the path of the page behind it
 }
 
 // chargeAndProvision is the saga. What fails, at whichever step, is undone: the order is cancelled, the server is released, the money is
@@ -43,6 +44,9 @@ func chargeAndProvision(p *partners, patience time.Duration) (*saga.Definition[O
 	brisk := saga.Defaults{Timeout: 2 * time.Second, Settle: 500 * time.Millisecond, Retry: saga.Retry{Initial: 50 * time.Millisecond, Max: time.Second}}
 	return saga.Define("charge-and-provision", 1,
 		saga.Do("validate", p.validate).With(brisk).Idempotent().NoID().NoUndo("it only looks"),
+		saga.Approve[Order]("approved").By("finance").Votes(2).NotStarter().When(large).Within(patience).
+			Ask(saga.Do("ask-finance", p.ask).With(brisk).To("mail").Keyed(24*time.Hour).NoID().NoUndo("its page says that it is over")).
+			Remind(patience/3).Escalate(patience/2, "cfo"),
 		saga.Do("charge", p.charge).With(brisk).To("payments").Keyed(24*time.Hour).UndoMaybe(p.refund),
 		saga.Do("order", p.order).With(brisk).To("orders").Idempotent().UndoMaybe(p.cancel),
 		saga.Do("provision", p.provision).With(brisk).To("provisioner").Keyed(24*time.Hour).UndoMaybe(p.release),
@@ -56,6 +60,23 @@ func (p *partners) validate(_ context.Context, c saga.Call[Order]) (struct{}, er
 		return struct{}{}, saga.Permanent(fmt.Errorf("order %s is of %d cents for customer %q", c.Input.ID, c.Input.Cents, c.Input.Customer))
 	}
 	return struct{}{}, nil
+}
+
+// large says which orders finance decides about before money moves.
+func large(c saga.Call[Order]) bool { return c.Input.Cents > 2000 }
+
+// ask writes to those who decide. Its key has the mail server send it once; the mail has a link, and a link alone decides nothing.
+func (p *partners) ask(ctx context.Context, c saga.Call[Order]) (struct{}, error) {
+	b := c.Brief()
+	subject := fmt.Sprintf("Please approve of %s by %s", c.Work, b.Until.UTC().Format(time.RFC1123))
+	switch {
+	case b.Reminder:
+		subject = "Reminder: " + subject
+	case b.Escalated:
+		subject = "Escalated to you: " + subject
+	}
+	_, err := p.send(ctx, http.MethodPost, "/mails", c.Key, map[string]any{"for": c.Work, "to": b.Roles, "subject": subject, "link": p.approvals + b.Path})
+	return struct{}{}, err
 }
 
 func (p *partners) send(ctx context.Context, method, path, key string, body any) (m made, err error) {

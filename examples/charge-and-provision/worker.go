@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/approval"
 	"github.com/amends-dev/amends/callback"
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/charge-and-provision/outside"
@@ -30,6 +31,15 @@ type settings struct {
 	Patience time.Duration // how long a server may take
 }
 
+// who says who a request is from. Here that is a password; a real program has a login, or a proxy that signs people in.
+func who(r *http.Request) (name string, roles []string) {
+	name, password, _ := r.BasicAuth()
+	if password != outside.Password {
+		return "", nil
+	}
+	return name, outside.Staff[name]
+}
+
 // work runs one worker until it is killed. It prints where it listens.
 func work(ctx context.Context, s settings) (err error) {
 	log := logrus.New()
@@ -38,7 +48,7 @@ func work(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	d, err := chargeAndProvision(&partners{client, s.Public + "/callbacks/"}, s.Patience)
+	d, err := chargeAndProvision(&partners{client, s.Public + "/callbacks/", s.Public + "/approvals"}, s.Patience)
 	if err != nil {
 		return err
 	}
@@ -85,6 +95,7 @@ func work(ctx context.Context, s settings) (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/webhooks/", receiver)
 	mux.Handle("/callbacks/", http.StripPrefix("/callbacks", callback.Handler(c, log)))
+	mux.Handle("/approvals/", http.StripPrefix("/approvals", approval.Handler(c, who, log)))
 	server := receiver.Server("")
 	server.Handler = mux
 	go func() { _ = server.Serve(listener) }() // until the process is killed

@@ -40,7 +40,7 @@ const policy = `
 	sagahttp, internal/ledger, internal/adoption < coordinator
 	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
-	coordinator < callback # answers by HTTP
+	coordinator < callback, approval # answers and votes by HTTP
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
@@ -58,7 +58,7 @@ const policy = `
 
 	# Programs wire; nobody imports them.
 	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
-	reconcile, reconcile/webhook, callback < examples/...
+	reconcile, reconcile/webhook, callback, approval < examples/...
 	reconcile, internal/pgtest/... < bench/...
 
 	# Test kits alone import testing, and no program contains one.

@@ -132,6 +132,7 @@ var waits = spin.Model{
 		{Name: "waits, the clock steps back", Switches: "-DBACK"},
 		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2 -DHALTS=0", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2 -DHALTS=0"},
 		{Name: "answers from outside", Switches: messages, Full: messages + " -DCRASHES=2"},
+		{Name: "votes of people", Switches: votes, Full: votes + " -DCRASHES=2"},
 	},
 	Mutants: []spin.Mutant{
 		{Name: "NODUE", Breaks: "noLostWork"},
@@ -156,10 +157,20 @@ var waits = spin.Model{
 		{Name: "RACING", Scene: messages, Breaks: "saidInTime"},
 		{Name: "DROPLATE", Scene: messages, Breaks: "successKept"},
 		{Name: "INFLIGHT", Scene: messages, Breaks: "jobStays"},
+
+		{Name: "ANYDIGEST", Scene: votes, Breaks: "ofWhatIsShown"},
+		{Name: "KEEPVOTES", Scene: votes, Breaks: "ofWhatIsShown"},
+		{Name: "ONETWICE", Scene: votes, Breaks: "byTwo"},
+		{Name: "DESPITE", Scene: votes, Breaks: "heedsRejection"},
+		{Name: "ENDFIRST", Scene: votes, Breaks: "voteKept"},
+		{Name: "LATE", Scene: votes, Breaks: "beforeEnd"},
+		{Name: "MEANWHILE", Scene: votes, Breaks: "notMeanwhile"},
 	},
 }
 
 const messages = "-DMESSAGES"
+
+const votes = "-DVOTES"
 
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
 func TestModelHolds(t *testing.T) {

@@ -67,6 +67,29 @@
  *   RACING       a wait ends at its time without reading what was said
  *   DROPLATE     a late success is only noted
  *   INFLIGHT     a newer version begins while the job is under way
+ *
+ * With -DVOTES it is a third model: what waits for people (P2, P3, P4, P6 and P8 in RULES.md).
+ *
+ * One instance that waits at one approval, for two people. Each may approve twice, one may also reject, of what they were
+ * shown, which may be long ago. The source has a newer version, which shows the same or not. The time ends. Who holds the
+ * instance may die at any moment: what was appended stays, and what was not is decided again.
+ *
+ *   byTwo              the next step is armed only when two different people approved
+ *   ofWhatIsShown      and of exactly what is shown then
+ *   beforeEnd          no vote counts that was posted behind the end
+ *   heedsRejection     the next step is not armed behind a rejection that counted
+ *   voteKept           two people who approve before the end count, however late that is read, where no rejection and no newer
+ *                      version came
+ *   notMeanwhile       no vote counts while a newer version is heard and has not begun
+ *   noLostWork         as above: it is decided in the end
+ *
+ *   ANYDIGEST  a vote counts whatever that person was shown
+ *   KEEPVOTES  votes stay when what is shown has changed
+ *   ONETWICE   one person counts twice
+ *   DESPITE    it goes on behind a rejection when enough approve later
+ *   ENDFIRST   the end is judged before the votes are read that were posted before it
+ *   LATE       a vote counts that was posted behind the end
+ *   MEANWHILE  votes count while a newer version is heard
  */
 
 #ifdef MESSAGES
@@ -268,6 +291,221 @@ active proctype World()
 	:: now == END && idle -> break
 	od;
 	atomic { idle -> noLostWork = ended || review || due != NEVER; assert(noLostWork) }
+}
+
+#elif defined(VOTES)
+
+#ifndef CRASHES
+#define CRASHES 1
+#endif
+#define LASTS 1
+#define END 2
+#define NEVER 99
+
+mtype = { ready, waiting, approved, refused, rejected, charged };
+
+byte now;
+
+/* the chain, folded */
+mtype phase = ready;
+byte shows = 1;                   /* what the version that has begun shows: the digest */
+byte pending;                     /* what a newer version shows that was heard; 0: there is none */
+byte digest, until;               /* what is to be decided, and its end; 0: nothing yet */
+byte votes, by[2], on[2];         /* those that approve and count */
+
+/* the row, and what its holder alone knows */
+byte holder, due;
+byte asked[2];
+
+/* signals: two approving votes of each person, and a rejection by the second; then the source's */
+bool unread[5];
+byte saw[5], at[5], news;
+
+/* people: what each was shown, and what they may still say */
+byte eyes[2], left[2] = 2;
+bool mayReject = true;
+byte crashes = CRASHES, versions = 1;
+
+/* what the assertions need to know */
+bool inTime[2];                   /* this person's approval was posted before the end */
+bool counted;                     /* a rejection */
+
+#define spoken     (unread[0] || unread[1] || unread[2] || unread[3] || unread[4] || news)
+#define decided    (phase == rejected || phase == charged)
+#define claimable  (holder == 0 && (spoken || pending || !decided && due <= now))
+#define idle       (holder == 0 && !claimable)
+
+#ifdef ANYDIGEST
+#define fits(v)    true
+#else
+#define fits(v)    (saw[v] == digest)
+#endif
+#ifdef ONETWICE
+#define voted(p)   false
+#else
+#define voted(p)   (votes > 0 && by[0] == p || votes > 1 && by[1] == p)
+#endif
+#ifdef MEANWHILE
+#define settled    true
+#else
+#define settled    (!pending)
+#endif
+#ifdef LATE
+#define before(v)  true
+#else
+#define before(v)  (at[v] < until)
+#endif
+#define counts(v)  (phase == waiting && before(v) && fits(v) && settled)
+
+bool byTwo = true, ofWhatIsShown = true, beforeEnd = true, heedsRejection = true, voteKept = true, notMeanwhile = true,
+	noLostWork = true;
+
+inline count(v)
+{
+	notMeanwhile = !pending; assert(notMeanwhile);
+	beforeEnd = at[v] < until; assert(beforeEnd)
+}
+
+inline forget(v)
+{
+	unread[v] = false; saw[v] = 0; at[v] = 0
+}
+
+inline approve(v, p)
+{
+	if
+	:: counts(v) && !voted(p) && votes < 2 -> count(v);
+		by[votes] = p; on[votes] = saw[v]; votes++;
+		if :: votes == 2 -> phase = approved :: else fi
+	:: else
+	fi;
+	forget(v)
+}
+
+inline reject(v)
+{
+	if
+	:: counts(v) -> count(v); counted = true;
+#ifndef DESPITE
+		phase = refused
+#endif
+	:: else
+	fi;
+	forget(v)
+}
+
+/* They are read in any order: that is more than the ledger does. */
+inline listen()
+{
+	if
+	:: unread[0] -> approve(0, 0)
+	:: unread[1] -> approve(1, 0)
+	:: unread[2] -> approve(2, 1)
+	:: unread[3] -> approve(3, 1)
+	:: unread[4] -> reject(4)
+	:: news -> if :: phase != charged -> pending = news :: else fi; news = 0
+	fi
+}
+
+inline void()
+{
+	votes = 0; by[0] = 0; by[1] = 0; on[0] = 0; on[1] = 0
+}
+
+/* A newer version begins; what was rejected is decided again, from the start. */
+inline begin(i)
+{
+	if :: phase == rejected -> void(); digest = 0; until = 0 :: else fi;
+	shows = pending; pending = 0; counted = false; phase = ready; asked[i] = 0
+}
+
+inline open(i)
+{
+	if
+	:: digest == asked[i]
+	:: else -> digest = asked[i]; until = now + LASTS;
+#ifndef KEEPVOTES
+		void()
+#endif
+	fi;
+	asked[i] = 0; phase = waiting
+}
+
+/* The next step, charge, is armed. */
+inline arm()
+{
+	heedsRejection = !counted; assert(heedsRejection);
+	byTwo = votes == 2 && by[0] != by[1]; assert(byTwo);
+	ofWhatIsShown = on[0] == shows && on[1] == shows; assert(ofWhatIsShown);
+	phase = charged
+}
+
+inline lapse()
+{
+	voteKept = !(inTime[0] && inTime[1] && mayReject && versions > 0); assert(voteKept);
+	phase = refused
+}
+
+/* While a newer version is heard it may not begin yet, for a step that asks is under way: then only signals are read. */
+inline decide(i)
+{
+	if
+#ifdef ENDFIRST
+	:: phase == waiting && now >= until && votes < 2 -> lapse()
+#endif
+	:: spoken -> listen()
+	:: pending && phase != refused -> begin(i)
+	:: phase == refused && !spoken -> phase = rejected
+	:: phase == ready && !pending && !asked[i] -> asked[i] = shows
+	:: phase == ready && !pending && asked[i] -> open(i)
+	:: phase == approved && !pending -> arm()
+	:: phase == waiting && !spoken && !pending && votes == 2 -> phase = approved
+	:: phase == waiting && !spoken && !pending && votes < 2 && now < until -> holder = 0; due = until
+	:: phase == waiting && !spoken && !pending && votes < 2 && now >= until -> lapse()
+	:: decided && !spoken && !pending -> holder = 0; due = NEVER
+	fi
+}
+
+active [2] proctype Process()
+{
+end:	do
+	:: atomic { claimable -> holder = _pid + 1; due = NEVER }
+	:: atomic { holder == _pid + 1 -> decide(_pid) }
+	:: atomic { holder == _pid + 1 && crashes > 0 -> crashes--; holder = 0; due = now; asked[_pid] = 0 }
+	od
+}
+
+inline post(v, p)
+{
+	unread[v] = true; saw[v] = eyes[p]; at[v] = now
+}
+
+/* A person votes on what they were shown, which may be long ago. */
+inline vote(p)
+{
+	if :: now < until && eyes[p] == digest -> inTime[p] = true :: else fi;
+	post(2 * p + 2 - left[p], p); left[p]--
+}
+
+active proctype People()
+{
+end:	do
+	:: atomic { eyes[0] != digest -> eyes[0] = digest }
+	:: atomic { eyes[1] != digest -> eyes[1] = digest }
+	:: atomic { eyes[0] && left[0] > 0 -> vote(0) }
+	:: atomic { eyes[1] && left[1] > 0 -> vote(1) }
+	:: atomic { eyes[1] && mayReject -> mayReject = false; post(4, 1) }
+	od
+}
+
+active proctype World()
+{
+	do
+	:: atomic { now < END || idle && !decided && due != NEVER -> now++ }
+	:: atomic { versions > 0 && now < END -> versions--; if :: news = 1 :: news = 2 fi }
+	:: now >= END && idle && (decided || due == NEVER) -> break
+	od;
+	atomic { idle -> noLostWork = decided; assert(noLostWork) }
 }
 
 #else

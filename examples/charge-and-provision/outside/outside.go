@@ -24,6 +24,12 @@ import (
 // Secret is what the shop signs its webhooks with.
 const Secret = "whsec_YSBzZWNyZXQgb2YgdGhlIHNob3A=" //nolint:gosec // no secret: the shop is a fake
 
+// Staff are the people, with their roles.
+var Staff = map[string][]string{"fiona": {"finance"}, "frank": {"finance"}, "carol": {"cfo"}, "sam": {"sales"}}
+
+// Password is that of all of them.
+const Password = "an example's" //nolint:gosec // no secret: they are made up
+
 // World is the shop and its partners.
 type World struct {
 	URL string // where they are
@@ -31,19 +37,22 @@ type World struct {
 	front  string // where the program is, as they see it
 	server *httptest.Server
 
-	mu     sync.Mutex
-	rng    *rand.Rand
-	orders map[string]*order // by work
-	ids    []string
-	keys   map[string]string // what was made under an idempotency key: its id
-	jobs   map[string]*job
-	Faults int // requests that failed before or behind their effect
-	Once   int // callbacks by how often they were sent
-	Twice  int
-	Lost   int
-	Forged int      // callbacks with a token that nothing gave out
-	wrongs []string // answers that must not be
-	calls  sync.WaitGroup
+	mu      sync.Mutex
+	rng     *rand.Rand
+	orders  map[string]*order // by work
+	ids     []string
+	keys    map[string]string // what was made under an idempotency key: its id
+	jobs    map[string]*job
+	Faults  int // requests that failed before or behind their effect
+	Once    int // callbacks by how often they were sent
+	Twice   int
+	Lost    int
+	Mails   int      // to those who decide
+	Votes   int      // that counted, or were counted before
+	Refused int      // votes that did not count
+	Forged  int      // callbacks with a token that nothing gave out
+	wrongs  []string // answers that must not be
+	calls   sync.WaitGroup
 }
 
 // order is what the partners know of one order of the shop.
@@ -54,7 +63,8 @@ type order struct {
 	Plan     string `json:"plan"`
 	Cents    int64  `json:"cents"`
 
-	fate     string // what becomes of it, if anything bad
+	fate     string         // what becomes of it, if anything bad
+	mails    map[string]int // to those who decide about it, by subject
 	charges  int
 	refunds  int
 	placed   bool
@@ -78,6 +88,8 @@ const (
 	full     = "no server was free"
 	broken   = "its server could not be made"
 	silent   = "its server was never ready"
+	rejected = "finance rejected it"
+	open     = "finance did not decide in time"
 )
 
 // New starts a world with so many orders. front is where its callbacks go.
@@ -86,17 +98,21 @@ func New(seed uint64, orders int, front string) *World {
 		rng: rand.New(rand.NewPCG(seed, 0)), front: front, //nolint:gosec // a story, told again by its seed
 		orders: map[string]*order{}, keys: map[string]string{}, jobs: map[string]*job{},
 	}
-	fates := []string{"", "", "", invalid, "", declined, "", broken, "", full, "", silent, ""}
+	fates := []string{"", "", "", invalid, rejected, declined, "", broken, open, full, "", silent, ""}
 	for i := range orders {
-		o := &order{ID: fmt.Sprint(i + 1), Version: 1, Customer: fmt.Sprintf("customer %d", i+1), Plan: "small", Cents: int64(500 + 100*(i%7)), fate: fates[i%len(fates)]}
-		if o.fate == invalid {
+		o := &order{ID: fmt.Sprint(i + 1), Version: 1, Customer: fmt.Sprintf("customer %d", i+1), Plan: "small", Cents: int64(500 + 100*(i%7)), mails: map[string]int{}, fate: fates[i%len(fates)]}
+		switch {
+		case o.fate == invalid:
 			o.Cents = 0
+		case o.fate == rejected || o.fate == open || i%13 == 2 || i%13 == 10:
+			o.Cents += 10_000
 		}
 		w.ids = append(w.ids, o.ID)
 		w.orders["order:"+o.ID] = o
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /shop/{id}", w.show)
+	mux.HandleFunc("POST /mails", w.effect(w.mail))
 	mux.HandleFunc("POST /charges", w.effect(w.charge))
 	mux.HandleFunc("POST /refunds", w.effect(w.refund))
 	mux.HandleFunc("PUT /orders/{work}", w.effect(w.put))
@@ -122,11 +138,14 @@ func (w *World) of(work string) *order { return w.orders[strings.TrimPrefix(work
 
 // request is what the partners are asked.
 type request struct {
-	For       string `json:"for"`
-	Charge    string `json:"charge"`
-	Callback  string `json:"callback"`
-	Cancelled bool   `json:"cancelled"`
-	Server    string `json:"server"`
+	For       string   `json:"for"`
+	Charge    string   `json:"charge"`
+	Callback  string   `json:"callback"`
+	Cancelled bool     `json:"cancelled"`
+	Server    string   `json:"server"`
+	To        []string `json:"to"`
+	Subject   string   `json:"subject"`
+	Link      string   `json:"link"`
 }
 
 // errRefused is an answer that is final.
@@ -368,6 +387,10 @@ func (w *World) Audit() (served int, spared map[string]int, wrongs []string) {
 			}
 		}
 		wrong(o.charges > 1, "charged twice")
+		for subject, n := range o.mails {
+			wrong(n > 1, "two mails: "+subject)
+		}
+		wrong(o.fate == open && len(o.mails) != 3, fmt.Sprintf("%d mails asked about it", len(o.mails)))
 		if o.fate == "" {
 			served++
 			wrong(o.charges-o.refunds != 1, "not charged once")
