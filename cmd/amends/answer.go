@@ -102,7 +102,7 @@ is down.
 // afterAnswer says what the order is about.
 func (v *view) afterAnswer() []string {
 	for i := range v.state.Steps {
-		if ss := &v.state.Steps[i]; v.asks(ss) {
+		if ss := &v.state.Steps[i]; v.asks(ss) || votesAt(ss) {
 			return []string{fmt.Sprintf("step %q waits for an answer until %s", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
 		}
 	}

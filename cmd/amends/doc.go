@@ -28,6 +28,9 @@
 //	fail        Say by hand that what a work waits for has failed
 //	extend      Have works wait longer for their answers
 //	deliver     Bring a message to the works that wait for it
+//	approvals   List what waits for people to decide, oldest first
+//	approve     Look at what a work wants approved, and approve of it
+//	reject      Look at what a work wants approved, and reject it
 //	cancel      Give a work up: undo what it has done
 //	rerun       Run a work again that was undone, given up or completed
 //	destination What the sagas talk to: does it work, and who holds it?
@@ -41,9 +44,9 @@
 //	version     Show which amends this is, and the schema versions it needs
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
-// resolve, skip, pause, resume, wake, complete, fail, extend, cancel and rerun write a signal: who says what, and why. The
+// resolve, skip, pause, resume, wake, complete, fail, extend, approve, reject, cancel and rerun write a signal: who says what, and why. The
 // coordinator that holds or takes up the work applies it; amends itself never changes where a work
-// stands. All take --dry-run and --wait. All but resolve and cancel take several works, and "-" for
+// stands. All take --dry-run and --wait. All but resolve, approve, reject and cancel take several works, and "-" for
 // ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA).
 // Each work is told of in a line of its own, what was refused on stderr; the exit status is that of
 // the first that was refused, or 0. Pause and resume speak of more at once with --destination,
@@ -110,6 +113,9 @@
 //	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt,
 //	            deadlineAt (null: none, or it was looked at)
 //	            next: what to give to --after; null on the last page
+//	approvals   items[]: workId, saga, step, digest (a vote says it), shown (what is decided about), roles (who may vote now),
+//	            votesNeeded, votes[]: by, roles, approve, reason, at; since, until (without a decision by then it is
+//	            rejected), outcome ("": it is to be decided). "approve WORK" and "reject WORK" without --shown: one of them
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
 //	            pendingRevision (only when one waits), input: sha256, bytes

@@ -35,7 +35,7 @@ func (a *app) list() *cobra.Command {
 	var review, waiting bool
 	var times spans
 	cmd := &cobra.Command{
-		Use: "list [flags]", Aliases: []string{"ls"}, Args: noWork,
+		Use: "list [flags]", Aliases: []string{"ls"}, Args: worksSaid,
 		Short: "List works, oldest first",
 		Long: `List works in the order in which they were started, or with --prefix in that of their ids.
 
@@ -58,7 +58,7 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.StringVar(&status, "status", "", "works of this status only: "+strings.Join(statuses, ", "))
 	fl.StringVar(&reason, "reason", "", "works in review for this reason only: "+strings.Join(reasons, ", "))
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
-	fl.BoolVar(&waiting, "waiting", false, "works that wait for a time or an answer: --status waiting")
+	fl.BoolVar(&waiting, "waiting", false, "works that wait for a time, an answer or a decision: --status waiting; \"--waiting approval\" is amends approvals")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
 	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, for another try there (retry:NAME), or for a pause: all, saga:NAME")
 	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, waiting, undone, in review or paused")
@@ -68,7 +68,13 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.BoolVar(&f.Newest, "newest", false, "those first that were started last")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
 	fl.StringVar(&f.After, "after", "", "the next page, as the page before says it")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if waiting && slices.Equal(args, []string{"approval"}) {
+			return a.listApprovals(cmd)
+		}
+		if err := noWork(cmd, args); err != nil {
+			return err
+		}
 		if review && status == "" {
 			status = string(saga.Review)
 		}
@@ -274,6 +280,9 @@ func (k *knowledge) waitsAt(h *ledger.Instance) string {
 	}
 	note := "at step " + h.Step
 	if spec := k.specs[ledger.Version{Saga: h.ID.Saga, Version: h.Version}]; spec != nil && spec.Index(h.Step) >= 0 {
+		if a := spec.Steps[spec.Index(h.Step)].Approval; a != nil {
+			note += ", for approval by " + strings.Join(slices.Concat(a.By, a.EscalateTo), ", ")
+		}
 		if asks := spec.Steps[spec.Index(h.Step)].Answer; asks != nil {
 			note += ", for an answer"
 			if asks.Callback != "" {

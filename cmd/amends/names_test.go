@@ -98,6 +98,8 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"extend", "", "--by", "1h"}, why...), "", work},
 		{[]string{"deliver", "", "7", "--id", "evt_1"}, "", "the name of the message is empty; " + variable},
 		{[]string{"deliver", "paid", "", "--id", "evt_1"}, "", "the key of the message is empty; " + variable},
+		{[]string{"approve", ""}, "", work},
+		{append([]string{"reject", "", "--shown", "d"}, why...), "", work},
 		{append([]string{"resume"}, append(why, "--", "")...), "", work},
 		{append([]string{"cancel", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},

@@ -70,6 +70,10 @@ func (v *view) commands(db string) []command {
 	switch {
 	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
 		return []command{{"If its source still wants it", verb("rerun", "", ` --reason "why it is wanted"`)}}
+	case votesAt(ss) && v.state.Status == saga.Paused:
+		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, sayVote(verb)...)
+	case votesAt(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
+		return sayVote(verb)
 	case v.asks(ss) && v.state.Status == saga.Paused:
 		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, sayAnswer(verb)...)
 	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
@@ -100,6 +104,20 @@ func sayAnswer(verb speaking) []command {
 		{"If what it waits for has failed, and nothing of it stands", verb("fail", "", ` --reason "how you know"`)},
 		{"To have it wait longer", verb("extend", "", ` --by 24h --reason "why"`)},
 	}
+}
+
+// sayVote is what a person can do about a decision that is waited for.
+func sayVote(verb speaking) []command {
+	return []command{
+		{"To look at what is to be decided, and to approve", verb("approve", "", "")},
+		{"To look at it, and to reject it", verb("reject", "", "")},
+		{"To give people longer", verb("extend", "", ` --by 24h --reason "why"`)},
+	}
+}
+
+// votesAt reports whether people decide at the step.
+func votesAt(ss *machine.StepState) bool {
+	return ss != nil && ss.Ballot() != nil && ss.Forward.Phase == machine.Waiting
 }
 
 // asks reports whether the step waits for an answer.

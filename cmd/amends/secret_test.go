@@ -16,6 +16,7 @@ var eachVerb = [][]string{
 	{"resolve", "w", "--step", "s", "--did-not-happen", "--reason", "r"}, {"skip", "w", "--step", "s", "--reason", "r"},
 	{"pause", "w", "--reason", "r"}, {"resume", "w", "--reason", "r"}, {"wake", "w", "--reason", "r"},
 	{"complete", "w", "--body", "{}", "--reason", "r"}, {"fail", "w", "--reason", "r"}, {"extend", "w", "--by", "1h", "--reason", "r"}, {"deliver", "n", "k", "--id", "i"},
+	{"approvals"}, {"approve", "w"}, {"reject", "w", "--shown", "d", "--reason", "r"},
 	{"cancel", "w", "--reason", "r"}, {"rerun", "w", "--reason", "r"},
 	{"destination", "list"}, {"inbox", "list"}, {"reconcile", "runs"}, {"drift", "list"}, {"schedule", "list"}, {"check"}, {"catch-up"},
 	{"migrate"}, {"migrate", "up"}, {"migrate", "status"}, {"version"},
