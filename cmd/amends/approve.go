@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,6 +141,14 @@ paused is decided all the same: amends approve WORK shows it.`,
 			return a.listApprovals(cmd)
 		},
 	}
+}
+
+// noWorkOrApproval are the arguments of list: none, or approval behind --waiting.
+func noWorkOrApproval(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("waiting") && slices.Equal(args, []string{"approval"}) {
+		return nil
+	}
+	return noWork(cmd, args)
 }
 
 func (a *app) listApprovals(cmd *cobra.Command) error {

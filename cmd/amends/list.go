@@ -35,7 +35,7 @@ func (a *app) list() *cobra.Command {
 	var review, waiting bool
 	var times spans
 	cmd := &cobra.Command{
-		Use: "list [flags]", Aliases: []string{"ls"}, Args: worksSaid,
+		Use: "list [flags]", Aliases: []string{"ls"}, Args: noWorkOrApproval,
 		Short: "List works, oldest first",
 		Long: `List works in the order in which they were started, or with --prefix in that of their ids.
 
@@ -69,16 +69,12 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
 	fl.StringVar(&f.After, "after", "", "the next page, as the page before says it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if waiting && slices.Equal(args, []string{"approval"}) {
+		switch {
+		case len(args) > 0:
 			return a.listApprovals(cmd)
-		}
-		if err := noWork(cmd, args); err != nil {
-			return err
-		}
-		if review && status == "" {
+		case review && status == "":
 			status = string(saga.Review)
-		}
-		if waiting && status == "" && !review {
+		case waiting && status == "":
 			status = string(saga.Waiting)
 		}
 		wrong := times.read(a.now(), &f)

@@ -112,7 +112,7 @@ func givesUp(r *http.Request) error {
 }
 
 func newSync(p play.Place) (*Sync, error) {
-	s := &Sync{mail: p.Mail, timeout: p.Answer, settle: p.Settle}
+	s := &Sync{mail: p.Mail, timeout: p.Answer, settle: p.Settle, approveAbove: p.ApproveAbove}
 	var errShop, errBooks error
 	s.shop, errShop = sagahttp.New(p.Shop, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
 	s.books, errBooks = sagahttp.New(p.Books, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})

@@ -109,13 +109,16 @@ func TestRunOnWebhooksOnly(t *testing.T) {
 	checkRun(t, r, 60, 4, 1)
 }
 
-// The same with three processes on one Postgres.
+// The same with three processes on one Postgres, where large orders wait for a decision before they are invoiced.
 func TestRunOnPostgres(t *testing.T) {
 	pace.Day(t)
 	t.Parallel()
 	db := pgtest.URL(t)
-	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json", "-db", db)
+	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json", "-approve", "-db", db)
 	checkRun(t, r, 60, 4, 3)
+	if n, ok := r["approved"].(float64); !ok || n < 1 {
+		t.Errorf("approved of: %v", r["approved"])
+	}
 }
 
 // The same when no webhook ever arrives: the sweeps find every change by themselves.

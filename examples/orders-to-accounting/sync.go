@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/emersion/go-smtp"
@@ -26,6 +27,8 @@ type Sync struct {
 
 	timeout time.Duration // of one attempt
 	settle  time.Duration // after which an unanswered request has happened, visibly, or never will
+
+	approveAbove int64 // cents from which on an order waits for approval; 0: none does
 }
 
 // Saga says what is done for an order, how each step is safe to repeat, and how it is undone.
@@ -33,13 +36,18 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 	common := saga.Defaults{
 		Timeout: s.timeout, Settle: s.settle, Retry: saga.Retry{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Attempts: 20},
 	}
-	return saga.Define(sagaName, 1,
+	steps := []saga.Step[shop.Order]{
 		saga.Identity(whatWasSold),
 		saga.Do("customer", s.ensureCustomer).With(common).To("books").Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", s.createInvoice).With(common).To("books").Find(s.findInvoice).Undo(s.voidInvoice),
 		saga.Do("mark-synced", s.markSynced).With(common).To("shop").Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
 		saga.Do("receipt", s.sendReceipt).With(common).To("mail").AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
-	)
+	}
+	if s.approveAbove > 0 { // with -approve
+		large := func(c saga.Call[shop.Order]) bool { return c.Input.TotalCents > s.approveAbove }
+		steps = slices.Insert(steps, 2, saga.Step[shop.Order](saga.Approve[shop.Order]("approved").By("finance").NotStarter().When(large).Within(time.Hour)))
+	}
+	return saga.Define(sagaName, 1, steps...)
 }
 
 // whatWasSold is what makes two starts of an order the same. Our own mark moves the order's version

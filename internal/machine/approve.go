@@ -212,9 +212,10 @@ func (st *State) learnVotes(r *Record) error {
 		st.Steps = append(st.Steps, StepState{Name: r.Step})
 		ss = &st.Steps[len(st.Steps)-1]
 	}
-	e, begins := &ss.Forward, r.Kind == KindOpened || r.Kind == KindApproved && ss.Ballot() == nil
+	e := &ss.Forward
+	begins := r.Kind == KindOpened || r.Kind == KindApproved && e.Phase != Waiting
 	switch {
-	case st.Turned || begins && e.Phase != Ready && e.Phase != "" || !begins && (e.Phase != Waiting && e.Phase != Ready || ss.Ballot() == nil):
+	case st.Turned || begins && e.Phase != Ready && e.Phase != "" || !begins && (e.Phase != Waiting || ss.Ballot() == nil):
 		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	case r.Kind == KindOpened:
 		return st.open(ss, r)
@@ -231,11 +232,10 @@ func (st *State) learnVotes(r *Record) error {
 		}
 	}
 	if r.Kind == KindApproved {
-		if ss.Until.IsZero() { // no decision was needed
-			ss.Until = r.At.UTC()
-		}
-		if b := ss.Ballot(); b != nil {
-			decided := *b
+		if begins { // no decision is needed, whatever an earlier revision needed
+			ss.Until, ss.Outside = r.At.UTC(), nil
+		} else {
+			decided := *ss.Ballot()
 			decided.Votes, ss.outside().Ballot = all, &decided
 		}
 		e.Error = ""

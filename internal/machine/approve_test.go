@@ -82,6 +82,8 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 	d.vote("ann", "finance", `{"cents":6}`, true).vote("bob", "finance", `{"cents":6}`, true).wants("act charge forward", saga.Running)
 	// charged; a newer version of what has ended is decided again, whatever is shown
 	d.succeed("c_1").wants("rest", saga.Completed).brought("4").succeed("b_1").shown(`{"cents":6}`).wants("act ask forward", saga.Running)
+	// nor does what was approved of keep one going that needs no approval
+	voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true).brought("2").succeed("b_1").shown("").wants("act charge forward", saga.Running)
 	again := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, false).succeed("").wants("rest", saga.Compensated)
 	again.brought("2").succeed("b_1").shown(askedFor).wants("act ask forward", saga.Running)
 	if b := again.st.Step("pay").Ballot(); len(b.Votes) != 0 {

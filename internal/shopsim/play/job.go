@@ -61,7 +61,9 @@ type Place struct {
 	Sweep  bool          `json:"sweep"`  // do not rely on webhooks alone
 	Answer time.Duration `json:"answer"` // how long one attempt may take
 	Settle time.Duration `json:"settle"` // after which an unanswered request has happened, visibly, or never will
-	Lost   time.Time     `json:"lost"`   // when the ledger was lost; nothing that was sent for it is on its way any more
+	// ApproveAbove is from how many cents on an order waits for approval; 0: none does.
+	ApproveAbove int64     `json:"approveAbove,omitempty"`
+	Lost         time.Time `json:"lost"` // when the ledger was lost; nothing that was sent for it is on its way any more
 }
 
 // Run runs the program, as what its environment says it is, and returns its exit status: 0, 1 when

@@ -28,6 +28,7 @@ type options struct {
 	loseLedger  bool
 	tampers     bool
 	outage      bool
+	approve     bool
 }
 
 // flags are the flags that fill in o, and their defaults.
@@ -46,6 +47,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.loseLedger, "lose-ledger", false, "half-way the ledger is deleted, and rebuilt from shop and books")
 	f.BoolVar(&o.tampers, "tamper", true, "at the end people edit, void, delete and copy invoices in the books, and the reconciler finds them")
 	f.BoolVar(&o.outage, "outage", false, fmt.Sprintf("half-way the books are out of order for %s, as they might be for two hours", outageLasts))
+	f.BoolVar(&o.approve, "approve", false, fmt.Sprintf("orders of more than %d.%02d wait for approval before they are invoiced; the operator of the example looks at each and approves", approveAbove/100, approveAbove%100))
 	f.IntVar(&o.workers, "workers", 0, "sync `processes`; 0 is 3 on Postgres and 1 on SQLite, which takes no more")
 	f.StringVar(&o.db, "db", "", "the `ledger`: a Postgres URL or a file; it must hold nothing yet (default a new file)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object to standard output, and the rest to standard error")

@@ -75,7 +75,7 @@ func (r *report) act(ctx context.Context, job Job, o options, dir string, talk, 
 		person: &operator{
 			works: rec, shop: amends.world.Shop(), books: amends.world.Books(), mailbox: amends.world.Mailbox(), out: talk,
 			by:      saga.Actor{Name: "operator of the example", Reason: "looked into the mailbox"},
-			settled: answer + amends.procs.place.Settle, now: time.Now,
+			settled: answer + amends.procs.place.Settle, now: time.Now, decides: o.approve,
 		},
 	}
 	return play.acts(ctx)

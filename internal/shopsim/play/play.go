@@ -39,7 +39,7 @@ func (p *play) acts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.Unconfirmed, p.Resolved = len(unconfirmed), resolved
+	p.Unconfirmed, p.Resolved, p.Approved = len(unconfirmed), resolved, p.person.approved
 	if err := p.tamper(ctx); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (p *play) progress(ctx context.Context) (done int, finished bool, err error
 	if err != nil {
 		return 0, false, err
 	}
-	c, err := count(ctx, p.records)
+	c, err := p.person.look(ctx)
 	p.person.sees(c.review)
 	all := c.works >= p.orders || p.Lost != nil // a work that was undone and forgotten has nothing to be known by
 	return c.finished + len(c.review), quiet && all && c.live == 0, err

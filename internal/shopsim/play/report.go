@@ -20,8 +20,9 @@ import (
 // report is what the run says at its end. Its JSON is what -json prints.
 type report struct {
 	audit.Result
-	Unconfirmed int                 `json:"unconfirmed"` // works in review before the person came
-	Resolved    int                 `json:"resolved"`    // answers the person gave
+	Unconfirmed int                 `json:"unconfirmed"`        // works in review before the person came
+	Resolved    int                 `json:"resolved"`           // answers the person gave
+	Approved    int                 `json:"approved,omitempty"` // votes of the person, with -approve
 	Kills       int                 `json:"kills"`
 	Stalls      int                 `json:"stalls"` // with -stalls
 	Restarts    int                 `json:"restarts"`
@@ -122,6 +123,9 @@ func (r *report) text(w io.Writer) error {
 	} else {
 		fmt.Fprintf(w, "\nWith amends, the audit found:\n")
 		list(w, r.Findings)
+	}
+	if r.Approved > 0 {
+		fmt.Fprintf(w, "%d times an order of more than %d.00 waited until finance had looked at it.\n", r.Approved, approveAbove/100)
 	}
 	if len(r.Naive.Findings) > 0 {
 		fmt.Fprintf(w, "Without a ledger, for example:\n")

@@ -21,6 +21,9 @@ const cancels = 0.05
 // server holds one back.
 const answer = time.Second
 
+// approveAbove is from how many cents on an order waits for approval, with -approve.
+const approveAbove = 10_000
+
 // slack is added to the time after which the world has settled, for a machine too busy to let a
 // server answer.
 const slack = time.Second
@@ -77,6 +80,9 @@ func newStage(ctx context.Context, o options, dir, role, path string, doors []st
 	at := Place{
 		Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled() + slack,
 		Secret: secret, Sweep: !o.deaf,
+	}
+	if o.approve {
+		at.ApproveAbove = approveAbove
 	}
 	s := &stage{
 		world: w, config: c, random: rand.New(rand.NewPCG(o.seed, 1)),
