@@ -2,11 +2,13 @@ package approval_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -236,4 +238,32 @@ func ExampleHandler() {
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/approvals/", nil))
 	fmt.Println(w.Code)
 	// Output: 401
+}
+
+// docs/approvals.md shows how a program votes that knows who a person is.
+func TestDocsShowTheVote(t *testing.T) {
+	t.Parallel()
+	h := newHall(t)
+	h.pay("w", payment{Cents: 500})
+	id := saga.ID{Saga: "pay", Work: "w"}
+	a, err := h.c.Approval(t.Context(), id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const line = "	err := c.Vote(ctx, id, step, approve, digest, coordinator.Voter{Actor: saga.Actor{Name: name, Reason: \"by Slack\"}, Roles: roles})\n"
+	slack := func(ctx context.Context, c *coordinator.Coordinator, step string, approve bool, digest, name string, roles ...string) error {
+		err := c.Vote(ctx, id, step, approve, digest, coordinator.Voter{Actor: saga.Actor{Name: name, Reason: "by Slack"}, Roles: roles})
+		return err
+	}
+	if err := slack(t.Context(), h.c, "approved", true, a.Digest, "ann", "finance"); err != nil {
+		t.Error(err)
+	}
+	if err := slack(t.Context(), h.c, "approved", true, "other", "bob", "finance"); !errors.Is(err, coordinator.ErrOtherShown) {
+		t.Error(err)
+	}
+	docs, err := os.ReadFile("../docs/approvals.md")
+	program, err2 := os.ReadFile("approval_test.go")
+	if err != nil || err2 != nil || !strings.Contains(string(docs), line) || !strings.Contains(string(program), "\t"+line) {
+		t.Errorf("docs/approvals.md does not show it as it is compiled here (%v, %v)", err, err2)
+	}
 }

@@ -125,6 +125,37 @@ func ExampleAwait() {
 	// Output: waits for the callback of submit for 48h0m0s and asks every 1h0m0s
 }
 
+// A large order waits for two people of finance before the customer is charged.
+func ExampleApprove() {
+	type order struct{ Cents int64 }
+	ask := func(_ context.Context, c saga.Call[order]) (struct{}, error) {
+		b := c.Brief() // a mail to b.Roles, with the address of the page: b.Path
+		return struct{}{}, fmt.Errorf("no mail server to ask %s", b.Roles)
+	}
+	charge := func(context.Context, saga.Call[order]) (string, error) { return "ch_1", nil }
+	refund := func(context.Context, saga.Call[order], *string) error { return nil }
+	d, err := saga.Define("charge", 1,
+		saga.Approve[order]("approved").By("finance").Votes(2).NotStarter().Within(72*time.Hour).
+			When(func(c saga.Call[order]) bool { return c.Input.Cents > 100_000 }).
+			Ask(saga.Do("ask-finance", ask).Keyed(24*time.Hour).NoID().NoUndo("its page says that it is over")).
+			Remind(4*time.Hour).Escalate(24*time.Hour, "cfo"),
+		saga.Do("charge", charge).Keyed(24*time.Hour).UndoMaybe(refund),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range d.Spec().Steps {
+		fmt.Println(s.Name)
+	}
+	// Output:
+	// ask-finance
+	// ask-finance-reminder
+	// ask-finance-escalation
+	// approved
+	// charge
+}
+
 // Every fault is reported at once.
 func ExampleDefine_faults() {
 	b := &Books{}

@@ -63,3 +63,25 @@ func TestDocsShowTheSaga(t *testing.T) {
 		t.Errorf("docs/answers.md does not show chargeAndProvision as it is (%v)", err)
 	}
 }
+
+// docs/approvals.md shows the approval, and how its pages are mounted.
+func TestDocsShowTheApproval(t *testing.T) {
+	t.Parallel()
+	docs, err := os.ReadFile("../../docs/approvals.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, from, to string }{
+		{"saga.go", "\t\tsaga.Approve[Order]", "\"cfo\"),\n"}, {"worker.go", "\tmux.Handle(\"/approvals/\"", "\n"},
+	} {
+		program, err := os.ReadFile(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(program), c.from)
+		shown, _, found := strings.Cut(rest, c.to)
+		if !found || !strings.Contains(string(docs), "```go\n"+c.from+shown+c.to+"```") {
+			t.Errorf("docs/approvals.md does not show this of %s:\n%s", c.file, c.from+shown+c.to)
+		}
+	}
+}
