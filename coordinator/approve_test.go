@@ -272,7 +272,10 @@ func (s *deciding) whoVotes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		s.until(t, func() bool { now, err := s.q.Approval(t.Context(), a.ID, "pay"); return err == nil && len(now.Votes) == 1 })
+		s.until(t, func() bool {
+			now, err := s.q.Approval(t.Context(), a.ID, "pay")
+			return err == nil && len(now.Votes) == 1
+		})
 	}
 	if n := s.noted(t, "w", "is counted already"); n != 1 {
 		t.Errorf("%d notes say that it is counted", n)

@@ -359,6 +359,21 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 	return m.resume(m.spec.Index(s.Name), s, ss), true
 }
 
+// askedBy reports whether a step may have asked by now: its time has come.
+func (m *machine) askedBy(s *program.StepSpec) bool {
+	ws := m.st.Step(s.Asks.For)
+	if ws == nil || ws.Forward.Phase == Ready || ws.Forward.Phase == "" {
+		return s.Asks.After == 0
+	}
+	return ws.Forward.Phase == Waiting && !m.ev.Now.Latest.Before(ws.Forward.Since.Add(time.Duration(s.Asks.After)))
+}
+
+// decidedByPeople reports whether the step is an approval: no other word of a person stands for their votes.
+func (m *machine) decidedByPeople(step string) bool {
+	s := m.step(step)
+	return s != nil && s.Wait == program.WaitVotes
+}
+
 // BriefOf is what a step says to people whom it asks to vote, or nil where it does not.
 func BriefOf(spec *program.Spec, st *State, step string) *program.Brief {
 	i := spec.Index(step)

@@ -58,7 +58,8 @@ func TestP1ShownFirst(t *testing.T) {
 		t.Errorf("it is asked with %+v", brief)
 	}
 	newDesk(t, paying).start().succeed("b_1").shown("").wants("act charge forward", saga.Running)
-	newDesk(t, paying).start().succeed("b_1").asked(Asked{Step: "pay", Error: "no such thing"}).review(saga.ReasonPoison)
+	broken := newDesk(t, paying).start().succeed("b_1").asked(Asked{Step: "pay", Error: "no such thing"}).review(saga.ReasonPoison)
+	broken.skip("").noted("people decide").retry().wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running)
 }
 
 // "P2: a vote counts for the digest that it says, and for no other. A newer version that changes what is shown voids the
@@ -145,6 +146,15 @@ func TestP5WhoIsAsked(t *testing.T) {
 	if early.st.Step("ask-reminder") != nil {
 		t.Error("it was decided, and a reminder is on record")
 	}
+	// a fail-over forgets nothing of a reminder whose time has not come
+	forgot := voting(t, paying).succeed("q")
+	if err := forgot.failover(1); err != nil {
+		t.Fatal(err)
+	}
+	if ss := forgot.st.Step("ask-reminder"); ss != nil || forgot.st.Step("ask").Forward.UnknownUntil.IsZero() {
+		t.Errorf("the reminder is %+v, and the ask %+v", ss, forgot.st.Step("ask").Forward)
+	}
+	forgot.succeed("q").wants("wait", saga.Waiting).wait(4*time.Hour).wants("act ask-reminder forward", saga.Running)
 	doubt := voting(t, paying).succeed("q").wait(4*time.Hour).fail(saga.Unknown).vote("ann", "finance", askedFor, true)
 	doubt.vote("bob", "finance", askedFor, true).wants("act charge forward", saga.Running)
 	if ss := doubt.st.Step("ask-reminder"); ss.Forward.Phase != Skipped || ss.Forward.Attempts != 1 {
@@ -208,6 +218,8 @@ func TestP9ALostLedger(t *testing.T) {
 	t.Parallel()
 	const lines = "book idempotent undo\npay approve=72h by=finance not-starter\ncharge keyed=720h lookup pivot"
 	lost(t, lines).takeOver(told(t, "17", "book b_1", "charge c_1")).tick().wants("rest", saga.Completed)
+	asks := lost(t, strings.Replace(lines, "not-starter", "ask remind=4h", 1)).takeOver(told(t, "17", "book b_1", "charge not-done")).tick()
+	asks.wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running).succeed("q").wants("wait", saga.Waiting)
 	d := lost(t, lines).takeOver(told(t, "17", "book b_1", "charge not-done")).tick().wants("ask pay forward", saga.Running).shown(askedFor)
 	d.vote("ann", "finance", askedFor, true).noted("an admin decides").vote("root", saga.Admin, askedFor, true)
 	if d.st.Step("pay").Forward.Phase != Done {

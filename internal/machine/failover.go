@@ -101,7 +101,7 @@ func (m *machine) lapses() (lapses []lapse) {
 		s := &m.spec.Steps[i]
 		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), Asks: s.Repeat == program.RepeatAtMostOnce, Spoken: m.ev.Unread}
 		switch {
-		case s.Waits():
+		case s.Waits(), s.Asks != nil && s.Repeat != program.RepeatAtMostOnce && !m.askedBy(s):
 			continue
 		case ss == nil:
 			l.Key = StepKey(root, s.Name, saga.Forward, 0)

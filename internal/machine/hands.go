@@ -111,6 +111,8 @@ func (m *machine) skip(s *Signal) error {
 		return m.note(s, fmt.Sprintf("skip: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
 	case ss.Forward.Phase == Done || ss.Forward.Phase == Waiting:
 		return m.note(s, fmt.Sprintf("skip: the step is %s", ss.Forward.Phase))
+	case m.decidedByPeople(s.Step):
+		return m.note(s, fmt.Sprintf("skip: people decide at step %q", s.Step))
 	case m.stale(s):
 		return m.note(s, "skip: records were forgotten since, and it may have been followed already; look again")
 	}

@@ -72,7 +72,7 @@ func (ev Event) bare() Event {
 	}
 	if ev.Signal != nil {
 		s := *ev.Signal
-		s.Actor, s.Reason, s.Output, s.Input = "", "", nil, nil
+		s.Actor, s.Reason, s.Output, s.Input, s.Vote = "", "", nil, nil, nil
 		ev.Signal = &s
 	}
 	return ev

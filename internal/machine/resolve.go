@@ -96,6 +96,8 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, fmt.Sprintf("resolution: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
 	case ss.effort(dir).Phase == Done || ss.effort(dir).Phase == Waiting:
 		return m.note(s, fmt.Sprintf("resolution: the step is %s", ss.effort(dir).Phase))
+	case m.decidedByPeople(s.Step):
+		return m.note(s, fmt.Sprintf("resolution: people decide at step %q", s.Step))
 	case !s.Happened && m.stale(s):
 		return m.note(s, "resolution: records were forgotten since, and it may have been followed already; look again")
 	case !s.Happened && dir == saga.Forward && m.answeredAlready(ss):

@@ -240,7 +240,11 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
 	}
-	if e := ss.effort(dir); e.Key == "" && e.Class == saga.Fault && dir == saga.Forward { // it sends nothing
+	e := ss.effort(dir)
+	if m := (&machine{spec: spec, st: st}); spec != nil && m.decidedByPeople(ss.Name) && e.Class == saga.Fault {
+		return fmt.Sprintf(" To ask it again: %s. To give the work up, cancel it.", st.verb("retry", ""))
+	}
+	if e.Key == "" && e.Class == saga.Fault && dir == saga.Forward { // it sends nothing
 		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
 	}
 	if dir == saga.Undo {
