@@ -88,7 +88,8 @@ func (st *State) wantsVotes(spec *program.Spec, ss *StepState) string {
 
 // toVote says how a person decides.
 func (st *State) toVote(ss *StepState) string {
-	return fmt.Sprintf("To look at it and decide: %s, or %s.", st.verb("approve", " --step "+ss.Name), st.verb("reject", " --step "+ss.Name))
+	at := " --saga " + st.ID.Saga + " --step " + ss.Name
+	return fmt.Sprintf("To look at it and decide: %s, or %s.", program.Command("approve", st.ID.Work, at), program.Command("reject", st.ID.Work, at))
 }
 
 // Voters are the roles that may vote at a time, on what was begun at another.
@@ -189,9 +190,9 @@ func (m *machine) beginVoting(s *program.StepSpec, shown *Shown) error {
 	r.Kind, r.Until, r.Note = KindOpened, ticks(m.ev.Now.Latest.Add(time.Duration(s.Approval.Within))), ""
 	if ss := m.st.Step(s.Name); ss != nil && ss.Ballot() != nil {
 		if was := ss.Ballot(); was.Digest == b.Digest {
-			r.Until, r.Note = was.Until, fmt.Sprintf("what is shown is the same: %d votes stand", len(was.Votes))
+			r.Until, r.Note = was.Until, fmt.Sprintf("what is shown is the same: earlier votes (%d) stand", len(was.Votes))
 		} else {
-			r.Note = fmt.Sprintf("what is shown has changed: %d votes are void, and people are asked again", len(was.Votes))
+			r.Note = fmt.Sprintf("what is shown has changed: earlier votes (%d) are void, and people are asked again", len(was.Votes))
 		}
 	}
 	var err error

@@ -72,11 +72,11 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 	d.vote("ann", "finance", `{"cents":4}`, true).noted("has changed since it was shown")
 	d.vote("ann", "finance", askedFor, true).wants("wait", saga.Waiting).later(time.Hour)
 	d.brought("2").succeed("b_1").shown(askedFor).wants("wait", saga.Waiting)
-	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 1 || !ss.Until.Equal(end) || !strings.Contains(d.tail().Note, "1 votes stand") {
+	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 1 || !ss.Until.Equal(end) || !strings.Contains(d.tail().Note, "earlier votes (1) stand") {
 		t.Errorf("the same is shown, and %+v until %s: %s", ss.Ballot(), ss.Until, d.tail().Note)
 	}
 	d.brought("3").succeed("b_1").shown(`{"cents":6}`).wants("act ask forward", saga.Running)
-	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 0 || d.key() == first || !strings.Contains(d.tail().Note, "1 votes are void, and people are asked again") {
+	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 0 || d.key() == first || !strings.Contains(d.tail().Note, "earlier votes (1) are void, and people are asked again") {
 		t.Errorf("something else is shown, and %+v: %s", ss.Ballot(), d.tail().Note)
 	}
 	d.succeed("q").vote("bob", "finance", askedFor, true).noted("has changed since it was shown")

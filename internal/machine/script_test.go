@@ -128,6 +128,9 @@ func (s *story) play(command string) string {
 //	start [revision]   the work begins; among the words: not-before=d
 //	until [d]          the definition says until when the step waits: that long from now; or that it does not
 //	until fails words… or it fails
+//	show [document]    the definition says what people decide about; or that no decision is needed
+//	approve who document, reject who document
+//	                   a person of finance votes on it
 //	done [id]          the open attempt succeeds; one second has passed
 //	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
 //	                   retry-after=d, shutdown when the process was told to stop, outage when no other work was served
@@ -167,6 +170,12 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		return s.start(args)
 	case "until":
 		return s.until(args)
+	case "show":
+		return s.try(Event{Asked: &Asked{Step: s.asked, Shown: &Shown{Document: json.RawMessage(strings.Join(args, "")), Asked: len(args) > 0}}})
+	case "approve", "reject":
+		s.sigs++
+		cast := &Cast{Approve: verb == "approve", Roles: []string{"finance"}, Shown: program.HashHex([]byte(args[1]))}
+		return s.try(Event{Signal: &Signal{ID: s.sigs, At: s.now, Kind: SignalVote, Actor: args[0], Reason: "seen", Resolution: saga.Resolution{Step: s.asked}, Said: Said{Vote: cast}}})
 	case "done", "fail":
 		s.now = s.now.Add(time.Second)
 		o, err := parseOutcome(verb, args)
