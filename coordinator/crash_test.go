@@ -308,7 +308,7 @@ func (tr *trial) settle(p *process, work string) {
 		case st.Status == saga.Review:
 			tr.person(p, st)
 		}
-		<-time.After(250 * time.Millisecond)
+		<-time.After(249 * time.Millisecond)
 	}
 }
 

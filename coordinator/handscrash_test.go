@@ -146,7 +146,8 @@ func (tr *trial) byHand(h *handed, b blow, n int, mended *atomic.Bool) (hit bool
 // guide lets the person act until the work is completed or the process is dead.
 func (tr *trial) guide(p *process, h *handed, work string, mended *atomic.Bool) {
 	until := time.Now().Add(10 * time.Minute)
-	for op := coordinator.NewOperator(p.store); !p.isDead(); <-time.After(250 * time.Millisecond) {
+	// 249: no process polls at that moment, so what the person sees is still so when the word is posted
+	for op := coordinator.NewOperator(p.store); !p.isDead(); <-time.After(249 * time.Millisecond) {
 		if time.Now().After(until) {
 			tr.t.Fatalf("%s did not come to its end: %+v", work, maybe(p.store, work))
 		}
