@@ -280,7 +280,9 @@ func (ss *StepState) kept() *Outside {
 		return nil
 	}
 	b := *ss.Ballot()
-	b.Until = ss.Until
+	if ss.waits() { // else it is of a revision before the one that ends
+		b.Until = ss.Until
+	}
 	return &Outside{Ballot: &b}
 }
 
