@@ -81,7 +81,7 @@ func TestApprovalsSurviveEveryCrash(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, w := memory.New(nil), &payments{}
 				faulty := ledgertest.Faulty(l, ledgertest.CrashDuring(n, ledgertest.Append))
-				p := several(t, faulty, config{}, w.saga(t, 80*time.Minute))
+				p := several(t, faulty, config{}, w.saga(t, 8*time.Minute))
 				q := p
 				start := func() (err error) {
 					ctx, stop := context.WithTimeout(t.Context(), time.Minute) // a process that died does not answer
@@ -95,7 +95,7 @@ func TestApprovalsSurviveEveryCrash(t *testing.T) {
 					case <-faulty.Crashed():
 						if q == p {
 							p.kill()
-							q = several(t, l, config{}, w.saga(t, 80*time.Minute))
+							q = several(t, l, config{}, w.saga(t, 8*time.Minute))
 							if err := start(); err != nil {
 								t.Fatal(err)
 							}
@@ -105,7 +105,7 @@ func TestApprovalsSurviveEveryCrash(t *testing.T) {
 				}
 				for i := range 20 {
 					again()
-					pass(5 * time.Minute)
+					pass(30 * time.Second)
 					if again(); decided && i == 10 {
 						a, err := q.Approval(t.Context(), paymentOf("w"), "")
 						if err != nil {
