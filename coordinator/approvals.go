@@ -91,6 +91,9 @@ func (s *standing) approval(step string) (a Approval, err error) {
 	if ss == nil || ss.Ballot() == nil || s.spec == nil || s.spec.Index(ss.Name) < 0 || s.spec.Steps[s.spec.Index(ss.Name)].Approval == nil {
 		return a, fmt.Errorf("%w: it is %s. %s", ErrNotOpen, s.is(), s.next())
 	}
+	if p := ss.Forward.Phase; p == "" || p == machine.Ready { // a newer version does not come to it before the steps in front of it are done
+		return a, fmt.Errorf("%w yet: it is %s. %s", ErrNotOpen, s.is(), s.next())
+	}
 	spec, b := s.spec.Steps[s.spec.Index(ss.Name)].Approval, ss.Ballot()
 	a = Approval{
 		ID: s.st.ID, Step: ss.Name, Shown: b.Shown, Digest: b.Digest, Roles: machine.Voters(spec, b.Since, s.at), Needed: spec.Votes, Votes: b.Votes,

@@ -167,8 +167,18 @@ func (m *machine) hearVote(s *Signal) error {
 	if r.Body, err = json.Marshal(said); err != nil {
 		return err
 	}
-	m.unparked = m.st.Status == saga.Review && ss.Forward.NeedsReview != "" && r.Kind != KindVoted
+	m.unparked = m.st.Status == saga.Review && r.Kind != KindVoted && (ss.Forward.NeedsReview != "" || m.reviewsAsk(s.Step))
 	return m.foldSignal(s, r)
+}
+
+// reviewsAsk reports whether the review is about a step that asks for the approval: when that is decided, it is over.
+func (m *machine) reviewsAsk(approval string) bool {
+	at, _ := m.st.Issue(m.spec)
+	if at == nil {
+		return false
+	}
+	s := m.step(at.Name)
+	return s != nil && s.Asks != nil && s.Asks.For == approval
 }
 
 // beginVoting records what people decide (P1), or that no decision is needed. What an earlier revision left counts on where

@@ -57,6 +57,7 @@ func TestP1ShownFirst(t *testing.T) {
 	if brief == nil || string(brief.Shown) != askedFor || strings.Join(brief.Roles, " ") != "finance" || brief.Votes != 2 {
 		t.Errorf("it is asked with %+v", brief)
 	}
+	begin(t, "pay approve=72h by=finance ask\ncharge keyed=720h pivot").wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running)
 	newDesk(t, paying).start().succeed("b_1").shown("").wants("act charge forward", saga.Running)
 	broken := newDesk(t, paying).start().succeed("b_1").asked(Asked{Step: "pay", Error: "no such thing"}).review(saga.ReasonPoison)
 	broken.skip("").noted("people decide").retry().wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running)
@@ -203,6 +204,11 @@ func TestP7Held(t *testing.T) {
 	all := voting(t, lines).succeed("q")
 	all.now = all.now.Add(80 * time.Hour)
 	all.feed(Event{HeldUntil: all.now}).review(saga.ReasonUnanswered)
+	// a review about a question ends with the decision: money does not wait for the mail server
+	mute := voting(t, lines).fail(saga.Fault).review(saga.ReasonPoison).vote("ann", "finance", askedFor, true)
+	if mute.wants("act charge forward", saga.Running); mute.st.Step("ask").Forward.Phase != Skipped {
+		t.Errorf("the question is %+v", mute.st.Step("ask").Forward)
+	}
 	voting(t, lines).succeed("q").endWait().noted("does not wait for a time")
 }
 
