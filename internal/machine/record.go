@@ -152,8 +152,11 @@ func (r *Record) Said() string {
 		}
 		words += r.Note
 	}
-	if r.Actor != "" {
+	switch {
+	case r.Actor != "" && words != "":
 		words += ", says " + r.Actor
+	case r.Actor != "":
+		words = "says " + r.Actor
 	}
 	if r.Why != "" {
 		words += ": " + r.Why
