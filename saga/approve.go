@@ -70,7 +70,7 @@ func (a *ApproveStep[In]) Votes(n int) *ApproveStep[In] {
 	return a
 }
 
-// NotStarter says that who started the instance, or brought the newer version that is worked on, has no vote. Every
+// NotStarter says that who started the instance, brought a newer version of it or ran it again has no vote. Every
 // start then says who that is (coordinator.StartOptions.Starter).
 func (a *ApproveStep[In]) NotStarter() *ApproveStep[In] { a.spec.NotStarter = true; return a }
 

@@ -120,10 +120,10 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 	switch {
 	case !admin && !slices.ContainsFunc(s.Vote.Roles, func(r string) bool { return slices.Contains(voters, r) }):
 		return fmt.Errorf("%w: it takes one of the roles %s, and %s has %s", ErrNoVote, strings.Join(voters, ", "), s.Actor, anyOf(s.Vote.Roles))
-	case a.NotStarter && st.Starter == "" && !admin:
+	case a.NotStarter && slices.Contains(st.Starters, "") && !admin:
 		return fmt.Errorf("%w: it is not the starter's, and who started it is not known any more: an admin decides", ErrNoVote)
-	case a.NotStarter && samePerson(st.Starter, s.Actor):
-		return fmt.Errorf("%w: %s started it, and another has to decide", ErrNoVote, s.Actor)
+	case a.NotStarter && slices.ContainsFunc(st.Starters, func(by string) bool { return samePerson(by, s.Actor) }):
+		return fmt.Errorf("%w: %s started it, or brought a version of it, and another has to decide", ErrNoVote, s.Actor)
 	}
 	for _, v := range b.Votes {
 		if samePerson(v.By, s.Actor) && v.Approve == s.Vote.Approve {
@@ -142,6 +142,13 @@ func anyOf(roles []string) string {
 
 func samePerson(a, b string) bool {
 	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
+}
+
+// startedBy notes who started the work, or brought a version of it.
+func (st *State) startedBy(who string) {
+	if !slices.ContainsFunc(st.Starters, func(by string) bool { return samePerson(by, who) }) {
+		st.Starters = append(slices.Clip(st.Starters), who)
+	}
 }
 
 // hearVote consumes a vote.

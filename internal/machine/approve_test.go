@@ -95,11 +95,18 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 }
 
 // "P3: a vote counts once for each person, with a role that has a vote at the time when it was posted, and not of the starter
-// where the approval says so. One that does not count is noted, and changes nothing".
+// where the approval says so, nor of who brought a version. One that does not count is noted, and changes nothing".
 func TestP3WhoVotes(t *testing.T) {
 	t.Parallel()
 	d := voting(t, paying).succeed("q")
 	d.vote("Sam ", "finance", askedFor, true).noted("another has to decide")
+	brought := voting(t, paying).succeed("q")
+	ev := brought.news("2", 1, false)
+	ev.Signal.Actor = "bob"
+	brought.feed(ev).succeed("b_1").shown(askedFor)
+	for _, who := range []string{"sam", "bob"} { // who started it, and who brought the version
+		brought.vote(who, "finance", askedFor, true).noted("another has to decide")
+	}
 	d.vote("ann", "sales", askedFor, true).noted("it takes one of the roles finance")
 	d.vote("ann", "cfo", askedFor, true).noted("it takes one of the roles finance")
 	d.vote("ann", "finance", askedFor, true).wants("wait", saga.Waiting)

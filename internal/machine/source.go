@@ -96,11 +96,10 @@ func (st *State) revise(r *Record) error {
 	if over { // the run before it is over, and its deadline with it (W3)
 		st.Deadline, st.Overdue = r.EndsBy(), false
 	}
-	if by := r.Actor; !isSub(r.Revision) {
-		if by == "" && st.Newer != nil {
-			by = st.Newer.By
-		}
-		st.Starter = by
+	if st.Newer != nil {
+		st.startedBy(cmp.Or(r.Actor, st.Newer.By))
+	} else {
+		st.startedBy(r.Actor)
 	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked = false, false

@@ -26,8 +26,8 @@ type State struct {
 	Reason saga.Reason `json:"reason,omitempty"`
 	Note   string      `json:"note,omitempty"`  // why it was parked, in words
 	Cause  string      `json:"cause,omitempty"` // what caused the start, in the starter's words
-	// Starter is who started it, or brought the version that is worked on.
-	Starter string `json:"starter,omitempty"`
+	// Starters are who started it, brought a newer version of it or ran it again; "": that is not known of one of them.
+	Starters []string `json:"starters,omitempty"`
 	Turned  bool   `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
@@ -208,8 +208,10 @@ func (st *State) learn(r *Record) error {
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
-		if !st.Adopting { // who rebuilds it has not started it
-			st.Starter = r.Actor
+		if by := r.Actor; st.Adopting { // who rebuilds it has not started it
+			st.startedBy("")
+		} else {
+			st.startedBy(by)
 		}
 		return nil
 	case KindDispatched, KindParked, KindPaused:
