@@ -28,7 +28,7 @@ type State struct {
 	Cause  string      `json:"cause,omitempty"` // what caused the start, in the starter's words
 	// Starters are who started it, brought a newer version of it or ran it again; "": that is not known of one of them.
 	Starters []string `json:"starters,omitempty"`
-	Turned  bool   `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
+	Turned   bool     `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
 	Adopting  bool      `json:"adopting,omitempty"`
