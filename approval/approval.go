@@ -161,7 +161,7 @@ func (h *handler) vote(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	approve := r.PostForm.Get("decision") == "approve"
-	by.Reason = strings.TrimSpace(r.PostForm.Get("reason"))
+	by.Reason = strings.TrimSpace(strings.ToValidUTF8(strings.ReplaceAll(r.PostForm.Get("reason"), "\x00", "?"), "?"))
 	switch {
 	case !approve && r.PostForm.Get("decision") != "reject":
 		h.one(w, r, http.StatusBadRequest, "Say whether you approve or reject.")

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -87,6 +88,11 @@ func (s *standing) approval(step string) (a Approval, err error) {
 	ss := s.st.Step(step)
 	if step == "" {
 		ss, _ = s.st.Issue(s.spec)
+		for i := range s.st.Steps {
+			if open := &s.st.Steps[i]; open.Ballot() != nil && open.Forward.Phase == machine.Waiting {
+				ss = open
+			}
+		}
 	}
 	if ss == nil || ss.Ballot() == nil || s.spec == nil || s.spec.Index(ss.Name) < 0 || s.spec.Steps[s.spec.Index(ss.Name)].Approval == nil {
 		return a, fmt.Errorf("%w: it is %s. %s", ErrNotOpen, s.is(), s.next())
@@ -122,15 +128,24 @@ func (op *Operator) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
 			return
 		}
 		var all []Approval
-		for at := range steps {
-			for h, err := range op.List(ctx, Filter{Saga: at.Saga, Step: at.Work, Status: saga.Waiting}) {
-				if err != nil {
-					yield(Approval{}, err)
-					return
-				}
-				a, err := op.Approval(ctx, h.ID, at.Work)
-				if err == nil && a.Outcome == "" { // else it moved meanwhile
-					all = append(all, a)
+		seen := map[saga.ID]bool{}
+		for at, step := range steps {
+			for _, status := range []saga.Status{saga.Waiting, saga.Retrying, saga.Running} {
+				for h, err := range op.List(ctx, Filter{Saga: at.Saga, Step: at.Work, Status: status}) {
+					if err != nil {
+						yield(Approval{}, err)
+						return
+					}
+					a, err := op.Approval(ctx, h.ID, step)
+					switch {
+					case errors.Is(err, ErrNotOpen), errors.Is(err, ErrNotFound): // it moved meanwhile, or has not come to it
+					case err != nil:
+						yield(Approval{}, err)
+						return
+					case a.Outcome == "" && !seen[h.ID]:
+						seen[h.ID] = true
+						all = append(all, a)
+					}
 				}
 			}
 		}
@@ -143,17 +158,21 @@ func (op *Operator) Approvals(ctx context.Context) iter.Seq2[Approval, error] {
 	}
 }
 
-// approvalSteps are the steps at which people decide: of which saga, and its name for the work.
-func (op *Operator) approvalSteps(ctx context.Context) (map[saga.ID]bool, error) {
+// approvalSteps are the approvals by saga and, for the work, by the step that an instance may show while people decide: the approval
+// itself, or one that asks for it.
+func (op *Operator) approvalSteps(ctx context.Context) (map[saga.ID]string, error) {
 	ds, err := op.ledger.Definitions(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the definitions: %w", err)
 	}
-	steps := map[saga.ID]bool{}
+	steps := map[saga.ID]string{}
 	for i := range ds {
 		for j := range ds[i].Spec.Steps {
+			at := saga.ID{Saga: ds[i].Spec.Saga, Work: ds[i].Spec.Steps[j].Name}
 			if s := &ds[i].Spec.Steps[j]; s.Approval != nil {
-				steps[saga.ID{Saga: ds[i].Spec.Saga, Work: s.Name}] = true
+				steps[at] = s.Name
+			} else if s.Asks != nil {
+				steps[at] = s.Asks.For
 			}
 		}
 	}

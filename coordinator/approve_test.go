@@ -247,6 +247,12 @@ func (s *deciding) whoVotes(t *testing.T) {
 	}
 	s.start(t, "w", order{Total: 50}, "")
 	a := s.asked(t, "w", 50)
+	s.until(t, func() bool { // also before the first vote: the last that happened was the question
+		for a, err := range s.q.Approvals(t.Context()) {
+			return err == nil && a.ID == paymentOf("w")
+		}
+		return false
+	})
 	for _, c := range []struct {
 		who   coordinator.Voter
 		shown string

@@ -206,7 +206,7 @@ func (d *Definition[In]) Shown(inv *program.Invocation) (doc json.RawMessage, as
 		}
 	}
 	for _, s := range d.spec.Steps[:i] {
-		if r, done := inv.Results[s.Name]; done && s.Asks == nil && !s.Waits() {
+		if r, done := inv.Results[s.Name]; done && s.Asks == nil && (!s.Waits() || s.WaitsForAnswer()) {
 			shown.Results[s.Name] = r
 		}
 	}

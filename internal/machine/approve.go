@@ -120,7 +120,7 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 	switch {
 	case !admin && !slices.ContainsFunc(s.Vote.Roles, func(r string) bool { return slices.Contains(voters, r) }):
 		return fmt.Errorf("%w: it takes one of the roles %s, and %s has %s", ErrNoVote, strings.Join(voters, ", "), s.Actor, anyOf(s.Vote.Roles))
-	case a.NotStarter && slices.Contains(st.Starters, "") && !admin:
+	case a.NotStarter && (len(st.Starters) == 0 || slices.Contains(st.Starters, "")) && !admin:
 		return fmt.Errorf("%w: it is not the starter's, and who started it is not known any more: an admin decides", ErrNoVote)
 	case a.NotStarter && slices.ContainsFunc(st.Starters, func(by string) bool { return samePerson(by, s.Actor) }):
 		return fmt.Errorf("%w: %s started it, or brought a version of it, and another has to decide", ErrNoVote, s.Actor)
@@ -206,9 +206,12 @@ func (m *machine) beginVoting(s *program.StepSpec, shown *Shown) error {
 	}
 	r.Kind, r.Until, r.Note = KindOpened, ticks(m.ev.Now.Latest.Add(time.Duration(s.Approval.Within))), ""
 	if ss := m.st.Step(s.Name); ss != nil && ss.Ballot() != nil {
-		if was := ss.Ballot(); was.Digest == b.Digest {
+		switch was := ss.Ballot(); {
+		case was.Digest == b.Digest && !was.Until.After(m.ev.Now.Latest): // it passed while no decision could be taken
+			r.Note = fmt.Sprintf("what is shown is the same, and its time is over: earlier votes (%d) stand, and people have as long again", len(was.Votes))
+		case was.Digest == b.Digest:
 			r.Until, r.Note = was.Until, fmt.Sprintf("what is shown is the same: earlier votes (%d) stand", len(was.Votes))
-		} else {
+		default:
 			r.Note = fmt.Sprintf("what is shown has changed: earlier votes (%d) are void, and people are asked again", len(was.Votes))
 		}
 	}
@@ -276,12 +279,11 @@ func (st *State) open(ss *StepState, r *Record) error {
 		}
 	}
 	switch b.Since = r.At.UTC(); {
-	case was == nil:
-	case was.Digest == b.Digest:
+	case was != nil && was.Digest == b.Digest:
 		b.Since, b.Votes = was.Since, was.Votes
 	default:
 		for _, name := range b.Asks {
-			if asks := st.Step(name); asks != nil {
+			if asks := st.Step(name); asks != nil && (was != nil || asks.Forward.Phase == Done || asks.Forward.Phase == Skipped) {
 				asks.again()
 			}
 		}
@@ -311,7 +313,7 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 	case ss != nil && ss.Forward.Phase == Refused:
 		return m.refused(i), true
 	case ss == nil || ss.Forward.Phase != Waiting:
-		if m.adoptedBehind(i) {
+		if m.approvedBefore(i) {
 			return Command{}, false
 		}
 		m.moving()
@@ -348,6 +350,17 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 	return m.refused(i), true
 }
 
+// approvedBefore reports whether a step behind i is known to stand since before the ledger was lost. One that only counts as done tells
+// nothing: people are asked again (P9).
+func (m *machine) approvedBefore(i int) bool {
+	for _, s := range m.spec.Steps[i+1:] {
+		if ss := m.st.Step(s.Name); ss != nil && ss.Evidence == KindAdopted && ss.Forward.Phase == Done && !ss.Unconfirmed {
+			return true
+		}
+	}
+	return false
+}
+
 // askVoters decides on a step by which people are asked: when its time has come, and as long as nothing is decided (P5). It
 // reports false when the work goes on behind it.
 func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) {
@@ -373,10 +386,20 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 		return m.again(), true
 	case now.Before(due):
 		return m.wait(later(due, now), saga.Waiting), true
-	case ss == nil:
-		return m.arm(s, saga.Forward), true
 	}
-	return m.resume(m.spec.Index(s.Name), s, ss), true
+	cmd := Command{}
+	if ss == nil {
+		cmd = m.arm(s, saga.Forward)
+	} else {
+		cmd = m.resume(m.spec.Index(s.Name), s, ss)
+	}
+	switch { // the end is not missed over a question
+	case cmd.Do == Slot && (cmd.Until.IsZero() || ws.Until.Before(cmd.Until)):
+		cmd.Until = ws.Until
+	case cmd.Do == Wait && ws.Until.Before(cmd.Until):
+		cmd = m.wait(ws.Until, saga.Retrying)
+	}
+	return cmd, true
 }
 
 // askedBy reports whether a step may have asked by now: its time has come.

@@ -87,6 +87,9 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 	d.succeed("c_1").wants("rest", saga.Completed).brought("5").succeed("b_1").shown(`{"cents":6}`).wants("act ask forward", saga.Running)
 	// nor does what was approved of keep one going that needs no approval
 	voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true).brought("2").succeed("b_1").shown("").wants("act charge forward", saga.Running)
+	// people who were asked about an earlier version are asked again after one that needed no decision
+	small := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true).vote("bob", "finance", askedFor, true).fail(saga.Unsent)
+	small.brought("2").succeed("b_1").shown("").fail(saga.Unsent).brought("3").succeed("b_1").shown(`{"cents":7}`).wants("act ask forward", saga.Running)
 	again := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, false).succeed("").wants("rest", saga.Compensated)
 	again.brought("2").succeed("b_1").shown(askedFor).wants("act ask forward", saga.Running)
 	if b := again.st.Step("pay").Ballot(); len(b.Votes) != 0 {
@@ -130,6 +133,12 @@ func TestP4TheDecision(t *testing.T) {
 	var out []saga.Vote
 	if err := json.Unmarshal(yes.st.Step("pay").Output, &out); err != nil || len(out) != 2 || out[1].By != "bob" || out[1].At != noon {
 		t.Errorf("the result is %s", yes.st.Step("pay").Output)
+	}
+	behind := newDesk(t, "charge keyed=720h pivot\npay approve=72h by=finance votes=2 ask\nship keyed=720h").start().succeed("c_1").shown(askedFor).succeed("q")
+	behind.vote("ann", "finance", askedFor, true).vote("bob", "finance", askedFor, false).review(saga.ReasonAfterPivot)
+	behind.retry().wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running).succeed("q")
+	if b := behind.st.Step("pay").Ballot(); len(b.Votes) != 0 || !behind.st.Step("pay").Until.After(behind.now) {
+		t.Errorf("it is decided again with %+v", b)
 	}
 	yes.succeed("c_1").vote("eve", "finance", askedFor, false).noted("nothing is to be decided").wants("rest", saga.Completed)
 }
@@ -232,6 +241,8 @@ func TestP9ALostLedger(t *testing.T) {
 	t.Parallel()
 	const lines = "book idempotent undo\npay approve=72h by=finance not-starter\ncharge keyed=720h lookup pivot"
 	lost(t, lines).takeOver(told(t, "17", "book b_1", "charge c_1")).tick().wants("rest", saga.Completed)
+	unsure := lost(t, strings.Replace(lines, " lookup", "", 1)+"\nship idempotent").takeOver(told(t, "17", "book b_1", "ship not-done")).tick()
+	unsure.wants("ask pay forward", saga.Running) // the charge only counts as done
 	asks := lost(t, strings.Replace(lines, "not-starter", "ask remind=4h", 1)).takeOver(told(t, "17", "book b_1", "charge not-done")).tick()
 	asks.wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running).succeed("q").wants("wait", saga.Waiting)
 	d := lost(t, lines).takeOver(told(t, "17", "book b_1", "charge not-done")).tick().wants("ask pay forward", saga.Running).shown(askedFor)

@@ -274,6 +274,9 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		if e.retried(); r.Direction == saga.Forward {
 			ss.Gone = false
+			if ss.Ballot() != nil { // it is decided again
+				ss.Outside = nil
+			}
 		}
 	case KindSkipped:
 		if e.Phase == Started || e.Phase == Done || e.Phase == Waiting || r.Direction != saga.Forward {
