@@ -424,3 +424,49 @@ func (s *deciding) end(t *testing.T) {
 		t.Errorf("it is %s, and was charged %d times", end, charged)
 	}
 }
+
+// "P6: a vote that was posted before the end counts, however late it is read", and so does an answer (A4): also what another process
+// stored at the last moment, between two polls of the one that holds the work.
+func TestWhatIsSaidAtTheLastMomentCounts(t *testing.T) {
+	t.Parallel()
+	for before := 20 * time.Millisecond; before < 500*time.Millisecond; before += 60 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			l, w := memory.New(nil), &payments{}
+			read := func(saga.Call[order], saga.Message) (thing, error) { return thing{ID: "a"}, nil }
+			act := func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "b"}, nil }
+			asks, err := saga.Define("asks", 1, saga.Do("submit", act).Idempotent().NoUndo("a test"),
+				saga.Await("answer", read).On("done", func(c saga.Call[order]) string { return c.Work }).Within(4*time.Second, saga.Compensate))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := several(t, l, config{}, w.saga(t, 4*time.Second), asks)
+			pass(730 * time.Millisecond) // the end falls between two polls
+			for _, name := range []string{"payment", "asks"} {
+				if _, err := p.Start(t.Context(), name, "w", order{Total: 50}, &coordinator.StartOptions{Starter: "sam"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pass(time.Second)
+			op := coordinator.NewOperator(l)
+			a, err := op.Approval(t.Context(), paymentOf("w"), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Until(a.Until.Add(-before)))
+			for _, name := range []string{"ann", "bob"} {
+				if err := op.Vote(t.Context(), a.ID, "", true, a.Digest, votes(name, "finance")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := op.Deliver(t.Context(), saga.Message{Name: "done", Key: "w", ID: "1"}); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Minute)
+			for _, id := range []saga.ID{a.ID, {Saga: "asks", Work: "w"}} {
+				if s, err := op.Show(t.Context(), id); err != nil || s.Status != saga.Completed {
+					t.Errorf("said %s before the end, and %s is %s (%v)", before, id, s.Status, err)
+				}
+			}
+		})
+	}
+}

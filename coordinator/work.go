@@ -39,6 +39,7 @@ type work struct {
 	// bystanders is how many other steps were in flight when the process died that the work was
 	// taken over from, as far as is known.
 	bystanders int
+	heard      time.Time       // the signals that were posted before this time, by the ledger's clock, are read
 	over       bool            // the session is over that armed the attempt which is open
 	listening  bool            // there is another signal to read behind the one that is decided about
 	polled     *machine.Polled // when the answer was asked for that the work waits for, by the ledger's clock
@@ -203,6 +204,10 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 		}
 		if d.Record == nil {
 			return d.Do, true
+		}
+		if w.endsUnheard(d.Record, ev.Now) { // what was said in time counts: it is read first
+			w.spoken.Store(true)
+			return machine.Command{Do: machine.Wait, Until: ev.Now.Earliest}, true
 		}
 		if !w.findable(d.Record.Dispatch) {
 			return d.Do, false
@@ -401,10 +406,12 @@ func (w *work) refused(ev *machine.Event, a ledger.Answer) bool {
 // listen consumes every signal posted to the work, each by a record, and then decides what comes
 // next.
 func (w *work) listen() (machine.Command, bool) {
+	asked := w.now().Earliest
 	chain, _, err := w.load()
 	if err != nil {
 		return machine.Command{}, false
 	}
+	w.heard = asked
 	unread := slices.DeleteFunc(chain.Signals, func(s machine.Signal) bool { return w.st.Saw(s.ID) })
 	for i := range unread {
 		sig := &unread[i]
@@ -414,6 +421,19 @@ func (w *work) listen() (machine.Command, bool) {
 		}
 	}
 	return w.decide(machine.Event{}, true)
+}
+
+// endsUnheard reports whether r says that a time is over, and what was posted before it may be unread: another process posted it since
+// the last poll.
+func (w *work) endsUnheard(r *machine.Record, now machine.Moment) bool {
+	var end time.Time
+	switch r.Kind { //nolint:exhaustive // no other says so
+	case machine.KindOverdue:
+		end = w.st.Deadline
+	case machine.KindUnanswered:
+		end = w.st.Step(r.Step).Until
+	}
+	return w.heard.Before(end) && !now.Earliest.Before(end)
 }
 
 // attempting reports whether an armed attempt is open. No signal is consumed before it is answered
