@@ -72,7 +72,8 @@ func (h *handler) known(next http.Handler) http.Handler {
 		head.Set("Referrer-Policy", "same-origin")
 		var by coordinator.Voter
 		if h.who != nil {
-			if by.Name, by.Roles = h.who(r); by.Name == "" {
+			by.Name, by.Roles = h.who(r)
+			if by.Name = strings.TrimSpace(by.Name); by.Name == "" {
 				h.page(w, http.StatusUnauthorized, page{Notice: "Sign in first: it is not known who you are."})
 				return
 			}

@@ -147,6 +147,7 @@ func TestHandler(t *testing.T) {
 	}{
 		{"not signed in", h.page, "GET", path, "", "", nil, 401, "Sign in first", nil},
 		{"not signed in, and votes", h.page, "POST", path, "", "", yes, 401, "Sign in first", nil},
+		{"a name of spaces", h.page, "POST", path, "  ", "", yes, 401, "Sign in first", nil},
 		{"no who", h.open, "GET", path, "", "", nil, 200, "This page only shows.", nil},
 		{"no who, and votes", h.open, "POST", path, "ann", "finance", yes, 403, "This page only shows", nil},
 		{"another site's form", h.page, "POST", path, "ann", "finance", yes, 403, "", []string{"Sec-Fetch-Site", "cross-site"}},

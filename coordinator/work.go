@@ -205,7 +205,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 		if d.Record == nil {
 			return d.Do, true
 		}
-		if w.endsUnheard(d.Record, ev.Now) { // what was said in time counts: it is read first
+		if w.endsUnheard(d.Record, ev.Now) { // what was said in time counts: it is read first, and a lookup asked again
 			w.spoken.Store(true)
 			return machine.Command{Do: machine.Wait, Until: ev.Now.Earliest}, true
 		}

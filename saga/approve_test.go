@@ -49,7 +49,9 @@ func TestApproveFaults(t *testing.T) {
 func TestShown(t *testing.T) {
 	t.Parallel()
 	define := func(version int) *saga.Definition[payment] {
-		d, err := saga.Define("pay", version, asking("book"), asking("look"),
+		quote := saga.Await("quote", func(saga.Call[payment], saga.Message) (string, error) { return "", nil }).
+			On("quoted", func(c saga.Call[payment]) string { return c.Work }).Within(time.Hour, saga.Compensate)
+		d, err := saga.Define("pay", version, asking("book"), quote, saga.Delay[payment]("rest", time.Hour),
 			saga.Approve[payment]("a").By("x").Within(time.Hour).When(func(c saga.Call[payment]) bool { return c.Input.Cents > 10 }).Ask(asking("ask")),
 			asking("charge"), saga.Identity(func(p payment) any { return p.Cents }))
 		if err != nil {
@@ -57,10 +59,10 @@ func TestShown(t *testing.T) {
 		}
 		return d
 	}
-	shown := func(d *saga.Definition[payment], input, booked string) string {
+	shown := func(d *saga.Definition[payment], input, booked string, quoted ...string) string {
 		t.Helper()
 		doc, asked, err := d.Shown(&program.Invocation{Work: "w", Step: "a", Input: json.RawMessage(input), Results: map[string]program.Result{
-			"book": {ExternalID: booked}, "ask": {ExternalID: "m_1"}, "charge": {ExternalID: "of an earlier revision"},
+			"book": {ExternalID: booked}, "quote": {ExternalID: strings.Join(quoted, "")}, "rest": {}, "ask": {ExternalID: "m_1"}, "charge": {ExternalID: "of an earlier revision"},
 		}})
 		if err != nil || asked != (doc != nil) {
 			t.Fatalf("%t %v", asked, err)
@@ -68,13 +70,13 @@ func TestShown(t *testing.T) {
 		return string(doc)
 	}
 	first := shown(define(1), `{"Cents":50,"Version":1}`, "b_1")
-	if want := `{"saga":"pay","version":1,"workId":"w","step":"a","input":50,"results":{"book":{"externalId":"b_1"}}}`; first != want {
+	if want := `{"saga":"pay","version":1,"workId":"w","step":"a","input":50,"results":{"book":{"externalId":"b_1"},"quote":{}}}`; first != want {
 		t.Errorf("%s, want %s", first, want)
 	}
 	if again := shown(define(1), `{"Version":2,"Cents":50}`, "b_1"); again != first {
 		t.Errorf("a version that says the same: %s", again)
 	}
-	for _, other := range []string{shown(define(2), `{"Cents":50}`, "b_1"), shown(define(1), `{"Cents":51}`, "b_1"), shown(define(1), `{"Cents":50}`, "b_2")} {
+	for _, other := range []string{shown(define(2), `{"Cents":50}`, "b_1"), shown(define(1), `{"Cents":51}`, "b_1"), shown(define(1), `{"Cents":50}`, "b_2"), shown(define(1), `{"Cents":50}`, "b_1", "q_2")} {
 		if other == first {
 			t.Errorf("something else is shown as %s", other)
 		}

@@ -73,7 +73,7 @@ func (a *app) extend() *cobra.Command {
 	var by time.Duration
 	cmd := &cobra.Command{
 		Use: "extend WORK... --by DURATION --reason WHY [flags]", Args: someWorks,
-		Short: "Have works wait longer for their answers",
+		Short: "Have works wait longer for their answers, or for a decision",
 		Long: `Have works wait for their answers until so long from now, also those that are in review because none came: for when the other side
 is down.
 
@@ -103,7 +103,7 @@ is down.
 func (v *view) afterAnswer() []string {
 	for i := range v.state.Steps {
 		if ss := &v.state.Steps[i]; v.asks(ss) || votesAt(ss) {
-			return []string{fmt.Sprintf("step %q waits for an answer until %s", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
+			return []string{fmt.Sprintf("step %q waits until %s", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
 		}
 	}
 	return nil

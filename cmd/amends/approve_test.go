@@ -67,7 +67,7 @@ func TestApprovals(t *testing.T) {
 		ends(exitDone, "started by sam", "show", "w1")
 		ends(exitConflict, "people decide", "complete", "w1", "--body", "{}", "--reason", "r")
 		ends(exitConflict, "waits for no time", "wake", "w1", "--reason", "r")
-		ends(exitDone, "waits for an answer until", "extend", "w1", "--by", "72h", "--reason", "r")
+		ends(exitDone, "waits until", "extend", "w1", "--by", "72h", "--reason", "r")
 		said := ends(exitDone, "nothing was stored", "approve", "w1")
 		shown := regexp.MustCompile(`--shown ([0-9a-f]+)`).FindStringSubmatch(said)
 		if shown == nil || !strings.Contains(said, `"workId": "w1"`) {

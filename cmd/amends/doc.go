@@ -26,7 +26,7 @@
 //	wake        End the wait of a work for a time: it goes on now
 //	complete    Answer by hand what a work waits for
 //	fail        Say by hand that what a work waits for has failed
-//	extend      Have works wait longer for their answers
+//	extend      Have works wait longer for their answers, or for a decision
 //	deliver     Bring a message to the works that wait for it
 //	approvals   List what waits for people to decide, oldest first
 //	approve     Look at what a work wants approved, and approve of it

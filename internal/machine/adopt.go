@@ -231,9 +231,8 @@ func (m *adopter) taken(s *program.StepSpec) *Record {
 }
 
 // unguarded reports whether the step may be neither repeated nor settled by a lookup. The time of a
-// Keyed step's first use of its key is lost with the ledger, so its window is unknown; to ask people to
-// vote again does no harm. An
-// AtMostOnce step is not sent again on the strength of a lookup.
+// Keyed step's first use of its key is lost with the ledger, so its window is unknown; to ask people
+// again does no harm. An AtMostOnce step is not sent again on the strength of a lookup.
 func unguarded(s *program.StepSpec) bool {
 	return s.Repeat == program.RepeatAtMostOnce || s.Repeat == program.RepeatKeyed && !s.Find && s.Asks == nil
 }

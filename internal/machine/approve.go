@@ -365,13 +365,13 @@ func (m *machine) approvedBefore(i int) bool {
 // reports false when the work goes on behind it.
 func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) {
 	i := m.spec.Index(s.Asks.For)
-	for_ := &m.spec.Steps[i]
-	ws := m.st.Step(for_.Name)
+	decision := &m.spec.Steps[i]
+	ws := m.st.Step(decision.Name)
 	if ws == nil || ws.Forward.Phase == Ready || ws.Forward.Phase == "" || ws.Forward.NeedsReview != "" {
-		return m.awaitVotes(i, for_, ws)
+		return m.awaitVotes(i, decision, ws)
 	}
 	now := m.ev.Now.Earliest
-	over := ws.Forward.Phase != Waiting || ws.Ballot().approvals() >= for_.Approval.Votes || !now.Before(ws.Until)
+	over := ws.Forward.Phase != Waiting || ws.Ballot().approvals() >= decision.Approval.Votes || !now.Before(ws.Until)
 	due := ws.Forward.Since.Add(time.Duration(s.Asks.After))
 	switch {
 	case over && (ss == nil || ss.Forward.Phase == ""):
@@ -385,9 +385,9 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 		}
 		return m.again(), true
 	case now.Before(due):
-		return m.wait(later(due, now), saga.Waiting), true
+		return m.wait(due, saga.Waiting), true
 	}
-	cmd := Command{}
+	var cmd Command
 	if ss == nil {
 		cmd = m.arm(s, saga.Forward)
 	} else {

@@ -64,8 +64,8 @@ func TestP1ShownFirst(t *testing.T) {
 }
 
 // "P2: a vote counts for the digest that it says, and for no other. A newer version that changes what is shown voids the
-// votes, and people are asked again; the record says so. One that does not leaves votes and end as they are. What was undone, or
-// had ended, is decided again".
+// votes, and people are asked again; the record says so. One that does not leaves votes and end as they are, unless
+// the end has passed by then: people have as long again. What was undone, had ended, or is retried is decided again".
 func TestP2BoundToWhatIsShown(t *testing.T) {
 	t.Parallel()
 	d := voting(t, paying).succeed("q").wants("wait", saga.Waiting)
@@ -87,6 +87,12 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 	d.succeed("c_1").wants("rest", saga.Completed).brought("5").succeed("b_1").shown(`{"cents":6}`).wants("act ask forward", saga.Running)
 	// nor does what was approved of keep one going that needs no approval
 	voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true).brought("2").succeed("b_1").shown("").wants("act charge forward", saga.Running)
+	// an end that passed while a person had the work undoes nothing when a newer version shows the same
+	held := voting(t, paying).fail(saga.Fault).review(saga.ReasonPoison).later(80 * time.Hour)
+	held.brought("2").succeed("b_1").shown(askedFor)
+	if until := held.st.Step("pay").Until; held.st.Turned || !until.Equal(held.now.Add(72*time.Hour)) {
+		t.Errorf("people have until %s, and it is %s", until, held.st.Status)
+	}
 	// people who were asked about an earlier version are asked again after one that needed no decision
 	small := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true).vote("bob", "finance", askedFor, true).fail(saga.Unsent)
 	small.brought("2").succeed("b_1").shown("").fail(saga.Unsent).brought("3").succeed("b_1").shown(`{"cents":7}`).wants("act ask forward", saga.Running)
@@ -134,8 +140,15 @@ func TestP4TheDecision(t *testing.T) {
 	if err := json.Unmarshal(yes.st.Step("pay").Output, &out); err != nil || len(out) != 2 || out[1].By != "bob" || out[1].At != noon {
 		t.Errorf("the result is %s", yes.st.Step("pay").Output)
 	}
-	behind := newDesk(t, "charge keyed=720h pivot\npay approve=72h by=finance votes=2 ask\nship keyed=720h").start().succeed("c_1").shown(askedFor).succeed("q")
-	behind.vote("ann", "finance", askedFor, true).vote("bob", "finance", askedFor, false).review(saga.ReasonAfterPivot)
+	rejected := func() *desk { // behind the pivot
+		d := newDesk(t, "charge keyed=720h pivot\npay approve=72h by=finance votes=2 ask\nship keyed=720h").start().succeed("c_1").shown(askedFor).succeed("q")
+		return d.vote("ann", "finance", askedFor, true).vote("bob", "finance", askedFor, false).review(saga.ReasonAfterPivot)
+	}
+	newer := rejected().brought("2").succeed("c_1").shown(askedFor).wants("act ask forward", saga.Running)
+	if b := newer.st.Step("pay").Ballot(); len(b.Votes) != 0 {
+		t.Errorf("a newer version of what was rejected has %+v", b)
+	}
+	behind := rejected()
 	behind.retry().wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Running).succeed("q")
 	if b := behind.st.Step("pay").Ballot(); len(b.Votes) != 0 || !behind.st.Step("pay").Until.After(behind.now) {
 		t.Errorf("it is decided again with %+v", b)
@@ -198,6 +211,17 @@ func TestP6TheEnd(t *testing.T) {
 	d.feed(Event{Signal: &in}).wants("act charge forward", saga.Running)
 	out := voting(t, lines).wait(72*time.Hour).wants("act book undo", saga.Compensating)
 	out.succeed("").vote("ann", "finance", askedFor, true).noted("nothing is to be decided")
+	// nor does a question that cannot be sent hold it up: one that fails, and one that waits for its turn
+	mute := voting(t, "book idempotent undo\npay approve=72h by=finance ask\ncharge keyed=720h pivot")
+	mute.later(72*time.Hour-time.Minute).outcome(program.Outcome{Class: saga.Unsent, RetryAfter: time.Hour}).wants("wait", saga.Retrying)
+	if mute.due().wants("act book undo", saga.Compensating); !mute.now.Equal(mute.st.Step("pay").Until) {
+		t.Errorf("the end was %s, and it turned at %s", mute.st.Step("pay").Until, mute.now)
+	}
+	line := newDesk(t, "pay approve=72h by=finance ask\ncharge keyed=720h pivot")
+	line.busy = true
+	if line.start().shown(askedFor).wants("slot ask forward", saga.Running); !line.last.Do.Until.Equal(line.st.Step("pay").Until) {
+		t.Errorf("it waits for a slot until %s", line.last.Do.Until)
+	}
 	tooLate := voting(t, lines)
 	tooLate.now = tooLate.now.Add(72 * time.Hour)
 	tooLate.vote("ann", "finance", askedFor, true).wants("act book undo", saga.Compensating)
@@ -235,7 +259,7 @@ func TestP8ANewerVersionIsHeard(t *testing.T) {
 	d.vote("ann", "finance", askedFor, true).noted("has changed since it was shown").due().succeed("q").wants("act book forward", saga.Running)
 }
 
-// "P9: after a lost ledger people are asked again, unless a step behind it stands. Who started it is not known then: where it is
+// "P9: after a lost ledger people are asked again, unless a step behind it is known to stand. Who started it is not known then: where it is
 // not the starter's, an admin decides".
 func TestP9ALostLedger(t *testing.T) {
 	t.Parallel()

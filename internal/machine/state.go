@@ -208,10 +208,10 @@ func (st *State) learn(r *Record) error {
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
-		if by := r.Actor; st.Adopting { // who rebuilds it has not started it
+		if st.Adopting { // who rebuilds it has not started it
 			st.startedBy("")
 		} else {
-			st.startedBy(by)
+			st.startedBy(r.Actor)
 		}
 		return nil
 	case KindDispatched, KindParked, KindPaused:

@@ -208,25 +208,32 @@ func (o *operator) standing(ctx context.Context, work string) (invoice string, e
 	return invoice, err
 }
 
-// look counts the works, and first approves of what waits for approval, as a person of finance who looks at each.
+// look counts the works, and first decides what waits for approval, with -approve.
 func (o *operator) look(ctx context.Context) (census, error) {
-	desk := coordinator.NewOperator(o.works)
-	for a, err := range desk.Approvals(ctx) {
-		if !o.decides {
-			break
-		}
-		if err != nil {
+	if o.decides {
+		if err := o.approve(ctx); err != nil {
 			return census{}, err
 		}
-		by := coordinator.Voter{Actor: saga.Actor{Name: "finance of the example", Reason: "looked at the order"}, Roles: []string{"finance"}}
+	}
+	return count(ctx, o.works)
+}
+
+// approve approves of everything that waits for it, as a person of finance who looks at each.
+func (o *operator) approve(ctx context.Context) error {
+	desk := coordinator.NewOperator(o.works)
+	by := coordinator.Voter{Actor: saga.Actor{Name: "finance of the example", Reason: "looked at the order"}, Roles: []string{"finance"}}
+	for a, err := range desk.Approvals(ctx) {
+		if err != nil {
+			return err
+		}
 		switch err := desk.Vote(ctx, a.ID, a.Step, true, a.Digest, by); {
 		case err == nil:
 			o.approved++
 		case errors.Is(err, coordinator.ErrNotOpen), errors.Is(err, coordinator.ErrOtherShown), errors.Is(err, coordinator.ErrVoted):
 			// it moved meanwhile: it is looked at again
 		default:
-			return census{}, err
+			return err
 		}
 	}
-	return count(ctx, o.works)
+	return nil
 }
