@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,52 +9,29 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // What waits for people is listed; approve and reject show it first, and vote on just what they showed, as an admin.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l, err := sqlite.Open(t.Context(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	env := func(name string) string { return map[string]string{"AMENDS_DB": path, "USER": "anna"}[name] }
+	d := newCounter(t)
 	act := func(event, call) (made, error) { return made{"m_1"}, nil }
-	d, err := saga.Define("pay", 1, saga.Do("book", act).Idempotent().NoUndo("a test"),
+	pay, err := saga.Define("pay", 1, saga.Do("book", act).Idempotent().NoUndo("a test"),
 		saga.Approve[shopOrder]("approved").By("finance").Votes(2).NotStarter().Within(24*time.Hour),
 		saga.Do("charge", act).Idempotent().NoUndo("a test"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends := func(exit exit, want string, args ...string) string {
-		t.Helper()
-		status, said := says(t, env, "", args...)
-		if status != exit || !strings.Contains(said, want) {
-			t.Errorf("%s ends with %d and says\n%s\nwant %d and %q", strings.Join(args, " "), status, said, exit, want)
-		}
-		return said
-	}
-	err = running(t.Context(), l, 1, func(ctx context.Context, c *coordinator.Coordinator) error {
-		if err := c.Register(ctx, d); err != nil {
-			return err
-		}
-		at := func(work string, status saga.Status) {
-			for ctx.Err() == nil {
-				if s, err := c.Show(ctx, saga.ID{Saga: "pay", Work: work}); err != nil || s.Status == status {
-					return
-				}
-				time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a poll
-			}
-		}
+	d.while(func(ctx context.Context, c *coordinator.Coordinator) error {
+		ends := d.ends
 		ends(exitDone, "nothing waits for a decision", "approvals")
 		for _, work := range []string{"w1", "w2"} {
 			if _, err := c.Start(ctx, "pay", work, shopOrder{}, &coordinator.StartOptions{Starter: "sam"}); err != nil {
 				return err
 			}
-			at(work, saga.Waiting)
+			if err := at(ctx, c, "pay", work, saga.Waiting); err != nil {
+				return err
+			}
 		}
 		ends(exitDone, "0 of 2", "approvals")
 		ends(exitDone, "w2", "list", "--waiting", "approval")
@@ -81,16 +57,17 @@ func TestApprovals(t *testing.T) {
 		ends(exitConflict, "is counted already", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann")
 		ends(exitDone, "ann (admin) approves: r", "approve", "w1")
 		ends(exitDone, "Applied", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "bob", "--wait", "30s")
-		at("w1", saga.Completed)
+		if err := at(ctx, c, "pay", "w1", saga.Completed); err != nil {
+			return err
+		}
 		ends(exitDone, "it is decided: approved", "approve", "w1", "--step", "approved")
 		other := regexp.MustCompile(`--shown ([0-9a-f]+)`).FindStringSubmatch(ends(exitDone, "To reject just this", "reject", "w2"))
 		ends(exitDone, "Applied", "reject", "w2", "--shown", other[1], "--reason", "too dear", "--actor", "bob", "--wait", "30s")
-		at("w2", saga.Compensated)
+		if err := at(ctx, c, "pay", "w2", saga.Compensated); err != nil {
+			return err
+		}
 		ends(exitDone, "rejected, says bob: too dear", "history", "w2")
 		ends(exitConflict, "nothing is to be decided", "reject", "w2", "--shown", other[1], "--reason", "r")
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, pay)
 }

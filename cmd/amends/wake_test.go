@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,20 +10,13 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // What waits for a time is listed and shown with it, wake ends the wait, and what is in review for its deadline
 // is resumed without one.
 func TestWake(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	l, err := sqlite.Open(t.Context(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	env := func(name string) string { return map[string]string{"AMENDS_DB": path, "USER": "anna"}[name] }
+	d := newCounter(t)
 	act := func(event, call) (made, error) { return made{"m_1"}, nil }
 	step := func(name string) saga.Step[shopOrder] { return saga.Do(name, act).Idempotent().NoUndo("a test") }
 	slow, err := saga.Define("slow", 1, step("authorize"), saga.Delay[shopOrder]("cooling-off", 24*time.Hour), step("capture"))
@@ -36,53 +28,33 @@ func TestWake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wants := func(want string, args ...string) {
-		t.Helper()
-		if status, said := says(t, env, "", args...); status != exitDone || !strings.Contains(said, want) {
-			t.Errorf("%s ends with %d and says\n%s\nwant %q", strings.Join(args, " "), status, said, want)
-		}
-	}
-	err = running(t.Context(), l, 1, func(ctx context.Context, c *coordinator.Coordinator) error {
-		if err := c.Register(ctx, slow, late); err != nil {
-			return err
-		}
+	wants := d.wants
+	d.while(func(ctx context.Context, c *coordinator.Coordinator) error {
 		for _, name := range []string{"slow", "late"} {
 			if _, err := c.Start(ctx, name, name+":1", shopOrder{}, nil); err != nil {
 				return err
 			}
 		}
-		at := func(name string, status saga.Status) error {
-			for ctx.Err() == nil {
-				if s, err := c.Show(ctx, saga.ID{Saga: name, Work: name + ":1"}); err != nil || s.Status == status {
-					return err
-				}
-				time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a poll
-			}
-			return ctx.Err()
-		}
-		if err := at("slow", saga.Waiting); err != nil {
+		if err := at(ctx, c, "slow", "slow:1", saga.Waiting); err != nil {
 			return err
 		}
 		wants("slow  slow:1  waiting", "list", "--status", "waiting")
 		wants("amends wake slow:1", "show", "slow:1")
 		wants(`step "cooling-off" waits no longer`, "wake", "slow:1", "--reason", "she called", "--dry-run")
-		if status, said := says(t, env, "", "wake", "slow:1"); status != exitUsage {
+		if status, said := says(t, d.env, "", "wake", "slow:1"); status != exitUsage {
 			t.Errorf("without a reason it ends with %d: %s", status, said)
 		}
 		wants("The work is now ", "wake", "slow:1", "--reason", "she called", "--actor", "anna", "--wait", "30s")
 		wants("wait-over: it waits no longer, says anna: she called", "history", "slow:1")
-		if err := at("late", saga.Review); err != nil {
+		if err := at(ctx, c, "late", "late:1", saga.Review); err != nil {
 			return err
 		}
 		wants("was not at its end by", "show", "late:1")
 		wants("late:1", "list", "--reason", "deadline")
 		wants("", "resume", "late:1", "--reason", "it may take longer", "--wait", "30s")
-		return at("late", saga.Completed)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, said := says(t, env, "", "history", "slow:1", "-o", "json")
+		return at(ctx, c, "late", "late:1", saga.Completed)
+	}, slow, late)
+	_, said := says(t, d.env, "", "history", "slow:1", "-o", "json")
 	var h historyJSON
 	if err := json.Unmarshal([]byte(said), &h); err != nil || h.Records[2].Until == nil && h.Records[3].Until == nil {
 		t.Errorf("until when it waits is not in the history (%v):\n%s", err, said)
