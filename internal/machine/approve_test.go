@@ -153,6 +153,9 @@ func TestP4TheDecision(t *testing.T) {
 	if b := behind.st.Step("pay").Ballot(); len(b.Votes) != 0 || !behind.st.Step("pay").Until.After(behind.now) {
 		t.Errorf("it is decided again with %+v", b)
 	}
+	fewer := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true) // the program asks for fewer votes by now
+	fewer.spec = structure(t, strings.Replace(paying, "votes=2", "votes=1", 1))
+	fewer.tick().wants("act charge forward", saga.Running)
 	yes.succeed("c_1").vote("eve", "finance", askedFor, false).noted("nothing is to be decided").wants("rest", saga.Completed)
 }
 
