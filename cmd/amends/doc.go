@@ -224,9 +224,9 @@
 //
 // # Reading the source
 //
-// main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the
-// table of exit statuses. Each verb is a file. A verb with verbs of its own has its table in the
-// file of its name (inbox.go, reconcile.go, drift.go, schedule.go); inbox_select.go says how
+// It is in package internal/command: command.go runs one command line, app.go has the table of
+// verbs and the common flags, exit.go the table of exit statuses. Each verb is a file. A verb with verbs of its own has
+// its table in the file of its name (inbox.go, reconcile.go, drift.go, schedule.go); inbox_select.go says how
 // deliveries are selected, jobs.go how a job is found, request.go how a run is asked for and waited
 // for, plans.go and runs.go how plans and runs are shown. What the verbs share that say something
 // to a work is in speak.go, and for several works in several.go; what names and reads one work in

@@ -56,6 +56,9 @@ const policy = `
 	coordinator, internal/scan, reconcile/schedule, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile
 	coordinator !< reconcile/webhook
 
+	# The command is a package, so that console can run its verbs: there is one code for what people do.
+	ANY, coordinator, sagahttp, store < internal/command < console < cmd/..., examples/...
+
 	# Programs wire; nobody imports them.
 	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
 	reconcile, reconcile/webhook, callback, approval < examples/...

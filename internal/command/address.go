@@ -1,0 +1,157 @@
+package command
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	addresses "github.com/amends-dev/amends/internal/address"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/migrations"
+	stores "github.com/amends-dev/amends/store"
+)
+
+// store is an open ledger with both its sides.
+type store interface {
+	ledger.Ledger
+}
+
+// address names a ledger.
+type address struct {
+	*addresses.Address
+
+	dialect migrations.Dialect
+	named   string // as it was named, with its password
+}
+
+const nameLedger = "say --db FILE or --db postgres://…, or set AMENDS_DB"
+
+// parseAddress reads an address as the library does.
+func parseAddress(name string) (address, error) {
+	if name == "" {
+		return address{}, usage(nameLedger, "no ledger is named")
+	}
+	a, err := addresses.Parse(name)
+	switch {
+	case err != nil:
+		return address{}, usage("", err.Error())
+	case a.Postgres != nil:
+		return address{a, migrations.Postgres, name}, nil
+	}
+	return address{a, migrations.SQLite, name}, nil
+}
+
+// open opens the database for reading and for posting signals. It creates nothing, migrates nothing
+// and takes no coordinator's lock.
+func (ad address) open(ctx context.Context) (stores.DB, error) {
+	if ad.dialect == migrations.Postgres {
+		return stores.Open(ctx, ad.named, nil)
+	}
+	if err := ad.isLedger(ctx); err != nil {
+		return nil, err
+	}
+	return stores.Open(ctx, ad.URI(), nil)
+}
+
+// reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs,
+// plans and drift.
+type reconciler interface {
+	intake.Reader
+	desk
+}
+
+// reconciling opens it for fn.
+func (a *app) reconciling(ctx context.Context, fn func(reconciler) error) error {
+	return a.database(ctx, func(db stores.DB) error { return fn(db) })
+}
+
+// database opens the database for fn.
+func (a *app) database(ctx context.Context, fn func(stores.DB) error) error {
+	if a.open != nil {
+		return fn(a.open)
+	}
+	ad, err := a.address()
+	if err != nil {
+		return err
+	}
+	db, err := ad.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // whatever was stored is durable already
+	return fn(db)
+}
+
+// isLedger checks that a SQLite file is a ledger, through a connection that cannot write. Opening a
+// ledger would create the file, or turn the database of another program into a ledger.
+func (ad address) isLedger(ctx context.Context) error {
+	if err := ad.isFile(); err != nil {
+		return err
+	}
+	db, err := ad.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // only read
+	version, err := migrations.Version(ctx, db, migrations.SQLite)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", ad.full(), err)
+	}
+	return ad.readable(version, migrations.Latest(migrations.SQLite))
+}
+
+// isFile says why there is no file to be read.
+func (ad address) isFile() error {
+	f, err := os.Open(ad.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{
+			exit: exitFailed, what: fmt.Sprintf("there is no file %s", ad.full()),
+			next: "reading a ledger never creates one: look at --db and AMENDS_DB; a coordinator creates the file when it first opens it",
+		}
+	case err != nil:
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was read
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return &failure{exit: exitFailed, what: ad.full() + " is a directory", next: "name the ledger's file in it"}
+	}
+	return nil
+}
+
+// readable says why a file with that schema is not opened: opening it would migrate it.
+func (ad address) readable(version, latest int64) error {
+	switch {
+	case version == 0:
+		return &failure{
+			exit: exitFailed, what: ad.full() + " holds no ledger",
+			next: "look at --db and AMENDS_DB; to make a ledger of it: amends migrate --db " + quote(ad.String()),
+		}
+	case version < latest:
+		return &failure{
+			exit: exitFailed, err: fmt.Errorf("%w: %s has version %d, this program needs %d", ledger.ErrSchema, ad.full(), version, latest),
+			next: "stop the programs that still use the older version, then: amends migrate --db " + quote(ad.String()),
+		}
+	}
+	return nil // of a newer schema the ledger itself says so
+}
+
+// connect opens a SQLite file by itself, to read its schema only: the connection cannot write.
+func (ad address) connect() (*sql.DB, error) {
+	path := (&url.URL{Path: ad.full()}).EscapedPath()
+	return sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
+}
+
+// full is the whole path of a SQLite file: an error that says "ledger.db" leaves open which.
+func (ad address) full() string {
+	if abs, err := filepath.Abs(ad.File); err == nil {
+		return abs
+	}
+	return ad.File
+}

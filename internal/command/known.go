@@ -1,0 +1,124 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// knowledge is what the processes that run now can do: only one that knows a work's definition
+// takes it up.
+type knowledge struct {
+	live     int // sessions
+	versions map[ledger.Version]bool
+	flow     *flow // why works wait; nil: none that was read does
+	specs    map[ledger.Version]*program.Spec
+	paused   map[saga.ID]string // of works that a person holds: who, and why
+}
+
+func whoKnows(ctx context.Context, s ledger.Catalogue) (*knowledge, error) {
+	sessions, err := s.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := knowledgeOf(sessions)
+	ds, err := s.Definitions(ctx)
+	for i := range ds {
+		k.specs[ledger.Version{Saga: ds[i].Spec.Saga, Version: ds[i].Spec.Version}] = &ds[i].Spec
+	}
+	return k, err
+}
+
+func knowledgeOf(sessions []ledger.Session) *knowledge {
+	k := &knowledge{versions: map[ledger.Version]bool{}, specs: map[ledger.Version]*program.Spec{}}
+	for i := range sessions {
+		if sessions[i].Dead {
+			continue
+		}
+		k.live++
+		for _, v := range sessions[i].Knows {
+			k.versions[v] = true
+		}
+	}
+	return k
+}
+
+// lacking is the definition that a work waits for and no live process knows; "" when one does, or
+// when it waits for none. What is said to a work that has ended is read by a process that knows its
+// version or a newer one. A nil k was not asked.
+func (k *knowledge) lacking(h *ledger.Instance) string {
+	ended := h.Status.Terminal()
+	if k == nil || ended && h.Posted == h.Consumed || k.versions[ledger.Version{Saga: h.ID.Saga, Version: h.Version}] {
+		return ""
+	}
+	if known := k.of(h.ID.Saga); ended && len(known) > 0 && known[len(known)-1] > h.Version {
+		return ""
+	}
+	return definition(h.ID.Saga, h.Version, ended)
+}
+
+// because says why a work waits under a name.
+func (k *knowledge) because(name string) string {
+	if k == nil || k.flow == nil {
+		return "for " + name
+	}
+	return k.flow.because(name)
+}
+
+// definition names what a process has to register.
+func definition(name string, version int, ended bool) string {
+	if ended {
+		return fmt.Sprintf("%s version %d or a newer one", name, version)
+	}
+	return fmt.Sprintf("%s version %d", name, version)
+}
+
+// of are the versions of a saga that live processes know, in order.
+func (k *knowledge) of(name string) (versions []int) {
+	for v := range k.versions {
+		if v.Saga == name {
+			versions = append(versions, v.Version)
+		}
+	}
+	slices.Sort(versions)
+	return versions
+}
+
+// runs says who runs, where none of them knows the definition that a work of saga name waits for.
+func (k *knowledge) runs(name string) string {
+	switch vs := k.of(name); {
+	case k.live == 0:
+		return "no coordinator runs"
+	case len(vs) > 0:
+		known := make([]string, len(vs))
+		for i, v := range vs {
+			known[i] = strconv.Itoa(v)
+		}
+		return fmt.Sprintf("%s, and of this saga they know only version %s", coordinators(k.live), strings.Join(known, ", "))
+	default:
+		return coordinators(k.live) + ", and none of them knows this saga"
+	}
+}
+
+func coordinators(n int) string {
+	if n == 1 {
+		return "1 coordinator runs"
+	}
+	return fmt.Sprintf("%d coordinators run", n)
+}
+
+// startOne is what is safe to do next about a work that lacks a definition.
+func startOne(lacking string) string {
+	return fmt.Sprintf("Start a program that registers %s: it takes up the work, and reads what was posted. Until then nothing happens to it, and nothing posted is lost.", lacking)
+}
+
+// stays says what becomes of a signal to a work that lacks a definition.
+func stays(lacking string) string {
+	return fmt.Sprintf("it stays posted until a process that registers %s reads it, and none runs now", lacking)
+}
