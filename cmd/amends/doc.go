@@ -133,9 +133,11 @@
 //	            duplicates[]: as below
 //	            waitsFor: as in list
 //	            unknown: no live process knows the definition that it waits for
+//	            seq (of the latest record: what --seen says of a work that was looked at)
+//	            choices[]: when (that is right), verb, flags[]: name, value, example (of what only a person can say)
 //	            sourceObject: the fields of inbox objects, of the object the work is named by; null when nothing is known
 //	history     workId, saga
-//	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
+//	            records[]: seq, hash, session, at, kind, words (what happened, for people), version and revision (only where a version of the source
 //	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId,
 //	            body: sha256, bytes, content (only with --bodies),
 //	            bodyDropped, errorClass, error, signals[] (the ids it consumed), status, reason, dueAt, until,

@@ -28,14 +28,15 @@ func (a *app) reject() *cobra.Command {
 func (a *app) deciding(verb string, approve bool, short string) *cobra.Command {
 	var o order
 	var step, shown string
+	var roles []string
 	cmd := &cobra.Command{
 		Use: verb + " WORK [--shown DIGEST --reason WHY] [flags]", Args: oneWork,
 		Short: short,
 		Long: `Without --shown it shows what is to be decided, and the votes so far, and stores nothing. The last line is the command that
 votes on just that: when it has changed by then, the vote does not count, and the command says so.
 
-You vote with the role "admin", which may vote on everything, for you have the database; the history says so. Your vote counts once,
-and not where you started the work and the approval is not the starter's.
+You vote with the role "admin", which may vote on everything, for you have the database, or with those that --role says; the history says
+so. Your vote counts once, and not where you started the work and the approval is not the starter's.
 
 ` + orderHelp,
 		Example: "  amends approvals\n  amends " + verb + " shop:order:10492",
@@ -43,6 +44,7 @@ and not where you started the work and the approval is not the starter's.
 	o.flags(cmd)
 	cmd.Flags().StringVar(&step, "step", "", "the approval; without it the one that the work waits at")
 	cmd.Flags().StringVar(&shown, "shown", "", "the digest of what you were shown")
+	cmd.Flags().StringSliceVar(&roles, "role", []string{saga.Admin}, "the roles you vote with")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		o.work = args[0]
@@ -53,10 +55,10 @@ and not where you started the work and the approval is not the starter's.
 			return usage("try: amends "+verb+" --help", wrong...)
 		}
 		plan := func(*view) []string {
-			return []string{fmt.Sprintf("%s votes to %s, as an admin", o.by.Name, verb)}
+			return []string{fmt.Sprintf("%s votes to %s, with the role %s", o.by.Name, verb, strings.Join(roles, ", "))}
 		}
 		return a.speak(ctx, &o, plan, func(op *coordinator.Operator, id saga.ID) error {
-			err := op.Vote(ctx, id, step, approve, shown, coordinator.Voter{Actor: o.by, Roles: []string{saga.Admin}})
+			err := op.Vote(ctx, id, step, approve, shown, coordinator.Voter{Actor: o.by, Roles: roles})
 			if err == nil || errors.Is(err, coordinator.ErrNotOpen) || exitOf(err) != exitConflict {
 				return err
 			}

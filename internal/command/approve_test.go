@@ -53,7 +53,7 @@ func TestApprovals(t *testing.T) {
 		ends(exitConflict, "look at it again", "approve", "w1", "--shown", "f00d", "--reason", "r")
 		ends(exitConflict, "another has to decide", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "sam")
 		ends(exitDone, "Dry run", "approve", "w1", "--shown", shown[1], "--reason", "r", "--dry-run")
-		ends(exitDone, "as an admin", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann", "--wait", "30s")
+		ends(exitDone, "with the role admin", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann", "--wait", "30s")
 		ends(exitConflict, "is counted already", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann")
 		ends(exitDone, "ann (admin) approves: r", "approve", "w1")
 		ends(exitDone, "Applied", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "bob", "--wait", "30s")

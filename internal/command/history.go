@@ -159,6 +159,7 @@ type recordJSON struct {
 	Session    string         `json:"session"` // the writer
 	At         *time.Time     `json:"at"`
 	Kind       machine.Kind   `json:"kind"`
+	Words      string         `json:"words"` // what happened, as it is printed
 	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
 	Revision   string         `json:"revision,omitempty"`
 	Nonce      int64          `json:"nonce,string,omitempty"`
@@ -214,7 +215,7 @@ func historyToJSON(id saga.ID, records []machine.Record, bodies bool) historyJSO
 
 func recordToJSON(r *machine.Record, bodies bool) recordJSON {
 	j := recordJSON{
-		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Version: r.Version,
+		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Words: told(r), Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
 		ExternalID: r.ExternalID, Body: bodyToJSON(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
 		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,

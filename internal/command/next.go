@@ -21,16 +21,16 @@ func (a *app) printNext(v *view) {
 		a.paragraph("  ", "What was posted above is applied as soon as a coordinator reads it. See that one runs, and look again.")
 		return
 	}
-	commands := v.commands(a.db)
+	choices := v.choices()
 	words := v.summary.Next
-	if len(commands) > 0 { // they say the rest, ready to be copied
+	if len(choices) > 0 { // they say the rest, ready to be copied
 		for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
 			words, _, _ = strings.Cut(words, rest)
 		}
 	}
 	a.paragraph("  ", words)
-	for _, c := range commands {
-		fmt.Fprintf(a.out, "\n  %s:\n    %s\n", c.when, visible(c.line))
+	for i := range choices {
+		fmt.Fprintf(a.out, "\n  %s:\n    %s\n", choices[i].When, visible(choices[i].line(v.head.ID, a.db)))
 	}
 }
 
@@ -49,69 +49,97 @@ func (v *view) decided() bool {
 	})
 }
 
-// command is a command line and when it is the right one.
-type command struct{ when, line string }
-
-// speaking is a command line about one work, by its verb. What it says about the work comes before
-// --db, and the rest behind it.
-type speaking func(verb, about, rest string) string
-
-func (v *view) verb(db string) speaking {
-	return func(verb, about, rest string) string {
-		return program.Command(verb, v.head.ID.Work, " --saga "+quote(v.head.ID.Saga)+about+dbFlag(db)+rest)
-	}
+// choice is what a person can do about a work, and when that is right: a verb, and what it says.
+type choice struct {
+	When  string       `json:"when"`
+	Verb  string       `json:"verb"`
+	Flags []saidOfVerb `json:"flags"`
 }
 
-// commands are the choices a person has about a work: in review, paused, undone, or with steps that
-// could not be told after a rebuild.
-func (v *view) commands(db string) []command {
-	verb := v.verb(db)
+// saidOfVerb is one flag of a verb: what it says, or an example of what only the person can say.
+type saidOfVerb struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"` // "" of a flag that stands alone
+	Example string `json:"example"`
+}
+
+func do(when, verb string, flags ...saidOfVerb) choice { return choice{when, verb, flags} }
+
+func set(name, value string) saidOfVerb   { return saidOfVerb{Name: name, Value: value} }
+func ask(name, example string) saidOfVerb { return saidOfVerb{Name: name, Example: example} }
+func why(example string) saidOfVerb       { return ask("reason", example) }
+
+// line is the command line of c about a work. What it says about the work comes before --db, and
+// the rest behind it.
+func (c *choice) line(id saga.ID, db string) string {
+	about, rest := "", ""
+	for _, f := range c.Flags {
+		switch {
+		case f.Name == "step":
+			about += " --step " + quote(f.Value)
+		case f.Name == "reason":
+			rest += fmt.Sprintf(" --reason %q", f.Example)
+		case f.Example != "":
+			rest += " --" + f.Name + " " + f.Example
+		case f.Value != "":
+			rest += " --" + f.Name + " " + quote(f.Value)
+		default:
+			rest += " --" + f.Name
+		}
+	}
+	return program.Command(c.Verb, id.Work, " --saga "+quote(id.Saga)+about+dbFlag(db)+rest)
+}
+
+// choices are what a person can do about a work: in review, paused, undone, or with steps that could
+// not be told after a rebuild.
+func (v *view) choices() []choice {
+	resume := do("To let it go on", "resume", why("why it may"))
 	ss, dir := v.state.Issue(v.spec)
 	switch {
 	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
-		return []command{{"If its source still wants it", verb("rerun", "", ` --reason "why it is wanted"`)}}
+		return []choice{do("If its source still wants it", "rerun", why("why it is wanted"))}
 	case votesAt(ss) && v.state.Status == saga.Paused:
-		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, sayVote(verb)...)
+		return append([]choice{resume}, sayVote()...)
 	case votesAt(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
-		return sayVote(verb)
+		return sayVote()
 	case v.asks(ss) && v.state.Status == saga.Paused:
-		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, sayAnswer(verb)...)
+		return append([]choice{resume}, sayAnswer()...)
 	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
-		return sayAnswer(verb)
+		return sayAnswer()
 	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done):
-		return []command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}
+		return []choice{resume}
 	case v.state.Status == saga.Paused:
-		return append([]command{{"To let it go on", verb("resume", "", ` --reason "why it may"`)}}, v.choices(verb, ss, dir)...)
+		return append([]choice{resume}, v.atIssue(ss, dir)...)
 	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonLate:
-		return []command{{"When you have looked for what the answer is about: let it go on as it is", verb("resume", "", ` --reason "what you found and did"`)}}
+		return []choice{do("When you have looked for what the answer is about: let it go on as it is", "resume", why("what you found and did"))}
 	case v.state.Status == saga.Waiting:
-		return []command{{"To end the wait", verb("wake", "", ` --reason "why it goes on now"`)}}
+		return []choice{do("To end the wait", "wake", why("why it goes on now"))}
 	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonDeadline:
-		return []command{{"To let it go on without a deadline", verb("resume", "", ` --reason "why it may"`)}}
+		return []choice{do("To let it go on without a deadline", "resume", why("why it may"))}
 	case v.state.Status != saga.Review:
-		return v.unconfirmed(db)
+		return v.unconfirmed()
 	case ss == nil:
 		return nil
 	default:
-		return v.choices(verb, ss, dir)
+		return v.atIssue(ss, dir)
 	}
 }
 
 // sayAnswer is what a person can say about an answer that is waited for.
-func sayAnswer(verb speaking) []command {
-	return []command{
-		{"If you know the answer", verb("complete", "", ` --body JSON --reason "how you know"`)},
-		{"If what it waits for has failed, and nothing of it stands", verb("fail", "", ` --reason "how you know"`)},
-		{"To have it wait longer", verb("extend", "", ` --by 24h --reason "why"`)},
+func sayAnswer() []choice {
+	return []choice{
+		do("If you know the answer", "complete", ask("body", "JSON"), why("how you know")),
+		do("If what it waits for has failed, and nothing of it stands", "fail", why("how you know")),
+		do("To have it wait longer", "extend", ask("by", "24h"), why("why")),
 	}
 }
 
 // sayVote is what a person can do about a decision that is waited for.
-func sayVote(verb speaking) []command {
-	return []command{
-		{"To look at what is to be decided, and to approve", verb("approve", "", "")},
-		{"To look at it, and to reject it", verb("reject", "", "")},
-		{"To give people longer", verb("extend", "", ` --by 24h --reason "why"`)},
+func sayVote() []choice {
+	return []choice{
+		do("To look at what is to be decided, and to approve", "approve"),
+		do("To look at it, and to reject it", "reject"),
+		do("To give people longer", "extend", ask("by", "24h"), why("why")),
 	}
 }
 
@@ -125,52 +153,52 @@ func (*view) asks(ss *machine.StepState) bool {
 	return ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == machine.Waiting
 }
 
-// choices are the commands for the step at issue, the harmless first. A new key is offered only
+// atIssue are the choices about the step at issue, the harmless first. A new key is offered only
 // where nothing else is left.
-func (v *view) choices(verb speaking, ss *machine.StepState, dir saga.Direction) []command {
-	resolve := func(rest string) string { return verb("resolve", " --step "+quote(ss.Name), rest) }
-	const why = ` --reason "how you know"`
+func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
+	step, know, noID, didNot := set("step", ss.Name), why("how you know"), set("happened-without-id", ""), set("did-not-happen", "")
 	if v.state.Reason == saga.ReasonConflict {
-		return []command{
-			{"To undo the other steps, make this one good by hand, then", resolve(` --happened-without-id --reason "how you made it good"`)},
-			{"To leave everything as it is", verb("resolve", "", ` --keep --reason "why it stays"`)},
+		return []choice{
+			do("To undo the other steps, make this one good by hand, then", "resolve", step, noID, why("how you made it good")),
+			do("To leave everything as it is", "resolve", set("keep", ""), why("why it stays")),
 		}
 	}
-	var all []command
+	var all []choice
 	again := v.state.CanRetry(v.spec)
 	if again {
-		all = append(all, command{"To try it again, under the key it has", verb("retry", "", ` --reason "what you mended"`)})
+		all = append(all, do("To try it again, under the key it has", "retry", why("what you mended")))
 	}
 	if dir == saga.Undo {
-		all = append(all, command{"If it is undone by now", resolve(" --happened-without-id" + why)})
+		all = append(all, do("If it is undone by now", "resolve", step, noID, know))
 		if !again {
-			all = append(all, command{"If it is not: try the undo again, under a new key", resolve(" --did-not-happen" + why)})
+			all = append(all, do("If it is not: try the undo again, under a new key", "resolve", step, didNot, know))
 		}
 		return all
 	}
 	all = append(all,
-		command{"If it happened", resolve(" --happened EXTERNAL_ID" + why)},
-		command{"If it happened and has no id", resolve(" --happened-without-id" + why)})
+		do("If it happened", "resolve", step, ask("happened", "EXTERNAL_ID"), know),
+		do("If it happened and has no id", "resolve", step, noID, know))
 	if !v.state.Turned {
-		all = append(all, v.leaveOut(verb, ss))
+		all = append(all, v.leaveOut(ss))
 	}
 	switch {
 	case ss.Gone:
-		all = append(all, command{"If nothing stands: it is made again, under a new key", resolve(" --did-not-happen" + why)})
+		all = append(all, do("If nothing stands: it is made again, under a new key", "resolve", step, didNot, know))
 	case !again:
-		all = append(all, command{"If it did not: " + undone(v), resolve(" --did-not-happen" + why)})
+		all = append(all, do("If it did not: "+undone(v), "resolve", step, didNot, know))
 	}
 	return all
 }
 
-// leaveOut is the command that goes on without the step at issue. Where steps come behind it, it
-// says what they find of it.
-func (v *view) leaveOut(verb speaking, ss *machine.StepState) command {
-	const why = ` --reason "how you know"`
+// leaveOut is to go on without the step at issue. Where steps come behind it, it says what they find
+// of it.
+func (v *view) leaveOut(ss *machine.StepState) choice {
+	know := why("how you know")
 	if len(v.stepsBehind(ss.Name)) == 0 {
-		return command{"If it did not and will not: go on without it", verb("skip", "", why)}
+		return do("If it did not and will not: go on without it", "skip", know)
 	}
-	return command{"If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)", verb("skip", "", " --result JSON"+why)}
+	return do("If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)",
+		"skip", ask("result", "JSON"), know)
 }
 
 // phase is where one direction of a step stands.
@@ -183,20 +211,19 @@ func phase(ss *machine.StepState, dir saga.Direction) machine.Phase {
 
 // unconfirmed are the choices a person has about steps that were adopted as done because it could
 // not be told.
-func (v *view) unconfirmed(db string) []command {
+func (v *view) unconfirmed() []choice {
 	if s := v.state.Status; s == saga.Compensating || s == saga.Compensated {
 		return nil
 	}
-	var choices []command
+	var all []choice
 	for _, step := range v.state.Unconfirmed() {
-		resolve := func(rest string) string { return v.verb(db)("resolve", " --step "+quote(step), rest) }
-		const why = ` --reason "how you know"`
-		choices = append(choices,
-			command{fmt.Sprintf("If %q happened", step), resolve(" --happened EXTERNAL_ID" + why)},
-			command{fmt.Sprintf("If %q happened and has no id", step), resolve(" --happened-without-id" + why)},
-			command{fmt.Sprintf("If %q did not happen: it is done, under a new key", step), resolve(" --did-not-happen" + why)})
+		of, know := set("step", step), why("how you know")
+		all = append(all,
+			do(fmt.Sprintf("If %q happened", step), "resolve", of, ask("happened", "EXTERNAL_ID"), know),
+			do(fmt.Sprintf("If %q happened and has no id", step), "resolve", of, set("happened-without-id", ""), know),
+			do(fmt.Sprintf("If %q did not happen: it is done, under a new key", step), "resolve", of, set("did-not-happen", ""), know))
 	}
-	return choices
+	return all
 }
 
 // undone says what follows from "it did not happen".

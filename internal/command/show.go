@@ -67,6 +67,8 @@ type viewJSON struct {
 	Duplicates []duplicateJSON `json:"duplicates"`
 	Unknown    bool            `json:"unknown"`      // no live process knows the definition that it waits for
 	Heard      *entryJSON      `json:"sourceObject"` // of the object the work is named by; null: nothing
+	Seq        int64           `json:"seq"`          // of the latest record: what --shown says of a work that was looked at
+	Choices    []choice        `json:"choices"`      // what a person can do
 }
 
 // signalJSON is a signal without the output it may carry.
@@ -100,7 +102,7 @@ func (v *view) json() viewJSON {
 	j := viewJSON{
 		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: make([]signalJSON, len(v.pending)), Duplicates: make([]duplicateJSON, len(v.duplicates)),
-		Unknown: v.lacking != "", Heard: entryToJSON(v.heard, false),
+		Unknown: v.lacking != "", Heard: entryToJSON(v.heard, false), Seq: v.state.Seq, Choices: append([]choice{}, v.choices()...),
 	}
 	for i := range v.pending {
 		j.Signals[i] = signalToJSON(&v.pending[i])

@@ -19,6 +19,7 @@ import (
 type order struct {
 	which
 	by     saga.Actor
+	seen   int64 // the latest record that the person was shown; 0: it is not said
 	wait   time.Duration
 	dryRun bool
 }
@@ -31,6 +32,7 @@ func (o *order) flags(cmd *cobra.Command) {
 	byFlags(cmd, &o.by, "why; required, and kept in the ledger for ever")
 	o.flag(cmd)
 	o.waitFlags(cmd)
+	cmd.Flags().Int64Var(&o.seen, "seen", 0, "only if this is still the latest record (seq of show -o json) and no person has decided since")
 }
 
 func (o *order) waitFlags(cmd *cobra.Command) {
@@ -137,6 +139,9 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 			return nil, nil, err
 		}
 	}
+	if err := o.isAsSeen(before); err != nil {
+		return nil, nil, err
+	}
 	m := &mailbox{store: s, dryRun: o.dryRun}
 	if err := w.post(coordinator.NewOperator(m), head.ID); err != nil {
 		return nil, nil, refused(err, head.ID)
@@ -156,6 +161,23 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 		out.Plan = append(out.Plan, stays(before.lacking))
 	}
 	return before, &out, nil
+}
+
+// isAsSeen refuses an order on a work that is not any more what the person was shown, or that
+// another one has decided about.
+func (o *order) isAsSeen(v *view) error {
+	f := &failure{exit: exitConflict, what: "it is not what you saw any more", next: "nothing was stored; look again: " + showCommand(v.head.ID, "")}
+	switch {
+	case o.seen == 0:
+		return nil
+	case o.seen != v.state.Seq:
+		f.err = fmt.Errorf("it is %s by now", standing(v.state.Status, v.state.Reason))
+	case v.decided():
+		f.err = fmt.Errorf("a person has decided: %s", saying(&v.pending[len(v.pending)-1]))
+	default:
+		return nil
+	}
+	return f
 }
 
 // refused explains why an order was not even stored.
