@@ -159,7 +159,7 @@ type recordJSON struct {
 	Session    string         `json:"session"` // the writer
 	At         *time.Time     `json:"at"`
 	Kind       machine.Kind   `json:"kind"`
-	Words      string         `json:"words"` // what happened, as it is printed
+	Words      string         `json:"words"`             // what happened, as it is printed
 	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
 	Revision   string         `json:"revision,omitempty"`
 	Nonce      int64          `json:"nonce,string,omitempty"`

@@ -54,6 +54,7 @@ type choice struct {
 	When  string       `json:"when"`
 	Verb  string       `json:"verb"`
 	Flags []saidOfVerb `json:"flags"`
+	Then  []string     `json:"then"` // what follows
 }
 
 // saidOfVerb is one flag of a verb: what it says, or an example of what only the person can say.
@@ -63,7 +64,9 @@ type saidOfVerb struct {
 	Example string `json:"example"`
 }
 
-func do(when, verb string, flags ...saidOfVerb) choice { return choice{when, verb, flags} }
+func do(when, verb string, flags ...saidOfVerb) choice {
+	return choice{When: when, Verb: verb, Flags: append([]saidOfVerb{}, flags...)}
+}
 
 func set(name, value string) saidOfVerb   { return saidOfVerb{Name: name, Value: value} }
 func ask(name, example string) saidOfVerb { return saidOfVerb{Name: name, Example: example} }
@@ -123,6 +126,63 @@ func (v *view) choices() []choice {
 	default:
 		return v.atIssue(ss, dir)
 	}
+}
+
+// also are choices that a work takes besides, and that are no answer to what it waits for.
+func (v *view) also() []choice {
+	var all []choice
+	status := v.state.Status
+	if status.Live() {
+		all = append(all, do("To hold it where it is", "pause", why("why it has to wait")))
+	}
+	if !status.Terminal() && status != saga.Compensating {
+		all = append(all, do("To give it up, and to undo what it has done", "cancel", why("why it is given up")))
+	}
+	return all
+}
+
+// told completes choices by what follows from each.
+func (v *view) told(all []choice) []choice {
+	for i := range all {
+		c := &all[i]
+		switch c.Verb {
+		case "retry":
+			c.Then = v.afterRetry()
+		case "skip":
+			c.Then = new(leaving).after(v)
+		case "resume":
+			c.Then = v.afterResume()
+		case "wake":
+			c.Then = v.afterWake()
+		case "rerun":
+			c.Then = v.afterRerun()
+		case "pause":
+			c.Then = v.afterPause()
+		case "cancel":
+			c.Then = v.afterCancel()
+		case "complete", "fail", "extend":
+			c.Then = v.afterAnswer()
+		case "resolve":
+			c.Then = v.afterChoice(c)
+		}
+	}
+	return append([]choice{}, all...) // never null
+}
+
+// afterChoice says what follows from a resolution that is offered.
+func (v *view) afterChoice(c *choice) []string {
+	step, happened := "", true
+	for _, f := range c.Flags {
+		switch f.Name {
+		case "keep":
+			return afterKeep(v)
+		case "step":
+			step = f.Value
+		case "did-not-happen":
+			happened = false
+		}
+	}
+	return v.afterResolution(step, happened)
 }
 
 // sayAnswer is what a person can say about an answer that is waited for.

@@ -73,10 +73,13 @@ func (a *app) keep(cmd *cobra.Command, o *order, saidMore bool) error {
 	if len(wrong) > 0 {
 		return usage(program.Command("show", o.work, "")+" prints the commands to choose from", wrong...)
 	}
-	plan := func(*view) []string { return []string{"every step stays as it is, and the work counts as completed"} }
-	return a.speak(cmd.Context(), o, plan, func(op *coordinator.Operator, work saga.ID) error {
+	return a.speak(cmd.Context(), o, afterKeep, func(op *coordinator.Operator, work saga.ID) error {
 		return op.Keep(cmd.Context(), work, o.by)
 	})
+}
+
+func afterKeep(*view) []string {
+	return []string{"every step stays as it is, and the work counts as completed"}
 }
 
 // resolutionOf reads the three flags of which exactly one must be given.
