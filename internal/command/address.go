@@ -73,8 +73,8 @@ func (a *app) reconciling(ctx context.Context, fn func(reconciler) error) error 
 
 // database opens the database for fn.
 func (a *app) database(ctx context.Context, fn func(stores.DB) error) error {
-	if a.open != nil {
-		return fn(a.open)
+	if a.given.DB != nil {
+		return fn(a.given.DB)
 	}
 	ad, err := a.address()
 	if err != nil {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	stores "github.com/amends-dev/amends/store"
 )
 
 // verbs is the one table of what amends can do, in the order of the help text. A new verb is a new
@@ -45,6 +43,8 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).check,
 	(*app).catchUp,
 	(*app).migrate,
+	(*app).serve,
+	(*app).token,
 	(*app).version,
 }
 
@@ -57,8 +57,8 @@ type app struct {
 	out   io.Writer // what was asked for
 	err   io.Writer // talk: errors, hints, progress
 	now   func() time.Time
-	begun bool      // the command line was understood and a verb runs
-	open  stores.DB // the database that is given; nil: the one that is named
+	begun bool // the command line was understood and a verb runs
+	given *Line
 
 	db     string // --db
 	output string // -o
@@ -67,8 +67,8 @@ type app struct {
 	times  string // --time
 }
 
-func newApp(env func(string) string, stdout, stderr io.Writer) *app {
-	return &app{env: env, out: stdout, err: stderr, now: time.Now, screen: screenOf(stdout, env)}
+func newApp(l *Line) *app {
+	return &app{given: l, env: l.Env, out: l.Out, err: l.Err, now: time.Now, screen: screenOf(l.Out, l.Env)}
 }
 
 const intro = `amends reads the ledger of sagas and lets a person act on it: what was attempted for an order, what succeeded

@@ -7,6 +7,9 @@ package command
 import (
 	"context"
 	"io"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	stores "github.com/amends-dev/amends/store"
 )
@@ -19,13 +22,16 @@ type Line struct {
 	Out, Err io.Writer
 	// DB is the database to use, instead of the one that --db or AMENDS_DB names. It stays open.
 	DB stores.DB
+	// Serve and Token are what the verbs serve and token do: package console has it, which imports
+	// this one. Nil: they are refused.
+	Serve func(context.Context, *Serving) error
+	Token func(file, name string, roles []string, valid time.Duration) (string, error)
 }
 
 // Run runs one verb, and returns the status to end with. Nothing below it reads the command line of
 // the process or ends it.
 func Run(ctx context.Context, l *Line) (status int) {
-	a := newApp(l.Env, l.Out, l.Err)
-	a.open = l.DB
+	a := newApp(l)
 	root := a.root()
 	root.SetArgs(l.Args)
 	root.SetIn(l.In)
@@ -39,4 +45,9 @@ func Run(ctx context.Context, l *Line) (status int) {
 		a.json = wantsJSON(l.Args)
 	}
 	return int(a.fail(a.classify(ctx, err)))
+}
+
+// Verbs is the command with all its verbs and their flags, to be read and not to be run.
+func Verbs() *cobra.Command {
+	return newApp(&Line{Env: func(string) string { return "" }, Out: io.Discard, Err: io.Discard}).root()
 }

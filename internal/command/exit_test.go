@@ -118,7 +118,7 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	for _, verb := range verbs {
-		cmd := verb(newApp(os.Getenv, nil, nil))
+		cmd := verb(newApp(&Line{Env: os.Getenv}))
 		has(cmd.Name() + " " + cmd.Short)
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.Name())
@@ -153,13 +153,13 @@ func TestExamples(t *testing.T) { // not parallel: a root command sets a variabl
 			collect(c)
 		}
 	}
-	collect(newApp(os.Getenv, nil, nil).root())
+	collect(newApp(&Line{Env: os.Getenv}).root())
 	for _, line := range lines {
 		words := typed(line)
 		if len(words) == 0 || words[0] != "amends" {
 			continue // export AMENDS_DB=…
 		}
-		root := newApp(os.Getenv, nil, nil).root()
+		root := newApp(&Line{Env: os.Getenv}).root()
 		cmd, args, err := root.Find(words[1:])
 		if err == nil {
 			err = cmd.ParseFlags(args)

@@ -131,7 +131,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"inbox", "replay", ""}, why...), "", `"" is no number`},
 		{[]string{"schedule", "check", ""}, "", "it is empty"},
 	} {
-		if cmd, _, err := newApp(env, nil, nil).root().Find(c.line); err == nil {
+		if cmd, _, err := newApp(&Line{Env: env}).root().Find(c.line); err == nil {
 			tried[cmd.CommandPath()] = true
 		}
 		before := posted()
@@ -143,7 +143,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 			t.Errorf("%q was stored for the only work", c.line)
 		}
 	}
-	for _, cmd := range leaves(newApp(env, nil, nil).root()) {
+	for _, cmd := range leaves(newApp(&Line{Env: env}).root()) {
 		if takesOne := regexp.MustCompile(`^\S+ [\[(]?[A-Z]`).MatchString(cmd.Use); takesOne && !tried[cmd.CommandPath()] {
 			t.Errorf("%s was not tried", cmd.CommandPath())
 		}

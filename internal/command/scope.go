@@ -42,6 +42,9 @@ func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []st
 	if !works && len(wrong) == 0 && s.wait > 0 {
 		wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
 	}
+	if !works && len(wrong) == 0 && s.seen != 0 {
+		wrong = append(wrong, "--seen is for works")
+	}
 	return works, append(s.faults(), wrong...)
 }
 

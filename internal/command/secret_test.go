@@ -38,7 +38,7 @@ func TestNoVerbShowsAPassword(t *testing.T) {
 			shown(t, func(name string) string { return map[string]string{"AMENDS_DB": address}[name] }, append(words, "-o", "json"))
 		}
 	}
-	for _, verb := range newApp(os.Getenv, nil, nil).root().Commands() {
+	for _, verb := range newApp(&Line{Env: os.Getenv}).root().Commands() {
 		if !said[verb.Name()] {
 			t.Errorf("the verb %s was not tried", verb.Name())
 		}

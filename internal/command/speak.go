@@ -32,13 +32,13 @@ func (o *order) flags(cmd *cobra.Command) {
 	byFlags(cmd, &o.by, "why; required, and kept in the ledger for ever")
 	o.flag(cmd)
 	o.waitFlags(cmd)
-	cmd.Flags().Int64Var(&o.seen, "seen", 0, "only if this is still the latest record (seq of show -o json) and no person has decided since")
 }
 
 func (o *order) waitFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.DurationVar(&o.wait, "wait", 0, "wait this long until a coordinator has applied it, such as 30s")
 	fl.BoolVar(&o.dryRun, "dry-run", false, "say what would happen and store nothing")
+	fl.Int64Var(&o.seen, "seen", 0, "only if this is still the latest record (seq of show -o json) and no person has decided since")
 }
 
 // faults completes o and says what is missing.

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/store"
+)
+
+// Options say who may ask, and where. Without Who and Tokens [New] refuses: a console that anyone
+// can use is no default.
+type Options struct {
+	// Who says who asks, where the program or a proxy before it knows that: see [Header]. Where it
+	// names no one, a token may.
+	Who func(*http.Request) Person
+	// Tokens are who may sign in with which token: in a browser, or as Authorization: Bearer TOKEN.
+	Tokens *Tokens
+	// Hosts are the names under which the console is asked for, as in "ops.example.com", without a
+	// port. This machine's own names (localhost, 127.0.0.1, ::1) need no mention; all others are
+	// refused.
+	Hosts []string
+	// Path is where it is mounted, such as "/amends/". Empty: "/".
+	Path string
+	// Metrics answers /metrics to those who may read, such as promhttp's handler. Nil: nothing does.
+	Metrics http.Handler
+	// Log is told of what goes wrong; nil is logrus' standard logger.
+	Log logrus.FieldLogger
+}
+
+// handler is the console over one database.
+type handler struct {
+	db   store.DB
+	opts Options
+	base string // the path without its end: "" or "/amends"
+	log  logrus.FieldLogger
+	now  func() time.Time
+}
+
+// New returns the pages and /api/v1 over db.
+func New(db store.DB, o *Options) (http.Handler, error) {
+	if o == nil || o.Who == nil && o.Tokens == nil {
+		return nil, errors.New("console: say who may ask: Options.Tokens or Options.Who")
+	}
+	h := &handler{db: db, opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now}
+	if h.log == nil {
+		h.log = logrus.StandardLogger()
+	}
+	mux := http.NewServeMux()
+	for i := range routes {
+		rt := &routes[i]
+		mux.Handle(rt.method+" /api/v1"+rt.path, h.api(rt))
+	}
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		answerProblem(w, refuse(http.StatusNotFound, "not-found", "there is no "+r.Method+" "+r.URL.Path+": GET /api/v1/openapi.json says what there is"))
+	})
+	h.health(mux)
+	h.pages(mux)
+	return h.guard(http.StripPrefix(h.base, mux)), nil
+}
+
+// pathOf is a path without its end: "" or "/amends".
+func pathOf(path string) string { return strings.TrimSuffix("/"+strings.Trim(path, "/"), "/") }
+
+// guard refuses what no page of the console can have sent, and tells browsers what its pages need.
+func (h *handler) guard(next http.Handler) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answerProblem(w, refuse(http.StatusForbidden, "not-allowed", "another site sent this: nothing was done"))
+	}))
+	inner := crossOrigin.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "+
+			"form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		head.Set("X-Content-Type-Options", "nosniff")
+		head.Set("Referrer-Policy", "same-origin")
+		head.Set("Cache-Control", "no-store")
+		if !h.known(r.Host) {
+			answerProblem(w, refuse(http.StatusMisdirectedRequest, "not-allowed",
+				"the console does not know itself by this name: name it in Options.Hosts, or with amends serve --host NAME"))
+			return
+		}
+		if h.base != "" && r.URL.Path == h.base {
+			http.Redirect(w, r, h.base+"/", http.StatusSeeOther)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// known reports whether the console is asked for under a name that is its own.
+func (h *handler) known(host string) bool {
+	name := host
+	if n, _, err := net.SplitHostPort(host); err == nil {
+		name = n
+	}
+	name = strings.ToLower(strings.Trim(name, "[]"))
+	return name == "localhost" || name == "127.0.0.1" || name == "::1" ||
+		slices.ContainsFunc(h.opts.Hosts, func(s string) bool { return strings.EqualFold(s, name) })
+}
+
+// cookie is where a browser keeps its token.
+const cookie = "amends_token"
+
+// person is who asks: as the program says, by a token in the header, or by one in the cookie.
+func (h *handler) person(r *http.Request) Person {
+	if h.opts.Who != nil {
+		if p := h.opts.Who(r); strings.TrimSpace(p.Name) != "" {
+			return p
+		}
+	}
+	text, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if c, err := r.Cookie(cookie); err == nil && !bearer {
+		text = c.Value
+	}
+	p, err := h.opts.Tokens.of(strings.TrimSpace(text), h.now())
+	if err != nil {
+		h.log.WithError(err).Error("the console's tokens cannot be read: it lets no one in")
+	}
+	return p
+}
+
+// signIn lets a browser keep a token. Only a page of the console itself is gone to from there.
+func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
+	text := strings.TrimSpace(r.FormValue("token"))
+	p, err := h.opts.Tokens.of(text, h.now())
+	if err != nil {
+		h.log.WithError(err).Error("the console's tokens cannot be read: it lets no one in")
+	}
+	if p.Name == "" {
+		h.signInPage(w, r, http.StatusForbidden, "There is no such token, or its time is over.")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookie, Value: text, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: secure(r), MaxAge: int((30 * 24 * time.Hour).Seconds()),
+	})
+	http.Redirect(w, r, h.base+ownPath(r.FormValue("to")), http.StatusSeeOther)
+}
+
+// secure reports whether a browser came by TLS, as far as it or a proxy says: a cookie is then for TLS only.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// ownPath is a path of the console, whatever it was given.
+func ownPath(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, `\`) {
+		return "/"
+	}
+	return to
+}
+
+func (h *handler) signOut(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: cookie, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r), MaxAge: -1})
+	http.Redirect(w, r, h.base+"/sign-in", http.StatusSeeOther)
+}
+
+// health answers what runs it: the process lives, and the ledger answers.
+func (h *handler) health(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := h.db.Definitions(r.Context()); err != nil {
+			h.log.WithError(err).Error("the ledger does not answer")
+			http.Error(w, "the ledger does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		p := h.person(r)
+		switch {
+		case h.opts.Metrics == nil:
+			http.Error(w, "this console has no metrics", http.StatusNotFound)
+		case !p.may(Reader):
+			w.Header().Set("WWW-Authenticate", `Bearer realm="amends"`)
+			http.Error(w, "send Authorization: Bearer TOKEN; amends token makes one", http.StatusUnauthorized)
+		default:
+			h.opts.Metrics.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,0 +1,219 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/command"
+)
+
+const (
+	// maxBody is more than a request has to say.
+	maxBody = 1 << 20
+	// patience is how long a request may take. A verb that waits for longer is told so by its end.
+	patience = time.Minute
+)
+
+// problem is an error as RFC 9457 has it, with what the command says of it.
+type problem struct {
+	Type    string          `json:"type"`
+	Title   string          `json:"title"`
+	Status  int             `json:"status"`
+	Detail  string          `json:"detail"`
+	Code    string          `json:"code"`              // the word of the command's exit status
+	Details json.RawMessage `json:"details,omitempty"` // what there is to choose from
+	Outcome json.RawMessage `json:"outcome,omitempty"` // where it stands all the same
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+// statuses say how an exit status of the command is told by HTTP.
+var statuses = map[string]int{
+	"failed": http.StatusInternalServerError, "usage": http.StatusBadRequest, "not-found": http.StatusNotFound,
+	"not-allowed": http.StatusForbidden, "conflict": http.StatusConflict, "findings": http.StatusOK,
+	"timed-out": http.StatusAccepted, "interrupted": http.StatusServiceUnavailable,
+}
+
+func refuse(status int, code, detail string) *problem {
+	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+}
+
+// run runs the verb of a route for a person, and returns its JSON.
+func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.RawMessage, *problem) {
+	if !p.may(r.role) {
+		return nil, refuse(http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not do this: it takes the role %s", p.Name, r.role))
+	}
+	if wrong := r.wrong(s); wrong != "" {
+		return nil, refuse(http.StatusBadRequest, "usage", wrong)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var out, errs bytes.Buffer
+	status := command.Run(ctx, &command.Line{
+		Args: r.command(p, s), Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: h.db,
+	})
+	if status == 0 {
+		return out.Bytes(), nil
+	}
+	return nil, told(out.Bytes(), errs.Bytes())
+}
+
+// wrong says what a request says that it cannot.
+func (r *route) wrong(s *say) string {
+	known := strings.Fields(r.flags)
+	for name, values := range s.flags {
+		if !slices.Contains(known, name) {
+			return fmt.Sprintf("%s %s takes no %q; it takes: %s", r.method, r.path, name, strings.Join(known, ", "))
+		}
+		if len(values) > 1 {
+			return fmt.Sprintf("%q is said twice", name)
+		}
+	}
+	for name, value := range s.parts {
+		if value == "" {
+			return "the " + name + " is empty"
+		}
+	}
+	return ""
+}
+
+// told reads the error that a verb ended with: the last line that it wrote.
+func told(out, errs []byte) *problem {
+	lines := bytes.Split(bytes.TrimSpace(errs), []byte("\n"))
+	var e struct {
+		Code    string          `json:"code"`
+		Message string          `json:"message"`
+		Details json.RawMessage `json:"details"`
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &e); err != nil {
+		return refuse(http.StatusInternalServerError, "failed", "the verb did not say why it failed")
+	}
+	status, known := statuses[e.Code]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	p := refuse(status, e.Code, e.Message)
+	p.Details = e.Details
+	if json.Valid(out) {
+		p.Outcome = out
+	}
+	return p
+}
+
+// api answers a route as JSON.
+func (h *handler) api(rt *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p := h.person(r)
+		if p.Name == "" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="amends"`)
+			answerProblem(w, refuse(http.StatusUnauthorized, "not-allowed", "it is not known who asks: send Authorization: Bearer TOKEN; amends token makes one"))
+			return
+		}
+		s := &say{parts: map[string]string{}, flags: r.URL.Query()}
+		for name := range partsOf(rt.path) {
+			s.parts[name] = r.PathValue(name)
+		}
+		if rt.changes() {
+			var err *problem
+			if s.flags, err = said(w, r); err != nil {
+				answerProblem(w, err)
+				return
+			}
+		}
+		doc, err := h.run(r.Context(), &p, rt, s)
+		if err != nil {
+			answerProblem(w, err)
+			return
+		}
+		answer(w, r, rt, doc)
+	}
+}
+
+// partsOf are the names of the parts of a path.
+func partsOf(path string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for part := range strings.SplitSeq(path, "/") {
+			if name, ok := strings.CutPrefix(part, "{"); ok && !yield(strings.TrimSuffix(name, "}")) {
+				return
+			}
+		}
+	}
+}
+
+// said reads what a request that changes something says: a JSON object, by the names of the flags.
+func said(w http.ResponseWriter, r *http.Request) (map[string][]string, *problem) {
+	if r.URL.RawQuery != "" {
+		return nil, refuse(http.StatusBadRequest, "usage", "say it in the body, as a JSON object, and not in the address")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, refuse(http.StatusRequestEntityTooLarge, "usage", "the body has more than 1 MiB")
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "usage", "the body could not be read")
+	case len(body) == 0:
+		return nil, nil
+	}
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "usage", "the body is application/json")
+	}
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(&fields); err != nil {
+		return nil, refuse(http.StatusBadRequest, "usage", "the body is no JSON object: "+err.Error())
+	}
+	flags := map[string][]string{}
+	for name, v := range fields {
+		switch v := v.(type) {
+		case string:
+			flags[name] = []string{v}
+		case json.Number, bool:
+			flags[name] = []string{fmt.Sprint(v)}
+		case nil:
+		default: // a result or an answer is said as the JSON that it is
+			text, _ := json.Marshal(v)
+			flags[name] = []string{string(text)}
+		}
+	}
+	return flags, nil
+}
+
+// answer writes what a verb printed. What was read has a tag, so that to ask again is cheap.
+func answer(w http.ResponseWriter, r *http.Request, rt *route, doc json.RawMessage) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if !rt.changes() {
+		sum := sha256.Sum256(doc)
+		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+		w.Header().Set("Cache-Control", "private, no-cache")
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	_, _ = w.Write(doc) // who hung up is told nothing
+}
+
+func answerProblem(w http.ResponseWriter, p *problem) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}

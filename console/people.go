@@ -1,0 +1,188 @@
+package console
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// The roles that the console knows. A person may have others, which count in approvals.
+const (
+	Reader   = "reader"
+	Approver = "approver"
+	Operator = "operator"
+	Admin    = saga.Admin
+)
+
+// Roles are those that the console knows, the one that may least first.
+func Roles() []string { return []string{Reader, Approver, Operator, Admin} }
+
+// Person is who asks. Without a name it is not known who does.
+type Person struct {
+	Name  string   `json:"name"`
+	Roles []string `json:"roles"`
+}
+
+// may reports whether the person has a role, or one that includes it.
+func (p *Person) may(role string) bool {
+	has := func(role string) bool { return slices.Contains(p.Roles, role) }
+	return has(Admin) || has(role) || role == Reader && (has(Approver) || has(Operator))
+}
+
+// Tokens are who signs in with which token. Of a token only the SHA-256 is kept.
+type Tokens struct {
+	file string // "": none
+
+	mu    sync.Mutex
+	read  fs.FileInfo // the file as it was read
+	kept  []token     // in the file
+	lent  []token     // in this process only
+	wrong error       // why the file could not be read: it lets no one in until it can
+}
+
+// token is a line of the file.
+type token struct {
+	SHA256 string `json:"sha256"`
+	Person
+	Expires time.Time `json:"expires"`
+}
+
+// OpenTokens reads who has which token from a file: a JSON object a line, as [Tokens.Issue] and the
+// command "amends token" write it. It is read again when it has changed: who deletes a line takes
+// the token away. One that is not there yet has none. Without a file ("") only this process issues tokens, and they end with it.
+func OpenTokens(file string) (*Tokens, error) {
+	t := &Tokens{file: file}
+	t.refresh()
+	if t.wrong != nil {
+		return nil, fmt.Errorf("read the tokens: %w", t.wrong)
+	}
+	return t, nil
+}
+
+// Issue makes a token for a person, valid for so long, and adds it to the file where there is one.
+// What it returns is nowhere else.
+func (t *Tokens) Issue(p Person, valid time.Duration) (string, error) {
+	if p.Name = strings.TrimSpace(p.Name); p.Name == "" || len(p.Roles) == 0 || valid <= 0 {
+		return "", errors.New("issue a token: it needs a name, a role and a time for which it is valid")
+	}
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // it never fails
+	text := "amends_" + base64.RawURLEncoding.EncodeToString(raw)
+	one := token{SHA256: digest(text), Person: p, Expires: time.Now().Add(valid).UTC().Truncate(time.Second)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file == "" {
+		t.lent = append(t.lent, one)
+		return text, nil
+	}
+	line, err := json.Marshal(one)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(t.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("issue a token: %w", err)
+	}
+	_, err = f.Write(append(line, '\n'))
+	return text, errors.Join(err, f.Close())
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// of says who has a token. Digests are compared, so that the time it takes tells nothing of a token.
+func (t *Tokens) of(text string, now time.Time) (Person, error) {
+	if t == nil || text == "" {
+		return Person{}, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refresh()
+	d := digest(text)
+	for _, one := range slices.Concat(t.kept, t.lent) {
+		if one.SHA256 == d && now.Before(one.Expires) {
+			return one.Person, nil
+		}
+	}
+	return Person{}, t.wrong
+}
+
+// refresh reads the file again if it has changed.
+func (t *Tokens) refresh() {
+	if t.file == "" {
+		return
+	}
+	info, err := os.Stat(t.file)
+	if err != nil {
+		if t.kept, t.read, t.wrong = nil, nil, err; errors.Is(err, fs.ErrNotExist) {
+			t.wrong = nil
+		}
+		return
+	}
+	if t.read != nil && info.ModTime().Equal(t.read.ModTime()) && info.Size() == t.read.Size() && os.SameFile(info, t.read) {
+		return
+	}
+	if t.kept, t.wrong = readTokens(t.file); t.wrong == nil {
+		t.read = info
+	}
+}
+
+func readTokens(file string) (all []token, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		var one token
+		if err := json.Unmarshal([]byte(text), &one); err != nil || len(one.SHA256) != 64 || one.Name == "" || one.Expires.IsZero() {
+			return nil, fmt.Errorf("%s, line %d: it is no {\"sha256\", \"name\", \"roles\", \"expires\"}; amends token writes them", file, n)
+		}
+		all = append(all, one)
+	}
+	return all, lines.Err()
+}
+
+// Header says who asks by headers that a proxy in front of the console sets, such as
+// X-Forwarded-User, and X-Forwarded-Groups with roles between commas. They count only where the
+// request comes from one of the proxy's addresses; the proxy must remove what its own clients send
+// under these names.
+func Header(user, roles string, from ...netip.Prefix) func(*http.Request) Person {
+	return func(r *http.Request) Person {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		addr, err := netip.ParseAddr(host)
+		if err != nil || !slices.ContainsFunc(from, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+			return Person{}
+		}
+		p := Person{Name: strings.TrimSpace(r.Header.Get(user))}
+		for role := range strings.SplitSeq(r.Header.Get(roles), ",") {
+			if role = strings.TrimSpace(role); role != "" {
+				p.Roles = append(p.Roles, role)
+			}
+		}
+		return p
+	}
+}

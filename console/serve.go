@@ -1,0 +1,64 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/amends-dev/amends/internal/command"
+)
+
+// ownValid is for how long the token holds that a process gives to who started it.
+const ownValid = 365 * 24 * time.Hour
+
+// Serve is what "amends serve" does; metrics answers /metrics. It ends when ctx does, or when the
+// listener fails.
+func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error {
+	o := &Options{Path: s.Path, Hosts: s.Hosts, Metrics: metrics}
+	var err error
+	if o.Tokens, err = OpenTokens(s.Tokens); err != nil {
+		return err
+	}
+	if s.User != "" {
+		o.Who = Header(s.User, s.Roles, s.From...)
+	}
+	pages, err := New(s.DB, o)
+	if err != nil {
+		return err
+	}
+	url := "http://" + named(s.Listener.Addr()) + pathOf(s.Path) + "/"
+	if s.Own != "" {
+		token, err := o.Tokens.Issue(Person{Name: s.Own, Roles: []string{Admin}}, ownValid)
+		if err != nil {
+			return err
+		}
+		url += "sign-in?token=" + token
+	}
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		stopped <- server.Shutdown(wait)
+	}()
+	if err := s.Ready(url); err != nil {
+		return err
+	}
+	if err := server.Serve(s.Listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
+
+// named is an address as a browser on this machine asks for it.
+func named(a net.Addr) string {
+	at, ok := a.(*net.TCPAddr)
+	if ok && at.IP.IsUnspecified() {
+		at = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: at.Port}
+		return at.String()
+	}
+	return a.String()
+}

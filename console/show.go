@@ -1,0 +1,177 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// What each page reads. A page shows what /api/v1 answers.
+
+func flags(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v
+}
+
+// needs is what needs a person, each with what is safe to do.
+func needs(a *asked) {
+	a.name, a.Title, a.Here, a.Live = "needs", "What needs me", "needs", true
+	a.read("status", "/status", nil, nil)
+	reviews := a.read("reviews", "/works", nil, flags("review", "true", "limit", "10"))
+	var each []document
+	for _, one := range items(reviews, "items") {
+		each = append(each, a.read("", "/works/{saga}/{work}", map[string]string{"saga": text(one, "saga"), "work": text(one, "workId")}, nil))
+	}
+	delete(a.Docs, "")
+	a.Docs["each"] = each
+	a.read("approvals", "/approvals", nil, nil)
+	a.read("drift", "/drift", nil, flags("limit", "10", "times", "2"))
+	a.read("blocked", "/inbox/objects", nil, flags("blocked", "true", "limit", "10"))
+	a.read("jobs", "/jobs", nil, nil)
+}
+
+// filters are what the list of instances can be narrowed to, as the form has them.
+var filters = []string{"saga", "status", "reason", "prefix", "waits-for", "step", "external-id", "since", "until", "newest", "after"}
+
+func works(a *asked) {
+	a.name, a.Title, a.Here, a.Live = "works", "Instances", "works", true
+	f := url.Values{}
+	for _, name := range filters {
+		if v := clean(a.Query.Get(name)); v != "" {
+			f.Set(name, v)
+		}
+	}
+	if f.Get("prefix") == "" && !f.Has("newest") && a.Query.Get("order") != "oldest" {
+		f.Set("newest", "true")
+	}
+	doc := a.read("works", "/works", nil, f)
+	if next := text(doc, "next"); next != "" {
+		q := url.Values{}
+		for name, values := range a.Query {
+			q[name] = values
+		}
+		q.Set("after", next)
+		a.Docs["next"] = "/works?" + q.Encode()
+	}
+}
+
+// work is one instance.
+func work(a *asked) {
+	a.name, a.Title, a.Here, a.Live = "work", "Instance", "works", true
+	id := map[string]string{"saga": a.Query.Get("saga"), "work": a.Query.Get("id")}
+	if id["saga"] == "" || id["work"] == "" {
+		a.name, a.status, a.Title = "none", http.StatusNotFound, "Say which instance"
+		return
+	}
+	a.Title = id["work"]
+	doc := a.read("work", "/works/{saga}/{work}", id, nil)
+	if len(a.Wrong) > 0 {
+		a.name, a.Live = "none", false
+		return
+	}
+	path := "/works/{saga}/{work}/history"
+	if a.Query.Has("bodies") && a.Person.may(Operator) {
+		path, a.Live = "/works/{saga}/{work}/bodies", false
+		a.h.log.WithField("actor", a.Person.Name).WithField("saga", id["saga"]).WithField("work", id["work"]).Warn("a person reads the bodies of an instance")
+		a.Docs["bodies"] = true
+	}
+	history := a.read("history", path, id, nil)
+	a.Docs["timeline"] = timelineOf(items(history, "records"), a.now)
+	for _, c := range items(doc, "choices") {
+		if text(c, "verb") == "approve" {
+			a.read("approval", "/works/{saga}/{work}/approval", id, nil)
+		}
+	}
+}
+
+func destinations(a *asked) {
+	a.name, a.Title, a.Here, a.Live = "destinations", "Destinations", "destinations", true
+	a.read("destinations", "/destinations", nil, nil)
+}
+
+func heard(a *asked) {
+	a.name, a.Title, a.Here, a.Live = "inbox", "Inbox", "inbox", true
+	f := url.Values{}
+	for _, name := range []string{"object", "source", "disposition", "since", "before"} {
+		if v := clean(a.Query.Get(name)); v != "" {
+			f.Set(name, v)
+		}
+	}
+	a.read("counts", "/inbox/counts", nil, nil)
+	if doc := a.read("inbox", "/inbox", nil, f); text(doc, "next") != "" {
+		f.Set("before", text(doc, "next"))
+		a.Docs["next"] = "/inbox?" + f.Encode()
+	}
+}
+
+func delivery(a *asked) {
+	a.name, a.Title, a.Here = "delivery", "Delivery "+a.Query.Get("number"), "inbox"
+	a.read("delivery", "/inbox/deliveries/{number}", map[string]string{"number": a.Query.Get("number")}, nil)
+	if len(a.Wrong) > 0 {
+		a.name = "none"
+	}
+}
+
+func jobs(a *asked) {
+	a.name, a.Title, a.Here, a.Live = "jobs", "Jobs", "jobs", true
+	a.read("jobs", "/jobs", nil, nil)
+	a.read("runs", "/jobs/runs", nil, flags("limit", "30"))
+}
+
+func planned(a *asked) {
+	a.name, a.Title, a.Here = "plan", "Plan", "jobs"
+	f := url.Values{}
+	if after := a.Query.Get("after"); after != "" {
+		f.Set("after", after)
+	}
+	doc := a.read("plan", "/plans/{plan}", map[string]string{"plan": a.Query.Get("id")}, f)
+	if len(a.Wrong) > 0 {
+		a.name = "none"
+		return
+	}
+	if next := text(doc, "next"); next != "" {
+		a.Docs["next"] = "/plan?" + flags("id", a.Query.Get("id"), "after", next).Encode()
+	}
+}
+
+func findings(a *asked) {
+	a.name, a.Title, a.Here = "findings", "Findings", "findings"
+	f := url.Values{}
+	for _, name := range []string{"job", "class", "key", "after"} {
+		if v := clean(a.Query.Get(name)); v != "" {
+			f.Set(name, v)
+		}
+	}
+	if doc := a.read("drift", "/drift", nil, f); text(doc, "next") != "" {
+		f.Set("after", text(doc, "next"))
+		a.Docs["next"] = "/findings?" + f.Encode()
+	}
+}
+
+func duplicates(a *asked) {
+	a.name, a.Title, a.Here = "duplicates", "Duplicates blocked", "duplicates"
+	a.read("duplicates", "/duplicates", nil, flags("limit", "50"))
+}
+
+// effect names an attempt: "invoice", or "undo of invoice".
+func effect(doc document) string {
+	if text(doc, "direction") == "undo" {
+		return "undo of " + text(doc, "step")
+	}
+	return text(doc, "step")
+}
+
+// joined are the texts of a list in one line.
+func joined(list any) string {
+	var words []string
+	all, _ := list.([]any)
+	for _, v := range all {
+		if s, ok := v.(string); ok {
+			words = append(words, s)
+		}
+	}
+	return strings.Join(words, ", ")
+}

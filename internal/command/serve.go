@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/saga"
+	stores "github.com/amends-dev/amends/store"
+)
+
+// Serving is what "amends serve" serves, and to whom. Package console does it.
+type Serving struct {
+	DB       stores.DB
+	Listener net.Listener
+	Path     string
+	Hosts    []string
+	Tokens   string // the file; "": only Own signs in
+	Own      string // a person who is given a token of this process; "": none is
+	User     string // the header in which a proxy says who asks; "": none does
+	Roles    string
+	From     []netip.Prefix
+	// Ready is told the address at which a browser begins.
+	Ready func(url string) error
+}
+
+func (a *app) serve() *cobra.Command {
+	var s Serving
+	var addr string
+	var from []string
+	cmd := &cobra.Command{
+		Use: "serve [flags]", Args: noArguments,
+		Short: "Serve the console: pages, /api/v1 and /metrics",
+		Long: `Serve the console until it is stopped: what needs a person, every work, destinations, what was heard, jobs and duplicates as
+pages; the same and every verb as JSON under /api/v1; /metrics for Prometheus, /healthz and /readyz.
+
+Alone it listens on this machine only, and prints an address with a token that makes you an admin while it runs. For others write
+tokens into a file (amends token), or let a proxy say who asks. Put a proxy with TLS before it: it speaks HTTP.`,
+		Example: `  amends serve
+  amends serve --tokens /etc/shop/amends-tokens --addr :7117 --host ops.example.com
+  amends serve --proxy-user X-Forwarded-User --proxy-roles X-Forwarded-Groups --proxy-from 10.0.0.7/32 --addr :7117 --host ops.example.com`,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&addr, "addr", "127.0.0.1:7117", "where it listens; :0 picks a free port of this machine")
+	fl.StringVar(&s.Tokens, "tokens", "", "the file that says who has which token")
+	fl.StringSliceVar(&s.Hosts, "host", nil, "a name under which it is asked for, besides this machine's own")
+	fl.StringVar(&s.Path, "path", "/", "the path below which it is mounted")
+	fl.StringVar(&s.User, "proxy-user", "", "the header in which a proxy says who asks")
+	fl.StringVar(&s.Roles, "proxy-roles", "", "the header in which a proxy says that person's roles, between commas")
+	fl.StringSliceVar(&from, "proxy-from", nil, "the addresses from which that is believed, such as 10.0.0.7/32")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.given.Serve == nil {
+			return errors.New("this program cannot serve the console")
+		}
+		var wrong []string
+		if s.From, wrong = prefixes(from); (s.User == "") != (len(from) == 0) {
+			wrong = append(wrong, "say both --proxy-user and --proxy-from, or neither: a header that anyone can send says nothing")
+		}
+		if strings.HasPrefix(addr, ":") && s.Tokens == "" && s.User == "" {
+			addr = "127.0.0.1" + addr
+		}
+		if len(wrong) > 0 {
+			return usage("try: amends serve --help", wrong...)
+		}
+		return a.database(cmd.Context(), func(db stores.DB) error {
+			s.DB = db
+			return a.serving(cmd.Context(), &s, addr)
+		})
+	}
+	return cmd
+}
+
+func prefixes(texts []string) (all []netip.Prefix, wrong []string) {
+	for _, text := range texts {
+		if !strings.Contains(text, "/") {
+			if addr, err := netip.ParseAddr(text); err == nil {
+				text = netip.PrefixFrom(addr, addr.BitLen()).String()
+			}
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("--proxy-from %q is no address such as 10.0.0.7/32", text))
+		}
+		all = append(all, p)
+	}
+	return all, wrong
+}
+
+// serving listens, and serves until it is stopped. Only this machine may ask where no one is known but who
+// started it.
+func (a *app) serving(ctx context.Context, s *Serving, addr string) (err error) {
+	if s.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
+		return &failure{exit: exitFailed, what: "the console cannot listen on " + addr, err: err, next: "another one may run already; say another --addr, such as 127.0.0.1:0"}
+	}
+	if at, ok := s.Listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && s.Tokens == "" && s.User == "" {
+		_ = s.Listener.Close()
+		return usage("make tokens with: amends token --file FILE --name NAME --role ROLE; then: amends serve --tokens FILE",
+			"other machines reach "+addr+", and it is not said who may ask: say --tokens FILE or --proxy-user HEADER")
+	}
+	if s.Tokens == "" && s.User == "" {
+		if s.Own = osUser(); s.Own == "" {
+			s.Own = "local"
+		}
+	}
+	s.Ready = func(url string) error {
+		if a.json {
+			return a.printJSON(map[string]string{"url": url})
+		}
+		fmt.Fprintln(a.out, url)
+		return nil
+	}
+	return a.given.Serve(ctx, s)
+}
+
+func (a *app) token() *cobra.Command {
+	var file, name string
+	var roles []string
+	var valid time.Duration
+	cmd := &cobra.Command{
+		Use: "token --file FILE --name NAME --role ROLE [flags]", Args: noArguments,
+		Short: "Make a token for the console, and add it to a file",
+		Long: `Make a token for a person or a program that uses the console, and add it to a file for "amends serve --tokens FILE", which reads the
+file again by itself. The token goes to stdout and is nowhere else: the file has its SHA-256, the name, the roles and the
+end. To take it away, delete its line.
+
+Roles: reader sees everything but bodies; approver votes; operator says what people say, and sees bodies; admin does all of that, pauses
+everything and votes on everything. Others, such as finance, count in approvals.`,
+		Example: `  amends token --file /etc/shop/amends-tokens --name maria --role operator --role finance
+  amends token --file /etc/shop/amends-tokens --name prometheus --role reader --valid 8760h`,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&file, "file", "", "the file; it is made when it is not there")
+	fl.StringVar(&name, "name", "", "who has it: what this person does is kept under the name")
+	fl.StringSliceVar(&roles, "role", nil, "reader, approver, operator, "+saga.Admin+", or a role of an approval")
+	fl.DurationVar(&valid, "valid", 90*24*time.Hour, "for how long")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		var wrong []string
+		for _, one := range []struct{ value, what string }{{file, "say --file FILE"}, {strings.TrimSpace(name), "say --name NAME"}, {strings.Join(roles, ""), "say --role ROLE"}} {
+			if one.value == "" {
+				wrong = append(wrong, one.what)
+			}
+		}
+		if valid <= 0 {
+			wrong = append(wrong, "--valid is longer than nothing")
+		}
+		switch {
+		case len(wrong) > 0:
+			return usage("try: amends token --help", wrong...)
+		case a.given.Token == nil:
+			return errors.New("this program cannot make a token for the console")
+		}
+		text, err := a.given.Token(file, name, roles, valid)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]string{"token": text})
+		}
+		fmt.Fprintln(a.out, text)
+		return nil
+	}
+	return cmd
+}
