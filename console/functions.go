@@ -21,7 +21,12 @@ var functions = template.FuncMap{
 	"scene": func(p *page, doc any) scene { d, _ := doc.(document); return scene{p, d} },
 	"has":   func(list any) bool { all, ok := list.([]any); return ok && len(all) > 0 },
 	"list":  func(doc document, name string) document { return document{"items": doc[name]} },
-	"add":   func(a, b int) int { return a + b },
+	// An attempt is a tall bar, a wait or a doubt a thin one behind it.
+	"barTop": func(kind string) int {
+		return map[string]int{"attempt": 5}[kind] + map[string]int{"wait": 12, "doubt": 12}[kind]
+	},
+	"barHeight": func(kind string) int { return 6 + map[string]int{"attempt": 14}[kind] },
+	"add":       func(a, b int) int { return a + b },
 }
 
 // scene is a part of a page that is about one document.

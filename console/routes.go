@@ -58,7 +58,7 @@ var routes = []route{
 
 	{"GET", "/destinations", Reader, "destination list", "", false},
 	{"GET", "/destinations/{name}/acts", Reader, "history --destination={name}", "", false},
-	{"POST", "/destinations/{name}/probe", Operator, "destination probe {name}", ofSeveral, true},
+	{"POST", "/destinations/{name}/probe", Operator, "destination probe {name}", "reason", true},
 	{"POST", "/destinations/{name}/pause", Operator, "pause --destination={name}", ofSeveral, true},
 	{"POST", "/destinations/{name}/resume", Operator, "resume --destination={name}", ofSeveral, true},
 	{"GET", "/sagas/{saga}/acts", Reader, "history --saga={saga}", "", false},

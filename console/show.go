@@ -28,7 +28,7 @@ func needs(a *asked) {
 	delete(a.Docs, "")
 	a.Docs["each"] = each
 	a.read("approvals", "/approvals", nil, nil)
-	a.read("drift", "/drift", nil, flags("limit", "10", "times", "2"))
+	a.read("drift", "/drift", nil, flags("limit", "10"))
 	a.read("blocked", "/inbox/objects", nil, flags("blocked", "true", "limit", "10"))
 	a.read("jobs", "/jobs", nil, nil)
 }

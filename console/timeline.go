@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// timeline is an instance over time: a row for each step and direction, a bar for each attempt.
+// timeline is an instance over time: a row for each step and direction, a bar for each attempt, wait and doubt.
 type timeline struct {
 	Rows   []lane
 	Height int
@@ -25,9 +25,10 @@ type lane struct {
 }
 
 type bar struct {
-	X, W    int
-	Outcome string // how it ended; "": it is under way
-	Title   string // the whole of it in words
+	X, W  int
+	Kind  string // attempt, wait or doubt
+	Tone  string
+	Title string // the whole of it in words
 }
 
 // laneHeight is the height of a lane, in the units of the picture.
@@ -48,19 +49,25 @@ func timelineOf(records []document, now time.Time) timeline {
 		t.To = t.From.Add(time.Second)
 	}
 	of := map[string]int{}
-	for i, r := range records {
-		d, ok := r["dispatch"].(document)
-		if !ok {
-			continue
-		}
-		name := effect(d)
+	add := func(name string, b bar) {
 		row, known := of[name]
 		if !known {
 			row = len(t.Rows)
 			of[name] = row
 			t.Rows = append(t.Rows, lane{Name: name, Y: row * laneHeight})
 		}
-		t.Rows[row].Bars = append(t.Rows[row].Bars, t.bar(d, timeIn(r, "at"), records[i+1:]))
+		t.Rows[row].Bars = append(t.Rows[row].Bars, b)
+	}
+	for i, r := range records {
+		if d, ok := r["dispatch"].(document); ok {
+			add(effect(d), t.attempt(d, timeIn(r, "at"), records[i+1:]))
+		}
+		switch text(r, "kind") {
+		case "wait-began", "approval-began":
+			add(effect(r), t.stay("wait", "waits", r, records[i+1:]))
+		case "unknown", "lost":
+			add(effect(r), t.stay("doubt", "in doubt", r, records[i+1:]))
+		}
 	}
 	t.Height = len(t.Rows) * laneHeight
 	return t
@@ -75,8 +82,8 @@ func open(r document) bool {
 	return true
 }
 
-// bar is one attempt, from its dispatch to what the later records say of it.
-func (t *timeline) bar(d document, begun time.Time, later []document) bar {
+// attempt is one attempt, from its dispatch to what the later records say of it.
+func (t *timeline) attempt(d document, begun time.Time, later []document) bar {
 	ended, outcome, words := t.To, "", "under way"
 	for _, r := range later {
 		if effect(r) == effect(d) && number(r, "attempt") == number(d, "attempt") && text(r, "kind") != "dispatched" {
@@ -84,12 +91,38 @@ func (t *timeline) bar(d document, begun time.Time, later []document) bar {
 			break
 		}
 	}
+	b := t.between(begun, ended)
+	b.Kind, b.Tone = "attempt", tone(outcome)
+	b.Title = fmt.Sprintf("%s #%s, begun %s, %s later: %s; key %s", effect(d), number(d, "attempt"), iso(begun), span(ended.Sub(begun)), words, text(d, "key"))
+	return b
+}
+
+// stay is how long a step waits, or is in doubt: until a record tells more of it than that it goes on.
+func (t *timeline) stay(kind, words string, r document, later []document) bar {
+	begun, ended, how := timeIn(r, "at"), t.To, "until now"
+	for _, next := range later {
+		goesOn := text(next, "kind") == text(r, "kind") || text(next, "kind") == "voted" || text(next, "kind") == "wait-extended" || text(next, "kind") == "unclear"
+		if text(next, "kind") == "revised" || effect(next) == effect(r) && !goesOn {
+			ended, how = timeIn(next, "at"), "until: "+text(next, "words")
+			break
+		}
+	}
+	b := t.between(begun, ended)
+	b.Kind, b.Tone = kind, "warn"
+	if kind == "wait" {
+		b.Tone = "live"
+	}
+	b.Title = fmt.Sprintf("%s %s from %s, for %s, %s", effect(r), words, iso(begun), span(ended.Sub(begun)), how)
+	return b
+}
+
+// between is a bar from one time to another.
+func (t *timeline) between(begun, ended time.Time) bar {
 	whole := t.To.Sub(t.From)
 	place := func(at time.Time) int { return int(1000 * min(max(at.Sub(t.From), 0), whole) / whole) }
-	b := bar{X: place(begun), Outcome: outcome}
+	b := bar{X: place(begun)}
 	b.W = max(place(ended)-b.X, 4)
 	b.X = min(b.X, 1000-b.W)
-	b.Title = fmt.Sprintf("%s #%s, begun %s, %s later: %s; key %s", effect(d), number(d, "attempt"), iso(begun), span(max(ended.Sub(begun), 0)), words, text(d, "key"))
 	return b
 }
 

@@ -134,6 +134,7 @@
 //	            waitsFor: as in list
 //	            unknown: no live process knows the definition that it waits for
 //	            seq (of the latest record: what --seen says of a work that was looked at)
+//	            advice: next without what the choices say
 //	            choices[]: when (that is right), verb, flags[]: name, value, example (of what only a person can say); then[]: what follows
 //	            also[]: what else it takes, as choices
 //	            sourceObject: the fields of inbox objects, of the object the work is named by; null when nothing is known

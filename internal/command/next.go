@@ -22,16 +22,22 @@ func (a *app) printNext(v *view) {
 		return
 	}
 	choices := v.choices()
-	words := v.summary.Next
-	if len(choices) > 0 { // they say the rest, ready to be copied
-		for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
-			words, _, _ = strings.Cut(words, rest)
-		}
-	}
-	a.paragraph("  ", words)
+	a.paragraph("  ", v.advice(choices))
 	for i := range choices {
 		fmt.Fprintf(a.out, "\n  %s:\n    %s\n", choices[i].When, visible(choices[i].line(v.head.ID, a.db)))
 	}
+}
+
+// advice is what is safe to do next without what the choices say, which are ready to be copied.
+func (v *view) advice(choices []choice) string {
+	words := v.summary.Next
+	if len(choices) == 0 {
+		return words
+	}
+	for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
+		words, _, _ = strings.Cut(words, rest)
+	}
+	return words
 }
 
 // decided reports whether a person has spoken already and only has not been heard.

@@ -68,6 +68,7 @@ type viewJSON struct {
 	Unknown    bool            `json:"unknown"`      // no live process knows the definition that it waits for
 	Heard      *entryJSON      `json:"sourceObject"` // of the object the work is named by; null: nothing
 	Seq        int64           `json:"seq"`          // of the latest record: what --shown says of a work that was looked at
+	Advice     string          `json:"advice"`       // next without what the choices say
 	Choices    []choice        `json:"choices"`      // what is safe to do
 	Also       []choice        `json:"also"`         // what else it takes
 }
@@ -103,7 +104,7 @@ func (v *view) json() viewJSON {
 	j := viewJSON{
 		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: make([]signalJSON, len(v.pending)), Duplicates: make([]duplicateJSON, len(v.duplicates)),
-		Unknown: v.lacking != "", Heard: entryToJSON(v.heard, false), Seq: v.state.Seq, Choices: v.told(v.choices()), Also: v.told(v.also()),
+		Unknown: v.lacking != "", Heard: entryToJSON(v.heard, false), Seq: v.state.Seq, Advice: v.advice(v.choices()), Choices: v.told(v.choices()), Also: v.told(v.also()),
 	}
 	for i := range v.pending {
 		j.Signals[i] = signalToJSON(&v.pending[i])

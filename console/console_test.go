@@ -1,0 +1,399 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/saga"
+)
+
+// may is who may do what, written down a second time: a route that is not in it fails, and so does
+// one that lets in others.
+var may = map[string]string{
+	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
+		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /destinations, GET /destinations/{name}/acts, GET /sagas/{saga}/acts,
+		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
+		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule`,
+	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
+	Operator: `GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
+		POST /works/{saga}/{work}/skip, POST /works/{saga}/{work}/pause, POST /works/{saga}/{work}/resume, POST /works/{saga}/{work}/wake,
+		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
+		POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
+		POST /destinations/{name}/resume, POST /sagas/{saga}/pause, POST /sagas/{saga}/resume, POST /inbox/deliveries/{number}/replay, POST /inbox/replay,
+		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/pause,
+		POST /jobs/{job}/unpause`,
+	Admin: `POST /everything/pause, POST /everything/resume, POST /catch-up, POST /jobs/pause, POST /jobs/unpause`,
+}
+
+// Every route lets in who may, and no one else, by its address and by a form of a page.
+func TestRouteByRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	least := map[string]string{}
+	for role, all := range may {
+		for path := range strings.SplitSeq(all, ",") {
+			least[strings.TrimSpace(path)] = role
+		}
+	}
+	people := map[string]*window{"": w.as("")}
+	for _, role := range append(Roles(), "finance") {
+		people[role] = w.as("p-"+role, role)
+	}
+	lets := map[string][]string{
+		Reader: {Reader, Approver, Operator, Admin}, Approver: {Approver, Admin}, Operator: {Operator, Admin}, Admin: {Admin},
+	}
+	for i := range routes {
+		rt := &routes[i]
+		name := rt.method + " " + rt.path
+		role, known := least[name]
+		if !known {
+			t.Errorf("%s is not in the table of this test: who may do it?", name)
+			continue
+		}
+		delete(least, name)
+		for who, x := range people {
+			status, text := x.ask(rt.method, "/api/v1"+filled(rt.path), "", map[string]string{"Authorization": "Bearer " + x.token})
+			refused := status == http.StatusUnauthorized || status == http.StatusForbidden && strings.Contains(text, "it takes the role")
+			if wanted := !slices.Contains(lets[role], who); refused != wanted {
+				t.Errorf("%s by a person with the role %q: %d %s", name, who, status, text)
+			}
+		}
+	}
+	for name := range least {
+		t.Errorf("there is no route %s", name)
+	}
+}
+
+// Every page and the metrics ask for a role; forms are shown only to who may send them.
+func TestPagesByRole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &Options{Metrics: http.NotFoundHandler()})
+	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
+	stranger, finance, reader, operator := w.as(""), w.as("fay", "finance"), w.as("rita", Reader), w.as("olaf", Operator)
+	pages := []string{"/", "/works", address("mail", "order:1"), "/destinations", "/inbox", "/jobs", "/findings", "/duplicates"}
+	for _, page := range append(pages, "/metrics") {
+		if status, _ := stranger.get(page); status != http.StatusUnauthorized {
+			t.Errorf("%s tells a stranger %d", page, status)
+		}
+	}
+	for _, page := range pages {
+		if status, _ := finance.get(page); status != http.StatusForbidden {
+			t.Errorf("%s tells a person without a role of the console %d", page, status)
+		}
+		status, text := reader.get(page)
+		if status != http.StatusOK || forms.MatchString(text) {
+			t.Errorf("%s tells a reader %d, with a form of what a reader may not do:\n%s", page, status, text)
+		}
+		if status, _ := operator.get(page); status != http.StatusOK {
+			t.Errorf("%s tells an operator %d", page, status)
+		}
+	}
+	if status, _ := reader.get("/nowhere"); status != http.StatusNotFound {
+		t.Errorf("a page that there is not: %d", status)
+	}
+	for _, open := range []string{"/healthz", "/readyz"} {
+		if status, _ := stranger.get(open); status != http.StatusOK {
+			t.Errorf("%s tells %d", open, status)
+		}
+	}
+}
+
+// Every verb of a route exists, and takes each flag that a request may say. What the command can do
+// and the door cannot is listed here, with its reason.
+func TestRoutesAreVerbs(t *testing.T) {
+	t.Parallel()
+	missing := map[string]string{
+		"amends migrate": "needs the address of a database, and no console runs on one that it does not fit", "amends migrate up": "as migrate", "amends migrate status": "as migrate",
+		"amends serve": "is the console", "amends token": "is for who has the file",
+		"amends reconcile rebuild": "is for who has lost the ledger, and with it the console",
+	}
+	done := map[string]bool{}
+	for i := range routes {
+		rt := &routes[i]
+		s := &say{parts: map[string]string{}, flags: map[string][]string{}}
+		for name := range partsOf(rt.path) {
+			s.parts[name] = "x"
+		}
+		for _, name := range strings.Fields(rt.flags) {
+			s.flags[name] = []string{"1"}
+		}
+		cmd, rest, err := command.Verbs().Find(rt.command(&Person{"anna", []string{"finance"}}, s))
+		if err != nil {
+			t.Errorf("%s %s: %v", rt.method, rt.path, err)
+			continue
+		}
+		done[cmd.CommandPath()] = true
+		for _, word := range rest {
+			if name, _, flag := strings.Cut(strings.TrimPrefix(word, "--"), "="); word == "--" {
+				break
+			} else if flag && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+				t.Errorf("%s %s: %s takes no --%s", rt.method, rt.path, cmd.CommandPath(), name)
+			}
+		}
+		if by := cmd.Flag("actor") != nil; by != rt.by && rt.changes() {
+			t.Errorf("%s %s: %s keeps who says it: %v", rt.method, rt.path, cmd.CommandPath(), by)
+		}
+	}
+	for _, verb := range leaves("amends") {
+		if _, said := missing[verb]; !done[verb] && !said {
+			t.Errorf("%s has no route", verb)
+		}
+	}
+}
+
+// leaves are the verbs that do something.
+func leaves(root string) (paths []string) {
+	all := command.Verbs().Commands()
+	for len(all) > 0 {
+		cmd := all[0]
+		if all = append(all[1:], cmd.Commands()...); !cmd.HasSubCommands() || cmd.Name() == "migrate" {
+			paths = append(paths, cmd.CommandPath())
+		}
+	}
+	return slices.DeleteFunc(paths, func(p string) bool {
+		return strings.HasPrefix(p, root+" help") || strings.HasPrefix(p, root+" completion")
+	})
+}
+
+// What no page of the console can have sent changes nothing, and nothing is loaded from elsewhere.
+func TestForeignRequests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &Options{Hosts: []string{"ops.example.com"}})
+	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
+	x := w.as("olaf", Operator)
+	for host, want := range map[string]int{"ops.example.com": 200, "OPS.example.com:8080": 200, "evil.example": 421, "127.0.0.1.evil.example": 421, "[::1]:7117": 200} {
+		if status, _ := x.ask("GET", "/", "", map[string]string{"Host": host, "Authorization": "Bearer " + x.token}); status != want {
+			t.Errorf("asked for as %s it answers %d, want %d", host, status, want)
+		}
+	}
+	form := "do=/works/{saga}/{work}/resolve&part.saga=mail&part.work=order:1&flag.step=send&flag.did-not-happen=true&flag.reason=forged"
+	for _, header := range []map[string]string{{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}} {
+		status, text := x.ask("POST", "/do", form, with(header, "Content-Type", "application/x-www-form-urlencoded"))
+		if status != http.StatusForbidden {
+			t.Errorf("a form from %v: %d %s", header, status, text)
+		}
+	}
+	for range 100 { // what a mail scanner or a prefetch does
+		x.get(address("mail", "order:1"))
+		x.ask("HEAD", address("mail", "order:1"), "", nil)
+	}
+	if signals, err := w.db.Signals(t.Context(), saga.ID{Saga: "mail", Work: "order:1"}); err != nil || len(signals) > 0 {
+		t.Errorf("%v: something was said: %v", err, signals)
+	}
+	r := httptest.NewRequest(http.MethodGet, w.server.URL+"/sign-in", nil)
+	rec := httptest.NewRecorder()
+	w.server.Config.Handler.ServeHTTP(rec, r)
+	csp := rec.Header().Get("Content-Security-Policy")
+	has(t, csp, "default-src 'none'", "frame-ancestors 'none'", "script-src 'self';", "style-src 'self';")
+	if strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") {
+		t.Errorf("the policy allows more than the console's own: %s", csp)
+	}
+	for _, page := range []string{"/", "/works", address("mail", "order:1"), "/destinations"} {
+		_, text := x.get(page)
+		for _, wrong := range []string{`src="http`, `href="http`, " style=", " onclick=", "<script>"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s has %q", page, wrong)
+			}
+		}
+	}
+}
+
+// A token is let in until its time is over or its line is deleted; a file that cannot be read lets
+// no one in.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens")
+	tokens, err := OpenTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := tokens.Issue(Person{"maria", []string{Operator, "finance"}}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(name string, at time.Time) {
+		t.Helper()
+		if p, _ := tokens.of(text, at); p.Name != name {
+			t.Errorf("the token is %q's, want %q", p.Name, name)
+		}
+	}
+	is("maria", time.Now())
+	is("", time.Now().Add(time.Hour+time.Second))
+	raw, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(raw), text) || strings.Contains(string(raw), strings.TrimPrefix(text, "amends_")) {
+		t.Errorf("%v: the file has the token itself: %s", err, raw)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v: others can read the file: %v", err, info.Mode())
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# who left\n" + string(raw))
+	is("maria", time.Now())
+	write("# taken away\n")
+	is("", time.Now())
+	write(string(raw) + "{half a line\n")
+	is("", time.Now())
+	if _, err := tokens.of(text, time.Now()); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("it does not say what is wrong with the file: %v", err)
+	}
+	if _, err := OpenTokens(file); err == nil {
+		t.Error("a file that is no file of tokens is opened")
+	}
+	for _, p := range []Person{{"", []string{Admin}}, {"x", nil}} {
+		if _, err := tokens.Issue(p, time.Hour); err == nil {
+			t.Errorf("a token for %v is issued", p)
+		}
+	}
+}
+
+// A proxy's headers say who asks only from the proxy's own address.
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	who := Header("X-User", "X-Roles", netip.MustParsePrefix("10.0.0.0/30"))
+	for from, want := range map[string]string{"10.0.0.2:4711": "maria", "[::ffff:10.0.0.2]:4711": "maria", "10.0.0.4:4711": "", "@": "", "[::1]:80": ""} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = from
+		r.Header.Set("X-User", " maria ")
+		r.Header.Set("X-Roles", "operator, finance,")
+		if p := who(r); p.Name != want || want != "" && !slices.Equal(p.Roles, []string{"operator", "finance"}) {
+			t.Errorf("from %s it is %v, want %q", from, p, want)
+		}
+	}
+}
+
+// After signing in a browser goes to a page of the console and nowhere else.
+func TestOwnPath(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[string]string{
+		"/works?status=review": "/works?status=review", "": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/",
+		"works": "/", "javascript:alert(1)": "/", "/a\nb": "/",
+	} {
+		if got := ownPath(to); got != want {
+			t.Errorf("ownPath(%q) is %q, want %q", to, got, want)
+		}
+	}
+}
+
+// Two windows show one review. One settles it; the other, which still shows it, is told that it is
+// settled, and changes nothing.
+func TestTwoWindows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
+	first, second := w.as("anna", Operator), w.as("ben", Operator)
+	page := address("mail", "order:1")
+	_, shown := second.get(page)
+	has(t, shown, "the line went dead", "What is safe to do", "is done again, under a new key", "it will have happened twice")
+	has(t, first.press(page, "It happened", map[string]string{"happened": "letter_9", "reason": "it lies in the outbox"}), `said good`, "It is completed now")
+	has(t, second.send(shown, "It did not happen", map[string]string{"reason": "I think not"}), `said bad`, "it is not what you saw any more")
+	s, err := w.c.Show(t.Context(), saga.ID{Saga: "mail", Work: "order:1"})
+	if err != nil || s.Status != saga.Completed || s.Steps["send"].ExternalID != "letter_9" || s.Steps["send"].Attempts != 1 {
+		t.Errorf("%v: it is %+v", err, s)
+	}
+	_, text := second.get(page)
+	has(t, text, "anna", "it lies in the outbox")
+	if strings.Contains(text, "I think not") {
+		t.Error("what the second person said is in the history")
+	}
+}
+
+// A person without a vote sees what is to be approved; one with it votes with the roles of the token.
+func TestVote(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
+	page := address("pay", "bill:1")
+	_, text := w.as("rita", Reader).get(page)
+	has(t, text, "To approve: step", "Otto")
+	if strings.Contains(text, "<button>Approve</button>") {
+		t.Error("a reader is offered a vote")
+	}
+	has(t, w.as("sam", Approver, "sales").press(page, "Approve", map[string]string{"reason": "fine"}), "said bad")
+	has(t, w.as("fay", Approver, "finance").press(page, "Approve", map[string]string{"reason": "looked at"}), "said good")
+	w.until("pay", "bill:1", saga.Completed)
+}
+
+// Who acts is who the token names, whatever the request says; a request says only what a verb takes,
+// and what looks like a flag is a name.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "--db=/etc/passwd", letter{Outcome: "the line went dead"}, saga.Review)
+	x := w.as("olaf", Operator)
+	path := "/api/v1/works/mail/--db=%2Fetc%2Fpasswd/"
+	for body, want := range map[string]int{
+		`{"reason":"r","step":"send","happened":"id","actor":"anna"}`: 400,
+		`{"reason":"r","step":"send","happened":"id","db":"x"}`:       400,
+		`{"step":"send","happened":"id"}`:                             400,
+		`{"reason":"r","step":"other","happened":"id"}`:               409,
+		`["reason"]`: 400,
+		`{"reason":"` + strings.Repeat("x", maxBody) + `"}`:            413,
+		`{"reason":"r","step":"send","happened":"id","dry-run":true}`:  200,
+		`{"reason":"r","step":"send","happened":"id","dry-run":"yes"}`: 400,
+	} {
+		if status, text := x.post(path+"resolve", body); status != want {
+			t.Errorf("%.60s: %d %s, want %d", body, status, text, want)
+		}
+	}
+	status, text := x.post(path+"resolve", `{"reason":"found","step":"send","happened":"id_7","wait":"30s"}`)
+	var out struct {
+		Applied bool                               `json:"applied"`
+		Signal  struct{ Actor, Reason, ID string } `json:"signal"`
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil || status != 200 || !out.Applied || out.Signal.Actor != "olaf" {
+		t.Errorf("%v: %d %s", err, status, text)
+	}
+	if status, text := x.get("/api/v1/works/mail/nothing"); status != 404 || !strings.Contains(text, `"code":"not-found"`) {
+		t.Errorf("what there is not: %d %s", status, text)
+	}
+	if status, text := x.get("/api/v1/nowhere"); status != 404 || !strings.Contains(text, "openapi.json") {
+		t.Errorf("an address that there is not: %d %s", status, text)
+	}
+}
+
+// Names and bodies that strangers wrote are shown as they are, and do nothing.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	reader, operator := w.as("rita", Reader), w.as(`<b>olaf</b>`, Operator)
+	hostile := []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "order:\u202e0001:redro", "../../etc/passwd", "a//b?c=d#e&f", "{{.}}", "' or 1=1 --",
+		strings.Repeat("long ", 51),
+	}
+	for i, id := range hostile {
+		w.start("mail", id, letter{To: "<script>body</script>\u202e" + strings.Repeat("y", 255<<10), Outcome: "<script>error</script>\u202e\x00\x1b[2K" + id}, saga.Review)
+		_, page := operator.get(address("mail", id) + "&bodies=1")
+		_, needs := reader.get("/")
+		_, list := reader.get("/works?prefix=" + fmt.Sprintf("%.9s", "")) // all of them
+		for name, text := range map[string]string{"instance": page, "needs": needs, "list": list} {
+			for _, raw := range []string{"<script>alert", "<script>body", "<script>error", "<img", "<b>olaf", "\x00", "{{.}}<"} {
+				if raw != "{{.}}<" && strings.Contains(text, raw) {
+					t.Errorf("the page %s of %q has %q as it came", name, id, raw)
+				}
+			}
+		}
+		if !strings.Contains(page, "What is safe to do") {
+			t.Errorf("the page of %q does not come:\n%.2000s", id, page)
+		}
+		has(t, operator.press(address("mail", id), "It happened", map[string]string{"happened": fmt.Sprint("id", i), "reason": "<script>why</script>\x00"}), "said good")
+		_, page = reader.get(address("mail", id))
+		if strings.Contains(page, "<script>why") || !strings.Contains(page, "&lt;script&gt;why") {
+			t.Errorf("what a person said of %q is not shown as text", id)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store"
+)
+
+// world is a ledger, a coordinator over it, and the console.
+type world struct {
+	t      *testing.T
+	db     store.DB
+	c      *coordinator.Coordinator
+	tokens *Tokens
+	server *httptest.Server
+}
+
+// letter is what the saga of these tests sends.
+type letter struct{ To, Outcome string }
+
+// mailing is a saga with one letter, which is lost where its input says so, and one that people
+// approve.
+func mailing() (saga.Program, saga.Program) {
+	send := saga.Do("send", func(_ context.Context, c saga.Call[letter]) (string, error) {
+		if err := c.Sending(); err != nil {
+			return "", err
+		}
+		if c.Input.Outcome != "" && c.Attempt == 1 {
+			return "", errors.New(c.Input.Outcome)
+		}
+		return "sent", nil
+	}).AtMostOnce().NoUndo("a letter cannot be unsent").Timeout(time.Second).Settle(time.Millisecond)
+	mail, err := saga.Define("mail", 1, send)
+	if err != nil {
+		panic(err)
+	}
+	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	return mail, pay
+}
+
+func newWorld(t *testing.T, o *Options) *world {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := coordinator.New(db, &coordinator.Options{Log: log, Poll: 20 * time.Millisecond, Lease: 5 * time.Second, Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mail, pay := mailing()
+	if err := c.Register(t.Context(), mail, pay); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	tokens, err := OpenTokens("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	o.Tokens, o.Log = tokens, log
+	pages, err := New(db, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, db: db, c: c, tokens: tokens, server: httptest.NewServer(pages)}
+	t.Cleanup(func() {
+		w.server.Close()
+		stop()
+		if err := errors.Join(<-ended, db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// start starts an instance and waits until it has a status.
+func (w *world) start(sagaName, id string, input letter, status saga.Status) {
+	w.t.Helper()
+	if _, err := w.c.Start(w.t.Context(), sagaName, id, input, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	w.until(sagaName, id, status)
+}
+
+func (w *world) until(sagaName, id string, status saga.Status) {
+	w.t.Helper()
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		s, err := w.c.Show(w.t.Context(), saga.ID{Saga: sagaName, Work: id})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if s.Status == status {
+			return
+		}
+	}
+}
+
+// window is a browser, or a program, with a token.
+type window struct {
+	w     *world
+	token string
+	c     *http.Client
+}
+
+// as is a window of a person with roles; without a role it has no token.
+func (w *world) as(name string, roles ...string) *window {
+	w.t.Helper()
+	jar, _ := cookiejar.New(nil)
+	x := &window{w: w, c: &http.Client{Jar: jar}}
+	if len(roles) > 0 {
+		var err error
+		if x.token, err = w.tokens.Issue(Person{name, roles}, time.Hour); err != nil {
+			w.t.Fatal(err)
+		}
+		x.get("/sign-in?token=" + x.token)
+	}
+	return x
+}
+
+// ask sends a request, and returns its status and what was answered.
+func (x *window) ask(method, path, body string, header map[string]string) (int, string) {
+	x.w.t.Helper()
+	r, err := http.NewRequestWithContext(x.w.t.Context(), method, x.w.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		x.w.t.Fatal(err)
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	if host, has := header["Host"]; has {
+		r.Host = host
+	}
+	answer, err := x.c.Do(r)
+	if err != nil {
+		x.w.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		x.w.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (x *window) get(path string) (int, string) { return x.ask("GET", path, "", nil) }
+
+// post says something to /api/v1 as a program does.
+func (x *window) post(path, body string) (int, string) {
+	return x.ask("POST", path, body, map[string]string{"Authorization": "Bearer " + x.token, "Content-Type": "application/json"})
+}
+
+// forms are the forms of a page that do something.
+var forms = regexp.MustCompile(`(?s)<form method="post" action="[^"]*/do".*?</form>`)
+
+// press fills in the form of a page that has a button, and sends it.
+func (x *window) press(page, button string, fill map[string]string) string {
+	x.w.t.Helper()
+	_, text := x.get(page)
+	return x.send(text, button, fill)
+}
+
+func (x *window) send(page, button string, fill map[string]string) string {
+	x.w.t.Helper()
+	for _, form := range forms.FindAllString(page, -1) {
+		if !strings.Contains(form, "<button>"+button+"</button>") {
+			continue
+		}
+		values := url.Values{}
+		for _, m := range regexp.MustCompile(`name="([^"]+)"[^>]* value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
+			values.Set(m[1], htmlText(m[2]))
+		}
+		for name, value := range fill {
+			values.Set("flag."+name, value)
+		}
+		_, text := x.ask("POST", "/do", values.Encode(), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
+		return text
+	}
+	x.w.t.Fatalf("there is no button %q on the page:\n%s", button, page)
+	return ""
+}
+
+// htmlText is an attribute as it was before it was escaped.
+func htmlText(s string) string {
+	return strings.NewReplacer("&amp;", "&", "&#39;", "'", "&#34;", `"`, "&lt;", "<", "&gt;", ">", "&#43;", "+").Replace(s)
+}
+
+// has checks that a text says everything.
+func has(t *testing.T, text string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+}
+
+// address is the page of an instance.
+func address(sagaName, id string) string {
+	return "/work?" + url.Values{"saga": {sagaName}, "id": {id}}.Encode()
+}
+
+// filled is a path of the table with something in each of its parts.
+func filled(path string) string {
+	for name := range partsOf(path) {
+		path = strings.ReplaceAll(path, "{"+name+"}", map[string]string{"number": "1"}[name]+"x")
+	}
+	return path
+}
+
+// with is a copy of fields with more.
+func with(fields map[string]string, name, value string) map[string]string {
+	all := maps.Clone(fields)
+	all[name] = value
+	return all
+}
