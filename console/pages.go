@@ -185,11 +185,11 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	s := &say{parts: map[string]string{}, flags: map[string][]string{}}
 	for name, values := range r.PostForm {
 		of, flag, ok := strings.Cut(name, ".")
-		switch value := clean(values[0]); {
-		case ok && of == "part":
-			s.parts[flag] = value
-		case ok && of == "flag" && value != "":
-			s.flags[flag] = []string{value}
+		switch {
+		case ok && of == "part": // a name is what it is, to the last space
+			s.parts[flag] = values[0]
+		case ok && of == "flag" && clean(values[0]) != "":
+			s.flags[flag] = []string{clean(values[0])}
 		}
 	}
 	doc, err := h.run(r.Context(), &p, &routes[i], s)
