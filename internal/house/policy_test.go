@@ -75,7 +75,7 @@ const policy = `
 	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against
 	coordinator, internal/ledger, store !< internal/shopsim/...
 	internal/shopsim/... < examples/..., bench/...
-	internal/shopsim/..., coordinator, reconcile/schedule, store < internal/shopsim/play < examples/... # reads the ledger as the command does
+	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
 `

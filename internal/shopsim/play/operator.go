@@ -32,6 +32,9 @@ type operator struct {
 	now     func() time.Time
 	seen    map[sighting]time.Time
 
+	byHand  bool   // another person answers the reviews, in the console
+	letters string // the folder of the mailbox, for that person
+
 	decides  bool // with -approve
 	approved int  // on how much it voted
 }
@@ -83,11 +86,13 @@ func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Instance, r
 			}
 			return unconfirmed, resolved, nil
 		case announced < round:
-			o.announce(round, len(c.review))
+			o.announce(round, c.review)
 			announced = round
 			if round == 1 {
 				unconfirmed = c.review
 			}
+		case o.byHand:
+			// That person takes as long as it takes, and each answer may bring the next question.
 		case o.ripe(c.review):
 			said, err := o.answer(ctx, c.review)
 			for _, words := range answers {
@@ -162,15 +167,20 @@ func (o *operator) resolve(ctx context.Context, h ledger.Instance) (words string
 }
 
 // announce says what the person is asked.
-func (o *operator) announce(round, reviews int) {
+func (o *operator) announce(round int, review []ledger.Instance) {
 	if round > 1 {
 		fmt.Fprintln(o.out, "Of those sent again, some lost the answer again:")
 		return
 	}
 	fmt.Fprintf(o.out, "%s unconfirmed: the mail server's answer was lost, or the sync was\n"+
-		"killed before it came. A mail server cannot be asked, and amends does not guess.\n"+
-		"A person opens the mailbox and says what is there, as with amends resolve:\n",
-		amount(reviews, "receipt is", "receipts are"))
+		"killed before it came. A mail server cannot be asked, and amends does not guess.\n",
+		amount(len(review), "receipt is", "receipts are"))
+	if !o.byHand {
+		fmt.Fprint(o.out, "A person opens the mailbox and says what is there, as with amends resolve:\n")
+		return
+	}
+	fmt.Fprintf(o.out, "You know: look whether there is a letter, and say so in the console, under \"Needs me\".\n"+
+		"  grep -rh -A9 'X-Order: %s' %s\n\n", review[0].ID.Work, o.letters)
 }
 
 // say prints which orders got a resolution: each of them, on as few lines as it takes.

@@ -29,6 +29,8 @@ type options struct {
 	tampers     bool
 	outage      bool
 	approve     bool
+	console     bool
+	byHand      bool
 }
 
 // flags are the flags that fill in o, and their defaults.
@@ -48,6 +50,8 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.tampers, "tamper", true, "at the end people edit, void, delete and copy invoices in the books, and the reconciler finds them")
 	f.BoolVar(&o.outage, "outage", false, fmt.Sprintf("half-way the books are out of order for %s, as they might be for two hours", outageLasts))
 	f.BoolVar(&o.approve, "approve", false, fmt.Sprintf("orders of more than %d.%02d wait for approval before they are invoiced; the operator of the example looks at each and approves", approveAbove/100, approveAbove%100))
+	f.BoolVar(&o.console, "console", false, "show the run in a browser: print the address of a console, and stay up after the audit until Ctrl-C")
+	f.BoolVar(&o.byHand, "by-hand", false, "with -console: leave the reviews to you; the audit waits until you have settled them")
 	f.IntVar(&o.workers, "workers", 0, "sync `processes`; 0 is 3 on Postgres and 1 on SQLite, which takes no more")
 	f.StringVar(&o.db, "db", "", "the `ledger`: a Postgres URL or a file; it must hold nothing yet (default a new file)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object to standard output, and the rest to standard error")
@@ -147,6 +151,8 @@ func (o *options) check() (faults []error) {
 	wrong(o.deaf && o.sweepsAlone, "-webhooks-only and -reconcile-only: then the sync would never hear of an order")
 	wrong(o.deaf && o.loseLedger, "-lose-ledger needs the sweeps that -webhooks-only switches off")
 	wrong(o.outage && o.loseLedger, "-outage and -lose-ledger: one disaster at a time")
+	wrong(o.byHand && !o.console, "-by-hand needs -console: that is where you settle the reviews")
+	wrong(o.console && o.loseLedger, "-console and -lose-ledger: the console would show the ledger that was lost")
 	wrong(o.kills < 0, "-kills must not be negative")
 	wrong(o.stalls < 0, "-stalls must not be negative")
 	wrong(o.workers < 1, "-workers must be at least 1, or 0 for the default")

@@ -30,6 +30,11 @@ func perform(ctx context.Context, job Job, o options, stdout, stderr io.Writer) 
 	r := report{Seed: o.seed, Ledger: withoutPassword(o.db), Folder: dir}
 	introduce(talk, o)
 	began := time.Now()
+	pages, err := serve(ctx, o, talk)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, pages.close()) }()
 	if err := r.act(ctx, job, o, dir, talk, stderr); err != nil {
 		_ = os.Remove(dir) // if nothing came into it
 		if ctx.Err() != nil {
@@ -42,6 +47,10 @@ func perform(ctx context.Context, job Job, o options, stdout, stderr io.Writer) 
 		err = r.json(stdout)
 	} else {
 		err = r.text(stdout)
+	}
+	if err == nil && o.console {
+		fmt.Fprintf(talk, "\nThe console stays up until Ctrl-C: %s\n", pages.url)
+		<-ctx.Done()
 	}
 	return r.Clean(), err
 }
@@ -75,7 +84,7 @@ func (r *report) act(ctx context.Context, job Job, o options, dir string, talk, 
 		person: &operator{
 			works: rec, shop: amends.world.Shop(), books: amends.world.Books(), mailbox: amends.world.Mailbox(), out: talk,
 			by:      saga.Actor{Name: "operator of the example", Reason: "looked into the mailbox"},
-			settled: answer + amends.procs.place.Settle, now: time.Now, decides: o.approve,
+			settled: answer + amends.procs.place.Settle, now: time.Now, letters: filepath.Join(dir, "sync", "mailbox"), decides: o.approve, byHand: o.byHand,
 		},
 	}
 	return play.acts(ctx)
