@@ -24,6 +24,9 @@
 //   - amends_inbox_counts: how many of each source met which disposition;
 //   - amends_objects: one row per object that they speak of.
 //
+// What is blocked because it came before is in amends_blocked_days as well, by day and by what
+// blocked it. Its rows stay for ever.
+//
 // Payloads may hold personal data and go after weeks, deliveries after months, digests after a year
 // or more; objects stay. Each kind has a table of its own, so that retention is a plain delete in
 // bounded batches: nothing is rewritten to erase a part of it, a digest outlives its delivery in 60

@@ -121,7 +121,7 @@ type Catalogue interface {
 	// was drawn: not how many more. The greatest total counts, so a call that comes again, or late,
 	// counts nothing twice (K15). A source that is longer than [MaxText] is cut. A counter that was
 	// silent for longer than [CounterSilence] is folded into one with all others of its work and
-	// source, and must not speak again.
+	// source, and must not speak again. By what a call really adds the day grows, see [BlockedDay].
 	Count(ctx context.Context, c Counter, totals []Duplicate) error
 
 	// List returns a page of the heads that f selects, at most f.Limit of them, behind the page
@@ -145,6 +145,10 @@ type Catalogue interface {
 	// the most recent first.
 	Duplicates(ctx context.Context, f Filter) ([]Duplicate, error)
 
+	// BlockedDays returns how many duplicates were blocked on each day, by day and layer, from the
+	// day on that since is in; zero: all. What a day counts stays when works and deliveries go.
+	BlockedDays(ctx context.Context, since time.Time) ([]BlockedDay, error)
+
 	// Definitions returns every definition the ledger has seen, by name and version.
 	Definitions(ctx context.Context) ([]Definition, error)
 
@@ -155,6 +159,10 @@ type Catalogue interface {
 	// Overview says what moves and what does not. It is bounded in what it returns, and made to be
 	// asked every minute.
 	Overview(ctx context.Context) (Overview, error)
+
+	// Totals counts the works of each saga, status and reason, in that order. It reads all
+	// instances: ask it every quarter of a minute at most.
+	Totals(ctx context.Context) ([]Total, error)
 }
 
 // TxStarter is implemented by ledgers that live in a database the caller may share.
@@ -415,6 +423,24 @@ type Duplicate struct {
 	First  time.Time
 	Last   time.Time
 }
+
+// BlockedDay counts the duplicates that one layer blocked on one day by the store's clock, whatever
+// became since of the works and deliveries that they were about.
+type BlockedDay struct {
+	Day   time.Time // midnight, UTC
+	By    string    // one of the layers
+	Count int64
+}
+
+// The layers that block duplicates.
+const (
+	ByStart    = "start"    // a start of a known work was answered from the ledger, see [Catalogue.Count]
+	ByReceiver = "receiver" // a delivery had come before
+	ByVersion  = "version"  // a delivery told of a version that was known, or older; one that is replayed counts once
+)
+
+// DayOf is the day that t is in.
+func DayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 
 // Definition is a definition's structure as it was registered.
 type Definition struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
 )
 
 // Session is one running process, or one that died with works in hand.
@@ -30,6 +31,25 @@ type Overview struct {
 	// and wait for no destination; at most [MaxOldest]. Their Updated is the time of that record.
 	Oldest []Instance
 	Ahead  Ahead
+	// OldestSignal is when the oldest signal was posted that no record has consumed; zero when there is
+	// none.
+	OldestSignal time.Time
+}
+
+// Total counts the works of one saga that have one status, for one reason.
+type Total struct {
+	Saga   string
+	Status saga.Status
+	Reason saga.Reason
+	Works  int64
+	// OldestDue is the earliest due time of those that no session holds and that wait for no
+	// destination, which may lie ahead; zero when there is none.
+	OldestDue time.Time
+}
+
+// Compare orders totals by saga, status and reason.
+func (t *Total) Compare(o *Total) int {
+	return cmp.Or(strings.Compare(t.Saga, o.Saga), cmp.Compare(t.Status, o.Status), cmp.Compare(t.Reason, o.Reason))
 }
 
 // Backlog is what waits for a process that knows its definition, while no live session does.

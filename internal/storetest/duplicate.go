@@ -159,6 +159,7 @@ func duplicateRace(b *bench) {
 	if want := int64(6 * 5 * 5 * 2); sum != want {
 		b.Errorf("%d duplicates counted, want %d", sum, want)
 	}
+	b.wantBlocked("at the same time", ledger.ByStart, sum)
 }
 
 // A filter narrows duplicates by saga, work, prefix and limit.

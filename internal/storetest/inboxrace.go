@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 var inboxRaceCases = []testCase{
@@ -42,6 +43,7 @@ func inboxRaceIdentical(b *bench) {
 			b.Errorf("%s has %d copies (%s), want 100", d.Object, d.Copies, d.Disposition)
 		}
 	}
+	b.wantBlocked("at the same time", ledger.ByReceiver, 99*int64(len(es)))
 }
 
 // C2 under concurrency: of two bodies one came first, whichever it was, and the other is in
@@ -69,6 +71,7 @@ func inboxRaceConflict(b *bench) {
 	if n := len(b.all()); n != 3 || firsts != 1 || copies != 60 {
 		b.Errorf("%d rows, %d of them without conflict, %d copies; want 3, 1 and 60", n, firsts, copies)
 	}
+	b.wantBlocked("at the same time", ledger.ByReceiver, 57)
 }
 
 // "Two processes share one inbox without doubling": every delivery is judged once, and no count on
@@ -87,7 +90,7 @@ func inboxRaceJudge(b *bench) {
 			for judged.Load() < int64(len(es)) {
 				n, err := stores[i%2].Judge(b.Context(), 13, func(_ time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
 					for i := range ds {
-						ds[i].Outcome = intake.Applied
+						ds[i].Outcome = intake.Duplicate
 						es[ds[i].Object].Accepted++
 					}
 					return nil
@@ -104,6 +107,7 @@ func inboxRaceJudge(b *bench) {
 	if n := judged.Load(); n != int64(len(es)) {
 		b.Errorf("%d were judged of %d", n, len(es))
 	}
+	b.wantBlocked("judged at the same time", ledger.ByVersion, int64(len(es)))
 	var sum int64
 	for i := range 7 {
 		sum += b.known(object(fmt.Sprint(i))).Accepted

@@ -219,6 +219,7 @@ CREATE TABLE amends_duplicates (
     source   text        NOT NULL,
     counter  bigint      NOT NULL, -- a random name; 0: those that are silent for a day, folded into one
     count    bigint      NOT NULL CHECK (count >= 0),
+    previous bigint      NOT NULL DEFAULT 0, -- count before it was last raised: the difference is what that call added
     first_at timestamptz NOT NULL,
     last_at  timestamptz NOT NULL,
     PRIMARY KEY (work_id, saga, source, counter)
@@ -227,6 +228,15 @@ CREATE TABLE amends_duplicates (
 -- Where to look for what is silent. A counter speaks for some hours at most, so few of its rows are older and not silent;
 -- and its last time, which every count changes, is in no index.
 CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
+
+-- How many duplicates were blocked on each day, by what blocked them, kept for ever: what is counted above is about works and
+-- deliveries, which go. A day ends at midnight, UTC. Every process writes the same row, each as the last of its transaction.
+CREATE TABLE amends_blocked_days (
+    day   date   NOT NULL,
+    layer text   NOT NULL COLLATE "C", -- start, receiver or version
+    count bigint NOT NULL CHECK (count >= 0),
+    PRIMARY KEY (day, layer)
+) WITH (fillfactor = 70);
 
 -- For people and reports: grant SELECT on the two views, and on no table. What a document leaves out is filled in; the key
 -- of a dispatch is there only when it is not the one that derives from saga, work id, revision, step and direction.
@@ -594,6 +604,7 @@ DROP TABLE amends_inbox;
 DROP TABLE amends_digests;
 DROP VIEW amends_overview;
 DROP VIEW amends_history;
+DROP TABLE amends_blocked_days;
 DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
 DROP TABLE amends_audit;

@@ -59,6 +59,7 @@ func (s state) snapshot() state {
 		sessions:    make(map[machine.Token]*session, len(s.sessions)),
 		byID:        make(map[saga.ID]*work, len(s.byID)),
 		duplicates:  maps.Clone(s.duplicates),
+		blocked:     maps.Clone(s.blocked),
 		definitions: maps.Clone(s.definitions),
 		controls:    maps.Clone(s.controls),
 		acts:        slices.Clone(s.acts),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 // Judge hands out deliveries that have not been judged yet, "the oldest first, with the entries of
@@ -34,6 +35,9 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 		return 0, err // "as it is, and nothing is stored"
 	}
 	for i := range ds {
+		if v := ds[i].Outcome; db.rows[ds[i].Number].Outcome == "" && (v == intake.Stale || v == intake.Duplicate) {
+			db.block(ledger.ByVersion, 1, now) // "one that is replayed counts once"
+		}
 		ds[i].Judged = now
 		*db.rows[ds[i].Number] = copyDelivery(&ds[i])
 	}

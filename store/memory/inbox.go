@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 )
 
 var (
@@ -79,6 +80,7 @@ func (db *DB) accept(e *intake.Event, now time.Time) {
 		return
 	}
 	m.last = now
+	db.block(ledger.ByReceiver, 1, now)
 	if d := db.rows[m.number]; d != nil { // "the other raises its count of copies"
 		d.Copies, d.Last = d.Copies+1, now
 	}

@@ -52,6 +52,7 @@ type state struct {
 	works       []*work // works[i] has number i+1
 	byID        map[saga.ID]*work
 	duplicates  map[counter]ledger.Duplicate
+	blocked     map[ledger.BlockedDay]int64 // by day and layer, with no count
 	definitions map[ledger.Version]ledger.Definition
 	controls    map[control]ledger.Control
 	acts        []ledger.Control
@@ -114,6 +115,7 @@ func newState() state {
 		sessions:    make(map[machine.Token]*session),
 		byID:        make(map[saga.ID]*work),
 		duplicates:  make(map[counter]ledger.Duplicate),
+		blocked:     make(map[ledger.BlockedDay]int64),
 		definitions: make(map[ledger.Version]ledger.Definition),
 		controls:    make(map[control]ledger.Control),
 		inboxState:  newInbox(),
@@ -297,6 +299,7 @@ func (db *DB) Count(ctx context.Context, c ledger.Counter, totals []ledger.Dupli
 			d = ledger.Duplicate{ID: key.id, Source: key.source, First: now}
 		}
 		if total > d.Count {
+			db.block(ledger.ByStart, total-d.Count, now)
 			d.Count, d.Last = total, now
 		}
 		db.duplicates[key] = d

@@ -71,7 +71,7 @@ func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
 		return ledger.Overview{}, fmt.Errorf("look over the ledger: %w", err)
 	}
 	defer unlock()
-	o := ledger.Overview{At: now, Sessions: db.listSessions(now)}
+	o := ledger.Overview{At: now, Sessions: db.listSessions(now), OldestSignal: db.oldestSignal()}
 	o.Sessions = slices.DeleteFunc(o.Sessions, func(s ledger.Session) bool { return s.Dead })
 	var known []ledger.Version
 	for _, s := range o.Sessions {

@@ -20,7 +20,8 @@ func (db *DB) count(ctx context.Context, counter int64, totals string) error {
 // countText takes: $1 the clock, $2 the counter, $3 its totals, $4 how long a counter is silent
 // that is folded, $5 how many are folded. Counters that another process folds right now are left to
 // it; those that are folded, and the sums that they become part of, are never the rows of a counter
-// that still speaks.
+// that still speaks. The day grows last, by what the totals really add: the row keeps what it
+// counted before, so that this holds also when the call is made a second time beside the first.
 const countText = `WITH
 	now AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	clock AS MATERIALIZED (SELECT now, now - $4::bigint * interval '1 microsecond' AS ago FROM now),
@@ -35,9 +36,16 @@ const countText = `WITH
 		SELECT saga, work_id, source, 0, sum(count), min(first_at), max(last_at) FROM silent
 		GROUP BY saga, work_id, source ORDER BY saga, work_id, source
 		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = d.count + excluded.count,
-			first_at = least(d.first_at, excluded.first_at), last_at = greatest(d.last_at, excluded.last_at))
-	INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
-	SELECT value ->> 0, value ->> 1, value ->> 2, $2::bigint, (value ->> 3)::bigint, clock.now, clock.now
-	FROM clock CROSS JOIN json_array_elements($3::json) AS value
-	ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = excluded.count, last_at = excluded.last_at
-	WHERE d.count < excluded.count`
+			first_at = least(d.first_at, excluded.first_at), last_at = greatest(d.last_at, excluded.last_at)
+		RETURNING 1),
+	counted AS (
+		INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
+		SELECT value ->> 0, value ->> 1, value ->> 2, $2::bigint, (value ->> 3)::bigint, clock.now, clock.now
+		FROM clock CROSS JOIN json_array_elements($3::json) AS value
+		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET previous = d.count, count = excluded.count, last_at = excluded.last_at
+		WHERE d.count < excluded.count
+		RETURNING d.count - d.previous AS added)
+	INSERT INTO amends_blocked_days AS b (day, layer, count)
+	SELECT (SELECT (now AT TIME ZONE 'UTC')::date FROM clock), '` + ledger.ByStart + `', sum(added) FROM counted
+	HAVING sum(added) > 0 AND (SELECT count(*) FROM folded) >= 0 -- behind what is folded
+	` + sqlstore.OnBlocked

@@ -3,11 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -31,6 +33,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 		if err != nil {
 			return err
 		}
+		before := slices.Clone(ds)
 		if refused = decide(l.now, ds, l.entries); refused != nil {
 			return errRefused
 		}
@@ -45,7 +48,10 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 		if err := execute(ctx, within(ctx, tx, db.heard.judge), nil, table, rows.Micros(l.now)); err != nil {
 			return err
 		}
-		return sqlstore.CountJudged(ctx, db.store, tx, rows.Judgements(ds))
+		if err := sqlstore.CountJudged(ctx, db.store, tx, rows.Judgements(ds)); err != nil {
+			return err
+		}
+		return sqlstore.CountBlocked(ctx, db.store, tx, ledger.ByVersion, sqlstore.TurnedAway(before, ds), l.now)
 	})
 	switch {
 	case refused != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -66,20 +67,35 @@ func (db *DB) deliver(ctx context.Context, batch deliveries) error {
 	rounds := rows.Rounds(batch)
 	if len(rounds) == 1 {
 		return db.deliveries.do(ctx, func(ctx context.Context) error {
-			return db.acceptRound(ctx, db.heard.accept, db.heard.acceptOne, rounds[0])
+			return execute(ctx, db.heard.accept, db.heard.acceptOne, arrivals(rounds[0]), db.shard, true)
 		})
 	}
-	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
-		for _, r := range rounds {
-			if err := db.acceptRound(ctx, within(ctx, tx, db.heard.accept), within(ctx, tx, db.heard.acceptOne), r); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error { return db.acceptRounds(ctx, tx, rounds) })
 }
 
-func (db *DB) acceptRound(ctx context.Context, many, one *sqlx.Stmt, ins deliveries) error {
+// acceptRounds stores rounds one behind the other, and counts their copies behind them all.
+func (db *DB) acceptRounds(ctx context.Context, tx *sqlx.Tx, rounds [][]*rows.Incoming) error {
+	var sum int64
+	for _, r := range rounds {
+		stmt, args := chosen(db.heard.accept, db.heard.acceptOne, arrivals(r), db.shard, false)
+		var copies int64
+		if err := within(ctx, tx, stmt).GetContext(ctx, &copies, args...); err != nil { //nolint:sqlclosecheck // the transaction closes it
+			return err
+		}
+		sum += copies
+	}
+	if sum == 0 {
+		return nil
+	}
+	var now time.Time
+	if err := tx.GetContext(ctx, &now, `SELECT clock_timestamp()`); err != nil {
+		return err
+	}
+	return sqlstore.CountBlocked(ctx, db.store, tx, ledger.ByReceiver, sum, now)
+}
+
+// arrivals are the rows of a round, in the order of [acceptColumns].
+func arrivals(ins deliveries) [][]any {
 	table := make([][]any, len(ins))
 	for i, in := range ins {
 		row := make([]any, 0, len(acceptColumns))
@@ -91,7 +107,7 @@ func (db *DB) acceptRound(ctx context.Context, many, one *sqlx.Stmt, ins deliver
 		}
 		table[i] = append(row, body)
 	}
-	return execute(ctx, many, one, table, db.shard)
+	return table
 }
 
 // within returns a prepared statement for a transaction, which closes it.
@@ -107,12 +123,17 @@ func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, dest any, args ...a
 // execute runs the form of a statement for a batch or for a single row. more are parameters behind
 // the columns.
 func execute(ctx context.Context, many, one *sqlx.Stmt, table [][]any, more ...any) error {
-	if len(table) == 1 && one != nil {
-		_, err := one.ExecContext(ctx, append(table[0], more...)...)
-		return err
-	}
-	_, err := many.ExecContext(ctx, append(columns(table), more...)...)
+	stmt, args := chosen(many, one, table, more...)
+	_, err := stmt.ExecContext(ctx, args...)
 	return err
+}
+
+// chosen is the form of a statement for a batch or for a single row, with its parameters.
+func chosen(many, one *sqlx.Stmt, table [][]any, more ...any) (*sqlx.Stmt, []any) {
+	if len(table) == 1 && one != nil {
+		return one, append(table[0], more...)
+	}
+	return many, append(columns(table), more...)
 }
 
 // columns turns rows into arrays, one per column.
@@ -135,12 +156,7 @@ func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.C
 		if store, err := fn(ctx, tx); err != nil || !store {
 			return err
 		}
-		for _, r := range rounds {
-			if err := db.acceptRound(ctx, within(ctx, tx, db.heard.accept), within(ctx, tx, db.heard.acceptOne), r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return db.acceptRounds(ctx, tx, rounds)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -87,7 +88,8 @@ var acceptColumns = slices.Concat(
 // acceptText stores deliveries whose keys differ. The statement draws a number for each delivery
 // before it knows whether the delivery is new: a digest that comes back with that number is new.
 // The inserts are ordered, so that two writers of the same keys do not wait for each other in a
-// circle.
+// circle. It answers how many were copies, and adds them to the day as its last unless it is told
+// that more follows in the transaction.
 func acceptText(batch string) string {
 	beforeDisposition := rows.InboxColumns[:rows.Disposition]
 	return `WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
@@ -125,10 +127,23 @@ func acceptText(batch string) string {
 		FROM u JOIN k ON k.delivery = u.number
 		WHERE u.known AND NOT k.twin
 		GROUP BY 1, 2 ORDER BY 1, 2
-		` + sqlstore.OnCounted + `)
-	INSERT INTO amends_payloads (delivery, stored_at, body)
-	SELECT u.number, c.now, u.body FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
-	WHERE u.body IS NOT NULL`
+		` + sqlstore.OnCounted + `
+		RETURNING 1),
+	p AS (
+		INSERT INTO amends_payloads (delivery, stored_at, body)
+		SELECT u.number, c.now, u.body FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
+		WHERE u.body IS NOT NULL
+		RETURNING 1),
+	copied AS MATERIALIZED (
+		SELECT coalesce(sum(u.copies - CASE WHEN k.delivery IS NULL THEN 0 ELSE 1 END), 0)::bigint AS copies
+		FROM u LEFT JOIN k ON k.delivery = u.number),
+	days AS (
+		INSERT INTO amends_blocked_days AS b (day, layer, count)
+		SELECT (c.now AT TIME ZONE 'UTC')::date, '` + ledger.ByReceiver + `', copies FROM copied CROSS JOIN c
+		WHERE copies > 0 AND ` + fmt.Sprintf("$%d", len(acceptColumns)+2) + `::boolean
+			AND (SELECT count(*) FROM judged) >= 0 AND (SELECT count(*) FROM p) >= 0 -- behind all else
+		` + sqlstore.OnBlocked + `)
+	SELECT copies FROM copied`
 }
 
 const unjudgedText = `

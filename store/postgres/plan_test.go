@@ -14,6 +14,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
@@ -293,5 +294,27 @@ func TestAClaimerThatStandsStillDelaysNoOther(t *testing.T) {
 	}
 	if total+taken != 300 {
 		t.Errorf("claimed %d works beside a claimer that stands still with %d of 300", total, taken)
+	}
+}
+
+// The oldest signal that is not read is looked for among those, not among all there were.
+func TestOldestSignalUsesItsIndex(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	db := connect(t, l.url)
+	for _, statement := range []string{
+		`INSERT INTO amends_signals (instance, number, consumed_by, at, kind, key, actor, reason)
+			SELECT n, 1, CASE WHEN n % 1000 = 0 THEN NULL ELSE 2 END, now(), 'wake', 'k', 'suite', 'because' FROM generate_series(1, 20000) AS n`,
+		`ANALYZE amends_signals`,
+	} {
+		db.MustExecContext(t.Context(), statement)
+	}
+	var rows []string
+	if err := db.SelectContext(t.Context(), &rows, "EXPLAIN "+sqlstore.OldestSignal); err != nil {
+		t.Fatal(err)
+	}
+	if plan := strings.Join(rows, "\n"); !strings.Contains(plan, "amends_signals_unread") {
+		t.Errorf("the plan reads all signals:\n%s", plan)
 	}
 }

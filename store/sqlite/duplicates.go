@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -12,18 +14,30 @@ import (
 func (db *DB) count(ctx context.Context, counter int64, totals string) error {
 	return db.writer.transaction(ctx, func(q sqlstore.Queries) error {
 		now := db.clock()
-		if _, err := q.ExecContext(ctx, countTotals, now, counter, totals); err != nil {
+		var added []int64
+		if err := sqlx.SelectContext(ctx, q, &added, countTotals, now, counter, totals); err != nil {
 			return err
 		}
-		before := now - int64(ledger.CounterSilence/time.Microsecond)
-		if r, err := q.ExecContext(ctx, foldSilent, before, counter, sqlstore.MaxFold); err != nil {
-			return err
-		} else if n, err := r.RowsAffected(); n == 0 || err != nil {
+		if err := db.foldSilent(ctx, q, counter, now-int64(ledger.CounterSilence/time.Microsecond)); err != nil {
 			return err
 		}
-		_, err := q.ExecContext(ctx, dropSilent, before, counter, sqlstore.MaxFold)
-		return err
+		var sum int64
+		for _, n := range added {
+			sum += n
+		}
+		return sqlstore.CountBlocked(ctx, db.store, q, ledger.ByStart, sum, time.UnixMicro(now))
 	})
+}
+
+// foldSilent folds the counters that spoke last before a time.
+func (db *DB) foldSilent(ctx context.Context, q sqlstore.Queries, counter, before int64) error {
+	if r, err := q.ExecContext(ctx, foldSilent, before, counter, sqlstore.MaxFold); err != nil {
+		return err
+	} else if n, err := r.RowsAffected(); n == 0 || err != nil {
+		return err
+	}
+	_, err := q.ExecContext(ctx, dropSilent, before, counter, sqlstore.MaxFold)
+	return err
 }
 
 // silentCounters takes: $1 before when they spoke last, $2 the counter that speaks now, $3 how
@@ -35,8 +49,9 @@ const silentCounters = `
 const (
 	countTotals = `INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
 		SELECT value ->> 0, value ->> 1, value ->> 2, $2, value ->> 3, $1, $1 FROM json_each($3) WHERE true
-		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = excluded.count, last_at = excluded.last_at
-		WHERE d.count < excluded.count`
+		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET previous = d.count, count = excluded.count, last_at = excluded.last_at
+		WHERE d.count < excluded.count
+		RETURNING count - previous`
 
 	foldSilent = `INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
 		SELECT saga, work_id, source, 0, sum(count), min(first_at), max(last_at) FROM amends_duplicates

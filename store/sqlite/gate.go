@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -34,6 +36,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 		if err != nil {
 			return err
 		}
+		before := slices.Clone(ds)
 		if refused = decide(now, ds, es); refused != nil {
 			return refused
 		}
@@ -52,7 +55,10 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 			return err
 		}
 		n = len(ds)
-		return sqlstore.CountJudged(ctx, db.store, q, rows.Judgements(ds))
+		if err := sqlstore.CountJudged(ctx, db.store, q, rows.Judgements(ds)); err != nil {
+			return err
+		}
+		return sqlstore.CountBlocked(ctx, db.store, q, ledger.ByVersion, sqlstore.TurnedAway(before, ds), now)
 	})
 	switch {
 	case refused != nil:

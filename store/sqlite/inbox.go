@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -24,26 +25,32 @@ func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
 }
 
 func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error {
-	now, _ := db.calendar()
+	now, at := db.calendar()
 	if b.number == 0 {
 		if err := db.heard.lastNumber.QueryRowContext(ctx).Scan(&b.number); err != nil {
 			return err
 		}
 	}
 	var judged []rows.Census
+	var copies int64
 	for _, in := range ins {
 		stored, known, err := db.add(ctx, in, b.number+1, now)
 		if err != nil {
 			return err
 		}
+		copies += in.Copies
 		if stored {
 			b.number++
+			copies--
 		}
 		if known {
 			judged = append(judged, in.Census)
 		}
 	}
-	return sqlstore.CountJudged(ctx, db.store, b, judged)
+	if err := sqlstore.CountJudged(ctx, db.store, b, judged); err != nil {
+		return err
+	}
+	return sqlstore.CountBlocked(ctx, db.store, b, ledger.ByReceiver, copies, at)
 }
 
 // add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with. It

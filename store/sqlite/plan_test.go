@@ -25,33 +25,49 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 		giveBack:  {"SEARCH h USING INTEGER PRIMARY KEY (rowid=?)"},
 		signalled: {"INDEX amends_instances_held_unread (session=?)"},
 	} {
-		var plan strings.Builder
-		err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
-			rows, err := q.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, 1, "[]", 1, 1, "[]")
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				var id, parent, unused int
-				var detail string
-				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-					return err
-				}
-				plan.WriteString(detail + "\n")
-			}
-			return rows.Err()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := explained(t, l, text, 1, "[]", 1, 1, "[]")
 		for _, w := range want {
-			if !strings.Contains(plan.String(), w) {
-				t.Errorf("the plan lacks %q:\n%s", w, plan.String())
+			if !strings.Contains(plan, w) {
+				t.Errorf("the plan lacks %q:\n%s", w, plan)
 			}
 		}
-		if strings.Contains(plan.String(), "SCAN h\n") || strings.Contains(plan.String(), "SCAN amends_instances\n") {
-			t.Errorf("the plan reads all heads:\n%s", plan.String())
+		if strings.Contains(plan, "SCAN h\n") || strings.Contains(plan, "SCAN amends_instances\n") {
+			t.Errorf("the plan reads all heads:\n%s", plan)
 		}
 	}
+}
+
+// The oldest signal that is not read is looked for among those, not among all there were.
+func TestOldestSignalUsesItsIndex(t *testing.T) {
+	t.Parallel()
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
+	if plan := explained(t, l, sqlstore.OldestSignal); !strings.Contains(plan, "USING INDEX amends_signals_unread") {
+		t.Errorf("the plan reads all signals:\n%s", plan)
+	}
+}
+
+// explained is the plan of a statement.
+func explained(t *testing.T, l *DB, text string, args ...any) string {
+	t.Helper()
+	var plan strings.Builder
+	err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
+		rows, err := q.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				return err
+			}
+			plan.WriteString(detail + "\n")
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
 }

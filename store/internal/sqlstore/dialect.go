@@ -79,8 +79,9 @@ type Dialect struct {
 	// Post stores a signal. It reports whether there is such a work.
 	Post func(ctx context.Context, p PostArgs) (found bool, err error)
 
-	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], and folds
-	// at most [MaxFold] counters that have been silent for [ledger.CounterSilence].
+	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], adds to the
+	// day what they add, and folds at most [MaxFold] counters that have been silent for
+	// [ledger.CounterSilence].
 	Count func(ctx context.Context, counter int64, totals string) error
 
 	// SetControl stores a control if it still has the version it was decided on and its session is

@@ -81,7 +81,7 @@ func (s *chains) Overview(ctx context.Context) (ledger.Overview, error) {
 	var v view
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		v = view{store: s, ctx: ctx, q: q, backlogs: make(map[ledger.Backlog]ledger.Backlog)}
-		for _, look := range []func() error{v.sessions, v.held, v.released, v.waiting, v.news} {
+		for _, look := range []func() error{v.sessions, v.held, v.released, v.waiting, v.news, v.unread} {
 			if err := look(); err != nil {
 				return err
 			}
@@ -285,6 +285,14 @@ func (v *view) news() error {
 		}
 	}
 	return nil
+}
+
+// unread looks for the signal that has waited for longest.
+func (v *view) unread() error {
+	var at Moment
+	err := v.q.QueryRowxContext(v.ctx, OldestSignal).Scan(&at)
+	v.OldestSignal = at.Time()
+	return err
 }
 
 // done puts in order what was found, and keeps of the backlogs those that no live session knows.

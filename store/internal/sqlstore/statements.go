@@ -135,9 +135,16 @@ const Holders = `
 		SELECT (SELECT session FROM amends_instances WHERE session > holder.session ORDER BY session LIMIT 1)
 		FROM holder WHERE holder.session IS NOT NULL)`
 
+// OldestSignal reads what no record has consumed, which is little.
+const OldestSignal = `SELECT min(at) FROM amends_signals WHERE consumed_by IS NULL`
+
 // What people ask about the ledger as a whole.
 var (
 	theTime = `SELECT {now}`
+
+	totals = `
+		SELECT saga, status, reason, count(*) AS works, min(CASE WHEN session IS NULL AND waits_for IS NULL THEN due_at END) AS oldest_due
+		FROM amends_instances GROUP BY saga, status, reason`
 
 	sessions = `
 		WITH RECURSIVE ` + Holders + `,

@@ -1,0 +1,96 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// totalRow counts works.
+type totalRow struct {
+	Saga           string
+	Status, Reason Text
+	Works          int64
+	OldestDue      Moment `db:"oldest_due"`
+}
+
+// Totals counts the works of each saga, status and reason. It reads all instances.
+func (s *chains) Totals(ctx context.Context) ([]ledger.Total, error) {
+	var rows []totalRow
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		rows = rows[:0]
+		return sqlx.SelectContext(ctx, q, &rows, totals)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "count works")
+	}
+	ts := make([]ledger.Total, len(rows))
+	for i, r := range rows {
+		ts[i] = ledger.Total{
+			Saga: r.Saga, Status: saga.Status(r.Status), Reason: saga.Reason(r.Reason), Works: r.Works, OldestDue: r.OldestDue.Time(),
+		}
+	}
+	slices.SortFunc(ts, func(a, b ledger.Total) int { return a.Compare(&b) })
+	return ts, nil
+}
+
+// blockedRow is a row of amends_blocked_days.
+type blockedRow struct {
+	Day   Moment
+	Layer string
+	Count int64
+}
+
+// BlockedDays returns how many duplicates were blocked on each day, by day and layer.
+func (s *chains) BlockedDays(ctx context.Context, since time.Time) ([]ledger.BlockedDay, error) {
+	if since.Before(time.Unix(0, 0)) {
+		since = time.Unix(0, 0)
+	}
+	var rows []blockedRow
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		rows = rows[:0]
+		return s.db.choose(ctx, q, &rows, blockedDays, s.db.Moment(ledger.DayOf(since)))
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "list days of blocked duplicates")
+	}
+	days := make([]ledger.BlockedDay, len(rows))
+	for i, r := range rows {
+		days[i] = ledger.BlockedDay{Day: r.Day.Time(), By: r.Layer, Count: r.Count}
+	}
+	return days, nil
+}
+
+const blockedDays = `SELECT day, layer, count FROM amends_blocked_days WHERE day >= ? ORDER BY day, layer`
+
+// CountBlocked adds n to what a layer blocked on the day that now is in. It is the very last that a
+// transaction does, behind [CountJudged], too: all processes write the same row.
+func CountBlocked(ctx context.Context, s *Store, q Queries, by string, n int64, now time.Time) error {
+	if n == 0 {
+		return nil
+	}
+	_, err := q.ExecContext(ctx, s.db.Bind(addBlocked), s.db.Moment(ledger.DayOf(now)), by, n)
+	return err
+}
+
+const addBlocked = `INSERT INTO amends_blocked_days AS b (day, layer, count) VALUES (?, ?, ?) ` + OnBlocked
+
+// OnBlocked is what becomes of a day that is there.
+const OnBlocked = `ON CONFLICT (day, layer) DO UPDATE SET count = b.count + excluded.count`
+
+// TurnedAway is how many of the deliveries that were judged now told nothing new. Handed out again
+// for a replay they have an outcome, and were counted when they met it first.
+func TurnedAway(before, after []intake.Delivery) (n int64) {
+	for i := range after {
+		if v := after[i].Outcome; before[i].Outcome == "" && (v == intake.Stale || v == intake.Duplicate) {
+			n++
+		}
+	}
+	return n
+}
