@@ -100,7 +100,7 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
-	sig.Key, sig.Actor, sig.Reason = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Name, by.Reason
+	sig.Key, sig.Actor, sig.Reason, sig.ByHand = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Name, by.Reason, true
 	if err := op.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}

@@ -39,7 +39,7 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	if err != nil {
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
 	}
-	sig := machine.Signal{Kind: machine.SignalRevise, Key: key, Actor: by.Name, Reason: by.Reason, News: s.repeated(said)}
+	sig := machine.Signal{Kind: machine.SignalRevise, Key: key, Actor: by.Name, Reason: by.Reason, ByHand: true, News: s.repeated(said)}
 	for i := range said {
 		if said[i].Key == key {
 			return Started{Summary: sum, Duplicate: true}, nil

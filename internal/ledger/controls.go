@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
 )
 
 // Controls is what every process of a ledger obeys: the states of destinations, the shares of their
@@ -33,7 +34,34 @@ type Controls interface {
 	// Acts returns what was set with an Actor, of one control, the newest first, at most limit of
 	// them (0: 100).
 	Acts(ctx context.Context, kind ControlKind, name string, limit int) ([]Control, error)
+
+	// Looked puts on record that a person looked at what is otherwise hidden, such as the bodies of
+	// an instance. It changes nothing that a process obeys.
+	Looked(ctx context.Context, what string, by saga.Actor) error
+
+	// Deeds returns what people did before a time, the newest first, at most limit of them (0: 100):
+	// signals that they posted, controls that they set, what they looked at, and runs that they
+	// asked for. A zero time is no bound.
+	Deeds(ctx context.Context, before time.Time, limit int) ([]Deed, error)
 }
+
+// Deed is one thing that a person did.
+type Deed struct {
+	At   time.Time
+	Kind string // a kind of signal or of control, [DeedLooked] or [DeedRun]
+	// ID is the instance that was spoken to; without one Name is the control, the job, or what was
+	// looked at.
+	ID            saga.ID
+	Name          string
+	Body          string // of a control: empty when it was lifted; of a run: what it was asked for
+	Actor, Reason string
+}
+
+// What people do besides.
+const (
+	DeedLooked = "look"
+	DeedRun    = "run"
+)
 
 // ControlKind is what a control is about.
 type ControlKind string

@@ -38,6 +38,8 @@ const (
 	Controls    Method = "Controls"
 	SetControl  Method = "SetControl"
 	Acts        Method = "Acts"
+	Looked      Method = "Looked"
+	Deeds       Method = "Deeds"
 	Await       Method = "Await"
 	Waits       Method = "Waits"
 	Unwait      Method = "Unwait"
@@ -267,6 +269,17 @@ func (f *FaultyLedger) SetControl(ctx context.Context, t machine.Token, c ledger
 // Acts passes the call on, or not.
 func (f *FaultyLedger) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
 	return call(f, Acts, func() ([]ledger.Control, error) { return f.inner.Acts(ctx, kind, name, limit) })
+}
+
+// Looked passes the call on, or not.
+func (f *FaultyLedger) Looked(ctx context.Context, what string, by saga.Actor) error {
+	_, err := call(f, Looked, nothing(func() error { return f.inner.Looked(ctx, what, by) }))
+	return err
+}
+
+// Deeds passes the call on, or not.
+func (f *FaultyLedger) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
+	return call(f, Deeds, func() ([]ledger.Deed, error) { return f.inner.Deeds(ctx, before, limit) })
 }
 
 // Await passes the call on, or not.

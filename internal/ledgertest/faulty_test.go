@@ -120,6 +120,8 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.Controls:    func() error { _, _, err := f.Controls(ctx); return err },
 		ledgertest.SetControl:  func() error { _, err := f.SetControl(ctx, 1, ledger.Control{}); return err },
 		ledgertest.Acts:        func() error { _, err := f.Acts(ctx, "", "", 1); return err },
+		ledgertest.Looked:      func() error { return f.Looked(ctx, "", saga.Actor{}) },
+		ledgertest.Deeds:       func() error { _, err := f.Deeds(ctx, time.Time{}, 1); return err },
 	} {
 		if err := do(); !errors.Is(err, ledgertest.ErrInjected) || f.Calls(m) != 1 {
 			t.Errorf("%s: error %v and %d calls, want an injected error and one call", m, err, f.Calls(m))

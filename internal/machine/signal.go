@@ -39,6 +39,7 @@ type Signal struct {
 	Key    string // posting the same key to the same work again changes nothing
 	Actor  string // who: a person, or the part of the system that speaks
 	Reason string // why, in that actor's words
+	ByHand bool   // a person said it, and no program on behalf of a source
 	saga.Resolution
 	News
 	Said

@@ -3,9 +3,12 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
 )
 
 // What breaks the rules of controls.
@@ -48,6 +51,22 @@ type shortlived struct{ Store }
 
 func (s shortlived) Acts(ctx context.Context, kind ledger.ControlKind, name string, _ int) ([]ledger.Control, error) {
 	return s.Store.Acts(ctx, kind, name, 1)
+}
+
+// discreet: who looked at what is not told.
+type discreet struct{ Store }
+
+func (d discreet) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
+	all, err := d.Store.Deeds(ctx, before, limit)
+	return slices.DeleteFunc(all, func(d ledger.Deed) bool { return d.Kind == ledger.DeedLooked }), err
+}
+
+// accuser: what a program says counts as said by a person.
+type accuser struct{ Store }
+
+func (a accuser) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
+	s.ByHand = true
+	return a.Store.Post(ctx, id, s)
 }
 
 // mute: a claim does not tell of the newest version of the controls.

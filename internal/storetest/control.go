@@ -11,6 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
 )
 
 var controlCases = []testCase{
@@ -18,6 +19,7 @@ var controlCases = []testCase{
 	{name: "compared", run: controlCompared, breaks: broken{"control-compared": func(s Store) Store { return controlOverwriter{s} }}},
 	{name: "a live session", run: controlLive, breaks: broken{"control-lease": func(s Store) Store { return haunted{s} }}},
 	{name: "acts", run: controlActs, breaks: broken{"act-kept": func(s Store) Store { return shortlived{s} }}},
+	{name: "deeds", run: controlDeeds, breaks: broken{"deed-kept": func(s Store) Store { return discreet{s} }, "deed-by-hand": func(s Store) Store { return accuser{s} }}},
 	{name: "the newest version is told", run: controlTold, breaks: broken{"control-told": func(s Store) Store { return mute{s} }}},
 	{name: "repeated", run: controlRepeated, breaks: broken{"set-known": func(s Store) Store { return renamer{s} }}},
 	{name: "bad values", run: controlBad},
@@ -194,6 +196,58 @@ func controlActs(b *bench) {
 	}
 	if got := b.acts(first, 1000); len(got) != 103 || !sameControl(got[102], first) {
 		b.Errorf("%d acts, want all 103", len(got))
+	}
+}
+
+// Deeds returns what people did, the newest first: what they said to an instance, set, looked at and
+// asked for. What a program says is none.
+func controlDeeds(b *bench) {
+	id := b.start(b.session(), "deeds", started(), release).id
+	post := func(s machine.Signal) {
+		b.Helper()
+		if err := b.Post(b.Context(), id, s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	post(machine.Signal{Kind: machine.SignalPause, Key: "pause:1", Actor: "ann", Reason: "wait", ByHand: true})
+	post(machine.Signal{Kind: machine.SignalRevise, Key: "revise:2", Actor: "webhook"})
+	b.set(0, by(control(ledger.ControlPause, "all", `{}`), "bob", "stop"))
+	if err := b.Looked(b.Context(), "bodies of deeds", saga.Actor{Name: "cid", Reason: "a complaint"}); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.Looked(b.Context(), "bodies of deeds", saga.Actor{Name: "cid"}); err != nil {
+		b.Fatal(err)
+	}
+	list := func(before time.Time, limit int) (said []string, all []ledger.Deed) {
+		b.Helper()
+		all, err := b.Deeds(b.Context(), before, limit)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, d := range all {
+			if i > 0 && d.At.After(all[i-1].At) {
+				b.Errorf("%+v stands behind %+v: want the newest first", d, all[i-1])
+			}
+			said = append(said, strings.Join([]string{d.Kind, d.ID.Work, d.Name, d.Actor, d.Reason}, " "))
+		}
+		slices.Sort(said) // what falls into one moment has no order
+		return said, all
+	}
+	want := []string{"look  bodies of deeds cid ", "look  bodies of deeds cid a complaint", "pause  all bob stop", "pause " + id.Work + "  ann wait"}
+	said, all := list(time.Time{}, 0)
+	if !slices.Equal(said, want) {
+		b.Errorf("people did %q, want %q", said, want)
+	}
+	if said, _ := list(time.Time{}, 2); len(said) != 2 {
+		b.Errorf("%d deeds, want the 2 newest", len(said))
+	}
+	if said, _ := list(all[0].At, 0); slices.Contains(said, strings.Join([]string{all[0].Kind, all[0].ID.Work, all[0].Name, all[0].Actor, all[0].Reason}, " ")) {
+		b.Errorf("before %s there is %q", all[0].At, said)
+	}
+	for _, what := range []string{"", "a\x00"} {
+		if err := b.Looked(b.Context(), what, saga.Actor{Name: "cid"}); !errors.Is(err, ledger.ErrInvalid) {
+			b.Errorf("a look at %q: %v", what, err)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func signalFields(b *bench) {
 			Output: json.RawMessage(`{"z":1,"a":[1.0]}`),
 		}},
 		{Kind: machine.SignalConflict, Key: "k2"}, {Kind: machine.SignalLate, Key: "k3"}, {Kind: machine.SignalWake, Key: "k4"},
-		{Kind: machine.SignalKeep, Key: "k5", Actor: "anna@example.com"},
+		{Kind: machine.SignalKeep, Key: "k5", Actor: "anna@example.com", ByHand: true},
 		{Kind: machine.SignalRevise, Key: "k6", News: machine.News{Revision: "2/17", Version: 3, Input: json.RawMessage(`{"z":1,"a":[1.0]}`)}},
 		{Kind: machine.SignalCancel, Key: "k7", News: machine.News{Revision: "2026-11-20T10:00:00.25Z"}},
 		{Kind: machine.SignalPause, Key: "k8", Actor: "anna@example.com"}, {Kind: machine.SignalResume, Key: "k9", Actor: "anna@example.com"},

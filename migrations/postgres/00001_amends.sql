@@ -134,9 +134,13 @@ CREATE TABLE amends_signals (
     actor       text        NOT NULL,
     reason      text        NOT NULL,
     doc         text, -- JSON: what it says beside its kind
+    by_hand     boolean     NOT NULL DEFAULT false, -- a person said it
     PRIMARY KEY (instance, number),
     UNIQUE (instance, key)
 );
+
+-- What people said, by when. Costs what programs say nothing.
+CREATE INDEX amends_signals_by_hand ON amends_signals (at) WHERE by_hand;
 
 -- What no record has consumed yet.
 CREATE INDEX amends_signals_unread ON amends_signals (instance, number) WHERE consumed_by IS NULL;
@@ -187,7 +191,7 @@ CREATE TABLE amends_controls (
     CHECK (session <> 0 OR actor IS NOT NULL)
 ) WITH (fillfactor = 70);
 
--- What people did to them. Insert only.
+-- What people did to them, and what they looked at (kind look; its version is a random number). Insert only.
 CREATE TABLE amends_audit (
     version bigint      NOT NULL,
     at      timestamptz NOT NULL,

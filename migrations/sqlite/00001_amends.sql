@@ -125,9 +125,13 @@ CREATE TABLE amends_signals (
     actor       TEXT    NOT NULL,
     reason      TEXT    NOT NULL,
     doc         TEXT, -- JSON: what it says beside its kind
+    by_hand     INTEGER NOT NULL DEFAULT 0, -- a person said it
     PRIMARY KEY (instance, number),
     UNIQUE (instance, key)
 ) STRICT;
+
+-- What people said, by when. Costs what programs say nothing.
+CREATE INDEX amends_signals_by_hand ON amends_signals (at) WHERE by_hand;
 
 -- What no record has consumed yet.
 CREATE INDEX amends_signals_unread ON amends_signals (instance, number) WHERE consumed_by IS NULL;
@@ -178,7 +182,7 @@ CREATE TABLE amends_controls (
     CHECK (session <> 0 OR actor IS NOT NULL)
 ) STRICT;
 
--- What people did to them. Insert only.
+-- What people did to them, and what they looked at (kind look; its version is a random number). Insert only.
 CREATE TABLE amends_audit (
     version INTEGER NOT NULL,
     at      INTEGER NOT NULL,

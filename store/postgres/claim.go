@@ -69,7 +69,7 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 // post stores a signal and wakes its work: one statement, for the same reason.
 func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
 	err = db.writes.do(ctx, func(ctx context.Context) error {
-		return db.work.GetContext(ctx, &found, postText, db.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Doc)
+		return db.work.GetContext(ctx, &found, postText, db.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Doc, p.ByHand)
 	})
 	return found, err
 }
@@ -276,8 +276,8 @@ const postText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	work AS MATERIALIZED (SELECT ref, received FROM amends_instances WHERE work_id = $3 AND saga = $2 FOR NO KEY UPDATE),
 	signal AS (
-		INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc)
-		SELECT work.ref, work.received + 1, clock.now, $4, $5, $6, $7, $8 FROM work CROSS JOIN clock
+		INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc, by_hand)
+		SELECT work.ref, work.received + 1, clock.now, $4, $5, $6, $7, $8, $9 FROM work CROSS JOIN clock
 		ON CONFLICT (instance, key) DO NOTHING
 		RETURNING instance, number, at),
 	counted AS (

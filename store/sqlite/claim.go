@@ -92,7 +92,7 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 			return err
 		}
 		found = true
-		res, err := q.ExecContext(ctx, postSignal, ref, received+1, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Doc)
+		res, err := q.ExecContext(ctx, postSignal, ref, received+1, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Doc, p.ByHand)
 		if err != nil {
 			return err
 		}

@@ -168,7 +168,7 @@ var (
 const (
 	findWork = `SELECT ref, received FROM amends_instances WHERE work_id = ? AND saga = ?`
 
-	postSignal = `INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+	postSignal = `INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc, by_hand) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (instance, key) DO NOTHING`
 
 	// The poster's clock may be ahead of the coordinator's, whose last word is the latest renewal.

@@ -35,7 +35,7 @@ type chains struct {
 type texts struct {
 	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
-	addDefinition, thisControl                                                                    string
+	addDefinition, addLook, thisControl                                                           string
 	addWait, forgetMessage, forgetMessages, addMessage, findMessages                              string
 }
 
@@ -55,6 +55,7 @@ func newChains(db *Dialect) *chains {
 		stray:           db.Text(stray),
 		atRest:          db.Text(atRest),
 		addDefinition:   db.Text(addDefinition),
+		addLook:         db.Text(addLook),
 		thisControl:     db.Text(thisControl),
 		addWait:         db.Text(addWait),
 		forgetMessage:   db.Text(forgetMessage),

@@ -176,6 +176,7 @@ type PostArgs struct {
 	ID                       saga.ID
 	Kind, Key, Actor, Reason string
 	Doc                      any // JSON, or nil
+	ByHand                   bool
 }
 
 // MaxFold is how many silent counters of duplicates one call folds.

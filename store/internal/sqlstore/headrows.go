@@ -122,6 +122,7 @@ type signalRow struct {
 	Actor    string
 	Reason   string
 	Doc      Text
+	ByHand   Flag `db:"by_hand"`
 }
 
 func (r *signalRow) signal() (machine.Signal, error) {
@@ -132,6 +133,7 @@ func (r *signalRow) signal() (machine.Signal, error) {
 		Key:    r.Key,
 		Actor:  r.Actor,
 		Reason: r.Reason,
+		ByHand: bool(r.ByHand),
 	}
 	if r.Doc != "" {
 		var said utterance

@@ -20,7 +20,7 @@ import (
 // Post inserts a signal and makes the work due at the latest now. A key the work has already
 // received changes nothing.
 func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
-	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason}
+	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason, ByHand: sig.ByHand}
 	err := valid.Signal(&sig)
 	if err == nil {
 		p.Doc, err = encodeResolution(&sig)

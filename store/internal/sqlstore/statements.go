@@ -80,7 +80,7 @@ var (
 		ORDER BY r.instance, r.seq`
 
 	loadSignals = `
-		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc
+		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc, s.by_hand
 		FROM amends_signals AS s
 		WHERE s.instance IN {numbers:1} AND s.consumed_by IS NULL
 		ORDER BY s.instance, s.number`
@@ -92,7 +92,7 @@ var (
 		FROM amends_records AS r WHERE r.instance = $1 ORDER BY r.seq`
 
 	signals = `
-		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc
+		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc, s.by_hand
 		FROM amends_signals AS s WHERE s.instance = $1 ORDER BY s.number`
 
 	addDefinition = `

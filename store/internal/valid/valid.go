@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/internal/program"
 )
 
@@ -134,6 +135,12 @@ func Control(t machine.Token, c *ledger.Control) error {
 		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
 	}
 	return nil
+}
+
+// Look refuses what cannot be put on record of who looked at what.
+func Look(what string, by saga.Actor) error {
+	c := ledger.Control{Kind: ledger.ControlPause, Name: what, Actor: by.Name, Reason: by.Reason, Nonce: 1}
+	return Control(0, &c)
 }
 
 var controls = []ledger.ControlKind{ledger.ControlDestination, ledger.ControlShare, ledger.ControlPause}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/internal/ledger"
+)
+
+func (a *app) deeds() *cobra.Command {
+	var limit int
+	var before string
+	cmd := &cobra.Command{
+		Use: "acts [flags]", Args: noArguments,
+		Short: "List what people did, latest first",
+		Long: `List what people did, latest first: what they said to a work, what they paused, resumed and probed, the runs of jobs they asked
+for, and whose inputs and results they looked at in the console. What becomes of it is in the history of each work.`,
+		Example: `  amends acts
+  amends acts --before 2026-11-20 --limit 200
+  amends acts -o json | jq -r '.items[] | [.at, .actor, .act, .workId] | @tsv'`,
+	}
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many")
+	cmd.Flags().StringVar(&before, "before", "", "only what was done before this time, or so long ago: the next page")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		until, err := pointInTime(before, a.now())
+		switch {
+		case err != nil:
+			return usage("", "--before "+err.Error())
+		case limit < 1:
+			return usage("", "--limit is at least 1")
+		}
+		return a.with(cmd.Context(), func(s store) error {
+			all, err := s.Deeds(cmd.Context(), until, limit+1)
+			if err != nil {
+				return err
+			}
+			all, more := page(all, limit)
+			if a.json {
+				return a.printJSON(listed(all, more, deedToJSON, func(d *ledger.Deed) string { return d.At.UTC().Format(time.RFC3339Nano) }))
+			}
+			if len(all) == 0 {
+				a.sayf("no person did anything")
+				return nil
+			}
+			g := grid{header: []string{"at", "who", "act", "what", "why"}}
+			for i := range all {
+				d := deedToJSON(&all[i])
+				g.add(a.when(all[i].At), d.Actor, d.Act, strings.TrimSpace(d.Saga+" "+d.WorkID+d.What), d.Reason)
+			}
+			a.print(&g)
+			if more {
+				a.sayf("there are more; the next page: %s --before %s", again(cmd), all[len(all)-1].At.UTC().Format(time.RFC3339Nano))
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// deedJSON is something that a person did.
+type deedJSON struct {
+	At     *time.Time `json:"at"`
+	Actor  string     `json:"actor"`
+	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; run, or look
+	Saga   string     `json:"saga"`
+	WorkID string     `json:"workId"` // "": it was about no work alone
+	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, job:NAME, or what was looked at
+	Reason string     `json:"reason"`
+}
+
+func deedToJSON(d *ledger.Deed) deedJSON {
+	j := deedJSON{At: utc(d.At), Actor: d.Actor, Act: d.Kind, Saga: d.ID.Saga, WorkID: d.ID.Work, What: d.Name, Reason: d.Reason}
+	if d.ID.Work != "" {
+		if j.Act == "revise" {
+			j.Act = "rerun"
+		}
+		return j
+	}
+	switch ledger.ControlKind(d.Kind) {
+	case ledger.ControlPause:
+		if d.Body == "" {
+			j.Act = "resume"
+		}
+	case ledger.ControlDestination:
+		j.Act, j.What = "probe", "destination:"+d.Name
+	case ledger.ControlShare:
+	default:
+		if d.Kind == ledger.DeedRun {
+			j.What = "job:" + strings.TrimSpace(fmt.Sprintf("%s %s", d.Name, d.Body))
+		}
+	}
+	return j
+}

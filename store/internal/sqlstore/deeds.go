@@ -1,0 +1,76 @@
+package sqlstore
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Looked puts on record that a person looked at something. A random number tells two looks apart.
+func (s *chains) Looked(ctx context.Context, what string, by saga.Actor) error {
+	err := valid.Look(what, by)
+	if err == nil {
+		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+			_, err := q.ExecContext(ctx, s.text.addLook, s.db.Clock(), 1+rand.Int64N(1<<62), what, by.Name, Null(by.Reason))
+			return err
+		})
+	}
+	return s.failed(ctx, err, "put on record who looked at %s", what)
+}
+
+// deedRow is something that a person did.
+type deedRow struct {
+	At                                          Moment
+	Kind, Saga, Work, Name, Actor, Reason, Body Text
+}
+
+// Deeds returns what people did, the newest first.
+func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
+	if limit <= 0 {
+		limit = pageSize
+	}
+	if before.IsZero() {
+		before = time.Unix(1<<36, 0)
+	}
+	at := s.db.Moment(before)
+	var rows []deedRow
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		rows = rows[:0]
+		return s.db.choose(ctx, q, &rows, deeds, at, limit, at, limit, at, limit, limit)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "list what people did")
+	}
+	all := make([]ledger.Deed, len(rows))
+	for i, r := range rows {
+		all[i] = ledger.Deed{
+			At: r.At.Time(), Kind: string(r.Kind), ID: saga.ID{Saga: string(r.Saga), Work: string(r.Work)}, Name: string(r.Name),
+			Body: string(r.Body), Actor: string(r.Actor), Reason: string(r.Reason),
+		}
+	}
+	return all, nil
+}
+
+const (
+	addLook = `
+		INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason)
+		VALUES ($2, {now}, 0, 0, '` + ledger.DeedLooked + `', $3, $4, $5)`
+
+	deeds = `
+		SELECT d.at, d.kind, d.saga, d.work, d.name, d.body, d.actor, d.reason FROM (
+			SELECT * FROM (
+				SELECT s.at, s.kind, i.saga, i.work_id AS work, '' AS name, '' AS body, s.actor, s.reason
+				FROM amends_signals AS s JOIN amends_instances AS i ON i.ref = s.instance
+				WHERE s.by_hand AND s.at < ? ORDER BY s.at DESC LIMIT ?) AS said
+			UNION ALL SELECT * FROM (
+				SELECT a.at, a.kind, '', '', a.name, a.body, a.actor, a.reason
+				FROM amends_audit AS a WHERE a.at < ? ORDER BY a.at DESC LIMIT ?) AS done
+			UNION ALL SELECT * FROM (
+				SELECT r.created_at, '` + ledger.DeedRun + `', '', '', r.job, r.requested, r.requested_by, r.requested_reason
+				FROM amends_runs AS r WHERE r.requested_by IS NOT NULL AND r.created_at < ? ORDER BY r.created_at DESC LIMIT ?) AS asked
+		) AS d ORDER BY d.at DESC LIMIT ?`
+)

@@ -1,0 +1,58 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Looked puts "on record that a person looked at what is otherwise hidden".
+func (db *DB) Looked(ctx context.Context, what string, by saga.Actor) error {
+	now, unlock, err := db.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("put on record who looked at %s: %w", what, err)
+	}
+	defer unlock()
+	if err := valid.Look(what, by); err != nil {
+		return fmt.Errorf("put on record who looked at %s: %w", what, err)
+	}
+	db.acts = append(db.acts, ledger.Control{Kind: ledger.DeedLooked, Name: what, Actor: by.Name, Reason: by.Reason, At: now})
+	return nil
+}
+
+// Deeds returns "what people did before a time, the newest first, at most limit of them".
+func (db *DB) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list what people did: %w", err)
+	}
+	defer unlock()
+	var all []ledger.Deed
+	for id, w := range db.byID {
+		for i := range w.signals {
+			if s := &w.signals[i]; s.ByHand {
+				all = append(all, ledger.Deed{At: s.At, Kind: string(s.Kind), ID: id, Actor: s.Actor, Reason: s.Reason})
+			}
+		}
+	}
+	for i := range db.acts {
+		c := &db.acts[i]
+		all = append(all, ledger.Deed{At: c.At, Kind: string(c.Kind), Name: c.Name, Body: string(c.Body), Actor: c.Actor, Reason: c.Reason})
+	}
+	for i := range db.runs.rows {
+		r := &db.runs.rows[i]
+		if !r.ByHand() {
+			continue
+		}
+		all = append(all, ledger.Deed{At: r.Created, Kind: ledger.DeedRun, Name: r.Job, Body: r.Ask, Actor: r.By, Reason: r.Why})
+	}
+	all = slices.DeleteFunc(all, func(d ledger.Deed) bool { return !before.IsZero() && !d.At.Before(before) })
+	slices.SortStableFunc(all, func(a, b ledger.Deed) int { return b.At.Compare(a.At) })
+	return all[:min(len(all), cmp.Or(max(limit, 0), pageSize))], nil
+}
