@@ -8,7 +8,7 @@ import (
 )
 
 // Listener is told what happens, for metrics and tracing; [Counters] is one. Nil fields are
-// skipped. The functions are called from many goroutines, and must not block.
+// skipped. The functions are called from many goroutines, and must not block. [Tee] is for several.
 type Listener struct {
 	// Recorded: something of an instance is durable. This is every state change there is.
 	Recorded func(r Record)
@@ -23,6 +23,65 @@ type Listener struct {
 	// SessionOpened and SessionLost frame the times in which this process may dispatch.
 	SessionOpened func(session string)
 	SessionLost   func(session string, why error)
+}
+
+// Tee returns a [Listener] that tells each of ls, in order. Nil ones are skipped.
+func Tee(ls ...*Listener) *Listener {
+	each := func(tell func(*Listener)) {
+		for _, l := range ls {
+			if l != nil {
+				tell(l)
+			}
+		}
+	}
+	work := func(which func(*Listener) func(saga.ID, string)) func(saga.ID, string) {
+		return func(id saga.ID, source string) {
+			each(func(l *Listener) {
+				if f := which(l); f != nil {
+					f(id, source)
+				}
+			})
+		}
+	}
+	return &Listener{
+		Recorded: func(r Record) {
+			each(func(l *Listener) {
+				if l.Recorded != nil {
+					l.Recorded(r)
+				}
+			})
+		},
+		Duplicate: work(func(l *Listener) func(saga.ID, string) { return l.Duplicate }),
+		Conflict:  work(func(l *Listener) func(saga.ID, string) { return l.Conflict }),
+		Claimed: func(id saga.ID) {
+			each(func(l *Listener) {
+				if l.Claimed != nil {
+					l.Claimed(id)
+				}
+			})
+		},
+		Committed: func(records int, took time.Duration) {
+			each(func(l *Listener) {
+				if l.Committed != nil {
+					l.Committed(records, took)
+				}
+			})
+		},
+		SessionOpened: func(session string) {
+			each(func(l *Listener) {
+				if l.SessionOpened != nil {
+					l.SessionOpened(session)
+				}
+			})
+		},
+		SessionLost: func(session string, why error) {
+			each(func(l *Listener) {
+				if l.SessionLost != nil {
+					l.SessionLost(session, why)
+				}
+			})
+		},
+	}
 }
 
 // Record is one line of the history of an instance, as a [Listener] is told of it: what was learned

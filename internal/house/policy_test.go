@@ -41,6 +41,7 @@ const policy = `
 	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 	coordinator < callback, approval # answers and votes by HTTP
+	coordinator, internal/intake, reconcile/schedule, github.com/prometheus/client_golang/... < amendsprom # metrics: of a store the contract alone, no driver
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
@@ -61,7 +62,7 @@ const policy = `
 
 	# Programs wire; nobody imports them.
 	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
-	reconcile, reconcile/webhook, callback, approval < examples/...
+	reconcile, reconcile/webhook, callback, approval, amendsprom < examples/...
 	reconcile, internal/pgtest/... < bench/...
 
 	# Test kits alone import testing, and no program contains one.

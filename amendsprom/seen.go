@@ -1,0 +1,228 @@
+package amendsprom
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// metric is one that the ledger has a say in. The first of its labels is a name, of which there can
+// be many.
+type metric struct {
+	desc   *prometheus.Desc
+	labels int
+	kind   prometheus.ValueType
+	age    bool // it grows while it is not read again
+}
+
+func gauge(name, help string, labels ...string) *metric {
+	return &metric{desc: prometheus.NewDesc(name, help, labels, nil), labels: len(labels), kind: prometheus.GaugeValue}
+}
+
+func age(name, help string, labels ...string) *metric {
+	m := gauge(name, help, labels...)
+	m.age = true
+	return m
+}
+
+var (
+	up     = prometheus.NewDesc("amends_ledger_up", "1 when the ledger could be read, 0 when it could not.", nil, nil)
+	readAt = prometheus.NewDesc("amends_ledger_read_timestamp_seconds", "When the ledger was read, by the clock of the process that did.", nil, nil)
+
+	works        = gauge("amends_works", "Instances by where they stand.", "saga", "status")
+	reviews      = gauge("amends_reviews", "Instances that wait for a person, by why.", "saga", "reason")
+	oldestDue    = age("amends_oldest_due_seconds", "For how long the longest due instance has waited for a process; those that wait for a destination are left out.", "saga")
+	signalLag    = age("amends_signal_lag_seconds", "For how long the oldest signal has waited for a process to read it.")
+	destinations = gauge("amends_destination_state", "1 for the state that a destination has.", "destination", "state")
+	blocked      = &metric{
+		desc:   prometheus.NewDesc("amends_duplicates_blocked_total", "Duplicates that were blocked since the ledger was made, by what blocked them.", []string{"layer"}, nil),
+		labels: 1, kind: prometheus.CounterValue,
+	}
+	jobAge   = age("amends_job_age_seconds", "Since the last success of a job, or since it was described when it has had none.", "job")
+	sessions = gauge("amends_sessions", "Processes that live.")
+	inbox    = gauge("amends_inbox_deliveries", "Deliveries that are kept, by what became of them.", "source", "disposition")
+
+	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, jobAge, sessions, inbox}
+
+	// states are those of a destination.
+	states = []string{"healthy", "limited", "failing", "paused"}
+)
+
+// seen is what the ledger said.
+type seen struct {
+	at   time.Time // by this process's clock
+	rows map[*metric]map[labels]float64
+}
+
+// set gives a metric a value. What has one already keeps the greater age, or gets the sum.
+func (s *seen) set(m *metric, v float64, values ...string) {
+	if s.rows[m] == nil {
+		s.rows[m] = make(map[labels]float64)
+	}
+	var l labels
+	for i, value := range values {
+		l[i] = label(value)
+	}
+	s.rows[m][l] = m.join(s.rows[m], l, v)
+}
+
+func (m *metric) join(rows map[labels]float64, l labels, v float64) float64 {
+	switch before, there := rows[l]; {
+	case !there:
+		return v
+	case m.age:
+		return max(before, v)
+	default:
+		return before + v
+	}
+}
+
+// collect sends all values as they are some time after they were read.
+func (s *seen) collect(ch chan<- prometheus.Metric, since time.Duration) {
+	for _, m := range metrics {
+		rows := m.few(s.rows[m])
+		for l, v := range rows {
+			if m.age {
+				v = max(0, v+since.Seconds())
+			}
+			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, v, l[:m.labels]...)
+		}
+	}
+}
+
+// few are rows with those under one name that are too many, the last in the order of their names.
+func (m *metric) few(rows map[labels]float64) map[labels]float64 {
+	if len(rows) <= kept {
+		return rows
+	}
+	less := make(map[labels]float64, most)
+	for i, l := range slices.SortedFunc(maps.Keys(rows), func(a, b labels) int { return slices.Compare(a[:], b[:]) }) {
+		v := rows[l]
+		if i >= kept {
+			l = l.others(1)
+		}
+		less[l] = m.join(less, l, v)
+	}
+	return less
+}
+
+// read asks the ledger for everything.
+func read(ctx context.Context, db Database, op *coordinator.Operator) (*seen, error) {
+	s := &seen{rows: make(map[*metric]map[labels]float64)}
+	o, err := db.Overview(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the overview: %w", err)
+	}
+	s.at = time.Now()
+	s.set(sessions, float64(len(o.Sessions)))
+	s.set(signalLag, ageOf(o.OldestSignal, o.At))
+	for _, look := range []func() error{
+		func() error { return s.standing(ctx, op, o.At) },
+		func() error { return s.blockedDays(ctx, db) },
+		func() error { return s.jobs(ctx, db) },
+		func() error { return s.deliveries(ctx, db) },
+		func() error { return s.totals(ctx, db, o.At) },
+	} {
+		if err := look(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// ageOf is for how long something has been since then, below zero when it is not yet; without it
+// there is none to grow.
+func ageOf(since, now time.Time) float64 {
+	if since.IsZero() {
+		return math.Inf(-1)
+	}
+	return now.Sub(since).Seconds()
+}
+
+func (s *seen) totals(ctx context.Context, db ledger.Ledger, now time.Time) error {
+	ts, err := db.Totals(ctx)
+	if err != nil {
+		return fmt.Errorf("count the works: %w", err)
+	}
+	for i := range ts {
+		t := &ts[i]
+		s.set(works, float64(t.Works), t.Saga, string(t.Status))
+		s.set(oldestDue, ageOf(t.OldestDue, now), t.Saga)
+		if t.Status == saga.Review {
+			s.set(reviews, float64(t.Works), t.Saga, string(t.Reason))
+		}
+	}
+	return nil
+}
+
+func (s *seen) standing(ctx context.Context, op *coordinator.Operator, now time.Time) error {
+	st, err := op.Standing(ctx, now)
+	if err != nil {
+		return err
+	}
+	for i := range st.Destinations {
+		for _, state := range states {
+			v := 0.
+			if st.Destinations[i].State == state {
+				v = 1
+			}
+			s.set(destinations, v, st.Destinations[i].Name, state)
+		}
+	}
+	return nil
+}
+
+// blockedDays sums up the days. The layers that blocked nothing are there, too: what begins with a
+// value has no rate.
+func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
+	days, err := db.BlockedDays(ctx, time.Time{})
+	if err != nil {
+		return fmt.Errorf("read the days of blocked duplicates: %w", err)
+	}
+	for _, by := range []string{ledger.ByStart, ledger.ByReceiver, ledger.ByVersion} {
+		s.set(blocked, 0, by)
+	}
+	for _, d := range days {
+		s.set(blocked, float64(d.Count), d.By)
+	}
+	return nil
+}
+
+func (s *seen) jobs(ctx context.Context, db Database) error {
+	b, err := db.Jobs(ctx)
+	if err != nil {
+		return fmt.Errorf("read the jobs: %w", err)
+	}
+	for i := range b.Jobs {
+		j := &b.Jobs[i]
+		since := j.Good.Ended
+		if since.IsZero() {
+			since = j.First
+		}
+		if !since.IsZero() { // else a person has named it, and no process
+			s.set(jobAge, ageOf(since, b.Now), j.Name)
+		}
+	}
+	return nil
+}
+
+func (s *seen) deliveries(ctx context.Context, db Database) error {
+	counts, err := db.Counts(ctx)
+	if err != nil {
+		return fmt.Errorf("count the deliveries: %w", err)
+	}
+	for _, c := range counts {
+		s.set(inbox, float64(c.Count), c.Source, cmp.Or(string(c.Disposition), "unjudged"))
+	}
+	return nil
+}
