@@ -21,7 +21,7 @@ import (
 // one that lets in others.
 var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
-		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /destinations, GET /destinations/{name}/acts, GET /sagas/{saga}/acts,
+		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /destinations, GET /destinations/{name}/acts, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
@@ -80,7 +80,7 @@ func TestPagesByRole(t *testing.T) {
 	w := newWorld(t, &Options{Metrics: http.NotFoundHandler()})
 	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
 	stranger, finance, reader, operator := w.as(""), w.as("fay", "finance"), w.as("rita", Reader), w.as("olaf", Operator)
-	pages := []string{"/", "/works", address("mail", "order:1"), "/destinations", "/inbox", "/jobs", "/findings", "/duplicates"}
+	pages := []string{"/", "/works", address("mail", "order:1"), "/destinations", "/inbox", "/jobs", "/findings", "/duplicates", "/acts"}
 	for _, page := range append(pages, "/metrics") {
 		if status, _ := stranger.get(page); status != http.StatusUnauthorized {
 			t.Errorf("%s tells a stranger %d", page, status)

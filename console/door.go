@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/saga"
 )
 
 const (
@@ -59,6 +60,9 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if err := h.looked(ctx, p, r, s); err != nil {
+		return nil, err
+	}
 	var out, errs bytes.Buffer
 	status := command.Run(ctx, &command.Line{
 		Args: r.command(p, s), Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: h.db,
@@ -67,6 +71,23 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 		return out.Bytes(), nil
 	}
 	return nil, told(out.Bytes(), errs.Bytes())
+}
+
+// looked puts on record who sees what is hidden otherwise, before it is shown.
+func (h *handler) looked(ctx context.Context, p *Person, r *route, s *say) *problem {
+	if !strings.HasSuffix(r.path, "/bodies") {
+		return nil
+	}
+	what := "bodies of delivery " + s.parts["number"]
+	if s.parts["work"] != "" {
+		what = fmt.Sprintf("bodies of %s %s", s.parts["saga"], s.parts["work"])
+	}
+	err := h.db.Looked(ctx, what, saga.Actor{Name: p.Name, Reason: "in the console"})
+	if err == nil {
+		return nil
+	}
+	h.log.WithError(err).WithField("actor", p.Name).Error("it could not be put on record that a person looks at bodies, and they were not shown")
+	return refuse(http.StatusServiceUnavailable, "failed", "it could not be put on record that you look, so nothing is shown; try again")
 }
 
 // wrong says what a request says that it cannot.

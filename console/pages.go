@@ -45,7 +45,7 @@ type notice struct {
 func (h *handler) pages(mux *http.ServeMux) {
 	for path, show := range map[string]func(*asked){
 		"/{$}": needs, "/works": works, "/work": work, "/destinations": destinations, "/inbox": heard, "/delivery": delivery,
-		"/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates,
+		"/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates, "/acts": acts,
 	} {
 		mux.HandleFunc("GET "+path, h.shown(show))
 	}
@@ -259,7 +259,7 @@ var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	frame := template.Must(template.New("").Funcs(functions).ParseFS(files, "html/frame.html", "html/parts.html"))
 	for _, name := range []string{
-		"needs", "works", "work", "destinations", "inbox", "delivery", "jobs", "plan", "findings", "duplicates", "sign-in", "none",
+		"needs", "works", "work", "destinations", "inbox", "delivery", "jobs", "plan", "findings", "duplicates", "acts", "sign-in", "none",
 	} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "html/"+name+".html"))
 	}

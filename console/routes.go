@@ -54,6 +54,7 @@ var routes = []route{
 	{"POST", "/works/{saga}/{work}/reject", Approver, "reject {work} --saga={saga}", ofOrders + " step shown", true},
 	{"GET", "/approvals", Reader, "approvals", "", false},
 	{"GET", "/duplicates", Reader, "duplicates", "saga prefix limit", false},
+	{"GET", "/acts", Reader, "acts", "limit before", false},
 	{"POST", "/messages/{name}/{key}", Operator, "deliver {name} {key}", "id body", false},
 
 	{"GET", "/destinations", Reader, "destination list", "", false},

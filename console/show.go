@@ -75,7 +75,6 @@ func work(a *asked) {
 	path := "/works/{saga}/{work}/history"
 	if a.Query.Has("bodies") && a.Person.may(Operator) {
 		path, a.Live = "/works/{saga}/{work}/bodies", false
-		a.h.log.WithField("actor", a.Person.Name).WithField("saga", id["saga"]).WithField("work", id["work"]).Warn("a person reads the bodies of an instance")
 		a.Docs["bodies"] = true
 	}
 	history := a.read("history", path, id, nil)
@@ -153,7 +152,19 @@ func findings(a *asked) {
 
 func duplicates(a *asked) {
 	a.name, a.Title, a.Here = "duplicates", "Duplicates blocked", "duplicates"
-	a.read("duplicates", "/duplicates", nil, flags("limit", "50"))
+	doc := a.read("duplicates", "/duplicates", nil, flags("limit", "50"))
+	a.Docs["chart"] = chartOf(items(doc, "days"), a.now)
+}
+
+func acts(a *asked) {
+	a.name, a.Title, a.Here = "acts", "What people did", "acts"
+	f := url.Values{}
+	if before := a.Query.Get("before"); before != "" {
+		f.Set("before", before)
+	}
+	if doc := a.read("acts", "/acts", nil, f); text(doc, "next") != "" {
+		a.Docs["next"] = "/acts?" + flags("before", text(doc, "next")).Encode()
+	}
 }
 
 // effect names an attempt: "invoice", or "undo of invoice".

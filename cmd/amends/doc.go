@@ -18,6 +18,7 @@
 //	show        Show one work: its input, its steps, and what is safe to do next
 //	history     Show everything that happened to a work, record by record
 //	duplicates  Count the duplicates that were blocked, most recent first
+//	acts        List what people did, latest first
 //	retry       Try the step at issue again, under the key it has
 //	resolve     Decide on a step in review: it happened, or it did not
 //	skip        Say that the step at issue did not happen and will not, and go on without it
@@ -41,6 +42,8 @@
 //	check       Verify every chain and every head of the ledger
 //	catch-up    After the database's clock went back: make due what waits for it to be there again
 //	migrate     Bring the database schema up to date, or show where it stands
+//	serve       Serve the console: pages, /api/v1 and /metrics
+//	token       Make a token for the console, and add it to a file
 //	version     Show which amends this is, and the schema versions it needs
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
@@ -148,6 +151,10 @@
 //	duplicates  items[]: saga (empty where no work was started), workId, source, by (start, receiver, version: what
 //	            stopped it), count, firstAt, lastAt
 //	            more: whether --limit left some out
+//	            days[]: day (UTC), by, count: all that was blocked in the last 90 days, whatever narrows items
+//	acts        items[]: at, actor, act (a kind of signal; pause, resume, probe; run; look: at what is hidden), saga, workId, what (where
+//	            it was no work: all, saga:NAME, destination:NAME, job:NAME, or what was looked at), reason
+//	            next: what to give to --before; null on the last page
 //	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), unknown (no live process knows the
 //	            definition: the signal stays posted until one does), dryRun, stored,
 //	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),

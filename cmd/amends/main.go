@@ -7,6 +7,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/amends-dev/amends/amendsprom"
 	"github.com/amends-dev/amends/console"
 	"github.com/amends-dev/amends/internal/command"
 )
@@ -15,7 +19,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := command.Run(ctx, &command.Line{
 		Args: os.Args[1:], Env: os.Getenv, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		Serve: func(ctx context.Context, s *command.Serving) error { return console.Serve(ctx, s, nil) },
+		Serve: func(ctx context.Context, s *command.Serving) error {
+			reg := prometheus.NewRegistry()
+			amendsprom.Ledger(reg, s.DB, nil)
+			return console.Serve(ctx, s, promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+		},
 		Token: issue,
 	})
 	stop()

@@ -20,6 +20,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).show,
 	(*app).history,
 	(*app).duplicates,
+	(*app).deeds,
 	(*app).retry,
 	(*app).resolve,
 	(*app).skip,

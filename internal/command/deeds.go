@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -85,7 +86,20 @@ func deedToJSON(d *ledger.Deed) deedJSON {
 			j.Act = "resume"
 		}
 	case ledger.ControlDestination:
-		j.Act, j.What = "probe", "destination:"+d.Name
+		j.What = "destination:" + d.Name
+		var h struct {
+			PausedBy string    `json:"pausedBy"`
+			ProbedAt time.Time `json:"probedAt"`
+		}
+		_ = json.Unmarshal([]byte(d.Body), &h) // what cannot be read is neither
+		switch {
+		case h.PausedBy != "":
+			j.Act = "pause"
+		case !h.ProbedAt.IsZero():
+			j.Act = "probe"
+		default:
+			j.Act = "resume"
+		}
 	case ledger.ControlShare:
 	default:
 		if d.Kind == ledger.DeedRun {

@@ -51,6 +51,16 @@ type duplicateJSON struct {
 	Last   *time.Time `json:"lastAt"`
 }
 
+// blockedFor is how far back days are told.
+const blockedFor = 90 * 24 * time.Hour
+
+// dayJSON is how many duplicates one layer blocked on a day.
+type dayJSON struct {
+	Day   string `json:"day"` // UTC
+	By    string `json:"by"`
+	Count int64  `json:"count"`
+}
+
 func duplicateToJSON(d *ledger.Duplicate) duplicateJSON {
 	return duplicateJSON{Saga: d.ID.Saga, WorkID: d.ID.Work, Source: d.Source, By: "start", Count: d.Count, First: utc(d.First), Last: utc(d.Last)}
 }
@@ -112,7 +122,18 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 		out := struct {
 			Items []duplicateJSON `json:"items"`
 			More  bool            `json:"more"`
-		}{append([]duplicateJSON{}, ds...), more}
+			Days  []dayJSON       `json:"days"` // whatever narrows the items
+		}{append([]duplicateJSON{}, ds...), more, []dayJSON{}}
+		err := a.with(cmd.Context(), func(s store) error {
+			days, err := s.BlockedDays(cmd.Context(), a.now().Add(-blockedFor))
+			for _, d := range days {
+				out.Days = append(out.Days, dayJSON{d.Day.Format(time.DateOnly), d.By, d.Count})
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
 		return a.printJSON(out)
 	}
 	if len(ds) == 0 {

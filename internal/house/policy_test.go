@@ -59,6 +59,7 @@ const policy = `
 
 	# The command is a package, so that console can run its verbs: there is one code for what people do.
 	ANY, coordinator, sagahttp, store < internal/command < console < cmd/..., examples/...
+	amendsprom < cmd/..., examples/...
 
 	# Programs wire; nobody imports them.
 	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
@@ -76,7 +77,7 @@ const policy = `
 	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against
 	coordinator, internal/ledger, store !< internal/shopsim/...
 	internal/shopsim/... < examples/..., bench/...
-	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console < internal/shopsim/play < examples/... # reads the ledger as the command does
+	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console, amendsprom < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
 `

@@ -7,6 +7,10 @@ import (
 	"io"
 	"net"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/amends-dev/amends/amendsprom"
 	"github.com/amends-dev/amends/console"
 	"github.com/amends-dev/amends/internal/command"
 )
@@ -35,10 +39,12 @@ func serve(ctx context.Context, o options, out io.Writer) (*pages, error) {
 	p := &pages{ended: make(chan error, 1), rec: rec}
 	ctx, p.stop = context.WithCancel(ctx)
 	ready := make(chan string, 1)
+	reg := prometheus.NewRegistry()
+	amendsprom.Ledger(reg, rec.DB, nil)
 	go func() {
 		p.ended <- console.Serve(ctx, &command.Serving{
 			DB: rec.DB, Listener: at, Own: "you", Ready: func(url string) error { ready <- url; return nil },
-		}, nil)
+		}, promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	}()
 	select {
 	case p.url = <-ready:
