@@ -55,9 +55,6 @@ tokens into a file (amends token), or let a proxy say who asks. Put a proxy with
 	fl.StringVar(&s.Roles, "proxy-roles", "", "the header in which a proxy says that person's roles, between commas")
 	fl.StringSliceVar(&from, "proxy-from", nil, "the addresses from which that is believed, such as 10.0.0.7/32")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if a.given.Serve == nil {
-			return errors.New("this program cannot serve the console")
-		}
 		var wrong []string
 		if s.From, wrong = prefixes(from); (s.User == "") != (len(from) == 0) {
 			wrong = append(wrong, "say both --proxy-user and --proxy-from, or neither: a header that anyone can send says nothing")
@@ -69,6 +66,9 @@ tokens into a file (amends token), or let a proxy say who asks. Put a proxy with
 			return usage("try: amends serve --help", wrong...)
 		}
 		return a.database(cmd.Context(), func(db stores.DB) error {
+			if a.given.Serve == nil {
+				return errors.New("this program cannot serve the console")
+			}
 			s.DB = db
 			return a.serving(cmd.Context(), &s, addr)
 		})

@@ -18,7 +18,7 @@ func TestNoVerbWaitsForASilentServer(t *testing.T) {
 	seeded := &pgtest.Template{Prepare: seedPostgres}
 	address := seeded.URL(t)
 	for i, words := range eachVerb {
-		if words[0] == "version" {
+		if words[0] == "version" || words[0] == "token" {
 			continue
 		}
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
