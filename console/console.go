@@ -11,6 +11,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/callback"
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/store"
 )
 
@@ -30,6 +32,9 @@ type Options struct {
 	Path string
 	// Metrics answers /metrics to those who may read, such as promhttp's handler. Nil: nothing does.
 	Metrics http.Handler
+	// Coordinator starts instances for POST /api/v1/works, and reads answers to callbacks with their
+	// definitions. Nil: nothing can be started here.
+	Coordinator *coordinator.Coordinator
 	// Log is told of what goes wrong; nil is logrus' standard logger.
 	Log logrus.FieldLogger
 }
@@ -55,14 +60,31 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	for i := range routes {
 		rt := &routes[i]
-		mux.Handle(rt.method+" /api/v1"+rt.path, h.api(rt))
+		do := h.api(rt)
+		if rt.line == "" {
+			do = h.start(rt)
+		}
+		mux.Handle(rt.method+" /api/v1"+rt.path, do)
 	}
+	mux.Handle("/api/v1/callbacks/", http.StripPrefix("/api/v1/callbacks", callback.Handler(h.completer(), h.log))) // who has the token may answer
+	mux.HandleFunc("GET /api/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openAPI)
+	})
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		answerProblem(w, refuse(http.StatusNotFound, "not-found", "there is no "+r.Method+" "+r.URL.Path+": GET /api/v1/openapi.json says what there is"))
 	})
 	h.health(mux)
 	h.pages(mux)
 	return h.guard(http.StripPrefix(h.base, mux)), nil
+}
+
+// completer takes answers to callbacks.
+func (h *handler) completer() callback.Completer {
+	if h.opts.Coordinator != nil {
+		return h.opts.Coordinator
+	}
+	return coordinator.NewOperator(h.db)
 }
 
 // pathOf is a path without its end: "" or "/amends".

@@ -23,9 +23,9 @@ var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
 		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /destinations, GET /destinations/{name}/acts, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
-		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule`,
+		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
-	Operator: `GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
+	Operator: `POST /works, GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
 		POST /works/{saga}/{work}/skip, POST /works/{saga}/{work}/pause, POST /works/{saga}/{work}/resume, POST /works/{saga}/{work}/wake,
 		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
 		POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
@@ -120,6 +120,9 @@ func TestRoutesAreVerbs(t *testing.T) {
 	done := map[string]bool{}
 	for i := range routes {
 		rt := &routes[i]
+		if rt.line == "" { // a start, which is no verb
+			continue
+		}
 		s := &say{parts: map[string]string{}, flags: map[string][]string{}}
 		for name := range partsOf(rt.path) {
 			s.parts[name] = "x"

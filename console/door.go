@@ -126,8 +126,17 @@ func told(out, errs []byte) *problem {
 	}
 	p := refuse(status, e.Code, e.Message)
 	p.Details = e.Details
-	if json.Valid(out) {
-		p.Outcome = out
+	if !json.Valid(out) {
+		return p
+	}
+	p.Outcome = out
+	var several struct { // a verb that takes several works says of each what is wrong
+		Items []struct {
+			Error *struct{ Code, Message string } `json:"error"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(out, &several); err == nil && len(several.Items) == 1 && several.Items[0].Error != nil {
+		p.Detail = several.Items[0].Error.Message
 	}
 	return p
 }

@@ -83,7 +83,7 @@ func newWorld(t *testing.T, o *Options) *world {
 	if o == nil {
 		o = &Options{}
 	}
-	o.Tokens, o.Log = tokens, log
+	o.Tokens, o.Log, o.Coordinator = tokens, log, c
 	pages, err := New(db, o)
 	if err != nil {
 		t.Fatal(err)

@@ -173,7 +173,7 @@ func (a *app) listApprovals(cmd *cobra.Command) error {
 		}
 		switch {
 		case a.json:
-			return a.printJSON(map[string]any{"items": items})
+			return a.printJSON(listOf[approvalJSON]{items})
 		case len(items) == 0:
 			a.sayf("nothing waits for a decision")
 		case a.output == "ids":

@@ -24,10 +24,7 @@ that died meanwhile end in their own time. While the clock is right there is not
 			case err != nil:
 				return err
 			case a.json:
-				return a.printJSON(struct {
-					Works    int64 `json:"works"`
-					Sessions int64 `json:"sessions"`
-				}{works, sessions})
+				return a.printJSON(caughtUpJSON{works, sessions})
 			case works+sessions == 0:
 				a.sayf("nothing is ahead of the clock, nothing was changed")
 			default:
@@ -36,4 +33,10 @@ that died meanwhile end in their own time. While the clock is right there is not
 			return nil
 		},
 	}
+}
+
+// caughtUpJSON is how many works and leases were made due in their own time.
+type caughtUpJSON struct {
+	Works    int64 `json:"works"`
+	Sessions int64 `json:"sessions"`
 }

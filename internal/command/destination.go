@@ -270,9 +270,15 @@ func (f *flow) toJSON() []destinationJSON {
 	return all
 }
 
+// destinationsJSON are all destinations, and what is paused besides.
+type destinationsJSON struct {
+	Items  []destinationJSON `json:"items"`
+	Paused []pausedJSON      `json:"paused"`
+}
+
 func (a *app) printDestinations(f *flow) error {
 	if a.json {
-		return a.printJSON(map[string]any{"items": f.toJSON(), "paused": f.pausesJSON()})
+		return a.printJSON(destinationsJSON{f.toJSON(), f.pausesJSON()})
 	}
 	for i := range f.Paused {
 		p := &f.Paused[i]

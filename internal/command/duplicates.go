@@ -51,6 +51,13 @@ type duplicateJSON struct {
 	Last   *time.Time `json:"lastAt"`
 }
 
+// duplicatesJSON are counters, and what was blocked by day.
+type duplicatesJSON struct {
+	Items []duplicateJSON `json:"items"`
+	More  bool            `json:"more"`
+	Days  []dayJSON       `json:"days"` // whatever narrows the items
+}
+
 // blockedFor is how far back days are told.
 const blockedFor = 90 * 24 * time.Hour
 
@@ -119,11 +126,7 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 	}
 	ds, more := page(ds, limit)
 	if a.json {
-		out := struct {
-			Items []duplicateJSON `json:"items"`
-			More  bool            `json:"more"`
-			Days  []dayJSON       `json:"days"` // whatever narrows the items
-		}{append([]duplicateJSON{}, ds...), more, []dayJSON{}}
+		out := duplicatesJSON{append([]duplicateJSON{}, ds...), more, []dayJSON{}}
 		err := a.with(cmd.Context(), func(s store) error {
 			days, err := s.BlockedDays(cmd.Context(), a.now().Add(-blockedFor))
 			for _, d := range days {

@@ -41,9 +41,7 @@ type countJSON struct {
 
 func (a *app) printCounts(counts []intake.Count) error {
 	if a.json {
-		out := struct {
-			Items []countJSON `json:"items"`
-		}{make([]countJSON, len(counts))}
+		out := listOf[countJSON]{make([]countJSON, len(counts))}
 		for i, c := range counts {
 			out.Items[i] = countJSON{c.Source, c.Disposition, c.Count, utc(c.Last)}
 		}

@@ -8,6 +8,11 @@ func page[T any](items []T, limit int) ([]T, bool) {
 	return items[:min(len(items), limit)], len(items) > limit
 }
 
+// listOf is a list that has no pages.
+type listOf[J any] struct {
+	Items []J `json:"items"`
+}
+
 // listing is one page as JSON. Next is what the next page is asked for with; null on the last one.
 type listing[J any] struct {
 	Items []J     `json:"items"`

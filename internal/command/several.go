@@ -129,7 +129,7 @@ func (a *app) ends(ctx context.Context, all []spoken) error {
 		}
 	}
 	if a.json {
-		if err := a.printJSON(map[string]any{"items": items}); err != nil {
+		if err := a.printJSON(listOf[outcomeOfOneJSON]{items}); err != nil {
 			return err
 		}
 	}

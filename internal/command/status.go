@@ -319,7 +319,7 @@ func knows(vs []ledger.Version) string {
 func statusToJSON(o *ledger.Overview, findings []troubleJSON, held forPeople) statusJSON {
 	j := statusJSON{
 		At: utc(o.At), Sessions: make([]sessionJSON, len(o.Sessions)), Unknown: make([]backlogJSON, len(o.Unknown)),
-		Oldest: make([]headJSON, len(o.Oldest)), Findings: findings,
+		Oldest: make([]headJSON, len(o.Oldest)), Findings: append([]troubleJSON{}, findings...),
 		Review: held.review, Paused: held.paused, Waiting: held.waiting,
 	}
 	for i := range o.Sessions {

@@ -58,7 +58,7 @@ const policy = `
 	coordinator !< reconcile/webhook
 
 	# The command is a package, so that console can run its verbs: there is one code for what people do.
-	ANY, coordinator, sagahttp, store < internal/command < console < cmd/..., examples/...
+	ANY, coordinator, sagahttp, store, callback < internal/command < console < cmd/..., examples/...
 	amendsprom < cmd/..., examples/...
 
 	# Programs wire; nobody imports them.
@@ -73,6 +73,7 @@ const policy = `
 	internal/ledgertest, internal/intake, internal/plan, internal/scan, reconcile/schedule < internal/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
+	STD, testing/..., github.com/santhosh-tekuri/jsonschema/v6 < internal/answers # beside tests
 	STD < internal/address/addresstest # beside tests
 	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against
 	coordinator, internal/ledger, store !< internal/shopsim/...

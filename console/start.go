@@ -1,0 +1,126 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+)
+
+// starting is the body of POST /api/v1/works.
+type starting struct {
+	Saga     string          `json:"saga"`
+	WorkID   string          `json:"workId"` // or the header Idempotency-Key, which says the same
+	Input    json.RawMessage `json:"input"`
+	Revision string          `json:"revision,omitempty"`
+	Source   string          `json:"source,omitempty"`
+	Cause    string          `json:"cause,omitempty"`
+	// NotBefore is when it begins, at the earliest.
+	NotBefore time.Time `json:"notBefore,omitzero"`
+}
+
+// begun is the answer: what never changes of an instance, so that a repeat gets the very same.
+type begun struct {
+	Saga    string    `json:"saga"`
+	WorkID  string    `json:"workId"`
+	Started time.Time `json:"startedAt"`
+	Href    string    `json:"href"` // where it stands
+}
+
+// start starts an instance, once for its work id. A repeat gets the prior status and body, and a
+// header that says so; another input under the same work id is a conflict.
+func (h *handler) start(rt *route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, refused := h.starter(rt, r)
+		if refused != nil {
+			answerProblem(w, refused)
+			return
+		}
+		in, refused := readStart(w, r)
+		if refused != nil {
+			answerProblem(w, refused)
+			return
+		}
+		if in.Source == "" {
+			in.Source = p.Name
+		}
+		started, err := h.opts.Coordinator.Start(r.Context(), in.Saga, in.WorkID, in.Input, &coordinator.StartOptions{
+			Revision: in.Revision, Source: in.Source, Cause: in.Cause, Starter: p.Name, NotBefore: in.NotBefore,
+		})
+		if err != nil {
+			answerProblem(w, h.notStarted(err))
+			return
+		}
+		outcome := "started"
+		switch {
+		case started.Stale:
+			outcome = "stale"
+		case started.Revised:
+			outcome = "revised"
+		case started.Duplicate:
+			outcome = "known"
+			w.Header().Set("Idempotency-Replayed", "true")
+		}
+		id := started.Summary
+		href := h.base + "/api/v1" + filledPath("/works/{saga}/{work}", id.Saga, id.WorkID)
+		w.Header().Set("Amends-Outcome", outcome)
+		w.Header().Set("Location", href)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(begun{id.Saga, id.WorkID, id.Started.UTC(), href})
+	}
+}
+
+// starter is who starts, if that person may and this program can.
+func (h *handler) starter(rt *route, r *http.Request) (*Person, *problem) {
+	p := h.person(r)
+	switch {
+	case p.Name == "":
+		return nil, refuse(http.StatusUnauthorized, "not-allowed", "it is not known who asks: send Authorization: Bearer TOKEN; amends token makes one")
+	case !p.may(rt.role):
+		return nil, refuse(http.StatusForbidden, "not-allowed", p.Name+" may not do this: it takes the role "+rt.role)
+	case h.opts.Coordinator == nil:
+		return nil, refuse(http.StatusNotImplemented, "failed", "this console knows no definitions: instances are started by the program that runs the sagas, with Options.Coordinator")
+	}
+	return &p, nil
+}
+
+func readStart(w http.ResponseWriter, r *http.Request) (in starting, refused *problem) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return in, refuse(http.StatusRequestEntityTooLarge, "usage", "the body has more than 1 MiB, or could not be read")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		return in, refuse(http.StatusBadRequest, "usage", "the body is no start: "+err.Error())
+	}
+	switch key := r.Header.Get("Idempotency-Key"); {
+	case in.WorkID == "":
+		in.WorkID = key
+	case key != "" && key != in.WorkID:
+		return in, refuse(http.StatusBadRequest, "usage", "Idempotency-Key and workId name the same thing, the unit of work: send one of them, or both alike")
+	}
+	if in.WorkID == "" || in.Saga == "" {
+		return in, refuse(http.StatusBadRequest, "usage", "say saga, and workId or the header Idempotency-Key")
+	}
+	return in, nil
+}
+
+// notStarted is the answer to a start that failed.
+func (h *handler) notStarted(err error) *problem {
+	switch {
+	case errors.Is(err, coordinator.ErrConflict):
+		return refuse(http.StatusConflict, "conflict", err.Error())
+	case errors.Is(err, coordinator.ErrInvalid):
+		return refuse(http.StatusBadRequest, "usage", err.Error())
+	case errors.Is(err, coordinator.ErrUnknownSaga):
+		return refuse(http.StatusNotFound, "not-found", err.Error())
+	}
+	h.log.WithError(err).Error("an instance could not be started by the console; its sender is told to send it again")
+	return refuse(http.StatusServiceUnavailable, "failed", "it may or may not be started: send it again, under the same work id")
+}
