@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/amends-dev/amends/internal/answers"
 	"github.com/amends-dev/amends/internal/pace"
 )
 
@@ -34,8 +37,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	run := begin(t, cmd)
 	url := run.says(`Watch it in a browser: (\S+)`)[1]
 	b.do(chromedp.Navigate(url), chromedp.WaitVisible("nav"))
-	url, _, _ = strings.Cut(url, "/sign-in")
-	b.url = url
+	b.url, b.token, _ = strings.Cut(url, "/sign-in?token=")
 
 	folder := run.says(`grep -rh -A9 'X-Order: \S+' (\S+)`)[1]
 	settled := 0
@@ -49,7 +51,9 @@ func TestConsoleInABrowser(t *testing.T) {
 	if settled == 0 {
 		t.Errorf("seed %d leaves nothing in review; choose another", seed)
 	}
-	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/works?status=review")
+	counts := b.metrics()
+	b.answers()
+	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +63,78 @@ func TestConsoleInABrowser(t *testing.T) {
 	if !strings.Contains(run.text(), "With amends: each paid order has one invoice") {
 		t.Errorf("the audit is not clean:\n%s", run.text())
 	}
+	// What the audit counts in shop and books is what the ledger counts, whatever was killed.
+	orders, voided := run.counts(`orders +(\d+) `), run.counts(`cancelled, invoice voided +(\d+) `)
+	if counts[`amends_works{saga="order-to-invoice",status="completed"}`] != orders-voided || counts[`amends_works{saga="order-to-invoice",status="compensated"}`] != voided {
+		t.Errorf("the audit has %d orders, %d of them cancelled; the metrics say %v", orders, voided, counts)
+	}
+	if copies := run.counts(`(\d+) of them needless copies`); counts[`amends_duplicates_blocked_total{layer="receiver"}`] < copies {
+		t.Errorf("%d needless copies were delivered; the metrics say %v", copies, counts)
+	}
+}
+
+// metrics are what /metrics says of the ledger.
+func (b *browser) metrics() map[string]int {
+	b.t.Helper()
+	counts := map[string]int{}
+	_, text := b.fetch("/metrics")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(value); err == nil {
+			counts[name] = n
+		}
+	}
+	return counts
+}
+
+// answers reads what a run leaves behind by /api/v1, and checks each answer against the document.
+func (b *browser) answers() {
+	b.t.Helper()
+	_, doc := b.fetch("/api/v1/openapi.json")
+	book := answers.Open(b.t, []byte(doc))
+	read := func(path, filled string) (text string) {
+		b.t.Helper()
+		status, text := b.fetch("/api/v1" + filled)
+		book.Check(http.MethodGet, "/api/v1"+path, status, text)
+		return text
+	}
+	plan := regexp.MustCompile(`"plan": "([^"]+)"`).FindStringSubmatch(read("/jobs/{job}/runs", "/jobs/"+jobAll+"/runs"))
+	if plan == nil {
+		b.t.Fatal("the run made no plan")
+	}
+	const order = "/works/" + sagaName + "/shop:order:10001"
+	for path, filled := range map[string]string{
+		"/status": "/status", "/works": "/works?limit=20", "/works/{saga}/{work}": order, "/works/{saga}/{work}/history": order + "/history",
+		"/works/{saga}/{work}/bodies": order + "/bodies", "/duplicates": "/duplicates", "/acts": "/acts", "/destinations": "/destinations", "/inbox": "/inbox?limit=20",
+		"/inbox/objects": "/inbox/objects?limit=20", "/inbox/counts": "/inbox/counts", "/inbox/deliveries/{number}": "/inbox/deliveries/1",
+		"/inbox/deliveries/{number}/bodies": "/inbox/deliveries/1/bodies", "/jobs": "/jobs", "/jobs/runs": "/jobs/runs", "/plans/{plan}": "/plans/" + plan[1], "/drift": "/drift",
+		"/check": "/check",
+	} {
+		read(path, filled)
+	}
+	if len(book.Seen) != 19 {
+		b.t.Errorf("%d of 19 reads answer: %v", len(book.Seen), book.Seen)
+	}
+}
+
+// fetch is what a program with the token reads.
+func (b *browser) fetch(path string) (status int, text string) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.url+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer.StatusCode, string(raw)
 }
 
 // letter is the Message-ID of the letter about an order in the mailbox, or "".
@@ -138,6 +214,20 @@ func (p *performance) meets(pattern string) func() bool {
 	}
 }
 
+// counts is a number that the run has said.
+func (p *performance) counts(pattern string) int {
+	p.t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(p.text())
+	if m == nil {
+		p.t.Fatalf("it never said %q:\n%s", pattern, p.said.String())
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
 func (p *performance) text() string {
 	for line := range p.lines {
 		fmt.Fprintln(&p.said, line)
@@ -149,7 +239,8 @@ func (p *performance) text() string {
 type browser struct {
 	t   *testing.T
 	ctx context.Context
-	url string
+
+	url, token string // of the console
 }
 
 func newBrowser(t *testing.T) *browser {
