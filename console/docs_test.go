@@ -1,0 +1,40 @@
+package console
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/amends-dev/amends/internal/command"
+)
+
+// docs/console.md shows lines of a program that is compiled, and verbs and flags that there are.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		if !strings.Contains(string(program), block[1]) {
+			t.Errorf("example_test.go has no such lines:\n%s", block[1])
+		}
+	}
+	for _, line := range regexp.MustCompile(`(?m)^amends (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		cmd, rest, err := command.Verbs().Find(strings.Fields(line[1]))
+		if err != nil {
+			t.Errorf("amends %s: %v", line[1], err)
+			continue
+		}
+		for _, flag := range rest {
+			if name, is := strings.CutPrefix(flag, "--"); is && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+				t.Errorf("amends %s: there is no --%s", line[1], name)
+			}
+		}
+	}
+}
