@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -79,11 +80,24 @@ type asked struct {
 	r      *http.Request
 	name   string // of the template
 	status int
+
+	mu sync.Mutex // for reads that go on together
+}
+
+// together does several reads at the same time.
+func (*asked) together(reads ...func()) {
+	var all sync.WaitGroup
+	for _, read := range reads {
+		all.Go(read)
+	}
+	all.Wait()
 }
 
 // read puts what a route answers into the page. What it refuses is told on the page instead.
 func (a *asked) read(section, path string, parts map[string]string, flags url.Values) document {
 	raw, err := a.h.run(a.r.Context(), &a.Person, routed(http.MethodGet, path), &say{parts, flags})
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if err != nil {
 		a.Wrong = append(a.Wrong, err.Detail)
 		if err.Status != http.StatusOK && a.status == http.StatusOK {

@@ -19,18 +19,23 @@ func flags(pairs ...string) url.Values {
 // needs is what needs a person, each with what is safe to do.
 func needs(a *asked) {
 	a.name, a.Title, a.Here, a.Live = "needs", "What needs me", "needs", true
-	a.read("status", "/status", nil, nil)
-	reviews := a.read("reviews", "/works", nil, flags("review", "true", "limit", "10"))
 	var each []document
-	for _, one := range items(reviews, "items") {
-		each = append(each, a.read("", "/works/{saga}/{work}", map[string]string{"saga": text(one, "saga"), "work": text(one, "workId")}, nil))
-	}
-	delete(a.Docs, "")
+	a.together(
+		func() { a.read("status", "/status", nil, nil) },
+		func() {
+			some := items(a.read("reviews", "/works", nil, flags("review", "true", "limit", "5")), "items")
+			each = make([]document, len(some))
+			for i, one := range some {
+				id := map[string]string{"saga": text(one, "saga"), "work": text(one, "workId")}
+				each[i] = a.read("", "/works/{saga}/{work}", id, nil)
+			}
+		},
+		func() { a.read("approvals", "/approvals", nil, nil) },
+		func() { a.read("drift", "/drift", nil, flags("limit", "10")) },
+		func() { a.read("blocked", "/inbox/objects", nil, flags("blocked", "true", "limit", "10")) },
+		func() { a.read("jobs", "/jobs", nil, nil) },
+	)
 	a.Docs["each"] = each
-	a.read("approvals", "/approvals", nil, nil)
-	a.read("drift", "/drift", nil, flags("limit", "10"))
-	a.read("blocked", "/inbox/objects", nil, flags("blocked", "true", "limit", "10"))
-	a.read("jobs", "/jobs", nil, nil)
 }
 
 // filters are what the list of instances can be narrowed to, as the form has them.

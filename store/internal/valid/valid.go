@@ -13,8 +13,8 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
 )
 
 // Text refuses what no SQL text column holds.
