@@ -32,9 +32,9 @@ var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60
 func New(reg prometheus.Registerer) *coordinator.Listener {
 	p := process{
 		attempts: counters(reg, "amends_step_attempts_total", "Attempts of steps that have ended, by how they ended.", 2, "saga", "step", "direction", "outcome"),
-		seconds: histogram{few: newFew(2), vec: registered(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		seconds: registered(reg, &histogram{newFew(2), prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "amends_step_seconds", Help: "From the record that dispatched an attempt to that of its outcome.", Buckets: buckets,
-		}, []string{"saga", "step", "direction"}))},
+		}, []string{"saga", "step", "direction"})}),
 		starts:    counters(reg, "amends_starts_total", "Instances that this process started.", 1, "saga"),
 		conflicts: counters(reg, "amends_conflicts_total", "Starts of a known instance that came with another identity.", 1, "saga"),
 		underWay:  make(map[saga.ID]underWay),
@@ -59,8 +59,8 @@ func New(reg prometheus.Registerer) *coordinator.Listener {
 
 // process is what [New] counts.
 type process struct {
-	attempts, starts, conflicts counted
-	seconds                     histogram
+	attempts, starts, conflicts *counted
+	seconds                     *histogram
 
 	mu       sync.Mutex
 	underWay map[saga.ID]underWay
@@ -129,26 +129,27 @@ func (p *process) forget() {
 	clear(p.underWay)
 }
 
-// counted is a counter with few label sets.
+// counted is a counter with few label sets. It is what the registry has, so that all who count in it
+// share the bound.
 type counted struct {
 	few *few
-	vec *prometheus.CounterVec
+	*prometheus.CounterVec
 }
 
-func counters(reg prometheus.Registerer, name, help string, names int, labels ...string) counted {
-	return counted{newFew(names), registered(reg, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))}
+func counters(reg prometheus.Registerer, name, help string, names int, labels ...string) *counted {
+	return registered(reg, &counted{newFew(names), prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)})
 }
 
-func (c *counted) add(values ...string) { c.vec.WithLabelValues(c.few.of(values...)...).Inc() }
+func (c *counted) add(values ...string) { c.WithLabelValues(c.few.of(values...)...).Inc() }
 
-// histogram is one with few label sets.
+// histogram is one with few label sets, as counted is.
 type histogram struct {
 	few *few
-	vec *prometheus.HistogramVec
+	*prometheus.HistogramVec
 }
 
 func (h *histogram) observe(took time.Duration, values ...string) {
-	h.vec.WithLabelValues(h.few.of(values...)...).Observe(took.Seconds())
+	h.WithLabelValues(h.few.of(values...)...).Observe(took.Seconds())
 }
 
 func counter(reg prometheus.Registerer, name, help string) prometheus.Counter {

@@ -155,3 +155,19 @@ func TestFewLabelSets(t *testing.T) {
 		}
 	}
 }
+
+// The listeners of one registry have a thousand label sets between them, not each.
+func TestFewLabelSetsOfTwo(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	for n, l := range []*coordinator.Listener{amendsprom.New(reg), amendsprom.New(reg)} {
+		for i := range 900 {
+			l.Recorded(coordinator.Record{ID: saga.ID{Saga: fmt.Sprint("saga", n, "-", i), Work: "w"}, To: saga.Running})
+		}
+	}
+	for _, f := range gathered(t, reg) {
+		if n := len(f.GetMetric()); n > 1000 {
+			t.Errorf("%s has %d label sets", f.GetName(), n)
+		}
+	}
+}
