@@ -342,6 +342,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\((\d+[smhd])+ ago\)|\(now\)|\(in (\d+[smhd])+\)`), "(AGE)"},
 	{regexp.MustCompile(`(?m)^(took      )\S+$`), "${1}SPAN"},
 	{regexp.MustCompile(`("hash": )"[0-9a-f]{32}"`), `$1"HASH"`},
+	{regexp.MustCompile(`("seq": )\d+(,\s+"advice")`), "${1}0${2}"}, // one more where the session was not open yet
 	{regexp.MustCompile(`"day": "[\d-]+"`), `"day": "DAY"`},
 	{regexp.MustCompile(`("session": )"[0-9a-f]{16}"`), `$1"SESSION"`},
 	{regexp.MustCompile(`("nonce": )"-?\d+"`), `$1"NONCE"`},
