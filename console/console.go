@@ -104,7 +104,7 @@ func (h *handler) guard(next http.Handler) http.Handler {
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cache-Control", "no-store")
-		if !h.known(r.Host) {
+		if !h.known(r.Host) && !slices.Contains(healthPaths, strings.TrimPrefix(r.URL.Path, h.base)) {
 			answerProblem(w, refuse(http.StatusMisdirectedRequest, "not-allowed",
 				"the console does not know itself by this name: name it in Options.Hosts, or with amends serve --host NAME"))
 			return
@@ -185,6 +185,9 @@ func (h *handler) signOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: cookie, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r), MaxAge: -1})
 	http.Redirect(w, r, h.base+"/sign-in", http.StatusSeeOther)
 }
+
+// healthPaths are asked for by what runs the process, under whatever address it has.
+var healthPaths = []string{"/healthz", "/readyz"}
 
 // health answers what runs it: the process lives, and the ledger answers.
 func (h *handler) health(mux *http.ServeMux) {

@@ -179,6 +179,9 @@ func TestForeignRequests(t *testing.T) {
 			t.Errorf("asked for as %s it answers %d, want %d", host, status, want)
 		}
 	}
+	if status, _ := x.ask("GET", "/readyz", "", map[string]string{"Host": "10.1.2.3"}); status != http.StatusOK {
+		t.Errorf("what runs the process is refused: %d", status)
+	}
 	form := "do=/works/{saga}/{work}/resolve&part.saga=mail&part.work=order:1&flag.step=send&flag.did-not-happen=true&flag.reason=forged"
 	for _, header := range []map[string]string{{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}} {
 		status, text := x.ask("POST", "/do", form, with(header, "Content-Type", "application/x-www-form-urlencoded"))
@@ -315,14 +318,44 @@ func TestTwoWindows(t *testing.T) {
 	}
 }
 
+// Inputs and results are hidden until an operator asks for them, and then it is on record first.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "order:1", letter{To: "4111-1111"}, saga.Completed)
+	rita, olaf := w.as("rita", Reader), w.as("olaf", Operator)
+	page := address("mail", "order:1")
+	for path, x := range map[string]*window{page: olaf, page + "&bodies=1": rita, "/api/v1/works/mail/order:1/history": olaf, "/api/v1/works/mail/order:1/bodies": rita} {
+		if _, text := x.get(path); strings.Contains(text, "4111-1111") {
+			t.Errorf("%s shows the input", path)
+		}
+	}
+	if _, text := rita.get("/acts"); strings.Contains(text, "bodies of") {
+		t.Errorf("a look that saw nothing is on record:\n%s", text)
+	}
+	_, text := olaf.get(page + "&bodies=1")
+	has(t, text, "4111-1111", "it is on record that you looked")
+	_, text = rita.get("/acts")
+	has(t, text, "olaf", "bodies of mail order:1")
+}
+
 // A person without a vote sees what is to be approved; one with it votes with the roles of the token.
 func TestVote(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
 	page := address("pay", "bill:1")
-	_, text := w.as("rita", Reader).get(page)
-	has(t, text, "To approve: step", "Otto")
+	rita := w.as("rita", Reader)
+	_, text := rita.get(page)
+	has(t, text, "To approve: step")
+	for _, path := range []string{page, "/", "/api/v1/approvals", "/api/v1/works/pay/bill:1/approval"} {
+		if _, text := rita.get(path); strings.Contains(text, "Otto") {
+			t.Errorf("%s shows a reader what an instance was started with:\n%s", path, text)
+		}
+	}
+	if _, seen := w.as("olaf", Operator).get(page); !strings.Contains(seen, "Otto") {
+		t.Error("an operator is not shown what is decided about")
+	}
 	if strings.Contains(text, "<button>Approve</button>") {
 		t.Error("a reader is offered a vote")
 	}

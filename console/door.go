@@ -68,9 +68,25 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 		Args: r.command(p, s), Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: h.db,
 	})
 	if status == 0 {
-		return out.Bytes(), nil
+		return p.withheld(r, out.Bytes()), nil
 	}
 	return nil, told(out.Bytes(), errs.Bytes())
+}
+
+// withheld is what a verb printed without what is hidden from the person: what an approval shows is
+// an instance's input, for those who decide about it.
+func (p *Person) withheld(r *route, raw json.RawMessage) json.RawMessage {
+	if r.shape != "approval" && r.shape != "approvals" || p.may(Approver) || p.may(Operator) {
+		return raw
+	}
+	doc := decoded(raw)
+	for _, one := range append(items(doc, "items"), doc) {
+		if _, shown := one["shown"]; shown {
+			one["shown"] = nil
+		}
+	}
+	raw, _ = json.Marshal(doc) // it was JSON
+	return raw
 }
 
 // looked puts on record who sees what is hidden otherwise, before it is shown.
