@@ -131,6 +131,10 @@ bench-inbox: ## Deliveries made durable per second, and gate decisions per secon
 bench-claims: ## Due instances claimed per second, and what an empty look costs.
 	@$(MAKE) --no-print-directory -C bench claims
 
+.PHONY: bench-pages
+bench-pages: ## How long each page of the console takes over a million instances.
+	@$(MAKE) --no-print-directory -C bench pages ARGS='$(ARGS)'
+
 .PHONY: bench-resume
 bench-resume: ## kill -9 with 2,000 instances in flight: seconds until another process has finished them.
 	@$(MAKE) --no-print-directory -C bench resume ARGS='$(ARGS)'
