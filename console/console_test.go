@@ -8,8 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,6 +216,36 @@ func TestForeignRequests(t *testing.T) {
 	}
 }
 
+// Below a path every link, form and redirect stays below it.
+func TestBelowAPath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &Options{Path: "/x/y/"})
+	w.start("mail", "a/b?c", letter{Outcome: "the line went dead"}, saga.Review)
+	x := w.as("") // its jar is empty
+	token, err := w.tokens.Issue(Person{"anna", []string{Admin}}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, text := x.get("/x/y/sign-in?token=" + token + "&to=%2Fworks")
+	if status != http.StatusOK || !strings.Contains(text, "<h1><bdi>Instances</bdi>") {
+		t.Fatalf("after signing in: %d %s", status, text)
+	}
+	page := "/x/y" + address("mail", "a/b?c")
+	for _, path := range []string{"/x/y", "/x/y/", "/x/y/works", page, "/x/y/destinations", "/x/y/jobs", "/x/y/acts", "/x/y/nowhere"} {
+		_, text := x.get(path)
+		for _, link := range regexp.MustCompile(`(?:href|action|src)="([^"#]*)"`).FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(link[1], "/x/y/") {
+				t.Errorf("%s leads to %s", path, link[1])
+			}
+		}
+	}
+	_, text = x.get(page)
+	has(t, x.sendTo("/x/y/do", text, "It happened", map[string]string{"happened": "id", "reason": "found"}), "said good", "<h1><bdi>a/b?c</bdi>")
+	if status, _ := x.get("/works"); status != http.StatusNotFound {
+		t.Errorf("beside the path: %d", status)
+	}
+}
+
 // A token is let in until its time is over or its line is deleted; a file that cannot be read lets
 // no one in.
 func TestTokens(t *testing.T) {
@@ -337,6 +369,61 @@ func TestBodies(t *testing.T) {
 	has(t, text, "4111-1111", "it is on record that you looked")
 	_, text = rita.get("/acts")
 	has(t, text, "olaf", "bodies of mail order:1")
+}
+
+// Of two people who decide at the same moment one is followed, and the other is told.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for round := range 5 {
+		id := fmt.Sprint("order:", round)
+		w.start("mail", id, letter{Outcome: "the line went dead"}, saga.Review)
+		people := []*window{w.as("anna", Operator), w.as("ben", Operator)}
+		page := address("mail", id)
+		told := make([]string, len(people))
+		var both sync.WaitGroup
+		for i, x := range people {
+			_, shown := x.get(page)
+			both.Go(func() {
+				told[i] = x.send(shown, "It happened", map[string]string{"happened": fmt.Sprint("letter_", i), "reason": "found"})
+			})
+		}
+		both.Wait()
+		s, err := w.c.Show(t.Context(), saga.ID{Saga: "mail", Work: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range people {
+			followed := s.Steps["send"].ExternalID == fmt.Sprint("letter_", i)
+			if followed != strings.Contains(told[i], "said good") || followed == strings.Contains(told[i], "said bad") {
+				t.Errorf("of %s the ledger has %q, and person %d is told:\n%s", id, s.Steps["send"].ExternalID, i, told[i])
+			}
+		}
+	}
+}
+
+// What a person holds is on the first page, with the button that lets it go on, for who may.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	admin, reader := w.as("ada", Admin), w.as("rita", Reader)
+	for _, path := range []string{"/everything/pause", "/sagas/mail/pause", "/destinations/mail%2Fsend/pause"} {
+		if status, text := admin.post("/api/v1"+path, `{"reason":"the books move"}`); status != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, status, text)
+		}
+	}
+	_, text := reader.get("/")
+	has(t, text, "Held by a person", "saga:mail", "the books move", "mail/send")
+	if forms.MatchString(text) {
+		t.Error("a reader is offered to let it go on")
+	}
+	has(t, admin.press("/", "Let everything go on", map[string]string{"reason": "they have"}), "said good")
+	for range 2 {
+		has(t, admin.press("/", "Let it go on", map[string]string{"reason": "they have"}), "said good")
+	}
+	if _, text := reader.get("/"); strings.Contains(text, "the books move") {
+		t.Errorf("it is held still:\n%s", text)
+	}
 }
 
 // A person without a vote sees what is to be approved; one with it votes with the roles of the token.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"strings"
 )
 
 // functions are what the templates call besides the methods of a page.
@@ -74,6 +75,24 @@ func (*page) Short(name string) string {
 		return string(r[:most-1]) + "…"
 	}
 	return name
+}
+
+// Resume is the form that ends a pause of more than one work; nil for who may not.
+func (p *page) Resume(doc document) *offer {
+	kind, name, _ := strings.Cut(text(doc, "scope"), ":")
+	role, o := Operator, offer{}
+	switch kind {
+	case "all":
+		role, o = Admin, p.Form("/everything/resume", "Let everything go on", "why it may")
+	case "saga":
+		o = p.Form("/sagas/{saga}/resume", "Let it go on", "why it may", "saga", name)
+	default:
+		return nil // a destination is shown as one
+	}
+	if !p.May(role) {
+		return nil
+	}
+	return &o
 }
 
 // Vote is the form of a vote on what is shown.

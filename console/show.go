@@ -34,8 +34,23 @@ func needs(a *asked) {
 		func() { a.read("drift", "/drift", nil, flags("limit", "10")) },
 		func() { a.read("blocked", "/inbox/objects", nil, flags("blocked", "true", "limit", "10")) },
 		func() { a.read("jobs", "/jobs", nil, nil) },
+		func() { a.read("destinations", "/destinations", nil, nil) },
 	)
 	a.Docs["each"] = each
+	var failing, still []document
+	all, _ := a.Docs["destinations"].(document)
+	for _, d := range items(all, "items") {
+		if text(d, "state") != "healthy" {
+			failing = append(failing, d)
+		}
+	}
+	status, _ := a.Docs["status"].(document)
+	for _, f := range items(status, "findings") {
+		if kind := text(f, "kind"); kind != "destination" && kind != "paused" { // they are shown with what can be done
+			still = append(still, f)
+		}
+	}
+	a.Docs["failing"], a.Docs["held"], a.Docs["still"] = failing, items(all, "paused"), still
 }
 
 // filters are what the list of instances can be narrowed to, as the form has them.
@@ -113,7 +128,12 @@ func heard(a *asked) {
 
 func delivery(a *asked) {
 	a.name, a.Title, a.Here = "delivery", "Delivery "+a.Query.Get("number"), "inbox"
-	a.read("delivery", "/inbox/deliveries/{number}", map[string]string{"number": a.Query.Get("number")}, nil)
+	path := "/inbox/deliveries/{number}"
+	if a.Query.Has("bodies") && a.Person.may(Operator) {
+		path = "/inbox/deliveries/{number}/bodies"
+		a.Docs["bodies"] = true
+	}
+	a.read("delivery", path, map[string]string{"number": a.Query.Get("number")}, nil)
 	if len(a.Wrong) > 0 {
 		a.name = "none"
 	}

@@ -187,6 +187,11 @@ func (x *window) press(page, button string, fill map[string]string) string {
 
 func (x *window) send(page, button string, fill map[string]string) string {
 	x.w.t.Helper()
+	return x.sendTo("/do", page, button, fill)
+}
+
+func (x *window) sendTo(path, page, button string, fill map[string]string) string {
+	x.w.t.Helper()
 	for _, form := range forms.FindAllString(page, -1) {
 		if !strings.Contains(form, "<button>"+button+"</button>") {
 			continue
@@ -198,7 +203,7 @@ func (x *window) send(page, button string, fill map[string]string) string {
 		for name, value := range fill {
 			values.Set("flag."+name, value)
 		}
-		_, text := x.ask("POST", "/do", values.Encode(), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
+		_, text := x.ask("POST", path, values.Encode(), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
 		return text
 	}
 	x.w.t.Fatalf("there is no button %q on the page:\n%s", button, page)
