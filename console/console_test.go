@@ -464,6 +464,7 @@ func TestSaid(t *testing.T) {
 		`{"reason":"r","step":"send","happened":"id","db":"x"}`:       400,
 		`{"step":"send","happened":"id"}`:                             400,
 		`{"reason":"r","step":"other","happened":"id"}`:               409,
+		`{"reason":"r","step":"send","happened":"id","wait":"1h"}`:    400,
 		`["reason"]`: 400,
 		`{"reason":"` + strings.Repeat("x", maxBody) + `"}`:            413,
 		`{"reason":"r","step":"send","happened":"id","dry-run":true}`:  200,

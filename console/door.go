@@ -22,8 +22,10 @@ import (
 const (
 	// maxBody is more than a request has to say.
 	maxBody = 1 << 20
-	// patience is how long a request may take. A verb that waits for longer is told so by its end.
+	// patience is how long a request may take, and mostWait how long it may ask a verb to wait for the
+	// end of what it said: then it is told that it goes on.
 	patience = time.Minute
+	mostWait = 50 * time.Second
 )
 
 // problem is an error as RFC 9457 has it, with what the command says of it.
@@ -58,6 +60,9 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 	if wrong := r.wrong(s); wrong != "" {
 		return nil, refuse(http.StatusBadRequest, "usage", wrong)
 	}
+	if err := r.waits(s); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := h.looked(ctx, p, r, s); err != nil {
@@ -71,6 +76,24 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 		return p.withheld(r, out.Bytes()), nil
 	}
 	return nil, told(out.Bytes(), errs.Bytes())
+}
+
+// waits bounds how long the verb waits. One that would wait for minutes by itself waits for as long
+// as it may here.
+func (r *route) waits(s *say) *problem {
+	takes := func(flag string) bool { return slices.Contains(strings.Fields(r.flags), flag) }
+	if takes("no-wait") && s.flags["wait"] == nil && s.flags["no-wait"] == nil {
+		if s.flags == nil {
+			s.flags = map[string][]string{}
+		}
+		s.flags["wait"] = []string{mostWait.String()}
+	}
+	for _, text := range s.flags["wait"] {
+		if d, err := time.ParseDuration(text); err == nil && d > mostWait { // the verb says what is wrong with others
+			return refuse(http.StatusBadRequest, "usage", fmt.Sprintf("wait is at most %s here: ask again, what was said goes on meanwhile", mostWait))
+		}
+	}
+	return nil
 }
 
 // withheld is what a verb printed without what is hidden from the person: what an approval shows is
