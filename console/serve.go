@@ -13,8 +13,8 @@ import (
 // ownValid is for how long the token holds that a process gives to who started it.
 const ownValid = 365 * 24 * time.Hour
 
-// Serve is what "amends serve" does; metrics answers /metrics. It ends when ctx does, or when the
-// listener fails.
+// Serve is what "amends serve" does, and for programs of this module alone; others mount [New].
+// metrics answers /metrics. It ends when ctx does, or when the listener fails.
 func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error {
 	o := &Options{Path: s.Path, Hosts: s.Hosts, Metrics: metrics}
 	var err error
@@ -36,7 +36,7 @@ func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error 
 		}
 		url += "sign-in?token=" + token
 	}
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, WriteTimeout: 2 * patience, MaxHeaderBytes: 64 << 10}
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()

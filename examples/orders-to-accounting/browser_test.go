@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/amends-dev/amends/internal/answers"
 	"github.com/amends-dev/amends/internal/pace"
@@ -51,6 +52,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	if settled == 0 {
 		t.Errorf("seed %d leaves nothing in review; choose another", seed)
 	}
+	b.keyboard()
 	counts := b.metrics()
 	b.answers()
 	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
@@ -235,6 +237,9 @@ func (p *performance) text() string {
 	return p.said.String()
 }
 
+// hangs is how long a browser may take for one thing before it counts as hung.
+const hangs = 2 * time.Minute
+
 // browser is a Chromium, and a person before it.
 type browser struct {
 	t   *testing.T
@@ -254,19 +259,26 @@ func newBrowser(t *testing.T) *browser {
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(stop)
+	if err := chromedp.Do(ctx); err != nil { // the browser lives as long as the context of the first call
+		t.Fatal(err)
+	}
 	return &browser{t: t, ctx: ctx}
 }
 
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, hangs)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
 func get[T any](b *browser, a chromedp.Action[T]) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, a)
+	ctx, cancel := context.WithTimeout(b.ctx, hangs)
+	defer cancel()
+	v, err := chromedp.Run(ctx, a)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -312,6 +324,25 @@ func (b *browser) settle(work, id string) {
 	if text := b.sees(); !strings.Contains(text, "Done.") && !strings.Contains(text, "stored") {
 		b.t.Errorf("after %q of %s the page says:\n%s", button, work, text)
 	}
+}
+
+// keyboard reaches a page's content, and an instance from the list, without a mouse.
+func (b *browser) keyboard() {
+	b.t.Helper()
+	focus := func() string { return get(b, chromedp.Evaluate[string]("document.activeElement.textContent.trim()")) }
+	b.do(chromedp.Navigate(b.url+"/works"), chromedp.WaitVisible("main"), chromedp.KeyEvent(kb.Tab))
+	if at := focus(); at != "To the content" {
+		b.t.Errorf("the first Tab comes to %q", at)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	for range 20 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if strings.HasPrefix(focus(), "shop:order:") {
+			b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("svg.timeline"))
+			return
+		}
+	}
+	b.t.Error("twenty times Tab come to no instance")
 }
 
 // look opens pages in both themes and at two widths. None is wider than its window.
