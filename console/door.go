@@ -140,6 +140,9 @@ func (r *route) wrong(s *say) string {
 			return fmt.Sprintf("%q is said twice", name)
 		}
 	}
+	if r.role == Approver && s.flags["shown"] == nil {
+		return "say shown: the digest of what you were shown, as GET …/approval has it"
+	}
 	for name, value := range s.parts {
 		if value == "" {
 			return "the " + name + " is empty"

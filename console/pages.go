@@ -187,8 +187,12 @@ func (h *handler) write(w http.ResponseWriter, name string, status int, p *page)
 func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	p := h.person(r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	if p.Name == "" || r.ParseForm() != nil {
+	if p.Name == "" {
 		h.signInPage(w, r, http.StatusUnauthorized, "Nothing was done: sign in first.")
+		return
+	}
+	if r.ParseForm() != nil {
+		h.signInPage(w, r, http.StatusBadRequest, "Nothing was done: the form could not be read, or is larger than 1 MiB.")
 		return
 	}
 	i := slices.IndexFunc(routes, func(rt route) bool { return rt.changes() && rt.path == r.PostForm.Get("do") })
