@@ -101,10 +101,10 @@ func TestSchedulesCanBeRead(t *testing.T) {
 	}
 }
 
-// The README shows what is done by the clock, and what the program prints: word for word.
-func TestReadmeShowsJobs(t *testing.T) {
+// docs/reconciling.md shows what is done by the clock, and what the program prints: word for word.
+func TestDocsShowJobs(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/reconciling.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestReadmeShowsJobs(t *testing.T) {
 	shown = regexp.MustCompile(`story\.Or\(("[^"]+")\)`).ReplaceAllString(shown, "$1")
 	for what, text := range map[string]string{"the jobs of examples/reconcile": "```go\n" + shown + "\n```\n", "what it prints": "```\n" + said + "```\n"} {
 		if !strings.Contains(string(readme), text) {
-			t.Errorf("README.md does not show %s:\n%s", what, text)
+			t.Errorf("docs/reconciling.md does not show %s:\n%s", what, text)
 		}
 	}
 }

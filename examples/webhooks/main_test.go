@@ -31,10 +31,10 @@ func TestWhatFollowsFromWebhooks(t *testing.T) {
 	}
 }
 
-// The README shows what decides which sagas run, and what the program prints: word for word.
-func TestReadmeShowsTheSource(t *testing.T) {
+// docs/webhooks.md shows what decides which sagas run, and what the program prints: word for word.
+func TestDocsShowTheSource(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestReadmeShowsTheSource(t *testing.T) {
 	shown := strings.ReplaceAll("// What decides"+source, "\n\t", "\n")
 	for what, text := range map[string]string{"the source of examples/webhooks": "```go\n" + shown + "\n```\n", "what it prints": "```\n" + said + "```\n"} {
 		if !strings.Contains(string(readme), text) {
-			t.Errorf("README.md does not show %s:\n%s", what, text)
+			t.Errorf("docs/webhooks.md does not show %s:\n%s", what, text)
 		}
 	}
 }
