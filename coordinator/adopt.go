@@ -170,7 +170,7 @@ func (c *Coordinator) answered(ctx context.Context, as []*adopting, answers []le
 				a.out.Err = fmt.Errorf("adopt %s: a stored record does not fold; please report this: %w", a.st.ID, err)
 				continue
 			}
-			c.tell.recorded(a.st.ID, was, a.record)
+			c.tell.recorded(a.st, was, a.record)
 		case answer.Result == ledger.Exists, answer.Result == ledger.Stale, answer.Result == ledger.Mine: // it was begun before
 			again = append(again, a)
 		case answer.Result == ledger.Blocked: // the open transaction of another process decides whether the work is known

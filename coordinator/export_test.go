@@ -19,7 +19,7 @@ func (o *Options) Hear(recorded func(saga.ID, *machine.Record), opened func(mach
 func TellAll(l *Listener, log logrus.FieldLogger) {
 	t := &teller{log: log, to: l}
 	id := saga.ID{Saga: "s", Work: "w"}
-	t.recorded(id, saga.Running, &machine.Record{Kind: machine.KindDone, Status: saga.Completed, Step: "a", BodyDropped: true, Dispatch: &machine.Dispatch{Step: "b", Key: "k"}})
+	t.recorded(&machine.State{ID: id}, saga.Running, &machine.Record{Kind: machine.KindDone, Status: saga.Completed, Step: "a", BodyDropped: true, Dispatch: &machine.Dispatch{Step: "b", Key: "k"}})
 	t.duplicate(id, "x")
 	t.conflict(id, "y")
 	t.claimed(id)

@@ -88,6 +88,7 @@ func Tee(ls ...*Listener) *Listener {
 // or decided, and what was thereby set in motion.
 type Record struct {
 	ID         saga.ID
+	Revision   string    // of the source object, that is worked on after it
 	At         time.Time // by the ledger's clock
 	Kind       string    // started, done, refused, unknown, not-sent, lost, found, …
 	From, To   saga.Status
@@ -102,16 +103,21 @@ type Record struct {
 	Actor, Why string // who said what the record follows, and why
 	Dispatched string // the step whose attempt was set in motion; empty: none was
 	Key        string // of that attempt
+	// DispatchedDirection and DispatchedAttempt are of that attempt, too: what the record of its outcome
+	// has as Direction and Attempt.
+	DispatchedDirection saga.Direction
+	DispatchedAttempt   int
 }
 
-// recordOf is r as a listener is told of it.
-func recordOf(id saga.ID, from saga.Status, r *machine.Record) Record {
+// recordOf is r, after which the instance stands at st, as a listener is told of it.
+func recordOf(st *machine.State, from saga.Status, r *machine.Record) Record {
 	told := Record{
-		ID: id, At: r.At, Kind: string(r.Kind), From: from, To: r.Status, Reason: r.Reason, Step: r.Step, Direction: r.Direction,
+		ID: st.ID, Revision: st.Revision, At: r.At, Kind: string(r.Kind), From: from, To: r.Status, Reason: r.Reason, Step: r.Step, Direction: r.Direction,
 		Attempt: r.Attempt, ExternalID: r.ExternalID, Dropped: r.BodyDropped, Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why,
 	}
 	if r.Dispatch != nil {
 		told.Dispatched, told.Key = r.Dispatch.Step, r.Dispatch.Key
+		told.DispatchedDirection, told.DispatchedAttempt = r.Dispatch.Direction, r.Dispatch.Attempt
 	}
 	return told
 }

@@ -25,8 +25,9 @@ type hook struct {
 	lost     func(t machine.Token, why error)
 }
 
-// recorded: a record of an instance that stood at from is durable.
-func (t *teller) recorded(id saga.ID, from saga.Status, r *machine.Record) {
+// recorded: a record of an instance that stood at from is durable, and folded into st.
+func (t *teller) recorded(st *machine.State, from saga.Status, r *machine.Record) {
+	id := st.ID
 	if level := levelOf(r); enabled(t.log, level) {
 		t.log.WithFields(fields(id, r)).Log(level, message(r))
 	}
@@ -34,7 +35,7 @@ func (t *teller) recorded(id saga.ID, from saga.Status, r *machine.Record) {
 		t.log.WithFields(fields(id, r)).Warn("a result was not kept")
 	}
 	if t.to.Recorded != nil {
-		t.to.Recorded(recordOf(id, from, r))
+		t.to.Recorded(recordOf(st, from, r))
 	}
 	if t.hook != nil && t.hook.recorded != nil {
 		t.hook.recorded(id, r)

@@ -313,7 +313,7 @@ func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
 	w.unwait(asked)
 	w.times.wrote(r, w.sent, time.Now())
 	w.c.hand.grew(w, len(r.Body))
-	w.c.tell.recorded(w.id, was, r)
+	w.c.tell.recorded(w.st, was, r)
 	if p := w.c.programFor(w.st); p != nil { // a revision may take another version of the definition
 		w.program = p
 	}

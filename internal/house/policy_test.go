@@ -42,6 +42,7 @@ const policy = `
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 	coordinator < callback, approval # answers and votes by HTTP
 	coordinator, internal/intake, reconcile/schedule, github.com/prometheus/client_golang/... < amendsprom # metrics: of a store the contract alone, no driver
+	coordinator, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/trace < amendsotel # traces; the SDK is the program's choice
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
@@ -59,7 +60,7 @@ const policy = `
 
 	# The command is a package, so that console can run its verbs: there is one code for what people do.
 	ANY, coordinator, sagahttp, store, callback < internal/command < console < cmd/..., examples/..., bench/...
-	amendsprom < cmd/..., examples/..., bench/...
+	amendsprom, amendsotel < cmd/..., examples/..., bench/...
 
 	# Programs wire; nobody imports them.
 	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
