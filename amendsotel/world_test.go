@@ -22,6 +22,7 @@ import (
 const (
 	day       = 24 * time.Hour
 	hang      = 10 * time.Minute
+	lease     = 2 * time.Minute       // and not 15 s, so that days pass quickly
 	secret    = "4111-1111-1111-1111" // what is in every body
 	invoicing = "order-to-invoice"
 )
@@ -122,7 +123,7 @@ type process struct {
 
 func boot(t *testing.T, db ledger.Ledger, w *watch, programs ...saga.Program) *process {
 	t.Helper()
-	c, err := coordinator.New(db, &coordinator.Options{Log: silent(), Listener: amendsotel.New(w.tracers, nil), Poll: time.Minute})
+	c, err := coordinator.New(db, &coordinator.Options{Log: silent(), Listener: amendsotel.New(w.tracers, nil), Poll: time.Minute, Lease: lease, Margin: lease / 8})
 	if err == nil {
 		err = c.Register(t.Context(), programs...)
 	}
