@@ -99,7 +99,7 @@ func turns(k machine.Kind) bool {
 func (s *spans) attempt(r *coordinator.Record) {
 	began, previous, undone := s.memory.ended(r)
 	from := began.at
-	attributes := append(s.about(r), attribute.Int("amends.attempt", r.Attempt), attribute.String("amends.outcome", r.Kind))
+	attributes := append(about(r), attribute.Int("amends.attempt", r.Attempt), attribute.String("amends.outcome", r.Kind))
 	if from.IsZero() {
 		from = r.At
 		attributes = append(attributes, attribute.Bool("amends.start_unknown", true))
@@ -137,7 +137,7 @@ func (s *spans) attempt(r *coordinator.Record) {
 
 // mark makes a span without length, for what is no attempt.
 func (s *spans) mark(r *coordinator.Record) {
-	s.start(r, r.ID.Saga+" "+r.Kind, r.At, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(s.about(r)...)).End(trace.WithTimestamp(r.At))
+	s.start(r, r.ID.Saga+" "+r.Kind, r.At, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(about(r)...)).End(trace.WithTimestamp(r.At))
 }
 
 // start begins a span in the trace of the instance.
@@ -147,16 +147,14 @@ func (s *spans) start(r *coordinator.Record, name string, at time.Time, with ...
 }
 
 // about is what every span has.
-func (s *spans) about(r *coordinator.Record) []attribute.KeyValue {
+func about(r *coordinator.Record) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("amends.saga", r.ID.Saga), attribute.String("amends.work_id", r.ID.Work), attribute.String("amends.status", string(r.To)),
 	}
-	for key, value := range map[string]string{
-		"amends.revision": r.Revision, "amends.step": r.Step, "amends.direction": string(r.Direction), "amends.review_reason": string(r.Reason),
-	} {
-		all = given(all, key, value)
-	}
-	return all
+	all = given(all, "amends.revision", r.Revision)
+	all = given(all, "amends.step", r.Step)
+	all = given(all, "amends.direction", string(r.Direction))
+	return given(all, "amends.review_reason", string(r.Reason))
 }
 
 // given is all, with what has a value.
