@@ -1,0 +1,94 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages are the pages that people read, by their paths from here.
+func pages(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(docs, "../README.md", "../CONTRIBUTING.md", "../cmd/amends/README.md", "../bench/README.md")
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// code is what a page shows as code, in which a bracket is no link.
+var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+
+// Every link to a file of the repository leads to one.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages(t) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#\s]+)`).FindAllStringSubmatch(code.ReplaceAllString(read(t, page), ""), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil {
+				t.Errorf("%s leads to %s: %v", page, link[1], err)
+			}
+		}
+	}
+}
+
+// The README is read in ten minutes.
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	if n := len(strings.Fields(read(t, "../README.md"))); n > 1300 {
+		t.Errorf("README.md has %d words; 1300 at most", n)
+	}
+}
+
+// Every Go program of a page is compiled somewhere: in a program, an example or a test.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for _, root := range []string{".", "../examples", "../console", "../callback", "../approval", "../saga", "../coordinator", "../amendsprom", "../amendsotel"} {
+		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") {
+				all.WriteString(flat(read(t, path)))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := all.String()
+	for _, page := range pages(t) {
+		if slices.Contains([]string{"reconciling.md"}, page) {
+			continue // examples/reconcile compares it: its times are of the story
+		}
+		for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1) {
+			if !strings.Contains(known, flat(block[1])) {
+				t.Errorf("%s shows what no file has:\n%s", page, block[1])
+			}
+		}
+	}
+}
+
+// flat is a text without indentation and empty lines.
+func flat(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
