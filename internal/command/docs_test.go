@@ -13,7 +13,7 @@ import (
 func TestWhatTheReadmesSay(t *testing.T) {
 	t.Parallel()
 	var top string
-	for _, name := range []string{"../../README.md", "../../cmd/amends/README.md"} {
+	for _, name := range []string{"../../docs/operating.md", "../../cmd/amends/README.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -37,6 +37,6 @@ func TestWhatTheReadmesSay(t *testing.T) {
 	}
 	want := slices.Sorted(slices.Values(statuses))
 	if slices.Sort(named); !slices.Equal(named, want) {
-		t.Errorf("Adoption 7.8: README.md explains the statuses %q; there are %q", named, want)
+		t.Errorf("Adoption 7.8: docs/operating.md explains the statuses %q; there are %q", named, want)
 	}
 }
