@@ -81,6 +81,7 @@ const policy = `
 	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console, amendsprom < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
+	STD < docs # tests that compile what its pages show
 `
 
 // unwanted modules are imported by no file, tests included.
