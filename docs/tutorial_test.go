@@ -17,7 +17,7 @@ import (
 
 type Basket struct{ ID string }
 
-type Order struct{ ID string }
+type PaidOrder struct{ ID string }
 
 type Made struct{ ID string }
 
@@ -74,18 +74,18 @@ func handler(c *coordinator.Coordinator, def *saga.Definition[Basket]) http.Hand
 	}
 }
 
-func syncOrder(books, shop *sagahttp.Client, mail func(context.Context, saga.Call[Order]) (string, error)) (*saga.Definition[Order], error) {
+func syncOrder(books, shop *sagahttp.Client, mail func(context.Context, saga.Call[PaidOrder]) (string, error)) (*saga.Definition[PaidOrder], error) {
 	return saga.Define("order-to-invoice", 1,
-		saga.Do("invoice", func(ctx context.Context, c saga.Call[Order]) (Made, error) {
+		saga.Do("invoice", func(ctx context.Context, c saga.Call[PaidOrder]) (Made, error) {
 			var made Made
 			r := sagahttp.Request{Method: "PUT", Path: sagahttp.Path("invoices", c.Work), Body: c.Input, Into: &made} // our reference: twice is once
 			_, err := books.Do(ctx, r)
 			return made, err
-		}).Idempotent().UndoMaybe(func(ctx context.Context, c saga.Call[Order], _ *Made) error {
+		}).Idempotent().UndoMaybe(func(ctx context.Context, c saga.Call[PaidOrder], _ *Made) error {
 			_, err := books.Do(ctx, sagahttp.Request{Method: "DELETE", Path: sagahttp.Path("invoices", c.Work)})
 			return err
 		}),
-		saga.Do("mark", func(ctx context.Context, c saga.Call[Order]) (struct{}, error) {
+		saga.Do("mark", func(ctx context.Context, c saga.Call[PaidOrder]) (struct{}, error) {
 			_, err := shop.Do(ctx, sagahttp.Request{Method: "PUT", Path: sagahttp.Path("orders", c.Input.ID, "synced")})
 			return struct{}{}, err
 		}).Idempotent().NoID().NoUndo("the shop shows it").Pivot(),
@@ -93,7 +93,7 @@ func syncOrder(books, shop *sagahttp.Client, mail func(context.Context, saga.Cal
 	)
 }
 
-func everyFiveMinutes(ctx context.Context, c *coordinator.Coordinator, sync *saga.Definition[Order], paid func(context.Context) ([]Order, error)) error {
+func everyFiveMinutes(ctx context.Context, c *coordinator.Coordinator, sync *saga.Definition[PaidOrder], paid func(context.Context) ([]PaidOrder, error)) error {
 	orders, err := paid(ctx)
 	if err != nil {
 		return err
@@ -113,14 +113,14 @@ func TestTutorials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mail := func(context.Context, saga.Call[Order]) (string, error) { return "", nil }
+	mail := func(context.Context, saga.Call[PaidOrder]) (string, error) { return "", nil }
 	if _, err := checkout(client, client); err != nil {
 		t.Error(err)
 	}
 	if _, err := syncOrder(client, client, mail); err != nil {
 		t.Error(err)
 	}
-	if handler(nil, nil) == nil || everyFiveMinutes(t.Context(), nil, nil, func(context.Context) ([]Order, error) { return nil, nil }) != nil {
+	if handler(nil, nil) == nil || everyFiveMinutes(t.Context(), nil, nil, func(context.Context) ([]PaidOrder, error) { return nil, nil }) != nil {
 		t.Error("the programs of the tutorials do not run")
 	}
 }
