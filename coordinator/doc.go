@@ -130,7 +130,7 @@
 //
 // A process that cannot renew its lease sends nothing in the margin before its end, and stops
 // waiting for answers at its end. So the process that takes a work over counts what was armed under
-// that lease as lost at once, and goes on by the step's class (package saga, After a kill).
+// that lease as lost at once, and goes on by the step's class (saga/RULES.md, After a kill).
 //
 // # What does not move
 //
