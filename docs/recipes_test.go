@@ -5,13 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // Order is the input of most recipes.
@@ -281,5 +287,87 @@ func TestRecipesAreDefined(t *testing.T) {
 	}
 	if _, err := refundSaga(&payments{client("https://payments.example/v1")}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An order that is edited has one live invoice, of its newest version, although each answer to the
+// first request of an issue is lost.
+func TestAnInvoiceIsIssuedAgain(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var all []Invoice
+	lost := map[string]bool{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /invoices", func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		i := Invoice{ID: fmt.Sprint("inv-", len(all)+1)}
+		if err := json.NewDecoder(r.Body).Decode(&i); err != nil {
+			t.Error(err)
+		}
+		all = append(all, i)
+		if !lost[i.Version] {
+			lost[i.Version] = true
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(i)
+	})
+	mux.HandleFunc("GET /invoices", func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = json.NewEncoder(w).Encode(all)
+	})
+	mux.HandleFunc("PUT /invoices/{id}/status", func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		for n := range all {
+			if all[n].ID == r.PathValue("id") {
+				all[n].Status = "cancelled"
+			}
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+
+	client, err := sagahttp.New(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &books{client}
+	def, err := saga.Define("invoice-order", 1, saga.Do("invoice", b.issue).Settle(10*time.Millisecond).Timeout(time.Second).
+		Retry(saga.Retry{Initial: 10 * time.Millisecond}).Find(b.find).Undo(b.undo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := coordinator.New(memory.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), def); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Run(ctx) }()
+	for version := 1; version <= 3; version++ {
+		input := Order{Number: "42", Cents: int64(1000 * version)}
+		if _, err := c.Start(ctx, "invoice-order", "shop:order:42", input, &coordinator.StartOptions{Revision: strconv.Itoa(version)}); err != nil {
+			t.Fatal(err)
+		}
+		for done := false; !done; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // a poll
+			s, err := c.Wait(ctx, "invoice-order", "shop:order:42")
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = s.Revision == strconv.Itoa(version)
+		}
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if len(all) != 3 || all[0].Status != "cancelled" || all[1].Status != "cancelled" || all[2].Status != "" || all[2].Cents != 3000 {
+		t.Errorf("the books have %+v", all)
 	}
 }
