@@ -109,6 +109,10 @@ func (h *handler) guard(next http.Handler) http.Handler {
 				"the console does not know itself by this name: name it in Options.Hosts, or with amends serve --host NAME"))
 			return
 		}
+		if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "multipart/") { // its files would go to disk, before it is known who asks
+			answerProblem(w, refuse(http.StatusUnsupportedMediaType, "usage", "no form of the console has files"))
+			return
+		}
 		if h.base != "" && r.URL.Path == h.base {
 			http.Redirect(w, r, h.base+"/", http.StatusSeeOther)
 			return

@@ -184,6 +184,9 @@ func TestForeignRequests(t *testing.T) {
 	if status, _ := x.ask("GET", "/readyz", "", map[string]string{"Host": "10.1.2.3"}); status != http.StatusOK {
 		t.Errorf("what runs the process is refused: %d", status)
 	}
+	if status, _ := w.as("").ask("POST", "/sign-in", "--b\r\n", map[string]string{"Content-Type": "Multipart/form-data; boundary=b"}); status != http.StatusUnsupportedMediaType {
+		t.Errorf("a stranger's files are taken: %d", status)
+	}
 	form := "do=/works/{saga}/{work}/resolve&part.saga=mail&part.work=order:1&flag.step=send&flag.did-not-happen=true&flag.reason=forged"
 	for _, header := range []map[string]string{{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}} {
 		status, text := x.ask("POST", "/do", form, with(header, "Content-Type", "application/x-www-form-urlencoded"))
