@@ -34,9 +34,9 @@ type part struct {
 }
 
 const (
-	chartDays   = 60
+	chartDays   = 90
 	chartHeight = 160
-	columnWidth = 14
+	columnWidth = 10
 )
 
 // chartOf draws the last days; one without a duplicate is there, too.
@@ -80,7 +80,7 @@ func (c *chart) column(i int, day string, counts map[string]int64, names []strin
 		n := counts[name]
 		words = append(words, fmt.Sprintf("%d by %s", n, name))
 		if n > 0 {
-			h := max(int(n*chartHeight/c.Most), 1)
+			h := max(int(n*chartHeight/max(c.Most, n)), 1)
 			y = max(y-h, 0)
 			col.Parts = append(col.Parts, part{name, y, h})
 		}

@@ -95,12 +95,26 @@ func (t *Tokens) Issue(p Person, valid time.Duration) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(t.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := appendLine(t.file, line); err != nil {
 		return "", fmt.Errorf("issue a token: %w", err)
 	}
+	return text, nil
+}
+
+// appendLine adds a line to a file, behind whatever its last one ends with.
+func appendLine(file string, line []byte) error {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		end := make([]byte, 1)
+		if _, err := f.ReadAt(end, info.Size()-1); err == nil && end[0] != '\n' {
+			line = append([]byte("\n"), line...)
+		}
+	}
 	_, err = f.Write(append(line, '\n'))
-	return text, errors.Join(err, f.Close())
+	return errors.Join(err, f.Close())
 }
 
 func digest(text string) string {
@@ -123,6 +137,16 @@ func (t *Tokens) of(text string, now time.Time) (Person, error) {
 		}
 	}
 	return Person{}, t.wrong
+}
+
+// own reports whether a token is one of this process, and in no file.
+func (t *Tokens) own(text string) bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.lent, func(one token) bool { return one.SHA256 == digest(text) })
 }
 
 // refresh reads the file again if it has changed.

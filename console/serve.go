@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/command"
@@ -20,6 +21,9 @@ func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error 
 	var err error
 	if o.Tokens, err = OpenTokens(s.Tokens); err != nil {
 		return err
+	}
+	if at, ok := s.Listener.Addr().(*net.TCPAddr); ok && !at.IP.IsUnspecified() {
+		o.Hosts = append(slices.Clone(o.Hosts), at.IP.String()) // the address that is printed
 	}
 	if s.User != "" {
 		o.Who = Header(s.User, s.Roles, s.From...)

@@ -50,6 +50,14 @@ func needs(a *asked) {
 			still = append(still, f)
 		}
 	}
+	var alarms []document
+	jobs, _ := a.Docs["jobs"].(document)
+	for _, j := range items(jobs, "items") {
+		if text(j, "alarm") != "" {
+			alarms = append(alarms, j)
+		}
+	}
+	a.Docs["alarms"] = alarms
 	a.Docs["failing"], a.Docs["held"], a.Docs["still"] = failing, items(all, "paused"), still
 }
 
@@ -93,7 +101,7 @@ func work(a *asked) {
 		return
 	}
 	path := "/works/{saga}/{work}/history"
-	if a.Query.Has("bodies") && a.Person.may(Operator) {
+	if a.bodies() {
 		path, a.Live = "/works/{saga}/{work}/bodies", false
 		a.Docs["bodies"] = true
 	}
@@ -106,6 +114,13 @@ func work(a *asked) {
 	}
 }
 
+// bodies reports whether a person asks for what is hidden otherwise: a link of another site does not, nor
+// does what only looks whether the page is there.
+func (a *asked) bodies() bool {
+	own := a.r.Header.Get("Sec-Fetch-Site")
+	return a.Query.Has("bodies") && a.Person.may(Operator) && a.r.Method == http.MethodGet && own != "cross-site" && own != "same-site"
+}
+
 func destinations(a *asked) {
 	a.name, a.Title, a.Here, a.Live = "destinations", "Destinations", "destinations", true
 	a.read("destinations", "/destinations", nil, nil)
@@ -114,7 +129,7 @@ func destinations(a *asked) {
 func heard(a *asked) {
 	a.name, a.Title, a.Here, a.Live = "inbox", "Inbox", "inbox", true
 	f := url.Values{}
-	for _, name := range []string{"object", "source", "disposition", "since", "before"} {
+	for _, name := range []string{"object", "source", "disposition", "pending", "since", "before"} {
 		if v := clean(a.Query.Get(name)); v != "" {
 			f.Set(name, v)
 		}
@@ -129,7 +144,7 @@ func heard(a *asked) {
 func delivery(a *asked) {
 	a.name, a.Title, a.Here = "delivery", "Delivery "+a.Query.Get("number"), "inbox"
 	path := "/inbox/deliveries/{number}"
-	if a.Query.Has("bodies") && a.Person.may(Operator) {
+	if a.bodies() {
 		path = "/inbox/deliveries/{number}/bodies"
 		a.Docs["bodies"] = true
 	}

@@ -119,7 +119,9 @@ func (t *timeline) stay(kind, words string, r document, later []document) bar {
 // between is a bar from one time to another.
 func (t *timeline) between(begun, ended time.Time) bar {
 	whole := t.To.Sub(t.From)
-	place := func(at time.Time) int { return int(1000 * min(max(at.Sub(t.From), 0), whole) / whole) }
+	place := func(at time.Time) int {
+		return int(1000 * (float64(min(max(at.Sub(t.From), 0), whole)) / float64(whole)))
+	}
 	b := bar{X: place(begun)}
 	b.W = max(place(ended)-b.X, 4)
 	b.X = min(b.X, 1000-b.W)
