@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -113,8 +114,13 @@ func (h *handler) guard(next http.Handler) http.Handler {
 			answerProblem(w, refuse(http.StatusUnsupportedMediaType, "usage", "no form of the console has files"))
 			return
 		}
-		if h.base != "" && r.URL.Path == h.base {
+		switch below := r.URL.EscapedPath(); {
+		case h.base == "":
+		case below == h.base:
 			http.Redirect(w, r, h.base+"/", http.StatusSeeOther)
+			return
+		case !strings.HasPrefix(below, h.base+"/"), strings.Contains(below, "//"): // cleaned, it would lead out of the path
+			http.NotFound(w, r)
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -132,8 +138,14 @@ func (h *handler) known(host string) bool {
 		slices.ContainsFunc(h.opts.Hosts, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
-// cookie is where a browser keeps its token.
-const cookie = "amends_token"
+// cookieOf is where a browser keeps its token: one for each port, because browsers share cookies
+// between the ports of a host.
+func cookieOf(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return "amends_token_" + port
+	}
+	return "amends_token"
+}
 
 // person is who asks: as the program says, by a token in the header, or by one in the cookie.
 func (h *handler) person(r *http.Request) Person {
@@ -143,29 +155,37 @@ func (h *handler) person(r *http.Request) Person {
 		}
 	}
 	text, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if c, err := r.Cookie(cookie); err == nil && !bearer {
+	if c, err := r.Cookie(cookieOf(r)); err == nil && !bearer {
 		text = c.Value
 	}
-	p, err := h.opts.Tokens.of(strings.TrimSpace(text), h.now())
+	return h.holder(strings.TrimSpace(text))
+}
+
+// holder is who has a token.
+func (h *handler) holder(text string) Person {
+	p, err := h.opts.Tokens.of(text, h.now())
 	if err != nil {
 		h.log.WithError(err).Error("the console's tokens cannot be read: it lets no one in")
 	}
 	return p
 }
 
-// signIn lets a browser keep a token. Only a page of the console itself is gone to from there.
+// signIn lets a browser keep a token. Only a page of the console itself is gone to from there. An
+// address carries a token only if it is this process's own: with another one, a page of a stranger
+// could sign a person in under a name of its own.
 func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	text := strings.TrimSpace(r.FormValue("token"))
-	p, err := h.opts.Tokens.of(text, h.now())
-	if err != nil {
-		h.log.WithError(err).Error("the console's tokens cannot be read: it lets no one in")
-	}
-	if p.Name == "" {
+	switch {
+	case r.Method == http.MethodGet && !h.opts.Tokens.own(text):
+		h.signInPage(w, r, http.StatusForbidden, "Paste the token into the form: an address carries only the one that this process printed, while it runs.")
+		return
+	case h.holder(text).Name == "":
 		h.signInPage(w, r, http.StatusForbidden, "There is no such token, or its time is over.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookie, Value: text, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Name: cookieOf(r), Value: text, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: secure(r), MaxAge: int((30 * 24 * time.Hour).Seconds()),
 	})
 	http.Redirect(w, r, h.base+ownPath(r.FormValue("to")), http.StatusSeeOther)
@@ -179,14 +199,15 @@ func secure(r *http.Request) bool {
 // ownPath is a path of the console, whatever it was given.
 func ownPath(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, `\`) {
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.Contains(to, `\`) || path.Clean(u.Path) != u.Path && path.Clean(u.Path)+"/" != u.Path {
 		return "/"
 	}
 	return to
 }
 
 func (h *handler) signOut(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: cookie, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r), MaxAge: -1})
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r), MaxAge: -1})
 	http.Redirect(w, r, h.base+"/sign-in", http.StatusSeeOther)
 }
 

@@ -244,8 +244,10 @@ func TestBelowAPath(t *testing.T) {
 	}
 	_, text = x.get(page)
 	has(t, x.sendTo("/x/y/do", text, "It happened", map[string]string{"happened": "id", "reason": "found"}), "said good", "<h1><bdi>a/b?c</bdi>")
-	if status, _ := x.get("/works"); status != http.StatusNotFound {
-		t.Errorf("beside the path: %d", status)
+	for _, beside := range []string{"/works", "/x/yworks", "/x/y//works"} {
+		if status, _ := x.get(beside); status != http.StatusNotFound {
+			t.Errorf("%s, beside the path: %d", beside, status)
+		}
 	}
 }
 

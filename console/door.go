@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	// end of what it said: then it is told that it goes on.
 	patience = time.Minute
 	mostWait = 50 * time.Second
+	// mostItems is how many a list may have.
+	mostItems = 1000
 )
 
 // problem is an error as RFC 9457 has it, with what the command says of it.
@@ -52,6 +55,10 @@ func refuse(status int, code, detail string) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
+func unknownCaller() *problem {
+	return refuse(http.StatusUnauthorized, "not-allowed", "it is not known who asks: send Authorization: Bearer TOKEN; amends token makes one")
+}
+
 // run runs the verb of a route for a person, and returns its JSON.
 func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.RawMessage, *problem) {
 	if !p.may(r.role) {
@@ -65,17 +72,17 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := h.looked(ctx, p, r, s); err != nil {
-		return nil, err
-	}
 	var out, errs bytes.Buffer
 	status := command.Run(ctx, &command.Line{
 		Args: r.command(p, s), Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: h.db,
 	})
-	if status == 0 {
-		return p.withheld(r, out.Bytes()), nil
+	if status != 0 {
+		return nil, told(out.Bytes(), errs.Bytes())
 	}
-	return nil, told(out.Bytes(), errs.Bytes())
+	if err := h.looked(ctx, p, r, s); err != nil {
+		return nil, err
+	}
+	return p.withheld(r, out.Bytes()), nil
 }
 
 // waits bounds how long the verb waits. One that would wait for minutes by itself waits for as long
@@ -140,12 +147,20 @@ func (r *route) wrong(s *say) string {
 			return fmt.Sprintf("%q is said twice", name)
 		}
 	}
+	for _, text := range s.flags["limit"] {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > mostItems {
+			return fmt.Sprintf("limit is at most %d here: ask for the next page", mostItems)
+		}
+	}
 	if r.role == Approver && s.flags["shown"] == nil {
 		return "say shown: the digest of what you were shown, as GET …/approval has it"
 	}
 	for name, value := range s.parts {
 		if value == "" {
 			return "the " + name + " is empty"
+		}
+		if name == "work" && strings.Contains(value, "\t") { // the command reads a saga behind it
+			return "a work id with a tab cannot be named here: use the library"
 		}
 	}
 	return ""
@@ -188,8 +203,7 @@ func (h *handler) api(rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p := h.person(r)
 		if p.Name == "" {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="amends"`)
-			answerProblem(w, refuse(http.StatusUnauthorized, "not-allowed", "it is not known who asks: send Authorization: Bearer TOKEN; amends token makes one"))
+			answerProblem(w, unknownCaller())
 			return
 		}
 		s := &say{parts: map[string]string{}, flags: r.URL.Query()}
@@ -283,8 +297,11 @@ func answer(w http.ResponseWriter, r *http.Request, rt *route, doc json.RawMessa
 func answerProblem(w http.ResponseWriter, p *problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	if p.Status == http.StatusServiceUnavailable {
+	switch p.Status {
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "5")
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="amends"`)
 	}
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p)

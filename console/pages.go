@@ -195,7 +195,7 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 		h.signInPage(w, r, http.StatusBadRequest, "Nothing was done: the form could not be read, or is larger than 1 MiB.")
 		return
 	}
-	i := slices.IndexFunc(routes, func(rt route) bool { return rt.changes() && rt.path == r.PostForm.Get("do") })
+	i := slices.IndexFunc(routes, func(rt route) bool { return rt.changes() && rt.line != "" && rt.path == r.PostForm.Get("do") })
 	if i < 0 {
 		h.signInPage(w, r, http.StatusBadRequest, "Nothing was done: the form is not one of this console.")
 		return

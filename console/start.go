@@ -80,7 +80,7 @@ func (h *handler) starter(rt *route, r *http.Request) (*Person, *problem) {
 	p := h.person(r)
 	switch {
 	case p.Name == "":
-		return nil, refuse(http.StatusUnauthorized, "not-allowed", "it is not known who asks: send Authorization: Bearer TOKEN; amends token makes one")
+		return nil, unknownCaller()
 	case !p.may(rt.role):
 		return nil, refuse(http.StatusForbidden, "not-allowed", p.Name+" may not do this: it takes the role "+rt.role)
 	case h.opts.Coordinator == nil:

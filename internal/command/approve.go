@@ -44,7 +44,7 @@ so. Your vote counts once, and not where you started the work and the approval i
 	o.flags(cmd)
 	cmd.Flags().StringVar(&step, "step", "", "the approval; without it the one that the work waits at")
 	cmd.Flags().StringVar(&shown, "shown", "", "the digest of what you were shown")
-	cmd.Flags().StringSliceVar(&roles, "role", []string{saga.Admin}, "the roles you vote with")
+	cmd.Flags().StringArrayVar(&roles, "role", []string{saga.Admin}, "the roles you vote with")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		o.work = args[0]
@@ -59,8 +59,11 @@ so. Your vote counts once, and not where you started the work and the approval i
 		}
 		return a.speak(ctx, &o, plan, func(op *coordinator.Operator, id saga.ID) error {
 			err := op.Vote(ctx, id, step, approve, shown, coordinator.Voter{Actor: o.by, Roles: roles})
-			if err == nil || errors.Is(err, coordinator.ErrNotOpen) || exitOf(err) != exitConflict {
+			if err == nil || exitOf(err) != exitConflict {
 				return err
+			}
+			if errors.Is(err, coordinator.ErrNotOpen) {
+				return &failure{exit: exitConflict, err: err, next: "it does not count; look again: " + showCommand(id, "")}
 			}
 			return &failure{exit: exitConflict, err: err, next: "the history says so, and it does not count; look again: amends " + verb + " " + quote(id.Work)}
 		})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,6 +60,12 @@ tokens into a file (amends token), or let a proxy say who asks. Put a proxy with
 		var wrong []string
 		if s.From, wrong = prefixes(from); (s.User == "") != (len(from) == 0) {
 			wrong = append(wrong, "say both --proxy-user and --proxy-from, or neither: a header that anyone can send says nothing")
+		}
+		if (s.User == "") != (s.Roles == "") {
+			wrong = append(wrong, "say both --proxy-user and --proxy-roles, or neither: without a role a person may do nothing")
+		}
+		if _, err := os.Stat(s.Tokens); s.Tokens != "" && err != nil {
+			wrong = append(wrong, fmt.Sprintf("--tokens %s cannot be read (%v): amends token --file %[1]s … makes it", s.Tokens, err))
 		}
 		if strings.HasPrefix(addr, ":") && s.Tokens == "" && s.User == "" {
 			addr = "127.0.0.1" + addr
@@ -118,6 +126,9 @@ func (a *app) serving(ctx context.Context, s *Serving, addr string) (err error) 
 	return a.given.Serve(ctx, s)
 }
 
+// consoleRoles are those that package console knows.
+var consoleRoles = []string{"reader", "approver", "operator", saga.Admin}
+
 func (a *app) token() *cobra.Command {
 	var file, name string
 	var roles []string
@@ -154,6 +165,9 @@ everything and votes on everything. Others, such as finance, count in approvals.
 			return usage("try: amends token --help", wrong...)
 		case a.given.Token == nil:
 			return errors.New("this program cannot make a token for the console")
+		}
+		if !slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(consoleRoles, r) }) {
+			a.sayf("beware: none of these is a role of the console (%s), so this token opens no page", strings.Join(consoleRoles, ", "))
 		}
 		text, err := a.given.Token(file, name, roles, valid)
 		if err != nil {
