@@ -94,6 +94,7 @@ var meanings = []struct {
 }{
 	{ledger.ErrNotFound, exitNotFound},
 	{ledger.ErrCursor, exitUsage},
+	{ledger.ErrChanged, exitConflict},
 	{intake.ErrNotFound, exitNotFound},
 	{coordinator.ErrNotInReview, exitConflict},
 	{coordinator.ErrOtherStep, exitConflict},

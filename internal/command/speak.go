@@ -38,7 +38,7 @@ func (o *order) waitFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.DurationVar(&o.wait, "wait", 0, "wait this long until a coordinator has applied it, such as 30s")
 	fl.BoolVar(&o.dryRun, "dry-run", false, "say what would happen and store nothing")
-	fl.Int64Var(&o.seen, "seen", 0, "only if this is still the latest record (seq of show -o json) and no person has decided since")
+	fl.Int64Var(&o.seen, "seen", 0, "only if this is still the latest record (seq of show -o json) and no other person has said anything since")
 }
 
 // faults completes o and says what is missing.
@@ -55,6 +55,7 @@ func (o *order) faults() []string {
 type mailbox struct {
 	store
 	dryRun bool
+	number int64 // that the signal has to get; 0: the next one
 	posted machine.Signal
 }
 
@@ -63,6 +64,7 @@ func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error 
 	if m.dryRun {
 		return nil
 	}
+	s.ID = m.number
 	return m.store.Post(ctx, id, s)
 }
 
@@ -143,6 +145,9 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 		return nil, nil, err
 	}
 	m := &mailbox{store: s, dryRun: o.dryRun}
+	if o.seen != 0 { // what another person says in this very moment is not among what was looked at
+		m.number = before.head.Posted + 1
+	}
 	if err := w.post(coordinator.NewOperator(m), head.ID); err != nil {
 		return nil, nil, refused(err, head.ID)
 	}
@@ -163,8 +168,8 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	return before, &out, nil
 }
 
-// isAsSeen refuses an order on a work that is not any more what the person was shown, or that
-// another one has decided about.
+// isAsSeen refuses an order on a work that is not any more what the person was shown, or to which
+// another one has said something. A vote is bound to what was shown by itself.
 func (o *order) isAsSeen(v *view) error {
 	f := &failure{exit: exitConflict, what: "it is not what you saw any more", next: "nothing was stored; look again: " + showCommand(v.head.ID, "")}
 	switch {
@@ -172,10 +177,12 @@ func (o *order) isAsSeen(v *view) error {
 		return nil
 	case o.seen != v.state.Seq:
 		f.err = fmt.Errorf("it is %s by now", standing(v.state.Status, v.state.Reason))
-	case v.decided():
-		f.err = fmt.Errorf("a person has decided: %s", saying(&v.pending[len(v.pending)-1]))
 	default:
-		return nil
+		i := slices.IndexFunc(v.pending, func(s machine.Signal) bool { return s.ByHand && s.Kind != machine.SignalVote })
+		if i < 0 {
+			return nil
+		}
+		f.err = fmt.Errorf("it waits to be read what another person said: %s", saying(&v.pending[i]))
 	}
 	return f
 }

@@ -15,8 +15,9 @@ var (
 	// ErrCursor: the cursor of a page is not one of this listing.
 	ErrCursor = errors.New("the listing cannot go on")
 
-	// ErrChanged: a control is not the one any more that this one was decided on.
-	ErrChanged = errors.New("the control was changed meanwhile: read it again and decide again")
+	// ErrChanged: a control is not the one any more that this one was decided on, or a work has signals
+	// that a signal was not decided on.
+	ErrChanged = errors.New("it was changed meanwhile: read it again and decide again")
 
 	// ErrSessionDead: the session's lease has ended and does not come back. Open a new session.
 	ErrSessionDead = errors.New("the session is dead: its lease ended")

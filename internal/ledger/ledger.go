@@ -63,6 +63,8 @@ type Chains interface {
 	// now, also one that has ended. One that waits for a destination waits for it no more: a signal
 	// reaches a process whatever the destination's state. A signal whose Key the work has already
 	// received changes nothing. Signals are numbered within their work, from 1 and without a gap.
+	// One with an ID is stored only under that number: when another one has it by then, nothing is
+	// stored, and the error matches [ErrChanged]. So who has seen n signals is told of an n+1st.
 	// An unknown work matches [ErrNotFound], a signal that cannot be stored [ErrInvalid].
 	Post(ctx context.Context, id saga.ID, s machine.Signal) error
 }

@@ -33,7 +33,7 @@ const (
 // Signal is what anyone but the holder of a work has to say to it. Signals are only ever inserted;
 // the holder consumes each by a record that names it.
 type Signal struct {
-	ID     int64     // given by the ledger, ascending per ledger
+	ID     int64     // given by the ledger, ascending within a work; posted with one it is stored only under that number
 	At     time.Time // ledger time
 	Kind   SignalKind
 	Key    string // posting the same key to the same work again changes nothing

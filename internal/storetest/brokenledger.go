@@ -127,6 +127,14 @@ func (d signalDeaf) Post(ctx context.Context, id saga.ID, s machine.Signal) erro
 	return d.Store.Post(ctx, id, s)
 }
 
+// numberless: the number that a signal wants is not looked at.
+type numberless struct{ Store }
+
+func (n numberless) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
+	s.ID = 0
+	return n.Store.Post(ctx, id, s)
+}
+
 // sharer: a claim answers with works that another session holds.
 type sharer struct{ Store }
 

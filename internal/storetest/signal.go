@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -17,6 +18,8 @@ var signalCases = []testCase{
 	{name: "unknown work", run: signalUnknown},
 	{name: "every field", run: signalFields},
 	{name: "once per key", run: signalOnce},
+	{name: "only under its number", run: signalNumbered, breaks: broken{"signal-numbered": func(s Store) Store { return numberless{s} }}},
+	{name: "one of two under a number", run: signalNumberedRace},
 	{name: "once per key, at the same time", run: signalOnceRace},
 	{name: "numbered within the work", run: signalNumbers},
 	{name: "makes the work due", run: signalDue},
@@ -24,6 +27,56 @@ var signalCases = []testCase{
 	{name: "posted after the release", run: signalAfter},
 	{name: "posted while it is released", run: signalRace},
 	{name: "bad values", run: signalInvalid},
+}
+
+// "One with an ID is stored only under that number", and a key that is there is there.
+func signalNumbered(b *bench) {
+	c := b.start(b.session(), "w", started(), release)
+	post := func(key string, number int64) error {
+		return b.Post(b.Context(), c.id, machine.Signal{ID: number, Kind: machine.SignalCancel, Key: key})
+	}
+	b.wantError("the second before the first", post("a", 2), ledger.ErrChanged)
+	for _, key := range []string{"a", "b"} {
+		if err := post(key, int64(len(b.signals(c.id))+1)); err != nil {
+			b.Errorf("the next one: %v", err)
+		}
+	}
+	before := c.now()
+	b.wantError("a number that another has", post("c", 2), ledger.ErrChanged)
+	if err := post("a", 1); err != nil {
+		b.Errorf("the same again: %v", err)
+	}
+	if err := post("b", 7); err != nil {
+		b.Errorf("a key that is there, under another number: %v", err)
+	}
+	if diff := headDiff(c.now(), before); diff != "" || len(b.signals(c.id)) != 2 {
+		b.Errorf("what was refused changed the head:%s, or the signals %+v", diff, b.signals(c.id))
+	}
+}
+
+// Of those who post under one number at the same moment one is stored, and the others are told.
+func signalNumberedRace(b *bench) {
+	c := b.start(b.session(), "w", started(), release)
+	errs := make([]error, 8)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			errs[i] = b.Post(b.Context(), c.id, machine.Signal{ID: 1, Kind: machine.SignalCancel, Key: fmt.Sprint("k", i)})
+		})
+	}
+	all.Wait()
+	stored := 0
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			stored++
+		case !errors.Is(err, ledger.ErrChanged):
+			b.Errorf("post %d: %v", i, err)
+		}
+	}
+	if n := len(b.signals(c.id)); stored != 1 || n != 1 {
+		b.Errorf("%d of 8 were told that they are stored, and %d are", stored, n)
+	}
 }
 
 // "An unknown work matches ErrNotFound".

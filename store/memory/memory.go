@@ -247,6 +247,9 @@ func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 			return nil
 		}
 	}
+	if s.ID != 0 && s.ID != w.head.Posted+1 {
+		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrChanged)
+	}
 	s = copySignal(s)
 	s.ID, s.At = w.head.Posted+1, now
 	w.signals = append(w.signals, s)

@@ -81,7 +81,7 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 }
 
 // post stores a signal and wakes its work.
-func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
+func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found, there bool, err error) {
 	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
 		var ref, received int64
 		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&ref, &received)
@@ -91,7 +91,9 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 		if err != nil {
 			return err
 		}
-		found = true
+		if found, there = true, true; p.Number != 0 && p.Number != received+1 {
+			return q.QueryRowxContext(ctx, signalKnown, ref, p.Key).Scan(&there)
+		}
 		res, err := q.ExecContext(ctx, postSignal, ref, received+1, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Doc, p.ByHand)
 		if err != nil {
 			return err
@@ -102,7 +104,7 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 		_, err = q.ExecContext(ctx, countSignal, ref, db.clock())
 		return err
 	})
-	return found, err
+	return found, there, err
 }
 
 // identity reads which file this is.

@@ -171,6 +171,8 @@ const (
 	postSignal = `INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc, by_hand) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (instance, key) DO NOTHING`
 
+	signalKnown = `SELECT EXISTS (SELECT 1 FROM amends_signals WHERE instance = ? AND key = ?)`
+
 	// The poster's clock may be ahead of the coordinator's, whose last word is the latest renewal.
 	countSignal = `UPDATE amends_instances SET received = received + 1,
 			due_at = CASE WHEN session IS NULL THEN min(coalesce(due_at, $2), $2,

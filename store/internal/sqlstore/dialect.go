@@ -76,8 +76,9 @@ type Dialect struct {
 	// GiveBack releases works that a session holds, and makes released ones due earlier.
 	GiveBack func(ctx context.Context, token int64, works string) error
 
-	// Post stores a signal. It reports whether there is such a work.
-	Post func(ctx context.Context, p PostArgs) (found bool, err error)
+	// Post stores a signal, with a Number only under it. It reports whether there is such a work, and
+	// whether the signal is there.
+	Post func(ctx context.Context, p PostArgs) (found, there bool, err error)
 
 	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], adds to the
 	// day what they add, and folds at most [MaxFold] counters that have been silent for
@@ -177,6 +178,7 @@ type PostArgs struct {
 	Kind, Key, Actor, Reason string
 	Doc                      any // JSON, or nil
 	ByHand                   bool
+	Number                   int64 // 0: the next one
 }
 
 // MaxFold is how many silent counters of duplicates one call folds.

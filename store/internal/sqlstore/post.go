@@ -20,7 +20,7 @@ import (
 // Post inserts a signal and makes the work due at the latest now. A key the work has already
 // received changes nothing.
 func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
-	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason, ByHand: sig.ByHand}
+	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason, ByHand: sig.ByHand, Number: sig.ID}
 	err := valid.Signal(&sig)
 	if err == nil {
 		p.Doc, err = encodeResolution(&sig)
@@ -28,12 +28,16 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
 	}
-	found := false
+	found, there := false, false
 	if findable(id) {
-		found, err = s.db.Post(Again(ctx), p)
+		found, there, err = s.db.Post(Again(ctx), p)
 	}
-	if err == nil && !found {
+	switch {
+	case err != nil:
+	case !found:
 		err = ledger.ErrNotFound
+	case !there:
+		err = ledger.ErrChanged
 	}
 	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
 }
