@@ -9,6 +9,20 @@ import (
 	"github.com/amends-dev/amends/internal/command"
 )
 
+// "amends token" knows the roles of the console, which it cannot ask for them.
+func TestTokenKnowsTheRoles(t *testing.T) {
+	t.Parallel()
+	cmd, _, err := command.Verbs().Find([]string{"token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range Roles() {
+		if !strings.Contains(cmd.Flag("role").Usage, role) || !strings.Contains(cmd.Long, role) {
+			t.Errorf("amends token does not speak of the role %s", role)
+		}
+	}
+}
+
 // docs/console.md shows lines of a program that is compiled, and verbs and flags that there are.
 func TestDocs(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"html/template"
 	"strings"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // functions are what the templates call besides the methods of a page.
@@ -54,8 +56,10 @@ func tone(status any) string {
 }
 
 // Statuses are those that a list can be narrowed to.
-func (*page) Statuses() []string {
-	return []string{"running", "retrying", "waiting", "compensating", "review", "paused", "adopting", "completed", "compensated"}
+func (*page) Statuses() []saga.Status {
+	return []saga.Status{
+		saga.Running, saga.Retrying, saga.Waiting, saga.Compensating, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated,
+	}
 }
 
 // Indented is a JSON value for people.
