@@ -27,7 +27,7 @@
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       const text = await answer.text();
       wrong = answer.ok ? "" : `the console answers ${answer.status}: open the page again`;
-      if (busy()) return;
+      if (paused || busy()) return;
       const next = answer.ok && text !== last && new DOMParser().parseFromString(text, "text/html").querySelector("main[data-live]");
       if (answer.ok) { last = text; read = new Date(); }
       if (next) {

@@ -53,15 +53,18 @@ func TestConsoleInABrowser(t *testing.T) {
 		t.Errorf("seed %d leaves nothing in review; choose another", seed)
 	}
 	b.keyboard()
+	b.live()
 	counts := b.metrics()
 	b.answers()
 	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
+	b.do(chromedp.Navigate(b.url+"/works"), chromedp.WaitVisible("#asof"))
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, run.text())
 	}
+	b.until(`document.getElementById("asof").textContent.includes("does not answer")`) // the page says that it is not live any more
 	if !strings.Contains(run.text(), "With amends: each paid order has one invoice") {
 		t.Errorf("the audit is not clean:\n%s", run.text())
 	}
@@ -308,7 +311,8 @@ func (b *browser) review(over func() bool) string {
 // settle follows the link of a review, reads what happened, and says what the mailbox has.
 func (b *browser) settle(work, id string) {
 	b.t.Helper()
-	b.do(chromedp.Click("section article.card h3 a"), chromedp.WaitVisible("svg.timeline"))
+	b.do(chromedp.Navigate(get(b, chromedp.Evaluate[string](`document.querySelector("section article.card h3 a").href`))), chromedp.WaitVisible("svg.timeline"))
+	b.press("#pause") // the page is not to change under the hands of who is at work in it
 	text := b.sees()
 	for _, want := range []string{work, "in-doubt", "receipt", "What is safe to do", "What happened"} {
 		if !strings.Contains(text, want) {
@@ -320,7 +324,7 @@ func (b *browser) settle(work, id string) {
 		button, form = "It happened", `.do:has(input[name="flag.happened"])`
 		b.do(chromedp.SendKeys(form+` input[name="flag.happened"]`, id))
 	}
-	b.do(chromedp.SendKeys(form+` input[name="flag.reason"]`, "looked into the mailbox"), chromedp.Click(form+" button"), chromedp.WaitVisible(".said[role=status]"))
+	b.do(chromedp.SendKeys(form+` input[name="flag.reason"]`, "looked into the mailbox"), chromedp.Submit(form), chromedp.WaitVisible(".said[role=status]"))
 	if text := b.sees(); !strings.Contains(text, "Done.") && !strings.Contains(text, "stored") {
 		b.t.Errorf("after %q of %s the page says:\n%s", button, work, text)
 	}
@@ -343,6 +347,31 @@ func (b *browser) keyboard() {
 		}
 	}
 	b.t.Error("twenty times Tab come to no instance")
+}
+
+// live sees a page read again by itself, also after a click in a table and after a pause that was ended.
+func (b *browser) live() {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.url+"/works"), chromedp.WaitVisible("#asof"))
+	b.press("#pause")
+	b.press("#pause")
+	b.do(chromedp.Click(".wide thead"))
+	was := get(b, chromedp.Evaluate[string](`document.getElementById("asof").textContent`))
+	b.until(fmt.Sprintf(`document.getElementById("asof").textContent !== %q`, was))
+}
+
+// press presses a button, also one that a page that lives has just made again.
+func (b *browser) press(button string) {
+	b.t.Helper()
+	get(b, chromedp.Evaluate[bool](fmt.Sprintf("document.querySelector(%q).click(); true", button)))
+}
+
+// until waits until an expression is true in the page.
+func (b *browser) until(expression string) {
+	b.t.Helper()
+	if !get(b, chromedp.Poll[bool](expression)) {
+		b.t.Errorf("it never became true: %s", expression)
+	}
 }
 
 // look opens pages in both themes and at two widths. None is wider than its window.
