@@ -188,6 +188,7 @@ func TestProcessDied(t *testing.T) {
 		db, first, second := memory.New(nil), watched(), watched()
 		dead := boot(t, ledgertest.Faulty(db, ledgertest.CrashBefore(2, ledgertest.Renew)), first, hanging(t))
 		dead.start(t, "slow", "")
+		<-time.After(lease/2 + 10*time.Second) // it has it in hand by now: it looks once a minute, and lives for two thirds of a lease
 		p := boot(t, db, second, hanging(t))
 		p.wait(t, "slow", saga.Completed)
 		p.stop()
