@@ -161,7 +161,7 @@ func leaves(root string) (paths []string) {
 	all := command.Verbs().Commands()
 	for len(all) > 0 {
 		cmd := all[0]
-		if all = append(all[1:], cmd.Commands()...); !cmd.HasSubCommands() || cmd.Name() == "migrate" {
+		if all = append(all[1:], cmd.Commands()...); cmd.Runnable() && (!cmd.HasSubCommands() || cmd.Name() == "migrate") {
 			paths = append(paths, cmd.CommandPath())
 		}
 	}

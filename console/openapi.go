@@ -28,6 +28,10 @@ type object = map[string]any
 func describe() object {
 	d := &description{schemas: object{}, names: map[reflect.Type]string{}}
 	problemRef := d.schema(reflect.TypeFor[problem]())
+	d.schemas["document"] = object{
+		"type": "object", "required": []any{"api"},
+		"properties": object{"api": object{"const": command.API, "description": "the version of the JSON: as long as it is the same, fields are added, and none is renamed, removed or given another meaning"}},
+	}
 	paths := object{}
 	for i := range routes {
 		rt := &routes[i]
@@ -42,7 +46,7 @@ func describe() object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "amends", "version": "1",
-			"description": "What the console shows and what the command amends does, as JSON. Fields are added, never renamed or removed. Times are RFC 3339 in UTC; what names or numbers a thing is a text. A POST says the flags of the verb by their names. Errors are application/problem+json (RFC 9457), with code: the word of the command's exit status. Callbacks of steps are answered at POST /api/v1/callbacks/{token}, without a role.",
+			"description": "What the console shows and what the command amends does, as JSON. Every document of a verb says its version as \"api\": as long as that is the same, fields are added, and none is renamed, removed or given another meaning. Times are RFC 3339 in UTC; what names or numbers a thing is a text. A POST says the flags of the verb by their names. Errors are application/problem+json (RFC 9457), with code: the word of the command's exit status. Callbacks of steps are answered at POST /api/v1/callbacks/{token}, without a role.",
 		},
 		"security":   []any{object{"token": []any{}}},
 		"paths":      paths,
@@ -88,7 +92,7 @@ func (d *description) operation(rt *route, problemRef any) object {
 		op["parameters"] = params
 	}
 	op["responses"] = object{
-		status:    object{"description": "what the verb prints", "content": object{"application/json": object{"schema": d.schema(shape)}}},
+		status:    object{"description": "what the verb prints", "content": object{"application/json": object{"schema": object{"allOf": []any{object{"$ref": "#/components/schemas/document"}, d.schema(shape)}}}}},
 		"default": object{"description": "refused, or failed", "content": object{"application/problem+json": object{"schema": problemRef}}},
 	}
 	return op

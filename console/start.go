@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/command"
 )
 
 // starting is the body of POST /api/v1/works.
@@ -25,6 +26,7 @@ type starting struct {
 
 // begun is the answer: what never changes of an instance, so that a repeat gets the very same.
 type begun struct {
+	API     string    `json:"api"` // the version of the JSON
 	Saga    string    `json:"saga"`
 	WorkID  string    `json:"workId"`
 	Started time.Time `json:"startedAt"`
@@ -71,7 +73,7 @@ func (h *handler) start(rt *route) http.HandlerFunc {
 		w.Header().Set("Location", href)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(begun{id.Saga, id.WorkID, id.Started.UTC(), href})
+		_ = json.NewEncoder(w).Encode(begun{command.API, id.Saga, id.WorkID, id.Started.UTC(), href})
 	}
 }
 

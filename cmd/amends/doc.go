@@ -44,7 +44,7 @@
 //	migrate     Bring the database schema up to date, or show where it stands
 //	serve       Serve the console: pages, /api/v1 and /metrics
 //	token       Make a token for the console, and add it to a file
-//	version     Show which amends this is, and the schema versions it needs
+//	version     Show which amends this is, the schema versions it needs, and what is stable
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
 // resolve, skip, pause, resume, wake, complete, fail, extend, approve, reject, cancel and rerun write a signal: who says what, and why. The
@@ -98,124 +98,8 @@
 // harm needs a flag that says so. Only reconcile rebuild asks for a confirmation, and without a
 // terminal it refuses.
 //
-// JSON is stable: fields are added, never renamed or removed. Numbers count; what names or numbers
-// a thing is a text, even where it has digits only, because JavaScript and jq lose the end of long
-// numbers. Times are RFC 3339 in UTC, null where there is none. Fields that hold nothing are "", 0,
-// null or [], except where a line says "only".
-//
-//	status      at (the ledger's clock), sessions[]: session, label, openedAt, renewedAt, expiresAt, holds (works),
-//	            knows[]: saga, version
-//	            unknown[]: saga, version, ended (they have a signal to be read: a newer version will do), works (1000
-//	            at most are counted), oldestDueAt: what waits for a definition that no live session knows
-//	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
-//	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused,
-//	            overdue, unreadable), words, next
-//	            review, paused (works that wait for a person), waiting (for a time or an answer; 1000 at most of each are counted)
-//	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
-//	            pendingSignals (a count), waitsFor (a destination, retry:DESTINATION when that failed it, all or
-//	            saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt, finishedAt,
-//	            deadlineAt (null: none, or it was looked at)
-//	            next: what to give to --after; null on the last page
-//	approvals   items[]: workId, saga, step, digest (a vote says it), shown (what is decided about), roles (who may vote now),
-//	            votesNeeded, votes[]: by, roles, approve, reason, at; since, until (without a decision by then it is
-//	            rejected), outcome ("": it is to be decided). "approve WORK" and "reject WORK" without --shown: one of them
-//	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
-//	            note (only in review: why, in words), revision (the version of the source it runs for),
-//	            pendingRevision (only when one waits), input: sha256, bytes
-//	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
-//	            key (only once armed), repeat, evidence (only when done: done, found, resolved, adopted, answered or wait-over),
-//	            unconfirmed (only when true: counts as done although its outcome is unknown),
-//	            undo (only once begun; the same fields)
-//	            order: the names of the steps as defined
-//	            next: what happens by itself, and what is safe to do
-//	            startedAt, updatedAt, dueAt (only if due), deadlineAt, deadlinePassed, finishedAt, number, session; of a step
-//	            that only waits: waitsUntil, and for an answer waitsSince and waitsFor[]
-//	            pendingSignals[]: id, at, kind, key, actor, reason, step, direction, attempt, revision (only where
-//	            the signal is about a version of the source), happened (null where it does not speak of it),
-//	            externalId
-//	            duplicates[]: as below
-//	            waitsFor: as in list
-//	            unknown: no live process knows the definition that it waits for
-//	            seq (of the latest record: what --seen says of a work that was looked at)
-//	            advice: next without what the choices say
-//	            choices[]: when (that is right), verb, flags[]: name, value, example (of what only a person can say); then[]: what follows
-//	            also[]: what else it takes, as choices
-//	            sourceObject: the fields of inbox objects, of the object the work is named by; null when nothing is known
-//	history     workId, saga
-//	            records[]: seq, hash, session, at, kind, words (what happened, for people), version and revision (only where a version of the source
-//	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId,
-//	            body: sha256, bytes, content (only with --bodies),
-//	            bodyDropped, errorClass, error, signals[] (the ids it consumed), status, reason, dueAt, until,
-//	            dispatch (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadlineAt,
-//	            snapshot: as body
-//	duplicates  items[]: saga (empty where no work was started), workId, source, by (start, receiver, version: what
-//	            stopped it), count, firstAt, lastAt
-//	            more: whether --limit left some out
-//	            days[]: day (UTC), by, count: all that was blocked in the last 90 days, whatever narrows items
-//	acts        items[]: at, actor, act (a kind of signal; pause, resume, probe; run; look: at what is hidden), saga, workId, what (where
-//	            it was no work: all, saga:NAME, destination:NAME, job:NAME, or what was looked at), reason
-//	            next: what to give to --before; null on the last page
-//	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), unknown (no live process knows the
-//	            definition: the signal stays posted until one does), dryRun, stored,
-//	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),
-//	            status, reason, next: where the work stands now
-//	retry       items[], one for each work: the fields of resolve, and error: null, or as errors are with -o json. Where
-//	skip        nothing was stored: workId and error alone
-//	pause       with --destination, --saga or --all: scope (all, saga:NAME, destination:NAME), dryRun, stored, before and
-//	resume      paused (who had, and who has by now paused it: null, or scope, at, actor, reason)
-//	rerun
-//	destination list  items[]: destination, state (healthy, limited, failing, paused), since, until, evidence (failing: why
-//	            it counts as that), why, actor, servedAt (to ten seconds), waiting and oldestDueAt (works in the
-//	            ledger that wait to be sent there), failed (those that failed there and wait for another try; of both
-//	            up to 1000 are counted), parts (of its limit, 0: none), shares: session to parts
-//	            paused[]: sagas, or all: scope, at, actor, reason
-//	destination probe  destination, stateBefore, failed (works that failed there, and are due now)
-//	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, occurredAt
-//	            (by the event's own word), payloadKind (full, delta, thin), deleted, version, signedBy (the secret's
-//	            name), copies, lastAt (of the latest copy), processedAt, disposition (while processedAt is null the
-//	            former one, or ""), reason, body: as in history, null where none is kept
-//	            next: what to give to --before; null on the last page
-//	inbox show  the fields of inbox list
-//	            entry (null: nothing is known of the object): the fields of inbox objects
-//	            works[]: the fields of list, of the works named by the object
-//	            next: what happens by itself, and what is safe to do
-//	inbox objects  items[]: workId, object, state (known, gone, not known, blocked), version, newestVersion (that
-//	            that was spoken of), origin (event, fetch), fingerprint, body, accepted and delivered (counts of
-//	            states), fetchOwed, deliveryOwed, pendingEvents (a count), dueAt, leaseHolder, leasedUntil,
-//	            failedAttempts (in a row), lastError, blockedReason, firstSeenAt, updatedAt
-//	            next: what to give to --after; null on the last page
-//	inbox counts   items[]: source, disposition ("": not processed yet), count, lastAt
-//	inbox replay   deliveries (selected), objects (they are about), dispositions (an object: how many had which; "":
-//	            none yet), actor, reason, dryRun, replayed
-//	reconcile plan  findings[], and the plan, as the package internal/plan writes them: equal plans are equal bytes. With
-//	            --no-wait, or when no plan was made: the fields of a run
-//	reconcile show  plan: as above; number, finishedAt, approved (the bounds were lifted; null, or at, actor, reason),
-//	            items[]: key, class, action, reason, changes[], sourceRevision, ledgerRevision, documents[], suggestion
-//	            (of these, from changes on, only those that hold something); outcome ("": nothing yet), error,
-//	            outcomeAt
-//	            next: what to give to --after; null on the last page
-//	reconcile apply  plan (its id), overLimit (some of it is), run: the fields of a run, null when nothing was
-//	            left to do
-//	reconcile runs  items[]: job, number (within it), scheduledFor, scheduledAt, firstScheduledAt and scheduledTimes (it stands for), dueAt,
-//	            createdAt, requested ("": what the schedule does), actor ("": the schedule), reason, status (waiting,
-//	            running or the result), result, startedAt, endedAt, attempts, crashes, leaseHolder, leasedUntil,
-//	            cursorBefore, cursorAfter, seen, planned, applied, overLimit, errors, calls, plan (an id), note, error
-//	            next: what to give to --before; null on the last page
-//	reconcile rebuild, schedule run  the fields of a run
-//	reconcile approve  job, approved, before: at, actor, reason; before: null when it was not yet
-//	drift list  items[]: job, the fields of a finding as in reconcile show, firstAt, lastAt, runs (in a row)
-//	            next: what to give to --after; null on the last page
-//	schedule list  now (by the database's clock), paused (all jobs: null, or at, actor, reason)
-//	            items[]: job, schedule, timeZone, next[] (five, with the offset of the zone, as if it were not paused),
-//	            overlap, catchUpSeconds, createdAt, describedAt, plannedUntil, lastSuccess, lastSuccessEndedAt,
-//	            failures (runs since then), watermark, alarm (why a person should look), paused, approved
-//	schedule pause  job ("": all), paused (now), before, all (the pause of all jobs): null, or at, actor, reason
-//	schedule unpause
-//	schedule check  schedule, timeZone, next[], warnings[]
-//	check       sound, works, records, moving (works that never stood still, whose head was not compared)
-//	            findings[]: saga, workId, number, seq (0: about the work as a whole), what, do
-//	migrate     ledger, database, before, after; status: ledger, database, version, latest, upToDate
-//	version     version, commit, date, modified, go, platform, schema: postgres, sqlite
+// JSON says its version, and is stable: amends help json prints the promise and every field; so does
+// docs/command.md.
 //
 // # Exit status
 //

@@ -108,6 +108,8 @@ func (a *app) root() *cobra.Command {
 		cmd.DisableFlagsInUseLine = true
 		root.AddCommand(cmd)
 	}
+	root.AddCommand(jsonTopic())
+	root.SetVersionTemplate(versionLine() + "\n")
 	return root
 }
 
@@ -179,6 +181,6 @@ func exitHelp() string {
 	for _, x := range exits {
 		fmt.Fprintf(&b, "  %3d  %-12s %s\n", x.exit, x.word, x.means)
 	}
-	b.WriteString("Errors go to stderr, with -o json as {\"code\", \"exit\", \"message\", \"details\"}, code being the word above.")
+	b.WriteString("Errors go to stderr. With -o json everything is JSON: amends help json.")
 	return b.String()
 }

@@ -167,7 +167,7 @@ func (a *app) fail(f *failure) exit {
 		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
 		return f.exit
 	}
-	if err := writeJSON(a.err, f.json(), ""); err != nil {
+	if err := writeJSON(a.err, versioned{f.json()}, ""); err != nil {
 		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
 	}
 	return f.exit

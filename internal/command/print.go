@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,8 +34,28 @@ func screenOf(w io.Writer, env func(string) string) screen {
 	return screen{terminal: err == nil, width: width}
 }
 
-// printJSON writes v as one JSON document.
-func (a *app) printJSON(v any) error { return writeJSON(a.out, v, "  ") }
+// printJSON writes v as one JSON document, which says its version.
+func (a *app) printJSON(v any) error { return writeJSON(a.out, versioned{v}, "  ") }
+
+// versioned is an object whose first field is the version of the JSON.
+type versioned struct{ object any }
+
+func (v versioned) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v.object); err != nil {
+		return nil, err
+	}
+	fields, isObject := bytes.CutPrefix(b.Bytes(), []byte("{"))
+	if !isObject {
+		return nil, fmt.Errorf("a document of the command is an object, not %.20s", b.Bytes())
+	}
+	if fields[0] != '}' {
+		fields = slices.Concat([]byte(","), fields)
+	}
+	return slices.Concat([]byte(`{"api":"`+API+`"`), fields), nil
+}
 
 // writeJSON writes v as JSON that is safe to show: people read it on terminals, too. What visible
 // escapes is escaped here, and is the same text for a program.

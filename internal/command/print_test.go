@@ -108,7 +108,7 @@ func TestVisibleJSON(t *testing.T) {
 		var out, failed, planned, body bytes.Buffer
 		a := &app{out: &out, err: &failed, json: true}
 		none := func(func(plan.Finding, error) bool) {}
-		err = errors.Join(a.printJSON([]string{in}), plan.WriteJSON(&escaping{w: &planned}, &plan.Plan{Job: in}, none),
+		err = errors.Join(a.printJSON(listOf[string]{[]string{in}}), plan.WriteJSON(&escaping{w: &planned}, &plan.Plan{Job: in}, none),
 			writeJSON(&body, json.RawMessage(raw), ""))
 		if err != nil {
 			t.Fatal(err)
@@ -120,9 +120,12 @@ func TestVisibleJSON(t *testing.T) {
 				t.Errorf("%s with %q is %s; want %s", name, in, got, want)
 			}
 		}
-		var back []string
-		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back[0] != in {
-			t.Errorf("%q is read as %q, %v", in, back, err)
+		var back struct {
+			API   string
+			Items []string
+		}
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.API != API || back.Items[0] != in {
+			t.Errorf("%q is read as %+v, %v", in, back, err)
 		}
 	}
 	for _, digits := range []string{`{"id":616581622363398142,"n":[9007199254740993,105.0,1e400,-0]}`} {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,13 +19,14 @@ const reference = "../../docs/command.md"
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# The command\n\n%s\n\nThe fields of the JSON output are in `go doc github.com/amends-dev/amends/cmd/amends`; fields are added, never renamed or removed. "+
-		"This page is made from the command itself.\n\n```\n%s```\n", paragraph(intro), exitHelp()+"\n")
+	fmt.Fprintf(&b, "# The command\n\n%s\n\n"+
+		"This page is made from the command itself. What `-o json` prints is [at its end](#the-json).\n\n```\n%s```\n", paragraph(intro), exitHelp()+"\n")
 	root := Verbs()
 	fmt.Fprint(&b, "\nFlags of every verb:\n\n```\n", root.PersistentFlags().FlagUsages(), "```\n")
 	for _, cmd := range root.Commands() {
 		describe(&b, cmd)
 	}
+	fmt.Fprintf(&b, "\n## The JSON\n\n`amends help json` prints the same.\n\n```\n%s```\n", jsonHelp)
 	if *update {
 		if err := os.WriteFile(reference, b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
@@ -37,7 +40,7 @@ func TestReference(t *testing.T) {
 func paragraph(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "\n", " ") }
 
 func describe(b *bytes.Buffer, cmd *cobra.Command) {
-	if cmd.Name() == "help" || cmd.Name() == "completion" {
+	if !cmd.Runnable() || cmd.Name() == "help" || cmd.Name() == "completion" {
 		return
 	}
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), strings.TrimRight(cmd.Short, "."), cmd.UseLine())
@@ -59,5 +62,33 @@ func describe(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 	for _, sub := range cmd.Commands() {
 		describe(b, sub)
+	}
+}
+
+// The help on JSON names every field that a verb prints.
+func TestEveryFieldIsNamed(t *testing.T) {
+	t.Parallel()
+	seen := map[reflect.Type]bool{}
+	var walk func(where string, typ reflect.Type)
+	walk = func(where string, typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			walk(where, typ.Elem())
+		case reflect.Struct:
+			if seen[typ] {
+				return
+			}
+			seen[typ] = true
+			for f := range typ.Fields() {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				if name != "" && name != "-" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(jsonHelp) {
+					t.Errorf("%s: amends help json does not say %q", where, name)
+				}
+				walk(where, f.Type)
+			}
+		}
+	}
+	for verb, shape := range shapes {
+		walk(verb, reflect.TypeOf(shape))
 	}
 }

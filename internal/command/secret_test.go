@@ -40,7 +40,7 @@ func TestNoVerbShowsAPassword(t *testing.T) {
 		}
 	}
 	for _, verb := range newApp(&Line{Env: os.Getenv}).root().Commands() {
-		if !said[verb.Name()] {
+		if verb.Runnable() && !said[verb.Name()] {
 			t.Errorf("the verb %s was not tried", verb.Name())
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
-		Use: "version [flags]", Args: noArguments, Short: "Show which amends this is, and the schema versions it needs",
+		Use: "version [flags]", Args: noArguments, Short: "Show which amends this is, the schema versions it needs, and what is stable",
 		Example: "  amends version -o json | jq -r .version",
 		RunE: func(*cobra.Command, []string) error {
 			v := thisVersion()
@@ -26,6 +26,7 @@ func (a *app) version() *cobra.Command {
 			}
 			a.field("go", v.Go+" "+v.Platform)
 			a.field("schema", fmt.Sprintf("postgres %d, sqlite %d", v.Schema.Postgres, v.Schema.SQLite))
+			a.field("stable", stable)
 			return nil
 		},
 	}
@@ -68,3 +69,9 @@ func thisVersion() versionJSON {
 	}
 	return v
 }
+
+// stable is the promise that CHANGELOG.md makes.
+const stable = "the JSON is " + API + ": fields are added, none is renamed or removed. From v0.1.0 on every version reads the ledgers of those before it"
+
+// versionLine is what --version prints.
+func versionLine() string { return "amends version " + thisVersion().Version + "\n" + stable }

@@ -1,6 +1,26 @@
 package command
 
-import "reflect"
+import (
+	_ "embed"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// API is the version of the JSON: of what the verbs print with -o json, and of /api/v1. As long as it
+// is the same, fields are added, and none is renamed, removed or given another meaning.
+const API = "v1"
+
+// jsonHelp is the promise, and every field.
+//
+//go:embed json.txt
+var jsonHelp string
+
+// jsonTopic is amends help json.
+func jsonTopic() *cobra.Command {
+	return &cobra.Command{Use: "json", Short: "What -o json prints, field by field, and what is promised of it", Long: strings.TrimSpace(jsonHelp)}
+}
 
 // shapes are what the verbs print with -o json, by their names.
 var shapes = map[string]any{
