@@ -151,7 +151,7 @@ func fields(id saga.ID, r *machine.Record) logrus.Fields {
 	case saga.Review, saga.Paused:
 		f["next"] = program.Command("show", id.Work, " --saga "+id.Saga)
 	case saga.Compensated:
-		f["next"] = "if its source still wants it: " + program.Command("rerun", id.Work, " --saga "+id.Saga+" --reason WHY")
+		f["next"] = "nothing, unless its source still wants it: " + program.Command("rerun", id.Work, " --saga "+id.Saga+" --reason WHY")
 	}
 	return f
 }

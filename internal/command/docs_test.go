@@ -40,3 +40,31 @@ func TestWhatTheReadmesSay(t *testing.T) {
 		t.Errorf("Adoption 7.8: docs/operating.md explains the statuses %q; there are %q", named, want)
 	}
 }
+
+// docs/situations.md has a section for each reason of a review and for each finding of status, and
+// the help on JSON names them.
+func TestSituations(t *testing.T) {
+	t.Parallel()
+	named := func(file, pattern string) (names []string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			names = append(names, match[1])
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	found := named("status.go", `(?:Kind: |add\()"([a-z-]+)"`)
+	for _, kind := range found {
+		if !strings.Contains(jsonHelp, kind) {
+			t.Errorf("amends help json does not say %q", kind)
+		}
+	}
+	want := slices.Concat(reasons, found)
+	slices.Sort(want)
+	if told := named("../../docs/situations.md", "(?m)^## `([a-z-]+)`$"); !slices.Equal(told, want) {
+		t.Errorf("docs/situations.md has sections on\n%q; there are\n%q", told, want)
+	}
+}

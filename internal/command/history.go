@@ -88,13 +88,16 @@ func told(r *machine.Record) string {
 	if r.BodyDropped {
 		words += " (the result was too large and is not kept)"
 	}
-	if r.Cause != "" {
+	said := r.Said()
+	if by := "started by " + r.Actor; r.Cause == by && said == "says "+r.Actor {
+		words, said = words+", "+by, ""
+	} else if r.Cause != "" {
 		words += ", caused by " + r.Cause
 	}
 	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened) && !r.Until.IsZero() {
 		words += ", until " + iso(r.Until)
 	}
-	if said := r.Said(); said != "" {
+	if said != "" {
 		words += ": " + said
 	}
 	if r.Erased != (machine.Erased{}) {

@@ -74,7 +74,7 @@ func (a *app) runInboxList(cmd *cobra.Command, s *selection) error {
 }
 
 func (a *app) printDeliveries(ds []intake.Delivery) {
-	g := grid{header: []string{"number", "received", "object", "topic", "version", "copies", "disposition", "because"}}
+	g := grid{header: []string{"number", "received", "object", "topic", "version", "times", "disposition", "because"}}
 	for i := range ds {
 		d := &ds[i]
 		g.add(strconv.FormatInt(d.Number, 10), a.when(d.Received), d.Object.String(), d.Topic, d.Version.Revision(),

@@ -257,8 +257,8 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 	case h.Outcome == intake.Unknown:
 		return "Set its source, tenant or type up in the program that hears. Then let it go through the gate again:", replay("it is set up now")
 	case h.Outcome == intake.Malformed:
-		return "Look at it with --bodies. What it should have said can be learned only from its source: the next delivery about the object, " +
-			"or the next reconciliation, brings it.", ""
+		return "Look at it with --bodies, and see whether the program looks in the right place. What it should have said can be learned only from its source: " +
+			"let that send it again, or wait for the next delivery about the object or the next reconciliation.", ""
 	case e != nil && (e.Owing() || len(e.Parked) > 0):
 		return soon(e, now), ""
 	}

@@ -104,6 +104,9 @@ func (w *which) unknown() error {
 	if w.saga != "" {
 		next = "try it without --saga, or: amends list --prefix " + quote(stem(w.work))
 	}
+	if _, ok := intake.ParseObject(w.work); ok {
+		next += "; for what webhooks said of it: amends inbox list --object " + quote(w.work)
+	}
 	return &failure{exit: exitNotFound, what: what, err: errors.New("nothing was ever started under that id in this ledger"), next: next}
 }
 

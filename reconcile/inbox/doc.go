@@ -1,6 +1,6 @@
-// Package inbox turns what sources of truth say about their objects into changes of sagas. Webhooks
-// come twice, late, out of order, or not at all: their versions are compared, and where a version
-// proves nothing the source is asked.
+// Package inbox turns webhooks into starts, new runs and undos of sagas. Webhooks come twice, late, out
+// of order, or not at all. So it compares their versions, and asks the source where a version proves
+// nothing.
 //
 //	shop := &inbox.Source{
 //		Name: "shop", Saga: "order-to-invoice",
@@ -13,10 +13,10 @@
 //	receiver, err := webhook.New(in, nil) // an http.Handler
 //	err = c.Run(ctx, in, receiver.Server(":8080"))
 //
-// A webhook is a hint with a version. What a version proves is accepted as it is; about everything
-// else the source is asked. Sagas follow from what was accepted, never from an arrival, so that
-// order, loss and copies of webhooks change when something happens and nothing else. The numbered
-// rules are in internal/intake/RULES.md.
+// When the version shows that a webhook is newer than what is known of its object, its body is
+// accepted. Else Fetch is called. The saga runs for the newest accepted state, never for an arrival, so
+// that order, delay and copies of webhooks change when something happens, and nothing else. A webhook
+// that never comes is found by package reconcile. The numbered rules are in internal/intake/RULES.md.
 //
 // # Three mistakes
 //

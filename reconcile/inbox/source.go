@@ -25,8 +25,8 @@ type Source struct {
 	// Fetch asks the source for an object. An answer that there is none is [Fetched.Gone]; only a
 	// plain "not found" is one. Whatever keeps us from an answer (no permission, too many requests,
 	// a timeout) is an error: it is never a deletion. It asks with the API version that the
-	// source's webhooks have, and reads every page of the lists inside the object. See [Later] and
-	// [Permanent].
+	// source's webhooks have, and reads every page of the lists inside the object. After an
+	// error it is called again, later and later, and not before the time that [saga.RetryAfter] says.
 	Fetch func(ctx context.Context, o Object) (Fetched, error)
 	// Saga is run for the objects of the source: an instance for each, whose work id is the
 	// object's name.

@@ -1,7 +1,7 @@
-// Package webhook is the door of hearing: an HTTP handler that verifies what a sender claims,
-// stores it in a [intake.Inbox] and answers. It decides nothing about objects, fetches nothing and
-// starts nothing; that is for the [inbox.Processor]. So the answer depends on one insert, and
-// nothing a delivery says can make it late.
+// Package webhook receives webhooks. It is an http.Handler that verifies each delivery, stores it and
+// answers. It decides nothing about objects, fetches nothing and starts nothing: the
+// [inbox.Processor] does that. So the answer depends on one insert, and nothing that a delivery says
+// can make it late.
 //
 //	stripe := &inbox.Source{
 //		Name: "stripe", Saga: "invoice-charge", Fetch: fetch, Decide: decide, Apply: c.Apply,
@@ -12,13 +12,23 @@
 //	}
 //	in, err := inbox.New(db, []*inbox.Source{stripe, shop}, nil)
 //	receiver, err := webhook.New(in, nil)
-//	mux.Handle("/webhooks/", receiver)
+//	err = c.Run(ctx, in, receiver.Server(":8080")) // POST /webhooks/stripe
+//
+// In a server of your own: mux.Handle("/webhooks/", receiver), with in among the parts of c.Run.
+//
+// # Four mistakes
+//
+//   - Mounting the receiver without running the processor: webhooks are stored, and nothing follows.
+//   - A middleware that reads or rewrites the body: the signature is over the bytes as they came.
+//   - A [Mapping] whose Version is a path within the object, not from the top of the body: each event
+//     is then a hint, and costs a Fetch.
+//   - Saying by Deleted that an object is cancelled which the source still has. Deleted is for what
+//     Fetch finds no more; cancelled is a state, and Decide says [saga.WantWithdrawn] of it.
 //
 // # The way of a delivery
 //
 //  1. The path names the source. Then the method, the header's size and the announced length are
-//     looked at, and the provider's [claim] is read: without a signature that can be read the body
-//     is not.
+//     looked at, and the signature is read: without one that can be read the body is not.
 //  2. The body is read: at most Sender.MaxBody bytes, in at most 70 % of the budget, into the
 //     memory that the source has for bodies which are not verified yet. Memory is taken for what
 //     has come, not for what was announced.
@@ -36,7 +46,7 @@
 //     only about what it reads: a name that is written exactly so wins, another case counts where
 //     it is alone; a name twice, a byte that is not UTF-8 or half of a surrogate pair is malformed
 //     in an id, a version or a time, and changes nothing elsewhere.
-//  6. The events are stored, all or none. When [intake.Inbox] says that they are on disk the answer
+//  6. The events are stored, all or none. When the store says that they are on disk the answer
 //     is 200.
 //
 // # The answers

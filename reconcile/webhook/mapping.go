@@ -31,7 +31,8 @@ type Mapping struct {
 	// Tenant is the path of the account. Default: there is only one. With a path, an event without
 	// is malformed.
 	Tenant string
-	// Version is the path of the object's version. Default: it has none, and every event is a hint.
+	// Version is the path of the object's version, from the top as all paths: data.version, not
+	// version. Default: it has none, and every event is a hint, as is one in which nothing is there.
 	Version string
 	// Clock is the kind of the version: CounterClock, ObjectClock, or EventClock when Version is
 	// the event's own time and the object has none. Default: CounterClock, and what is no whole
@@ -39,7 +40,7 @@ type Mapping struct {
 	Clock inbox.Clock
 	// Step is the resolution of a version that is a time, when that is coarser than it is written.
 	Step time.Duration
-	// At is the path of the time when it happened. Default: timestamp.
+	// At is the path of the time when it happened. Default: timestamp. Nothing need be there.
 	At string
 	// Partial: Body is a part of the object, or a notice, so every event is a hint. Delta: Body is
 	// a change to the object as it was at the version before; see inbox.Policy. Default: Body is
@@ -100,6 +101,15 @@ func (m *Mapping) event(body raw) (intake.Event, error) {
 		if e.Object.Tenant = read.at(m.Tenant); e.Object.Tenant == "" && read.err == nil {
 			return intake.Event{}, errors.New("it names no tenant")
 		}
+	}
+	switch { // a path that is wrong must not lose what comes without a word
+	case read.err != nil:
+	case e.Topic == "" && m.Type == "":
+		return intake.Event{}, fmt.Errorf("nothing is at %q, where the Mapping's Topic should be", m.Topic)
+	case e.Object.ID == "" && e.Object.Type != "":
+		return intake.Event{}, fmt.Errorf("nothing is at %q, where the Mapping's ID should be", m.ID)
+	case m.Version != "" && e.Version.Clock == inbox.NoClock:
+		e.Why = fmt.Sprintf("no version is at %q, where the Mapping's Version should be", m.Version)
 	}
 	e.ID = read.at(m.EventID)
 	e.Dedupe = byID(e.ID)

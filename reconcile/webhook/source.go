@@ -25,7 +25,7 @@ type Sender struct {
 	// where the provider signs what names the type.
 	Types []string
 	// Headers says what is believed of headers that the provider does not sign
-	// ([Provider.headersUnsigned]). As it is left, one tenant and the wanted Types have to be
+	// (package comment, Headers are not signed). As it is left, one tenant and the wanted Types have to be
 	// named.
 	Headers Headers
 	// State says whether the source is open.

@@ -1,0 +1,189 @@
+package docs_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// played are the pages of which each goes on where the one before it ended.
+var played = []string{"tutorial-sync.md", "tutorial-review.md", "tutorial-webhooks.md"}
+
+// The tutorials are what a reader types, one after the other in one empty folder: each command ends as
+// the page says, each program compiles, and each output is as shown, where … stands for anything.
+func TestPlayed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs")
+	}
+	s := newShell(t)
+	for _, page := range played {
+		s.play(page)
+	}
+}
+
+// shell is a bash in an empty folder, to which a page is read out.
+type shell struct {
+	t     *testing.T
+	dir   string
+	say   io.Writer
+	ended *bufio.Reader
+	n     int
+}
+
+// registry is what `go` and `go mod tidy` would fetch: until amends is published it is this checkout.
+const registry = `
+set -m
+go() {
+	case "$1 $2" in
+	"install github.com/amends-dev/amends/"*) local path=${2#github.com/amends-dev/amends/}; (cd "$CHECKOUT" && command go install "./${path%@*}") ;;
+	"mod tidy")
+		name=$(command go list -m) && cp "$CHECKOUT/go.sum" . && sed "s|^module .*|module $name|" "$CHECKOUT/go.mod" > go.mod &&
+		command go mod edit -require github.com/amends-dev/amends@v0.0.0 -replace "github.com/amends-dev/amends=$CHECKOUT" ;;
+	*) command go "$@" ;;
+	esac
+}
+`
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	checkout, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{t: t, dir: t.TempDir()}
+	bin := t.TempDir()
+	cmd := exec.Command(bash)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "CHECKOUT="+checkout, "GOBIN="+bin, "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=-mod=mod")
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{theirs}
+	say, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.say, s.ended = say, bufio.NewReader(ours)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	t.Cleanup(func() {
+		fmt.Fprint(say, "kill -9 $(jobs -p)\nexit\n")
+		_ = cmd.Wait()
+		ours.Close()
+	})
+	fmt.Fprint(say, registry)
+	return s
+}
+
+// run runs one command, and returns its output and its exit status.
+func (s *shell) run(command string) (out, status string) {
+	s.n++
+	file := filepath.Join(s.t.TempDir(), fmt.Sprint(s.n))
+	fmt.Fprintf(s.say, "{ %s\n} >%s 2>&1; echo $? >&3\n", command, file)
+	line, err := s.ended.ReadString('\n')
+	if err != nil {
+		s.t.Fatalf("%s: the shell ended: %v", command, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text), strings.TrimSpace(line)
+}
+
+var (
+	fence    = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+	fileName = regexp.MustCompile("`([\\w/.-]+\\.go)`")
+	exitOf   = regexp.MustCompile(`# exit status (\d+)`)
+)
+
+// play reads a page out: ```go is the file that the text above it names, ```sh is typed, and ```text is
+// what the commands above it print, at once or before long.
+func (s *shell) play(page string) {
+	s.t.Helper()
+	text := read(s.t, page)
+	var typed []string
+	var printed string
+	for _, m := range fence.FindAllStringSubmatchIndex(text, -1) {
+		kind, block := text[m[2]:m[3]], text[m[4]:m[5]]
+		switch kind {
+		case "go":
+			s.write(page, text[:m[0]], block)
+		case "sh":
+			typed, printed = strings.Split(strings.TrimSpace(strings.ReplaceAll(block, "\\\n", " ")), "\n"), ""
+			for _, command := range typed {
+				printed += s.typed(page, command)
+			}
+		case "text":
+			for began := time.Now(); missing(printed, block) != ""; printed = s.typed(page, typed[len(typed)-1]) {
+				time.Sleep(100 * time.Millisecond)
+				if time.Since(began) > time.Minute {
+					s.t.Fatalf("%s: %q does not print\n%s\nit prints\n%s", page, typed[len(typed)-1], missing(printed, block), printed)
+				}
+			}
+		default:
+			s.t.Fatalf("%s: what is ```%s?", page, kind)
+		}
+	}
+}
+
+func (s *shell) write(page, above, content string) {
+	above = strings.TrimSpace(above)
+	name := fileName.FindStringSubmatch(above[strings.LastIndex(above, "\n\n")+1:])
+	if name == nil {
+		s.t.Fatalf("%s: no file is named above\n%.200s", page, content)
+	}
+	path := filepath.Join(s.dir, name[1])
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// typed types one command, which ends as the page says.
+func (s *shell) typed(page, command string) string {
+	want := "0"
+	if m := exitOf.FindStringSubmatch(command); m != nil {
+		want = m[1]
+	}
+	out, status := s.run(command)
+	if status != want {
+		s.t.Fatalf("%s: %q ends with %s, not %s:\n%s", page, command, status, want, out)
+	}
+	s.t.Logf("$ %s\n%s", command, out)
+	return out
+}
+
+// missing is the first line of shown that printed does not have in its place; "" when there is none.
+func missing(printed, shown string) string {
+	lines := bufio.NewScanner(bytes.NewReader([]byte(printed)))
+next:
+	for want := range strings.Lines(shown) {
+		words := strings.Join(strings.Fields(regexp.QuoteMeta(want)), `\s+`) // columns are as wide as what is in them
+		pattern := `^\s*` + strings.ReplaceAll(words, "…", ".*") + `\s*$`
+		for lines.Scan() {
+			if regexp.MustCompile(pattern).MatchString(lines.Text()) {
+				continue next
+			}
+		}
+		return want
+	}
+	return ""
+}

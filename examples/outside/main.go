@@ -1,0 +1,247 @@
+// Command outside is what the tutorials talk to: a shop, books and a mail server at 127.0.0.1:7001,
+// with the faults of real ones. It keeps everything in memory.
+//
+//	PUT    /orders/42?cents=2000     a customer orders, or edits the order
+//	DELETE /orders/42                the customer cancels it
+//	GET    /orders, /orders/42       what the shop knows
+//	POST   /invoices, /mails         makes one; no idempotency key is known here
+//	GET    /invoices?order=42        looks invoices up, without those that are void; mails alike
+//	PUT    /invoices/inv_1           edits one
+//	DELETE /invoices/inv_1           makes one void
+//	POST   /lose/invoices            the next POST /invoices does its work, and its answer is lost; mails alike
+//	POST   /drop/invoices            the next POST /invoices is lost itself; mails alike
+//	GET    /audit                    what each order has led to
+//
+//	PUT    /webhooks?to=URL&secret=S  from now on the shop tells URL of each change
+//	POST   /orders/42/webhooks/1      sends the webhook of version 1 again
+//
+// A webhook is signed: X-Shop-Signature is t=SECONDS,v1=HEX, the HMAC-SHA256 of "SECONDS.BODY".
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+type order struct {
+	ID        string `json:"id"`
+	Cents     int    `json:"cents"`
+	Version   int    `json:"version"` // grows by one with each change
+	Cancelled bool   `json:"cancelled"`
+}
+
+// thing is an invoice or a mail.
+type thing struct {
+	ID    string `json:"id"`
+	Order string `json:"order"`
+	Cents int    `json:"cents"`
+	Void  bool   `json:"void"`
+}
+
+type world struct {
+	mu     sync.Mutex
+	orders map[string]*order
+	things map[string][]*thing // invoices and mails
+	lose   map[string]string   // lose or drop, of which kind it happens to the next one
+	sent   map[string][]byte   // webhooks, by order and version
+	to     string              // where they go
+	secret string
+}
+
+func main() {
+	server := &http.Server{Addr: "127.0.0.1:7001", Handler: newWorld().handler(), ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(server.ListenAndServe())
+}
+
+func newWorld() *world {
+	return &world{orders: map[string]*order{}, things: map[string][]*thing{}, lose: map[string]string{}, sent: map[string][]byte{}}
+}
+
+func (w *world) handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, serve := range map[string]func(*http.Request) (any, int){
+		"GET /orders": w.list, "GET /orders/{id}": w.show, "PUT /orders/{id}": w.change, "DELETE /orders/{id}": w.change,
+		"POST /{kind}": w.make, "GET /{kind}": w.find, "PUT /invoices/{id}": w.edit, "DELETE /invoices/{id}": w.edit,
+		"POST /lose/{kind}": w.fail, "POST /drop/{kind}": w.fail, "PUT /webhooks": w.subscribe, "POST /orders/{id}/webhooks/{version}": w.resend,
+	} {
+		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			v, status := serve(r)
+			if status == 0 {
+				panic(http.ErrAbortHandler) // the connection is cut, and nobody is told
+			}
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(status)
+			_ = json.NewEncoder(rw).Encode(v)
+		})
+	}
+	mux.HandleFunc("GET /audit", w.audit)
+	return mux
+}
+
+func (w *world) list(*http.Request) (any, int) {
+	all := slices.Collect(maps.Values(w.orders))
+	slices.SortFunc(all, func(a, b *order) int { return cmp.Compare(number(a.ID), number(b.ID)) })
+	return all, http.StatusOK
+}
+
+func number(id string) int { n, _ := strconv.Atoi(id); return n }
+
+func (w *world) show(r *http.Request) (any, int) {
+	if o := w.orders[r.PathValue("id")]; o != nil {
+		return o, http.StatusOK
+	}
+	return "no such order", http.StatusNotFound
+}
+
+// change is a customer who orders, edits or cancels.
+func (w *world) change(r *http.Request) (any, int) {
+	o := w.orders[r.PathValue("id")]
+	if o == nil {
+		o = &order{ID: r.PathValue("id")}
+		w.orders[o.ID] = o
+	}
+	o.Version++
+	o.Cancelled = r.Method == http.MethodDelete
+	if !o.Cancelled {
+		o.Cents = number(r.FormValue("cents"))
+	}
+	version := fmt.Sprint(o.ID, "-", o.Version)
+	w.sent[version], _ = json.Marshal(map[string]any{"event": "order.changed", "delivery": version, "order": o})
+	w.tell(version)
+	return o, http.StatusOK
+}
+
+func (w *world) subscribe(r *http.Request) (any, int) {
+	w.to, w.secret = r.FormValue("to"), r.FormValue("secret")
+	return "webhooks go to " + w.to, http.StatusOK
+}
+
+func (w *world) resend(r *http.Request) (any, int) {
+	version := r.PathValue("id") + "-" + r.PathValue("version")
+	if w.sent[version] == nil {
+		return "there is no such version", http.StatusNotFound
+	}
+	w.tell(version)
+	return "sent again", http.StatusOK
+}
+
+// tell sends a webhook, once: who is not there does not hear of it.
+func (w *world) tell(version string) {
+	if w.to == "" {
+		return
+	}
+	body, seconds := w.sent[version], fmt.Sprint(time.Now().Unix())
+	mac := hmac.New(sha256.New, []byte(w.secret))
+	fmt.Fprintf(mac, "%s.%s", seconds, body)
+	r, err := http.NewRequest(http.MethodPost, w.to, bytes.NewReader(body))
+	if err != nil {
+		log.Print(err)
+		return
+	}
+	r.Header.Set("X-Shop-Signature", fmt.Sprintf("t=%s,v1=%x", seconds, mac.Sum(nil)))
+	go func() {
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			log.Print("webhook not delivered: ", err)
+			return
+		}
+		_ = answer.Body.Close()
+	}()
+}
+
+func (w *world) make(r *http.Request) (any, int) {
+	kind := r.PathValue("kind")
+	prefix := map[string]string{"invoices": "inv", "mails": "mail"}[kind]
+	if prefix == "" {
+		return "there are invoices and mails", http.StatusNotFound
+	}
+	t := &thing{}
+	if err := json.NewDecoder(r.Body).Decode(t); err != nil {
+		return err.Error(), http.StatusBadRequest
+	}
+	fault := w.lose[kind]
+	delete(w.lose, kind)
+	if fault == "drop" {
+		return nil, 0
+	}
+	t.ID = fmt.Sprintf("%s_%d", prefix, len(w.things[kind])+1)
+	w.things[kind] = append(w.things[kind], t)
+	if fault == "lose" {
+		return nil, 0
+	}
+	return t, http.StatusCreated
+}
+
+func (w *world) find(r *http.Request) (any, int) {
+	found := []*thing{}
+	for _, t := range w.things[r.PathValue("kind")] {
+		if which := r.FormValue("order"); !t.Void && (which == "" || which == t.Order) {
+			found = append(found, t)
+		}
+	}
+	return found, http.StatusOK
+}
+
+// edit changes an invoice, or makes it void.
+func (w *world) edit(r *http.Request) (any, int) {
+	for _, t := range w.things["invoices"] {
+		if t.ID != r.PathValue("id") {
+			continue
+		}
+		if t.Void = r.Method == http.MethodDelete; !t.Void {
+			if err := json.NewDecoder(r.Body).Decode(t); err != nil {
+				return err.Error(), http.StatusBadRequest
+			}
+		}
+		return t, http.StatusOK
+	}
+	return "no such invoice", http.StatusNotFound
+}
+
+func (w *world) fail(r *http.Request) (any, int) {
+	what, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	w.lose[r.PathValue("kind")] = what
+	return "the next one fails", http.StatusOK
+}
+
+// audit says of each order what it has led to.
+func (w *world) audit(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all, _ := w.list(r)
+	for _, o := range all.([]*order) {
+		var invoices, mails []string
+		for _, t := range w.things["invoices"] {
+			if t.Order == o.ID && !t.Void {
+				invoices = append(invoices, fmt.Sprintf("%s of %d", t.ID, t.Cents))
+			}
+		}
+		for _, t := range w.things["mails"] {
+			if t.Order == o.ID {
+				mails = append(mails, t.ID)
+			}
+		}
+		what := fmt.Sprintf("order %s of %d", o.ID, o.Cents)
+		if o.Cancelled {
+			what = fmt.Sprintf("order %s, cancelled", o.ID)
+		}
+		fmt.Fprintf(rw, "%s: %s\n", what, strings.Join(append(invoices, mails...), ", "))
+		if len(invoices) > 1 || len(mails) > 1 {
+			fmt.Fprintln(rw, "  TOO MANY")
+		}
+	}
+}
