@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -87,11 +88,7 @@ func (a *app) runInboxObjects(cmd *cobra.Command, f intake.EntryFilter, object, 
 	g := grid{header: []string{"object", "version", "state", "owed", "due", "failed", "because"}}
 	for i := range es {
 		e := &es[i]
-		why := e.Blocked
-		if why == "" {
-			why = e.LastError
-		}
-		g.add(e.Object.String(), e.Version.Revision(), state(e), owed(e), a.when(e.Due), failures(e.Attempts), why)
+		g.add(e.Object.String(), e.Version.Revision(), state(e), owed(e), a.when(e.Due), failures(e.Attempts), because(e, a.now()))
 	}
 	a.print(&g)
 	if more {
@@ -155,6 +152,15 @@ func owed(e *intake.Entry) string {
 		all = append(all, fmt.Sprintf("%d pending", n))
 	}
 	return strings.Join(all, ", ")
+}
+
+// because is why an object is where it is.
+func because(e *intake.Entry, now time.Time) string {
+	why := cmp.Or(e.Blocked, e.LastError)
+	if e.Owing() && e.Holder != "" && e.Until.After(now) {
+		return cmp.Or(why, "a process works on it; if that has died, another one does after "+iso(e.Until))
+	}
+	return why
 }
 
 // failures is how often something failed in a row.

@@ -103,6 +103,25 @@ func TestSoon(t *testing.T) {
 	}
 }
 
+// An object that a process works on says until when, because that process may be dead.
+func TestBecause(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		e    intake.Entry
+		want string
+	}{
+		"in hand":           {intake.Entry{Dirty: 1, Holder: "x", Until: now.Add(time.Minute)}, "another one does after 2026-03-14T12:01:00Z"},
+		"in hand again":     {intake.Entry{Dirty: 1, Holder: "x", Until: now.Add(time.Minute), LastError: "503"}, "503"},
+		"in nobody's hands": {intake.Entry{Dirty: 1, Holder: "x", Until: now.Add(-time.Minute)}, ""},
+		"nothing is owed":   {intake.Entry{Holder: "x", Until: now.Add(time.Minute)}, ""},
+	} {
+		if got := because(&tc.e, now); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q; want %q in it", name, got, tc.want)
+		}
+	}
+}
+
 // The most urgent thing is said first: a block before a review, a review before nothing.
 func TestHearingNext(t *testing.T) {
 	t.Parallel()
