@@ -14,19 +14,35 @@ import (
 	"time"
 )
 
-// played are the pages of which each goes on where the one before it ended.
-var played = []string{"tutorial-sync.md", "tutorial-review.md", "tutorial-webhooks.md"}
+// played are the pages that are read out, each list in one folder: a page goes on where the one before
+// it ended.
+var played = [][]string{{"tutorial-online.md"}, {"tutorial-sync.md", "tutorial-review.md", "tutorial-webhooks.md"}}
 
-// The tutorials are what a reader types, one after the other in one empty folder: each command ends as
-// the page says, each program compiles, and each output is as shown, where … stands for anything.
+// The tutorials are what a reader types, from an empty folder on: each command ends as the page says,
+// each program compiles, and each output is as shown, where … stands for anything.
 func TestPlayed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs")
 	}
-	s := newShell(t)
-	for _, page := range played {
-		s.play(page)
+	for _, pages := range played { // one after the other: they use the same ports
+		t.Run(pages[0], func(t *testing.T) {
+			s := newShell(t)
+			for _, page := range pages {
+				s.play(page, read(t, page))
+			}
+		})
 	}
+}
+
+// The README's quick start runs as it is written, in an empty folder.
+func TestReadmePlayed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs")
+	}
+	t.Parallel()
+	_, text, _ := strings.Cut(read(t, "../README.md"), "\n## Quick start\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	newShell(t).play("README.md", text)
 }
 
 // shell is a bash in an empty folder, to which a page is read out.
@@ -114,27 +130,26 @@ var (
 
 // play reads a page out: ```go is the file that the text above it names, ```sh is typed, and ```text is
 // what the commands above it print, at once or before long.
-func (s *shell) play(page string) {
+func (s *shell) play(page, text string) {
 	s.t.Helper()
-	text := read(s.t, page)
-	var typed []string
-	var printed string
+	var last, before, printed string // the last command typed, and what was printed before it and by it
 	for _, m := range fence.FindAllStringSubmatchIndex(text, -1) {
 		kind, block := text[m[2]:m[3]], text[m[4]:m[5]]
 		switch kind {
 		case "go":
 			s.write(page, text[:m[0]], block)
 		case "sh":
-			typed, printed = strings.Split(strings.TrimSpace(strings.ReplaceAll(block, "\\\n", " ")), "\n"), ""
-			for _, command := range typed {
-				printed += s.typed(page, command)
+			before, printed = "", ""
+			for command := range strings.SplitSeq(strings.TrimSpace(block), "\n") {
+				before, last = before+printed, command
+				printed = s.typed(page, command)
 			}
 		case "text":
-			for began := time.Now(); missing(printed, block) != ""; printed = s.typed(page, typed[len(typed)-1]) {
-				time.Sleep(100 * time.Millisecond)
+			for began := time.Now(); missing(before+printed, block) != ""; printed = s.typed(page, last) {
 				if time.Since(began) > time.Minute {
-					s.t.Fatalf("%s: %q does not print\n%s\nit prints\n%s", page, typed[len(typed)-1], missing(printed, block), printed)
+					s.t.Fatalf("%s: %q does not print\n%s\nit prints\n%s", page, last, missing(before+printed, block), before+printed)
 				}
+				time.Sleep(100 * time.Millisecond)
 			}
 		default:
 			s.t.Fatalf("%s: what is ```%s?", page, kind)

@@ -1,5 +1,5 @@
-// Command outside is what the tutorials talk to: a shop, books and a mail server at 127.0.0.1:7001,
-// with the faults of real ones. It keeps everything in memory.
+// Command outside is what the tutorials talk to: a shop, books, a mail server, a card company and a
+// carrier at 127.0.0.1:7001, with the faults of real ones. It keeps everything in memory.
 //
 //	PUT    /orders/42?cents=2000     a customer orders, or edits the order
 //	DELETE /orders/42                the customer cancels it
@@ -11,6 +11,10 @@
 //	POST   /lose/invoices            the next POST /invoices does its work, and its answer is lost; mails alike
 //	POST   /drop/invoices            the next POST /invoices is lost itself; mails alike
 //	GET    /audit                    what each order has led to
+//
+//	POST   /charges                  charges a card, once for an Idempotency-Key
+//	DELETE /charges?key=KEY          refunds the charge under that key, if there is one
+//	PUT    /deliveries/42            orders a delivery; one of more than 100000 cents is refused
 //
 //	PUT    /webhooks?to=URL&secret=S  from now on the shop tells URL of each change
 //	POST   /orders/42/webhooks/1      sends the webhook of version 1 again
@@ -42,12 +46,13 @@ type order struct {
 	Cancelled bool   `json:"cancelled"`
 }
 
-// thing is an invoice or a mail.
+// thing is an invoice, a mail, a charge or a delivery.
 type thing struct {
 	ID    string `json:"id"`
 	Order string `json:"order"`
 	Cents int    `json:"cents"`
 	Void  bool   `json:"void"`
+	key   string // of the request that made it
 }
 
 type world struct {
@@ -74,6 +79,7 @@ func (w *world) handler() http.Handler {
 	for pattern, serve := range map[string]func(*http.Request) (any, int){
 		"GET /orders": w.list, "GET /orders/{id}": w.show, "PUT /orders/{id}": w.change, "DELETE /orders/{id}": w.change,
 		"POST /{kind}": w.make, "GET /{kind}": w.find, "PUT /invoices/{id}": w.edit, "DELETE /invoices/{id}": w.edit,
+		"DELETE /charges": w.refund, "PUT /deliveries/{id}": w.deliver,
 		"POST /lose/{kind}": w.fail, "POST /drop/{kind}": w.fail, "PUT /webhooks": w.subscribe, "POST /orders/{id}/webhooks/{version}": w.resend,
 	} {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
@@ -165,11 +171,16 @@ func (w *world) tell(version string) {
 
 func (w *world) make(r *http.Request) (any, int) {
 	kind := r.PathValue("kind")
-	prefix := map[string]string{"invoices": "inv", "mails": "mail"}[kind]
+	prefix := map[string]string{"invoices": "inv", "mails": "mail", "charges": "ch"}[kind]
 	if prefix == "" {
-		return "there are invoices and mails", http.StatusNotFound
+		return "nobody makes these here", http.StatusNotFound
 	}
-	t := &thing{}
+	t := &thing{key: r.Header.Get("Idempotency-Key")}
+	for _, made := range w.things[kind] {
+		if kind == "charges" && made.key == t.key {
+			return made, http.StatusOK
+		}
+	}
 	if err := json.NewDecoder(r.Body).Decode(t); err != nil {
 		return err.Error(), http.StatusBadRequest
 	}
@@ -210,6 +221,29 @@ func (w *world) edit(r *http.Request) (any, int) {
 		return t, http.StatusOK
 	}
 	return "no such invoice", http.StatusNotFound
+}
+
+// refund is asked for by the key of the charge: who asks may not know whether there was one.
+func (w *world) refund(r *http.Request) (any, int) {
+	for _, t := range w.things["charges"] {
+		if t.key == r.FormValue("key") {
+			t.Void = true
+		}
+	}
+	return "nothing is charged under that key", http.StatusOK
+}
+
+func (w *world) deliver(r *http.Request) (any, int) {
+	t := &thing{}
+	if err := json.NewDecoder(r.Body).Decode(t); err != nil {
+		return err.Error(), http.StatusBadRequest
+	}
+	if t.Cents > 100_000 {
+		return "too much for one delivery", http.StatusUnprocessableEntity
+	}
+	t.ID = "del_" + r.PathValue("id")
+	w.things["deliveries"] = append(slices.DeleteFunc(w.things["deliveries"], func(d *thing) bool { return d.ID == t.ID }), t)
+	return t, http.StatusOK
 }
 
 func (w *world) fail(r *http.Request) (any, int) {
