@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -237,7 +238,7 @@ func (p *page) Choices(doc document, list string) (all []offer) {
 				said = name
 			}
 		}
-		o.Label, o.Danger = labels[verb+" "+said], verb == "cancel" || said == "did-not-happen"
+		o.Label, o.Danger = cmp.Or(text(c, "label"), labels[verb+" "+said]), verb == "cancel" || said == "did-not-happen"
 		if o.Label == "" {
 			o.Label = labels[verb]
 		}

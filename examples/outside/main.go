@@ -87,7 +87,7 @@ func (w *world) handler() http.Handler {
 			defer w.mu.Unlock()
 			v, status := serve(r)
 			if status == 0 {
-				panic(http.ErrAbortHandler) // the connection is cut, and nobody is told
+				panic(http.ErrAbortHandler) // the connection is cut, so the client does not hear
 			}
 			rw.Header().Set("Content-Type", "application/json")
 			rw.WriteHeader(status)
@@ -173,7 +173,7 @@ func (w *world) make(r *http.Request) (any, int) {
 	kind := r.PathValue("kind")
 	prefix := map[string]string{"invoices": "inv", "mails": "mail", "charges": "ch"}[kind]
 	if prefix == "" {
-		return "nobody makes these here", http.StatusNotFound
+		return "there is no such thing here", http.StatusNotFound
 	}
 	t := &thing{key: r.Header.Get("Idempotency-Key")}
 	for _, made := range w.things[kind] {

@@ -108,7 +108,7 @@ func (a *app) root() *cobra.Command {
 		cmd.DisableFlagsInUseLine = true
 		root.AddCommand(cmd)
 	}
-	root.AddCommand(jsonTopic())
+	root.AddCommand(topics()...)
 	root.SetVersionTemplate(versionLine() + "\n")
 	return root
 }

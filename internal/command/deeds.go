@@ -3,12 +3,14 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
 func (a *app) deeds() *cobra.Command {
@@ -49,7 +51,7 @@ for, and whose inputs and results they looked at in the console. What becomes of
 			g := grid{header: []string{"at", "who", "act", "what", "why"}}
 			for i := range all {
 				d := deedToJSON(&all[i])
-				g.add(a.when(all[i].At), d.Actor, d.Act, strings.TrimSpace(d.Saga+" "+d.WorkID+d.What), d.Reason)
+				g.add(a.when(all[i].At), d.Actor, d.Act, strings.Join(slices.DeleteFunc([]string{d.Saga, d.WorkID, d.What}, func(s string) bool { return s == "" }), " "), d.Reason)
 			}
 			a.print(&g)
 			if more {
@@ -68,7 +70,7 @@ type deedJSON struct {
 	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; run, or look
 	Saga   string     `json:"saga"`
 	WorkID string     `json:"workId"` // "": it was about no work alone
-	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, job:NAME, or what was looked at
+	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, job:NAME, or what was looked at; of a work: what was said of which step
 	Reason string     `json:"reason"`
 }
 
@@ -77,6 +79,12 @@ func deedToJSON(d *ledger.Deed) deedJSON {
 	if d.ID.Work != "" {
 		if j.Act == "revise" {
 			j.Act = "rerun"
+		}
+		if r := d.Resolution; r.Step != "" {
+			j.What = effect(r.Step, r.Direction, r.Attempt)
+			if d.Kind == string(machine.SignalResolve) {
+				j.What += ": " + happened(r.Happened, r.ExternalID)
+			}
 		}
 		return j
 	}

@@ -165,7 +165,7 @@ func (f *flow) because(name string) string {
 	case d != nil && d.State != "healthy":
 		return f.stands(to)
 	case failed:
-		return to + " failed it, and serves others"
+		return to + " failed this one, and serves others"
 	default:
 		return to + " has no room for it yet"
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/docs"
 )
 
 // API is the version of the JSON: of what the verbs print with -o json, and of /api/v1. As long as it
@@ -17,9 +19,12 @@ const API = "v1"
 //go:embed json.txt
 var jsonHelp string
 
-// jsonTopic is amends help json.
-func jsonTopic() *cobra.Command {
-	return &cobra.Command{Use: "json", Short: "What -o json prints, field by field, and what is promised of it", Long: strings.TrimSpace(jsonHelp)}
+// topics are what amends help has beside the verbs.
+func topics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "json", Short: "What -o json prints, field by field, and what is promised of it", Long: strings.TrimSpace(jsonHelp)},
+		{Use: "situations", Short: "Every reason of a review and every finding of status: what happened, and what to do", Long: strings.TrimSpace(docs.Situations)},
+	}
 }
 
 // shapes are what the verbs print with -o json, by their names.

@@ -59,6 +59,7 @@ func (v *view) decided() bool {
 type choice struct {
 	When  string       `json:"when"`
 	Verb  string       `json:"verb"`
+	Label string       `json:"label"` // what it says, in a few words; "": what its verb says
 	Flags []saidOfVerb `json:"flags"`
 	Then  []string     `json:"then"` // what follows
 }
@@ -73,6 +74,8 @@ type saidOfVerb struct {
 func do(when, verb string, flags ...saidOfVerb) choice {
 	return choice{When: when, Verb: verb, Flags: append([]saidOfVerb{}, flags...)}
 }
+
+func (c choice) as(label string) choice { c.Label = label; return c }
 
 func set(name, value string) saidOfVerb   { return saidOfVerb{Name: name, Value: value} }
 func ask(name, example string) saidOfVerb { return saidOfVerb{Name: name, Example: example} }
@@ -141,7 +144,7 @@ func (v *view) also() []choice {
 	if status.Live() {
 		all = append(all, do("To hold it where it is", "pause", why("why it has to wait")))
 	}
-	if !status.Terminal() && status != saga.Compensating {
+	if !status.Terminal() && status != saga.Compensating && v.passed() == "" {
 		all = append(all, do("To give it up, and to undo what it has done", "cancel", why("why it is given up")))
 	}
 	return all
@@ -225,7 +228,7 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 	step, know, noID, didNot := set("step", ss.Name), why("how you know"), set("happened-without-id", ""), set("did-not-happen", "")
 	if v.state.Reason == saga.ReasonConflict {
 		return []choice{
-			do("To undo the other steps, make this one good by hand, then", "resolve", step, noID, why("how you made it good")),
+			do("To undo the other steps, make this one good by hand, then", "resolve", step, noID, why("how you made it good")).as("It is made good"),
 			do("To leave everything as it is", "resolve", set("keep", ""), why("why it stays")),
 		}
 	}
@@ -235,23 +238,29 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 		all = append(all, do("To try it again, under the key it has", "retry", why("what you mended")))
 	}
 	if dir == saga.Undo {
-		all = append(all, do("If it is undone by now", "resolve", step, noID, know))
+		all = append(all, do("If it is undone by now", "resolve", step, noID, know).as("It is undone"))
 		if !again {
-			all = append(all, do("If it is not: try the undo again, under a new key", "resolve", step, didNot, know))
+			all = append(all, do("If it is not: try the undo again, under a new key", "resolve", step, didNot, know).as("It is not undone"))
 		}
 		return all
 	}
-	all = append(all,
+	happened := []choice{
 		do("If it happened", "resolve", step, ask("happened", "EXTERNAL_ID"), know),
-		do("If it happened and has no id", "resolve", step, noID, know))
-	if !v.state.Turned {
-		all = append(all, v.leaveOut(ss))
+		do("If it happened and has no id", "resolve", step, noID, know),
+	}
+	switch {
+	case v.state.Turned:
+		all = append(all, happened...)
+	case ss.Forward.Phase == machine.Refused: // its destination said that it did not
+		all = append(append(all, v.leaveOut(ss)), happened...)
+	default:
+		all = append(append(all, happened...), v.leaveOut(ss))
 	}
 	switch {
 	case ss.Gone:
 		all = append(all, do("If nothing stands: it is made again, under a new key", "resolve", step, didNot, know))
 	case !again:
-		all = append(all, do("If it did not: "+undone(v), "resolve", step, didNot, know))
+		all = append(all, do("If it did not, and shall: "+undone(v), "resolve", step, didNot, know))
 	}
 	return all
 }
@@ -261,9 +270,9 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 func (v *view) leaveOut(ss *machine.StepState) choice {
 	know := why("how you know")
 	if len(v.stepsBehind(ss.Name)) == 0 {
-		return do("If it did not and will not: go on without it", "skip", know)
+		return do("If it did not, and shall not: go on without it", "skip", know)
 	}
-	return do("If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)",
+	return do("If it did not, and shall not: go on without it, and later steps find this result (or --external-id ID, or --no-result)",
 		"skip", ask("result", "JSON"), know)
 }
 

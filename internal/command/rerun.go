@@ -55,6 +55,7 @@ func (v *view) afterRerun() []string {
 		return []string{"every step is done again under a new key, as its definition says; this ledger does not know the definition"}
 	}
 	var plan []string
+	again := false
 	for i := range v.spec.Steps {
 		spec := &v.spec.Steps[i]
 		ss := v.state.Step(spec.Name)
@@ -75,12 +76,15 @@ func (v *view) afterRerun() []string {
 		case once && ss != nil && mayBeThere(ss):
 			plan = append(plan, fmt.Sprintf("%s may have happened: its destination or a person is asked first", name))
 		case ss != nil && mayBeThere(ss):
-			plan = append(plan, fmt.Sprintf("do %s again, under a new key, told what it left", name))
+			plan, again = append(plan, fmt.Sprintf("do %s again, under a new key, told what it left", name)), true
 		case ss != nil && ss.Forward.Phase == machine.Skipped:
 			plan = append(plan, fmt.Sprintf("do %s, which was skipped, under a new key", name))
 		default:
 			plan = append(plan, fmt.Sprintf("do %s, under a new key", name))
 		}
+	}
+	if again {
+		plan = append(plan, "what is done again is a new request at its destination: its action has to find and change what is there already")
 	}
 	return plan
 }

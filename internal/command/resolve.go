@@ -1,11 +1,13 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -56,10 +58,14 @@ leave everything as it is: --keep.
 			return usage(program.Command("show", o.work, "")+" prints the commands to choose from", wrong...)
 		}
 		yes := !didNot
-		plan := func(v *view) []string { return v.afterResolution(step, yes) }
-		return a.speak(cmd.Context(), &o, plan, func(op *coordinator.Operator, work saga.ID) error {
-			return op.Resolve(cmd.Context(), work, step, resolution, o.by)
-		})
+		w := words{
+			check: func(v *view) error { return v.notItsUndo(step, id) },
+			plan:  func(v *view) []string { return v.afterResolution(step, yes) },
+			post: func(op *coordinator.Operator, work saga.ID) error {
+				return op.Resolve(cmd.Context(), work, step, resolution, o.by)
+			},
+		}
+		return a.with(cmd.Context(), func(s store) error { return a.speakTo(cmd.Context(), s, &o, &w) })
 	}
 	return cmd
 }
@@ -123,7 +129,10 @@ func (v *view) afterResolution(step string, yes bool) []string {
 	case v.state.Reason == saga.ReasonConflict:
 		return []string{fmt.Sprintf("step %q counts as undone, and the other steps are undone, newest first", step)}
 	case dir == saga.Undo && yes:
-		return []string{fmt.Sprintf("step %q counts as undone, and the way back goes on", step)}
+		return []string{
+			fmt.Sprintf("step %q counts as undone, and the way back goes on", step),
+			fmt.Sprintf("if what it made%s is still there, it stays: amends does not undo it any more", bracketed(ss)),
+		}
 	case dir == saga.Undo:
 		return []string{fmt.Sprintf("the undo of step %q is tried again, under a new key", step)}
 	case v.state.Turned && yes:
@@ -135,12 +144,35 @@ func (v *view) afterResolution(step string, yes bool) []string {
 	case v.afterwards() != "":
 		return []string{fmt.Sprintf("step %q counts as not done, and %s", step, v.afterwards())}
 	case yes:
-		return []string{fmt.Sprintf("step %q counts as done; %s", step, v.behind(step))}
+		return []string{
+			fmt.Sprintf("step %q counts as done; %s", step, v.behind(step)),
+			"if it had not happened after all, it never will: it is not sent again",
+		}
 	default:
 		return []string{
 			fmt.Sprintf("step %q is done again, under a new key, once its last attempt has settled", step),
 			"if it had happened after all, it will have happened twice",
 		}
+	}
+}
+
+// bracketed is the external id of a step, to stand behind what it made.
+func bracketed(ss *machine.StepState) string {
+	if ss == nil || ss.ExternalID == "" {
+		return ""
+	}
+	return " (" + ss.ExternalID + ")"
+}
+
+// notItsUndo refuses the id of what a step made as that of its undo: who says so means the step.
+func (v *view) notItsUndo(step, id string) error {
+	ss, dir := v.state.IssueOf(v.spec, step)
+	if dir != saga.Undo || id == "" || ss == nil || id != ss.ExternalID {
+		return nil
+	}
+	return &failure{
+		exit: exitConflict, what: fmt.Sprintf("%s is what step %q made, and the review is about its undo", id, step),
+		err: errors.New("nothing was stored"), next: "if it is undone: --happened-without-id; if it is not, undo it first: " + showCommand(v.head.ID, ""),
 	}
 }
 

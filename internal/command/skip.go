@@ -129,7 +129,7 @@ func (l *leaving) after(v *view) []string {
 	case ss != nil && ss.Forward.Phase == machine.Skipped:
 		plan = []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
 	case ss != nil && ss.Forward.Phase != machine.Ready && mayBeThere(ss):
-		plan = append(plan, "it may have happened: look first; what did happen is undone only where the work goes back and its definition says how")
+		plan = append(plan, "it may have happened: look first. If it did, say so instead")
 	}
 	return plan
 }

@@ -136,13 +136,13 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := o.isAsSeen(before); err != nil {
+		return nil, nil, err
+	}
 	if w.check != nil {
 		if err := w.check(before); err != nil {
 			return nil, nil, err
 		}
-	}
-	if err := o.isAsSeen(before); err != nil {
-		return nil, nil, err
 	}
 	m := &mailbox{store: s, dryRun: o.dryRun}
 	if o.seen != 0 { // what another person says in this very moment is not among what was looked at

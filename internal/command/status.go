@@ -193,6 +193,7 @@ type statusJSON struct {
 	Review   int           `json:"review"` // works in review, and paused one by one; at most 1000 of each are counted
 	Paused   int           `json:"paused"`
 	Waiting  int           `json:"waiting"` // for a time or an answer; at most 1000 are counted
+	Retrying int           `json:"retrying"` // after a failure, by itself; at most 1000 are counted
 }
 
 type sessionJSON struct {
@@ -221,6 +222,7 @@ type backlogJSON struct {
 type forPeople struct {
 	review, paused int
 	waiting        int               // for a time or an answer, and not for a person
+	retrying       int               // by itself
 	overdue        []ledger.Instance // of those that wait for a person, the ones whose deadline has passed meanwhile
 }
 
@@ -231,7 +233,7 @@ func heldFor(ctx context.Context, s store, at time.Time) (n forPeople, err error
 		return heads
 	}
 	review, paused := of(saga.Review), of(saga.Paused)
-	n.review, n.paused, n.waiting = len(review), len(paused), len(of(saga.Waiting))
+	n.review, n.paused, n.waiting, n.retrying = len(review), len(paused), len(of(saga.Waiting)), len(of(saga.Retrying))
 	for _, h := range slices.Concat(review, paused) { // what waits is looked at by itself
 		if !h.Deadline.IsZero() && !h.Deadline.After(at) {
 			n.overdue = append(n.overdue, h)
@@ -291,6 +293,9 @@ func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON, held forPe
 	if words := held.words(); words != "" {
 		a.paragraph("", "For a person to decide: "+words)
 	}
+	if held.retrying > 0 {
+		a.paragraph("", fmt.Sprintf("Tried again by themselves: %d (amends list --status retrying)", held.retrying))
+	}
 	return nil
 }
 
@@ -320,7 +325,7 @@ func statusToJSON(o *ledger.Overview, findings []troubleJSON, held forPeople) st
 	j := statusJSON{
 		At: utc(o.At), Sessions: make([]sessionJSON, len(o.Sessions)), Unknown: make([]backlogJSON, len(o.Unknown)),
 		Oldest: make([]headJSON, len(o.Oldest)), Findings: append([]troubleJSON{}, findings...),
-		Review: held.review, Paused: held.paused, Waiting: held.waiting,
+		Review: held.review, Paused: held.paused, Waiting: held.waiting, Retrying: held.retrying,
 	}
 	for i := range o.Sessions {
 		s := &o.Sessions[i]

@@ -59,6 +59,7 @@ const policy = `
 	coordinator !< reconcile/webhook
 
 	# The command is a package, so that console can run its verbs: there is one code for what people do.
+	docs < internal/command
 	ANY, coordinator, sagahttp, store, callback < internal/command < console < cmd/..., examples/..., bench/...
 	amendsprom, amendsotel < cmd/..., examples/..., bench/...
 	STD, testing/..., coordinator, sagahttp < docs # the programs that the pages show

@@ -55,6 +55,8 @@ type Deed struct {
 	Name          string
 	Body          string // of a control: empty when it was lifted; of a run: what it was asked for
 	Actor, Reason string
+	// Resolution is what a signal says of a step, if it is about one.
+	Resolution saga.Resolution
 }
 
 // What people do besides.

@@ -90,7 +90,7 @@ func TestC5LookForTheResult(t *testing.T) {
 			if ss, dir := d.st.Issue(d.spec); ss == nil || ss.Name != "a" || dir != saga.Undo {
 				t.Errorf("the review is about %+v %s", ss, dir)
 			}
-			if next := Next(d.spec, d.st); !strings.Contains(next, `Undo step "a" at its destination by hand`) {
+			if next := Next(d.spec, d.st); !strings.Contains(next, `Look at its destination whether step "a" (inv_9) is undone already`) {
 				t.Errorf("next: %s", next)
 			}
 			d.resolution("").wants("look a undo", saga.Compensating).found(KindNotFound).review(saga.ReasonUndoFailed)

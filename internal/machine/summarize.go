@@ -91,9 +91,9 @@ func Next(spec *program.Spec, st *State) string {
 				"resolve the step, else leave it.", strings.Join(steps, ", "))
 		}
 		if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
-			return "Nothing: every step is done or was skipped. Starting it again returns this result."
+			return "Nothing is left to do: every step is done or was skipped. Starting it again returns this result."
 		}
-		return "Nothing: every step is done. Starting it again returns this result."
+		return "Nothing is left to do: every step is done. Starting it again returns this result."
 	case saga.Compensated:
 		return nextUndone(st)
 	case saga.Review:
@@ -159,7 +159,7 @@ func nextUndone(st *State) string {
 	if st.Withdrawn {
 		return "Whatever had happened is undone, because its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
 	}
-	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version of its source does so by itself.", st.verb("rerun", ""))
+	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", st.verb("rerun", ""))
 }
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
@@ -208,6 +208,11 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 	if dir == saga.Undo {
 		what = fmt.Sprintf("the undo of step %q", ss.Name)
 	}
+	where, there := "its destination", "the destination of "+what
+	if spec != nil && spec.Index(ss.Name) >= 0 && spec.Steps[spec.Index(ss.Name)].To != "" {
+		where = fmt.Sprintf("%q", spec.Destination(ss.Name))
+		there = fmt.Sprintf("%s, where %s goes,", where, what)
+	}
 	switch {
 	case e.Class == saga.Refused && e.NeedsReview == saga.ReasonInDoubt: // in quarantine
 		look := fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it.", what)
@@ -221,13 +226,14 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 		return fmt.Sprintf("The destination says that what an earlier revision left of %s%s is gone. Look whether it is, and whether "+
 			"anything else stands there for the work.", what, named(ss.Previous))
 	case e.Phase == Refused && dir == saga.Forward:
-		return fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
+		return fmt.Sprintf("The destination refused %s. Mend the cause and try it again, or go on without it.", what)
 	case st.Reason == saga.ReasonPoison || st.Reason == saga.ReasonExhausted:
-		return fmt.Sprintf("Mend what makes %s fail. Then look at its destination for key %s or the work id.", what, e.Key)
+		return fmt.Sprintf("Mend what makes %s fail. Then look at %s for key %s or the work id.", what, where, e.Key)
 	case dir == saga.Undo:
-		return fmt.Sprintf("Undo step %q at its destination by hand, or mend what stops it.", ss.Name)
+		return fmt.Sprintf("Look at %s whether step %q%s is undone already. If it is not, undo it there by hand, or mend what stops it.",
+			where, ss.Name, named(&program.Result{ExternalID: ss.ExternalID}))
 	default:
-		return fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
+		return fmt.Sprintf("Look at %s for key %s or the work id.", there, e.Key)
 	}
 }
 
@@ -253,7 +259,7 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 		fmt.Fprintf(&b, " If it happened: %s (or --happened-without-id).", resolve(" --happened ID"))
 	}
 	if dir == saga.Forward && !st.Turned {
-		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip", ""))
+		fmt.Fprintf(&b, " If it did not, and shall not: %s.", st.verb("skip", ""))
 	}
 	switch {
 	case ss.Gone && dir == saga.Forward:

@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -211,6 +212,8 @@ func controlDeeds(b *bench) {
 	}
 	post(machine.Signal{Kind: machine.SignalPause, Key: "pause:1", Actor: "ann", Reason: "wait", ByHand: true})
 	post(machine.Signal{Kind: machine.SignalRevise, Key: "revise:2", Actor: "webhook"})
+	decided := saga.Resolution{Step: "mail", Direction: saga.Forward, Attempt: 2, Happened: true, ExternalID: "mail_7"}
+	post(machine.Signal{Kind: machine.SignalResolve, Key: "resolve:1", Actor: "dan", ByHand: true, Resolution: decided})
 	b.set(0, by(control(ledger.ControlPause, "all", `{}`), "bob", "stop"))
 	if err := b.Looked(b.Context(), "bodies of deeds", saga.Actor{Name: "cid", Reason: "a complaint"}); err != nil {
 		b.Fatal(err)
@@ -229,11 +232,14 @@ func controlDeeds(b *bench) {
 				b.Errorf("%+v stands behind %+v: want the newest first", d, all[i-1])
 			}
 			said = append(said, strings.Join([]string{d.Kind, d.ID.Work, d.Name, d.Actor, d.Reason}, " "))
+			if d.Kind == string(machine.SignalResolve) != reflect.DeepEqual(d.Resolution, decided) {
+				b.Errorf("%s said %+v, want %+v", d.Actor, d.Resolution, decided)
+			}
 		}
 		slices.Sort(said) // what falls into one moment has no order
 		return said, all
 	}
-	want := []string{"look  bodies of deeds cid ", "look  bodies of deeds cid a complaint", "pause  all bob stop", "pause " + id.Work + "  ann wait"}
+	want := []string{"look  bodies of deeds cid ", "look  bodies of deeds cid a complaint", "pause  all bob stop", "pause " + id.Work + "  ann wait", "resolve " + id.Work + "  dan "}
 	said, all := list(time.Time{}, 0)
 	if !slices.Equal(said, want) {
 		b.Errorf("people did %q, want %q", said, want)

@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -51,6 +53,12 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 			At: r.At.Time(), Kind: string(r.Kind), ID: saga.ID{Saga: string(r.Saga), Work: string(r.Work)}, Name: string(r.Name),
 			Body: string(r.Body), Actor: string(r.Actor), Reason: string(r.Reason),
 		}
+		if d := &all[i]; d.ID.Work != "" && d.Body != "" { // a signal
+			if err := json.Unmarshal([]byte(d.Body), &d.Resolution); err != nil {
+				return nil, s.failed(ctx, fmt.Errorf("%w: %w", ledger.ErrDamaged, err), "list what people said to %s", d.ID)
+			}
+			d.Body = ""
+		}
 	}
 	return all, nil
 }
@@ -63,7 +71,7 @@ const (
 	deeds = `
 		SELECT d.at, d.kind, d.saga, d.work, d.name, d.body, d.actor, d.reason FROM (
 			SELECT * FROM (
-				SELECT s.at, s.kind, i.saga, i.work_id AS work, '' AS name, '' AS body, s.actor, s.reason
+				SELECT s.at, s.kind, i.saga, i.work_id AS work, '' AS name, COALESCE(s.doc, '') AS body, s.actor, s.reason
 				FROM amends_signals AS s JOIN amends_instances AS i ON i.ref = s.instance
 				WHERE s.by_hand AND s.at < ? ORDER BY s.at DESC LIMIT ?) AS said
 			UNION ALL SELECT * FROM (
