@@ -31,19 +31,34 @@ func read(t *testing.T, path string) string {
 // code is what a page shows as code, in which a bracket is no link.
 var code = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 
-// Every link to a file of the repository leads to one.
+// Every link to a file of the repository leads to one, and to a heading where it names one.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {
-		for _, link := range regexp.MustCompile(`\]\(([^)#\s]+)`).FindAllStringSubmatch(code.ReplaceAllString(read(t, page), ""), -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]+))?\)`).FindAllStringSubmatch(code.ReplaceAllString(read(t, page), ""), -1) {
 			if strings.Contains(link[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), link[1])); err != nil {
+			to := page
+			if link[1] != "" {
+				to = filepath.Join(filepath.Dir(page), link[1])
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s leads to %s: %v", page, link[1], err)
+			} else if link[2] != "" && !slices.Contains(headings(read(t, to)), link[2]) {
+				t.Errorf("%s leads to %s, which has no heading %s", page, to, link[2])
 			}
 		}
 	}
+}
+
+// headings are the headings of a page as GitHub names them in links.
+func headings(page string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }
 
 // The README is read in ten minutes.
