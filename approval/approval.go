@@ -1,4 +1,15 @@
 // Package approval lets people decide by a page what instances wait for: the steps of [saga.Approve].
+//
+//	saga.Approve[Order]("approved").By("finance").Votes(2).NotStarter().Within(72*time.Hour).Ask(mail),
+//	…
+//	who := func(r *http.Request) (name string, roles []string) { … } // from your session, or your proxy
+//	mux.Handle("/approvals/", http.StripPrefix("/approvals", approval.Handler(c, who, log)))
+//
+// # Mistakes people make
+//
+//   - A person is named by what the request says of itself, such as a query: each reader could then vote as another.
+//   - NotStarter without [coordinator.StartOptions.Starter]: the coordinator does not know who started it.
+//   - The page is shown under another path than [saga.Brief.Path] says: the links in the mails lead nowhere.
 package approval
 
 import (

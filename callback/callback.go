@@ -1,4 +1,17 @@
 // Package callback lets other systems answer by HTTP what instances wait for: the steps of [saga.Await] that say Callback.
+//
+//	saga.Do("provision", p.provision).Keyed(24*time.Hour).UndoMaybe(p.release), // sends c.CallbackToken() in a URL
+//	saga.Await("provisioned", p.read).Callback("provision").Within(time.Hour, saga.Compensate),
+//	…
+//	c, err := coordinator.New(db, &coordinator.Options{CallbackSecrets: [][]byte{secret}})
+//	mux.Handle("/callbacks/", http.StripPrefix("/callbacks", callback.Handler(c, log)))
+//
+// # Mistakes people make
+//
+//   - The URL is logged, by a proxy as well: who has it can answer.
+//   - A secret is replaced and the old one removed while requests from before may be answered: put the new one first, and
+//     keep the old.
+//   - A wait has no Find: a callback that is lost is then waited for until the time is over.
 package callback
 
 import (

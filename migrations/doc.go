@@ -1,5 +1,7 @@
 // Package migrations holds the database schema of amends and applies it.
 //
+//	applied, err := migrations.Up(ctx, db, migrations.Postgres) // what amends migrate up does
+//
 // One folder per database, with the same numbers and names in both, so that "schema version 3"
 // means the same everywhere. Until the first release there is one file for each, edited in place. A
 // migration that has been released never changes; a mistake is mended by the next one.

@@ -1,41 +1,36 @@
-// Package sagahttp is the HTTP client that the actions of a saga use. It sends a request once and
-// says what is known afterwards. Both are harder than they look, and everything above this package
-// rests on them.
+// Package sagahttp is the HTTP client that the actions of a saga use. It sends a request once and says
+// what is known afterwards: it was done, it was refused, it was not sent, or its outcome is unknown.
 //
 //	client, err := sagahttp.New("https://books.example/api/v1", &sagahttp.Options{Authorize: token.Sign})
 //
-//	func (b *Books) CreateInvoice(ctx context.Context, key string, d Draft) (Invoice, error) {
+//	func (b *Books) createInvoice(ctx context.Context, c saga.Call[Order]) (Invoice, error) {
 //		var made Invoice
 //		_, err := b.client.Do(ctx, sagahttp.Request{
-//			Method: "POST", Path: "/invoices", Key: key, Body: d, Into: &made,
+//			Method: "POST", Path: "/invoices", Key: c.Key, Body: c.Input, Into: &made,
 //		})
 //		return made, err
 //	}
 //
-// The action returns the error as it is: [saga.Classify] reads the class from it. An action that
-// knows more, for example because the destination explains itself in the body, looks into the
-// [StatusError] and marks the error again; the outermost mark wins.
+// The action returns the error as it is: [saga.Classify] reads the class from it. An action that knows more,
+// for example because the destination explains itself in the body, looks into the [StatusError] and
+// marks the error again; the outermost mark wins.
 //
-// # The send gate
+// # Mistakes people make
 //
-// An attempt carries a [program.Gate] in its context. The client passes it immediately before the
-// first byte of the request is given to the connection, and sends nothing when the gate refuses.
-// What happens earlier is provably without effect and comes back as [saga.NotSent]: a request that
-// could not be built, a name that does not resolve, a refused connection, a failed TLS handshake,
-// no free connection before the deadline, a closed gate. What happens later is in doubt, and comes
-// back as a plain error.
+//   - An action that sends two requests with effects. What is known then is known of the last one: two
+//     effects are two steps.
+//   - A body that depends on the time or on chance: a destination that knows keys refuses it on the next
+//     attempt, or makes a second one.
+//   - A search by POST, a GraphQL query, without [Request.Reads]: it counts as a write, and what fails is
+//     in doubt.
+//   - A PUT or DELETE of what an earlier revision left, without [Request.Updates]: a 404 counts as a
+//     refusal, and the instance turns back.
+//   - A destination that refuses with status 200: say so by [Options.CheckResponse].
 //
-// The proof works like this. Every connection is wrapped above its TLS layer, so that what the
-// wrapper sees written are request bytes and nothing else: no handshake, no alert. When net/http
-// gives a connection to a request it reports so (httptrace.GotConn), and the wrapper learns whose
-// bytes come next. Before the first of them it checks the context, its deadline and the gate. A
-// connection that belongs to no request writes nothing. Before Do concludes "not sent" it shuts the
-// request for good, so that a write which is still on its way in another goroutine is refused, and
-// the conclusion stays true.
+// # More
 //
-// The class speaks of one request. An action should send one request that has an effect; two
-// effects are two steps. In an action that sends several, a request that did not leave says nothing
-// about those before it, so its error is then unknown.
+// RULES.md beside this file says how a request is sent once and no more, and why "not sent" can be
+// believed.
 //
 // # Reading
 //
@@ -50,30 +45,6 @@
 // looks first and writes second is in doubt only from the second on. Behind a write it is the other
 // way round: what a failed read says is no word about the write, so the error is unknown, also
 // where the read was refused.
-//
-// # One attempt, one send
-//
-// The client sits directly on [http.Transport]: no redirect, no cookie, no proxy, also not from the
-// environment. The transport itself re-sends a request when a kept-alive connection breaks and it
-// takes the request for replayable, which an Idempotency-Key header is enough for. So a request has
-// no GetBody, a request without a body gets one that cannot be rewound where HTTP allows it, and
-// the connection wrapper refuses the first byte of a second send whatever the transport thinks.
-//
-// A connection on which a destination says more than it was asked, such as its answer a second time or
-// more bytes than it announced, is closed before another request meets it, and what was said is not
-// shown; on Unix the socket is asked just before a request leaves, also for a connection that was
-// closed meanwhile. What comes only when the next request has left cannot be told from its answer.
-//
-// HTTP/2 is off. It shares one connection between requests and re-sends by rules of its own
-// (GOAWAY, refused streams); with HTTP/1.1 a connection serves one request at a time, which is what
-// lets a byte be attributed to its request.
-//
-// Idle connections are closed after four seconds, sooner than servers usually do. A request that
-// meets a connection just closed by the other side is in doubt, and doubt costs more than a
-// handshake.
-//
-// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial]; a client's
-// certificate for mTLS into [Options.TLS]; a token into [Options.Authorize], which may fetch it.
 //
 // # A RoundTripper of yours
 //

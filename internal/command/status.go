@@ -192,7 +192,7 @@ type statusJSON struct {
 	Findings []troubleJSON `json:"findings"`
 	Review   int           `json:"review"` // works in review, and paused one by one; at most 1000 of each are counted
 	Paused   int           `json:"paused"`
-	Waiting  int           `json:"waiting"` // for a time or an answer; at most 1000 are counted
+	Waiting  int           `json:"waiting"`  // for a time or an answer; at most 1000 are counted
 	Retrying int           `json:"retrying"` // after a failure, by itself; at most 1000 are counted
 }
 

@@ -25,29 +25,7 @@
 //   - Saying by Deleted that an object is cancelled which the source still has. Deleted is for what
 //     Fetch finds no more; cancelled is a state, and Decide says [saga.WantWithdrawn] of it.
 //
-// # The way of a delivery
-//
-//  1. The path names the source. Then the method, the header's size and the announced length are
-//     looked at, and the signature is read: without one that can be read the body is not.
-//  2. The body is read: at most Sender.MaxBody bytes, in at most 70 % of the budget, into the
-//     memory that the source has for bodies which are not verified yet. Memory is taken for what
-//     has come, not for what was announced.
-//  3. The claim is tried against every secret of the source, on the bytes as they came and in
-//     constant time. Only then is the signed time compared with our clock, on both sides: a time
-//     that was not signed says nothing.
-//  4. What was verified takes one of the source's places. A packed body is unpacked, up to the
-//     limit (gzip, deflate); nothing is unpacked that was not signed.
-//  5. The provider's parser makes events of it. From here on there is no reason to refuse a
-//     delivery: it would only be sent again, and count as our failure. More than 1000 events in one
-//     delivery are not taken apart: they could not be stored in time, ever. What is malformed, of an
-//     unknown tenant or type, or a handshake is stored with that disposition; so is a body in an
-//     encoding other than gzip and deflate, as it came. What is malformed is logged, and amends
-//     status names it for a day. A parser is strict
-//     only about what it reads: a name that is written exactly so wins, another case counts where
-//     it is alone; a name twice, a byte that is not UTF-8 or half of a surrogate pair is malformed
-//     in an id, a version or a time, and changes nothing elsewhere.
-//  6. The events are stored, all or none. When the store says that they are on disk the answer
-//     is 200.
+// RULES.md beside this file says how a delivery is received, step by step, and what is logged.
 //
 // # The answers
 //
@@ -142,13 +120,6 @@
 // asked about each delivery, which is right for an app that many shops have installed;
 // HeadersTrusted is for where only the sender can reach the receiver.
 //
-// # Handshakes
-//
-// WooCommerce greets with an unsigned form when a webhook is saved; exactly that form gets 200 and
-// is forgotten. Xero's intent to receive and GitHub's ping are signed, or wrongly signed on
-// purpose, and need no exception: they are verified like anything else and stored as ignored. None
-// of these providers asks for an echo of a challenge.
-//
 // # What the operator sets up
 //
 //   - Secrets: at least one per source, of at least 16 bytes, and none that another source has. To
@@ -186,11 +157,4 @@
 // botnet has many addresses. What buffering costs: each delivery is passed on only when all of it
 // has come, the proxy needs memory or disk for what it buffers, and its own limits of size and time
 // have to be above MaxBody, or its refusals, which are counted nowhere here, come first.
-//
-// # What is logged and counted
-//
-// [Listener] hears of every delivery, with the configured name of the source and one of a fixed set
-// of reasons. The log has one line per source and reason a minute, with the number of those left
-// out. Neither has a header, a body, a signature, a secret, or a name that a stranger made up.
-// Headers are not stored.
 package webhook

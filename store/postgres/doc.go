@@ -1,6 +1,20 @@
 // Package postgres is a database on Postgres (14 or newer), with every role, for one process or
 // many.
 //
+//	db, err := postgres.Open(ctx, "postgres://shop@db/shop", nil) // after amends migrate up; or store.Open
+//	if err != nil {
+//		return err
+//	}
+//	defer db.Close()
+//	c, err := coordinator.New(db, nil)
+//
+// # Mistakes people make
+//
+//   - A pooler in transaction mode lies between: prepared statements break. Connect to the primary.
+//   - synchronous_commit is off, or a fail-over loses commits: what was recorded is forgotten. amends notices
+//     and asks, but an undo that was recorded cannot be known again.
+//   - The password is in the address on a command line, where other users read it: use PGPASSWORD.
+//
 // # Pools and lanes
 //
 // A handle has three pools, for three ways of planning: one for the work that looks up its rows by

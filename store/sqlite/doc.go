@@ -1,6 +1,19 @@
 // Package sqlite is a database in one file, with every role: the embedded default. It needs no
 // server and no C compiler (modernc.org/sqlite).
 //
+//	db, err := sqlite.Open(ctx, "ledger.db", nil) // or store.Open, which takes any address
+//	if err != nil {
+//		return err
+//	}
+//	defer db.Close()
+//	c, err := coordinator.New(db, nil)
+//
+// # Mistakes people make
+//
+//   - The file lies on a network file system: its locks do not hold there.
+//   - The file is copied or replaced while a process runs: stop every process first, or use SQLite's backup.
+//   - Two programs are to run sagas on one file: the second is told that it is locked. Use Postgres.
+//
 // # One coordinator, many readers
 //
 // A coordinator takes the lock of the file beside the database, "<path>.lock", with its first
