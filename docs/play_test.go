@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,13 @@ var played = [][]string{{"tutorial-online.md"}, {"tutorial-sync.md", "tutorial-r
 func TestPlayed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs")
+	}
+	for _, port := range []string{"7001", "8080", "8081"} { // of the pages, which would talk to what is there
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Fatalf("the tutorials need port %s: %v", port, err)
+		}
+		l.Close()
 	}
 	for _, pages := range played { // one after the other: they use the same ports
 		t.Run(pages[0], func(t *testing.T) {

@@ -137,7 +137,9 @@ func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
 
 // Once says that the step is done once for the whole work: when a newer version of the source
-// object re-runs the saga, the step stays done. An AtMostOnce step always does so.
+// object or a person runs the saga again, the step stays done. An AtMostOnce step always does so. A
+// step that is paid for, or that people read, says it: without it each run makes another one, unless
+// the action changes what [Call.PreviousID] names.
 func (a *Action[In, Out]) Once() *Action[In, Out] { a.spec.Once = true; return a }
 
 // To names the destination the step talks to. Rate limits and concurrency caps are set per

@@ -10,6 +10,7 @@
 //	DELETE /invoices/inv_1           makes one void
 //	POST   /lose/invoices            the next POST /invoices does its work, and its answer is lost; mails alike
 //	POST   /drop/invoices            the next POST /invoices is lost itself; mails alike
+//	POST   /hang/invoices            the next POST /invoices does its work, and its answer never comes; mails alike
 //	GET    /audit                    what each order has led to
 //
 //	POST   /charges                  charges a card, once for an Idempotency-Key
@@ -80,14 +81,16 @@ func (w *world) handler() http.Handler {
 		"GET /orders": w.list, "GET /orders/{id}": w.show, "PUT /orders/{id}": w.change, "DELETE /orders/{id}": w.change,
 		"POST /{kind}": w.make, "GET /{kind}": w.find, "PUT /invoices/{id}": w.edit, "DELETE /invoices/{id}": w.edit,
 		"DELETE /charges": w.refund, "PUT /deliveries/{id}": w.deliver,
-		"POST /lose/{kind}": w.fail, "POST /drop/{kind}": w.fail, "PUT /webhooks": w.subscribe, "POST /orders/{id}/webhooks/{version}": w.resend,
+		"POST /lose/{kind}": w.fail, "POST /drop/{kind}": w.fail, "POST /hang/{kind}": w.fail, "PUT /webhooks": w.subscribe, "POST /orders/{id}/webhooks/{version}": w.resend,
 	} {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			v, status := serve(r)
-			if status == 0 {
-				panic(http.ErrAbortHandler) // the connection is cut, so the client does not hear
+			v, status := w.served(serve, r)
+			switch status {
+			case hangs:
+				<-r.Context().Done()
+				fallthrough
+			case cut:
+				panic(http.ErrAbortHandler) // the client does not hear
 			}
 			rw.Header().Set("Content-Type", "application/json")
 			rw.WriteHeader(status)
@@ -96,6 +99,15 @@ func (w *world) handler() http.Handler {
 	}
 	mux.HandleFunc("GET /audit", w.audit)
 	return mux
+}
+
+// What becomes of an answer that does not come.
+const cut, hangs = 0, -1
+
+func (w *world) served(serve func(*http.Request) (any, int), r *http.Request) (any, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return serve(r)
 }
 
 func (w *world) list(*http.Request) (any, int) {
@@ -187,12 +199,15 @@ func (w *world) make(r *http.Request) (any, int) {
 	fault := w.lose[kind]
 	delete(w.lose, kind)
 	if fault == "drop" {
-		return nil, 0
+		return nil, cut
 	}
 	t.ID = fmt.Sprintf("%s_%d", prefix, len(w.things[kind])+1)
 	w.things[kind] = append(w.things[kind], t)
-	if fault == "lose" {
-		return nil, 0
+	switch fault {
+	case "lose":
+		return nil, cut
+	case "hang":
+		return nil, hangs
 	}
 	return t, http.StatusCreated
 }

@@ -165,7 +165,7 @@ func (f *flow) because(name string) string {
 	case d != nil && d.State != "healthy":
 		return f.stands(to)
 	case failed:
-		return to + " failed this one, and serves others"
+		return to + " failed this one; it does not count as away"
 	default:
 		return to + " has no room for it yet"
 	}

@@ -206,6 +206,9 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 		}
 	default:
 		a.printHeads(p.Instances, k)
+		if f.Status == saga.Review {
+			a.sayf("what a reason means: amends help situations; what is safe to do with one: amends show WORK")
+		}
 	}
 	switch next := again(cmd) + " --after " + p.Next; {
 	case p.Next == "":

@@ -127,7 +127,7 @@ func TestWhyAWorkWaits(t *testing.T) {
 	fails := "books fails since 2026-03-01T12:00:00Z, and is tried next at 2026-03-01T12:01:00Z: ten in a row failed; the latest: connection refused"
 	says("books", fails, "It goes on by itself when books is back, and spends nothing until then. To try now: amends destination probe books --reason WHY.")
 	says("retry:books", fails, "It goes on by itself when books is back")
-	says("retry:shop", "shop failed this one, and serves others", "It is tried again by itself. To try now, when shop is mended: amends destination probe shop --reason WHY.")
+	says("retry:shop", "shop failed this one; it does not count as away", "It is tried again by itself. To try now, when shop is mended: amends destination probe shop --reason WHY.")
 	says("tax", "tax asked to be left alone until 2026-03-01T12:00:00Z", "It goes on by itself when tax is back")
 	says("shop", "shop has no room for it yet", "It goes on by itself as soon as shop has room for it.")
 	says("mail", "mail is paused, says anna: moving", "It goes on when the pause ends: amends resume --destination mail --reason WHY.")

@@ -154,12 +154,26 @@ func (st *State) verb(verb, more string) string {
 	return program.Command(verb, st.ID.Work, " --saga "+st.ID.Saga+" --reason WHY"+more)
 }
 
-// nextUndone: everything is undone, and the source may want it all the same.
+// nextUndone: it is undone as far as its definition says, and the source may want it all the same.
 func nextUndone(st *State) string {
-	if st.Withdrawn {
-		return "Whatever had happened is undone, because its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
+	undone := "What was done is undone"
+	if left := st.leftAsItIs(); len(left) > 0 {
+		undone += ", but for what its definition leaves as it is: " + strings.Join(left, ", ")
 	}
-	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", st.verb("rerun", ""))
+	if st.Withdrawn {
+		return undone + ". Its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
+	}
+	return fmt.Sprintf("%s. If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", undone, st.verb("rerun", ""))
+}
+
+// leftAsItIs are the effects that no undo has taken back.
+func (st *State) leftAsItIs() (names []string) {
+	for i := range st.Steps {
+		if ss := &st.Steps[i]; ss.Forward.Phase == Done && ss.Forward.Key != "" && ss.Undo.Phase != Done {
+			names = append(names, ss.Name+named(&program.Result{ExternalID: ss.ExternalID}))
+		}
+	}
+	return names
 }
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
