@@ -291,7 +291,11 @@ func starves(t *testing.T, s *tale, cold bool) {
 	if len(with.took) != len(with.began) {
 		t.Errorf("%d of %d good ones are done", len(with.took), len(with.began))
 	}
-	if late := with.p99(from) - without.p99(from); late > 2*time.Second {
+	bound := 2 * time.Second
+	if s.limit.PerSecond == 1 { // four turns: that three bad ones have theirs in a row is seen once in a hundred stories
+		bound = 4 * time.Second
+	}
+	if late := with.p99(from) - without.p99(from); late > bound {
 		t.Errorf("p99 is %s, %s more than without poison", with.p99(from), late)
 	}
 	if with.review != len(bad) {
