@@ -58,6 +58,7 @@ type shell struct {
 	t     *testing.T
 	dir   string
 	say   io.Writer
+	told  *os.File // the status of each command
 	ended *bufio.Reader
 	n     int
 }
@@ -100,7 +101,7 @@ func newShell(t *testing.T) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.say, s.ended = say, bufio.NewReader(ours)
+	s.say, s.told, s.ended = say, ours, bufio.NewReader(ours)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -119,9 +120,12 @@ func (s *shell) run(command string) (out, status string) {
 	s.n++
 	file := filepath.Join(s.t.TempDir(), fmt.Sprint(s.n))
 	fmt.Fprintf(s.say, "{ %s\n} >%s 2>&1; echo $? >&3\n", command, file)
+	if err := s.told.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		s.t.Fatal(err)
+	}
 	line, err := s.ended.ReadString('\n')
 	if err != nil {
-		s.t.Fatalf("%s: the shell ended: %v", command, err)
+		s.t.Fatalf("%s: it does not end, or the shell has: %v", command, err)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -59,8 +59,8 @@ type thing struct {
 type world struct {
 	mu     sync.Mutex
 	orders map[string]*order
-	things map[string][]*thing // invoices and mails
-	lose   map[string]string   // lose or drop, of which kind it happens to the next one
+	things map[string][]*thing // invoices, mails, charges, deliveries
+	lose   map[string]string   // lose, drop or hang: what happens to the next one of a kind
 	sent   map[string][]byte   // webhooks, by order and version
 	to     string              // where they go
 	secret string
@@ -84,7 +84,7 @@ func (w *world) handler() http.Handler {
 		"POST /lose/{kind}": w.fail, "POST /drop/{kind}": w.fail, "POST /hang/{kind}": w.fail, "PUT /webhooks": w.subscribe, "POST /orders/{id}/webhooks/{version}": w.resend,
 	} {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
-			v, status := w.served(serve, r)
+			body, status := w.served(serve, r)
 			switch status {
 			case hangs:
 				<-r.Context().Done()
@@ -94,7 +94,7 @@ func (w *world) handler() http.Handler {
 			}
 			rw.Header().Set("Content-Type", "application/json")
 			rw.WriteHeader(status)
-			_ = json.NewEncoder(rw).Encode(v)
+			_, _ = rw.Write(append(body, '\n'))
 		})
 	}
 	mux.HandleFunc("GET /audit", w.audit)
@@ -104,10 +104,15 @@ func (w *world) handler() http.Handler {
 // What becomes of an answer that does not come.
 const cut, hangs = 0, -1
 
-func (w *world) served(serve func(*http.Request) (any, int), r *http.Request) (any, int) {
+func (w *world) served(serve func(*http.Request) (any, int), r *http.Request) ([]byte, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return serve(r)
+	v, status := serve(r)
+	body, err := json.Marshal(v)
+	if err != nil {
+		log.Print(err)
+	}
+	return body, status
 }
 
 func (w *world) list(*http.Request) (any, int) {
