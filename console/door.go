@@ -33,6 +33,7 @@ const (
 
 // problem is an error as RFC 9457 has it, with what the command says of it.
 type problem struct {
+	API     string          `json:"api"` // the version of the JSON
 	Type    string          `json:"type"`
 	Title   string          `json:"title"`
 	Status  int             `json:"status"`
@@ -52,7 +53,7 @@ var statuses = map[string]int{
 }
 
 func refuse(status int, code, detail string) *problem {
-	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+	return &problem{API: command.API, Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
 }
 
 func unknownCaller() *problem {

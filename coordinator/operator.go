@@ -135,14 +135,19 @@ func latestOf(ss *machine.StepState, dir saga.Direction) saga.Resolution {
 	return v
 }
 
-// Cancel asks that what the work has done be undone. It is refused, on record, once the pivot may
-// have happened; a work that has ended matches [ErrFinished].
+// Cancel asks that what the work has done be undone. A work that is undone already, or whose pivot
+// has happened or may have, matches [ErrChangesNothing]; one that has ended [ErrFinished]. While an
+// attempt is under way the cancel is stored, and refused on record if the pivot may have happened by then.
 func (op *Operator) Cancel(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "cancel", by, func(s *standing) (machine.Signal, error) {
 		if s.st.Status.Terminal() {
 			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
 		}
-		return machine.Signal{Kind: machine.SignalCancel}, nil
+		sig := machine.Signal{Kind: machine.SignalCancel}
+		if s.attempting() {
+			return sig, nil
+		}
+		return sig, s.wouldNote(sig)
 	})
 }
 

@@ -108,6 +108,8 @@ func (a *app) root() *cobra.Command {
 		cmd.DisableFlagsInUseLine = true
 		root.AddCommand(cmd)
 	}
+	root.InitDefaultHelpFlag() // known before a command line is read: what stands behind -o is no topic
+	root.InitDefaultVersionFlag()
 	root.AddCommand(topics()...)
 	root.SetVersionTemplate(versionLine() + "\n")
 	return root

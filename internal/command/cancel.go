@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,8 @@ func (a *app) cancel() *cobra.Command {
 		Use: "cancel WORK --reason WHY [flags]", Args: oneWork,
 		Short: "Give a work up: undo what it has done",
 		Long: `Give a work up. Nothing more is done forward, and what it has done is undone, newest step first. Once the pivot
-is done there is no way back, and the order is refused; while it may have happened the order is stored, and followed
-if it has not. --dry-run lists what would be undone.
+may have happened there is no way back, and the order is refused; while a request is under way it is stored, and
+refused on record if that was the pivot's. --dry-run lists what would be undone.
 
 ` + orderHelp,
 		Example: `  amends cancel shop:order:10492 --reason "the customer called" --dry-run
@@ -30,39 +29,11 @@ if it has not. --dry-run lists what would be undone.
 		if wrong := o.faults(); len(wrong) > 0 {
 			return usage("try: amends cancel --help", wrong...)
 		}
-		w := words{check: (*view).followsCancel, plan: (*view).afterCancel, post: func(op *coordinator.Operator, work saga.ID) error {
+		return a.speak(cmd.Context(), &o, (*view).afterCancel, func(op *coordinator.Operator, work saga.ID) error {
 			return op.Cancel(cmd.Context(), work, o.by)
-		}}
-		return a.with(cmd.Context(), func(s store) error { return a.speakTo(cmd.Context(), s, &o, &w) })
+		})
 	}
 	return cmd
-}
-
-// passed is the pivot of a work that only goes forward, because that has happened.
-func (v *view) passed() string {
-	if v.spec == nil || v.state.Turned {
-		return ""
-	}
-	for i := range v.spec.Steps {
-		if spec := &v.spec.Steps[i]; spec.Pivot {
-			if step := v.state.Step(spec.Name); step != nil && step.Forward.Phase == machine.Done {
-				return spec.Name
-			}
-		}
-	}
-	return ""
-}
-
-// followsCancel refuses a cancel that would not be followed.
-func (v *view) followsCancel() error {
-	pivot := v.passed()
-	if pivot == "" || v.state.Status.Terminal() { // that it has ended is said elsewhere
-		return nil
-	}
-	return &failure{
-		exit: exitConflict, what: fmt.Sprintf("step %q is the pivot, and is done: from there it only goes forward", pivot),
-		err: errors.New("nothing was stored"), next: "look: " + showCommand(v.head.ID, ""),
-	}
 }
 
 // afterCancel lists what a cancel would undo, in the order in which it would.
@@ -86,7 +57,7 @@ func (v *view) afterCancel() []string {
 		}
 		switch {
 		case spec.Pivot:
-			return []string{fmt.Sprintf("the coordinator will not follow if the pivot has happened, step %q, and it may have (%s)", spec.Name, step.Forward.Phase)}
+			return []string{fmt.Sprintf("the coordinator will not follow if the request under way is that of the pivot, step %q (%s)", spec.Name, step.Forward.Phase)}
 		case spec.Undo:
 			plan = append(plan, "undo "+name)
 		case spec.NoUndo != "":

@@ -64,7 +64,7 @@ var dispositionMeanings = []meaning{
 	{intake.Duplicate, "what it says was known: nothing follows from it"},
 	{intake.Echo, "it tells of our own doing: nothing follows from it"},
 	{intake.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
-	{intake.Unknown, "its source, tenant or type is not set up: nothing follows from it"},
+	{intake.Unknown, "it names no object, or one whose source, tenant or type is not set up: nothing follows from it"},
 	{intake.Ignored, "it was not meant to be judged: nothing follows from it"},
 }
 

@@ -254,6 +254,8 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 	case e != nil && e.Blocked != "":
 		return "Nothing more is done for the object until something new is heard of it. Mend the cause, then let this delivery go through the gate again:",
 			replay("what was mended")
+	case h.Outcome == intake.Unknown && h.Object.ID == "":
+		return "It names no object, as a test or a greeting does not. If it should, the program looks in a wrong place: correct that, and have its source send it again.", ""
 	case h.Outcome == intake.Unknown:
 		return "Set its source, tenant or type up in the program that hears. Then let it go through the gate again:", replay("it is set up now")
 	case h.Outcome == intake.Malformed:

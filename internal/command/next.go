@@ -144,7 +144,7 @@ func (v *view) also() []choice {
 	if status.Live() {
 		all = append(all, do("To hold it where it is", "pause", why("why it has to wait")))
 	}
-	if !status.Terminal() && status != saga.Compensating && v.passed() == "" {
+	if !status.Terminal() && status != saga.Compensating && !v.state.PastPivot(v.spec) {
 		all = append(all, do("To give it up, and to undo what it has done", "cancel", why("why it is given up")))
 	}
 	return all

@@ -2,10 +2,12 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,30 +67,66 @@ func describe(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 }
 
-// The help on JSON names every field that a verb prints.
+// The help on JSON has a section for every verb, and each names the fields that its verb prints, or
+// says whose they are.
 func TestEveryFieldIsNamed(t *testing.T) {
 	t.Parallel()
-	seen := map[reflect.Type]bool{}
-	var walk func(where string, typ reflect.Type)
-	walk = func(where string, typ reflect.Type) {
-		switch typ.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Map:
-			walk(where, typ.Elem())
-		case reflect.Struct:
-			if seen[typ] {
-				return
-			}
-			seen[typ] = true
-			for f := range typ.Fields() {
-				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-				if name != "" && name != "-" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(jsonHelp) {
-					t.Errorf("%s: amends help json does not say %q", where, name)
-				}
-				walk(where, f.Type)
-			}
+	sections := map[string]string{}
+	var names []string
+	_, fields, _ := strings.Cut(jsonHelp, "\n\nstatus")
+	for line := range strings.SplitSeq("status"+fields, "\n") {
+		if !strings.HasPrefix(line, " ") {
+			head, rest, _ := strings.Cut(line, "  ")
+			names, line = strings.Split(head, ", "), rest
+		}
+		for _, name := range names {
+			sections[name] += line + "\n"
+		}
+	}
+	for _, cmd := range leaves(Verbs()) {
+		name := strings.TrimPrefix(cmd.CommandPath(), "amends ")
+		first, _, _ := strings.Cut(name, " ")
+		if cmd.Runnable() && !slices.Contains([]string{"migrate", "help", "completion"}, first) && sections[name] == "" {
+			t.Errorf("amends help json has no section for %s", name)
 		}
 	}
 	for verb, shape := range shapes {
-		walk(verb, reflect.TypeOf(shape))
+		name := map[string]string{"order": "resolve", "orders": "retry", "scope": "pause", "approval": "approvals", "history of a scope": "history"}[verb]
+		name = cmp.Or(name, verb)
+		text := sections[name]
+		for range 3 { // what it says is as in another section
+			said := strings.Join(strings.Fields(text), " ")
+			for other, words := range sections {
+				if regexp.MustCompile(`(?:of|in) ` + other + `\b`).MatchString(said) {
+					text += words
+				}
+			}
+		}
+		seen := map[reflect.Type]bool{}
+		for _, field := range fieldsOf(reflect.TypeOf(shape), seen) {
+			if !regexp.MustCompile(`\b` + field + `\b`).MatchString(text) {
+				t.Errorf("amends help json: %s does not say %q", name, field)
+			}
+		}
 	}
+}
+
+// fieldsOf are the names of the fields of a type, and of those in it.
+func fieldsOf(t reflect.Type, seen map[reflect.Type]bool) (names []string) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return fieldsOf(t.Elem(), seen)
+	case reflect.Struct:
+		if seen[t] {
+			return nil
+		}
+		seen[t] = true
+		for f := range t.Fields() {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+				names = append(names, name)
+			}
+			names = append(names, fieldsOf(f.Type, seen)...)
+		}
+	}
+	return names
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -67,6 +68,11 @@ func (m *machine) cancel(s *Signal) error {
 	}
 	m.unparked = true
 	return m.foldSignal(s, &Record{Kind: KindCancelled, Note: "cancelled"})
+}
+
+// PastPivot reports whether the pivot has happened or may have, so that a cancel only comes too late.
+func (st *State) PastPivot(spec *program.Spec) bool {
+	return spec != nil && !st.Turned && (&machine{spec: spec, st: st}).pastPivot()
 }
 
 // pastPivot reports whether the pivot may have happened.

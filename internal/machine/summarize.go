@@ -158,7 +158,7 @@ func (st *State) verb(verb, more string) string {
 func nextUndone(st *State) string {
 	undone := "What was done is undone"
 	if left := st.leftAsItIs(); len(left) > 0 {
-		undone += ", but for what its definition leaves as it is: " + strings.Join(left, ", ")
+		undone += ", but for what no undo takes back: " + strings.Join(left, ", ")
 	}
 	if st.Withdrawn {
 		return undone + ". Its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
@@ -166,12 +166,22 @@ func nextUndone(st *State) string {
 	return fmt.Sprintf("%s. If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", undone, st.verb("rerun", ""))
 }
 
-// leftAsItIs are the effects that no undo has taken back.
+// leftAsItIs are the effects that no undo has taken back, and those that may be there.
 func (st *State) leftAsItIs() (names []string) {
 	for i := range st.Steps {
-		if ss := &st.Steps[i]; ss.Forward.Phase == Done && ss.Forward.Key != "" && ss.Undo.Phase != Done {
-			names = append(names, ss.Name+named(&program.Result{ExternalID: ss.ExternalID}))
+		ss := &st.Steps[i]
+		said := ss.Forward.Phase == Skipped && ss.Previous == nil // a person's word that it did not happen
+		if !ss.mayHaveHappened() || ss.Undo.Phase == Done || said {
+			continue
 		}
+		id := named(&program.Result{ExternalID: ss.ExternalID})
+		if ss.ExternalID == "" {
+			id = named(ss.Previous)
+		}
+		if ss.Unconfirmed || ss.Forward.Phase != Done && ss.Previous == nil {
+			id += ", which may have happened"
+		}
+		names = append(names, ss.Name+id)
 	}
 	return names
 }

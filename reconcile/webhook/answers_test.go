@@ -168,9 +168,10 @@ func TestUseless(t *testing.T) {
 		"too deep":      {strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), intake.Malformed, "", ""},
 		"a zero byte":   {`{"type":"order.paid","data":{"id":"\u0000"}}`, intake.Malformed, "printed", ""},
 		"a long id":     {`{"type":"order.paid","data":{"id":"` + long + `"}}`, intake.Malformed, "255", ""},
-		"no object":     {`{"type":"order.paid","data":{}}`, intake.Malformed, `nothing is at "data.id"`, ""},
-		"an odd id":     {`{"type":"order.paid","data":{"id":{}}}`, intake.Malformed, `nothing is at "data.id"`, ""},
-		"no type":       {`{"data":{"id":"1"}}`, intake.Malformed, `nothing is at "type"`, ""},
+		"no object":     {`{"type":"order.paid","data":{}}`, intake.Malformed, `nothing is at "data.id"`, `{}`},
+		"an odd id":     {`{"type":"order.paid","data":{"id":{}}}`, intake.Malformed, `nothing is at "data.id"`, `{"id":{}}`},
+		"no type":       {`{"data":{"id":"1"}}`, intake.Unknown, `nothing is at "type"`, `{"id":"1"}`},
+		"a test":        {`{"type":"webhook.test","data":{}}`, intake.Unknown, `nothing is at "data.id"`, `{}`},
 		"no such thing": {`{"type":"ping","data":{}}`, intake.Unknown, "names no object", `{}`},
 		"unwanted type": {`{"type":"basket.filled","data":{"id":"1"}}`, intake.Unknown, "Types", `{"id":"1"}`},
 	} {

@@ -144,7 +144,10 @@ func (s *source) check(e *intake.Event) error {
 		}
 	}
 	if e.Disposition == "" && (e.Object.Type == "" || e.Object.ID == "") {
-		e.Disposition, e.Why = intake.Unknown, "it names no object"
+		e.Disposition, e.Why = intake.Unknown, cmp.Or(e.Why, "it names no object")
+		if s.State != Ignoring && slices.Contains(s.Types, e.Object.Type) { // it should name one
+			e.Disposition = intake.Malformed
+		}
 	}
 	if !utf8.Valid(e.Body) { // in what is not read
 		e.Body, e.Payload, e.Version = asText(e.Body), intake.Thin, inbox.Version{}
@@ -166,6 +169,17 @@ func (s *source) check(e *intake.Event) error {
 // malformed is what a delivery is kept as that was verified and cannot be read.
 func malformed(body []byte, why error) intake.Event {
 	return intake.Event{Body: asText(body), Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
+}
+
+// nameless counts the events that name no object of a source. Greetings and tests do not; if nothing
+// does, a Mapping looks in the wrong place.
+func nameless(events []intake.Event) (n int) {
+	for i := range events {
+		if e := &events[i]; e.Disposition == intake.Unknown && e.Object.ID == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // unreadable counts the events that are kept because they could not be read.

@@ -125,6 +125,14 @@ func (l *refusalLog) unreadable(source string, events int) {
 	}
 }
 
+// nameless says that a delivery was taken that is about no object.
+func (l *refusalLog) nameless(source string, events int) {
+	if skipped, ok := l.speak(class{source, Refusal(intake.Unknown)}); ok {
+		l.log.WithFields(logrus.Fields{"source": source, "events": events, "not_logged": skipped}).
+			Warn("a genuine webhook names no object, so nothing follows from it; the reason is in: amends inbox list --disposition unknown")
+	}
+}
+
 func (l *refusalLog) clockAlarm(source string, skew time.Duration, deliveries int) {
 	l.log.WithFields(logrus.Fields{"source": source, "skew": skew.String(), "deliveries": deliveries}).
 		Error("every genuine webhook fails for its signed time: this machine's clock is probably wrong; webhooks are refused until it is right")

@@ -102,12 +102,11 @@ func (m *Mapping) event(body raw) (intake.Event, error) {
 			return intake.Event{}, errors.New("it names no tenant")
 		}
 	}
-	switch { // a path that is wrong must not lose what comes without a word
-	case read.err != nil:
+	switch { // what a path that is wrong does is said
 	case e.Topic == "" && m.Type == "":
-		return intake.Event{}, fmt.Errorf("nothing is at %q, where the Mapping's Topic should be", m.Topic)
-	case e.Object.ID == "" && e.Object.Type != "":
-		return intake.Event{}, fmt.Errorf("nothing is at %q, where the Mapping's ID should be", m.ID)
+		e.Why = fmt.Sprintf("it names no object: nothing is at %q, where the Mapping's Topic should be", m.Topic)
+	case e.Object.ID == "":
+		e.Why = fmt.Sprintf("it names no object: nothing is at %q, where the Mapping's ID should be", m.ID)
 	case m.Version != "" && e.Version.Clock == inbox.NoClock:
 		e.Why = fmt.Sprintf("no version is at %q, where the Mapping's Version should be", m.Version)
 	}

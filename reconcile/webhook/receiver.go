@@ -166,6 +166,9 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	if n := unreadable(events); n > 0 {
 		r.log.unreadable(s.Name, n)
 	}
+	if n := nameless(events); n > 0 {
+		r.log.nameless(s.Name, n)
+	}
 	return nil
 }
 

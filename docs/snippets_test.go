@@ -1,0 +1,17 @@
+package docs_test
+
+import (
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// What the pages show beside programs: it is compiled here.
+
+func _() saga.Defaults {
+	quick := saga.Defaults{
+		Timeout: 5 * time.Second, Settle: time.Second, // an attempt, and then until a lookup shows what it did
+		Retry: saga.Retry{Attempts: 5, Within: time.Hour, Initial: time.Second, Max: time.Minute},
+	}
+	return quick
+}
