@@ -135,6 +135,10 @@ bench-claims: ## Due instances claimed per second, and what an empty look costs.
 bench-pages: ## How long each page of the console takes over a million instances.
 	@$(MAKE) --no-print-directory -C bench pages ARGS='$(ARGS)'
 
+.PHONY: bench-size
+bench-size: ## What a finished instance takes on disk.
+	@$(MAKE) --no-print-directory -C bench size ARGS='$(ARGS)'
+
 .PHONY: bench-resume
 bench-resume: ## kill -9 with 2,000 instances in flight: seconds until another process has finished them.
 	@$(MAKE) --no-print-directory -C bench resume ARGS='$(ARGS)'

@@ -28,6 +28,6 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), claimsCommand(), resumeCommand(), sleepCommand(), pagesCommand(), answersCommand(), answersProcessCommand(), cellCommand(), claimsCellCommand(), resumeProcessCommand())
+	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), claimsCommand(), resumeCommand(), sleepCommand(), pagesCommand(), answersCommand(), answersProcessCommand(), sizeCommand(), cellCommand(), claimsCellCommand(), resumeProcessCommand())
 	return root
 }
