@@ -68,3 +68,18 @@ func TestSituations(t *testing.T) {
 		t.Errorf("docs/situations.md has sections on\n%q; there are\n%q", told, want)
 	}
 }
+
+// docs/webhooks.md says of every disposition what it means.
+func TestDispositionsAreTold(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## When a webhook does nothing\n")
+	for _, name := range dispositionNames() {
+		if !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("docs/webhooks.md does not say what %s means", name)
+		}
+	}
+}

@@ -114,6 +114,9 @@ func TestVisibleJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.fail(&failure{what: in})
+		if !strings.HasPrefix(planned.String(), `{"api":"`+API+`",`) {
+			t.Errorf("a plan does not begin with its version: %.40s", planned.String())
+		}
 		for name, got := range map[string]string{"a document": out.String(), "an error": failed.String(), "a plan": planned.String(), "a body": body.String()} {
 			got = strings.NewReplacer(`\u003c`, `<`, `\u0026`, `&`, `\u003e`, `>`).Replace(got) // as internal/plan escapes them
 			if !strings.Contains(got, strings.TrimSuffix(want, `"`)) || !json.Valid([]byte(got)) {

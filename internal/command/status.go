@@ -70,7 +70,7 @@ ledger's clock, what a person has while its deadline has passed, and genuine web
 
 // troubleJSON is one thing that does not move, and what to do about it.
 type troubleJSON struct {
-	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead, destination, paused, unreadable
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead, destination, paused, overdue, unreadable
 	Words string `json:"words"`
 	Next  string `json:"next"`
 }

@@ -55,8 +55,13 @@ type Deed struct {
 	Name          string
 	Body          string // of a control: empty when it was lifted; of a run: what it was asked for
 	Actor, Reason string
-	// Resolution is what a signal says of a step, if it is about one.
+	// Resolution is what a resolve, a retry or a skip says of a step.
 	Resolution saga.Resolution
+}
+
+// Decides reports whether a deed of this kind has a [Deed.Resolution].
+func Decides(kind machine.SignalKind) bool {
+	return kind == machine.SignalResolve || kind == machine.SignalRetry || kind == machine.SignalSkip
 }
 
 // What people do besides.

@@ -235,7 +235,9 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 	where, there := "its destination", "the destination of "+what
 	if spec != nil && spec.Index(ss.Name) >= 0 && spec.Steps[spec.Index(ss.Name)].To != "" {
 		where = fmt.Sprintf("%q", spec.Destination(ss.Name))
-		there = fmt.Sprintf("%s, where %s goes,", where, what)
+		if there = where; spec.Destination(ss.Name) != ss.Name {
+			there = fmt.Sprintf("%s, where %s goes,", where, what)
+		}
 	}
 	switch {
 	case e.Class == saga.Refused && e.NeedsReview == saga.ReasonInDoubt: // in quarantine

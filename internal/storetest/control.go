@@ -214,6 +214,7 @@ func controlDeeds(b *bench) {
 	post(machine.Signal{Kind: machine.SignalRevise, Key: "revise:2", Actor: "webhook"})
 	decided := saga.Resolution{Step: "mail", Direction: saga.Forward, Attempt: 2, Happened: true, ExternalID: "mail_7"}
 	post(machine.Signal{Kind: machine.SignalResolve, Key: "resolve:1", Actor: "dan", ByHand: true, Resolution: decided})
+	post(machine.Signal{Kind: machine.SignalWake, Key: "wake:1", Actor: "eve", ByHand: true, Resolution: saga.Resolution{Step: "mail"}})
 	b.set(0, by(control(ledger.ControlPause, "all", `{}`), "bob", "stop"))
 	if err := b.Looked(b.Context(), "bodies of deeds", saga.Actor{Name: "cid", Reason: "a complaint"}); err != nil {
 		b.Fatal(err)
@@ -239,7 +240,7 @@ func controlDeeds(b *bench) {
 		slices.Sort(said) // what falls into one moment has no order
 		return said, all
 	}
-	want := []string{"look  bodies of deeds cid ", "look  bodies of deeds cid a complaint", "pause  all bob stop", "pause " + id.Work + "  ann wait", "resolve " + id.Work + "  dan "}
+	want := []string{"look  bodies of deeds cid ", "look  bodies of deeds cid a complaint", "pause  all bob stop", "pause " + id.Work + "  ann wait", "resolve " + id.Work + "  dan ", "wake " + id.Work + "  eve "}
 	said, all := list(time.Time{}, 0)
 	if !slices.Equal(said, want) {
 		b.Errorf("people did %q, want %q", said, want)

@@ -37,7 +37,11 @@ func (db *DB) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.
 	for id, w := range db.byID {
 		for i := range w.signals {
 			if s := &w.signals[i]; s.ByHand {
-				all = append(all, ledger.Deed{At: s.At, Kind: string(s.Kind), ID: id, Actor: s.Actor, Reason: s.Reason, Resolution: s.Resolution})
+				d := ledger.Deed{At: s.At, Kind: string(s.Kind), ID: id, Actor: s.Actor, Reason: s.Reason}
+				if ledger.Decides(s.Kind) {
+					d.Resolution = s.Resolution
+				}
+				all = append(all, d)
 			}
 		}
 	}

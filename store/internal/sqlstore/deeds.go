@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
@@ -63,6 +64,9 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 	return all, nil
 }
 
+// decides are the kinds of which [ledger.Decides] says so.
+const decides = `'` + string(machine.SignalResolve) + `', '` + string(machine.SignalRetry) + `', '` + string(machine.SignalSkip) + `'`
+
 const (
 	addLook = `
 		INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason)
@@ -71,7 +75,7 @@ const (
 	deeds = `
 		SELECT d.at, d.kind, d.saga, d.work, d.name, d.body, d.actor, d.reason FROM (
 			SELECT * FROM (
-				SELECT s.at, s.kind, i.saga, i.work_id AS work, '' AS name, COALESCE(s.doc, '') AS body, s.actor, s.reason
+				SELECT s.at, s.kind, i.saga, i.work_id AS work, '' AS name, CASE WHEN s.kind IN (` + decides + `) THEN COALESCE(s.doc, '') ELSE '' END AS body, s.actor, s.reason
 				FROM amends_signals AS s JOIN amends_instances AS i ON i.ref = s.instance
 				WHERE s.by_hand AND s.at < ? ORDER BY s.at DESC LIMIT ?) AS said
 			UNION ALL SELECT * FROM (
