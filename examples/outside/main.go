@@ -115,10 +115,13 @@ func (w *world) served(serve func(*http.Request) (any, int), r *http.Request) ([
 	return body, status
 }
 
-func (w *world) list(*http.Request) (any, int) {
+func (w *world) list(*http.Request) (any, int) { return w.all(), http.StatusOK }
+
+// all are the orders, by their numbers.
+func (w *world) all() []*order {
 	all := slices.Collect(maps.Values(w.orders))
 	slices.SortFunc(all, func(a, b *order) int { return cmp.Compare(number(a.ID), number(b.ID)) })
-	return all, http.StatusOK
+	return all
 }
 
 func number(id string) int { n, _ := strconv.Atoi(id); return n }
@@ -143,7 +146,11 @@ func (w *world) change(r *http.Request) (any, int) {
 		o.Cents = number(r.FormValue("cents"))
 	}
 	version := fmt.Sprint(o.ID, "-", o.Version)
-	w.sent[version], _ = json.Marshal(map[string]any{"event": "order.changed", "delivery": version, "order": o})
+	body, err := json.Marshal(map[string]any{"event": "order.changed", "delivery": version, "order": o})
+	if err != nil {
+		return err.Error(), http.StatusInternalServerError
+	}
+	w.sent[version] = body
 	w.tell(version)
 	return o, http.StatusOK
 }
@@ -273,11 +280,10 @@ func (w *world) fail(r *http.Request) (any, int) {
 }
 
 // audit says of each order what it has led to.
-func (w *world) audit(rw http.ResponseWriter, r *http.Request) {
+func (w *world) audit(rw http.ResponseWriter, _ *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all, _ := w.list(r)
-	for _, o := range all.([]*order) {
+	for _, o := range w.all() {
 		var invoices, mails []string
 		for _, t := range w.things["invoices"] {
 			if t.Order == o.ID && !t.Void {
