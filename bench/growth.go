@@ -12,11 +12,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/bench/preload"
 	"github.com/amends-dev/amends/bench/report"
-	"github.com/amends-dev/amends/bench/workload"
 )
 
 // templates is how many works are run for real before they are copied.
@@ -161,7 +159,7 @@ func (g growth) pair(ctx context.Context, stage *stage, e entry, on cell) ([]rep
 // grow runs a few works on the ledger and copies them.
 func (g growth) grow(ctx context.Context, people io.Writer, e entry, address string) error {
 	begin := time.Now()
-	if err := runTemplates(ctx, e, address); err != nil {
+	if err := finish(ctx, e, address, 0, templates); err != nil {
 		return err
 	}
 	db, err := openForFilling(ctx, e.ledger, address)
@@ -185,19 +183,4 @@ func openForFilling(ctx context.Context, ledger, address string) (*sqlx.DB, erro
 	}
 	// A crash here costs a benchmark, so nothing waits for the disk.
 	return sqlx.ConnectContext(ctx, "sqlite", "file:"+filepath.ToSlash(address)+"?_pragma=synchronous(0)&_pragma=cache_size(-200000)")
-}
-
-// runTemplates runs the works that are copied, for real.
-func runTemplates(ctx context.Context, e entry, address string) error {
-	steps := workload.NewSteps(0, templates)
-	engine, err := e.open(ctx, address, steps)
-	if err != nil {
-		return err
-	}
-	works, running := errgroup.WithContext(ctx)
-	works.SetLimit(64)
-	for n := range templates {
-		works.Go(func() error { return engine.Run(running, workload.NewSaga(n)) })
-	}
-	return errors.Join(works.Wait(), engine.Close(), steps.Verify(templates))
 }

@@ -89,7 +89,7 @@ func finish(ctx context.Context, e entry, address string, from, to int) error {
 	for n := from; n < to; n++ {
 		works.Go(func() error { return engine.Run(running, workload.NewSaga(n)) })
 	}
-	return errors.Join(works.Wait(), engine.Close())
+	return errors.Join(works.Wait(), engine.Close(), steps.Verify(to-from))
 }
 
 // bytes is the size of a database that no process has open.

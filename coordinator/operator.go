@@ -110,7 +110,7 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 // Resolve posts a person's resolution of the step a review is about, or on one that was adopted as
 // done because it could not be told, whatever the work's status is: then it is confirmed, or done
 // under a new key. It is applied by the coordinator that takes the work up, and refused there if
-// the step has moved on meanwhile.
+// the step has moved on meanwhile. Of an undo the external id is not that of what the step made.
 func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga.Resolution, by saga.Actor) error {
 	return op.order(ctx, id, "resolve", by, func(s *standing) (machine.Signal, error) {
 		ss, dir := s.st.IssueOf(s.spec, step)
@@ -119,6 +119,10 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga
 		}
 		if ss == nil {
 			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
+		}
+		if dir == saga.Undo && v.Happened && v.ExternalID != "" && v.ExternalID == ss.ExternalID {
+			return machine.Signal{}, fmt.Errorf("%w: %s is what step %q made, and the review is about its undo. If it is undone, say so without an id; if it is not, undo it first",
+				ErrOtherStep, v.ExternalID, step)
 		}
 		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
 		sig.Happened, sig.ExternalID = v.Happened, v.ExternalID

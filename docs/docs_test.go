@@ -69,6 +69,15 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// go doc ./saga shows its index within a screen: what more there is to say is in RULES.md.
+func TestTheIndexOfSagaIsSeen(t *testing.T) {
+	t.Parallel()
+	comment, _, _ := strings.Cut(read(t, "../saga/doc.go"), "\npackage saga")
+	if n := strings.Count(comment, "\n"); n > 45 {
+		t.Errorf("the comment of package saga has %d lines; 45 at most", n)
+	}
+}
+
 // Every Go program of a page is compiled somewhere: in a program, an example or a test.
 func TestSnippets(t *testing.T) {
 	t.Parallel()

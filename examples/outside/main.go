@@ -12,6 +12,7 @@
 //	POST   /drop/invoices            the next POST /invoices is lost itself; mails alike
 //	POST   /hang/invoices            the next POST /invoices does its work, and its answer never comes; mails alike
 //	GET    /audit                    what each order has led to
+//	DELETE /                         forgets everything
 //
 //	POST   /charges                  charges a card, once for an Idempotency-Key
 //	DELETE /charges?key=KEY          refunds the charge under that key, if there is one
@@ -72,7 +73,9 @@ func main() {
 }
 
 func newWorld() *world {
-	return &world{orders: map[string]*order{}, things: map[string][]*thing{}, lose: map[string]string{}, sent: map[string][]byte{}}
+	w := &world{}
+	w.forget(nil)
+	return w
 }
 
 func (w *world) handler() http.Handler {
@@ -80,7 +83,7 @@ func (w *world) handler() http.Handler {
 	for pattern, serve := range map[string]func(*http.Request) (any, int){
 		"GET /orders": w.list, "GET /orders/{id}": w.show, "PUT /orders/{id}": w.change, "DELETE /orders/{id}": w.change,
 		"POST /{kind}": w.make, "GET /{kind}": w.find, "PUT /invoices/{id}": w.edit, "DELETE /invoices/{id}": w.edit,
-		"DELETE /charges": w.refund, "PUT /deliveries/{id}": w.deliver,
+		"DELETE /{$}": w.forget, "DELETE /charges": w.refund, "PUT /deliveries/{id}": w.deliver,
 		"POST /lose/{kind}": w.fail, "POST /drop/{kind}": w.fail, "POST /hang/{kind}": w.fail, "PUT /webhooks": w.subscribe, "POST /orders/{id}/webhooks/{version}": w.resend,
 	} {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
@@ -248,6 +251,11 @@ func (w *world) edit(r *http.Request) (any, int) {
 		return t, http.StatusOK
 	}
 	return "no such invoice", http.StatusNotFound
+}
+
+func (w *world) forget(*http.Request) (any, int) {
+	w.orders, w.things, w.lose, w.sent = map[string]*order{}, map[string][]*thing{}, map[string]string{}, map[string][]byte{}
+	return "nothing is left", http.StatusOK
 }
 
 // refund is asked for by the key of the charge: who asks may not know whether there was one.

@@ -51,10 +51,7 @@ func (v *view) afterCancel() []string {
 		if step == nil || !mayBeThere(step) {
 			continue
 		}
-		name := spec.Name
-		if step.ExternalID != "" {
-			name += " (" + step.ExternalID + ")"
-		}
+		name := spec.Name + bracketed(step)
 		switch {
 		case spec.Pivot:
 			return []string{fmt.Sprintf("the coordinator will not follow if the request under way is that of the pivot, step %q (%s)", spec.Name, step.Forward.Phase)}

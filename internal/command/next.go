@@ -260,7 +260,11 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 	case ss.Gone:
 		all = append(all, do("If nothing stands: it is made again, under a new key", "resolve", step, didNot, know))
 	case !again:
-		all = append(all, do("If it did not, and shall: "+undone(v), "resolve", step, didNot, know))
+		when := "If it did not: "
+		if !v.state.Turned && v.afterwards() == "" {
+			when = "If it did not, and is needed: "
+		}
+		all = append(all, do(when+undone(v), "resolve", step, didNot, know))
 	}
 	return all
 }
@@ -270,9 +274,9 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 func (v *view) leaveOut(ss *machine.StepState) choice {
 	know := why("how you know")
 	if len(v.stepsBehind(ss.Name)) == 0 {
-		return do("If it did not, and shall not: go on without it", "skip", know)
+		return do("If it did not, and is not needed: go on without it", "skip", know)
 	}
-	return do("If it did not, and shall not: go on without it, and later steps find this result (or --external-id ID, or --no-result)",
+	return do("If it did not, and is not needed: go on without it, and later steps find this result (or --external-id ID, or --no-result)",
 		"skip", ask("result", "JSON"), know)
 }
 

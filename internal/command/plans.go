@@ -29,7 +29,7 @@ func planOf(ctx context.Context, d plan.Plans, id string) (plan.Stored, error) {
 // by whom.
 func (a *app) writePlan(ctx context.Context, d plan.Plans, p *plan.Stored) error {
 	if a.json {
-		return plan.WriteJSON(&escaping{w: a.out}, &p.Plan, findings(plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref()})))
+		return plan.WriteJSON(&escaping{w: a.out}, API, &p.Plan, findings(plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref()})))
 	}
 	return plan.WriteText(a.out, &p.Plan, func(c plan.Class, n int) ([]plan.Finding, error) {
 		rows, err := d.Findings(ctx, plan.FindingQuery{Plan: p.Ref(), Class: c, Limit: n})

@@ -108,7 +108,7 @@ func TestVisibleJSON(t *testing.T) {
 		var out, failed, planned, body bytes.Buffer
 		a := &app{out: &out, err: &failed, json: true}
 		none := func(func(plan.Finding, error) bool) {}
-		err = errors.Join(a.printJSON(listOf[string]{[]string{in}}), plan.WriteJSON(&escaping{w: &planned}, &plan.Plan{Job: in}, none),
+		err = errors.Join(a.printJSON(listOf[string]{[]string{in}}), plan.WriteJSON(&escaping{w: &planned}, API, &plan.Plan{Job: in}, none),
 			writeJSON(&body, json.RawMessage(raw), ""))
 		if err != nil {
 			t.Fatal(err)

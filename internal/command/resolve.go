@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -58,14 +57,10 @@ leave everything as it is: --keep.
 			return usage(program.Command("show", o.work, "")+" prints the commands to choose from", wrong...)
 		}
 		yes := !didNot
-		w := words{
-			check: func(v *view) error { return v.notItsUndo(step, id) },
-			plan:  func(v *view) []string { return v.afterResolution(step, yes) },
-			post: func(op *coordinator.Operator, work saga.ID) error {
-				return op.Resolve(cmd.Context(), work, step, resolution, o.by)
-			},
-		}
-		return a.with(cmd.Context(), func(s store) error { return a.speakTo(cmd.Context(), s, &o, &w) })
+		plan := func(v *view) []string { return v.afterResolution(step, yes) }
+		return a.speak(cmd.Context(), &o, plan, func(op *coordinator.Operator, work saga.ID) error {
+			return op.Resolve(cmd.Context(), work, step, resolution, o.by)
+		})
 	}
 	return cmd
 }
@@ -162,18 +157,6 @@ func bracketed(ss *machine.StepState) string {
 		return ""
 	}
 	return " (" + ss.ExternalID + ")"
-}
-
-// notItsUndo refuses the id of what a step made as that of its undo: who says so means the step.
-func (v *view) notItsUndo(step, id string) error {
-	ss, dir := v.state.IssueOf(v.spec, step)
-	if dir != saga.Undo || id == "" || ss == nil || id != ss.ExternalID {
-		return nil
-	}
-	return &failure{
-		exit: exitConflict, what: fmt.Sprintf("%s is what step %q made, and the review is about its undo", id, step),
-		err: errors.New("nothing was stored"), next: "if it is undone: --happened-without-id; if it is not, undo it first: " + showCommand(v.head.ID, ""),
-	}
 }
 
 // behind says what comes after a step.

@@ -285,7 +285,7 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 		fmt.Fprintf(&b, " If it happened: %s (or --happened-without-id).", resolve(" --happened ID"))
 	}
 	if dir == saga.Forward && !st.Turned {
-		fmt.Fprintf(&b, " If it did not, and shall not: %s.", st.verb("skip", ""))
+		fmt.Fprintf(&b, " If it did not, and is not needed: %s.", st.verb("skip", ""))
 	}
 	switch {
 	case ss.Gone && dir == saga.Forward:

@@ -86,7 +86,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.WriteJSON(&doc, p, each(findings())); err != nil {
+	if err := plan.WriteJSON(&doc, "v1", p, each(findings())); err != nil {
 		t.Fatal(err)
 	}
 	if !json.Valid(doc.Bytes()) {
@@ -127,7 +127,7 @@ func TestEmptyPlan(t *testing.T) {
 	t.Parallel()
 	p := planned(t, &plan.Plan{Job: "books"}, &plan.Bounds{}, nil)
 	var doc bytes.Buffer
-	if err := plan.WriteJSON(&doc, p, each(nil)); err != nil || !strings.Contains(doc.String(), `"findings":[]`) || !json.Valid(doc.Bytes()) {
+	if err := plan.WriteJSON(&doc, "v1", p, each(nil)); err != nil || !strings.Contains(doc.String(), `"findings":[]`) || !json.Valid(doc.Bytes()) {
 		t.Errorf("%s, %v", &doc, err)
 	}
 	if p.Drifts() != 0 || len(p.Words()) != 0 {

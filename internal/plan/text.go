@@ -108,15 +108,15 @@ func line(s string) string {
 	return s
 }
 
-// WriteJSON writes a plan and its findings as one JSON document of the command ("api" is the version of
-// its JSON). Equal plans are equal bytes.
-func WriteJSON(w io.Writer, p *Plan, fs iter.Seq2[Finding, error]) error {
+// WriteJSON writes a plan and its findings as one JSON document, which says the version of its JSON.
+// Equal plans are equal bytes.
+func WriteJSON(w io.Writer, api string, p *Plan, fs iter.Seq2[Finding, error]) error {
 	head, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("write plan %.*s: %w", short, p.ID, err)
 	}
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, `{"api":"v1","plan":%s,"findings":[`, head)
+	fmt.Fprintf(b, `{"api":%q,"plan":%s,"findings":[`, api, head)
 	between := "\n"
 	for f, err := range fs {
 		var line []byte
