@@ -63,8 +63,10 @@ type order struct {
 	Plan     string `json:"plan"`
 	Cents    int64  `json:"cents"`
 
-	fate     string         // what becomes of it, if anything bad
-	mails    map[string]int // to those who decide about it, by subject
+	fate     string          // what becomes of it, if anything bad
+	large    bool            // finance decides about it
+	mails    map[string]int  // to those who decide about it, by subject
+	voted    map[string]bool // whose vote was taken
 	charges  int
 	refunds  int
 	placed   bool
@@ -100,12 +102,13 @@ func New(seed uint64, orders int, front string) *World {
 	}
 	fates := []string{"", "", "", invalid, rejected, declined, "", broken, open, full, "", silent, ""}
 	for i := range orders {
-		o := &order{ID: fmt.Sprint(i + 1), Version: 1, Customer: fmt.Sprintf("customer %d", i+1), Plan: "small", Cents: int64(500 + 100*(i%7)), mails: map[string]int{}, fate: fates[i%len(fates)]}
+		o := &order{ID: fmt.Sprint(i + 1), Version: 1, Customer: fmt.Sprintf("customer %d", i+1), Plan: "small", Cents: int64(500 + 100*(i%7)), mails: map[string]int{}, voted: map[string]bool{}, fate: fates[i%len(fates)]}
 		switch {
 		case o.fate == invalid:
 			o.Cents = 0
 		case o.fate == rejected || o.fate == open || i%13 == 2 || i%13 == 10:
 			o.Cents += 10_000
+			o.large = true
 		}
 		w.ids = append(w.ids, o.ID)
 		w.orders["order:"+o.ID] = o
@@ -249,9 +252,13 @@ func (w *World) submit(r *http.Request, q *request) (any, error) {
 
 func (w *World) release(r *http.Request, _ *request) (any, error) {
 	for _, j := range w.jobs {
-		if j.work == r.FormValue("for") {
-			j.State = "released"
+		if j.work != r.FormValue("for") {
+			continue
 		}
+		if o := w.of(j.work); j.State == "running" && o.fate == "" { // it was given up before it was ready
+			o.fate = silent
+		}
+		j.State = "released"
 	}
 	return map[string]string{"id": "released"}, nil
 }
@@ -390,7 +397,10 @@ func (w *World) Audit() (served int, spared map[string]int, wrongs []string) {
 		for subject, n := range o.mails {
 			wrong(n > 1, "two mails: "+subject)
 		}
-		wrong(o.fate == open && len(o.mails) != 3, fmt.Sprintf("%d mails asked about it", len(o.mails)))
+		if o.large && o.fate == "" && len(o.voted) < 2 { // who was asked, and in time, is a matter of the machine
+			o.fate = open
+		}
+		wrong(o.large && len(o.mails) > 3 || !o.large && len(o.mails) > 0, fmt.Sprintf("%d mails asked about it", len(o.mails)))
 		if o.fate == "" {
 			served++
 			wrong(o.charges-o.refunds != 1, "not charged once")

@@ -39,7 +39,6 @@ func (w *World) decide(o *order, link string, luck int) {
 	shown := shownBy(w.open(http.MethodGet, link, "fiona", nil))
 	approve := url.Values{"decision": {"approve"}, "shown": {shown}}
 	w.votes(o, link, "sam", http.StatusForbidden, approve)
-	w.votes(o, link, "carol", http.StatusForbidden, approve)
 	w.votes(o, link, "fiona", http.StatusConflict, url.Values{"decision": {"approve"}, "shown": {"something else"}})
 	switch {
 	case o.fate == open:
@@ -64,20 +63,19 @@ func shownBy(page string) string {
 	return ""
 }
 
-// votes votes, and notes an answer that should not be. A vote that came too late decides nothing, which is lawful.
+// votes votes, and notes an answer that should not be. A vote that came too late decides nothing, which is lawful: how quick
+// people and machines are is not what is told here.
 func (w *World) votes(o *order, link, name string, want int, form url.Values) {
 	page, status := w.say(http.MethodPost, link, name, form)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case strings.Contains(page, "its time is over"):
-		if want == http.StatusOK && o.fate == "" {
-			o.fate = open
-		}
 	case status != want:
 		w.wrongs = append(w.wrongs, name+" voted, and was answered with "+http.StatusText(status)+", not "+http.StatusText(want)+cmp.Or(page, ": no page"))
 	case want == http.StatusOK:
 		w.Votes++
+		o.voted[name] = true
 	default:
 		w.Refused++
 	}
