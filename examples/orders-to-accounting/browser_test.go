@@ -312,7 +312,6 @@ func (b *browser) review(over func() bool) string {
 func (b *browser) settle(work, id string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(get(b, chromedp.Evaluate[string](`document.querySelector("section article.card h3 a").href`))), chromedp.WaitVisible("svg.timeline"))
-	b.press("#pause") // the page is not to change under the hands of who is at work in it
 	text := b.sees()
 	for _, want := range []string{work, "in-doubt", "receipt", "What is safe to do", "What happened"} {
 		if !strings.Contains(text, want) {

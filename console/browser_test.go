@@ -1,0 +1,173 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/amends-dev/amends/approval"
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/pace"
+	"github.com/amends-dev/amends/saga"
+)
+
+// tab is a person before a Chromium, with a session of its own.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	pace.Day(t)
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("there is no chromium: scripts/deps.sh chromium")
+	}
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	b := &tab{t, ctx}
+	b.do() // the browser lives as long as the context of the first call
+	return b
+}
+
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) open(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address), chromedp.WaitVisible("main"))
+}
+
+// is evaluates an expression in the page.
+func (b *tab) is(expression string) bool {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// until waits until an expression is true in the page, whatever it is exchanged for meanwhile.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		v, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		switch {
+		case v && err == nil:
+			return
+		case time.Now().After(end):
+			b.t.Fatalf("it never became true: %s: %v\n%s", expression, err, b.sees())
+		}
+	}
+}
+
+func (b *tab) sees() string {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Text("main"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
+}
+
+// as signs a browser in.
+func (b *tab) as(w *world, name string, roles ...string) {
+	b.t.Helper()
+	b.open(w.server.URL + "/sign-in?token=" + w.as(name, roles...).token)
+}
+
+// buttons are those of forms that decide.
+const buttons = `[...document.querySelectorAll("form.do button")]`
+
+// What a person reads is what the person decides about: the console exchanges no form under its reader. When what it shows has
+// changed, its buttons are off and it says so.
+func TestNoFormIsExchanged(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := newTab(t)
+	b.as(w, "fay", Approver, Operator, "finance")
+
+	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
+	b.open(w.server.URL + address("pay", "bill:1"))
+	b.until(`document.querySelector("main").textContent.includes("Alice")`)
+	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &coordinator.StartOptions{Revision: "2", Source: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	b.until(`document.getElementById("changed") !== null`)
+	if text := b.sees(); !strings.Contains(text, "Alice") || strings.Contains(text, "Mallory") || !strings.Contains(text, "has changed") {
+		t.Errorf("what was read is another text:\n%s", text)
+	}
+	if !b.is(buttons + `.filter((b) => b.textContent === "Approve").every((b) => b.disabled)`) {
+		t.Error("what has changed can be approved")
+	}
+	b.do(chromedp.Click("#changed button"))
+	b.until(`document.querySelector("main").textContent.includes("Mallory") && !document.getElementById("changed")`)
+	if !b.is(buttons + `.every((b) => !b.disabled)`) {
+		t.Error("loaded again, it cannot be decided")
+	}
+
+	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
+	w.start("mail", "order:2", letter{Outcome: "the line went dead"}, saga.Review)
+	b.open(w.server.URL + "/")
+	ben := w.as("ben", Operator)
+	has(t, ben.press(address("mail", "order:1"), "It did not happen", map[string]string{"reason": "not in the outbox"}), `said good`)
+	b.until(`document.getElementById("changed") !== null`)
+	of := func(work string) string {
+		return `[...document.querySelectorAll("form.do")].filter((f) => f.querySelector("[name='part.work']")?.value === "` + work + `").map((f) => f.querySelector("button"))`
+	}
+	if !b.is(of("order:1") + `.every((b) => b.disabled)`) {
+		t.Error("what another operator has settled can be settled again")
+	}
+	if !b.is(of("order:2") + `.length > 0 && ` + of("order:2") + `.every((b) => !b.disabled)`) {
+		t.Error("what nobody has touched cannot be settled")
+	}
+}
+
+// The page of package approval takes a vote on what it showed, and on nothing else.
+func TestPageOfAnApproval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := newTab(t)
+	who := func(*http.Request) (string, []string) { return "fay", []string{"finance"} }
+	server := httptest.NewServer(approval.Handler(w.c, who, nil))
+	t.Cleanup(server.Close)
+	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
+	b.open(server.URL + "/pay/bill:1/release")
+	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &coordinator.StartOptions{Revision: "2", Source: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	w.untilShown("Mallory")
+	if text := b.sees(); !strings.Contains(text, "Alice") {
+		t.Errorf("the page shows:\n%s", text)
+	}
+	b.do(chromedp.Click(`button[value="approve"]`))
+	b.until(`document.querySelector("[role=status]")?.textContent.includes("has changed since you saw it")`)
+	w.until("pay", "bill:1", saga.Waiting)
+	b.do(chromedp.Click(`button[value="approve"]`))
+	b.until(`document.querySelector("[role=status]")?.textContent.includes("is on record")`)
+	w.until("pay", "bill:1", saga.Completed)
+}
+
+// untilShown waits until what is to be decided about the bill says a text.
+func (w *world) untilShown(text string) {
+	w.t.Helper()
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+		if a, err := w.c.Approval(w.t.Context(), saga.ID{Saga: "pay", Work: "bill:1"}, ""); err == nil && strings.Contains(string(a.Shown), text) {
+			return
+		}
+	}
+}
