@@ -88,7 +88,8 @@ func read(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	case errors.As(err, &large):
 		say(w, http.StatusRequestEntityTooLarge, refusal{"the body has more than 64 KiB"})
 	case err != nil:
-		say(w, http.StatusBadRequest, refusal{"the body could not be read"})
+		w.Header().Set("Retry-After", "5")
+		say(w, http.StatusServiceUnavailable, refusal{"the body could not be read; send it again"})
 	}
 	return body, err == nil
 }

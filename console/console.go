@@ -47,6 +47,7 @@ type handler struct {
 	base string // the path without its end: "" or "/amends"
 	log  logrus.FieldLogger
 	now  func() time.Time
+	room room
 }
 
 // New returns the pages and /api/v1 over db.
@@ -110,7 +111,8 @@ func (h *handler) guard(next http.Handler) http.Handler {
 				"the console does not know itself by this name: name it in Options.Hosts, or with amends serve --host NAME"))
 			return
 		}
-		if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "multipart/") { // its files would go to disk, before it is known who asks
+		defer h.bound(w, r)()
+		if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "multipart/") { // its files would go to disk
 			answerProblem(w, refuse(http.StatusUnsupportedMediaType, "usage", "no form of the console has files"))
 			return
 		}
@@ -174,8 +176,15 @@ func (h *handler) holder(text string) Person {
 // address carries a token only if it is this process's own: with another one, a page of a stranger
 // could sign a person in under a name of its own.
 func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-	text := strings.TrimSpace(r.FormValue("token"))
+	text := r.URL.Query().Get("token")
+	if r.Method == http.MethodPost {
+		if err := r.ParseForm(); err != nil {
+			h.signInPage(w, r, unread(err).Status, "The form was not read: "+unread(err).Detail)
+			return
+		}
+		text = r.PostForm.Get("token")
+	}
+	text = strings.TrimSpace(text)
 	switch {
 	case r.Method == http.MethodGet && !h.opts.Tokens.own(text):
 		h.signInPage(w, r, http.StatusForbidden, "Paste the token into the form: an address carries only the one that this process printed, while it runs.")
@@ -188,7 +197,7 @@ func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
 		Name: cookieOf(r), Value: text, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: secure(r), MaxAge: int((30 * 24 * time.Hour).Seconds()),
 	})
-	http.Redirect(w, r, h.base+ownPath(r.FormValue("to")), http.StatusSeeOther)
+	http.Redirect(w, r, h.base+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
 }
 
 // secure reports whether a browser came by TLS, as far as it or a proxy says: a cookie is then for TLS only.

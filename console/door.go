@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	// maxBody is more than a request has to say.
-	maxBody = 1 << 20
 	// patience is how long a request may take, and mostWait how long it may ask a verb to wait for the
 	// end of what it said: then it is told that it goes on.
 	patience = time.Minute
@@ -149,8 +146,8 @@ func (r *route) wrong(s *say) string {
 		}
 	}
 	for _, text := range s.flags["limit"] {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > mostItems {
-			return fmt.Sprintf("limit is at most %d here: ask for the next page", mostItems)
+		if n, err := strconv.Atoi(text); err != nil || n > mostItems {
+			return fmt.Sprintf("limit is a number of at most %d here: ask for the next page", mostItems)
 		}
 	}
 	if r.role == Approver && s.flags["shown"] == nil {
@@ -213,7 +210,7 @@ func (h *handler) api(rt *route) http.HandlerFunc {
 		}
 		if rt.changes() {
 			var err *problem
-			if s.flags, err = said(w, r); err != nil {
+			if s.flags, err = said(r); err != nil {
 				answerProblem(w, err)
 				return
 			}
@@ -239,17 +236,14 @@ func partsOf(path string) func(func(string) bool) {
 }
 
 // said reads what a request that changes something says: a JSON object, by the names of the flags.
-func said(w http.ResponseWriter, r *http.Request) (map[string][]string, *problem) {
+func said(r *http.Request) (map[string][]string, *problem) {
 	if r.URL.RawQuery != "" {
 		return nil, refuse(http.StatusBadRequest, "usage", "say it in the body, as a JSON object, and not in the address")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
+	body, err := io.ReadAll(r.Body)
 	switch {
-	case errors.As(err, &large):
-		return nil, refuse(http.StatusRequestEntityTooLarge, "usage", "the body has more than 1 MiB")
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "usage", "the body could not be read")
+		return nil, unread(err)
 	case len(body) == 0:
 		return nil, nil
 	}

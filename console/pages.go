@@ -67,9 +67,17 @@ func (h *handler) pages(mux *http.ServeMux) {
 		})
 	}
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("/", h.shown(func(a *asked) {
+	none := h.shown(func(a *asked) {
 		a.status, a.name, a.Title = http.StatusNotFound, "none", "There is no such page"
-	}))
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			answerProblem(w, refuse(http.StatusMethodNotAllowed, "usage", "nothing here takes "+r.Method))
+			return
+		}
+		none(w, r)
+	})
 }
 
 // asked is a page on its way to a person.
@@ -160,7 +168,7 @@ func (h *handler) shown(show func(*asked)) http.HandlerFunc {
 }
 
 func (h *handler) signInPage(w http.ResponseWriter, r *http.Request, status int, why string) {
-	to := r.FormValue("to")
+	to := r.URL.Query().Get("to")
 	if to == "" && r.URL.Path != "/sign-in" && r.Method == http.MethodGet {
 		to = r.URL.RequestURI()
 	}
@@ -186,13 +194,12 @@ func (h *handler) write(w http.ResponseWriter, name string, status int, p *page)
 // do does what a form says, by the same routes as /api/v1, and goes back to the page it came from.
 func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	p := h.person(r)
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if p.Name == "" {
 		h.signInPage(w, r, http.StatusUnauthorized, "Nothing was done: sign in first.")
 		return
 	}
-	if r.ParseForm() != nil {
-		h.signInPage(w, r, http.StatusBadRequest, "Nothing was done: the form could not be read, or is larger than 1 MiB.")
+	if err := r.ParseForm(); err != nil {
+		h.signInPage(w, r, unread(err).Status, "Nothing was done: "+unread(err).Detail+".")
 		return
 	}
 	i := slices.IndexFunc(routes, func(rt route) bool { return rt.changes() && rt.line != "" && rt.path == r.PostForm.Get("do") })
@@ -213,7 +220,7 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	doc, err := h.run(r.Context(), &p, &routes[i], s)
 	n := outcome(doc, err)
 	setFlash(w, r, h.base, n)
-	http.Redirect(w, r, h.base+ownPath(r.PostForm.Get("to")), http.StatusSeeOther)
+	http.Redirect(w, r, h.base+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
 }
 
 // clean makes what a person typed storable.

@@ -63,7 +63,7 @@ func TestSignInByAddress(t *testing.T) {
 		t.Errorf("an address with a token of the file signs in: %d", status)
 	}
 	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
-	if status, page := x.ask("POST", "/sign-in", "token="+text+"&to=%2F..%2F..%2Fx", form); status != http.StatusOK || !strings.Contains(page, "What needs me") {
+	if status, page := x.ask("POST", "/sign-in?to=%2F..%2F..%2Fx", "token="+text, form); status != http.StatusOK || !strings.Contains(page, "What needs me") {
 		t.Errorf("the form does not: %d", status)
 	}
 }

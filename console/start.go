@@ -42,7 +42,7 @@ func (h *handler) start(rt *route) http.HandlerFunc {
 			answerProblem(w, refused)
 			return
 		}
-		in, refused := readStart(w, r)
+		in, refused := readStart(r)
 		if refused != nil {
 			answerProblem(w, refused)
 			return
@@ -91,10 +91,10 @@ func (h *handler) starter(rt *route, r *http.Request) (*Person, *problem) {
 	return &p, nil
 }
 
-func readStart(w http.ResponseWriter, r *http.Request) (in starting, refused *problem) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func readStart(r *http.Request) (in starting, refused *problem) {
+	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return in, refuse(http.StatusRequestEntityTooLarge, "usage", "the body has more than 1 MiB, or could not be read")
+		return in, unread(err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

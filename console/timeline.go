@@ -192,6 +192,11 @@ func (p *page) Link(path string, pairs ...any) template.URL {
 	return template.URL(link) //nolint:gosec // a path of the console and an encoded query
 }
 
+// Back is the query by which a form says where it comes back to.
+func (p *page) Back() template.URL {
+	return template.URL(url.Values{"to": {p.To}}.Encode()) //nolint:gosec // an encoded query
+}
+
 // Offer is a choice as a form: what it does, for whom, and from where.
 type offer struct {
 	*page

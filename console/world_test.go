@@ -176,7 +176,7 @@ func (x *window) post(path, body string) (int, string) {
 }
 
 // forms are the forms of a page that do something.
-var forms = regexp.MustCompile(`(?s)<form method="post" action="[^"]*/do".*?</form>`)
+var forms = regexp.MustCompile(`(?s)<form method="post" action="[^"]*/do[?][^"]*".*?</form>`)
 
 // press fills in the form of a page that has a button, and sends it.
 func (x *window) press(page, button string, fill map[string]string) string {
@@ -203,7 +203,8 @@ func (x *window) sendTo(path, page, button string, fill map[string]string) strin
 		for name, value := range fill {
 			values.Set("flag."+name, value)
 		}
-		_, text := x.ask("POST", path, values.Encode(), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
+		_, query, _ := strings.Cut(regexp.MustCompile(`action="([^"]*)"`).FindStringSubmatch(form)[1], "?")
+		_, text := x.ask("POST", path+"?"+htmlText(query), values.Encode(), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
 		return text
 	}
 	x.w.t.Fatalf("there is no button %q on the page:\n%s", button, page)
