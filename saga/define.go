@@ -171,7 +171,8 @@ func badName(name string) string {
 
 // Accept checks a work id and an input at the edge, before anything is stored, and returns every
 // fault at once. input is an In, or the JSON of one as a [json.RawMessage], which must have at
-// least one of its fields. An In with a Validate() error method is asked, too.
+// least one of its fields, and no name twice, nor in another case. JSON is read once: what is stored, hashed, shown and given to
+// steps is the In that was read, and what no field of it takes is dropped. An In with a Validate() error method is asked, too.
 func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error) {
 	faults := []error{program.CheckWork(work)}
 	in, body, err := d.input(input)

@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -295,6 +296,58 @@ func accepts[In any](t *testing.T, input any, more ...Step[In]) error {
 // Adoption 7.10: "Start with JSON of another shape is accepted as zeros". JSON that has none of the
 // input's fields, does not decode, or fails the input's own Validate is refused; unknown fields
 // only where the definition says Strict.
+// What people are shown is what steps get: JSON is read once, and what could be read in two ways is refused.
+func TestOneReadingOfAnInput(t *testing.T) {
+	t.Parallel()
+	type payment struct {
+		Cents int                    `json:"cents"`
+		To    string                 `json:"to"`
+		Lines []struct{ SKU string } `json:"lines,omitempty"`
+		Tags  map[string]any         `json:"tags,omitempty"`
+	}
+	d, err := Define("pay", 1, Do("pay", func(context.Context, Call[payment]) (string, error) { return "", nil }).Idempotent().NoUndo("no"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]string{
+		`{"cents":10,"Cents":99999,"to":"Alice"}`:                  `says both "cents" and "Cents"`,
+		`{"Cents":99999,"cents":10}`:                               `says both "Cents" and "cents"`,
+		`{"cents":10,"centſ":99999}`:                               `says both "cents" and "centſ"`,
+		`{"cents":10,"to":"Alice","to":"Mallory"}`:                 `says both "to" and "to"`,
+		`{"cents":10,"lines":[{"sku":"a"},{"SKU":"1","sku":"2"}]}`: `lines.1.`,
+		`{"cents":10,"tags":{"a":1,"a":2}}`:                        `says both "tags.a" and "tags.a"`,
+	} {
+		if a, err := d.Accept("w", json.RawMessage(body)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is accepted as %s: %v, want %q", body, a.Input, err, want)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"Cents": 10, "unknown": true}`:                      `{"cents":10,"to":""}`,
+		`{"cents":10,"tags":{"a":1,"A":2,"b":[{"a":1e400}]}}`: `{"cents":10,"to":"","tags":{"A":2,"a":1,"b":[{"a":1e400}]}}`,
+		`{"cents":10,"LINES":[{"sku":"a"},{"Sku":"b"}]}`:      `{"cents":10,"to":"","lines":[{"SKU":"a"},{"SKU":"b"}]}`,
+	} {
+		if a, err := d.Accept("w", json.RawMessage(body)); err != nil || string(a.Input) != want {
+			t.Errorf("%s is accepted as %s: %v, want %s", body, a.Input, err, want)
+		}
+	}
+}
+
+// oneWay is read from a text, and written as an object.
+type oneWay struct{ Cents int }
+
+func (o *oneWay) UnmarshalJSON(b []byte) error { return json.Unmarshal(bytes.Trim(b, `"`), &o.Cents) }
+
+func TestAnInputIsReadBack(t *testing.T) {
+	t.Parallel()
+	d, err := Define("pay", 1, Do("pay", func(context.Context, Call[oneWay]) (string, error) { return "", nil }).Idempotent().NoUndo("no"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := d.Accept("w", json.RawMessage(`"10"`)); err == nil || !strings.Contains(err.Error(), "MarshalJSON") {
+		t.Errorf("accepted as %s: %v", a.Input, err)
+	}
+}
+
 func TestAcceptJSONOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -25,8 +26,19 @@ func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err erro
 		if in, err = decode[In](v, d.strict); err != nil {
 			return in, nil, err
 		}
-		body, err = json.Marshal(v) // without insignificant space, as it would come back from a snapshot
-		return in, body, errors.Join(err, valid(in))
+		// What others wrote can be read in more ways than one. From here on there is what was read, and nothing else: it is what is
+		// stored, hashed, shown to people and given to steps.
+		if body, err = json.Marshal(in); err != nil {
+			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
+		}
+		if err := unambiguous(v, body); err != nil {
+			return in, nil, err
+		}
+		var again In
+		if err := program.Decode(body, &again); err != nil {
+			return in, nil, fmt.Errorf("a %T is not read back from what it is written as: its MarshalJSON does not fit its UnmarshalJSON: %w", in, err)
+		}
+		return again, body, valid(again)
 	default:
 		return in, nil, fmt.Errorf("the input is a %T; the saga takes a %T or its JSON", input, in)
 	}
@@ -78,6 +90,81 @@ func decode[In any](body json.RawMessage, strictly bool) (in In, err error) {
 		}
 	}
 	return in, fmt.Errorf("the input has none of the fields of a %T (%s): is it the JSON of something else?", in, strings.Join(want, ", "))
+}
+
+// unambiguous refuses JSON that says something twice, so that its readers may take it for different things: a name that is there
+// twice, or two that differ by case only and of which the input keeps but one. kept is the JSON of what was read.
+func unambiguous(body, kept json.RawMessage) error {
+	var has any
+	if err := program.Decode(kept, &has); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return readsOnce(d, has, "")
+}
+
+// readsOnce reads the value at a place, of which kept is what was read of it.
+func readsOnce(d *json.Decoder, kept any, at string) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch t {
+	case json.Delim('['):
+		list, _ := kept.([]any)
+		for i := 0; d.More(); i++ {
+			var one any
+			if i < len(list) {
+				one = list[i]
+			}
+			if err := readsOnce(d, one, fmt.Sprintf("%s%d.", at, i)); err != nil {
+				return err
+			}
+		}
+	case json.Delim('{'):
+		fields, _ := kept.(map[string]any)
+		names := map[string]string{} // as they are, by how they read without case
+		for d.More() {
+			t, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := t.(string)
+			folded := folded(name)
+			other, twice := names[folded]
+			names[folded] = name
+			_, has := fields[name]
+			_, hasOther := fields[other]
+			if twice && (name == other || !has || !hasOther) {
+				return fmt.Errorf("the input says both %q and %q: send one of them, because readers differ in which counts", at+other, at+name)
+			}
+			one := fields[name]
+			for field, v := range fields {
+				if !has && strings.EqualFold(field, name) {
+					one = v
+				}
+			}
+			if err := readsOnce(d, one, at+name+"."); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = d.Token() // its end
+	return err
+}
+
+// folded is a name as it reads without case, as encoding/json compares names.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, name)
 }
 
 // fieldsOf returns the names that encoding/json reads into a t by its fields; none when t is no
