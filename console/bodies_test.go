@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Nobody's body is read before it is known who asks, but for what a sign-in and a callback have to say: a hundred connections of
+// No body is read before it is known who asks, but for what a sign-in and a callback have to say: a hundred connections of
 // 10 MB each cost next to nothing, and beside them people sign in. Not parallel: it measures the memory of the process.
 func TestStrangersCostNoMemory(t *testing.T) {
 	w := newWorld(t, nil)

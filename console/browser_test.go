@@ -39,6 +39,16 @@ func newTab(t *testing.T) *tab {
 	return b
 }
 
+// beside is another tab of the same browser.
+func (b *tab) beside(address string) *tab {
+	b.t.Helper()
+	ctx, stop := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(stop)
+	other := &tab{b.t, ctx}
+	other.open(address)
+	return other
+}
+
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
@@ -159,6 +169,46 @@ func TestPageOfAnApproval(t *testing.T) {
 	w.until("pay", "bill:1", saga.Waiting)
 	b.do(chromedp.Click(`button[value="approve"]`))
 	b.until(`document.querySelector("[role=status]")?.textContent.includes("is on record")`)
+	w.until("pay", "bill:1", saga.Completed)
+}
+
+// On both pages: the same vote again, before it is read, is answered as the first was; and what was shown of an earlier run decides
+// nothing in the next.
+func TestVotesOnBothPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	b := newTab(t)
+	who := func(*http.Request) (string, []string) { return "fay", []string{"finance"} }
+	server := httptest.NewServer(approval.Handler(coordinator.NewOperator(w.db), who, nil))
+	t.Cleanup(server.Close)
+	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
+	b.as(w, "fay", Approver, "finance")
+	console, pack := w.server.URL+address("pay", "bill:1"), server.URL+"/pay/bill:1/release"
+	inConsole, inPackage := b.beside(console), b.beside(pack)
+	oldConsole, oldPackage := b.beside(console), b.beside(pack)
+	w.halt()
+	const approve = `document.querySelector(".choices form.do input[name='flag.reason']").value = "seen"; document.querySelector(".choices form.do button").click(); true`
+	inConsole.is(approve)
+	inConsole.until(`document.querySelector(".said.good") !== null`)
+	for range 2 {
+		inPackage.do(chromedp.Click(`button[value="approve"]`))
+		inPackage.until(`document.querySelector("[role=status]")?.textContent.includes("is on record")`)
+		inPackage.open(pack)
+	}
+	w.run()
+	w.until("pay", "bill:1", saga.Completed)
+	if _, err := w.c.Rerun(t.Context(), saga.ID{Saga: "pay", Work: "bill:1"}, "again", saga.Actor{Name: "olaf", Reason: "it is to be paid again"}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("pay", "bill:1", saga.Waiting)
+	oldConsole.is(approve)
+	oldConsole.until(`document.getElementById("changed") !== null || // its buttons were off already
+		document.querySelector(".said.bad")?.textContent.includes("has changed since it was shown") === true`)
+	oldPackage.do(chromedp.Click(`button[value="approve"]`))
+	oldPackage.until(`document.querySelector("[role=status]")?.textContent.includes("has changed since you saw it")`)
+	w.until("pay", "bill:1", saga.Waiting)
+	inPackage.open(pack)
+	inPackage.do(chromedp.Click(`button[value="approve"]`))
 	w.until("pay", "bill:1", saga.Completed)
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -52,7 +53,7 @@ func TestRouteByRole(t *testing.T) {
 		people[role] = w.as("p-"+role, role)
 	}
 	lets := map[string][]string{
-		Reader: {Reader, Approver, Operator, Admin}, Approver: {Approver, Admin}, Operator: {Operator, Admin}, Admin: {Admin},
+		Reader: {Reader, Approver, Operator, Admin}, Approver: {Approver, Operator, Admin}, Operator: {Operator, Admin}, Admin: {Admin},
 	}
 	for i := range routes {
 		rt := &routes[i]
@@ -451,9 +452,64 @@ func TestVote(t *testing.T) {
 	if strings.Contains(text, "<button>Approve</button>") {
 		t.Error("a reader is offered a vote")
 	}
-	has(t, w.as("sam", Approver, "sales").press(page, "Approve", map[string]string{"reason": "fine"}), "said bad")
-	has(t, w.as("fay", Approver, "finance").press(page, "Approve", map[string]string{"reason": "looked at"}), "said good")
+	has(t, text, "You have no vote here", "one of the roles", "finance", "approver or operator", "yours:", "reader")
+	if _, text := w.as("sam", Approver, "sales").get(page); strings.Contains(text, "<button>Approve</button>") || !strings.Contains(text, "You have no vote here") {
+		t.Errorf("who has another role is offered a vote, or is not told why not:\n%s", text)
+	}
+	digest := regexp.MustCompile(`"digest": "([^"]+)"`)
+	_, doc := w.as("olaf", Operator).get("/api/v1/works/pay/bill:1/approval")
+	body := `{"reason":"fine","shown":"` + digest.FindStringSubmatch(doc)[1] + `"}`
+	for who, want := range map[*window]string{
+		rita: "it takes the role approver or operator, and one of those that the approval names",
+		w.as("sam", Approver, "sales"): "it takes one of the roles finance", w.as("otto", Operator): "it takes one of the roles finance",
+	} {
+		if status, text := who.post("/api/v1/works/pay/bill:1/approve", body); status != 403 && status != 409 || !strings.Contains(text, want) {
+			t.Errorf("it is told %d %s, want %q", status, text, want)
+		}
+	}
+	has(t, w.as("maria", Operator, "finance").press(page, "Approve", map[string]string{"reason": "looked at"}), "said good") // the token of docs/console.md
 	w.until("pay", "bill:1", saga.Completed)
+}
+
+// The same vote again, before a coordinator has read the first and afterwards, is answered as the first was: by the command, by
+// HTTP and by the page, and it is one vote.
+func TestTheSameVoteAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
+	id, fay := saga.ID{Saga: "pay", Work: "bill:1"}, w.as("fay", Approver, "finance")
+	a, err := w.c.Approval(t.Context(), id, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page := fay.get(address("pay", "bill:1"))
+	w.halt()
+	again := func(when string) {
+		t.Helper()
+		for range 3 {
+			status, text := fay.post("/api/v1/works/pay/bill:1/approve", `{"reason":"fine","shown":"`+a.Digest+`"}`)
+			if status != http.StatusOK || !strings.Contains(text, `"stored": true`) {
+				t.Errorf("%s by HTTP: %d %s", when, status, text)
+			}
+			var out, errs bytes.Buffer
+			status = command.Run(t.Context(), &command.Line{
+				Args: []string{"approve", "bill:1", "--shown", a.Digest, "--actor", " FAY", "--reason", "fine", "--role", "finance"},
+				Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: w.db,
+			})
+			if status != 0 {
+				t.Errorf("%s by the command: %d %s", when, status, &errs)
+			}
+			has(t, fay.send(page, "Approve", map[string]string{"reason": "fine", "wait": "0s"}), "said good")
+		}
+	}
+	again("before it is read")
+	w.run()
+	w.until("pay", "bill:1", saga.Completed)
+	again("behind its end")
+	signals, err := w.db.Signals(t.Context(), id)
+	if err != nil || len(signals) != 1 {
+		t.Errorf("%d votes are stored: %+v (%v)", len(signals), signals, err)
+	}
 }
 
 // Who acts is who the token names, whatever the request says; a request says only what a verb takes,

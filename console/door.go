@@ -60,7 +60,11 @@ func unknownCaller() *problem {
 // run runs the verb of a route for a person, and returns its JSON.
 func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.RawMessage, *problem) {
 	if !p.may(r.role) {
-		return nil, refuse(http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not do this: it takes the role %s", p.Name, r.role))
+		takes := r.role
+		if r.role == Approver {
+			takes = "approver or operator, and one of those that the approval names"
+		}
+		return nil, refuse(http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not do this: it takes the role %s", p.Name, takes))
 	}
 	if wrong := r.wrong(s); wrong != "" {
 		return nil, refuse(http.StatusBadRequest, "usage", wrong)
@@ -104,7 +108,7 @@ func (r *route) waits(s *say) *problem {
 // withheld is what a verb printed without what is hidden from the person: what an approval shows is
 // an instance's input, for those who decide about it.
 func (p *Person) withheld(r *route, raw json.RawMessage) json.RawMessage {
-	if r.shape != "approval" && r.shape != "approvals" || p.may(Approver) || p.may(Operator) {
+	if r.shape != "approval" && r.shape != "approvals" || p.may(Approver) {
 		return raw
 	}
 	doc := decoded(raw)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/saga"
@@ -97,6 +98,12 @@ func (p *page) Resume(doc document) *offer {
 		return nil
 	}
 	return &o
+}
+
+// Votes reports whether the person has one of the roles that may vote on what is shown.
+func (p *page) Votes(doc document) bool {
+	roles, _ := doc["roles"].([]any)
+	return p.May(Approver) && slices.ContainsFunc(p.Person.Roles, func(has string) bool { return has == Admin || slices.Contains(roles, any(has)) })
 }
 
 // Vote is the form of a vote on what is shown.

@@ -39,10 +39,11 @@ type Person struct {
 	Roles []string `json:"roles"`
 }
 
-// may reports whether the person has a role, or one that includes it.
+// may reports whether the person has a role, or one that includes it. An operator may vote, too: what is decided about is shown to
+// both, and whether the vote counts is said by the roles that the approval names.
 func (p *Person) may(role string) bool {
 	has := func(role string) bool { return slices.Contains(p.Roles, role) }
-	return has(Admin) || has(role) || role == Reader && (has(Approver) || has(Operator))
+	return has(Admin) || has(role) || role == Reader && (has(Approver) || has(Operator)) || role == Approver && has(Operator)
 }
 
 // Tokens are who signs in with which token. Of a token only the SHA-256 is kept.

@@ -129,5 +129,11 @@ func TestBounds(t *testing.T) {
 	}
 	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
 	odd := w.as("odd", Approver, "x,admin")
-	has(t, odd.press(address("pay", "bill:1"), "Approve", map[string]string{"reason": "let me"}), "said bad")
+	a, err := w.c.Approval(t.Context(), saga.ID{Saga: "pay", Work: "bill:1"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, text := odd.post("/api/v1/works/pay/bill:1/approve", `{"reason":"let me","shown":"`+a.Digest+`"}`); status != http.StatusConflict {
+		t.Errorf("a role with a comma is two: %d %s", status, text)
+	}
 }

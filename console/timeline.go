@@ -177,6 +177,9 @@ func (p *page) When(v any) *moment {
 // May reports whether the person has a role: what a person may not do is not offered.
 func (p *page) May(role string) bool { return p.Person.may(role) }
 
+// Roles are those of the person, in words.
+func (p *page) Roles() string { return strings.Join(p.Person.Roles, ", ") }
+
 // Link is an address of the console with a query.
 func (p *page) Link(path string, pairs ...any) template.URL {
 	q := url.Values{}

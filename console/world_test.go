@@ -29,6 +29,8 @@ type world struct {
 	c      *coordinator.Coordinator
 	tokens *Tokens
 	server *httptest.Server
+	ended  chan error
+	stop   context.CancelFunc // of the coordinator
 }
 
 // letter is what the saga of these tests sends.
@@ -65,17 +67,7 @@ func newWorld(t *testing.T, o *Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := coordinator.New(db, &coordinator.Options{Log: log, Poll: 20 * time.Millisecond, Lease: 5 * time.Second, Drain: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mail, pay := mailing()
-	if err := c.Register(t.Context(), mail, pay); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	c := working(t, db)
 	tokens, err := OpenTokens("")
 	if err != nil {
 		t.Fatal(err)
@@ -89,14 +81,50 @@ func newWorld(t *testing.T, o *Options) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, db: db, c: c, tokens: tokens, server: httptest.NewServer(pages)}
+	w.run()
 	t.Cleanup(func() {
 		w.server.Close()
-		stop()
-		if err := errors.Join(<-ended, db.Close()); err != nil {
+		w.halt()
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return w
+}
+
+// working is a coordinator that knows the sagas.
+func working(t *testing.T, db store.DB) *coordinator.Coordinator {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c, err := coordinator.New(db, &coordinator.Options{Log: log, Poll: 20 * time.Millisecond, Lease: 5 * time.Second, Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mail, pay := mailing()
+	if err := c.Register(t.Context(), mail, pay); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// run has the coordinator work until it is halted; one that was halted is followed by another.
+func (w *world) run() {
+	w.t.Helper()
+	if w.ended != nil {
+		w.c = working(w.t, w.db)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	w.ended, w.stop = make(chan error, 1), stop
+	go func(ended chan error) { ended <- w.c.Run(ctx) }(w.ended)
+}
+
+func (w *world) halt() {
+	w.t.Helper()
+	w.stop()
+	if err := <-w.ended; err != nil {
+		w.t.Error(err)
+	}
 }
 
 // start starts an instance and waits until it has a status.

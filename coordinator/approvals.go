@@ -37,7 +37,7 @@ type Approval struct {
 	ID      saga.ID
 	Step    string
 	Shown   json.RawMessage // what they decide about: saga, version, work id, step, input and the results of earlier steps
-	Digest  string          // of Shown; a vote says it
+	Digest  string          // of Shown and of the run; a vote says it
 	Roles   []string        // who may vote now
 	Needed  int             // how many have to approve
 	Votes   []saga.Vote
@@ -83,14 +83,15 @@ func (op *Operator) Approval(ctx context.Context, id saga.ID, step string) (Appr
 	return a, nil
 }
 
-// approval is what people decide at a step, "" the one at issue.
+// approval is what people decide at a step, "" the one at issue, or that was decided.
 func (s *standing) approval(step string) (a Approval, err error) {
 	ss := s.st.Step(step)
 	if step == "" {
 		ss, _ = s.st.Issue(s.spec)
 		for i := range s.st.Steps {
-			if open := &s.st.Steps[i]; open.Ballot() != nil && open.Forward.Phase == machine.Waiting {
-				ss = open
+			one := &s.st.Steps[i]
+			if one.Ballot() != nil && (one.Forward.Phase == machine.Waiting || ss == nil || ss.Ballot() == nil) {
+				ss = one
 			}
 		}
 	}
@@ -181,7 +182,8 @@ func (op *Operator) approvalSteps(ctx context.Context) (map[saga.ID]string, erro
 
 // Vote has a person vote at a step of an instance, "" the one that it waits at. shown is the digest of what that person was shown:
 // [Approval].Digest. A vote is stored when Vote returns without an error, and counted by the coordinator that takes the
-// instance up: what happened before it in the ledger comes first. What would not count by now is refused, and on record.
+// instance up: what happened before it in the ledger comes first. The same again stores nothing: before
+// it is read it is no error, and then it matches [ErrVoted]. What would not count by now is refused, and on record.
 func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve bool, shown string, by Voter) error {
 	verb := "reject"
 	if approve {
@@ -204,16 +206,13 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 		Said: machine.Said{Vote: &machine.Cast{Approve: approve, Roles: by.Roles, Shown: shown}},
 	}
 	objection := machine.Objection(s.spec, s.st, &sig)
-	sum := sha256.Sum256([]byte(strings.Join([]string{a.Step, shown, by.Name}, "\x00")))
-	voter := hex.EncodeToString(sum[:8])
-	switch sig.Key = fmt.Sprintf("%s:%d:%s", verb, s.st.Seq, voter); {
-	case objection != nil: // the same is said once in the history, however often it is tried
-		sig.Key = fmt.Sprintf("%s:no:%s:%x", verb, voter, sha256.Sum256([]byte(objection.Error())))[:64]
-	case slices.ContainsFunc(s.unread, func(u machine.Signal) bool {
-		return strings.HasPrefix(u.Key, verb+":") && strings.HasSuffix(u.Key, ":"+voter)
-	}):
-		return nil // it is stored, and not read yet
+	// Said twice it is one signal: it is named after who votes how on what, and since when that is to be decided at this version.
+	said := strings.Join([]string{a.Step, shown, machine.Person(by.Name), s.st.Revision, a.Since.Format(time.RFC3339Nano)}, "\x00")
+	if objection != nil && !errors.Is(objection, ErrVoted) { // the same is said once in the history, however often it is tried
+		said += "\x00" + objection.Error()
 	}
+	sum := sha256.Sum256([]byte(said))
+	sig.Key = verb + ":" + hex.EncodeToString(sum[:16])
 	if err := op.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}

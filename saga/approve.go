@@ -21,7 +21,8 @@ import (
 //	saga.Do("charge", p.charge)…
 //
 // A vote says the digest of what was shown, and counts for nothing else: when a newer version of the source object
-// changes that, earlier votes are void and people are asked again. A version that changes none of it keeps them. The
+// changes that, earlier votes are void and people are asked again. A version that changes none of it keeps them, but
+// for those of the person who brings it. Another run, such as a rerun, asks everybody again. The
 // step's result is the []Vote that decided it; empty where no decision was needed.
 //
 // People vote by coordinator.Operator.Vote: on the pages of package approval, by amends approve and reject, or from a
@@ -171,8 +172,8 @@ func (a *ApproveStep[In]) asks(d *Definition[In], in In) {
 	}
 }
 
-// document is what people are shown who vote. Its digest is what a vote is bound to, so it has everything by which that
-// is named, and not the version of the source object.
+// document is what people are shown who vote. The digest of it and of the run is what a vote is bound to, so it has everything by
+// which that is named, and not the version of the source object.
 type document struct {
 	Saga    string                    `json:"saga"`
 	Version int                       `json:"version"`

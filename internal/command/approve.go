@@ -59,7 +59,10 @@ so. Your vote counts once, and not where you started the work and the approval i
 		}
 		return a.speak(ctx, &o, plan, func(op *coordinator.Operator, id saga.ID) error {
 			err := op.Vote(ctx, id, step, approve, shown, coordinator.Voter{Actor: o.by, Roles: roles})
-			if err == nil || exitOf(err) != exitConflict {
+			switch {
+			case errors.Is(err, coordinator.ErrVoted): // it is answered as the first was
+				return nil
+			case err == nil || exitOf(err) != exitConflict:
 				return err
 			}
 			if errors.Is(err, coordinator.ErrNotOpen) {

@@ -54,7 +54,7 @@ func TestApprovals(t *testing.T) {
 		ends(exitConflict, "another has to decide", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "sam")
 		ends(exitDone, "Dry run", "approve", "w1", "--shown", shown[1], "--reason", "r", "--dry-run")
 		ends(exitDone, "with the role admin", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann", "--wait", "30s")
-		ends(exitConflict, "is counted already", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann")
+		ends(exitDone, "Applied", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "ann")
 		ends(exitDone, "ann (admin) approves: r", "approve", "w1")
 		ends(exitDone, "Applied", "approve", "w1", "--shown", shown[1], "--reason", "r", "--actor", "bob", "--wait", "30s")
 		if err := at(ctx, c, "pay", "w1", saga.Completed); err != nil {
@@ -67,6 +67,7 @@ func TestApprovals(t *testing.T) {
 			return err
 		}
 		ends(exitDone, "rejected, says bob: too dear", "history", "w2")
+		ends(exitDone, "Applied", "reject", "w2", "--shown", other[1], "--reason", "r", "--actor", "bob")
 		ends(exitConflict, "nothing is to be decided", "reject", "w2", "--shown", other[1], "--reason", "r")
 		return nil
 	}, pay)

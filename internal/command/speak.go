@@ -100,6 +100,8 @@ type outcomeJSON struct {
 	Status  saga.Status `json:"status"` // where the work stands now
 	Reason  saga.Reason `json:"reason"`
 	Next    string      `json:"next"`
+
+	read bool // it was said before, and is read
 }
 
 // words are how one verb speaks.
@@ -162,7 +164,9 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 		DryRun: o.dryRun, Stored: !o.dryRun, Unknown: before.lacking != "",
 		Status: before.state.Status, Reason: before.state.Reason, Next: before.summary.Next,
 	}
-	if out.Unknown {
+	waits := slices.ContainsFunc(before.pending, func(s machine.Signal) bool { return s.ID == m.posted.ID })
+	out.read = out.Stored && m.posted.ID <= before.head.Posted && !waits
+	if out.Unknown && !out.read {
 		out.Plan = append(out.Plan, stays(before.lacking))
 	}
 	return before, &out, nil
@@ -240,6 +244,9 @@ func learn(ctx context.Context, s store, p timeLimit, out *outcomeJSON, lacking 
 	id := saga.ID{Saga: out.Saga, Work: out.WorkID}
 	var r *machine.Record
 	var end error
+	if out.read { // what became of it is there
+		p = timeLimit{poll, time.Now().Add(poll)}
+	}
 	if out.Stored && p.wait > 0 {
 		r, end = await(ctx, s, id, out.Signal.ID, p, lacking)
 	}

@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
@@ -16,7 +20,7 @@ import (
 
 // Ballot is what people decide at a step, and how they voted. It is shared by copies of the state, and never changed.
 type Ballot struct {
-	Digest string          `json:"digest"` // of Shown; a vote is bound to it
+	Digest string          `json:"digest"` // of Shown and of the run; a vote is bound to it
 	Shown  json.RawMessage `json:"shown"`
 	Asks   []string        `json:"askingSteps,omitempty"` // by which people are asked
 	Since  time.Time       `json:"since,omitzero"`
@@ -67,6 +71,18 @@ func (b *Ballot) approvals() (n int) {
 	return n
 }
 
+// digest is what a vote on the document is bound to: a run of its own has another one, whatever is shown.
+func (st *State) digest(doc json.RawMessage) string {
+	return program.HashHex(append([]byte(RootKey(st.ID.Saga, st.ID.Work, st.Run)+"\n"), doc...))
+}
+
+// without is the ballot without the votes of a person.
+func (b *Ballot) without(who string) *Ballot {
+	c := *b
+	c.Votes = slices.DeleteFunc(slices.Clone(b.Votes), func(v saga.Vote) bool { return samePerson(v.By, who) })
+	return &c
+}
+
 func (b *Ballot) with(v saga.Vote) *Ballot {
 	c := *b
 	c.Votes = append(slices.Clip(b.Votes), v)
@@ -106,7 +122,13 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 	if spec != nil {
 		i = spec.Index(s.Step)
 	}
-	if i < 0 || spec.Steps[i].Approval == nil || ss == nil || ss.Ballot() == nil || s.Vote == nil || st.Turned || st.Status.Terminal() || ss.Forward.Phase != Waiting {
+	if i < 0 || spec.Steps[i].Approval == nil || ss == nil || ss.Ballot() == nil || s.Vote == nil {
+		return ErrNotOpen
+	}
+	if err := voted(ss.Ballot(), s); err != nil {
+		return err
+	}
+	if st.Turned || st.Status.Terminal() || ss.Forward.Phase != Waiting {
 		return ErrNotOpen
 	}
 	b, a := ss.Ballot(), spec.Steps[i].Approval
@@ -125,8 +147,13 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 	case a.NotStarter && slices.ContainsFunc(st.Starters, func(by string) bool { return samePerson(by, s.Actor) }):
 		return fmt.Errorf("%w: %s started it, or brought a version of it, and another has to decide", ErrNoVote, s.Actor)
 	}
+	return nil
+}
+
+// voted says that the very same vote counts already, also when what it decides is decided by now.
+func voted(b *Ballot, s *Signal) error {
 	for _, v := range b.Votes {
-		if samePerson(v.By, s.Actor) && v.Approve == s.Vote.Approve {
+		if s.Vote.Shown == b.Digest && v.Approve == s.Vote.Approve && samePerson(v.By, s.Actor) {
 			return fmt.Errorf("%w: %s said so at %s", ErrVoted, v.By, v.At.UTC().Format(time.RFC3339))
 		}
 	}
@@ -140,8 +167,18 @@ func anyOf(roles []string) string {
 	return strings.Join(roles, ", ")
 }
 
-func samePerson(a, b string) bool {
-	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
+func samePerson(a, b string) bool { return Person(a) == Person(b) }
+
+// Person is a name by which people are compared: in one normal form (NFKC), without case, blanks and what is not seen, such as a
+// zero-width space.
+func Person(name string) string {
+	seen := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(name))
+	return norm.NFKC.String(cases.Fold().String(seen))
 }
 
 // startedBy notes who started the work, or brought a version of it.
@@ -198,7 +235,7 @@ func (m *machine) beginVoting(s *program.StepSpec, shown *Shown) error {
 	if !shown.Asked {
 		return m.fold(r)
 	}
-	b := Ballot{Digest: program.HashHex(shown.Document), Shown: shown.Document}
+	b := Ballot{Digest: m.st.digest(shown.Document), Shown: shown.Document}
 	for i := range m.spec.Steps {
 		if a := m.spec.Steps[i].Asks; a != nil && a.For == s.Name {
 			b.Asks = append(b.Asks, m.spec.Steps[i].Name)

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// What people decide (P1 to P9).
+// What people decide (P1 to P10).
 
 const (
 	paying   = "book idempotent undo\npay approve=72h by=finance votes=2 ask remind=4h escalate=24h:cfo not-starter\ncharge keyed=720h pivot"
@@ -33,7 +33,7 @@ func (d *desk) shown(doc string) *desk {
 // vote posts what a person says of the document; those that are not the first have a role of their own.
 func (d *desk) vote(who, role, doc string, approve bool) *desk {
 	d.t.Helper()
-	cast := &Cast{Approve: approve, Roles: []string{role}, Shown: program.HashHex([]byte(doc))}
+	cast := &Cast{Approve: approve, Roles: []string{role}, Shown: d.st.digest(json.RawMessage(doc))}
 	return d.signal(Signal{Kind: SignalVote, At: d.now, Actor: who, Reason: "seen", Resolution: saga.Resolution{Step: "pay"}, Said: Said{Vote: cast}})
 }
 
@@ -50,7 +50,7 @@ func (d *desk) brought(revision string) *desk {
 func TestP1ShownFirst(t *testing.T) {
 	t.Parallel()
 	d := voting(t, paying).wants("act ask forward", saga.Running)
-	if r := d.tail(); r.Kind != KindOpened || r.Dispatch == nil || d.st.Step("pay").Ballot().Digest != program.HashHex([]byte(askedFor)) {
+	if r := d.tail(); r.Kind != KindOpened || r.Dispatch == nil || d.st.Step("pay").Ballot().Digest != d.st.digest(json.RawMessage(askedFor)) {
 		t.Errorf("recorded %+v", r)
 	}
 	brief := BriefOf(d.spec, d.st, "ask")
@@ -104,7 +104,8 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 }
 
 // "P3: a vote counts once for each person, with a role that has a vote at the time when it was posted, and not of the starter
-// where the approval says so, nor of who brought a version. One that does not count is noted, and changes nothing".
+// where the approval says so, nor of who brought a version. One that does not count is noted, and changes nothing. Names are
+// compared in NFKC, without case, blanks and format characters".
 func TestP3WhoVotes(t *testing.T) {
 	t.Parallel()
 	d := voting(t, paying).succeed("q")
@@ -113,13 +114,15 @@ func TestP3WhoVotes(t *testing.T) {
 	ev := brought.news("2", 1, false)
 	ev.Signal.Actor = "bob"
 	brought.feed(ev).succeed("b_1").shown(askedFor)
-	for _, who := range []string{"sam", "bob"} { // who started it, and who brought the version
+	for _, who := range []string{"sam", "bob", "B\u200bob", "\uff22ob ", "B OB"} { // who started it, and who brought the version
 		brought.vote(who, "finance", askedFor, true).noted("another has to decide")
 	}
 	d.vote("ann", "sales", askedFor, true).noted("it takes one of the roles finance")
 	d.vote("ann", "cfo", askedFor, true).noted("it takes one of the roles finance")
 	d.vote("ann", "finance", askedFor, true).wants("wait", saga.Waiting)
-	d.vote("ANN", "finance", askedFor, true).noted("counted already")
+	for _, who := range []string{"ANN", " ann\u00a0", "a\u200bnn", "\uff41nn", "a\u00adnn", "ann\ufe0f"} {
+		d.vote(who, "finance", askedFor, true).noted("counted already")
+	}
 	d.signal(Signal{Kind: SignalVote, Resolution: saga.Resolution{Step: "pay"}}).noted("nothing is to be decided")
 	d.signal(Signal{Kind: SignalVote, Resolution: saga.Resolution{Step: "book"}, Said: Said{Vote: &Cast{}}}).noted("nothing is to be decided")
 	d.later(25*time.Hour).vote("eve", "cfo", askedFor, true).wants("act charge forward", saga.Running)
@@ -208,7 +211,7 @@ func TestP6TheEnd(t *testing.T) {
 	}
 	late := d.now
 	d.now = voted
-	cast := &Cast{Approve: true, Roles: []string{"finance"}, Shown: program.HashHex([]byte(askedFor))}
+	cast := &Cast{Approve: true, Roles: []string{"finance"}, Shown: d.st.digest(json.RawMessage(askedFor))}
 	in := Signal{ID: 70, Kind: SignalVote, At: voted, Actor: "ann", Resolution: saga.Resolution{Step: "pay"}, Said: Said{Vote: cast}}
 	d.now = late
 	d.feed(Event{Signal: &in}).wants("act charge forward", saga.Running)
@@ -277,4 +280,48 @@ func TestP9ALostLedger(t *testing.T) {
 	if d.st.Step("pay").Forward.Phase != Done {
 		t.Errorf("an admin approved, and it is %+v", d.st.Step("pay").Forward)
 	}
+}
+
+// "P10: a rerun, and a version that comes behind the end, begin a run in which everybody is asked again. A version that comes in the
+// middle voids the votes of the person who brought it".
+func TestP10ARunOfItsOwn(t *testing.T) {
+	t.Parallel()
+	// the calls that approved run 1 come again behind its rerun: the same is shown, and they decide nothing
+	d := voting(t, paying).succeed("q")
+	first := d.st.digest(json.RawMessage(askedFor))
+	cast := func(d *desk, who string) *desk {
+		said := Said{Vote: &Cast{Approve: true, Roles: []string{"finance"}, Shown: first}}
+		return d.signal(Signal{Kind: SignalVote, At: d.now, Actor: who, Resolution: saga.Resolution{Step: "pay"}, Said: said})
+	}
+	cast(cast(d, "ann"), "bob").succeed("c_1").wants("rest", saga.Completed)
+	d.brought("+1").succeed("b_1").shown(askedFor).wants("act ask forward", saga.Running).succeed("q")
+	cast(cast(d, "ann").noted("has changed since it was shown"), "bob").noted("has changed since it was shown")
+	d.brought("2").succeed("b_1").shown(askedFor) // a version in the middle goes on in that run
+	cast(d, "ann").noted("has changed since it was shown")
+	d.vote("ann", "finance", askedFor, true).vote("bob", "finance", askedFor, true).wants("act charge forward", saga.Running)
+
+	// so do those of before a review that a rerun ended, whoever ran it
+	review := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true)
+	review.st.Status, review.st.Reason = saga.Review, saga.ReasonExhausted
+	review.brought("+1").succeed("b_1").shown(askedFor)
+	if b := review.st.Step("pay").Ballot(); len(b.Votes) != 0 {
+		t.Errorf("a rerun goes on with %+v", b.Votes)
+	}
+
+	// ann approves, and brings a newer version that shows the same: bob's vote stands, and hers does not
+	own := voting(t, strings.Replace(paying, " not-starter", "", 1)).succeed("q").vote("ann", "finance", askedFor, true)
+	ev := own.news("2", 1, false)
+	ev.Signal.Actor = "A\u200bNN"
+	own.feed(ev).succeed("b_1").shown(askedFor)
+	if b := own.st.Step("pay").Ballot(); len(b.Votes) != 0 {
+		t.Errorf("who brought the version has voted: %+v", b.Votes)
+	}
+	own.vote("bob", "finance", askedFor, true)
+	ev = own.news("3", 1, false)
+	ev.Signal.Actor = "carl"
+	own.feed(ev).succeed("b_1").shown(askedFor)
+	if b := own.st.Step("pay").Ballot(); len(b.Votes) != 1 {
+		t.Errorf("votes of others are void: %+v", b.Votes)
+	}
+	own.vote("ann", "finance", askedFor, true).wants("act charge forward", saga.Running) // who may vote at all may do so again
 }

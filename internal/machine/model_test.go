@@ -133,6 +133,7 @@ var waits = spin.Model{
 		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2 -DHALTS=0", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2 -DHALTS=0"},
 		{Name: "answers from outside", Switches: messages, Full: messages + " -DCRASHES=2"},
 		{Name: "votes of people", Switches: votes, Full: votes + " -DCRASHES=2"},
+		{Name: "votes of people over two runs", Switches: runs},
 	},
 	Mutants: []spin.Mutant{
 		{Name: "NODUE", Breaks: "noLostWork"},
@@ -165,12 +166,16 @@ var waits = spin.Model{
 		{Name: "ENDFIRST", Scene: votes, Breaks: "voteKept"},
 		{Name: "LATE", Scene: votes, Breaks: "beforeEnd"},
 		{Name: "MEANWHILE", Scene: votes, Breaks: "notMeanwhile"},
+		{Name: "SAMEDIGEST", Scene: runs, Breaks: "ofThisRun"},
+		{Name: "OWNVERSION", Scene: votes, Breaks: "notOwn"},
 	},
 }
 
 const messages = "-DMESSAGES"
 
 const votes = "-DVOTES"
+
+const runs = votes + " -DRUNS=1 -DCRASHES=0"
 
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
 func TestModelHolds(t *testing.T) {

@@ -174,7 +174,7 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		return s.try(Event{Asked: &Asked{Step: s.asked, Shown: &Shown{Document: json.RawMessage(strings.Join(args, "")), Asked: len(args) > 0}}})
 	case "approve", "reject":
 		s.sigs++
-		cast := &Cast{Approve: verb == "approve", Roles: []string{"finance"}, Shown: program.HashHex([]byte(args[1]))}
+		cast := &Cast{Approve: verb == "approve", Roles: []string{"finance"}, Shown: s.st.digest(json.RawMessage(args[1]))}
 		return s.try(Event{Signal: &Signal{ID: s.sigs, At: s.now, Kind: SignalVote, Actor: args[0], Reason: "seen", Resolution: saga.Resolution{Step: s.asked}, Said: Said{Vote: cast}}})
 	case "done", "fail":
 		s.now = s.now.Add(time.Second)

@@ -96,19 +96,26 @@ func (st *State) revise(r *Record) error {
 	if over { // the run before it is over, and its deadline with it (W3)
 		st.Deadline, st.Overdue = r.EndsBy(), false
 	}
-	if st.Newer != nil {
-		st.startedBy(cmp.Or(r.Actor, st.Newer.By))
-	} else {
-		st.startedBy(r.Actor)
+	_, again := saga.SplitRevision(r.Revision)
+	newRun := over || again > 0
+	if newRun {
+		st.Run = r.Revision
 	}
+	by := r.Actor
+	if st.Newer != nil {
+		by = cmp.Or(by, st.Newer.By)
+	}
+	st.startedBy(by)
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked = false, false
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
 			ss.again()
-			if ss.Stood = ss.Stood && !undone; over {
+			if ss.Stood = ss.Stood && !undone; newRun {
 				ss.Outside = nil // votes are for the run in which they were given
+			} else if b := ss.Ballot(); b != nil {
+				ss.Outside = &Outside{Ballot: b.without(by)} // and not of who changes the instance behind them
 			}
 		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
 			ss.Undo.Phase = ""

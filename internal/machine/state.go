@@ -17,6 +17,7 @@ type State struct {
 	ID       saga.ID `json:"-"`
 	Version  int     `json:"version"`
 	Revision string  `json:"revision,omitempty"`       // which is being worked on
+	Run      string  `json:"run,omitempty"`            // the revision with which the run began: what a newer version takes over goes on in it
 	Heard    string  `json:"newestRevision,omitempty"` // the newest that was spoken of
 	Seq      int64   `json:"seq"`                      // of the tail
 	Tail     Hash    `json:"tailHash"`
@@ -206,7 +207,7 @@ func (st *State) learn(r *Record) error {
 		if st.Seq != 0 {
 			return fmt.Errorf("the work is started twice")
 		}
-		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
+		st.Version, st.Revision, st.Run, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Revision, r.Body, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		if st.Adopting { // who rebuilds it has not started it
 			st.startedBy("")

@@ -68,10 +68,11 @@
  *   DROPLATE     a late success is only noted
  *   INFLIGHT     a newer version begins while the job is under way
  *
- * With -DVOTES it is a third model: what waits for people (P2, P3, P4, P6 and P8 in RULES.md).
+ * With -DVOTES it is a third model: what waits for people (P2, P3, P4, P6, P8 and P10 in RULES.md).
  *
  * One instance that waits at one approval, for two people. Each may approve twice, one may also reject, of what they were
- * shown, which may be long ago. The source has a newer version, which shows the same or not. The time ends. Who holds the
+ * shown, which may be long ago. The source has a newer version, which shows the same or not, and which one of the people may
+ * have brought. The time ends. With RUNS it is run again, while it waits in a review or behind its end. Who holds the
  * instance may die at any moment: what was appended stays, and what was not is decided again.
  *
  *   byTwo              the next step is armed only when two different people approved
@@ -81,6 +82,8 @@
  *   voteKept           two people who approve before the end count, however late that is read, where no rejection and no newer
  *                      version came
  *   notMeanwhile       no vote counts while a newer version is heard and has not begun
+ *   ofThisRun          no vote counts that is about what was shown in an earlier run
+ *   notOwn             the next step is not armed on the vote of who brought a newer version behind it
  *   noLostWork         as above: it is decided in the end
  *
  *   ANYDIGEST  a vote counts whatever that person was shown
@@ -90,6 +93,8 @@
  *   ENDFIRST   the end is judged before the votes are read that were posted before it
  *   LATE       a vote counts that was posted behind the end
  *   MEANWHILE  votes count while a newer version is heard
+ *   SAMEDIGEST the digest does not know the run
+ *   OWNVERSION the votes stand of who brings a newer version
  */
 
 #ifdef MESSAGES
@@ -298,6 +303,9 @@ active proctype World()
 #ifndef CRASHES
 #define CRASHES 1
 #endif
+#ifndef RUNS
+#define RUNS 0
+#endif
 #define LASTS 1
 #define END 2
 #define NEVER 99
@@ -312,6 +320,7 @@ byte shows = 1;                   /* what the version that has begun shows: the 
 byte pending;                     /* what a newer version shows that was heard; 0: there is none */
 byte digest, until;               /* what is to be decided, and its end; 0: nothing yet */
 byte votes, by[2], on[2];         /* those that approve and count */
+byte round = 1, pendingBy;        /* who brought the newer version: a person, or the source */
 
 /* the row, and what its holder alone knows */
 byte holder, due;
@@ -319,18 +328,21 @@ byte asked[2];
 
 /* signals: two approving votes of each person, and a rejection by the second; then the source's */
 bool unread[5];
-byte saw[5], at[5], news;
+byte saw[5], at[5], news, newsBy;
+bool again;                       /* a person runs it again */
 
 /* people: what each was shown, and what they may still say */
 byte eyes[2], left[2] = 2;
 bool mayReject = true;
-byte crashes = CRASHES, versions = 1;
+byte crashes = CRASHES, versions = 1, runs = RUNS;
 
 /* what the assertions need to know */
 bool inTime[2];                   /* this person's approval was posted before the end */
 bool counted;                     /* a rejection */
+bool oldEyes[2], old[5];          /* what was shown, or a vote, is of an earlier run */
+bool own[2];                      /* who gave this vote brought a newer version behind it */
 
-#define spoken     (unread[0] || unread[1] || unread[2] || unread[3] || unread[4] || news)
+#define spoken     (unread[0] || unread[1] || unread[2] || unread[3] || unread[4] || news || again)
 #define decided    (phase == rejected || phase == charged)
 #define claimable  (holder == 0 && (spoken || pending || !decided && due <= now))
 #define idle       (holder == 0 && !claimable)
@@ -339,6 +351,11 @@ bool counted;                     /* a rejection */
 #define fits(v)    true
 #else
 #define fits(v)    (saw[v] == digest)
+#endif
+#ifdef SAMEDIGEST
+#define document   (shows)
+#else
+#define document   (shows + 2 * (round - 1))
 #endif
 #ifdef ONETWICE
 #define voted(p)   false
@@ -358,24 +375,25 @@ bool counted;                     /* a rejection */
 #define counts(v)  (phase == waiting && before(v) && fits(v) && settled)
 
 bool byTwo = true, ofWhatIsShown = true, beforeEnd = true, heedsRejection = true, voteKept = true, notMeanwhile = true,
-	noLostWork = true;
+	ofThisRun = true, notOwn = true, noLostWork = true;
 
 inline count(v)
 {
 	notMeanwhile = !pending; assert(notMeanwhile);
-	beforeEnd = at[v] < until; assert(beforeEnd)
+	beforeEnd = at[v] < until; assert(beforeEnd);
+	ofThisRun = !old[v]; assert(ofThisRun)
 }
 
 inline forget(v)
 {
-	unread[v] = false; saw[v] = 0; at[v] = 0
+	unread[v] = false; saw[v] = 0; at[v] = 0; old[v] = false
 }
 
 inline approve(v, p)
 {
 	if
 	:: counts(v) && !voted(p) && votes < 2 -> count(v);
-		by[votes] = p; on[votes] = saw[v]; votes++;
+		by[votes] = p; on[votes] = saw[v]; own[votes] = false; votes++;
 		if :: votes == 2 -> phase = approved :: else fi
 	:: else
 	fi;
@@ -394,6 +412,19 @@ inline reject(v)
 	forget(v)
 }
 
+inline void()
+{
+	votes = 0; by[0] = 0; by[1] = 0; on[0] = 0; on[1] = 0; own[0] = false; own[1] = false
+}
+
+/* It is run again: everybody is asked again. */
+inline startOver()
+{
+	round++; void(); digest = 0; until = 0; counted = false; phase = ready; asked[0] = 0; asked[1] = 0;
+	inTime[0] = false; inTime[1] = false; oldEyes[0] = eyes[0] > 0; oldEyes[1] = eyes[1] > 0;
+	old[0] = unread[0]; old[1] = unread[1]; old[2] = unread[2]; old[3] = unread[3]; old[4] = unread[4]
+}
+
 /* They are read in any order: that is more than the ledger does. */
 inline listen()
 {
@@ -403,20 +434,32 @@ inline listen()
 	:: unread[2] -> approve(2, 1)
 	:: unread[3] -> approve(3, 1)
 	:: unread[4] -> reject(4)
-	:: news -> if :: phase != charged -> pending = news :: else fi; news = 0
+	:: news -> if :: phase != charged -> pending = news; pendingBy = newsBy :: else fi; news = 0; newsBy = 0
+	:: again -> again = false; if :: (phase == waiting || decided) && !pending -> startOver() :: else fi
 	fi
 }
 
-inline void()
+/* The votes of who brought a newer version are void. */
+inline voidOf(p)
 {
-	votes = 0; by[0] = 0; by[1] = 0; on[0] = 0; on[1] = 0
+	if
+	:: votes > 1 && by[1] == p -> votes = 1; by[1] = 0; on[1] = 0
+	:: votes > 1 && by[0] == p -> votes = 1; by[0] = by[1]; on[0] = on[1]; own[0] = own[1]; by[1] = 0; on[1] = 0; own[1] = false
+	:: votes == 1 && by[0] == p -> void()
+	:: else
+	fi
 }
 
 /* A newer version begins; what was rejected is decided again, from the start. */
 inline begin(i)
 {
 	if :: phase == rejected -> void(); digest = 0; until = 0 :: else fi;
-	shows = pending; pending = 0; counted = false; phase = ready; asked[i] = 0
+	own[0] = own[0] || votes > 0 && by[0] == pendingBy;
+	own[1] = own[1] || votes > 1 && by[1] == pendingBy;
+#ifndef OWNVERSION
+	voidOf(pendingBy);
+#endif
+	shows = pending; pending = 0; pendingBy = 0; counted = false; phase = ready; asked[i] = 0
 }
 
 inline open(i)
@@ -436,7 +479,8 @@ inline arm()
 {
 	heedsRejection = !counted; assert(heedsRejection);
 	byTwo = votes == 2 && by[0] != by[1]; assert(byTwo);
-	ofWhatIsShown = on[0] == shows && on[1] == shows; assert(ofWhatIsShown);
+	ofWhatIsShown = on[0] == document && on[1] == document; assert(ofWhatIsShown);
+	notOwn = !own[0] && !own[1]; assert(notOwn);
 	phase = charged
 }
 
@@ -456,7 +500,7 @@ inline decide(i)
 	:: spoken -> listen()
 	:: pending && phase != refused -> begin(i)
 	:: phase == refused && !spoken -> phase = rejected
-	:: phase == ready && !pending && !asked[i] -> asked[i] = shows
+	:: phase == ready && !pending && !asked[i] -> asked[i] = document
 	:: phase == ready && !pending && asked[i] -> open(i)
 	:: phase == approved && !pending -> arm()
 	:: phase == waiting && !spoken && !pending && votes == 2 -> phase = approved
@@ -477,7 +521,7 @@ end:	do
 
 inline post(v, p)
 {
-	unread[v] = true; saw[v] = eyes[p]; at[v] = now
+	unread[v] = true; saw[v] = eyes[p]; at[v] = now; old[v] = oldEyes[p]
 }
 
 /* A person votes on what they were shown, which may be long ago. */
@@ -490,8 +534,8 @@ inline vote(p)
 active proctype People()
 {
 end:	do
-	:: atomic { eyes[0] != digest -> eyes[0] = digest }
-	:: atomic { eyes[1] != digest -> eyes[1] = digest }
+	:: atomic { eyes[0] != digest || oldEyes[0] -> eyes[0] = digest; oldEyes[0] = false }
+	:: atomic { eyes[1] != digest || oldEyes[1] -> eyes[1] = digest; oldEyes[1] = false }
 	:: atomic { eyes[0] && left[0] > 0 -> vote(0) }
 	:: atomic { eyes[1] && left[1] > 0 -> vote(1) }
 	:: atomic { eyes[1] && mayReject -> mayReject = false; post(4, 1) }
@@ -502,7 +546,8 @@ active proctype World()
 {
 	do
 	:: atomic { now < END || idle && !decided && due != NEVER -> now++ }
-	:: atomic { versions > 0 && now < END -> versions--; if :: news = 1 :: news = 2 fi }
+	:: atomic { versions > 0 && now < END -> versions--; if :: news = 1 :: news = 2 fi; if :: newsBy = 0 :: newsBy = 1 :: newsBy = 2 fi }
+	:: atomic { runs > 0 && now < END && digest -> runs--; again = true }
 	:: now >= END && idle && (decided || due == NEVER) -> break
 	od;
 	atomic { idle -> noLostWork = decided; assert(noLostWork) }
