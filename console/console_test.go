@@ -460,7 +460,7 @@ func TestVote(t *testing.T) {
 	_, doc := w.as("olaf", Operator).get("/api/v1/works/pay/bill:1/approval")
 	body := `{"reason":"fine","shown":"` + digest.FindStringSubmatch(doc)[1] + `"}`
 	for who, want := range map[*window]string{
-		rita: "it takes the role approver or operator, and one of those that the approval names",
+		rita:                           "it takes the role approver or operator, and one of those that the approval names",
 		w.as("sam", Approver, "sales"): "it takes one of the roles finance", w.as("otto", Operator): "it takes one of the roles finance",
 	} {
 		if status, text := who.post("/api/v1/works/pay/bill:1/approve", body); status != 403 && status != 409 || !strings.Contains(text, want) {
@@ -494,7 +494,7 @@ func TestTheSameVoteAgain(t *testing.T) {
 			var out, errs bytes.Buffer
 			status = command.Run(t.Context(), &command.Line{
 				Args: []string{"approve", "bill:1", "--shown", a.Digest, "--actor", " FAY", "--reason", "fine", "--role", "finance"},
-				Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: w.db,
+				Env:  func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: w.db,
 			})
 			if status != 0 {
 				t.Errorf("%s by the command: %d %s", when, status, &errs)

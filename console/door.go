@@ -24,6 +24,8 @@ const (
 	// end of what it said: then it is told that it goes on.
 	patience = time.Minute
 	mostWait = 50 * time.Second
+	// maxKey is more than an Idempotency-Key has to say.
+	maxKey = 255
 	// mostItems is how many a list may have.
 	mostItems = 1000
 )
@@ -157,6 +159,9 @@ func (r *route) wrong(s *say) string {
 	if r.role == Approver && s.flags["shown"] == nil {
 		return "say shown: the digest of what you were shown, as GET …/approval has it"
 	}
+	if strings.HasPrefix(r.line, "rerun ") && s.flags["run"] == nil && s.flags["request"] == nil {
+		return "say which run is to be done again (run), or name the request (request, or the header Idempotency-Key): what comes twice would be done twice"
+	}
 	for name, value := range s.parts {
 		if value == "" {
 			return "the " + name + " is empty"
@@ -219,7 +224,15 @@ func (h *handler) api(rt *route) http.HandlerFunc {
 				return
 			}
 		}
-		doc, err := h.run(r.Context(), &p, rt, s)
+		key := r.Header.Get("Idempotency-Key")
+		if len(key) > maxKey {
+			answerProblem(w, refuse(http.StatusBadRequest, "usage", fmt.Sprintf("an Idempotency-Key has at most %d bytes", maxKey)))
+			return
+		}
+		doc, again, err := h.once(r.Context(), &p, rt, s, key)
+		if again {
+			w.Header().Set("Idempotency-Replayed", "true")
+		}
 		if err != nil {
 			answerProblem(w, err)
 			return

@@ -77,6 +77,8 @@ func (d *description) operation(rt *route, problemRef any) object {
 		op["summary"] = verb.Short
 		flags := flagsOf(rt, verb)
 		if rt.changes() {
+			params = append(params, object{"name": "Idempotency-Key", "in": "header", "required": false, "schema": object{"type": "string", "maxLength": maxKey},
+				"description": "kept for a day: the same request again, from the same person, is answered as the first was and not done again"})
 			properties := object{}
 			for _, f := range flags {
 				properties[f.Name] = flagSchema(f)

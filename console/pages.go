@@ -217,7 +217,7 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 			s.flags[flag] = []string{clean(values[0])}
 		}
 	}
-	doc, err := h.run(r.Context(), &p, &routes[i], s)
+	doc, _, err := h.once(r.Context(), &p, &routes[i], s, r.PostForm.Get("key"))
 	n := outcome(doc, err)
 	setFlash(w, r, h.base, n)
 	http.Redirect(w, r, h.base+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)

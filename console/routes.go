@@ -49,7 +49,7 @@ var routes = []route{
 	{"POST", "/works/{saga}/{work}/fail", Operator, "fail {work} --saga={saga}", ofOrders, true, "orders"},
 	{"POST", "/works/{saga}/{work}/extend", Operator, "extend {work} --saga={saga}", ofOrders + " by", true, "orders"},
 	{"POST", "/works/{saga}/{work}/cancel", Operator, "cancel {work} --saga={saga}", ofOrders, true, "order"},
-	{"POST", "/works/{saga}/{work}/rerun", Operator, "rerun {work} --saga={saga}", ofOrders, true, "orders"},
+	{"POST", "/works/{saga}/{work}/rerun", Operator, "rerun {work} --saga={saga}", ofOrders + " run request", true, "orders"},
 	{"POST", "/works/{saga}/{work}/approve", Approver, "approve {work} --saga={saga}", ofOrders + " step shown", true, "order"},
 	{"POST", "/works/{saga}/{work}/reject", Approver, "reject {work} --saga={saga}", ofOrders + " step shown", true, "order"},
 	{"GET", "/approvals", Reader, "approvals", "", false, "approvals"},

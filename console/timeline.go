@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -214,6 +215,9 @@ type offer struct {
 	Danger bool
 }
 
+// Key is one for each form of each page that is made: pressed twice, it is done once.
+func (offer) Key() string { return "form-" + rand.Text() }
+
 // field is what a person fills in.
 type field struct{ Name, Label, Example, Value, ID string }
 
@@ -230,6 +234,9 @@ func (p *page) Choices(doc document, list string) (all []offer) {
 			Set:   map[string]string{"seen": number(doc, "seq"), "wait": "3s"},
 		}
 		o.Then, _ = c["then"].([]any)
+		if verb == "rerun" {
+			o.Set["run"] = cmp.Or(text(doc, "revision"), "-")
+		}
 		said := ""
 		for _, f := range items(c, "flags") {
 			name, value, example := text(f, "name"), text(f, "value"), text(f, "example")

@@ -36,9 +36,9 @@ type world struct {
 // letter is what the saga of these tests sends.
 type letter struct{ To, Outcome string }
 
-// mailing is a saga with one letter, which is lost where its input says so, and one that people
-// approve.
-func mailing() (saga.Program, saga.Program) {
+// mailing is a saga with one letter, which is lost where its input says so, one that people approve, one that waits for an answer, and
+// one that waits for a time.
+func mailing() []saga.Program {
 	send := saga.Do("send", func(_ context.Context, c saga.Call[letter]) (string, error) {
 		if err := c.Sending(); err != nil {
 			return "", err
@@ -52,11 +52,21 @@ func mailing() (saga.Program, saga.Program) {
 	if err != nil {
 		panic(err)
 	}
-	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour))
+	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour).
+		When(func(c saga.Call[letter]) bool { return c.Input.Outcome != "a bug" || c.Input.To[3] > 0 }))
 	if err != nil {
 		panic(err)
 	}
-	return mail, pay
+	read := func(saga.Call[letter], saga.Message) (string, error) { return "paid", nil }
+	ask, err := saga.Define("ask", 1, saga.Await("paid", read).On("paid", func(c saga.Call[letter]) string { return c.Work }).Within(time.Hour, saga.Compensate))
+	if err != nil {
+		panic(err)
+	}
+	later, err := saga.Define("later", 1, saga.Delay[letter]("later", time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	return []saga.Program{mail, pay, ask, later}
 }
 
 func newWorld(t *testing.T, o *Options) *world {
@@ -101,8 +111,7 @@ func working(t *testing.T, db store.DB) *coordinator.Coordinator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mail, pay := mailing()
-	if err := c.Register(t.Context(), mail, pay); err != nil {
+	if err := c.Register(t.Context(), mailing()...); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -184,16 +193,22 @@ func (x *window) ask(method, path, body string, header map[string]string) (int, 
 	if host, has := header["Host"]; has {
 		r.Host = host
 	}
+	status, text, _ := x.sends(r)
+	return status, text
+}
+
+func (x *window) sends(r *http.Request) (status int, text, replayed string) {
+	x.w.t.Helper()
 	answer, err := x.c.Do(r)
 	if err != nil {
 		x.w.t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		x.w.t.Fatal(err)
 	}
-	return answer.StatusCode, string(text)
+	return answer.StatusCode, string(body), answer.Header.Get("Idempotency-Replayed")
 }
 
 func (x *window) get(path string) (int, string) { return x.ask("GET", path, "", nil) }

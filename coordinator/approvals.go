@@ -35,6 +35,7 @@ var (
 // Approval is what people decide at a step of an instance, and how they have voted so far.
 type Approval struct {
 	ID      saga.ID
+	Run     string // the revision that the instance is at
 	Step    string
 	Shown   json.RawMessage // what they decide about: saga, version, work id, step, input and the results of earlier steps
 	Digest  string          // of Shown and of the run; a vote says it
@@ -103,7 +104,7 @@ func (s *standing) approval(step string) (a Approval, err error) {
 	}
 	spec, b := s.spec.Steps[s.spec.Index(ss.Name)].Approval, ss.Ballot()
 	a = Approval{
-		ID: s.st.ID, Step: ss.Name, Shown: b.Shown, Digest: b.Digest, Roles: machine.Voters(spec, b.Since, s.at), Needed: spec.Votes, Votes: b.Votes,
+		ID: s.st.ID, Run: s.st.Revision, Step: ss.Name, Shown: b.Shown, Digest: b.Digest, Roles: machine.Voters(spec, b.Since, s.at), Needed: spec.Votes, Votes: b.Votes,
 		Since: b.Since, Until: ss.Until,
 	}
 	switch {

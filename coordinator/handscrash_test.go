@@ -69,7 +69,7 @@ var handeds = []handed{
 		"rerun", "mark", fault{refuse: true},
 		func(op *coordinator.Operator, st *machine.State) error {
 			if st.Status == saga.Compensated {
-				_, err := op.Rerun(context.Background(), st.ID, "", anna)
+				_, err := op.Rerun(context.Background(), st.ID, coordinator.OfRun(st.Revision), anna)
 				return err
 			}
 			return nil

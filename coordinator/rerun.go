@@ -3,10 +3,18 @@ package coordinator
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
+
+const ofRun = "run:"
+
+// OfRun is the request of [Operator.Rerun] to do a run again, named by its revision ([saga.Summary]), once: when another run has
+// followed it by then, nothing is done, and the answer says where that one stands.
+func OfRun(revision string) string { return ofRun + revision }
 
 // Rerun runs a work once more at the version of the source that it has: one that is completed, and
 // what it made was edited or deleted at a destination by hand; one that is compensated, and its
@@ -17,8 +25,9 @@ import (
 //
 // The run is a sub-revision ("17+1", see [saga.SubRevision]): older than the source's next version,
 // which takes the work on as ever. It takes the newest version of the definition. request names
-// what is asked for: the same request again changes nothing, whatever became of the first, and is
-// answered as a duplicate. "" names it after where the chain stands.
+// what is asked for, as in "ticket 4711" or [OfRun] of the run that was looked at: the same request
+// again changes nothing, whatever became of the first, and is answered as a duplicate. Without one
+// nothing is done ([ErrInvalid]): a request that is repeated would be another run each time.
 //
 // What its source cancelled matches [ErrWithdrawn], a step that may have happened [ErrInDoubt], and
 // everything else that has not ended [ErrNotEnded]; the error says what to do instead.
@@ -26,14 +35,14 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	if err := by.Validate(); err != nil {
 		return Started{}, fmt.Errorf("rerun %s:\n%w", id, err)
 	}
+	if request == "" {
+		return Started{}, fmt.Errorf("rerun %s: %w: say which run is meant (OfRun), or name the request: asked for twice it would be done twice", id, ErrInvalid)
+	}
 	s, err := op.stand(ctx, id)
 	if err != nil {
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
 	}
 	sum := machine.Summarize(s.spec, s.st)
-	if request == "" {
-		request = s.st.Tail.String()
-	}
 	key := "rerun:" + request
 	said, err := op.signals(ctx, id, func(sig *machine.Signal) bool { return sig.Key == key || sig.Kind == machine.SignalRevise })
 	if err != nil {
@@ -43,6 +52,14 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	for i := range said {
 		if said[i].Key == key {
 			return Started{Summary: sum, Duplicate: true}, nil
+		}
+	}
+	if run, named := strings.CutPrefix(request, ofRun); named {
+		switch is := saga.CompareRevisions(run, s.st.Revision); {
+		case is > 0:
+			return Started{Summary: sum}, fmt.Errorf("rerun %s: %w: it has no run %q, the last is %q", id, ErrChangesNothing, run, s.st.Revision)
+		case is < 0, slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return saga.CompareRevisions(u.Revision, run) > 0 }):
+			return Started{Summary: sum, Duplicate: true}, nil // another followed it
 		}
 	}
 	if err := s.notRerun(sig); err != nil {

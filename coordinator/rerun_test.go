@@ -77,9 +77,9 @@ func TestRerunWithoutRevision(t *testing.T) {
 	})
 }
 
-// What is named after the chain's tail is asked for once, however often it is said, and again once
-// it was done.
-func TestRerunAskedTwice(t *testing.T) {
+// A rerun is check-and-set on the run that it names: however often, and from wherever, that one is asked for, it is done again once, also
+// when the run that followed it has ended; and then that one can be named. Without a run or a request nothing is done.
+func TestRerunOfARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
@@ -89,20 +89,38 @@ func TestRerunAskedTwice(t *testing.T) {
 		if err := p.halt(); err != nil {
 			t.Fatal(err)
 		}
-		for i := range 3 {
-			if s, err := p.Rerun(t.Context(), idOf("o1"), "", anna); err != nil || s.Duplicate != (i > 0) {
-				t.Errorf("asked %d times: %+v, %v", i+1, s, err)
+		again := func(request string, duplicate bool, revision string) {
+			t.Helper()
+			if s, err := p.Rerun(t.Context(), idOf("o1"), request, anna); err != nil || s.Duplicate != duplicate || s.Revision != revision {
+				t.Errorf("%s: %+v, %v", request, s, err)
 			}
+		}
+		for i := range 3 {
+			again(coordinator.OfRun("1"), i > 0, "1")
 		}
 		p = office(t, l, b, 1, false)
 		if s := p.want("o1", saga.Completed, ""); s.Revision != "1+1" {
 			t.Errorf("it is at %s", s.Revision)
 		}
-		if s, err := p.Rerun(t.Context(), idOf("o1"), "", anna); err != nil || s.Duplicate {
-			t.Errorf("asked later: %+v, %v", s, err)
+		again(coordinator.OfRun("1"), true, "1+1") // by a proxy that repeats it, or an arrow key
+		if err := p.halt(); err != nil {
+			t.Fatal(err)
 		}
+		again("ticket 1", false, "1+1")
+		again(coordinator.OfRun("1+1"), true, "1+1") // it is to be followed already
+		p = office(t, l, b, 1, false)
 		if s := p.want("o1", saga.Completed, ""); s.Revision != "1+2" {
 			t.Errorf("it is at %s", s.Revision)
+		}
+		again(coordinator.OfRun("1+1"), true, "1+2")
+		again(coordinator.OfRun("1+2"), false, "1+2")
+		if s := p.want("o1", saga.Completed, ""); s.Revision != "1+3" {
+			t.Errorf("it is at %s", s.Revision)
+		}
+		for request, want := range map[string]error{"": coordinator.ErrInvalid, coordinator.OfRun("9"): coordinator.ErrChangesNothing} {
+			if _, err := p.Rerun(t.Context(), idOf("o1"), request, anna); !errors.Is(err, want) {
+				t.Errorf("request %q: %v, want %v", request, err, want)
+			}
 		}
 	})
 }
@@ -129,7 +147,7 @@ func TestRerunOfWhatWasUndone(t *testing.T) {
 		}) {
 			t.Errorf("the log does not name the command:\n%s", out)
 		}
-		if _, err := p.Rerun(t.Context(), idOf("o1"), "", anna); err != nil {
+		if _, err := p.Rerun(t.Context(), idOf("o1"), "a ticket", anna); err != nil {
 			t.Fatal(err)
 		}
 		s := p.want("o1", saga.Completed, "")
@@ -169,7 +187,7 @@ func TestRerunSendsNoSecondMail(t *testing.T) {
 			p := boot(t, l, w, config{program: mails})
 			p.begin("o1")
 			p.want("o1", saga.Compensated, "")
-			if _, err := p.Rerun(t.Context(), idOf("o1"), "", anna); err != nil {
+			if _, err := p.Rerun(t.Context(), idOf("o1"), "a ticket", anna); err != nil {
 				t.Fatal(err)
 			}
 			p.want("o1", saga.Completed, "")
@@ -190,7 +208,7 @@ func TestRerunSendsNoSecondMail(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.want("o1", saga.Compensated, "")
-			if _, err := p.Rerun(t.Context(), idOf("o1"), "", anna); err != nil {
+			if _, err := p.Rerun(t.Context(), idOf("o1"), "a ticket", anna); err != nil {
 				t.Fatal(err)
 			}
 			p.want("o1", saga.Review, saga.ReasonInDoubt)
@@ -230,7 +248,7 @@ func TestRerunOfWhatWasGivenUp(t *testing.T) {
 				synctest.Wait()
 				p.begin("o1")
 				p.want("o1", saga.Review, saga.ReasonExhausted)
-				_, err := p.Rerun(t.Context(), idOf("o1"), "", anna)
+				_, err := p.Rerun(t.Context(), idOf("o1"), "a ticket", anna)
 				if !errors.Is(err, c.want) {
 					t.Fatalf("run again: %v, want %v", err, c.want)
 				}
@@ -277,7 +295,7 @@ func TestRerunOfAVersionTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.want("o1", saga.Compensated, "")
-		if _, err := p.Rerun(t.Context(), idOf("o1"), "", anna); err != nil {
+		if _, err := p.Rerun(t.Context(), idOf("o1"), "a ticket", anna); err != nil {
 			t.Fatal(err)
 		}
 		p.want("o1", saga.Completed, "")

@@ -162,13 +162,14 @@ func noWorkOrApproval(cmd *cobra.Command, args []string) error {
 func (a *app) listApprovals(cmd *cobra.Command) error {
 	return a.with(cmd.Context(), func(s store) error {
 		items := []approvalJSON{}
+		var all []coordinator.Approval
 		g := grid{header: []string{"saga", "work", "step", "by", "approved", "since", "until"}}
 		for p, err := range coordinator.NewOperator(s).Approvals(cmd.Context()) {
 			if err != nil {
 				return err
 			}
 			j := approvalToJSON(&p)
-			items = append(items, j)
+			items, all = append(items, j), append(all, p)
 			approved := 0
 			for _, v := range p.Votes {
 				if v.Approve {
@@ -183,8 +184,8 @@ func (a *app) listApprovals(cmd *cobra.Command) error {
 		case len(items) == 0:
 			a.sayf("nothing waits for a decision")
 		case a.output == "ids":
-			for i := range items {
-				fmt.Fprintln(a.out, items[i].WorkID+"\t"+items[i].Saga)
+			for i := range all {
+				a.printID(all[i].ID, all[i].Run)
 			}
 		default:
 			a.print(&g)

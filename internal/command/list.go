@@ -43,8 +43,8 @@ When there are more than --limit, the last line (stderr) is the command for the 
 "next" is what to give to --after with the same filters, null on the last page. Works that have ended are looked through
 ten thousand at a time: a page may have few of them, or none, and says how far it looked.
 
-With -o ids it prints one work id a line, as the verbs that take several works read them from standard input; where
-several sagas know the id, the saga follows behind a tab.`,
+With -o ids it prints a line for each, as the verbs that take several works read them from standard input: the work id, the saga and
+the run that it is at ("-" where its source has no versions), with a tab between them.`,
 		Example: `  amends list --review                           # what waits for a person
   amends list --reason in-doubt --saga order-to-invoice
   amends list --prefix shop:order:104 --limit 20
@@ -201,8 +201,8 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 			a.sayf("no works match")
 		}
 	case a.output == "ids":
-		if err := a.printIDs(cmd.Context(), p.Instances); err != nil {
-			return err
+		for i := range p.Instances {
+			a.printID(p.Instances[i].ID, p.Instances[i].Revision)
 		}
 	default:
 		a.printHeads(p.Instances, k)
@@ -229,23 +229,9 @@ func (a *app) printHeads(heads []ledger.Instance, k *knowledge) {
 	a.print(&g)
 }
 
-// printIDs writes the ids alone, each with its saga where others know it, too.
-func (a *app) printIDs(ctx context.Context, heads []ledger.Instance) error {
-	return a.with(ctx, func(s store) error {
-		for i := range heads {
-			id := heads[i].ID
-			alike, err := ledger.First(ctx, s, ledger.Filter{Work: id.Work})
-			if err != nil {
-				return err
-			}
-			line := id.Work
-			if len(alike) > 1 {
-				line += "\t" + id.Saga
-			}
-			fmt.Fprintln(a.out, line)
-		}
-		return nil
-	})
+// printID writes what names a work to the verbs: its id, its saga, its run.
+func (a *app) printID(id saga.ID, revision string) {
+	fmt.Fprintln(a.out, id.Work+"\t"+id.Saga+"\t"+runName(revision))
 }
 
 // headNote says what the other columns of a list do not.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,29 +25,55 @@ behind, so that it changes that thing and makes no second one. A step that is do
 again; about one that may have happened a person is asked first, and one that was skipped is done.
 
 It is refused where the source cancelled the work (a newer version of it runs it again), and where a step in review may have
-happened (retry it). Asking twice is asking once.
+happened (retry it).
+
+Asking twice is asking once, for each run: --run says which one is to be done again, and where another has followed it, nothing is
+stored and the answer says what became of that. --request names what is asked for: the same request does a work once, whatever
+has followed. A work that is named on the command line alone is run again at the run it is at; from standard input and by HTTP a
+run, a request or (by HTTP) an Idempotency-Key has to be said, because such requests are repeated.
 
 ` + severalHelp,
 		Example: `  amends rerun shop:order:10492 --reason "the books know the customer now" --wait 30s
   amends rerun shop:order:10492 --reason "the books know the customer now" --dry-run
-  amends list --status compensated --prefix shop:order:104 -o ids | amends rerun - --reason "INC-77 turned them back"`,
+  amends list --status compensated --prefix shop:order:104 -o ids | amends rerun - --request INC-77 --reason "INC-77 turned them back"`,
 	}
 	o.flags(cmd)
+	cmd.Flags().StringVar(&o.run, "run", "", "the run that is to be done again: its revision, as list -o ids prints it")
+	cmd.Flags().StringVar(&o.request, "request", "", "a name for what is asked, such as a ticket: the same one again changes nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if wrong := o.faults(); len(wrong) > 0 {
+		wrong := o.faults()
+		if o.run != "" && (len(args) > 1 || isStdin(cmd, args, 0)) {
+			wrong = append(wrong, "--run is of one work; standard input has a run for each")
+		}
+		if len(wrong) > 0 {
 			return usage("try: amends rerun --help", wrong...)
 		}
-		return a.speakToAll(cmd, &o, args, &words{plan: (*view).afterRerun, post: func(op *coordinator.Operator, work saga.ID) error {
-			_, err := op.Rerun(cmd.Context(), work, "", o.by)
+		return a.speakToAll(cmd, &o, args, &words{plan: (*view).afterRerun, run: func(op *coordinator.Operator, work saga.ID, request string) error {
+			_, err := op.Rerun(cmd.Context(), work, request, o.by)
 			return err
 		}})
 	}
 	return cmd
 }
 
+// runMissing is why a rerun that may come twice is refused; console says the same.
+const runMissing = "is to be done again (--run), or name the request (--request): what comes twice would be done twice"
+
 // isRerun reports whether a signal asks for a run of the version that the work has.
 func isRerun(s machine.Signal) bool {
 	return s.Kind == machine.SignalRevise && strings.HasPrefix(s.Key, "rerun:")
+}
+
+// rerunAlready is the signal that answers a request that came before: the one of that request, or the first that began another run
+// behind the one that it names.
+func rerunAlready(signals []machine.Signal, request string) int {
+	if i := slices.IndexFunc(signals, func(s machine.Signal) bool { return s.Key == "rerun:"+request }); i >= 0 {
+		return i
+	}
+	run := strings.TrimPrefix(request, coordinator.OfRun(""))
+	return slices.IndexFunc(signals, func(s machine.Signal) bool {
+		return s.Kind == machine.SignalRevise && saga.CompareRevisions(s.Revision, run) > 0
+	})
 }
 
 // afterRerun lists what a run does with each step.

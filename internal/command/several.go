@@ -17,7 +17,8 @@ import (
 
 const severalHelp = orderHelp + `
 
-Several works can be named; "-" reads them from standard input, a line each, as "amends list -o ids" prints them. Then each
+Several works can be named; "-" reads them from standard input, a line each, as "amends list -o ids" prints them: with the run that
+was listed, and nothing is said to a work that is at another run by then. Then each
 has a line of its own, what is refused has it on stderr and keeps no other from being done, and the command ends with the
 status of the first that was refused, or with 0. With -o json it is "items", one for each work.`
 
@@ -51,6 +52,11 @@ func (a *app) speakToAll(cmd *cobra.Command, o *order, args []string, w *words) 
 	if err != nil {
 		return err
 	}
+	for i := range args {
+		if missing := slices.IndexFunc(works, func(one which) bool { return one.run == "" }); w.run != nil && o.request == "" && missing >= 0 && isStdin(cmd, args, i) {
+			return usage("amends list -o ids prints the run", "say which run of "+quote(works[missing].work)+" "+runMissing)
+		}
+	}
 	return a.with(ctx, func(s store) error {
 		if len(works) == 0 {
 			a.sayf("no work is named: standard input is empty, and nothing was stored")
@@ -70,7 +76,7 @@ func (a *app) speakToAll(cmd *cobra.Command, o *order, args []string, w *words) 
 			a.begins(ctx, s, one, w)
 		}
 		for p, i := o.limit(), 0; i < len(all); i++ { // together they wait for as long as one
-			if one := &all[i]; one.out != nil && o.wait > 0 && !o.dryRun {
+			if one := &all[i]; one.out != nil && one.out.awaited(o) {
 				one.err = learn(ctx, s, p, one.out, one.lacking)
 				a.line(ctx, one)
 			}
@@ -85,10 +91,13 @@ func (a *app) begins(ctx context.Context, s store, one *spoken, w *words) {
 	if before, one.out, one.err = say(ctx, s, &one.order, w); before != nil {
 		one.lacking = before.lacking
 	}
-	if one.out == nil || one.wait == 0 || one.dryRun {
+	if one.out == nil || !one.out.awaited(&one.order) {
 		a.line(ctx, one)
 	}
 }
+
+// awaited reports whether it is asked for, or known, what the order came to.
+func (out *outcomeJSON) awaited(o *order) bool { return !o.dryRun && (o.wait > 0 || out.read) }
 
 // line tells what became of one of several works.
 func (a *app) line(ctx context.Context, one *spoken) {
@@ -169,16 +178,20 @@ func (w *which) named(cmd *cobra.Command, args []string) ([]which, error) {
 	return works, nil
 }
 
-// read reads a work as "amends list -o ids" prints it, with its saga behind a tab where several know
-// it.
+// read reads a work as "amends list -o ids" prints it, with its saga and its run behind tabs, or with the saga or nothing alone.
 func (w *which) read(text string) (which, error) {
 	one := *w
-	work, name, ok := strings.Cut(text, "\t")
-	if one.work = work; !ok {
-		return one, said("the work id", work)
+	parts := strings.Split(text, "\t")
+	n := len(parts)
+	if n > 2 { // an id may have tabs, too
+		parts = []string{strings.Join(parts[:n-2], "\t"), parts[n-2], parts[n-1]}
+		one.run = parts[2]
 	}
-	one.saga = name
-	return one, errors.Join(said(fmt.Sprintf("the work id of %q", text), work), said(fmt.Sprintf("the saga of %q", text), name))
+	if one.work = parts[0]; n == 1 {
+		return one, said("the work id", one.work)
+	}
+	one.saga = parts[1]
+	return one, errors.Join(said(fmt.Sprintf("the work id of %q", text), one.work), said(fmt.Sprintf("the saga of %q", text), parts[1]), said(fmt.Sprintf("the run of %q", text), parts[2:]...))
 }
 
 // linesOf are the lines of r that are not empty.

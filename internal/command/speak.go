@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type order struct {
 	which
 	by     saga.Actor
 	seen   int64 // the latest record that the person was shown; 0: it is not said
+	// request names what is asked of a rerun; "": the run does.
+	request string
 	wait   time.Duration
 	dryRun bool
 }
@@ -57,6 +60,8 @@ type mailbox struct {
 	dryRun bool
 	number int64 // that the signal has to get; 0: the next one
 	posted machine.Signal
+	// answers is the request of a rerun that an earlier signal answers when nothing was posted.
+	answers string
 }
 
 func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
@@ -71,7 +76,8 @@ func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error 
 // stored reads the signal back as the ledger has it: with its number, and the time at which it was
 // first posted.
 func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
-	if m.dryRun {
+	again := m.posted.Key == "" && m.answers != ""
+	if m.dryRun && !again {
 		return nil
 	}
 	signals, err := m.Signals(ctx, id)
@@ -79,7 +85,13 @@ func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
 		return err
 	}
 	i := slices.IndexFunc(signals, func(s machine.Signal) bool { return s.Key == m.posted.Key })
-	if i < 0 {
+	if again {
+		i = rerunAlready(signals, m.answers)
+	}
+	switch {
+	case i < 0 && again:
+		return &failure{exit: exitConflict, what: "that run is not the last any more", next: "nothing was stored; look again: " + showCommand(id, "")}
+	case i < 0:
 		return fmt.Errorf("%s: the signal was posted, but the ledger does not have it", id)
 	}
 	m.posted = signals[i]
@@ -109,6 +121,8 @@ type words struct {
 	check func(*view) error    // what only the person can say; nil: nothing
 	plan  func(*view) []string // what follows when it is applied
 	post  func(*coordinator.Operator, saga.ID) error
+	// run posts a rerun instead, of which a run that is not the last any more is no mistake: it is answered with what followed it.
+	run func(*coordinator.Operator, saga.ID, string) error
 }
 
 // speak posts an order and tells what comes of it. plan says what follows when it is applied.
@@ -138,7 +152,7 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.isAsSeen(before); err != nil {
+	if err := o.isAsSeen(before, w.run != nil); err != nil {
 		return nil, nil, err
 	}
 	if w.check != nil {
@@ -150,11 +164,15 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	if o.seen != 0 { // what another person says in this very moment is not among what was looked at
 		m.number = before.head.Posted + 1
 	}
-	if err := w.post(coordinator.NewOperator(m), head.ID); err != nil {
-		return nil, nil, refused(err, head.ID)
+	if w.run != nil {
+		request := cmp.Or(o.request, coordinator.OfRun(revisionOf(cmp.Or(o.run, runName(before.state.Revision)))))
+		err = w.run(coordinator.NewOperator(m), head.ID, request)
+		m.answers = request
+	} else {
+		err = w.post(coordinator.NewOperator(m), head.ID)
 	}
-	if i := slices.IndexFunc(before.pending, isRerun); i >= 0 && m.posted.Key == "" { // it was asked for, and is not read yet
-		m.posted = before.pending[i]
+	if err != nil {
+		return nil, nil, refused(err, head.ID)
 	}
 	if err := m.stored(ctx, head.ID); err != nil {
 		return nil, nil, err
@@ -174,9 +192,11 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 
 // isAsSeen refuses an order on a work that is not any more what the person was shown, or to which
 // another one has said something. A vote is bound to what was shown by itself.
-func (o *order) isAsSeen(v *view) error {
+func (o *order) isAsSeen(v *view, rerun bool) error {
 	f := &failure{exit: exitConflict, what: "it is not what you saw any more", next: "nothing was stored; look again: " + showCommand(v.head.ID, "")}
 	switch {
+	case o.run != "" && !rerun && revisionOf(o.run) != v.state.Revision:
+		f.err = fmt.Errorf("run %s was listed, and it is at run %s by now: %s", o.run, runName(v.state.Revision), standing(v.state.Status, v.state.Reason))
 	case o.seen == 0:
 		return nil
 	case o.seen != v.state.Seq:

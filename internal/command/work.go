@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,20 @@ type which struct {
 	work       string
 	saga       string
 	externalID string
+	run        string // the last run that was shown, as [runName] writes it; "": it is not said
+}
+
+// noRevision is how the run of a work is written whose source has no versions.
+const noRevision = "-"
+
+// runName is a run as list -o ids prints it and the verbs read it: its revision.
+func runName(revision string) string { return cmp.Or(revision, noRevision) }
+
+func revisionOf(run string) string {
+	if run == noRevision {
+		return ""
+	}
+	return run
 }
 
 // The arguments of verbs: at most one, and it is a work id.

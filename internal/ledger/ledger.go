@@ -22,6 +22,7 @@ type Ledger interface {
 	Catalogue
 	Controls
 	Mail
+	Requests
 
 	// Limits says what the ledger can bear and how far it can be trusted. It does not change while
 	// the ledger is open.

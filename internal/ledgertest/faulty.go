@@ -40,6 +40,8 @@ const (
 	Acts        Method = "Acts"
 	Looked      Method = "Looked"
 	Deeds       Method = "Deeds"
+	Request     Method = "Request"
+	Answer      Method = "Answer"
 	Await       Method = "Await"
 	Waits       Method = "Waits"
 	Unwait      Method = "Unwait"
@@ -280,6 +282,17 @@ func (f *FaultyLedger) Looked(ctx context.Context, what string, by saga.Actor) e
 // Deeds passes the call on, or not.
 func (f *FaultyLedger) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
 	return call(f, Deeds, func() ([]ledger.Deed, error) { return f.inner.Deeds(ctx, before, limit) })
+}
+
+// Request passes the call on, or not.
+func (f *FaultyLedger) Request(ctx context.Context, r ledger.Request) (ledger.Request, error) {
+	return call(f, Request, func() (ledger.Request, error) { return f.inner.Request(ctx, r) })
+}
+
+// Answer passes the call on, or not.
+func (f *FaultyLedger) Answer(ctx context.Context, key string, nonce int64, answer []byte) error {
+	_, err := call(f, Answer, nothing(func() error { return f.inner.Answer(ctx, key, nonce, answer) }))
+	return err
 }
 
 // Await passes the call on, or not.

@@ -61,6 +61,15 @@ func (d discreet) Deeds(ctx context.Context, before time.Time, limit int) ([]led
 	return slices.DeleteFunc(all, func(d ledger.Deed) bool { return d.Kind == ledger.DeedLooked }), err
 }
 
+// doubler: each who asks is the first.
+type doubler struct{ Store }
+
+func (f doubler) Request(ctx context.Context, r ledger.Request) (ledger.Request, error) {
+	kept, err := f.Store.Request(ctx, r)
+	kept.Nonce = r.Nonce
+	return kept, err
+}
+
 // accuser: what a program says counts as said by a person.
 type accuser struct{ Store }
 

@@ -23,6 +23,7 @@ var controlCases = []testCase{
 	{name: "deeds", run: controlDeeds, breaks: broken{"deed-kept": func(s Store) Store { return discreet{s} }, "deed-by-hand": func(s Store) Store { return accuser{s} }}},
 	{name: "the newest version is told", run: controlTold, breaks: broken{"control-told": func(s Store) Store { return mute{s} }}},
 	{name: "repeated", run: controlRepeated, breaks: broken{"set-known": func(s Store) Store { return renamer{s} }}},
+	{name: "requests", run: controlRequests, breaks: broken{"request-once": func(s Store) Store { return doubler{s} }}},
 	{name: "bad values", run: controlBad},
 	{name: "sixteen at once", run: controlRace, needs: tellsAll},
 	{name: "a death at once", run: controlDeath},
@@ -254,6 +255,52 @@ func controlDeeds(b *bench) {
 	for _, what := range []string{"", "a\x00"} {
 		if err := b.Looked(b.Context(), what, saga.Actor{Name: "cid"}); !errors.Is(err, ledger.ErrInvalid) {
 			b.Errorf("a look at %q: %v", what, err)
+		}
+	}
+}
+
+// What was asked under a key is kept with the nonce of who asked first, and what it was answered with, until it is freed.
+func controlRequests(b *bench) {
+	first := ledger.Request{Key: "k1", Nonce: nonces.Add(1), Asks: "cancel"}
+	ask := func(r ledger.Request) ledger.Request {
+		b.Helper()
+		kept, err := b.Request(b.Context(), r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return kept
+	}
+	again := ledger.Request{Key: "k1", Nonce: nonces.Add(1), Asks: "resume"}
+	for range 2 { // the same call again, when its answer was lost
+		if kept := ask(first); kept.Nonce != first.Nonce || kept.Asks != "cancel" || kept.At.IsZero() || kept.Answer != nil {
+			b.Errorf("the first is %+v", kept)
+		}
+	}
+	if kept := ask(again); kept.Nonce != first.Nonce || kept.Asks != "cancel" || kept.Answer != nil {
+		b.Errorf("behind it there is %+v", kept)
+	}
+	answer := func(r ledger.Request, text []byte) {
+		b.Helper()
+		if err := b.Answer(b.Context(), r.Key, r.Nonce, text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	answer(again, []byte(`"mine"`)) // it is not its own
+	answer(ledger.Request{Key: "nothing", Nonce: 1}, []byte(`1`))
+	if kept := ask(again); kept.Answer != nil {
+		b.Errorf("another one answered it: %s", kept.Answer)
+	}
+	answer(first, []byte(`{"é": 1}`))
+	if kept := ask(again); string(kept.Answer) != `{"é": 1}` {
+		b.Errorf("its answer is %s", kept.Answer)
+	}
+	answer(first, nil)
+	if kept := ask(again); kept.Nonce != again.Nonce {
+		b.Errorf("a key that was freed has %+v", kept)
+	}
+	for _, r := range []ledger.Request{{Nonce: 1, Asks: "a"}, {Key: "k", Asks: "a"}, {Key: "k", Nonce: 1}, {Key: "k\x00", Nonce: 1, Asks: "a"}} {
+		if _, err := b.Request(b.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
+			b.Errorf("%+v is kept: %v", r, err)
 		}
 	}
 }

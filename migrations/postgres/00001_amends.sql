@@ -205,6 +205,17 @@ CREATE TABLE amends_audit (
     PRIMARY KEY (kind, name, version)
 );
 
+-- What was asked by HTTP under an Idempotency-Key, and how it was answered; kept for a day.
+CREATE TABLE amends_requests (
+    key    text        NOT NULL COLLATE "C" CHECK (key <> ''), -- a digest of who asks and of the key
+    nonce  bigint      NOT NULL,
+    asks   text        NOT NULL, -- a digest
+    at     timestamptz NOT NULL,
+    answer text, -- JSON
+    PRIMARY KEY (key)
+);
+CREATE INDEX amends_requests_at ON amends_requests (at);
+
 -- The structure of every version of every definition a coordinator registered.
 CREATE TABLE amends_definitions (
     saga      text        NOT NULL COLLATE "C" CHECK (saga <> ''),
@@ -611,6 +622,7 @@ DROP VIEW amends_history;
 DROP TABLE amends_blocked_days;
 DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
+DROP TABLE amends_requests;
 DROP TABLE amends_audit;
 DROP TABLE amends_controls;
 DROP TABLE amends_messages;

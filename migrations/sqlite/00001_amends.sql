@@ -196,6 +196,17 @@ CREATE TABLE amends_audit (
     PRIMARY KEY (kind, name, version)
 ) STRICT;
 
+-- What was asked by HTTP under an Idempotency-Key, and how it was answered; kept for a day.
+CREATE TABLE amends_requests (
+    key    TEXT    NOT NULL CHECK (key <> ''), -- a digest of who asks and of the key
+    nonce  INTEGER NOT NULL,
+    asks   TEXT    NOT NULL, -- a digest
+    at     INTEGER NOT NULL,
+    answer TEXT, -- JSON
+    PRIMARY KEY (key)
+) STRICT;
+CREATE INDEX amends_requests_at ON amends_requests (at);
+
 -- The structure of every version of every definition a coordinator registered.
 CREATE TABLE amends_definitions (
     saga      TEXT    NOT NULL CHECK (saga <> ''),
@@ -595,6 +606,7 @@ DROP VIEW amends_history;
 DROP TABLE amends_blocked_days;
 DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
+DROP TABLE amends_requests;
 DROP TABLE amends_audit;
 DROP TABLE amends_controls;
 DROP TABLE amends_messages;

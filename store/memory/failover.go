@@ -63,6 +63,7 @@ func (s state) snapshot() state {
 		definitions: maps.Clone(s.definitions),
 		controls:    maps.Clone(s.controls),
 		acts:        slices.Clone(s.acts),
+		requests:    maps.Clone(s.requests),
 		version:     s.version,
 		mail:        mail{slices.Clone(s.mail.waits), slices.Clone(s.mail.messages)},
 		inboxState:  s.inboxState.snapshot(),

@@ -56,6 +56,7 @@ type state struct {
 	definitions map[ledger.Version]ledger.Definition
 	controls    map[control]ledger.Control
 	acts        []ledger.Control
+	requests    map[string]ledger.Request // by key
 	version     int64 // the newest of the controls
 
 	mail mail
@@ -114,6 +115,7 @@ func newState() state {
 	return state{
 		sessions:    make(map[machine.Token]*session),
 		byID:        make(map[saga.ID]*work),
+		requests:    make(map[string]ledger.Request),
 		duplicates:  make(map[counter]ledger.Duplicate),
 		blocked:     make(map[ledger.BlockedDay]int64),
 		definitions: make(map[ledger.Version]ledger.Definition),

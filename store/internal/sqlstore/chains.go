@@ -36,6 +36,7 @@ type texts struct {
 	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
 	addDefinition, addLook, thisControl                                                           string
+	dropRequests, addRequest, addAnswer, freeRequest                                              string
 	addWait, forgetMessage, forgetMessages, addMessage, findMessages                              string
 }
 
@@ -57,6 +58,10 @@ func newChains(db *Dialect) *chains {
 		addDefinition:   db.Text(addDefinition),
 		addLook:         db.Text(addLook),
 		thisControl:     db.Text(thisControl),
+		dropRequests:    db.Text(dropRequests),
+		addRequest:      db.Text(addRequest),
+		addAnswer:       db.Text(addAnswer),
+		freeRequest:     db.Text(freeRequest),
 		addWait:         db.Text(addWait),
 		forgetMessage:   db.Text(forgetMessage),
 		forgetMessages:  db.Text(forgetMessages),
