@@ -1,6 +1,6 @@
 // Package callback lets other systems answer by HTTP what instances wait for: the steps of [saga.Await] that say Callback.
 //
-//	saga.Do("provision", p.provision).Keyed(24*time.Hour).UndoMaybe(p.release), // sends c.CallbackToken() in a URL
+//	saga.Do("provision", p.provision).Keyed(24*time.Hour).Once().UndoMaybe(p.release), // sends c.CallbackToken() in a URL
 //	saga.Await("provisioned", p.read).Callback("provision").Within(time.Hour, saga.Compensate),
 //	…
 //	c, err := coordinator.New(db, &coordinator.Options{CallbackSecrets: [][]byte{secret}})

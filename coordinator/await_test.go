@@ -88,7 +88,7 @@ func (f *farm) saga(t testing.TB, tune func(*saga.Answer[film, thing])) saga.Pro
 		tune(await)
 	}
 	d, err := saga.Define("film", 1,
-		saga.Do("submit", submit).Keyed(90*day).UndoMaybe(cancel).To("farm").Retry(saga.Retry{Initial: time.Second}),
+		saga.Do("submit", submit).Keyed(90*day).EachRun().UndoMaybe(cancel).To("farm").Retry(saga.Retry{Initial: time.Second}),
 		await,
 		saga.Do("finish", func(_ context.Context, c saga.Call[film]) (thing, error) {
 			f.log.note("finish " + c.Work + " " + c.ExternalID("rendered"))

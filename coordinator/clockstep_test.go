@@ -53,7 +53,7 @@ func lateInvoice(t testing.TB, made *diary) saga.Program {
 				return saga.Found(thing{ID: "inv"}), nil
 			}
 			return saga.NotFound[thing](), nil
-		}).NoUndo("it stays").Timeout(30*time.Second).Settle(30*time.Second))
+		}).EachRun().NoUndo("it stays").Timeout(30*time.Second).Settle(30*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,9 +28,9 @@ func booking(t testing.TB, seen func(step string, c saga.Call[order]) error, mor
 	}
 	release := func(_ context.Context, c saga.Call[order], _ *thing) error { return seen("release", c) }
 	steps := append(slices.Clone(more),
-		saga.Do("authorize", act).Keyed(90*day).UndoMaybe(release).To("payments"),
+		saga.Do("authorize", act).Keyed(90*day).EachRun().UndoMaybe(release).To("payments"),
 		saga.Delay[order]("cooling-off", 14*day),
-		saga.Do("capture", act).Keyed(90*day).NoUndo("a refund is a saga of its own").To("payments").Pivot())
+		saga.Do("capture", act).Keyed(90*day).EachRun().NoUndo("a refund is a saga of its own").To("payments").Pivot())
 	d, err := saga.Define("booking", 1, steps...)
 	if err != nil {
 		t.Fatal(err)

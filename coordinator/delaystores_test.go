@@ -87,8 +87,8 @@ func waiter(t *testing.T, name string, waits ...saga.Step[order]) saga.Program {
 		return thing{ID: c.Step + "-" + c.Work}, nil
 	}
 	undo := func(context.Context, saga.Call[order], *thing) error { return nil }
-	steps := []saga.Step[order]{saga.Do("authorize", act).Keyed(90 * day).UndoMaybe(undo)}
-	steps = append(append(steps, waits...), saga.Do("capture", act).Keyed(90*day).NoUndo("a test").Pivot())
+	steps := []saga.Step[order]{saga.Do("authorize", act).Keyed(90 * day).EachRun().UndoMaybe(undo)}
+	steps = append(append(steps, waits...), saga.Do("capture", act).Keyed(90*day).EachRun().NoUndo("a test").Pivot())
 	d, err := saga.Define(name, 1, steps...)
 	if err != nil {
 		t.Fatal(err)

@@ -351,7 +351,7 @@ func TestALookupUsesTheSlotInHand(t *testing.T) {
 		program := func(p *process) saga.Program {
 			send := func(ctx context.Context, c saga.Call[order]) (thing, error) { return p.send(ctx, c, saga.Forward, "") }
 			d, err := saga.Define(orderSaga, 1,
-				saga.Do("customer", send).Keyed(8*time.Second).Timeout(2*time.Second).Settle(time.Second).To("books").
+				saga.Do("customer", send).Keyed(8*time.Second).EachRun().Timeout(2*time.Second).Settle(time.Second).To("books").
 					Retry(saga.Retry{Initial: 200 * time.Millisecond}).
 					Find(func(_ context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
 						return saga.Found(w.find(c.Step, c.Input.Customer)...), nil

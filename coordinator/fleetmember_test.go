@@ -272,21 +272,21 @@ func (m *member) program(v ledger.Version) saga.Program {
 		d, err = saga.Define(v.Saga, v.Version,
 			m.step("label", "depot").AtMostOnce().Find(m.find).Undo(m.back("depot")),
 			m.step("pack", "stock").Idempotent().NoUndo("it is unpacked by hand"),
-			m.step("ship", "shop").Find(m.find).Undo(m.back("shop")).Pivot(),
+			m.step("ship", "shop").Find(m.find).EachRun().Undo(m.back("shop")).Pivot(),
 		)
 	case orders1:
 		d, err = saga.Define(v.Saga, v.Version,
 			m.step("customer", "crm").Idempotent().NoUndo("customers outlive their orders"),
-			m.step("invoice", "books").Find(m.find).Undo(m.back("books")),
-			m.step("mark", "shop").Keyed(keyWindow).Find(m.find).UndoMaybe(m.maybe("shop")).Pivot(),
+			m.step("invoice", "books").Find(m.find).EachRun().Undo(m.back("books")),
+			m.step("mark", "shop").Keyed(keyWindow).EachRun().Find(m.find).UndoMaybe(m.maybe("shop")).Pivot(),
 			m.step("receipt", "post").AtMostOnce().NoUndo("a mail cannot be taken back"),
 		)
 	default:
 		d, err = saga.Define(v.Saga, v.Version,
 			m.step("customer", "crm").Idempotent().NoUndo("customers outlive their orders"),
 			m.step("stock", "stock").Idempotent().UndoMaybe(m.maybe("stock")),
-			m.step("invoice", "books").Find(m.find).Undo(m.back("books")),
-			m.step("mark", "shop").Keyed(keyWindow).Find(m.find).UndoMaybe(m.maybe("shop")).Pivot(),
+			m.step("invoice", "books").Find(m.find).EachRun().Undo(m.back("books")),
+			m.step("mark", "shop").Keyed(keyWindow).EachRun().Find(m.find).UndoMaybe(m.maybe("shop")).Pivot(),
 			m.step("receipt", "post").AtMostOnce().NoUndo("a mail cannot be taken back"),
 			m.step("notice", "post").AtMostOnce().NoUndo("a mail cannot be taken back"),
 		)

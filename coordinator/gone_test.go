@@ -34,6 +34,10 @@ func (s *shelf) write(_ context.Context, c saga.Call[order]) (string, error) {
 	return id, nil
 }
 
+func (s *shelf) rewrite(ctx context.Context, c saga.Call[order], _ string) (string, error) {
+	return s.write(ctx, c)
+}
+
 func (s *shelf) find(_ context.Context, c saga.Call[order]) (saga.Finding[string], error) {
 	var ids []string
 	for id, revision := range s.docs {
@@ -59,8 +63,8 @@ func TestRerunMakesWhatIsGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, s := memory.New(nil), &shelf{docs: map[string]string{}}
 				def, err := saga.Define(orderSaga, 1,
-					saga.Do("invoice", s.write).Find(s.find).Undo(s.remove),
-					saga.Do("note", s.write).Find(s.find).Undo(s.remove))
+					saga.Do("invoice", s.write).Find(s.find).Update(s.rewrite).Undo(s.remove),
+					saga.Do("note", s.write).Find(s.find).Update(s.rewrite).Undo(s.remove))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -197,7 +197,7 @@ func TestRetryRefuses(t *testing.T) {
 func asks(p *process) saga.Program {
 	send := func(ctx context.Context, c saga.Call[order]) (thing, error) { return p.send(ctx, c, saga.Forward, "") }
 	d, err := saga.Define(orderSaga, 1,
-		saga.Do("mark", send).Keyed(24*time.Hour).NoUndo("the shop keeps it").Pivot(),
+		saga.Do("mark", send).Keyed(24*time.Hour).EachRun().NoUndo("the shop keeps it").Pivot(),
 		saga.Do("receipt", send).Idempotent().NoUndo("the shop tells the customer"),
 		saga.Do("customer", func(ctx context.Context, c saga.Call[order]) (thing, error) {
 			c.Input.Customer = c.ExternalID("receipt")

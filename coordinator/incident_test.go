@@ -133,7 +133,7 @@ func invoices(p *process, b *books) saga.Program {
 	}
 	gone := func(context.Context, saga.Call[order], thing) error { panic("an order was undone") }
 	d, err := saga.Define("order-to-invoice", 1,
-		saga.Do("invoice", create).Find(b.find).Undo(gone),
+		saga.Do("invoice", create).Find(b.find).EachRun().Undo(gone),
 		saga.Do("mark", func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "marked"}, nil }).Idempotent().NoUndo("none").Pivot())
 	if err != nil {
 		p.t.Fatal(err)

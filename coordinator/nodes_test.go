@@ -165,7 +165,7 @@ func askedFor(t testing.TB, made *diary) saga.Program {
 			return saga.Found(thing{ID: "inv"}), nil
 		}
 		return saga.NotFound[thing](), nil
-	}).NoUndo("it stays").Timeout(timeout).Settle(settle))
+	}).EachRun().NoUndo("it stays").Timeout(timeout).Settle(settle))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -312,8 +312,8 @@ func orders(p *process, o tuning) saga.Program {
 	}
 	parts := []saga.Step[order]{
 		step("customer").Idempotent().NoUndo("customers outlive their orders").To("books"),
-		step("invoice").Find(find).Undo(void).To("books"),
-		step("mark").Keyed(24 * time.Hour).UndoMaybe(back).Pivot().To("shop"),
+		step("invoice").Find(find).EachRun().Undo(void).To("books"),
+		step("mark").Keyed(24 * time.Hour).EachRun().UndoMaybe(back).Pivot().To("shop"),
 		step("receipt").AtMostOnce().NoUndo("the shop tells the customer").To("post"),
 	}
 	if o.delay > 0 {

@@ -166,7 +166,7 @@ func mails(p *process) saga.Program {
 		return err
 	}
 	d, err := saga.Define(orderSaga, 1,
-		saga.Do("mark", send).Keyed(24*time.Hour).UndoMaybe(void).Timeout(4*time.Second).Settle(3*time.Second),
+		saga.Do("mark", send).Keyed(24*time.Hour).EachRun().UndoMaybe(void).Timeout(4*time.Second).Settle(3*time.Second),
 		saga.Do("receipt", send).AtMostOnce().NoUndo("the customer is told").Timeout(4*time.Second).Settle(3*time.Second),
 		saga.Do("letter", send).AtMostOnce().NoUndo("the customer is told").Timeout(4*time.Second).Settle(3*time.Second),
 	)

@@ -226,16 +226,18 @@ func (b *books) cancel(ctx context.Context, id string) error {
 }
 
 func (b *books) issue(ctx context.Context, c saga.Call[Order]) (made Invoice, err error) {
-	if old := c.PreviousID(); old != "" {
-		if err := b.cancel(ctx, old); err != nil {
-			return made, err
-		}
-	}
 	_, err = b.client.Do(ctx, sagahttp.Request{
 		Method: http.MethodPost, Path: "/invoices", Key: c.Key, Into: &made,
 		Body: Invoice{Reference: c.Work, Version: c.Revision, Cents: c.Input.Cents},
 	})
 	return made, err
+}
+
+func (b *books) reissue(ctx context.Context, c saga.Call[Order], old string) (made Invoice, err error) {
+	if err := b.cancel(ctx, old); err != nil {
+		return made, err
+	}
+	return b.issue(ctx, c)
 }
 
 func (b *books) find(ctx context.Context, c saga.Call[Order]) (saga.Finding[Invoice], error) {
@@ -259,7 +261,7 @@ func (b *books) undo(ctx context.Context, _ saga.Call[Order], i Invoice) error {
 }
 
 func invoiceStep(b *books) saga.Step[Order] {
-	return saga.Do("invoice", b.issue).To("books").Find(b.find).Undo(b.undo)
+	return saga.Do("invoice", b.issue).To("books").Find(b.find).Update(b.reissue).Undo(b.undo)
 }
 
 // The steps of the recipes are accepted, and stand together in one saga.
@@ -336,7 +338,7 @@ func TestAnInvoiceIsIssuedAgain(t *testing.T) {
 	}
 	b := &books{client}
 	def, err := saga.Define("invoice-order", 1, saga.Do("invoice", b.issue).Settle(10*time.Millisecond).Timeout(time.Second).
-		Retry(saga.Retry{Initial: 10 * time.Millisecond}).Find(b.find).Undo(b.undo))
+		Retry(saga.Retry{Initial: 10 * time.Millisecond}).Find(b.find).Update(b.reissue).Undo(b.undo))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,13 +109,17 @@ func (w *sagaWorld) program(t *testing.T) saga.Program {
 	t.Helper()
 	d, err := saga.Define(orderSaga, 1,
 		saga.Identity(func(o order) any { return o.Total }),
-		saga.Do("invoice", w.write).Find(w.find).UndoMaybe(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
+		saga.Do("invoice", w.write).Find(w.find).Update(w.rewrite).UndoMaybe(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
 		saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer"),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func (w *sagaWorld) rewrite(ctx context.Context, c saga.Call[order], _ string) (invoice, error) {
+	return w.write(ctx, c)
 }
 
 func (w *sagaWorld) write(_ context.Context, c saga.Call[order]) (invoice, error) {

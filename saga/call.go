@@ -78,8 +78,8 @@ func ResultOf[Out, In any](c Call[In], step string) Out {
 }
 
 // PreviousID returns what the destination calls the result that an earlier revision of the work
-// left there, or "" when there is none. An action that finds one updates it; it must not make
-// another. Where the destination says that it is gone, the action returns [PreviousGone] (package
+// left there, or "" when there is none. An Idempotent action that finds one updates it; others say
+// [Action.Update]. Where the destination says that it is gone, the action returns [PreviousGone] (package
 // sagahttp does, for a request that says Updates), and is called once more without it.
 func (c Call[In]) PreviousID() string {
 	if c.inv == nil || c.inv.Previous == nil {

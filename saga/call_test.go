@@ -94,7 +94,7 @@ func TestCallFaultBehindGate(t *testing.T) {
 // An input or a step that the program does not have is a fault, not a panic.
 func TestActFaults(t *testing.T) {
 	t.Parallel()
-	d, err := Define(order.Saga, 1, Do("invoice", act).Find(find).Undo(undoKnown))
+	d, err := Define(order.Saga, 1, Do("invoice", act).Find(find).EachRun().Undo(undoKnown))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestPanics(t *testing.T) {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	look := func(fn func(context.Context, Call[string]) (Finding[thing], error)) program.Evidence {
-		d, err := Define(order.Saga, 1, Do("invoice", act).Find(fn).Undo(undoKnown))
+		d, err := Define(order.Saga, 1, Do("invoice", act).Find(fn).EachRun().Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	for recorded, want := range map[string]program.Answer{"2": program.AnswerFound, "3": program.AnswerSeveral, "": program.AnswerSeveral} { // C5: for its undo
-		d, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"1"}, thing{"2"}))).Undo(undoKnown))
+		d, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"1"}, thing{"2"}))).EachRun().Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("with %q on record a duplicate is not seen", recorded)
 		}
 	}
-	twice, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"2"}, thing{"2"}))).Undo(undoKnown))
+	twice, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"2"}, thing{"2"}))).EachRun().Undo(undoKnown))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,5 +429,38 @@ func TestPanicKeepsItsStack(t *testing.T) {
 	}
 	if o := run(t, func(_ context.Context, c Call[string]) (thing, error) { return thing{c.ExternalID("nowhere")}, nil }, program.NewGate(nil)); o.Stack != "" {
 		t.Errorf("a fault of the definition has a stack: %s", o.Stack)
+	}
+}
+
+// Update is called instead of the action where an earlier run left something, with its id; without one nothing is made beside it.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	made := func(id string) func(context.Context, Call[string]) (thing, error) {
+		return func(context.Context, Call[string]) (thing, error) { return thing{id}, nil }
+	}
+	update := func(_ context.Context, _ Call[string], id string) (thing, error) { return thing{id + "'"}, nil }
+	named, err := Define("s", 1, Do("a", made("new")).Keyed(time.Hour).Update(update).NoUndo("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nameless, err := Define("s", 1, Do("a", made("new")).Keyed(time.Hour).NoID().Update(update).NoUndo("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		d        *Definition[string]
+		previous *program.Result
+		class    Class
+		output   string
+	}{
+		{named, nil, program.Succeeded, `{"id":"new"}`},
+		{named, &program.Result{ExternalID: "old"}, program.Succeeded, `{"id":"old'"}`},
+		{named, &program.Result{}, Fault, ""},
+		{nameless, &program.Result{}, program.Succeeded, `{"id":"'"}`},
+	} {
+		o := c.d.Act(t.Context(), &program.Invocation{Work: "w", Step: "a", Direction: Forward, Input: []byte(`"x"`), Previous: c.previous})
+		if o.Class != c.class || string(o.Output) != c.output {
+			t.Errorf("behind %+v: %+v", c.previous, o)
+		}
 	}
 }

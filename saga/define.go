@@ -121,6 +121,13 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	case s.Undo && !s.UndoMaybe && !s.Find:
 		wrong("its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil")
 	}
+	switch silent := s.Asks == nil && s.Repeat != program.RepeatIdempotent && s.Repeat != program.RepeatAtMostOnce && s.Repeat != ""; {
+	case len(p.later) > 1:
+		wrong(fmt.Sprintf("it says two things about later runs (%s, %s)", p.later[0], p.later[1]))
+	case silent && len(p.later) == 0:
+		wrong("it does not say what a later run does (a rerun, or a newer version of its source): Once leaves what was made, Update changes it, " +
+			"EachRun makes another one")
+	}
 	if s.Repeat == program.RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {
 			if next := &d.spec.Steps[j]; !next.Waits() && (next.Repeat != program.RepeatAtMostOnce || next.Find) {

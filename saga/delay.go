@@ -16,9 +16,9 @@ import (
 // Delay is put among the steps of a definition: the instance waits for d before the next step, from when
 // it comes to this one.
 //
-//	saga.Do("authorize", p.authorize).Keyed(24*time.Hour).Undo(p.release),
+//	saga.Do("authorize", p.authorize).Keyed(24*time.Hour).Once().Undo(p.release),
 //	saga.Delay[Booking]("cooling-off", 14*24*time.Hour),
-//	saga.Do("capture", p.capture).Keyed(24*time.Hour).NoUndo("a refund is a saga of its own").Pivot(),
+//	saga.Do("capture", p.capture).Keyed(24*time.Hour).Once().NoUndo("a refund is a saga of its own").Pivot(),
 //
 // A day is 24 hours: where a change to daylight saving time counts, use [Until]. A cancel is followed at
 // once, and a newer version of the source object begins at once. It does not wait again: a delay that was

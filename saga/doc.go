@@ -6,7 +6,7 @@
 //	func (s *Sync) Saga() (*saga.Definition[Order], error) {
 //		return saga.Define("order-to-invoice", 1,
 //			saga.Do("customer", s.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
-//			saga.Do("invoice", s.createInvoice).Find(s.findInvoice).Undo(s.voidInvoice),
+//			saga.Do("invoice", s.createInvoice).Find(s.findInvoice).Update(s.updateInvoice).Undo(s.voidInvoice),
 //			saga.Do("mark-synced", s.markSynced).Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
 //			saga.Do("receipt", s.sendReceipt).AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 //		)

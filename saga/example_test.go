@@ -33,6 +33,11 @@ func (b *Books) createInvoice(_ context.Context, c saga.Call[Order]) (Invoice, e
 	return Invoice{"inv_5530", 99}, nil
 }
 
+func (b *Books) updateInvoice(_ context.Context, c saga.Call[Order], id string) (Invoice, error) {
+	fmt.Printf("change %s to %d lines\n", id, c.Input.Lines)
+	return Invoice{id, 99}, nil
+}
+
 func (b *Books) findInvoice(context.Context, saga.Call[Order]) (saga.Finding[Invoice], error) {
 	return saga.NotFound[Invoice](), nil
 }
@@ -51,7 +56,7 @@ func (b *Books) clearSynced(context.Context, saga.Call[Order], *string) error { 
 func orderToInvoice(b *Books) (*saga.Definition[Order], error) {
 	return saga.Define("order-to-invoice", 1,
 		saga.Do("customer", b.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
-		saga.Do("invoice", b.createInvoice).Find(b.findInvoice).Undo(b.voidInvoice),
+		saga.Do("invoice", b.createInvoice).Find(b.findInvoice).Update(b.updateInvoice).Undo(b.voidInvoice),
 		saga.Do("mark-synced", b.markSynced).NoID().Idempotent().UndoMaybe(b.clearSynced).Pivot(),
 	)
 }
@@ -80,9 +85,9 @@ func ExampleDelay() {
 	const day = 24 * time.Hour
 	d, err := saga.Define("capture-later", 1,
 		saga.Deadline[Order](30*day, saga.Compensate),
-		saga.Do("authorize", send).Keyed(60*day).UndoMaybe(release),
+		saga.Do("authorize", send).Keyed(60*day).Once().UndoMaybe(release),
 		saga.Delay[Order]("cooling-off", 14*day),
-		saga.Do("capture", send).Keyed(60*day).NoUndo("a refund is a saga of its own").Pivot(),
+		saga.Do("capture", send).Keyed(60*day).Once().NoUndo("a refund is a saga of its own").Pivot(),
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -139,7 +144,7 @@ func ExampleApprove() {
 			When(func(c saga.Call[order]) bool { return c.Input.Cents > 100_000 }).
 			Ask(saga.Do("ask-finance", ask).Keyed(24*time.Hour).NoID().NoUndo("its page says that it is over")).
 			Remind(4*time.Hour).Escalate(24*time.Hour, "cfo"),
-		saga.Do("charge", charge).Keyed(24*time.Hour).UndoMaybe(refund),
+		saga.Do("charge", charge).Keyed(24*time.Hour).Once().UndoMaybe(refund),
 	)
 	if err != nil {
 		fmt.Println(err)

@@ -21,7 +21,7 @@ func twoRequests(t *testing.T, second error) *Definition[string] {
 			}
 		}
 		return thing{}, second
-	}).Find(func(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }).NoUndo("a test"))
+	}).Find(func(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }).EachRun().NoUndo("a test"))
 	if err != nil {
 		t.Fatal(err)
 	}

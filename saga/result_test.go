@@ -21,7 +21,7 @@ func TestUndoGetsTheResult(t *testing.T) {
 		got = append(got, out)
 		return paid
 	})
-	known := Do("invoice", act).Find(find).Undo(func(_ context.Context, _ Call[string], out thing) error {
+	known := Do("invoice", act).Find(find).EachRun().Undo(func(_ context.Context, _ Call[string], out thing) error {
 		got = append(got, &out)
 		return paid
 	})
@@ -81,7 +81,7 @@ func TestUnfinished(t *testing.T) {
 		d, err := Define(order.Saga, 1, Do("invoice", func(_ context.Context, c Call[string]) (thing, error) {
 			out, ok = Unfinished[thing](c)
 			return thing{}, nil
-		}).Find(find).Undo(undoKnown))
+		}).Find(find).EachRun().Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestDroppedOutput(t *testing.T) {
 		"a panicking id":   {"", func() ([]byte, error) { return []byte(`1`), nil }},
 	} {
 		d, err := Define("s", 1, Do("a", func(context.Context, Call[string]) (awkward, error) { return out, nil }).
-			Find(func(context.Context, Call[string]) (Finding[awkward], error) { return Found(out), nil }).NoUndo("x"))
+			Find(func(context.Context, Call[string]) (Finding[awkward], error) { return Found(out), nil }).EachRun().NoUndo("x"))
 		if err != nil {
 			t.Fatal(err)
 		}

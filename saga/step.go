@@ -26,6 +26,8 @@ type Action[In, Out any] struct {
 	says   []program.Repeat // what the step said about repeating, to find steps that say nothing or two things
 	undoes []string         // what it said about its undo, likewise
 	ids    []string         // what it said about its external id, likewise
+	later  []string         // what it said about later runs, likewise
+	update func(context.Context, Call[In], string) (Out, error)
 	faults []string
 
 	run  func(context.Context, Call[In]) (Out, error)
@@ -136,11 +138,37 @@ func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 // gives up, still turns the work; if it may have happened, only when it says how it is undone.
 func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
 
-// Once says that the step is done once for the whole work: when a newer version of the source
-// object or a person runs the saga again, the step stays done. An AtMostOnce step always does so. A
-// step that is paid for, or that people read, says it: without it each run makes another one, unless
-// the action changes what [Call.PreviousID] names.
-func (a *Action[In, Out]) Once() *Action[In, Out] { a.spec.Once = true; return a }
+// What a later run does: when a newer version of the source object comes, or a person runs the saga again, the destination is asked
+// under a new key. A step that is neither Idempotent nor AtMostOnce says one of [Action.Once], [Action.Update] and [Action.EachRun];
+// [Define] refuses one that is silent.
+
+// Once says that the step is done once for the whole work: in a later run it stays done, unless it was undone. An AtMostOnce step
+// always does so. A step that is paid for, or that people read, says it.
+func (a *Action[In, Out]) Once() *Action[In, Out] {
+	a.later = append(a.later, "Once")
+	a.spec.Once = true
+	return a
+}
+
+// Update says how a later run changes what an earlier one left at the destination. fn is called instead of the action, under the
+// step's own rules and a new key, with what the destination calls that thing; id is "" of a step that says NoID; of others
+// it is never, for what has no known id goes to a person. When
+// fn says that it is gone ([PreviousGone]), the action makes it again.
+func (a *Action[In, Out]) Update(fn func(ctx context.Context, c Call[In], id string) (Out, error)) *Action[In, Out] {
+	if fn == nil {
+		a.fault("its Update is nil")
+	}
+	a.later, a.spec.Later = append(a.later, "Update"), program.LaterUpdate
+	a.update = fn
+	return a
+}
+
+// EachRun says that each run makes another one, and leaves what earlier ones made: each is wanted, such as a letter about each version
+// of an order. The action is told of the latest by [Call.PreviousID].
+func (a *Action[In, Out]) EachRun() *Action[In, Out] {
+	a.later, a.spec.Later = append(a.later, "EachRun"), program.LaterAnother
+	return a
+}
 
 // To names the destination the step talks to. Rate limits and concurrency caps are set per
 // destination.
@@ -152,7 +180,7 @@ func (a *Action[In, Out]) To(destination string) *Action[In, Out] {
 // Defaults are what the steps of a destination, or of a definition, have in common.
 //
 //	books := saga.Defaults{To: "books", Timeout: 10 * time.Second, Settle: time.Minute}
-//	saga.Do("invoice", createInvoice).With(books).Find(findInvoice).Undo(voidInvoice)
+//	saga.Do("invoice", createInvoice).With(books).Find(findInvoice).Update(updateInvoice).Undo(voidInvoice)
 type Defaults struct {
 	To              string        // as [Action.To]
 	Timeout, Settle time.Duration // as [Action.Timeout] and [Action.Settle]
@@ -230,13 +258,14 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 		spec.UndoMaybe = spec.Undo
 	}
 	d.spec.Steps = append(d.spec.Steps, spec)
-	d.parts = append(d.parts, bound[In]{says: a.says, undoes: a.undoes, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON})
+	d.parts = append(d.parts, bound[In]{says: a.says, undoes: a.undoes, later: a.later, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON})
 }
 
 // bound is an action with its result type taken off: results travel as JSON between steps.
 type bound[In any] struct {
 	says   []program.Repeat
 	undoes []string
+	later  []string
 	faults []string
 	run    func(context.Context, Call[In]) program.Outcome
 	find   func(context.Context, Call[In]) program.Evidence
@@ -248,7 +277,15 @@ type bound[In any] struct {
 }
 
 func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outcome {
-	out, err := a.run(ctx, c)
+	act := a.run
+	switch {
+	case a.update == nil || c.inv.Previous == nil:
+	case a.id != nil && c.PreviousID() == "":
+		return program.Outcome{Class: Fault, Error: errNoEarlierID}
+	default:
+		act = func(ctx context.Context, c Call[In]) (Out, error) { return a.update(ctx, c, c.PreviousID()) }
+	}
+	out, err := act(ctx, c)
 	if err != nil {
 		return failed(c.gate, err)
 	}
@@ -261,6 +298,9 @@ func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outco
 	}
 	return o
 }
+
+// errNoEarlierID keeps a thing whose name is not known from being made again beside itself.
+const errNoEarlierID = "an earlier run left something whose external id is not known, so it cannot be changed: find it and change it by hand, then skip the step"
 
 // errNameless is why a success is none: to call it one would lose what the destination calls the
 // result.

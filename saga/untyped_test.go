@@ -50,7 +50,7 @@ func untyped[V any](t *testing.T, body string, number func(V) any, want string) 
 				}
 			}
 			return c.Input, nil
-		}).NoID().Find(func(_ context.Context, c Call[V]) (Finding[V], error) { see(c.Input); return Found(c.Input), nil }).
+		}).NoID().Find(func(_ context.Context, c Call[V]) (Finding[V], error) { see(c.Input); return Found(c.Input), nil }).EachRun().
 			UndoMaybe(func(_ context.Context, _ Call[V], out *V) error { see(*out); return nil }),
 	)
 	if err != nil {

@@ -31,7 +31,7 @@ type actions struct{ steps *workload.Steps }
 func (a actions) definition() (*saga.Definition[order], error) {
 	return saga.Define(name, 1,
 		saga.Do(workload.StepNames[0], a.do(0)).Idempotent().UndoMaybe(a.undo),
-		saga.Do(workload.StepNames[1], a.do(1)).Find(a.find).UndoMaybe(a.undo),
+		saga.Do(workload.StepNames[1], a.do(1)).Find(a.find).EachRun().UndoMaybe(a.undo),
 		saga.Do(workload.StepNames[2], a.do(2)).Idempotent().UndoMaybe(a.undo).Pivot(),
 		saga.Do(workload.StepNames[3], a.do(3)).AtMostOnce().NoUndo("a mail cannot be unsent"),
 	)

@@ -119,9 +119,9 @@ func (p Process) saga(sent func()) (*saga.Definition[order], error) {
 	case Idempotent:
 		step.Idempotent()
 	case Keyed:
-		step.Keyed(24 * time.Hour)
+		step.Keyed(24 * time.Hour).EachRun()
 	case Find:
-		step.Find(find)
+		step.Find(find).EachRun()
 	case AtMostOnce:
 		step.AtMostOnce()
 	}

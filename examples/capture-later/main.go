@@ -50,9 +50,9 @@ func captureLater(p Payments, delay time.Duration) (*saga.Definition[Booking], e
 	const month = 30 * 24 * time.Hour
 	return saga.Define("capture-later", 1,
 		saga.Deadline[Booking](month, saga.Compensate),
-		saga.Do("authorize", p.authorize).Keyed(2*month).UndoMaybe(p.release),
+		saga.Do("authorize", p.authorize).Keyed(2*month).Once().UndoMaybe(p.release),
 		saga.Delay[Booking]("cooling-off", delay),
-		saga.Do("capture", p.capture).Keyed(2*month).NoUndo("a refund is a saga of its own").Pivot(),
+		saga.Do("capture", p.capture).Keyed(2*month).Once().NoUndo("a refund is a saga of its own").Pivot(),
 	)
 }
 

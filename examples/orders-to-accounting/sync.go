@@ -39,7 +39,7 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 	steps := []saga.Step[shop.Order]{
 		saga.Identity(whatWasSold),
 		saga.Do("customer", s.ensureCustomer).With(common).To("books").Idempotent().NoUndo("customers outlive their orders"),
-		saga.Do("invoice", s.createInvoice).With(common).To("books").Find(s.findInvoice).Undo(s.voidInvoice),
+		saga.Do("invoice", s.createInvoice).With(common).To("books").Find(s.findInvoice).Update(s.updateInvoice).Undo(s.voidInvoice),
 		saga.Do("mark-synced", s.markSynced).With(common).To("shop").Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
 		saga.Do("receipt", s.sendReceipt).With(common).To("mail").AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 	}
@@ -69,19 +69,23 @@ func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (boo
 	return made, err
 }
 
-// createInvoice makes the order's invoice, or brings the one up to date that an earlier version of
-// the order has. The memo tells which version an invoice shows.
+// createInvoice makes the order's invoice. The memo tells which version an invoice shows.
 func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
-	lines := invoiceLines(c.Input)
 	var made books.Invoice
-	r := sagahttp.Request{
+	_, err := s.books.Do(ctx, sagahttp.Request{
 		Method: http.MethodPost, Path: sagahttp.Path("invoices"), Key: c.Key, Into: &made,
-		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c.Revision, c.Input), Lines: lines},
-	}
-	if id := c.PreviousID(); id != "" {
-		r.Method, r.Updates, r.Path, r.Body = http.MethodPut, true, sagahttp.Path("invoices", id), books.Update{Memo: memo(c.Revision, c.Input), Lines: lines}
-	}
-	_, err := s.books.Do(ctx, r)
+		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c.Revision, c.Input), Lines: invoiceLines(c.Input)},
+	})
+	return made, err
+}
+
+// updateInvoice brings the invoice up to date that an earlier version of the order has.
+func (s *Sync) updateInvoice(ctx context.Context, c saga.Call[shop.Order], id string) (books.Invoice, error) {
+	var made books.Invoice
+	_, err := s.books.Do(ctx, sagahttp.Request{
+		Method: http.MethodPut, Path: sagahttp.Path("invoices", id), Updates: true, Key: c.Key, Into: &made,
+		Body: books.Update{Memo: memo(c.Revision, c.Input), Lines: invoiceLines(c.Input)},
+	})
 	return made, err
 }
 

@@ -28,7 +28,7 @@ func serve(ctx context.Context, file string, shop *town.Shop, books *town.Books,
 	// tells of it once.
 	s, b := source{shop}, destination{books}
 	invoicing, err := saga.Define("invoice-order", 1,
-		saga.Do("invoice", b.write).Find(b.find).Undo(b.void).Pivot(),
+		saga.Do("invoice", b.write).Find(b.find).Update(b.update).Undo(b.void).Pivot(),
 		saga.Do("mail", b.mail).AtMostOnce().NoID().NoUndo("the shop tells the customer that the order is cancelled"),
 	)
 	if err != nil {

@@ -47,10 +47,14 @@ func listed(orders []town.Order) (page []reconcile.Listed, next string, err erro
 // destination asks the books.
 type destination struct{ books *town.Books }
 
-// write makes the invoice of an order, or brings the one up to date that an earlier version of the
-// order has.
-func (d destination) write(_ context.Context, c saga.Call[town.Order]) (string, error) {
-	return d.books.Write(town.Invoice{ID: c.PreviousID(), Mark: c.Work, Version: c.Revision, Total: c.Input.Total}), nil
+// write makes the invoice of an order.
+func (d destination) write(ctx context.Context, c saga.Call[town.Order]) (string, error) {
+	return d.update(ctx, c, "")
+}
+
+// update brings the invoice up to date that an earlier version of the order has.
+func (d destination) update(_ context.Context, c saga.Call[town.Order], id string) (string, error) {
+	return d.books.Write(town.Invoice{ID: id, Mark: c.Work, Version: c.Revision, Total: c.Input.Total}), nil
 }
 
 // find asks whether the invoice of this version is there. A void one is none.

@@ -31,17 +31,21 @@ func newBooks(address string) (*Books, error) {
 	return &Books{client}, err
 }
 
-// create makes the invoice of an order, or brings the one up to date that an earlier version of the
-// order has.
+// create makes the invoice of an order.
 func (b *Books) create(ctx context.Context, c saga.Call[Order]) (made Invoice, err error) {
-	r := sagahttp.Request{
+	_, err = b.client.Do(ctx, sagahttp.Request{
 		Method: http.MethodPost, Path: "/invoices", Key: c.Key, Into: &made,
 		Body: Invoice{Reference: c.Work, Version: c.Revision, Cents: c.Input.Cents},
-	}
-	if id := c.PreviousID(); id != "" {
-		r.Method, r.Path, r.Updates = http.MethodPut, sagahttp.Path("invoices", id), true
-	}
-	_, err = b.client.Do(ctx, r)
+	})
+	return made, err
+}
+
+// update brings the invoice up to date that an earlier version of the order has.
+func (b *Books) update(ctx context.Context, c saga.Call[Order], id string) (made Invoice, err error) {
+	_, err = b.client.Do(ctx, sagahttp.Request{
+		Method: http.MethodPut, Path: sagahttp.Path("invoices", id), Updates: true, Key: c.Key, Into: &made,
+		Body: Invoice{Reference: c.Work, Version: c.Revision, Cents: c.Input.Cents},
+	})
 	return made, err
 }
 

@@ -11,7 +11,7 @@ const sagaName = "invoice-order"
 
 // define is the saga: a paid order has one invoice. find asks for it when the answer was lost.
 func define(b *Books) (*saga.Definition[Order], error) {
-	return saga.Define(sagaName, 1, saga.Do("invoice", b.create).To("books").Find(b.find).Undo(b.void))
+	return saga.Define(sagaName, 1, saga.Do("invoice", b.create).To("books").Find(b.find).Update(b.update).Undo(b.void))
 }
 
 // decide says what should be of an order, by whichever way its state came.

@@ -82,36 +82,43 @@ func (v *view) afterRerun() []string {
 		return []string{"every step is done again under a new key, as its definition says; this ledger does not know the definition"}
 	}
 	var plan []string
-	again := false
 	for i := range v.spec.Steps {
-		spec := &v.spec.Steps[i]
-		ss := v.state.Step(spec.Name)
-		name := spec.Name
-		if ss != nil && ss.ExternalID != "" && mayBeThere(ss) {
-			name += " (" + ss.ExternalID + ")"
-		}
-		once := spec.Once || spec.Repeat == program.RepeatAtMostOnce
-		switch {
-		case spec.WaitsForAnswer() && ss != nil:
-			plan = append(plan, fmt.Sprintf("wait at %s for another answer", name))
-		case spec.Waits() && ss != nil:
-			plan = append(plan, fmt.Sprintf("leave %s as it is: it waits once", name))
-		case spec.Waits():
-			plan = append(plan, "wait at "+name)
-		case once && ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done:
-			plan = append(plan, fmt.Sprintf("leave %s as it is: it is done once", name))
-		case once && ss != nil && mayBeThere(ss):
-			plan = append(plan, fmt.Sprintf("%s may have happened: its destination or a person is asked first", name))
-		case ss != nil && mayBeThere(ss):
-			plan, again = append(plan, fmt.Sprintf("do %s again, under a new key, told what it left", name)), true
-		case ss != nil && ss.Forward.Phase == machine.Skipped:
-			plan = append(plan, fmt.Sprintf("do %s, which was skipped, under a new key", name))
-		default:
-			plan = append(plan, fmt.Sprintf("do %s, under a new key", name))
-		}
-	}
-	if again {
-		plan = append(plan, "what is done again is a new request at its destination: its action has to find and change what is there already")
+		plan = append(plan, v.inRerun(&v.spec.Steps[i]))
 	}
 	return plan
+}
+
+// inRerun says what a run does with a step.
+func (v *view) inRerun(spec *program.StepSpec) string {
+	ss, name := v.state.Step(spec.Name), spec.Name
+	there := ss != nil && mayBeThere(ss)
+	if there && ss.ExternalID != "" {
+		name += " (" + ss.ExternalID + ")"
+	}
+	done := ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done
+	switch {
+	case spec.Approval != nil:
+		return "ask people at " + spec.Name + " again, if it needs a decision: votes are for one run"
+	case spec.Asks != nil:
+		return spec.Name + ": people are asked by it, if they are"
+	case spec.WaitsForAnswer() && ss != nil:
+		return fmt.Sprintf("wait at %s for another answer", name)
+	case spec.Waits() && done:
+		return fmt.Sprintf("leave %s as it is: it waits once", name)
+	case spec.Waits():
+		return "wait at " + name
+	case spec.OncePerInstance() && done:
+		return fmt.Sprintf("leave %s as it is: it is done once", name)
+	case spec.OncePerInstance() && there:
+		return fmt.Sprintf("%s may have happened: its destination or a person is asked first", name)
+	case there && spec.Later == program.LaterUpdate:
+		return fmt.Sprintf("change %s, under a new key", name)
+	case there && spec.Later == program.LaterAnother:
+		return fmt.Sprintf("do %s once more, under a new key: what is there stays beside it", name)
+	case there:
+		return fmt.Sprintf("do %s again, under a new key: it is idempotent", name)
+	case ss != nil && ss.Forward.Phase == machine.Skipped:
+		return fmt.Sprintf("do %s, which was skipped, under a new key", name)
+	}
+	return fmt.Sprintf("do %s, under a new key", name)
 }

@@ -19,12 +19,12 @@ import (
 // to wait until it is applied.
 type order struct {
 	which
-	by     saga.Actor
-	seen   int64 // the latest record that the person was shown; 0: it is not said
+	by   saga.Actor
+	seen int64 // the latest record that the person was shown; 0: it is not said
 	// request names what is asked of a rerun; "": the run does.
 	request string
-	wait   time.Duration
-	dryRun bool
+	wait    time.Duration
+	dryRun  bool
 }
 
 const orderHelp = `It is stored as a signal, with who said it and why, and applied by the coordinator that holds or takes up the

@@ -178,6 +178,9 @@ func parseStep(words []string) (*saga.Action[string, thing], error) {
 	if !slices.Contains(words, "undo") && !slices.Contains(words, "undo-maybe") {
 		a.NoUndo("nothing to undo")
 	}
+	if !slices.Contains(words, "once") {
+		a.EachRun() // what the machine does with it is the same as with an Update
+	}
 	for _, w := range words[1:] {
 		name, value, _ := strings.Cut(w, "=")
 		var d time.Duration

@@ -290,7 +290,7 @@ func TestAnIDThatIsTheResult(t *testing.T) {
 		Find(func(context.Context, saga.Call[string]) (saga.Finding[string], error) {
 			return saga.CannotTell[string](), nil
 		}).
-		Undo(func(context.Context, saga.Call[string], string) error { return nil }))
+		EachRun().Undo(func(context.Context, saga.Call[string], string) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,15 @@ const (
 	WaitVotes Wait = "votes"
 )
 
+// Later is what a later run of an instance makes of what an earlier one left at a step.
+type Later string
+
+// What a step may say of it.
+const (
+	LaterUpdate  Later = "update"  // it is changed
+	LaterAnother Later = "another" // it stays, and another one is made
+)
+
 // StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
 	Name      string        `json:"name"`
@@ -73,6 +82,7 @@ type StepSpec struct {
 	OwnID     bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
 	Pivot     bool          `json:"pivot,omitempty"`
 	Once      bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
+	Later     Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
 	To        string        `json:"destination,omitempty"`     // destination, for limits
 	Retry     Retry         `json:"retry"`
 	Timeout   time.Duration `json:"timeout"`

@@ -57,7 +57,7 @@ type state struct {
 	controls    map[control]ledger.Control
 	acts        []ledger.Control
 	requests    map[string]ledger.Request // by key
-	version     int64 // the newest of the controls
+	version     int64                     // the newest of the controls
 
 	mail mail
 	inboxState

@@ -26,9 +26,13 @@ func (d *desk) program() (saga.Program, error) {
 	retry := saga.Retry{Attempts: 200, Initial: time.Second, Max: 20 * time.Second}
 	return saga.Define(sagaName, 1,
 		saga.Identity(func(c content) any { return c.Total }),
-		saga.Do("invoice", d.write).Timeout(10*time.Second).Settle(settle).Retry(retry).Find(d.find).UndoMaybe(d.void),
+		saga.Do("invoice", d.write).Timeout(10*time.Second).Settle(settle).Retry(retry).Find(d.find).Update(d.rewrite).UndoMaybe(d.void),
 		saga.Do("receipt", d.mail).Timeout(10*time.Second).Settle(settle).Retry(retry).AtMostOnce().NoUndo("the shop tells the customer"),
 	)
+}
+
+func (d *desk) rewrite(ctx context.Context, c saga.Call[content], _ string) (paper, error) {
+	return d.write(ctx, c)
 }
 
 func (d *desk) write(ctx context.Context, c saga.Call[content]) (made paper, err error) {
