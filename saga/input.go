@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"unicode"
@@ -95,65 +96,56 @@ func decode[In any](body json.RawMessage, strictly bool) (in In, err error) {
 // unambiguous refuses JSON that says something twice, so that its readers may take it for different things: a name that is there
 // twice, or two that differ by case only and of which the input keeps but one. kept is the JSON of what was read.
 func unambiguous(body, kept json.RawMessage) error {
-	var has any
-	if err := program.Decode(kept, &has); err != nil {
+	known := map[string]bool{} // names that the input keeps
+	if err := eachName(kept, func(_ map[string]string, name string) error { known[name] = true; return nil }); err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	return readsOnce(d, has, "")
+	return eachName(body, func(object map[string]string, name string) error {
+		other, twice := object[folded(name)]
+		if object[folded(name)] = name; twice && (name == other || !known[name] || !known[other]) {
+			return fmt.Errorf("the input says both %q and %q: send one of them, because readers differ in which counts", other, name)
+		}
+		return nil
+	})
 }
 
-// readsOnce reads the value at a place, of which kept is what was read of it.
-func readsOnce(d *json.Decoder, kept any, at string) error {
-	t, err := d.Token()
-	if err != nil {
-		return err
+// eachName visits the names of all objects in a JSON text, with what is kept of the object that the name is in.
+func eachName(body json.RawMessage, visit func(object map[string]string, name string) error) error {
+	type level struct {
+		object map[string]string // nil of an array
+		value  bool              // a name was read, and its value comes
 	}
-	switch t {
-	case json.Delim('['):
-		list, _ := kept.([]any)
-		for i := 0; d.More(); i++ {
-			var one any
-			if i < len(list) {
-				one = list[i]
-			}
-			if err := readsOnce(d, one, fmt.Sprintf("%s%d.", at, i)); err != nil {
-				return err
-			}
+	d, open := json.NewDecoder(bytes.NewReader(body)), []*level{{}}
+	d.UseNumber()
+	for {
+		t, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-	case json.Delim('{'):
-		fields, _ := kept.(map[string]any)
-		names := map[string]string{} // as they are, by how they read without case
-		for d.More() {
-			t, err := d.Token()
-			if err != nil {
-				return err
-			}
-			name, _ := t.(string)
-			folded := folded(name)
-			other, twice := names[folded]
-			names[folded] = name
-			_, has := fields[name]
-			_, hasOther := fields[other]
-			if twice && (name == other || !has || !hasOther) {
-				return fmt.Errorf("the input says both %q and %q: send one of them, because readers differ in which counts", at+other, at+name)
-			}
-			one := fields[name]
-			for field, v := range fields {
-				if !has && strings.EqualFold(field, name) {
-					one = v
-				}
-			}
-			if err := readsOnce(d, one, at+name+"."); err != nil {
-				return err
-			}
+		at := open[len(open)-1]
+		name, isText := t.(string)
+		switch {
+		case err != nil:
+			return err
+		case t == json.Delim('}') || t == json.Delim(']'):
+			open = open[:len(open)-1]
+			continue
+		case at.object != nil && !at.value && isText:
+			at.value = true
+			err = visit(at.object, name)
+		case t == json.Delim('{'):
+			at.value = false
+			open = append(open, &level{object: map[string]string{}})
+		case t == json.Delim('['):
+			at.value = false
+			open = append(open, &level{})
+		default:
+			at.value = false
 		}
-	default:
-		return nil
+		if err != nil {
+			return err
+		}
 	}
-	_, err = d.Token() // its end
-	return err
 }
 
 // folded is a name as it reads without case, as encoding/json compares names.

@@ -24,6 +24,7 @@ var controlCases = []testCase{
 	{name: "the newest version is told", run: controlTold, breaks: broken{"control-told": func(s Store) Store { return mute{s} }}},
 	{name: "repeated", run: controlRepeated, breaks: broken{"set-known": func(s Store) Store { return renamer{s} }}},
 	{name: "requests", run: controlRequests, breaks: broken{"request-once": func(s Store) Store { return doubler{s} }}},
+	{name: "requests are kept for a day", run: controlRequestsKept, needs: hasClock},
 	{name: "bad values", run: controlBad},
 	{name: "sixteen at once", run: controlRace, needs: tellsAll},
 	{name: "a death at once", run: controlDeath},
@@ -301,6 +302,18 @@ func controlRequests(b *bench) {
 	for _, r := range []ledger.Request{{Nonce: 1, Asks: "a"}, {Key: "k", Asks: "a"}, {Key: "k", Nonce: 1}, {Key: "k\x00", Nonce: 1, Asks: "a"}} {
 		if _, err := b.Request(b.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
 			b.Errorf("%+v is kept: %v", r, err)
+		}
+	}
+}
+
+// A request is kept for [ledger.RequestsKept], and then its key is free.
+func controlRequestsKept(b *bench) {
+	day := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for i, at := range []time.Duration{0, ledger.RequestsKept - time.Second, ledger.RequestsKept + time.Second} {
+		b.setClock(day.Add(at))
+		r, err := b.Request(b.Context(), ledger.Request{Key: "kept", Nonce: int64(i + 1), Asks: "a"})
+		if want := []int64{1, 1, 3}[i]; err != nil || r.Nonce != want {
+			b.Errorf("after %s the request is that of %d, want %d (%v)", at, r.Nonce, want, err)
 		}
 	}
 }
