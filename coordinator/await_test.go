@@ -754,6 +754,48 @@ func TestAnswersAfterAFailOver(t *testing.T) {
 	})
 }
 
+// A fail-over within the step before a request, which forgets nothing, puts the request into doubt before it was ever sent: it is sent with
+// its token, and answered by it.
+func TestARequestBehindAFailOverHasItsToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, token := memory.New(nil), ""
+		prepare := func(context.Context, saga.Call[film]) (thing, error) {
+			db.FailOver(db.Backup())
+			return thing{ID: "p"}, nil
+		}
+		submit := func(_ context.Context, c saga.Call[film]) (thing, error) {
+			token = c.CallbackToken()
+			return thing{ID: "job"}, nil
+		}
+		read := func(saga.Call[film], saga.Message) (thing, error) { return thing{ID: "done"}, nil }
+		d, err := saga.Define("film", 1,
+			saga.Do("prepare", prepare).Idempotent().NoUndo("a test"),
+			saga.Do("submit", submit).Keyed(90*day).Once().NoUndo("a test"),
+			saga.Await("rendered", read).Callback("submit").Within(2*day, saga.Compensate))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := several(t, db, config{opts: coordinator.Options{CallbackSecrets: [][]byte{farmSecret}}}, d)
+		pass(time.Second)
+		id := saga.ID{Saga: "film", Work: "a"}
+		if _, err := p.Start(t.Context(), id.Saga, id.Work, film{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Minute)
+		if s, err := p.Show(t.Context(), id); err != nil || s.Status != saga.Waiting || token == "" {
+			t.Fatalf("it is %s %s, with the token %q (%v)", s.Status, s.Reason, token, err)
+		}
+		if _, err := p.Complete(t.Context(), token, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		if s, err := p.Show(t.Context(), id); err != nil || s.Status != saga.Completed {
+			t.Errorf("it is %s (%v)", s.Status, err)
+		}
+	})
+}
+
 // Two processes know different versions of the definition: what one declines the version that the instance has decides.
 func TestAnswersWithTwoVersions(t *testing.T) {
 	t.Parallel()

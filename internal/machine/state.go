@@ -361,9 +361,9 @@ func (st *State) arm(r *Record) error {
 	if e.Key != a.Key || e.KeyFirstUsed.IsZero() {
 		e.Reached = e.Reached && e.Key == a.Key
 		e.Key, e.Reissue, e.KeyFirstUsed = a.Key, a.Reissue, r.At.UTC()
-		if a.Secret != "" {
-			ss.outside().Secret = a.Secret
-		}
+	}
+	if a.Secret != "" { // also under a key that a fail-over left without one
+		ss.outside().Secret = a.Secret
 	}
 	if e.Since.IsZero() {
 		e.Since = r.At.UTC()

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -158,12 +159,17 @@ func (m *machine) adoptedBehind(i int) bool {
 	return false
 }
 
+// begun reports whether a step is known to have begun: one that a fail-over alone put into doubt is not.
+func (st *State) begun() bool {
+	return slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase != InDoubt || ss.Forward.Attempts > 0 })
+}
+
 // holdsOff decides on what keeps the work from going on to its next step at all: a start that is for
 // later, and a deadline that has passed.
 func (m *machine) holdsOff() (Command, bool) {
 	st := m.st
 	switch {
-	case len(st.Steps) == 0 && m.ev.Now.Earliest.Before(st.NotBefore):
+	case !st.begun() && m.ev.Now.Earliest.Before(st.NotBefore):
 		return m.wait(st.NotBefore, saga.Waiting), true
 	case m.deadline().IsZero() || m.ev.Now.Earliest.Before(st.Deadline):
 		return Command{}, false

@@ -217,6 +217,15 @@ func TestW10StartsForLater(t *testing.T) {
 	}
 	later(t).endWait().wants("act a forward", saga.Running)
 	later(t).cancel().wants("rest", saga.Compensated)
+	gone := later(t) // what a fail-over puts in doubt has not begun
+	gone.now = gone.now.Add(time.Second)
+	if err := gone.once(Event{Changed: gone.now, Unread: true}); err != nil {
+		t.Fatal(err)
+	}
+	gone.tick().wants("wait", saga.Waiting).due().wants("act a forward", saga.Running)
+	if gone.now.Before(noon.Add(7 * day)) {
+		t.Errorf("behind a fail-over it began at %s", gone.now)
+	}
 }
 
 // A name that is a wait's in one version of the definition and an action's in another is neither taken for done
