@@ -49,12 +49,12 @@ func (h *handler) bound(w http.ResponseWriter, r *http.Request) (done func()) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}
 	}
-	b, limit := &inHand{ReadCloser: r.Body, used: &h.room.strangers, most: ofStrangers}, int64(maxStranger)
-	if h.person(r).Name != "" {
-		b.used, b.most, limit = &h.room.known, ofAll-ofStrangers, maxBody
+	body := r.Body
+	b := &inHand{http.MaxBytesReader(w, body, maxStranger), &h.room.strangers, 0, ofStrangers}
+	if r.Body = b; h.person(r).Name != "" && b.bytes == 0 { // Options.Who may look at the body, and is a stranger's until then
+		b = &inHand{http.MaxBytesReader(w, body, maxBody), &h.room.known, 0, ofAll - ofStrangers}
+		r.Body = b
 	}
-	b.ReadCloser = http.MaxBytesReader(w, r.Body, limit)
-	r.Body = b
 	return func() { b.used.Add(-b.bytes) }
 }
 

@@ -159,7 +159,7 @@ func (r *route) wrong(s *say) string {
 	if r.role == Approver && s.flags["shown"] == nil {
 		return "say shown: the digest of what you were shown, as GET …/approval has it"
 	}
-	if strings.HasPrefix(r.line, "rerun ") && s.flags["run"] == nil && s.flags["request"] == nil {
+	if r.unnamed(s) {
 		return "say which run is to be done again (run), or name the request (request, or the header Idempotency-Key): what comes twice would be done twice"
 	}
 	for name, value := range s.parts {

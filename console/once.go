@@ -32,7 +32,7 @@ func (h *handler) once(ctx context.Context, p *Person, rt *route, s *say, key st
 	}
 	asks, _ := json.Marshal([]any{rt.path, s.parts, s.flags}) // texts always marshal
 	mine := ledger.Request{Key: digest(p.Name + "\x00" + key), Nonce: 1 + rand.Int64N(1<<62), Asks: digest(string(asks))}
-	if strings.HasPrefix(rt.line, "rerun ") && s.flags["run"] == nil && s.flags["request"] == nil { // kept for as long as the instance
+	if rt.unnamed(s) { // this one is kept for as long as the instance
 		s.flags = maps.Clone(s.flags)
 		if s.flags == nil {
 			s.flags = map[string][]string{}
@@ -66,25 +66,33 @@ func (h *handler) once(ctx context.Context, p *Person, rt *route, s *say, key st
 	return json.RawMessage(was.Doc), true, was.Problem
 }
 
-// first does what is asked for, and keeps the answer. What was refused frees the key. Of what failed it is not known whether it was
-// done: it stays without an answer.
+// first does what is asked for, also when who asked has hung up, and keeps the answer. What was refused frees the key. Of what failed
+// otherwise it is not known whether it was done: it stays without an answer.
 func (h *handler) first(ctx context.Context, p *Person, rt *route, s *say, mine *ledger.Request) (json.RawMessage, bool, *problem) {
+	ctx = context.WithoutCancel(ctx)
 	doc, wrong := h.run(ctx, p, rt, s)
-	if wrong != nil && wrong.Status >= http.StatusInternalServerError && !stored(wrong.Outcome) {
+	var answer []byte
+	switch {
+	case wrong == nil || wrong.done():
+		answer, _ = json.Marshal(answered{string(doc), wrong}) // it was JSON
+	case wrong.Status >= http.StatusInternalServerError:
 		return doc, false, wrong
 	}
-	var answer []byte
-	if wrong == nil || stored(wrong.Outcome) {
-		answer, _ = json.Marshal(answered{string(doc), wrong}) // it was JSON
-	}
-	if err := h.db.Answer(context.WithoutCancel(ctx), mine.Key, mine.Nonce, answer); err != nil {
+	if err := h.db.Answer(ctx, mine.Key, mine.Nonce, answer); err != nil {
 		h.log.WithError(err).Error("the answer to a request could not be kept under its key")
 	}
 	return doc, false, wrong
 }
 
-// stored reports whether a verb that ended otherwise has stored what was said all the same.
-func stored(outcome json.RawMessage) bool {
-	doc := decoded(outcome)
-	return slices.ContainsFunc(append(items(doc, "items"), doc), func(one document) bool { return one["stored"] == true })
+// done reports whether a verb that ended otherwise did what was asked all the same: it stored what was said, or the run of a job.
+func (p *problem) done() bool {
+	doc := decoded(p.Outcome)
+	_, ran := decoded(p.Details)["run"]
+	return ran || slices.ContainsFunc(append(items(doc, "items"), doc), func(one document) bool { return one["stored"] == true })
+}
+
+// unnamed reports whether it is a rerun, and does not say of which run, nor under which name: what comes twice would be done twice.
+func (r *route) unnamed(s *say) bool {
+	said := func(flag string) bool { return strings.Join(s.flags[flag], "") != "" }
+	return strings.HasPrefix(r.line, "rerun ") && !said("run") && !said("request")
 }

@@ -77,20 +77,24 @@ func (op *Operator) Approval(ctx context.Context, id saga.ID, step string) (Appr
 	if err != nil {
 		return Approval{}, fmt.Errorf("approval of %s: %w", id, err)
 	}
-	a, err := s.approval(step)
+	a, err := s.approval(step, "")
 	if err != nil {
 		return Approval{}, fmt.Errorf("approval of %s: %w", id, err)
 	}
 	return a, nil
 }
 
-// approval is what people decide at a step, "" the one at issue, or that was decided.
-func (s *standing) approval(step string) (a Approval, err error) {
+// approval is what people decide at a step, "" the one of which shown is the digest, the one at issue, or one that was decided.
+func (s *standing) approval(step, shown string) (a Approval, err error) {
 	ss := s.st.Step(step)
 	if step == "" {
 		ss, _ = s.st.Issue(s.spec)
 		for i := range s.st.Steps {
 			one := &s.st.Steps[i]
+			if b := one.Ballot(); b != nil && b.Digest == shown {
+				ss = one
+				break
+			}
 			if one.Ballot() != nil && (one.Forward.Phase == machine.Waiting || ss == nil || ss.Ballot() == nil) {
 				ss = one
 			}
@@ -198,7 +202,7 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
-	a, err := s.approval(step)
+	a, err := s.approval(step, shown)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
@@ -207,13 +211,23 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 		Said: machine.Said{Vote: &machine.Cast{Approve: approve, Roles: by.Roles, Shown: shown}},
 	}
 	objection := machine.Objection(s.spec, s.st, &sig)
+	if errors.Is(objection, ErrVoted) {
+		return fmt.Errorf("%s %s: %w", verb, id, objection)
+	}
 	// Said twice it is one signal: it is named after who votes how on what, and since when that is to be decided at this version.
 	said := strings.Join([]string{a.Step, shown, machine.Person(by.Name), s.st.Revision, a.Since.Format(time.RFC3339Nano)}, "\x00")
-	if objection != nil && !errors.Is(objection, ErrVoted) { // the same is said once in the history, however often it is tried
+	if objection != nil { // the same is said once in the history, however often it is tried
 		said += "\x00" + objection.Error()
 	}
 	sum := sha256.Sum256([]byte(said))
 	sig.Key = verb + ":" + hex.EncodeToString(sum[:16])
+	if objection == nil { // what was read, and did not count then, may count now
+		before, err := op.signals(ctx, id, func(old *machine.Signal) bool { return strings.HasPrefix(old.Key, sig.Key) && !s.waits(old.ID) })
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", verb, id, err)
+		}
+		sig.Key += strings.Repeat("+", len(before))
+	}
 	if err := op.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}

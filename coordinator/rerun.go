@@ -43,7 +43,10 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
 	}
 	sum := machine.Summarize(s.spec, s.st)
-	key := "rerun:" + request
+	key, run, named := "rerun:"+request, "", false
+	if run, named = strings.CutPrefix(request, ofRun); named { // what is read and not begun, such as before a cancel, does not count for ever
+		key += ":" + s.st.Tail.String()
+	}
 	said, err := op.signals(ctx, id, func(sig *machine.Signal) bool { return sig.Key == key || sig.Kind == machine.SignalRevise })
 	if err != nil {
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
@@ -54,12 +57,12 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 			return Started{Summary: sum, Duplicate: true}, nil
 		}
 	}
-	if run, named := strings.CutPrefix(request, ofRun); named {
+	if named {
 		switch is := saga.CompareRevisions(run, s.st.Revision); {
 		case is > 0:
 			return Started{Summary: sum}, fmt.Errorf("rerun %s: %w: it has no run %q, the last is %q", id, ErrChangesNothing, run, s.st.Revision)
-		case is < 0, slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return saga.CompareRevisions(u.Revision, run) > 0 }):
-			return Started{Summary: sum, Duplicate: true}, nil // another followed it
+		case is < 0, s.followed(run):
+			return Started{Summary: sum, Duplicate: true}, nil
 		}
 	}
 	if err := s.notRerun(sig); err != nil {
@@ -69,6 +72,13 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 		return Started{Summary: sum}, fmt.Errorf("rerun %s: %w", id, err)
 	}
 	return Started{Summary: sum, Revised: true}, nil
+}
+
+// followed reports whether another run is to follow the one at a revision: it was asked for, and is not read or not begun yet.
+func (s *standing) followed(run string) bool {
+	n := s.st.Newer
+	return n != nil && !n.Gone && saga.CompareRevisions(n.Revision, run) > 0 ||
+		slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return saga.CompareRevisions(u.Revision, run) > 0 })
 }
 
 // repeated is what the source said last, as a sub-revision of its own. A version that was heard and

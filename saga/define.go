@@ -21,11 +21,12 @@ type Definition[In any] struct {
 	identity func(In) any
 	strict   bool
 	untyped  bool // an input may hold numbers as they were written
+	raw      bool // or JSON as it came
 }
 
 // Define checks and returns a definition. The error names every reason why it is wrong, one a line.
 func Define[In any](name string, version int, steps ...Step[In]) (*Definition[In], error) {
-	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}, untyped: holdsUntyped(reflect.TypeFor[In](), map[reflect.Type]bool{})}
+	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}, untyped: holdsUntyped(reflect.TypeFor[In]()), raw: holdsRaw(reflect.TypeFor[In]())}
 	var in In
 	for _, s := range steps {
 		s.part(d, in)
@@ -122,6 +123,8 @@ func (d *Definition[In]) stepFaults(i int) []string {
 		wrong("its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil")
 	}
 	switch silent := s.Asks == nil && s.Repeat != program.RepeatIdempotent && s.Repeat != program.RepeatAtMostOnce && s.Repeat != ""; {
+	case len(p.later) > 0 && s.Later != "" && (s.Asks != nil || s.Repeat == program.RepeatAtMostOnce):
+		wrong(p.later[0] + " cannot be said of it: an AtMostOnce step is done once for the work, and people are asked in each run")
 	case len(p.later) > 1:
 		wrong(fmt.Sprintf("it says two things about later runs (%s, %s)", p.later[0], p.later[1]))
 	case silent && len(p.later) == 0:

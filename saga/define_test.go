@@ -298,9 +298,6 @@ func accepts[In any](t *testing.T, input any, more ...Step[In]) error {
 	return err
 }
 
-// Adoption 7.10: "Start with JSON of another shape is accepted as zeros". JSON that has none of the
-// input's fields, does not decode, or fails the input's own Validate is refused; unknown fields
-// only where the definition says Strict.
 // What people are shown is what steps get: JSON is read once, and what could be read in two ways is refused.
 func TestOneReadingOfAnInput(t *testing.T) {
 	t.Parallel()
@@ -319,8 +316,9 @@ func TestOneReadingOfAnInput(t *testing.T) {
 		`{"Cents":99999,"cents":10}`:                               `says both "Cents" and "cents"`,
 		`{"cents":10,"centſ":99999}`:                               `says both "cents" and "centſ"`,
 		`{"cents":10,"to":"Alice","to":"Mallory"}`:                 `says both "to" and "to"`,
-		`{"cents":10,"lines":[{"sku":"a"},{"SKU":"1","sku":"2"}]}`: `says both "SKU" and "sku"`,
-		`{"cents":10,"tags":{"a":1,"a":2}}`:                        `says both "a" and "a"`,
+		`{"cents":10,"lines":[{"sku":"a"},{"SKU":"1","sku":"2"}]}`: `says both "lines.1.SKU" and "lines.1.sku"`,
+		`{"cents":10,"Cents":99999,"tags":{"Cents":1}}`:            `says both "cents" and "Cents"`,
+		`{"cents":10,"tags":{"a":1,"a":2}}`:                        `says both "tags.a" and "tags.a"`,
 	} {
 		if a, err := d.Accept("w", json.RawMessage(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is accepted as %s: %v, want %q", body, a.Input, err, want)
@@ -333,6 +331,36 @@ func TestOneReadingOfAnInput(t *testing.T) {
 	} {
 		if a, err := d.Accept("w", json.RawMessage(body)); err != nil || string(a.Input) != want {
 			t.Errorf("%s is accepted as %s: %v, want %s", body, a.Input, err, want)
+		}
+	}
+}
+
+// JSON that is kept as it came is read by whoever it is for: there no two names may differ by case only, nor where the input is JSON itself.
+func TestOneReadingOfRawInputs(t *testing.T) {
+	t.Parallel()
+	act := func(context.Context, Call[json.RawMessage]) (string, error) { return "", nil }
+	all, err := Define("pay", 1, Do("pay", act).Idempotent().NoUndo("no"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type order struct{ Body json.RawMessage }
+	part, err := Define("pay", 1, Do("pay", func(context.Context, Call[order]) (string, error) { return "", nil }).Idempotent().NoUndo("no"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loose, err := Define("pay", 1, Do("pay", func(context.Context, Call[any]) (string, error) { return "", nil }).Idempotent().NoUndo("no"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, wrong := range map[string]bool{`{"a":1,"A":2}`: true, `{"a":1,"a":1}`: true, `{"a":1,"b":[{"a":2}]}`: false} {
+		for what, accept := range map[string]func(string, any) (program.Accepted, error){"raw": all.Accept, "in part": part.Accept, "any": loose.Accept} {
+			text := body
+			if what == "in part" {
+				text = `{"Body":` + body + `}`
+			}
+			if a, err := accept("w", json.RawMessage(text)); (err != nil) != (wrong && (what != "any" || strings.Contains(body, `"a":1}`))) {
+				t.Errorf("%s: %s is accepted as %s: %v", what, text, a.Input, err)
+			}
 		}
 	}
 }
@@ -353,6 +381,9 @@ func TestAnInputIsReadBack(t *testing.T) {
 	}
 }
 
+// Adoption 7.10: "Start with JSON of another shape is accepted as zeros". JSON that has none of the
+// input's fields, does not decode, or fails the input's own Validate is refused; unknown fields
+// only where the definition says Strict.
 func TestAcceptJSONOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }

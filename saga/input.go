@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 	"unicode"
@@ -17,12 +16,6 @@ import (
 // input reads the input of a start and says why it is none.
 func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err error) {
 	switch v := input.(type) {
-	case In:
-		body, err = json.Marshal(v)
-		if err != nil {
-			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
-		}
-		return v, body, valid(v)
 	case json.RawMessage:
 		if in, err = decode[In](v, d.strict); err != nil {
 			return in, nil, err
@@ -32,7 +25,7 @@ func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err erro
 		if body, err = json.Marshal(in); err != nil {
 			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
 		}
-		if err := unambiguous(v, body); err != nil {
+		if err := unambiguous(v, body, d.raw); err != nil {
 			return in, nil, err
 		}
 		var again In
@@ -40,6 +33,12 @@ func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err erro
 			return in, nil, fmt.Errorf("a %T is not read back from what it is written as: its MarshalJSON does not fit its UnmarshalJSON: %w", in, err)
 		}
 		return again, body, valid(again)
+	case In:
+		body, err = json.Marshal(v)
+		if err != nil {
+			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
+		}
+		return v, body, valid(v)
 	default:
 		return in, nil, fmt.Errorf("the input is a %T; the saga takes a %T or its JSON", input, in)
 	}
@@ -94,58 +93,57 @@ func decode[In any](body json.RawMessage, strictly bool) (in In, err error) {
 }
 
 // unambiguous refuses JSON that says something twice, so that its readers may take it for different things: a name that is there
-// twice, or two that differ by case only and of which the input keeps but one. kept is the JSON of what was read.
-func unambiguous(body, kept json.RawMessage) error {
-	known := map[string]bool{} // names that the input keeps
-	if err := eachName(kept, func(_ map[string]string, name string) error { known[name] = true; return nil }); err != nil {
+// twice, or two that differ by case only, unless the input keeps both, as a map does. kept is the JSON of what was read; of one that
+// may hold JSON as it came, raw, nothing is known by it.
+func unambiguous(body, kept json.RawMessage, raw bool) error {
+	var has any
+	if err := program.Decode(kept, &has); err != nil {
 		return err
 	}
-	return eachName(body, func(object map[string]string, name string) error {
-		other, twice := object[folded(name)]
-		if object[folded(name)] = name; twice && (name == other || !known[name] || !known[other]) {
-			return fmt.Errorf("the input says both %q and %q: send one of them, because readers differ in which counts", other, name)
-		}
-		return nil
-	})
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return readsOnce(d, map[bool]any{false: has}[raw], "")
 }
 
-// eachName visits the names of all objects in a JSON text, with what is kept of the object that the name is in.
-func eachName(body json.RawMessage, visit func(object map[string]string, name string) error) error {
-	type level struct {
-		object map[string]string // nil of an array
-		value  bool              // a name was read, and its value comes
+// readsOnce reads the value at a place, of which kept is what was read of it.
+func readsOnce(d *json.Decoder, kept any, at string) error {
+	t, err := d.Token()
+	if err != nil || t != json.Delim('[') && t != json.Delim('{') {
+		return err
 	}
-	d, open := json.NewDecoder(bytes.NewReader(body)), []*level{{}}
-	d.UseNumber()
-	for {
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
+	list, _ := kept.([]any)
+	fields, _ := kept.(map[string]any)
+	names := map[string]string{} // as they are, by how they read without case
+	for i := 0; d.More(); i++ {
+		var one any
+		place := fmt.Sprintf("%s%d.", at, i)
+		if t == json.Delim('{') {
+			t, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := t.(string)
+			other, twice := names[folded(name)]
+			names[folded(name)], place = name, at+name+"."
+			_, has := fields[name]
+			_, hasOther := fields[other]
+			if twice && (name == other || !has || !hasOther) {
+				return fmt.Errorf("the input says both %q and %q: send one of them, because readers differ in which counts", at+other, at+name)
+			}
+			for field, v := range fields {
+				if field == name || !has && folded(field) == folded(name) {
+					one = v
+				}
+			}
+		} else if i < len(list) {
+			one = list[i]
 		}
-		at := open[len(open)-1]
-		name, isText := t.(string)
-		switch {
-		case err != nil:
-			return err
-		case t == json.Delim('}') || t == json.Delim(']'):
-			open = open[:len(open)-1]
-			continue
-		case at.object != nil && !at.value && isText:
-			at.value = true
-			err = visit(at.object, name)
-		case t == json.Delim('{'):
-			at.value = false
-			open = append(open, &level{object: map[string]string{}})
-		case t == json.Delim('['):
-			at.value = false
-			open = append(open, &level{})
-		default:
-			at.value = false
-		}
-		if err != nil {
+		if err := readsOnce(d, one, place); err != nil {
 			return err
 		}
 	}
+	_, err = d.Token() // its end
+	return err
 }
 
 // folded is a name as it reads without case, as encoding/json compares names.

@@ -54,20 +54,26 @@ func plainNumber(written string) string {
 	return string(b)
 }
 
-// holdsUntyped reports whether JSON is read into a value of an interface type somewhere in a t.
-func holdsUntyped(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return false
+// holdsUntyped reports whether JSON is read into a value of an interface type somewhere in a t, holdsRaw whether it is kept as it came.
+func holdsUntyped(t reflect.Type) bool {
+	return holds(t, func(t reflect.Type) bool { return t.Kind() == reflect.Interface }, map[reflect.Type]bool{})
+}
+
+func holdsRaw(t reflect.Type) bool {
+	return holds(t, func(t reflect.Type) bool { return t == reflect.TypeFor[json.RawMessage]() }, map[reflect.Type]bool{})
+}
+
+func holds(t reflect.Type, one func(reflect.Type) bool, seen map[reflect.Type]bool) bool {
+	if seen[t] || one(t) || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return !seen[t] && one(t)
 	}
 	seen[t] = true
 	switch t.Kind() { //nolint:exhaustive // the others hold nothing
-	case reflect.Interface:
-		return true
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return holdsUntyped(t.Elem(), seen)
+		return holds(t.Elem(), one, seen)
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
-			if (f.IsExported() || f.Anonymous) && f.Tag.Get("json") != "-" && holdsUntyped(f.Type, seen) {
+			if (f.IsExported() || f.Anonymous) && f.Tag.Get("json") != "-" && holds(f.Type, one, seen) {
 				return true
 			}
 		}

@@ -148,7 +148,7 @@ func TestHoldsUntyped(t *testing.T) {
 		false: {reflect.TypeFor[string](), reflect.TypeFor[list](), reflect.TypeFor[map[string]float64](), reflect.TypeFor[time.Time](), reflect.TypeFor[json.RawMessage]()},
 	} {
 		for _, typ := range types {
-			if holdsUntyped(typ, map[reflect.Type]bool{}) != want {
+			if holdsUntyped(typ) != want {
 				t.Errorf("%s: not %t", typ, want)
 			}
 		}

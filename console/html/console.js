@@ -32,7 +32,7 @@
     note.id = "changed";
     note.className = "said warn";
     note.setAttribute("role", "alert");
-    note.textContent = "This has changed since you opened the page. What you read may not be what there is, so its buttons are off. ";
+    note.textContent = "This has changed since you opened the page. What you read may not be what there is: the buttons of what has changed are off. ";
     load.textContent = "Load it again";
     load.onclick = () => location.reload();
     note.append(load);

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -57,7 +58,13 @@ so. Your vote counts once, and not where you started the work and the approval i
 		plan := func(*view) []string {
 			return []string{fmt.Sprintf("%s votes to %s, with the role %s", o.by.Name, verb, strings.Join(roles, ", "))}
 		}
-		return a.speak(ctx, &o, plan, func(op *coordinator.Operator, id saga.ID) error {
+		same := func(all []machine.Signal) int {
+			return slices.IndexFunc(all, func(s machine.Signal) bool {
+				v := s.Vote
+				return v != nil && v.Approve == approve && v.Shown == shown && machine.Person(s.Actor) == machine.Person(o.by.Name)
+			})
+		}
+		vote := func(op *coordinator.Operator, id saga.ID) error {
 			err := op.Vote(ctx, id, step, approve, shown, coordinator.Voter{Actor: o.by, Roles: roles})
 			switch {
 			case errors.Is(err, coordinator.ErrVoted): // it is answered as the first was
@@ -69,7 +76,8 @@ so. Your vote counts once, and not where you started the work and the approval i
 				return &failure{exit: exitConflict, err: err, next: "it does not count; look again: " + showCommand(id, "")}
 			}
 			return &failure{exit: exitConflict, err: err, next: "the history says so, and it does not count; look again: amends " + verb + " " + quote(id.Work)}
-		})
+		}
+		return a.with(ctx, func(s store) error { return a.speakTo(ctx, s, &o, &words{plan: plan, post: vote, same: same}) })
 	}
 	return cmd
 }

@@ -75,6 +75,8 @@ func TestARerunDoesWhatItsPlanSays(t *testing.T) {
 				saga.Do("stays", act).Keyed(time.Hour).Once().NoUndo("it stays"),
 				saga.Do("bill", act).Find(find).Update(update).NoUndo("it stays"),
 				saga.Do("note", act).Keyed(time.Hour).EachRun().NoUndo("it stays"),
+				saga.Do("job", act).Keyed(time.Hour).Once().NoUndo("it stays"),
+				saga.Await("ready", read).Callback("job").On("ready", func(c saga.Call[shopOrder]) string { return c.Work }).Within(time.Hour, saga.Compensate),
 				saga.Approve[shopOrder]("approved").By("finance").Within(time.Hour).Ask(saga.Do("ask", act).Keyed(time.Hour).NoUndo("a question")),
 				saga.Delay[shopOrder]("cool", time.Millisecond),
 				saga.Await("shipped", read).On("shipped", func(c saga.Call[shopOrder]) string { return c.Work }).Within(time.Hour, saga.Compensate),
@@ -91,8 +93,10 @@ func TestARerunDoesWhatItsPlanSays(t *testing.T) {
 						if a, err := c.Approval(ctx, id, "approved"); err == nil && a.Outcome == "" {
 							_ = c.Vote(ctx, id, "approved", true, a.Digest, coordinator.Voter{Actor: saga.Actor{Name: "ann", Reason: "r"}, Roles: []string{"finance"}})
 						}
-						if _, err := c.Deliver(ctx, saga.Message{Name: "shipped", Key: "w", ID: fmt.Sprint(n)}); err != nil {
-							t.Error(err)
+						for _, name := range []string{"shipped", "ready"} {
+							if _, err := c.Deliver(ctx, saga.Message{Name: name, Key: "w", ID: fmt.Sprint(n)}); err != nil {
+								t.Error(err)
+							}
 						}
 						if s, err := c.Show(ctx, id); err != nil || s.Status == want && (n == 1 || s.Revision == "+1") {
 							return

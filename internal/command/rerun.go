@@ -20,9 +20,10 @@ func (a *app) rerun() *cobra.Command {
 		Short: "Run a work again that was undone, given up or completed",
 		Long: `Run a work again, at the version of the source that it has, under a revision of its own (17+1): one that was undone
 and that its source still wants; one in review because its retry policy is used up, where nothing is in doubt; one that
-is completed, when what it made was changed at a destination by hand. Every step gets a new key and is told what it left
-behind, so that it changes that thing and makes no second one. A step that is done once per work (a mail) is not done
-again; about one that may have happened a person is asked first, and one that was skipped is done.
+is completed, when what it made was changed at a destination by hand. Every step gets a new key and does what it says of
+later runs: it changes what is there (Update), makes another one (EachRun), or stays as it is (Once, AtMostOnce). About one of
+those that may have happened a person is asked first, one that was skipped is done, and people are asked again. --dry-run says it of
+each step.
 
 It is refused where the source cancelled the work (a newer version of it runs it again), and where a step in review may have
 happened (retry it).
@@ -42,6 +43,14 @@ run, a request or (by HTTP) an Idempotency-Key has to be said, because such requ
 	cmd.Flags().StringVar(&o.request, "request", "", "a name for what is asked, such as a ticket: the same one again changes nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		wrong := o.faults()
+		for _, flag := range []string{"run", "request"} {
+			if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
+				wrong = append(wrong, "--"+flag+" is empty; if it came from a variable, the variable is empty")
+			}
+		}
+		if strings.HasPrefix(o.request, coordinator.OfRun("")) {
+			wrong = append(wrong, "--request does not begin with "+coordinator.OfRun("")+": to name a run say --run")
+		}
 		if o.run != "" && (len(args) > 1 || isStdin(cmd, args, 0)) {
 			wrong = append(wrong, "--run is of one work; standard input has a run for each")
 		}
@@ -82,33 +91,34 @@ func (v *view) afterRerun() []string {
 		return []string{"every step is done again under a new key, as its definition says; this ledger does not know the definition"}
 	}
 	var plan []string
+	kept := machine.Kept(v.spec, v.state)
 	for i := range v.spec.Steps {
-		plan = append(plan, v.inRerun(&v.spec.Steps[i]))
+		s := &v.spec.Steps[i]
+		plan = append(plan, v.inRerun(s, slices.Contains(kept, s.Name)))
 	}
 	return plan
 }
 
-// inRerun says what a run does with a step.
-func (v *view) inRerun(spec *program.StepSpec) string {
+// inRerun says what a run does with a step, which it may keep as it is.
+func (v *view) inRerun(spec *program.StepSpec, kept bool) string {
 	ss, name := v.state.Step(spec.Name), spec.Name
 	there := ss != nil && mayBeThere(ss)
 	if there && ss.ExternalID != "" {
 		name += " (" + ss.ExternalID + ")"
 	}
-	done := ss != nil && ss.Forward.Phase == machine.Done && ss.Undo.Phase != machine.Done
 	switch {
+	case kept && (spec.Waits() || spec.OncePerInstance()):
+		return fmt.Sprintf("leave %s as it is: it is done once", name)
+	case kept:
+		return fmt.Sprintf("leave %s as it is: it cannot be told whether it was done", name)
 	case spec.Approval != nil:
 		return "ask people at " + spec.Name + " again, if it needs a decision: votes are for one run"
 	case spec.Asks != nil:
 		return spec.Name + ": people are asked by it, if they are"
 	case spec.WaitsForAnswer() && ss != nil:
 		return fmt.Sprintf("wait at %s for another answer", name)
-	case spec.Waits() && done:
-		return fmt.Sprintf("leave %s as it is: it waits once", name)
 	case spec.Waits():
 		return "wait at " + name
-	case spec.OncePerInstance() && done:
-		return fmt.Sprintf("leave %s as it is: it is done once", name)
 	case spec.OncePerInstance() && there:
 		return fmt.Sprintf("%s may have happened: its destination or a person is asked first", name)
 	case there && spec.Later == program.LaterUpdate:

@@ -60,8 +60,8 @@ type mailbox struct {
 	dryRun bool
 	number int64 // that the signal has to get; 0: the next one
 	posted machine.Signal
-	// answers is the request of a rerun that an earlier signal answers when nothing was posted.
-	answers string
+	same   func([]machine.Signal) int // as [words]
+	again  bool                       // nothing was posted: it was said before
 }
 
 func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
@@ -76,8 +76,8 @@ func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error 
 // stored reads the signal back as the ledger has it: with its number, and the time at which it was
 // first posted.
 func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
-	again := m.posted.Key == "" && m.answers != ""
-	if m.dryRun && !again {
+	m.again = m.posted.Key == "" && m.same != nil
+	if m.dryRun && !m.again {
 		return nil
 	}
 	signals, err := m.Signals(ctx, id)
@@ -85,12 +85,12 @@ func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
 		return err
 	}
 	i := slices.IndexFunc(signals, func(s machine.Signal) bool { return s.Key == m.posted.Key })
-	if again {
-		i = rerunAlready(signals, m.answers)
+	if m.again {
+		i = m.same(signals)
 	}
 	switch {
-	case i < 0 && again:
-		return &failure{exit: exitConflict, what: "that run is not the last any more", next: "nothing was stored; look again: " + showCommand(id, "")}
+	case i < 0 && m.again:
+		return &failure{exit: exitConflict, what: "it is not what you saw any more", next: "nothing was stored; look again: " + showCommand(id, "")}
 	case i < 0:
 		return fmt.Errorf("%s: the signal was posted, but the ledger does not have it", id)
 	}
@@ -123,6 +123,8 @@ type words struct {
 	post  func(*coordinator.Operator, saga.ID) error
 	// run posts a rerun instead, of which a run that is not the last any more is no mistake: it is answered with what followed it.
 	run func(*coordinator.Operator, saga.ID, string) error
+	// same finds the signal that said it before, where nothing was posted for that reason.
+	same func([]machine.Signal) int
 }
 
 // speak posts an order and tells what comes of it. plan says what follows when it is applied.
@@ -152,7 +154,12 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := o.isAsSeen(before, w.run != nil); err != nil {
+	said, err := s.Signals(ctx, head.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked := w.run != nil && (o.request == "" || slices.ContainsFunc(said, func(s machine.Signal) bool { return s.Key == "rerun:"+o.request }))
+	if err := o.isAsSeen(before, asked); err != nil {
 		return nil, nil, err
 	}
 	if w.check != nil {
@@ -160,14 +167,14 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 			return nil, nil, err
 		}
 	}
-	m := &mailbox{store: s, dryRun: o.dryRun}
+	m := &mailbox{store: s, dryRun: o.dryRun, same: w.same}
 	if o.seen != 0 { // what another person says in this very moment is not among what was looked at
 		m.number = before.head.Posted + 1
 	}
 	if w.run != nil {
 		request := cmp.Or(o.request, coordinator.OfRun(revisionOf(cmp.Or(o.run, runName(before.state.Revision)))))
 		err = w.run(coordinator.NewOperator(m), head.ID, request)
-		m.answers = request
+		m.same = func(all []machine.Signal) int { return rerunAlready(all, request) }
 	} else {
 		err = w.post(coordinator.NewOperator(m), head.ID)
 	}
@@ -182,6 +189,9 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 		DryRun: o.dryRun, Stored: !o.dryRun, Unknown: before.lacking != "",
 		Status: before.state.Status, Reason: before.state.Reason, Next: before.summary.Next,
 	}
+	if m.again {
+		out.Plan = []string{"nothing more: it was said before, and that is answered"}
+	}
 	waits := slices.ContainsFunc(before.pending, func(s machine.Signal) bool { return s.ID == m.posted.ID })
 	out.read = out.Stored && m.posted.ID <= before.head.Posted && !waits
 	if out.Unknown && !out.read {
@@ -192,10 +202,10 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 
 // isAsSeen refuses an order on a work that is not any more what the person was shown, or to which
 // another one has said something. A vote is bound to what was shown by itself.
-func (o *order) isAsSeen(v *view, rerun bool) error {
+func (o *order) isAsSeen(v *view, asked bool) error {
 	f := &failure{exit: exitConflict, what: "it is not what you saw any more", next: "nothing was stored; look again: " + showCommand(v.head.ID, "")}
 	switch {
-	case o.run != "" && !rerun && revisionOf(o.run) != v.state.Revision:
+	case o.run != "" && !asked && revisionOf(o.run) != v.state.Revision:
 		f.err = fmt.Errorf("run %s was listed, and it is at run %s by now: %s", o.run, runName(v.state.Revision), standing(v.state.Status, v.state.Reason))
 	case o.seen == 0:
 		return nil

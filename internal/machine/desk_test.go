@@ -178,7 +178,7 @@ func parseStep(words []string) (*saga.Action[string, thing], error) {
 	if !slices.Contains(words, "undo") && !slices.Contains(words, "undo-maybe") {
 		a.NoUndo("nothing to undo")
 	}
-	if !slices.Contains(words, "once") {
+	if !slices.Contains(words, "once") && !slices.Contains(words, "at-most-once") && words[0] != "ask" {
 		a.EachRun() // what the machine does with it is the same as with an Update
 	}
 	for _, w := range words[1:] {

@@ -272,22 +272,7 @@ func isSub(revision string) bool {
 
 // revised is the record that begins n. input is nil when it was heard before.
 func (m *machine) revised(n Newer, input json.RawMessage) *Record {
-	p := page{Input: input}
-	for i := range m.spec.Steps {
-		s := &m.spec.Steps[i]
-		ss := m.st.Step(s.Name)
-		if ss == nil || !ss.rests() || ss.Undo.Phase == Done || s.Asks != nil && (m.st.Turned || m.st.Status.Terminal()) {
-			continue
-		}
-		if keeps(s, ss) || s.WaitsForAnswer() && ss.waits() && slices.Contains(p.Keep, s.Answer.Callback) { // an answer belongs to its request
-			p.Keep = append(p.Keep, s.Name)
-		}
-	}
-	for i := range m.st.Steps { // what this version does not have may be AtMostOnce in the next
-		if ss := &m.st.Steps[i]; m.step(ss.Name) == nil && ss.rests() && ss.Undo.Phase != Done {
-			p.Keep = append(p.Keep, ss.Name)
-		}
-	}
+	p := page{Input: input, Keep: Kept(m.spec, m.st)}
 	body, err := json.Marshal(p)
 	if err != nil { // a valid input and names always marshal
 		m.cannotBe(err)
@@ -298,6 +283,26 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 		r.Limit = newest.Deadline
 	}
 	return r
+}
+
+// Kept are the steps that stay as they are when the work is revised, or run again.
+func Kept(spec *program.Spec, st *State) (keep []string) {
+	for i := range spec.Steps {
+		s := &spec.Steps[i]
+		ss := st.Step(s.Name)
+		if ss == nil || !ss.rests() || ss.Undo.Phase == Done || s.Asks != nil && (st.Turned || st.Status.Terminal()) {
+			continue
+		}
+		if keeps(s, ss) || s.WaitsForAnswer() && ss.waits() && slices.Contains(keep, s.Answer.Callback) { // an answer belongs to its request
+			keep = append(keep, s.Name)
+		}
+	}
+	for i := range st.Steps { // what this version does not have may be AtMostOnce in the next
+		if ss := &st.Steps[i]; spec.Index(ss.Name) < 0 && ss.rests() && ss.Undo.Phase != Done {
+			keep = append(keep, ss.Name)
+		}
+	}
+	return keep
 }
 
 // rests reports whether the step is done, or is a wait that was begun: a revision does not restart it (W3).
