@@ -94,9 +94,6 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 func (r *route) waits(s *say) *problem {
 	takes := func(flag string) bool { return slices.Contains(strings.Fields(r.flags), flag) }
 	if takes("no-wait") && s.flags["wait"] == nil && s.flags["no-wait"] == nil {
-		if s.flags == nil {
-			s.flags = map[string][]string{}
-		}
 		s.flags["wait"] = []string{mostWait.String()}
 	}
 	for _, text := range s.flags["wait"] {
@@ -262,7 +259,7 @@ func said(r *http.Request) (map[string][]string, *problem) {
 	case err != nil:
 		return nil, unread(err)
 	case len(body) == 0:
-		return nil, nil
+		return map[string][]string{}, nil
 	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return nil, refuse(http.StatusUnsupportedMediaType, "usage", "the body is application/json")

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -21,8 +20,8 @@ type answered struct {
 	Problem *problem `json:"problem,omitempty"`
 }
 
-// patienceForTwin is how long a request waits for the answer of the same one that is under way.
-const patienceForTwin = 3 * time.Second
+// A request waits so many times so long for the answer of the same one that is under way.
+const twinWaits, twinWait = 30, 100 * time.Millisecond
 
 // once runs a route for a person, once for a key: the same request again is answered as the first was, whatever became of it since.
 func (h *handler) once(ctx context.Context, p *Person, rt *route, s *say, key string) (doc json.RawMessage, again bool, wrong *problem) {
@@ -33,18 +32,14 @@ func (h *handler) once(ctx context.Context, p *Person, rt *route, s *say, key st
 	asks, _ := json.Marshal([]any{rt.path, s.parts, s.flags}) // texts always marshal
 	mine := ledger.Request{Key: digest(p.Name + "\x00" + key), Nonce: 1 + rand.Int64N(1<<62), Asks: digest(string(asks))}
 	if rt.unnamed(s) { // this one is kept for as long as the instance
-		s.flags = maps.Clone(s.flags)
-		if s.flags == nil {
-			s.flags = map[string][]string{}
-		}
 		s.flags["request"] = []string{mine.Key}
 	}
 	kept, err := h.db.Request(ctx, mine)
-	for end := h.now().Add(patienceForTwin); err == nil && kept.Nonce != mine.Nonce && kept.Asks == mine.Asks && kept.Answer == nil && h.now().Before(end); {
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
+	for range twinWaits {
+		if err != nil || kept.Nonce == mine.Nonce || kept.Asks != mine.Asks || kept.Answer != nil {
+			break
 		}
+		time.Sleep(twinWait)
 		kept, err = h.db.Request(ctx, mine)
 	}
 	var was answered

@@ -222,11 +222,15 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 	sum := sha256.Sum256([]byte(said))
 	sig.Key = verb + ":" + hex.EncodeToString(sum[:16])
 	if objection == nil { // what was read, and did not count then, may count now
-		before, err := op.signals(ctx, id, func(old *machine.Signal) bool { return strings.HasPrefix(old.Key, sig.Key) && !s.waits(old.ID) })
+		before, err := op.signals(ctx, id, func(old *machine.Signal) bool { return strings.HasPrefix(old.Key, sig.Key) })
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", verb, id, err)
 		}
-		sig.Key += strings.Repeat("+", len(before))
+		if !slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return strings.HasPrefix(u.Key, sig.Key) }) {
+			sig.Key += strings.Repeat("+", len(before))
+		} else {
+			sig.Key = before[len(before)-1].Key
+		}
 	}
 	if err := op.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)

@@ -79,11 +79,6 @@ type standing struct {
 // next is what is safe to do, in words.
 func (s *standing) next() string { return machine.Next(s.spec, s.st) }
 
-// waits reports whether a signal is not read yet.
-func (s *standing) waits(signal int64) bool {
-	return slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.ID == signal })
-}
-
 // is says where the work stands, as the end of a sentence.
 func (s *standing) is() string {
 	if s.st.Status == saga.Review {

@@ -43,11 +43,6 @@ run, a request or (by HTTP) an Idempotency-Key has to be said, because such requ
 	cmd.Flags().StringVar(&o.request, "request", "", "a name for what is asked, such as a ticket: the same one again changes nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		wrong := o.faults()
-		for _, flag := range []string{"run", "request"} {
-			if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
-				wrong = append(wrong, "--"+flag+" is empty; if it came from a variable, the variable is empty")
-			}
-		}
 		if strings.HasPrefix(o.request, coordinator.OfRun("")) {
 			wrong = append(wrong, "--request does not begin with "+coordinator.OfRun("")+": to name a run say --run")
 		}

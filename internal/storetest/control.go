@@ -299,11 +299,6 @@ func controlRequests(b *bench) {
 	if kept := ask(again); kept.Nonce != again.Nonce {
 		b.Errorf("a key that was freed has %+v", kept)
 	}
-	for _, r := range []ledger.Request{{Nonce: 1, Asks: "a"}, {Key: "k", Asks: "a"}, {Key: "k", Nonce: 1}, {Key: "k\x00", Nonce: 1, Asks: "a"}} {
-		if _, err := b.Request(b.Context(), r); !errors.Is(err, ledger.ErrInvalid) {
-			b.Errorf("%+v is kept: %v", r, err)
-		}
-	}
 }
 
 // A request is kept for [ledger.RequestsKept], and then its key is free.

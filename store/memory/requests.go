@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/store/internal/valid"
 )
 
 // Request "keeps r if nothing is kept under its key, and returns what is".
@@ -16,9 +15,6 @@ func (db *DB) Request(ctx context.Context, r ledger.Request) (ledger.Request, er
 		return r, fmt.Errorf("keep a request: %w", err)
 	}
 	defer unlock()
-	if err := valid.Request(&r); err != nil {
-		return r, fmt.Errorf("keep a request: %w", err)
-	}
 	for key, old := range db.requests {
 		if now.Sub(old.At) > ledger.RequestsKept {
 			delete(db.requests, key)
@@ -42,12 +38,12 @@ func (db *DB) Answer(ctx context.Context, key string, nonce int64, answer []byte
 	}
 	defer unlock()
 	kept, known := db.requests[key]
-	switch {
-	case !known || kept.Nonce != nonce:
-	case answer == nil:
+	if !known || kept.Nonce != nonce {
+		return nil
+	}
+	if kept.Answer = slices.Clone(answer); answer == nil {
 		delete(db.requests, key)
-	default:
-		kept.Answer = slices.Clone(answer)
+	} else {
 		db.requests[key] = kept
 	}
 	return nil

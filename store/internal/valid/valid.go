@@ -143,17 +143,6 @@ func Look(what string, by saga.Actor) error {
 	return Control(0, &c)
 }
 
-// Request refuses what cannot be kept of a request.
-func Request(r *ledger.Request) error {
-	if r.Key == "" || r.Nonce == 0 || r.Asks == "" {
-		return fmt.Errorf("%w: a request has a key, a nonce and what it asks for", ledger.ErrInvalid)
-	}
-	if err := errors.Join(Text("the key of a request", r.Key), Text("what a request asks for", r.Asks)); err != nil {
-		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
-	}
-	return nil
-}
-
 var controls = []ledger.ControlKind{ledger.ControlDestination, ledger.ControlShare, ledger.ControlPause}
 
 // body refuses what is no JSON, by syntax or by encoding.
