@@ -29,19 +29,11 @@
     for (const form of gone) form.querySelector("button").disabled = true;
     if (document.getElementById("changed") || !gone.length && now.size === shown.size) return;
     const note = document.createElement("p"), load = document.createElement("button");
-    note.id = "changed";
-    note.className = "said warn";
-    note.setAttribute("role", "alert");
-    note.textContent = "This has changed since you opened the page. What you read may not be what there is: the buttons of what has changed are off. ";
-    load.textContent = "Load it again";
-    load.onclick = () => location.reload();
+    Object.assign(load, { textContent: "Load it again", onclick: () => location.reload() });
+    Object.assign(note, { id: "changed", className: "said warn", role: "alert", textContent:
+      "This has changed since you opened the page. What you read may not be what there is: the buttons of what has changed are off. " });
     note.append(load);
     main.querySelector(".top").after(note);
-  };
-  const exchange = (page) => {
-    const said = main.querySelector(".said[role=status]");
-    main.replaceChildren(...page.childNodes);
-    if (said) main.querySelector(".top").after(said);
   };
   const changed = (field) => field.tagName === "SELECT"
     ? field.selectedIndex !== Math.max(0, [...field.options].findIndex((o) => o.defaultSelected))
@@ -61,7 +53,11 @@
       if (answer.ok && !decides) read = new Date();
       if (next && decides) switchOff(next);
       else if (next && forms(next).length) return location.reload(); // from now on it stays as it is
-      else if (next) exchange(next);
+      else if (next) {
+        const said = main.querySelector(".said[role=status]");
+        main.replaceChildren(...next.childNodes);
+        if (said) main.querySelector(".top").after(said);
+      }
     } catch { wrong = "the console does not answer"; }
     dress();
   }, 5000);
