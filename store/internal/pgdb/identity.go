@@ -12,14 +12,16 @@ type Provider interface {
 }
 
 // Timeline is Postgres's own: a copy has another system identifier, a promoted standby or a
-// restored backup another timeline. Whether its standbys receive everything in time is up to who
-// runs them, so a fail-over may forget.
+// restored backup another timeline, and what a dump was restored into has another database or
+// another table. A base backup that is put back as it was is not told from what it was before.
+// Whether its standbys receive everything in time is up to who runs them, so a fail-over may forget.
 type Timeline struct{}
 
 // Query implements [Provider].
 func (Timeline) Query() string {
 	return `SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE
-		(SELECT system_identifier::text FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END`
+		(SELECT system_identifier::text FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+		|| '/' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || COALESCE(to_regclass('amends_meta')::oid::text, '') END`
 }
 
 // Forgets implements [Provider].
