@@ -44,6 +44,6 @@ var (
 	// ErrLocked: another coordinator has this SQLite ledger open.
 	ErrLocked = errors.New("another coordinator holds this ledger")
 
-	// ErrUnsupported: the database engine is too old.
-	ErrUnsupported = errors.New("the database engine is too old")
+	// ErrUnsupported: the database engine is too old, or what stands between it and us changes what is said.
+	ErrUnsupported = errors.New("the database cannot hold a ledger")
 )

@@ -10,7 +10,7 @@
 //
 // # Mistakes people make
 //
-//   - A pooler in transaction mode lies between: prepared statements break. Connect to the primary.
+//   - A pooler in transaction mode stands between: it mixes statements, and is refused. Connect to the primary, or in session mode.
 //   - synchronous_commit is off, or a fail-over loses commits: what was recorded is forgotten. amends notices
 //     and asks, but an undo that was recorded cannot be known again.
 //   - The password is in the address on a command line, where other users read it: use PGPASSWORD.

@@ -146,6 +146,9 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 			db.meta, err = sqlstore.ReadMeta(ctx, db.read)
 			err = pgdb.During("say how the ledger is kept", err)
 		}
+		if err == nil {
+			err = s.Direct(ctx)
+		}
 		return err
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ type Server struct {
 	identity   atomic.Pointer[string] // of the newest connection; nil: not asked yet
 	recognised atomic.Pointer[string] // calls that are trusted reach no other; nil: they reach any
 	doubt      atomic.Int64           // when the newest call began that had no answer in its time
+	apart      atomic.Bool            // something stands between
 }
 
 // New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to
@@ -139,7 +140,7 @@ func greeting(settings []string) string {
 		`, current_setting('default_transaction_read_only'), current_setting('server_encoding'), set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)` +
 		// Only a superuser may set it. The driver knows a fatal error by its English word.
-		`, CASE WHEN current_setting('is_superuser') = 'on' THEN set_config('lc_messages', 'C', false) END`)
+		`, CASE WHEN current_setting('is_superuser') = 'on' THEN set_config('lc_messages', 'C', false) END, COALESCE(inet_client_port(), 0)::bigint`)
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
 		fmt.Fprintf(&b, ", set_config(%s, %s, false)", pq.QuoteLiteral(name), pq.QuoteLiteral(value))
@@ -243,6 +244,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	}
 	version, _ := answer[0].(int64)
 	process, _ := answer[1].(int64)
+	port, _ := answer[7].(int64)
 	if err := admit(version, text(answer[2]), text(answer[3]), text(answer[4])); err != nil {
 		return nil, err
 	}
@@ -254,6 +256,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 		return nil, errStandby
 	}
 	o.socket.doubt = &d.doubt
+	d.apart.Store(apart(o.socket.Conn, port))
 	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id, process: process}, nil
 }
 
