@@ -2,9 +2,12 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +97,19 @@ func (b *tab) sees() string {
 	return text
 }
 
+// shows keeps a picture for a person to look at, where AMENDS_SCREENSHOTS names a folder.
+func (b *tab) shows(name string) {
+	b.t.Helper()
+	folder := os.Getenv("AMENDS_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	shot, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err = errors.Join(err, os.MkdirAll(folder, 0o750), os.WriteFile(filepath.Join(folder, name), shot, 0o600)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // as signs a browser in.
 func (b *tab) as(w *world, name string, roles ...string) {
 	b.t.Helper()
@@ -117,7 +133,8 @@ func TestNoFormIsExchanged(t *testing.T) {
 	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &coordinator.StartOptions{Revision: "2", Source: "shop"}); err != nil {
 		t.Fatal(err)
 	}
-	b.until(`document.getElementById("changed") !== null`)
+	b.until(`document.getElementById("changed") !== null && document.getElementById("pause").offsetParent === null`) // there is nothing to pause
+	b.shows("changed.png")
 	if text := b.sees(); !strings.Contains(text, "Alice") || strings.Contains(text, "Mallory") || !strings.Contains(text, "has changed") {
 		t.Errorf("what was read is another text:\n%s", text)
 	}
@@ -143,8 +160,10 @@ func TestNoFormIsExchanged(t *testing.T) {
 		t.Error("what another operator has settled can be settled again")
 	}
 	if !b.is(of("order:2") + `.length > 0 && ` + of("order:2") + `.every((b) => !b.disabled)`) {
-		t.Error("what nobody has touched cannot be settled")
+		t.Error("what no one has touched cannot be settled")
 	}
+	b.is(`document.querySelectorAll("details").forEach((d) => d.open = true); true`)
+	b.shows("needs.png")
 }
 
 // The page of package approval takes a vote on what it showed, and on nothing else.
