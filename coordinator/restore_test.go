@@ -136,7 +136,7 @@ func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 					}
 					return true
 				})
-				return stands(p, saga.Retrying)
+				return stands(p, saga.Retrying, saga.Running)
 			})
 			if way == "a dump" {
 				do(filepath.Join(bin, "pg_dump"), "-d", url, "-f", dump)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
@@ -170,4 +172,26 @@ func TestVouchingForAMove(t *testing.T) {
 	if n := changed(); n != 0 {
 		t.Errorf("after an operator vouched %d of 2 tails count as written before the move", n)
 	}
+}
+
+// cases-4, 10: a ledger that was moved by logical replication has rows and no sequences: its next delivery is stored all the same.
+func TestASequenceBehindItsTable(t *testing.T) {
+	t.Parallel()
+	address := migrated.URL(t)
+	l := open(t, address)
+	accept := func(from, to int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			id := fmt.Sprint(n)
+			e := intake.Event{Object: intake.Object{Source: "shop", Type: "order", ID: id}, Dedupe: intake.DigestOf(id), Body: []byte(`{}`)}
+			if err := l.Accept(t.Context(), []intake.Event{e}); err != nil {
+				t.Errorf("delivery %d: %v", n, err)
+			}
+		}
+	}
+	accept(0, 5)
+	closed(t, l)
+	connect(t, address).MustExecContext(t.Context(), `ALTER TABLE amends_inbox ALTER COLUMN number RESTART WITH 1`)
+	l = open(t, address)
+	accept(5, 8)
 }

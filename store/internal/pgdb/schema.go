@@ -37,7 +37,8 @@ func fit(ctx context.Context, s *Server, db *sqlx.DB, schema string, migrate boo
 		return fmt.Errorf("%w: schema %q has version %d, this program knows %d. Use a newer program",
 			ledger.ErrSchema, schema, version, latest)
 	case version == latest:
-		return nil
+		_, err := db.ExecContext(ctx, ahead)
+		return During("set the next number of deliveries behind those that are stored", err)
 	case migrate:
 		_, err := migrations.Up(ctx, db.DB, migrations.Postgres)
 		return During("migrate the schema", err)
@@ -49,6 +50,13 @@ func fit(ctx context.Context, s *Server, db *sqlx.DB, schema string, migrate boo
 			ledger.ErrSchema, schema, version, latest)
 	}
 }
+
+// ahead sets the sequence of the tables behind what they hold: logical replication copies rows and no sequences, and each number that is
+// there already would be a delivery refused.
+const ahead = `
+	SELECT setval(n.sequence, n.newest) FROM (
+		SELECT pg_get_serial_sequence('amends_inbox', 'number')::regclass AS sequence, max(number) AS newest FROM amends_inbox) AS n
+	WHERE n.newest IS NOT NULL AND COALESCE(pg_sequence_last_value(n.sequence), 0) < n.newest`
 
 // elsewhere refuses a schema without a ledger when this user has one in another schema.
 func elsewhere(ctx context.Context, db *sqlx.DB, schema string) error {
