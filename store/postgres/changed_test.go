@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -194,4 +195,18 @@ func TestASequenceBehindItsTable(t *testing.T) {
 	connect(t, address).MustExecContext(t.Context(), `ALTER TABLE amends_inbox ALTER COLUMN number RESTART WITH 1`)
 	l = open(t, address)
 	accept(5, 8)
+	db := connect(t, address)
+	role := "dml_" + strings.ToLower(rand.Text()[:8])
+	db.MustExecContext(t.Context(), `CREATE ROLE `+role+` LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO `+role+`; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO `+role)
+	t.Cleanup(func() {
+		db.MustExecContext(context.WithoutCancel(t.Context()), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+	})
+	as, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as.User = url.User(role)
+	closed(t, l)
+	l = open(t, as.String()) // who may not set the sequence
+	accept(8, 9)
 }

@@ -52,11 +52,12 @@ func fit(ctx context.Context, s *Server, db *sqlx.DB, schema string, migrate boo
 }
 
 // ahead sets the sequence of the tables behind what they hold: logical replication copies rows and no sequences, and each number that is
-// there already would be a delivery refused.
+// there already would be a delivery refused. A role that may not set it leaves it.
 const ahead = `
 	SELECT setval(n.sequence, n.newest) FROM (
 		SELECT pg_get_serial_sequence('amends_inbox', 'number')::regclass AS sequence, max(number) AS newest FROM amends_inbox) AS n
-	WHERE n.newest IS NOT NULL AND COALESCE(pg_sequence_last_value(n.sequence), 0) < n.newest`
+	WHERE CASE WHEN n.newest IS NOT NULL AND has_sequence_privilege(n.sequence, 'UPDATE') AND has_sequence_privilege(n.sequence, 'SELECT, USAGE')
+		THEN COALESCE(pg_sequence_last_value(n.sequence), 0) < n.newest ELSE false END`
 
 // elsewhere refuses a schema without a ledger when this user has one in another schema.
 func elsewhere(ctx context.Context, db *sqlx.DB, schema string) error {
