@@ -50,150 +50,96 @@ func (p *paying) saga(t *testing.T) saga.Program {
 	return d
 }
 
-// cases-4, 1: a ledger that was restored pays nothing twice in silence: a dump that is restored on the same server is noticed, and of a
-// base backup that was put back docs/operating.md says how it is said.
+// cases-4, 1: a dump that is restored on the same server, into a database of the same name, is noticed, and pays nothing twice in silence.
 func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 	t.Parallel()
 	pace.Day(t)
-	said, err := os.ReadFile("../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	say := regexp.MustCompile("(?s)```sql\n(UPDATE amends_sessions.*?)```").FindSubmatch(said)
-	if say == nil {
-		t.Fatal("docs/operating.md does not say how a restore is said")
-	}
 	bin, err := pgtest.Find()
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	for _, way := range []string{"a dump", "a base backup"} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			c := pgtest.Own(t, pgtest.Settings{})
-			server := func() *sqlx.DB {
-				db, err := sqlx.Open("postgres", c.URL())
-				if err != nil {
-					t.Fatal(err)
-				}
-				return db
-			}
-			do := func(name string, args ...string) {
-				t.Helper()
-				if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil { //nolint:gosec // programs of the test
-					t.Fatalf("%s: %v\n%s", name, err, out)
-				}
-			}
-			execute := func(statement string) {
-				t.Helper()
-				db := server()
-				defer db.Close()
-				if _, err := db.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-			}
-			url, drop, err := pgtest.Database(t.Context(), c.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = drop(context.Background()) })
-			name := filepath.Base(regexp.MustCompile(`[?].*`).ReplaceAllString(url, ""))
-			dump, data := filepath.Join(t.TempDir(), "dump.sql"), dataOf(t, server())
-
-			w := &paying{}
-			play := func(until func(*process) bool) {
-				t.Helper()
-				p := several(t, openPostgres(t, url), config{opts: coordinator.Options{Poll: 50 * time.Millisecond}}, w.saga(t))
-				for tick := time.NewTicker(50 * time.Millisecond); !until(p); <-tick.C {
-				}
-				if err := p.halt(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			const n = 10
-			ids := func(do func(saga.ID) bool) bool {
-				all := true
-				for i := range n {
-					all = do(saga.ID{Saga: "paying", Work: fmt.Sprint("w", i)}) && all
-				}
-				return all
-			}
-			stands := func(p *process, want ...saga.Status) bool {
-				return ids(func(id saga.ID) bool {
-					s, err := p.Show(t.Context(), id)
-					for _, status := range want {
-						if err == nil && s.Status == status {
-							return true
-						}
-					}
-					return false
-				})
-			}
-			play(func(p *process) bool {
-				ids(func(id saga.ID) bool {
-					if _, err := p.Start(t.Context(), id.Saga, id.Work, order{}, nil); err != nil {
-						t.Fatal(err)
-					}
-					return true
-				})
-				return stands(p, saga.Retrying, saga.Running)
-			})
-			if way == "a dump" {
-				do(filepath.Join(bin, "pg_dump"), "-d", url, "-f", dump)
-			} else {
-				if err := c.Down(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				do("cp", "-a", data, data+".backup")
-				if err := c.Up(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			w.open.Store(true)
-			play(func(p *process) bool { return stands(p, saga.Completed) })
-			if way == "a dump" {
-				execute("DROP DATABASE " + name + " WITH (FORCE)")
-				execute("CREATE DATABASE " + name)
-				do(filepath.Join(bin, "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", dump)
-			} else {
-				if err := c.Down(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				do("rm", "-rf", data)
-				do("mv", data+".backup", data)
-				if err := c.Up(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				db, err := sqlx.Open("postgres", url)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := db.ExecContext(t.Context(), string(say[1])); err != nil {
-					t.Fatal(err)
-				}
-				db.Close()
-			}
-			play(func(p *process) bool { return stands(p, saga.Review, saga.Completed) })
-			twice := 0
-			ids(func(id saga.ID) bool {
-				if len(w.paid.of(id.Work)) != 1 {
-					twice++
-				}
-				return true
-			})
-			if twice > 0 {
-				t.Errorf("%d of %d payments were not made once", twice, n)
-			}
-		})
+	c := pgtest.Own(t, pgtest.Settings{})
+	do := func(name string, args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil { //nolint:gosec // programs of the test
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
 	}
-}
-
-// dataOf is the server's folder.
-func dataOf(t *testing.T, db *sqlx.DB) (dir string) {
-	t.Helper()
-	defer db.Close()
-	if err := db.GetContext(t.Context(), &dir, "SHOW data_directory"); err != nil {
+	execute := func(statement string) {
+		t.Helper()
+		db, err := sqlx.Open("postgres", c.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url, drop, err := pgtest.Database(t.Context(), c.URL())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	t.Cleanup(func() { _ = drop(context.Background()) })
+	name := filepath.Base(regexp.MustCompile(`[?].*`).ReplaceAllString(url, ""))
+	dump := filepath.Join(t.TempDir(), "dump.sql")
+
+	w := &paying{}
+	play := func(until func(*process) bool) {
+		t.Helper()
+		p := several(t, openPostgres(t, url), config{opts: coordinator.Options{Poll: 50 * time.Millisecond}}, w.saga(t))
+		for tick := time.NewTicker(50 * time.Millisecond); !until(p); <-tick.C {
+		}
+		if err := p.halt(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const n = 10
+	ids := func(do func(saga.ID) bool) bool {
+		all := true
+		for i := range n {
+			all = do(saga.ID{Saga: "paying", Work: fmt.Sprint("w", i)}) && all
+		}
+		return all
+	}
+	stands := func(p *process, want ...saga.Status) bool {
+		return ids(func(id saga.ID) bool {
+			s, err := p.Show(t.Context(), id)
+			for _, status := range want {
+				if err == nil && s.Status == status {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	play(func(p *process) bool {
+		ids(func(id saga.ID) bool {
+			if _, err := p.Start(t.Context(), id.Saga, id.Work, order{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			return true
+		})
+		return ids(func(id saga.ID) bool { // each was in the hands of a session
+			s, err := p.Show(t.Context(), id)
+			return err == nil && s.Steps["pass"].Attempts > 0
+		})
+	})
+	do(filepath.Join(bin, "pg_dump"), "-d", url, "-f", dump)
+	w.open.Store(true)
+	play(func(p *process) bool { return stands(p, saga.Completed) })
+	execute("DROP DATABASE " + name + " WITH (FORCE)")
+	execute("CREATE DATABASE " + name)
+	do(filepath.Join(bin, "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", dump)
+	play(func(p *process) bool { return stands(p, saga.Review, saga.Completed) })
+	twice := 0
+	ids(func(id saga.ID) bool {
+		if len(w.paid.of(id.Work)) != 1 {
+			twice++
+		}
+		return true
+	})
+	if twice > 0 {
+		t.Errorf("%d of %d payments were not made once", twice, n)
+	}
 }
