@@ -118,6 +118,7 @@ func TestRoutesAreVerbs(t *testing.T) {
 	missing := map[string]string{
 		"amends migrate": "needs the address of a database, and no console runs on one that it does not fit", "amends migrate up": "as migrate", "amends migrate status": "as migrate",
 		"amends serve": "is the console", "amends token": "is for who has the file",
+		"amends recover":           "is said while no process runs, on the host of its witness",
 		"amends reconcile rebuild": "is for who has lost the ledger, and with it the console",
 	}
 	done := map[string]bool{}

@@ -238,8 +238,8 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	return true
 }
 
-// unread reports whether a signal is unread that was posted before the database became another one
-// (F27).
+// unread reports whether what was forgotten may have consumed a signal: one that was posted before the
+// database became another one is unread, or the database was restored (F27).
 func unread(st *machine.State, chain *ledger.Chain) bool {
-	return slices.ContainsFunc(chain.Signals, func(s machine.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
+	return chain.Restored || slices.ContainsFunc(chain.Signals, func(s machine.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
 }

@@ -172,7 +172,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 
 // final reports errors that trying again cannot mend.
 func final(err error) bool {
-	for _, e := range []error{ledger.ErrLocked, ledger.ErrReadOnly, ledger.ErrSchema, ledger.ErrUnsupported} {
+	for _, e := range []error{ledger.ErrLocked, ledger.ErrReadOnly, ledger.ErrSchema, ledger.ErrUnsupported, ledger.ErrBehind} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -76,6 +76,13 @@ func (t *teller) sessionOpened(l *ledger.Lease) {
 	} else if l.Lock != "" {
 		log = log.WithField("lock", l.Lock)
 	}
+	switch l.Witness {
+	case ledger.WitnessKept, ledger.WitnessTemp, "":
+	case ledger.WitnessNew:
+		log = log.WithField("witness", "knew nothing of this ledger: whether it was restored it cannot tell")
+	default:
+		log = log.WithField("no_witness", l.Witness)
+	}
 	log.Info("session opened")
 	if t.to.SessionOpened != nil {
 		t.to.SessionOpened(token.String())

@@ -10,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/store/internal/witness"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
@@ -18,6 +19,7 @@ import (
 type DB interface {
 	ledger.Ledger
 	ledger.TxStarter
+	ledger.Recoverer
 	intake.Inbox
 	intake.Gate
 	intake.Reader
@@ -34,7 +36,27 @@ type Options struct {
 	// Migrate brings an older schema up to date when the database is opened. Without it Postgres is
 	// refused then; a file is always brought up to date.
 	Migrate bool
+
+	// Witness keeps outside the database how far the ledger was seen to have come, so that one that is put
+	// back from a backup does not go on as if nothing had happened since. It has to outlive a restart of the
+	// process and a restore of the database. Default: [WitnessIn] the folder that systemd gives
+	// (StateDirectory=), else amends in $XDG_STATE_HOME, else ~/.local/state/amends; a ledger in a file in
+	// [os.TempDir] has none.
+	Witness Witness
 }
+
+// Witness keeps one text under a kilobyte for each ledger:
+//
+//	type Witness interface {
+//		Read(ctx context.Context, ledger string) (mark []byte, err error) // what was written last; nil: nothing was
+//		Write(ctx context.Context, ledger string, mark []byte) error      // in place of what was there
+//	}
+//
+// It is written at the beginning and the end of a session, and once a second between.
+type Witness = ledger.Witness
+
+// WitnessIn returns a witness that has a file for each ledger in a folder, which is made when it is not there.
+func WitnessIn(folder string) Witness { return witness.Folder(folder) }
 
 // Open opens the database at an address. Postgres is postgres://…, postgresql://… or the pairs of
 // lib/pq (host=db dbname=shop); SQLite is the name of a file, file:PATH or sqlite:PATH, see
@@ -42,13 +64,16 @@ type Options struct {
 // name of an empty file.
 func Open(ctx context.Context, address string, o *Options) (DB, error) {
 	a, err := addresses.Parse(address)
+	if o == nil {
+		o = new(Options)
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("open the database: %w", err)
 	case a.Postgres == nil:
-		return opened(sqlite.Open(ctx, a.URI(), nil))
+		return opened(sqlite.Open(ctx, a.URI(), &sqlite.Options{Witness: o.Witness}))
 	}
-	return opened(postgres.Open(ctx, address, &postgres.Options{Migrate: o != nil && o.Migrate}))
+	return opened(postgres.Open(ctx, address, &postgres.Options{Migrate: o.Migrate, Witness: o.Witness}))
 }
 
 // opened is db without the trap of an interface that holds a nil pointer.

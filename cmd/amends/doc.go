@@ -41,6 +41,7 @@
 //	schedule    Show, run and pause jobs, and check what a schedule means
 //	check       Verify every chain and every head of the ledger
 //	catch-up    After the database's clock went back: make due what waits for it to be there again
+//	recover     Say what became of the database: restored from a backup, or moved with everything
 //	migrate     Bring the database schema up to date, or show where it stands
 //	serve       Serve the console: pages, /api/v1 and /metrics
 //	token       Make a token for the console, and add it to a file

@@ -43,6 +43,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).schedule,
 	(*app).check,
 	(*app).catchUp,
+	(*app).recovery,
 	(*app).migrate,
 	(*app).serve,
 	(*app).token,

@@ -67,7 +67,7 @@ for, and whose inputs and results they looked at in the console. What becomes of
 type deedJSON struct {
 	At     *time.Time `json:"at"`
 	Actor  string     `json:"actor"`
-	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; run, or look
+	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; run, look, or recover
 	Saga   string     `json:"saga"`
 	WorkID string     `json:"workId"` // "": it was about no work alone
 	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, job:NAME, or what was looked at; of a work: what was said of which step

@@ -36,7 +36,7 @@ var shapes = map[string]any{
 	"inbox list": listing[deliveryJSON]{}, "inbox objects": listing[entryJSON]{}, "inbox counts": listOf[countJSON]{}, "inbox show": hearingJSON{}, "inbox replay": replayJSON{},
 	"schedule list": boardJSON{}, "schedule run": runJSON{}, "schedule pause": pauseJSON{}, "schedule check": expressionJSON{},
 	"reconcile runs": listing[runJSON]{}, "reconcile show": planJSON{}, "reconcile apply": appliedJSON{}, "reconcile approve": approvedJSON{},
-	"drift list": listing[driftJSON]{}, "check": reportJSON{}, "catch-up": caughtUpJSON{}, "version": versionJSON{},
+	"drift list": listing[driftJSON]{}, "check": reportJSON{}, "catch-up": caughtUpJSON{}, "recover": recoveredJSON{}, "version": versionJSON{},
 }
 
 // Shape is the type of what a verb prints as JSON; nil where there is none of that name.

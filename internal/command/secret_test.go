@@ -19,6 +19,7 @@ var eachVerb = [][]string{
 	{"approvals"}, {"approve", "w"}, {"reject", "w", "--shown", "d", "--reason", "r"},
 	{"cancel", "w", "--reason", "r"}, {"rerun", "w", "--reason", "r"},
 	{"destination", "list"}, {"inbox", "list"}, {"reconcile", "runs"}, {"drift", "list"}, {"schedule", "list"}, {"check"}, {"catch-up"},
+	{"recover", "--restored", "--dry-run"},
 	{"acts"}, {"serve"}, {"token", "--file", "f", "--name", "n", "--role", "reader"},
 	{"migrate"}, {"migrate", "up"}, {"migrate", "status"}, {"version"},
 }

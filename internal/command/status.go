@@ -27,7 +27,7 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
-ledger's clock, what a person has while its deadline has passed, and genuine webhooks of the last 24 hours that could not be read. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
+ledger's clock, a database without a witness that would notice a restore, what a person has while its deadline has passed, and genuine webhooks of the last 24 hours that could not be read. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
@@ -70,7 +70,7 @@ ledger's clock, what a person has while its deadline has passed, and genuine web
 
 // troubleJSON is one thing that does not move, and what to do about it.
 type troubleJSON struct {
-	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead, destination, paused, overdue, unreadable
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, witness, still, ahead, destination, paused, overdue, unreadable
 	Words string `json:"words"`
 	Next  string `json:"next"`
 }
@@ -119,6 +119,9 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 	if len(o.Sessions) == 0 {
 		add("no-coordinator", "start the program that runs the sagas", "no coordinator runs: no session is live")
 	}
+	if words, next := unwitnessed(o.Sessions); words != "" {
+		add("witness", next, "%s", words)
+	}
 	for i := range o.Unknown {
 		b := &o.Unknown[i]
 		add("unknown-definition", "start a program that registers "+backlogName(b),
@@ -141,6 +144,25 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 		add("ahead", next, "session %s (%s) was renewed at %s, later than the ledger's clock: its lease ends late", s.Token, s.Label, iso(s.Renewed))
 	}
 	return findings
+}
+
+// unwitnessed says that no process which runs has a witness of the ledger.
+func unwitnessed(sessions []ledger.Session) (words, next string) {
+	for i := range sessions {
+		switch w := sessions[i].Witness; w {
+		case ledger.WitnessKept, ledger.WitnessTemp, "":
+			return "", ""
+		case ledger.WitnessNew:
+			words = "the witness of what runs knew nothing of this ledger before: whether the database was put back from a backup, it cannot tell"
+			next = "if it was: stop every process, then amends recover --restored --reason WHY. If not, the next start has a witness"
+		default:
+			if words == "" {
+				words = "the ledger has no witness: that its database was put back from a backup would not be noticed (" + w + ")"
+				next = "give the process a folder that outlives it, or a store.Witness of your own"
+			}
+		}
+	}
+	return words, next
 }
 
 // unreadableFor is for how long a delivery that could not be read is a finding: nothing takes it back.
@@ -203,6 +225,7 @@ type sessionJSON struct {
 	Renewed *time.Time       `json:"renewedAt"`
 	Expires *time.Time       `json:"expiresAt"` // the end of its lease
 	Holds   int64            `json:"holds"`     // works
+	Witness string           `json:"witness"`   // kept, new or temporary; else why it has none
 	Knows   []definitionJSON `json:"knows"`
 }
 
@@ -331,7 +354,7 @@ func statusToJSON(o *ledger.Overview, findings []troubleJSON, held forPeople) st
 		s := &o.Sessions[i]
 		j.Sessions[i] = sessionJSON{
 			Session: s.Token.String(), Label: s.Label, Opened: utc(s.Opened), Renewed: utc(s.Renewed), Expires: utc(s.Expires),
-			Holds: s.Holds, Knows: make([]definitionJSON, len(s.Knows)),
+			Holds: s.Holds, Witness: s.Witness, Knows: make([]definitionJSON, len(s.Knows)),
 		}
 		for n, v := range s.Knows {
 			j.Sessions[i].Knows[n] = definitionJSON{v.Saga, v.Version}

@@ -48,7 +48,7 @@ type Controls interface {
 // Deed is one thing that a person did.
 type Deed struct {
 	At   time.Time
-	Kind string // a kind of signal or of control, [DeedLooked] or [DeedRun]
+	Kind string // a kind of signal or of control, [DeedLooked], [DeedRun] or [DeedRecover]
 	// ID is the instance that was spoken to; without one Name is the control, the job, or what was
 	// looked at.
 	ID            saga.ID
@@ -66,8 +66,9 @@ func Decides(kind machine.SignalKind) bool {
 
 // What people do besides.
 const (
-	DeedLooked = "look"
-	DeedRun    = "run"
+	DeedLooked  = "look"
+	DeedRun     = "run"
+	DeedRecover = "recover"
 )
 
 // ControlKind is what a control is about.

@@ -44,6 +44,10 @@ var (
 	// ErrLocked: another coordinator has this SQLite ledger open.
 	ErrLocked = errors.New("another coordinator holds this ledger")
 
+	// ErrBehind: the database has less than its [Witness] has seen of it. It was put back from a backup, or
+	// is a copy of one.
+	ErrBehind = errors.New("the ledger has forgotten what was stored in it")
+
 	// ErrUnsupported: the database engine is too old, or what stands between it and us changes what is said.
 	ErrUnsupported = errors.New("the database cannot hold a ledger")
 )

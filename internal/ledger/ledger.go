@@ -194,6 +194,8 @@ type Lease struct {
 	// keeps one for each. Unlocked is why it does not.
 	Lock     string
 	Unlocked error
+	// Witness is what is to be said of the session's [Witness]: [WitnessKept], or why not.
+	Witness string
 	// Stray are works that the session holds on record and that the renewal did not say it has in
 	// hand, at most [MaxStray] of them. A claim or a record on its way explains one that is named
 	// for the first time.
@@ -355,6 +357,9 @@ type Chain struct {
 	// latest record was written before: what was stored behind it may be forgotten. Zero for
 	// others. A ledger tells it once a session was opened on it.
 	Changed time.Time
+	// Restored: a person said of that change that the database was restored. Much may be forgotten, and
+	// what others said meanwhile.
+	Restored bool
 	// Over: the latest record arms an attempt, and its session is over: buried, or expired and buried by
 	// a claim. Its process neither sends nor awaits anything under it any more. Not told where Changed
 	// is set: what has ended a lease there may be that its renewal was forgotten.

@@ -19,6 +19,7 @@ type Session struct {
 	Dead    bool      // buried, or its lease has ended
 	Knows   []Version // the definitions it can run, as of its last renewal
 	Holds   int64     // works on record
+	Witness string    // [WitnessKept], [WitnessNew] or [WitnessTemp]; else why it has none
 }
 
 // Overview is what a ledger shows of itself as a whole.

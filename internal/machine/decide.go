@@ -39,8 +39,8 @@ type Event struct {
 	// fail-over, a restore): what was stored behind that record may be forgotten. Zero when it did
 	// not.
 	Changed time.Time
-	// Unread: a signal that was posted before Changed is pending. What was forgotten may have
-	// consumed it already.
+	// Unread: what was forgotten may have consumed a signal: one that was posted before Changed is
+	// pending, or so much is forgotten that one may have come and gone (the database was restored).
 	Unread bool
 	// Recovered: the destination that failed the step has served others since. What an outage has the
 	// step wait for is over.

@@ -397,10 +397,8 @@ func (st *State) live() *StepState {
 	return nil
 }
 
-// Issue returns the step and direction a review is about: going forward the first step that is not
-// done, going back the latest that is owed an undo, or that was left in doubt before a newer
-// revision, and the latest that has no undo when the source cancelled what stands. It is nil when
-// there is none.
+// Issue returns the step and direction a review is about, nil when there is none: going forward the first step that is not done,
+// going back the latest that is owed an undo, was left in doubt before a newer revision, or has none when the source cancelled it.
 func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
 	switch {
 	case st.Reason == saga.ReasonConflict:
@@ -441,8 +439,8 @@ func (st *State) IssueOf(spec *program.Spec, step string) (*StepState, saga.Dire
 	return nil, ""
 }
 
-// front is the first step that is not done, of those armed in this revision; the latest when all
-// are done. What an adoption put in quarantine comes before those it did not come to.
+// front is the first step that is not done, of those armed in this revision; the latest when all are done. What an adoption put
+// in quarantine comes before those it did not come to.
 func (st *State) front() *StepState {
 	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.Forward.NeedsReview != "" }); i >= 0 {
 		return &st.Steps[i]
@@ -455,8 +453,10 @@ func (st *State) front() *StepState {
 			latest = ss
 		case Waiting: // since an earlier revision, perhaps
 			waits = ss
-		default:
-			return ss
+		default: // what a restore put in doubt is behind the wait (F27)
+			if waits == nil || st.Status != saga.Waiting {
+				return ss
+			}
 		}
 	}
 	return cmp.Or(waits, latest)

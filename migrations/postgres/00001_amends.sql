@@ -11,7 +11,7 @@
 -- What there is one of.
 CREATE TABLE amends_meta (
     one              smallint NOT NULL PRIMARY KEY CHECK (one = 1),
-    ledger_id        text     NOT NULL,           -- random; a restored copy keeps it
+    ledger_id        text     NOT NULL,           -- random; a copy keeps it, until a person says that it was restored
     buckets          smallint NOT NULL DEFAULT 1, -- of instances, by the hash of their work id; never changes
     bucket_hash      text     NOT NULL DEFAULT 'sha256',
     document_version smallint NOT NULL DEFAULT 1, -- the newest among the documents of records
@@ -31,7 +31,8 @@ CREATE TABLE amends_sessions (
     dead       boolean     NOT NULL DEFAULT false,
     database   text        NOT NULL, -- the identity of the database it was opened on
     knows      text        NOT NULL, -- the definitions the process can run, a JSON array of pairs
-    lock       text        NOT NULL  -- the file that it keeps locked on its host while it lives; empty: none
+    lock       text        NOT NULL, -- the file that it keeps locked on its host while it lives; empty: none
+    witness    text        NOT NULL  -- kept, new or temporary; else why the process has none
 ) WITH (fillfactor = 50); -- a heartbeat rewrites its row in place
 
 -- Few sessions live at a time, however many there were.

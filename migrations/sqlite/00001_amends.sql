@@ -13,7 +13,7 @@
 -- What there is one of.
 CREATE TABLE amends_meta (
     one              INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-    ledger_id        TEXT    NOT NULL, -- random; a restored copy keeps it
+    ledger_id        TEXT    NOT NULL, -- random; a copy keeps it, until a person says that it was restored
     buckets          INTEGER NOT NULL DEFAULT 1, -- of instances, by the hash of their work id; never changes
     bucket_hash      TEXT    NOT NULL DEFAULT 'sha256',
     document_version INTEGER NOT NULL DEFAULT 1, -- the newest among the documents of records
@@ -33,7 +33,8 @@ CREATE TABLE amends_sessions (
     dead       INTEGER NOT NULL DEFAULT 0,
     database   TEXT    NOT NULL, -- the identity of the database it was opened on
     knows      TEXT    NOT NULL, -- the definitions the process can run, a JSON array of pairs
-    lock       TEXT    NOT NULL  -- empty: one process has the lock of the whole file
+    lock       TEXT    NOT NULL, -- empty: one process has the lock of the whole file
+    witness    TEXT    NOT NULL  -- kept, new or temporary; else why the process has none
 ) STRICT;
 
 -- Few sessions live at a time, however many there were.

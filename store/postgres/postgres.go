@@ -21,6 +21,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
+	"github.com/amends-dev/amends/store/internal/witness"
 )
 
 // Options tunes a database. The zero value is ready to use.
@@ -55,6 +56,10 @@ type Options struct {
 	// it cannot be used, or is not known to be the host's own (a network file system), only the lease
 	// counts; the coordinator's log says why. Default: amends-UID in [os.TempDir].
 	LockDir string
+
+	// Witness keeps outside the database how far the ledger was seen to have come; see package store. Default:
+	// [witness.Default].
+	Witness ledger.Witness
 
 	level   string                                  // at which transactions are isolated: in tests any, whatever the database's default
 	between func(driver.Connector) driver.Connector // in tests: what stands between the driver and us
@@ -101,11 +106,13 @@ type DB struct {
 	tried    atomic.Pointer[string] // the identity of the database on which the trial went well
 	quiet    atomic.Bool            // a hint, the last claim found nothing: restText is asked first
 	alive    alive
+	witness  *witness.Keeper
 }
 
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
+	_ ledger.Recoverer = (*DB)(nil)
 	_ intake.Inbox     = (*DB)(nil)
 	_ intake.Gate      = (*DB)(nil)
 	_ intake.Reader    = (*DB)(nil)
@@ -134,7 +141,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if o.between != nil {
 		s.Between(o.between)
 	}
-	db := &DB{alive: alive{dir: o.LockDir}, server: s, now: func() any { return nil }, most: statementBytes}
+	db := &DB{alive: alive{dir: o.LockDir}, witness: witness.Over(o.Witness, ""), server: s, now: func() any { return nil }, most: statementBytes}
 	db.lanes = newLanes(s, o, &db.writing, &db.heard)
 	defer func() {
 		if err != nil {
@@ -204,6 +211,11 @@ func (db *DB) sameDatabase(t machine.Token) error {
 	return nil
 }
 
+// Recover stores what a person says of a database that may be another one.
+func (db *DB) Recover(ctx context.Context, r ledger.Recovery) (ledger.Recovered, error) {
+	return sqlstore.Recover(ctx, db.store, r, false)
+}
+
 // Limits says what the database can bear: one server has one clock.
 func (db *DB) Limits() ledger.Limits {
 	return ledger.Limits{Bytes: db.most, Record: db.most, Forgets: db.server.Forgets()}
@@ -212,6 +224,7 @@ func (db *DB) Limits() ledger.Limits {
 // Close waits for what is being written and closes every connection. It does not bury sessions.
 func (db *DB) Close() error {
 	db.incoming.Close()
+	db.witness.Close()
 	if err := errors.Join(db.close(), db.alive.release()); err != nil {
 		return fmt.Errorf("close the database on Postgres: %w", err)
 	}

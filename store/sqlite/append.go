@@ -28,6 +28,7 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 	if err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(err))
 	}
+	sqlstore.Saw(db.store, entries, answers)
 	return answers, nil
 }
 

@@ -28,6 +28,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Write:      db.transaction,
 		Page:       db.page,
 		Identity:   identity,
+		Witness:    db.witness,
 		Schema:     migrations.Latest(migrations.SQLite),
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,

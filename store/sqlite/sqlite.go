@@ -21,6 +21,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
+	"github.com/amends-dev/amends/store/internal/witness"
 )
 
 // Options tunes a database. The zero value is ready to use.
@@ -30,6 +31,10 @@ type Options struct {
 
 	// Readers is how many reads may run at the same time. Default: 4.
 	Readers int
+
+	// Witness keeps outside the file how far the ledger was seen to have come; see package store. Default:
+	// [witness.Default], and none for a file in [os.TempDir].
+	Witness ledger.Witness
 }
 
 func (o *Options) withDefaults() Options {
@@ -56,6 +61,7 @@ type DB struct {
 	writer  *writer
 	readers *sqlx.DB
 	changes *batch.Group[change]
+	witness *witness.Keeper
 	statements
 	heard heard
 
@@ -69,6 +75,7 @@ type store = sqlstore.Store
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
+	_ ledger.Recoverer = (*DB)(nil)
 	_ intake.Inbox     = (*DB)(nil)
 	_ intake.Gate      = (*DB)(nil)
 	_ intake.Reader    = (*DB)(nil)
@@ -104,7 +111,7 @@ func open(ctx context.Context, a *address.Address, o Options, timeOfDay func() t
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay)}
+	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay), witness: witness.Over(o.Witness, path)}
 	if db.writer, err = openWriter(ctx, path, a.Mode, o.BusyTimeout); err != nil {
 		return nil, err
 	}
@@ -181,15 +188,9 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	if db.owner != nil {
 		return db.store.OpenSession(ctx, ttl, label, knows)
 	}
-	lock := flock.New(db.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
-	ok, err := lock.TryLock()
+	lock, err := db.lock()
 	if err != nil {
-		return ledger.Lease{}, fmt.Errorf("open session: take the lock %s: %w", lock.Path(), err)
-	}
-	if !ok {
-		return ledger.Lease{}, fmt.Errorf("open session: %w: %s is locked by a running process. "+
-			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
-			ledger.ErrLocked, lock.Path())
+		return ledger.Lease{}, fmt.Errorf("open session: %w", err)
 	}
 	lease, err := db.store.OpenSession(ctx, ttl, label, knows)
 	if err == nil {
@@ -203,6 +204,39 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	return lease, nil
 }
 
+// lock takes the lock of the one process that runs sagas.
+func (db *DB) lock() (*flock.Flock, error) {
+	lock := flock.New(db.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
+	ok, err := lock.TryLock()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("take the lock %s: %w", lock.Path(), err)
+	case !ok:
+		return nil, fmt.Errorf("%w: %s is locked by a running process. "+
+			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
+			ledger.ErrLocked, lock.Path())
+	}
+	return lock, nil
+}
+
+// Recover stores what a person says of a file that may have been put back.
+func (db *DB) Recover(ctx context.Context, r ledger.Recovery) (ledger.Recovered, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.mode == address.ReadOnly {
+		return ledger.Recovered{}, fmt.Errorf("recover the ledger: %w: the file was opened with mode=ro", ledger.ErrReadOnly)
+	}
+	if db.owner != nil {
+		return ledger.Recovered{}, fmt.Errorf("recover the ledger: %w: this process runs it", ledger.ErrLocked)
+	}
+	lock, err := db.lock()
+	if err != nil {
+		return ledger.Recovered{}, fmt.Errorf("recover the ledger: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // it is given back at the end of the process, too
+	return sqlstore.Recover(ctx, db.store, r, true)
+}
+
 // Limits says what the file can bear. It has one clock, and no fail-over.
 func (db *DB) Limits() ledger.Limits { return ledger.Limits{Record: sqlite3.SQLITE_MAX_LENGTH} }
 
@@ -210,6 +244,7 @@ func (db *DB) Limits() ledger.Limits { return ledger.Limits{Record: sqlite3.SQLI
 // sessions.
 func (db *DB) Close() error {
 	db.changes.Close()
+	db.witness.Close()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	err := errors.Join(db.readers.Close(), db.writer.close())

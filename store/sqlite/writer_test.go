@@ -44,8 +44,8 @@ func TestOldEngine(t *testing.T) {
 
 func write(ctx context.Context, w *writer) error {
 	return w.transaction(ctx, func(c sqlstore.Queries) error {
-		_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, lock, opened_at, renewed_at, expires_at)
-			VALUES (abs(random()) + 1, '', '', '', '', 0, 0, 0)`)
+		_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, lock, witness, opened_at, renewed_at, expires_at)
+			VALUES (abs(random()) + 1, '', '', '', '', '', 0, 0, 0)`)
 		return err
 	})
 }

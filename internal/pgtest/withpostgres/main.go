@@ -121,8 +121,14 @@ func withDatabase(server string, fresh bool, use func(url string) (int, error)) 
 func execute(args []string, url string, stdout, stderr io.Writer, signals <-chan os.Signal) (int, error) {
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	state, err := os.MkdirTemp("", "amends-state-*")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(state) }()
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+state) // witnesses of databases that end with the command
 	if url != "" {
-		cmd.Env = append(os.Environ(), pgtest.Env+"="+url)
+		cmd.Env = append(cmd.Env, pgtest.Env+"="+url)
 	}
 	if err := cmd.Start(); err != nil {
 		return 1, err

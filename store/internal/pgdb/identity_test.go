@@ -31,6 +31,8 @@ type named string
 func (n named) Query() string { return "SELECT " + pq.QuoteLiteral(string(n)) }
 func (named) Forgets() bool   { return false }
 
+func (named) FailedOver(string, string) bool { return false }
+
 // A database is who its provider says, on every connection and in every answer, and one that has no
 // name is a standby.
 func TestTheProviderSaysWhoItIs(t *testing.T) {

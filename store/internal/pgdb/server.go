@@ -194,6 +194,9 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 // Forgets reports whether a fail-over may forget what was acknowledged.
 func (s *Server) Forgets() bool { return s.who.Forgets() }
 
+// FailedOver reports whether the second identity is of what became of a standby of the first.
+func (s *Server) FailedOver(from, to string) bool { return s.who.FailedOver(from, to) }
+
 // Identity is who the database was when it was last seen, "" before the first connection.
 func (s *Server) Identity() string {
 	if id := s.identity.Load(); id != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
+	"github.com/amends-dev/amends/store/internal/witness"
 )
 
 // chains is everything of a ledger but appending.
@@ -35,8 +36,9 @@ type chains struct {
 type texts struct {
 	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
-	addDefinition, addLook, thisControl                                                           string
+	addDefinition, addDeed, thisControl                                                           string
 	dropRequests, addRequest, addAnswer, freeRequest                                              string
+	vouched, alive, forgone                                                                       string
 	addWait, forgetMessage, forgetMessages, addMessage, findMessages                              string
 }
 
@@ -56,7 +58,10 @@ func newChains(db *Dialect) *chains {
 		stray:           db.Text(stray),
 		atRest:          db.Text(atRest),
 		addDefinition:   db.Text(addDefinition),
-		addLook:         db.Text(addLook),
+		addDeed:         db.Text(addDeed),
+		vouched:         db.Text(vouched),
+		alive:           db.Text(alive),
+		forgone:         db.Text(forgone),
 		thisControl:     db.Text(thisControl),
 		dropRequests:    db.Text(dropRequests),
 		addRequest:      db.Text(addRequest),
@@ -72,16 +77,24 @@ func newChains(db *Dialect) *chains {
 
 // OpenSession begins a lease of ttl under a fresh random token, by the database's clock.
 func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	lease := ledger.Lease{Token: token(), TTL: ttl}
+	lease, id := ledger.Lease{Token: token(), TTL: ttl}, ""
 	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		list, err := versions(knows)
+		if err != nil {
+			return err
+		}
+		if err := s.sameSchema(ctx, q); err != nil {
+			return err
+		}
+		k, err := s.known(ctx, q)
 		if err != nil {
 			return err
 		}
 		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
 			return err
 		}
-		if err := s.sameSchema(ctx, q); err != nil {
+		id = k.ID
+		if lease.Witness, err = s.witnessed(ctx, q, &k, lease.Database); err != nil {
 			return err
 		}
 		alive := ""
@@ -89,7 +102,7 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 			alive = s.db.Alive()
 		}
 		var at Moment
-		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list, alive)
+		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list, alive, lease.Witness)
 		if err := row.Scan(&at, &lease.Controls); err != nil {
 			return err
 		}
@@ -103,6 +116,7 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		return ledger.Lease{}, s.failed(ctx, err, "open session")
 	}
 	s.identities.Store(lease.Token, lease.Database)
+	s.db.Witness.Opened(ctx, id, witness.Mark{Database: lease.Database, Session: lease.Token, At: lease.At}, lease.Witness)
 	return lease, nil
 }
 
@@ -133,16 +147,18 @@ func (s *chains) sameSchema(ctx context.Context, q Queries) error {
 type changed struct {
 	identity string
 	since    time.Time // when the first session was opened on the present one
+	restored bool      // a person said of one that it was restored
 }
 
 // learnChange asks once per session whether this database is another one than it was.
 func (s *chains) learnChange(ctx context.Context, q Queries, identity string) error {
 	var first Moment
-	if err := q.QueryRowxContext(ctx, since, identity).Scan(&first); err != nil {
+	var restored Flag
+	if err := q.QueryRowxContext(ctx, since, identity).Scan(&first, &restored); err != nil {
 		return err
 	}
 	if at := first.Time(); !at.IsZero() {
-		s.changed.Store(&changed{identity: identity, since: at})
+		s.changed.Store(&changed{identity: identity, since: at, restored: bool(restored)})
 	}
 	return nil
 }
@@ -168,7 +184,7 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 			RenewedAt Moment `db:"renewed_at"`
 			Controls  int64
 		}
-		if err := sqlx.SelectContext(ctx, q, &renewed, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows); err != nil {
+		if err := sqlx.SelectContext(ctx, q, &renewed, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows, s.db.Witness.State()); err != nil {
 			return err
 		}
 		if len(renewed) == 0 {

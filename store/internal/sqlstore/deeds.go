@@ -18,7 +18,7 @@ func (s *chains) Looked(ctx context.Context, what string, by saga.Actor) error {
 	err := valid.Look(what, by)
 	if err == nil {
 		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-			_, err := q.ExecContext(ctx, s.text.addLook, s.db.Clock(), 1+rand.Int64N(1<<62), what, by.Name, Null(by.Reason))
+			_, err := q.ExecContext(ctx, s.text.addDeed, s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedLooked, what, by.Name, Null(by.Reason))
 			return err
 		})
 	}
@@ -68,9 +68,9 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 const decides = `'` + string(machine.SignalResolve) + `', '` + string(machine.SignalRetry) + `', '` + string(machine.SignalSkip) + `'`
 
 const (
-	addLook = `
+	addDeed = `
 		INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason)
-		VALUES ($2, {now}, 0, 0, '` + ledger.DeedLooked + `', $3, $4, $5)`
+		VALUES ($2, {now}, 0, 0, $3, $4, $5, $6)`
 
 	deeds = `
 		SELECT d.at, d.kind, d.saga, d.work, d.name, d.body, d.actor, d.reason FROM (

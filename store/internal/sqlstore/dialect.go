@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/witness"
 )
 
 // Queries runs statements: a connection, a pool or a transaction.
@@ -61,8 +62,12 @@ type Dialect struct {
 	// Alive names the file that this process keeps locked while it lives, "" when there is none. It may be
 	// nil.
 	Alive func() string
+	// Witness is told how far the ledger has come.
+	Witness *witness.Keeper
 	// Identity asks the database who it is.
 	Identity func(ctx context.Context, q Queries) (string, error)
+	// FailedOver: the database of the second identity was a standby of that of the first. It may be nil.
+	FailedOver func(from, to string) bool
 
 	// Buckets is over how many works are spread; 0 and 1 are one.
 	Buckets int

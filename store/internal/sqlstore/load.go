@@ -155,28 +155,34 @@ func (l *loading) changes(ctx context.Context, q Queries) error {
 	if c == nil {
 		return nil
 	}
-	writers := make(map[machine.Token]bool)
+	writers := make(map[machine.Token]string)
 	for _, chain := range l.chains {
 		if n := len(chain.Records); n > 0 {
-			writers[chain.Records[n-1].Session] = false
+			writers[chain.Records[n-1].Session] = ""
 		}
 	}
 	list, err := json.Marshal(slices.Collect(maps.Keys(writers)))
 	if err != nil {
 		return err
 	}
-	var others []machine.Token
+	var others []struct {
+		Token    machine.Token
+		Database string
+	}
 	if err := sqlx.SelectContext(ctx, q, &others, l.store.text.elsewhere, c.identity, string(list)); err != nil {
 		return err
 	}
-	for _, t := range others {
-		writers[t] = true
+	for _, o := range others {
+		writers[o.Token] = o.Database
 	}
 	for _, chain := range l.chains {
 		if n := len(chain.Records); n > 0 {
 			tail := &chain.Records[n-1]
-			if writers[tail.Session] || tail.Session == 0 && tail.At.Before(c.since) {
-				chain.Changed = c.since
+			switch on := writers[tail.Session]; {
+			case on != "":
+				chain.Changed, chain.Restored = c.since, on == ledger.SessionForgone
+			case tail.Session == 0 && tail.At.Before(c.since):
+				chain.Changed, chain.Restored = c.since, c.restored
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 type sessionRow struct {
 	Token        int64
 	Label, Knows Text
+	Witness      Text
 	OpenedAt     Moment `db:"opened_at"`
 	RenewedAt    Moment `db:"renewed_at"`
 	ExpiresAt    Moment `db:"expires_at"`
@@ -29,7 +30,7 @@ type sessionRow struct {
 func (r *sessionRow) session() (ledger.Session, error) {
 	s := ledger.Session{
 		Token: machine.Token(r.Token), Label: string(r.Label), Opened: r.OpenedAt.Time(), Renewed: r.RenewedAt.Time(),
-		Expires: r.ExpiresAt.Time(), Dead: bool(r.Dead), Holds: r.Holds,
+		Expires: r.ExpiresAt.Time(), Dead: bool(r.Dead), Holds: r.Holds, Witness: string(r.Witness),
 	}
 	var pairs [][2]json.RawMessage
 	if r.Knows == "" {

@@ -1,12 +1,14 @@
 package sqlstore
 
+import "github.com/amends-dev/amends/internal/ledger"
+
 // The statements both databases understand, but for the words in braces. {now} is the clock and
 // always $1.
 var (
 	// openSession may come again when its answer was lost: no other process draws the same token.
 	openSession = `
-		INSERT INTO amends_sessions (token, label, database, knows, lock, opened_at, renewed_at, expires_at)
-		SELECT $2, $3, $5, $6, $7, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
+		INSERT INTO amends_sessions (token, label, database, knows, lock, witness, opened_at, renewed_at, expires_at)
+		SELECT $2, $3, $5, $6, $7, $8, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
 		ON CONFLICT (token) DO UPDATE SET renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
 		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
 
@@ -16,14 +18,14 @@ var (
 	// since is when the database came to be the one it is; null when no session was ever opened on
 	// another one.
 	since = `
-		SELECT min(opened_at) FROM amends_sessions
-		WHERE database = $1 AND EXISTS (SELECT 1 FROM amends_sessions WHERE database <> $1)`
+		SELECT min(opened_at) AS since, EXISTS (SELECT 1 FROM amends_sessions WHERE database = '` + ledger.SessionForgone + `') AS restored
+		FROM amends_sessions WHERE database = $1 AND EXISTS (SELECT 1 FROM amends_sessions WHERE database <> $1)`
 
 	// elsewhere are the sessions that were opened on another database than $1.
-	elsewhere = `SELECT token FROM amends_sessions WHERE database <> $1 AND token IN {numbers:2}`
+	elsewhere = `SELECT token, database FROM amends_sessions WHERE database <> $1 AND token IN {numbers:2}`
 
 	renewSession = `
-		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + $3 * {ms}, knows = $4
+		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + $3 * {ms}, knows = $4, witness = $5
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead AND expires_at > clock.now
 		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
@@ -149,7 +151,7 @@ var (
 	sessions = `
 		WITH RECURSIVE ` + Holders + `,
 		clock AS (SELECT {now} AS now)
-		SELECT t.token, s.label, s.knows, s.opened_at, s.renewed_at, s.expires_at,
+		SELECT t.token, s.label, s.knows, s.witness, s.opened_at, s.renewed_at, s.expires_at,
 			s.token IS NULL OR s.dead OR s.expires_at <= clock.now AS dead,
 			(SELECT count(*) FROM amends_instances AS h WHERE h.session = t.token) AS holds
 		FROM clock CROSS JOIN (
