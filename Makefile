@@ -51,8 +51,8 @@ house: ## What the house measures: packages, public names, names for each exampl
 ##@ The parts of make test
 
 .PHONY: deps
-deps: ## Install gcc, spin, PostgreSQL, PgBouncer, libfaketime and Chromium where we may, else say what is skipped.
-	@scripts/deps.sh gcc spin postgresql pgbouncer libfaketime chromium
+deps: ## Install gcc, spin, PostgreSQL, PgBouncer, sqlite3, libfaketime and Chromium where we may, else say what is skipped.
+	@scripts/deps.sh gcc spin postgresql pgbouncer sqlite3 libfaketime chromium
 
 .PHONY: fmt
 fmt: ## Fail if gofmt would change a file.

@@ -2,12 +2,15 @@ package coordinator_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,21 +66,71 @@ type archive struct {
 	put     func()        // puts that in its place
 }
 
-// inFile is a SQLite file that is copied, and put back under its name.
-func inFile(t *testing.T) archive {
+// typist types what docs/operating.md says.
+type typist struct {
+	t     *testing.T
+	dir   string
+	state string // XDG_STATE_HOME
+	path  string
+}
+
+// built is the command, once it was built.
+var built = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "amends-bin-*"); err == nil {
+		var out []byte
+		if out, err = exec.CommandContext(context.Background(), "go", "build", "-o", dir, "../cmd/amends").CombinedOutput(); err != nil { //nolint:gosec // a folder of ours
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	return dir, err
+})
+
+func newTypist(t *testing.T) *typist {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "ledger.db")
+	bin, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	postgres, _ := pgtest.Find() // who needs it has looked
+	return &typist{t, t.TempDir(), t.TempDir(), bin + ":" + postgres + ":" + os.Getenv("PATH")}
+}
+
+// types types the block of a section that begins with these words.
+func (w *typist) types(section, begins, ledger string) {
+	w.t.Helper()
+	page, err := os.ReadFile("../docs/operating.md")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n### "+section+"\n")
+	text, _, _ = strings.Cut(text, "\n### ")
+	_, block, found := strings.Cut(text, "```sh\n"+begins)
+	if !found {
+		w.t.Fatalf("docs/operating.md, %s, has no block that begins with %s", section, begins)
+	}
+	block, _, _ = strings.Cut(block, "```")
+	if out, err := w.bash(begins+block, ledger); err != nil {
+		w.t.Fatalf("%s%s: %v\n%s", begins, block, err, out)
+	}
+}
+
+func (w *typist) bash(script, ledger string) (string, error) {
+	cmd := exec.CommandContext(w.t.Context(), "bash", "-euc", script) //nolint:gosec // of our page
+	cmd.Dir, cmd.Env = w.dir, append(os.Environ(), "PATH="+w.path, "AMENDS_DB="+ledger, "XDG_STATE_HOME="+w.state, "TMPDIR="+w.state)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// inFile is a SQLite file that is copied, and put back under its name.
+func inFile(w *typist) archive {
+	if _, err := exec.LookPath("sqlite3"); err != nil && os.Getenv("CI") == "" {
+		w.t.Skip("there is no sqlite3: scripts/deps.sh sqlite3")
+	}
+	name := filepath.Join(w.dir, "ledger.db")
 	return archive{
 		address: func() string { return name },
-		back:    func() { execute(t, "sqlite", name, `VACUUM INTO '`+name+`.backup'`) },
-		put: func() {
-			for _, of := range []string{"-wal", "-shm"} {
-				_ = os.Remove(name + of)
-			}
-			if err := os.Rename(name+".backup", name); err != nil {
-				t.Fatal(err)
-			}
-		},
+		back:    func() { w.types("SQLite", "sqlite3", name) },
+		put:     func() { w.types("SQLite", "rm", name) },
 	}
 }
 
@@ -93,13 +146,9 @@ func execute(t *testing.T, driver, address, statement string) {
 	}
 }
 
-// ownPostgres is a server of the test, with a database, and what runs a program of that server's.
-func ownPostgres(t *testing.T) (c *pgtest.Cluster, address, name string, do func(program string, args ...string)) {
+// ownPostgres is a server of the test, with a database of that name.
+func ownPostgres(t *testing.T) (c *pgtest.Cluster, address, name string) {
 	t.Helper()
-	bin, err := pgtest.Find()
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
 	c = pgtest.Own(t, pgtest.Settings{})
 	address, drop, err := pgtest.Database(t.Context(), c.URL())
 	if err != nil {
@@ -110,76 +159,80 @@ func ownPostgres(t *testing.T) (c *pgtest.Cluster, address, name string, do func
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, address, filepath.Base(u.Path), func(program string, args ...string) {
-		t.Helper()
-		if !filepath.IsAbs(program) {
-			program = filepath.Join(bin, program)
-		}
-		if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil { //nolint:gosec // programs of the test
-			t.Fatalf("%s: %v\n%s", program, err, out)
-		}
-	}
+	return c, address, filepath.Base(u.Path)
 }
 
 // dumped is a database that is dumped, and restored under its name in the same server, or in another one.
-func dumped(elsewhere bool) func(*testing.T) archive {
-	return func(t *testing.T) archive {
-		t.Helper()
-		c, address, name, do := ownPostgres(t)
-		dump, at := filepath.Join(t.TempDir(), "dump.sql"), address
+func dumped(elsewhere bool) func(*typist) archive {
+	return func(w *typist) archive {
+		c, address, name := ownPostgres(w.t)
+		at := address
 		return archive{
 			address: func() string { return at },
-			back:    func() { do("pg_dump", "-d", address, "-f", dump) },
+			back:    func() { w.types("Postgres", "pg_dump", address) },
 			put: func() {
 				if elsewhere {
-					_, at, _, _ = ownPostgres(t)
+					_, at, _ = ownPostgres(w.t)
 				} else {
-					execute(t, "postgres", c.URL(), "DROP DATABASE "+name+" WITH (FORCE)")
-					execute(t, "postgres", c.URL(), "CREATE DATABASE "+name)
+					execute(w.t, "postgres", c.URL(), "DROP DATABASE "+name+" WITH (FORCE)")
+					execute(w.t, "postgres", c.URL(), "CREATE DATABASE "+name)
 				}
-				do("psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", at, "-f", dump)
+				w.types("Postgres", "psql", at)
 			},
 		}
 	}
 }
 
 // copied is a server whose folder is copied, and put back.
-func copied(t *testing.T) archive {
-	t.Helper()
-	c, address, _, do := ownPostgres(t)
+func copied(w *typist) archive {
+	c, address, _ := ownPostgres(w.t)
 	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	data, kept := filepath.Join(u.Query().Get("host"), "data"), filepath.Join(t.TempDir(), "data")
-	while := func(do func()) {
-		t.Helper()
-		if err := c.Down(t.Context()); err != nil {
-			t.Fatal(err)
+	data, kept := filepath.Join(u.Query().Get("host"), "data"), filepath.Join(w.dir, "data")
+	down := func(script string) {
+		if err := c.Down(w.t.Context()); err != nil {
+			w.t.Fatal(err)
 		}
-		do()
-		if err := c.Up(t.Context()); err != nil {
-			t.Fatal(err)
+		if out, err := w.bash(script, ""); err != nil {
+			w.t.Fatalf("%s: %v\n%s", script, err, out)
+		}
+		if err := c.Up(w.t.Context()); err != nil {
+			w.t.Fatal(err)
 		}
 	}
 	return archive{
 		address: func() string { return address },
-		back:    func() { while(func() { do("/bin/cp", "-a", data, kept) }) },
-		put:     func() { while(func() { do("/bin/rm", "-rf", data); do("/bin/cp", "-a", kept, data) }) },
+		back:    func() { down("cp -a " + data + " " + kept) },
+		put:     func() { down("rm -rf " + data + "; cp -a " + kept + " " + data) },
 	}
 }
 
-var archives = map[string]func(*testing.T) archive{
-	"a file, put back": inFile, "a dump, into the same server": dumped(false), "a dump, into another": dumped(true), "a base backup, put back": copied,
+// archives are the ways of putting a ledger back, each with its section of the page.
+var archives = map[string]struct {
+	section string
+	of      func(*typist) archive
+}{
+	"a file, put back":             {"SQLite", inFile},
+	"a dump, into the same server": {"Postgres", dumped(false)},
+	"a dump, into another":         {"Postgres", dumped(true)},
+	"a base backup, put back":      {"Postgres", copied},
 }
 
 // restoring is a ledger of works that pay, and the witness of its host.
 type restoring struct {
 	*paying
+	*typist
 
-	t       *testing.T
 	at      archive
-	witness store.Witness
+	witness store.Witness // nil: the one in the folder of the host
+}
+
+func newRestoring(t *testing.T, of func(*typist) archive) *restoring {
+	t.Helper()
+	w := newTypist(t)
+	return &restoring{paying: &paying{}, typist: w, at: of(w), witness: store.WitnessIn(filepath.Join(w.state, "amends"))}
 }
 
 // run runs a process until that is so, and returns what its Run did.
@@ -283,28 +336,19 @@ func (r *restoring) paidOnce() {
 	})
 }
 
-// recover says what became of the ledger, twice: once to see what follows.
-func (r *restoring) recover(what ledger.Recovery) error {
+// recover says what became of the ledger, as the page does, after a look at what would follow.
+func (r *restoring) recover(section, words string, what ledger.Recovery) {
 	r.t.Helper()
 	db := r.database()
 	defer db.Close()
 	what.By, what.DryRun = anna, true
-	seen, err := db.Recover(r.t.Context(), what)
-	if err != nil {
-		return err
+	if seen, err := db.Recover(r.t.Context(), what); err != nil || len(seen.Works) != 2 || seen.Works[0].Works != restored || seen.Heard.IsZero() {
+		r.t.Errorf("a dry run tells %+v, %v", seen, err)
 	}
-	if n := len(seen.Works); n != 2 || seen.Works[0].Works != restored || seen.Heard.IsZero() {
-		r.t.Errorf("a dry run tells %+v", seen)
-	}
-	what.DryRun = false
-	if _, err := db.Recover(r.t.Context(), what); err != nil {
-		return err
-	}
-	acts, err := db.Deeds(r.t.Context(), time.Time{}, 1)
-	if err != nil || len(acts) != 1 || acts[0].Kind != ledger.DeedRecover || acts[0].Actor != anna.Name {
+	r.types(section, words, r.at.address())
+	if acts, err := db.Deeds(r.t.Context(), time.Time{}, 1); err != nil || len(acts) != 1 || acts[0].Kind != ledger.DeedRecover || acts[0].Actor == "" || acts[0].Reason == "" {
 		r.t.Errorf("on record is %+v, %v", acts, err)
 	}
-	return nil
 }
 
 // cases-4, 1: a ledger that is put back does not go on where a witness knows better, and pays nothing twice once a person has
@@ -312,23 +356,21 @@ func (r *restoring) recover(what ledger.Recovery) error {
 func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 	t.Parallel()
 	pace.Day(t)
-	for name, of := range archives {
+	for name, way := range archives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &restoring{paying: &paying{}, t: t, at: of(t), witness: store.WitnessIn(t.TempDir())}
+			r := newRestoring(t, way.of)
 			r.begin()
 			r.at.back()
 			r.wake(saga.Completed)
 			r.at.put()
-			if err := r.run(func(*process) bool { return false }); !errors.Is(err, ledger.ErrBehind) {
+			if err := r.run(func(*process) bool { return false }); !errors.Is(err, ledger.ErrBehind) || !strings.Contains(err.Error(), "--restored") || !strings.Contains(err.Error(), "--nothing-lost") {
 				t.Fatalf("it goes on: %v", err)
 			}
-			if err := r.recover(ledger.Recovery{NothingLost: true}); !errors.Is(err, ledger.ErrBehind) {
-				t.Fatalf("what the witness knows is said to be nothing: %v", err)
+			if out, err := r.bash("amends recover --nothing-lost --reason 'a guess'", r.at.address()); err == nil {
+				t.Fatalf("what the witness knows is said to be nothing: %s", out)
 			}
-			if err := r.recover(ledger.Recovery{}); err != nil {
-				t.Fatal(err)
-			}
+			r.recover(way.section, "amends recover --restored", ledger.Recovery{})
 			r.wake(saga.Review)
 			r.paidOnce()
 			if err := r.run(func(*process) bool { return true }); err != nil {
@@ -338,19 +380,21 @@ func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 	}
 }
 
-// cases-4, 9: a ledger that was moved with everything in it goes on without a review, once that is said.
+// cases-4, 9: a ledger that was moved with everything in it goes on without a review, a file as it is and a database once that
+// is said.
 func TestAMovedLedgerGoesOn(t *testing.T) {
 	t.Parallel()
 	pace.Day(t)
-	for name, of := range archives {
+	for _, name := range []string{"a file, put back", "a dump, into another"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &restoring{paying: &paying{}, t: t, at: of(t), witness: store.WitnessIn(t.TempDir())}
+			way := archives[name]
+			r := newRestoring(t, way.of)
 			r.begin()
 			r.at.back()
 			r.at.put()
-			if err := r.recover(ledger.Recovery{NothingLost: true}); err != nil {
-				t.Fatal(err)
+			if way.section == "Postgres" {
+				r.recover(way.section, "amends recover --nothing-lost", ledger.Recovery{NothingLost: true})
 			}
 			r.wake(saga.Completed)
 			r.paidOnce()
@@ -358,16 +402,33 @@ func TestAMovedLedgerGoesOn(t *testing.T) {
 	}
 }
 
-// A process whose witness is gone, or is a new one, says so for as long as no other vouches for the ledger. One that has no
-// witness does, too.
+// marks is a witness in another database than the ledger's.
+type marks struct{ db *sql.DB }
+
+func (m *marks) Read(ctx context.Context, ledger string) (mark []byte, err error) {
+	err = m.db.QueryRowContext(ctx, `SELECT mark FROM amends_marks WHERE ledger = $1`, ledger).Scan(&mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return mark, err
+}
+
+func (m *marks) Write(ctx context.Context, ledger string, mark []byte) error {
+	_, err := m.db.ExecContext(ctx, `
+		INSERT INTO amends_marks (ledger, mark) VALUES ($1, $2)
+		ON CONFLICT (ledger) DO UPDATE SET mark = excluded.mark`, ledger, string(mark))
+	return err
+}
+
+// A process whose witness is gone, or is a new one, says so until its next start. One that has no witness does, too.
 func TestAWitnessThatKnowsNothing(t *testing.T) {
 	t.Parallel()
-	r := &restoring{paying: &paying{}, t: t, at: inFile(t), witness: store.WitnessIn(t.TempDir())}
+	r := newRestoring(t, inFile)
 	says := func(want string) {
 		t.Helper()
 		err := r.run(func(p *process) bool {
 			o, err := p.store.Overview(t.Context())
-			if err != nil || len(o.Sessions) == 0 {
+			if err != nil || len(o.Sessions) != 1 || p.Health() != nil { // one that was stopped at once leaves its session to the next
 				return false
 			}
 			if got := o.Sessions[0].Witness; got != want && (want != "" || got == ledger.WitnessKept) {
@@ -381,7 +442,14 @@ func TestAWitnessThatKnowsNothing(t *testing.T) {
 	}
 	says(ledger.WitnessKept) // there was nothing before
 	says(ledger.WitnessKept)
-	r.witness = store.WitnessIn(t.TempDir())
+	beside := filepath.Join(t.TempDir(), "marks.db")
+	execute(t, "sqlite", beside, `CREATE TABLE amends_marks (ledger text PRIMARY KEY, mark text NOT NULL)`)
+	db, err := sql.Open("sqlite", beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	r.witness = &marks{db}
 	says(ledger.WitnessNew)
 	says(ledger.WitnessKept)
 	r.witness = store.WitnessIn("/proc/none")

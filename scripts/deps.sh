@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to the programs that the tests use and Go does not bring along:
 #
-#   scripts/deps.sh gcc spin postgresql pgbouncer libfaketime chromium
+#   scripts/deps.sh gcc spin postgresql pgbouncer sqlite3 libfaketime chromium
 #   scripts/deps.sh -have gcc             only asks, by its exit status
 #
 # What is missing is installed with apt-get where we are root and it exists.
@@ -26,6 +26,7 @@ purpose() {
 	spin) echo "checking the protocol's model" ;;
 	postgresql) echo "every test that needs PostgreSQL" ;;
 	pgbouncer) echo "the test of a pooler before PostgreSQL" ;;
+	sqlite3) echo "the test of a backup of a SQLite ledger" ;;
 	libfaketime) echo "the test in which a server's clock steps" ;;
 	chromium) echo "the test in which a person looks at the console in a browser" ;;
 	*) echo "what needs $1" ;;

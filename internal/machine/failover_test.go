@@ -176,6 +176,11 @@ func TestF27UnreadSignals(t *testing.T) {
 			t.Errorf("%s: a is %+v", where, ss)
 		}
 	}
+	waits := begin(t, "a delay=24h\nb at-most-once no-undo").wants("wait", saga.Waiting)
+	if err := waits.once(Event{Changed: waits.now, Unread: true}); err != nil {
+		t.Fatal(err)
+	}
+	waits.endWait().review(saga.ReasonInDoubt) // what waits still waits, and what is behind it is asked about
 	for where, d := range map[string]*desk{
 		"completed":  begin(t, "a idempotent undo").succeed("1"),
 		"going back": begin(t, "a idempotent undo\nb find undo\nc find undo").succeed("1").succeed("2").fail(saga.Refused),

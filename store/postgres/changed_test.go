@@ -1,13 +1,15 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,8 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/witness"
+	"github.com/amends-dev/amends/store/postgres"
 )
 
 // elsewhere returns an empty database of the same name on another server. One such server is enough
@@ -126,31 +130,29 @@ func TestConnectionToAnotherServer(t *testing.T) {
 	}
 }
 
-// What RULES.md says of a move that lost nothing (core.md D6): behind it every tail counts as
-// written before the change, and a person who can tell that nothing was forgotten vouches for it
-// with the statement that stands there.
-func TestVouchingForAMove(t *testing.T) {
+// core.md D6: after a move every tail counts as written on another database, until a person says that nothing was lost; and of one
+// that was restored until its records are met, those that no session ever had as well. Neither is heard while a process runs.
+func TestWhatAPersonSaysOfADatabase(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../internal/ledger/RULES.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	vouch := regexp.MustCompile("(?s)```sql\n(.*?)```").FindSubmatch(text)
-	if vouch == nil {
-		t.Fatal("RULES.md has no statement")
-	}
 	address := migrated.URL(t)
 	db, l := connect(t, address), open(t, address)
 	token := session(t, l)
 	es := []ledger.Entry{start(token, "held"), start(0, "posted")}
 	es[1].Schedule = &ledger.Schedule{}
 	appendAll(t, l, token, es, ledger.Appended)
-	closed(t, l)
-	db.MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'as it was before'`)
-	changed := func() (n int) {
+	say := func(r ledger.Recovery) error {
+		r.By = saga.Actor{Name: "anna", Reason: "a test"}
+		_, err := l.Recover(t.Context(), r)
+		return err
+	}
+	if err := say(ledger.Recovery{}); !errors.Is(err, ledger.ErrLocked) {
+		t.Errorf("beside a process: %v", err)
+	}
+	if err := l.Bury(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	stands := func(when string, changed, restored int) {
 		t.Helper()
-		l := open(t, address)
-		defer closed(t, l)
 		token := session(t, l)
 		chains, err := l.Load(t.Context(), []saga.ID{es[0].ID, es[1].ID})
 		if err != nil || len(chains) != 2 {
@@ -158,20 +160,98 @@ func TestVouchingForAMove(t *testing.T) {
 		}
 		for _, c := range chains {
 			if !c.Changed.IsZero() {
-				n++
+				changed--
 			}
+			if c.Restored {
+				restored--
+			}
+		}
+		if changed != 0 || restored != 0 {
+			t.Errorf("%s there are %d tails of 2 too few of before a change, and %d of before a restore", when, changed, restored)
 		}
 		if err := l.Bury(t.Context(), token); err != nil {
 			t.Fatal(err)
 		}
-		return n
 	}
-	if n := changed(); n != 2 {
-		t.Errorf("behind a move %d of 2 tails count as written before it", n)
+	db.MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'as it was before'`)
+	stands("behind a move", 2, 0)
+	if err := say(ledger.Recovery{NothingLost: true}); err != nil {
+		t.Fatal(err)
 	}
-	db.MustExecContext(t.Context(), string(vouch[1]))
-	if n := changed(); n != 0 {
-		t.Errorf("after an operator vouched %d of 2 tails count as written before the move", n)
+	l = open(t, address)
+	stands("when nothing was lost", 0, 0)
+	if err := say(ledger.Recovery{}); err != nil {
+		t.Fatal(err)
+	}
+	stands("when it was restored", 2, 2)
+	db.MustExecContext(t.Context(), `DELETE FROM amends_sessions`)
+	if err := say(ledger.Recovery{}); err != nil {
+		t.Fatal(err)
+	}
+	stands("when it was restored to before its first session", 1, 1)
+}
+
+// A fail-over that forgot less than a minute is met as a fail-over. One that forgot more, and another database that is behind, is not
+// begun on; nor is one of which a person said that nothing was lost.
+func TestAWitnessAndAFailOver(t *testing.T) {
+	t.Parallel()
+	address, seen := migrated.URL(t), t.TempDir()
+	at := func() *store {
+		t.Helper()
+		db, err := postgres.Open(t.Context(), address, &postgres.Options{Witness: witness.Folder(seen)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return &store{DB: db, url: address}
+	}
+	db, l := connect(t, address), at()
+	opened := session(t, l)
+	if err := errors.Join(l.Bury(t.Context(), opened), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := filepath.Glob(filepath.Join(seen, "*"))
+	if err != nil || len(marks) != 1 {
+		t.Fatalf("the witness has %q, %v", marks, err)
+	}
+	kept, err := os.ReadFile(marks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m witness.Mark
+	if err := json.Unmarshal(kept, &m); err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(m.Database, "/")
+	before := strings.Join([]string{parts[0], "00000000", parts[2], parts[3]}, "/")
+	for name, c := range map[string]struct {
+		database string        // of the mark and of the sessions before
+		sessions string        // "": as database
+		forgot   time.Duration // since the last sign of life
+		refused  bool
+	}{
+		"a fail-over":                            {before, "", 30 * time.Second, false},
+		"a fail-over that forgot much":           {before, "", 2 * time.Minute, true},
+		"another database":                       {"another/00000000/1/2", "", time.Second, true},
+		"a fail-over of which nothing was lost":  {before, m.Database, time.Second, true},
+		"the same database, put back in between": {m.Database, "", time.Second, true},
+	} {
+		lost := m
+		lost.Database, lost.Session = c.database, m.Session+1
+		raw, err := json.Marshal(lost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(marks[0], raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db.MustExecContext(t.Context(), `DELETE FROM amends_sessions WHERE token <> $1`, int64(m.Session))
+		db.MustExecContext(t.Context(), `UPDATE amends_sessions SET dead = true, database = $1, opened_at = $2, renewed_at = $2`, cmp.Or(c.sessions, c.database), m.At.Add(-c.forgot))
+		l := at()
+		lease, err := l.OpenSession(t.Context(), time.Minute, "", nil)
+		if refused := errors.Is(err, ledger.ErrBehind); refused != c.refused || !refused && err != nil {
+			t.Errorf("%s: %+v, %v", name, lease, err)
+		}
 	}
 }
 
