@@ -33,8 +33,8 @@ func TestAnAttemptHoldsTheClockUntilItHasSettled(t *testing.T) {
 		const settled, step = time.Minute, 24 * time.Hour
 		at := time.Now()
 		var c chainClock
-		c.wrote(&machine.Record{At: at, Dispatch: &machine.Dispatch{}}, at, at)
 		l := &ledgerClock{settled: settled, basis: reading{at.Add(step), at, at}}
+		c.wrote(l, &machine.Record{At: at, Dispatch: &machine.Dispatch{}}, at, at)
 		wait := func(d time.Duration) { <-time.After(d) }
 		wait(settled)
 		if m := c.bound(l); !m.Earliest.Equal(time.Now()) {

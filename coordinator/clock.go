@@ -120,28 +120,69 @@ func (c *ledgerClock) now() machine.Moment {
 	return c.widened(m)
 }
 
+// doubted reports whether the database's clock ran ahead and is not believed yet.
+func (c *ledgerClock) doubted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ahead.at.IsZero()
+}
+
+// expects reports whether a time is not ahead of what the clock that is believed shows, nor of another
+// time and what has gone by since.
+func (c *ledgerClock) expects(r, since reading) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.basis.at.IsZero() {
+		return true
+	}
+	most := latest(c.basis.latest(r.received), since.latest(r.received))
+	return !r.at.After(most.Add(c.skew + clockMargin(r.received.Sub(c.basis.received))))
+}
+
 // chainClock is the time by one chain and our own clock. A clock of the ledger that steps meanwhile
 // neither freezes what is in hand nor settles it too early.
 type chainClock struct {
-	tail  reading // when the latest record was written
-	armed reading // when the latest attempt was armed, if that was here
+	tail   reading   // when the latest record was written
+	sure   reading   // the latest of which the time was to be expected
+	jumped time.Time // since when, by our own clock, the tail is ahead of that; zero: it is not
+	armed  reading   // when the latest attempt was armed, if that was here
 }
 
-// wrote takes a record's time.
-func (c *chainClock) wrote(r *machine.Record, sent, received time.Time) {
-	c.tail = reading{r.At, sent, received}
+// wrote takes the time of a record that was stored.
+func (c *chainClock) wrote(l *ledgerClock, r *machine.Record, sent, received time.Time) {
+	at := reading{r.At, sent, received}
+	c.follow(at, l.expects(at, c.sure))
 	if r.Dispatch != nil {
-		c.armed = c.tail
+		c.armed = at
+	}
+}
+
+// read takes the time of the latest record of a chain that was read. While the ledger's clock is not
+// believed, nor is that.
+func (c *chainClock) read(l *ledgerClock, at reading) { c.follow(at, !l.doubted()) }
+
+func (c *chainClock) follow(at reading, expected bool) {
+	switch c.tail = at; {
+	case expected:
+		c.sure, c.jumped = at, time.Time{}
+	case c.jumped.IsZero():
+		c.jumped = at.received
 	}
 }
 
 // bound is what l says, bounded: it is not before the latest record and the time gone by since, by
 // the clock of whichever node wrote that, and nothing that we armed is settled before our own clock
-// says so, too. After the time within which every attempt has ended and settled, it is.
+// says so, too. After the time within which every attempt has ended and settled, it is. So long a
+// record is no proof of a time that was not to be expected: another process may have armed what is
+// still on its way.
 func (c *chainClock) bound(l *ledgerClock) machine.Moment {
 	now, m := time.Now(), l.now()
 	if !c.tail.at.IsZero() {
-		tail := l.widened(machine.Moment{Earliest: c.tail.earliest(now), Latest: c.tail.latest(now)})
+		proof := c.tail
+		if !c.jumped.IsZero() && now.Sub(c.jumped) <= l.settling() && !l.expects(reading{c.tail.earliest(now), now, now}, c.sure) {
+			proof = c.sure
+		}
+		tail := l.widened(machine.Moment{Earliest: proof.earliest(now), Latest: c.tail.latest(now)})
 		m.Earliest = latest(m.Earliest, tail.Earliest)
 		m.Latest = latest(m.Latest, tail.Latest)
 	}

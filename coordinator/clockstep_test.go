@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -156,4 +158,102 @@ func TestAClockThatStepsBackFreezesNothingInHand(t *testing.T) {
 		}
 		p.kill()
 	})
+}
+
+// hall is a destination whose seats are taken late, and which may lose its answers.
+type hall struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	taken map[string]bool // by work
+}
+
+func (h *hall) take(work string, taken bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.taken[work] = taken
+}
+
+func (h *hall) draw(n time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Duration(h.rng.Int64N(int64(n)))
+}
+
+// seats is a saga that takes a seat, rests, and pays. All is undone when that takes longer than 20 seconds.
+func (h *hall) seats(t testing.TB) saga.Program {
+	t.Helper()
+	const timeout, settle = 2 * time.Second, 2 * time.Second
+	quick := saga.Defaults{Timeout: timeout, Settle: settle, Retry: saga.Retry{Initial: 100 * time.Millisecond, Max: time.Second, Within: time.Hour}}
+	take := func(ctx context.Context, c saga.Call[order]) (thing, error) {
+		if err := c.Sending(); err != nil {
+			return thing{}, err
+		}
+		if h.draw(3) == 0 {
+			h.take(c.Work, true)
+			return thing{ID: "seat-" + c.Work}, nil
+		}
+		time.AfterFunc(h.draw(timeout+settle), func() { h.take(c.Work, true) })
+		<-ctx.Done()
+		return thing{}, ctx.Err()
+	}
+	free := func(_ context.Context, c saga.Call[order], _ *thing) error {
+		h.take(c.Work, false)
+		return nil
+	}
+	d, err := saga.Define("seats", 1,
+		saga.Deadline[order](20*time.Second, saga.Compensate),
+		saga.Do("take", take).With(quick).Idempotent().UndoMaybe(free),
+		saga.Delay[order]("rest", 5*time.Second),
+		saga.Do("pay", func(context.Context, saga.Call[order]) (thing, error) { return thing{}, nil }).With(quick).Idempotent().NoUndo("a test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// torture-4, Q3: the ledger's clock steps forward again and again while several processes work, and leases end by it. What a twin of a
+// lost attempt does late is still undone, and half a minute after the last step everything is at its end.
+func TestAClockThatStepsForwardLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rng, clock := rand.New(rand.NewPCG(seed, 4)), &stepping{}                 //nolint:gosec // a seed is repeated
+				h := &hall{rng: rand.New(rand.NewPCG(seed, 5)), taken: map[string]bool{}} //nolint:gosec // a seed is repeated
+				l := memory.New(&memory.Options{Now: clock.now})
+				var ps []*process
+				for range 3 {
+					ps = append(ps, several(t, l, config{}, h.seats(t)))
+				}
+				pass(time.Second)
+				for n := range 10 {
+					for i := range 6 {
+						if _, err := ps[i%3].Start(t.Context(), "seats", fmt.Sprint(n, "-", i), order{}, nil); err != nil {
+							t.Fatal(err)
+						}
+					}
+					pass(time.Duration(rng.Int64N(int64(8 * time.Second))))
+					clock.step(2*time.Second + time.Duration(rng.Int64N(int64(58*time.Second))))
+				}
+				pass(30 * time.Second)
+				ended := in(t, l, "seats")
+				if n := ended[saga.Completed] + ended[saga.Compensated]; n != 60 {
+					t.Errorf("half a minute after the last step there are %v", ended)
+				}
+				heads, err := ledger.First(t.Context(), l, ledger.Filter{Saga: "seats", Limit: 100})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, head := range heads {
+					if taken := h.taken[head.ID.Work]; taken != (head.Status == saga.Completed) {
+						t.Errorf("%s is %s, and the seat is taken: %t", head.ID.Work, head.Status, taken)
+					}
+				}
+				if report, err := ledger.Check(t.Context(), l, nil); err != nil || len(report.Findings) > 0 {
+					t.Errorf("check finds %+v, %v", report.Findings, err)
+				}
+			})
+		})
+	}
 }

@@ -148,7 +148,9 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		if spec.Steps[i].Waits() && !spec.Steps[i].Find {
 			continue
 		}
-		c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
+		if !spec.Steps[i].Waits() { // a lookup for a wait leaves nothing behind
+			c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
+		}
 		to := spec.Destination(spec.Steps[i].Name)
 		if c.destinations[to] == nil {
 			c.destinations[to] = c.newDestination(to, Limit{})

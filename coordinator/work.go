@@ -311,7 +311,7 @@ func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
 		return false
 	}
 	w.unwait(asked)
-	w.times.wrote(r, w.sent, time.Now())
+	w.times.wrote(w.c.clock, r, w.sent, time.Now())
 	w.c.hand.grew(w, len(r.Body))
 	w.c.tell.recorded(w.st, was, r)
 	if p := w.c.programFor(w.st); p != nil { // a revision may take another version of the definition
@@ -362,8 +362,8 @@ func (w *work) loaded(st *machine.State, chain *ledger.Chain, sent time.Time) {
 	}
 	w.c.hand.grew(w, bytes-int(w.bytes))
 	w.salt = chain.Instance.Salt
-	w.st, w.head, w.inHead, w.over = st, chain.Instance.Number, chain.Instance.Session == w.s.token, chain.Over
-	w.times.tail = reading{st.Updated, sent, time.Now()}
+	w.st, w.head, w.inHead, w.over = st, chain.Instance.Number, chain.Instance.Session == w.s.token, chain.Over && !w.c.clock.doubted() // by such a clock a lease that goes on is over
+	w.times.read(w.c.clock, reading{st.Updated, sent, time.Now()})
 }
 
 // load reads the chain, however long the ledger takes to answer. A chain that can never be read

@@ -52,6 +52,8 @@
  * A session is over in the ledger when its lease is, or when its process is proven gone. Its process has stopped trusting it
  * by then: it sends nothing and awaits nothing under it any more. So what such a session has armed is lost at once, and what
  * is still on its way settles from there. After a fail-over that does not follow: there an attempt's deadline is waited for.
+ * Nor does it with -DJUMP, where the ledger's clock runs ahead: the lease is over by it, and its process goes on. The process that
+ * takes the work over has heard the clock before, and waits for the deadline by what it showed then and the time gone by.
  *
  * Faults: crash between any two statements; a session that expires while its process lives on (also one that is
  * stopped, and goes on when another has gone on for it); a
@@ -126,7 +128,7 @@
  *   PEOPLE    (REBUILD) those who look at the unconfirmed step, 0 to 2, default 1
  *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, HANDS, LIES, POISON, REBUILD, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
+ * SWITCHES that change the scene: AFTER, REGRESS, JUMP, VERDICT, HANDS, LIES, POISON, REBUILD, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
  * as above; NOOPERATOR: only the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
@@ -141,6 +143,7 @@
  *   LATEGATE      an attempt may be sent although its session is over: a process is stopped, and goes on later
  *   FALSELOCK     a session counts as over while its process lives: a lock is believed that is another file's, of another
  *                 host or on a network file system, or that a process does not keep which is merely stopped
+ *   BELIEVED      (JUMP) what a clock says that ran ahead is taken for the time: deadlines of attempts have passed by it
  *   NOSETTLE      look up and undo without waiting until nothing earlier can still arrive
  *   DONEONLY      undo only the steps recorded as done
  *   BLIND         an at-most-once step in doubt is simply sent again
@@ -489,12 +492,12 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 
 /* Settled: nothing of this step is under way and no process may still send (A2, A3). */
 #define UNSENDABLE(x) (dl[x] || !trust[x])
-#if defined(NOWAIT) || defined(FALSELOCK) || defined(LATEGATE)
+#if defined(NOWAIT) || defined(FALSELOCK) || defined(LATEGATE) || defined(BELIEVED)
 #define underway(x, s) (job[x] == code(F, s) && ph[x] == 2)
 #else
 #define underway(x, s) (job[x] == code(F, s) && (ph[x] == 2 || (ph[x] == 1 && !UNSENDABLE(x))))
 #endif
-#if defined(REGRESS) && !defined(NOWAIT)
+#if (defined(REGRESS) && !defined(NOWAIT)) || (defined(JUMP) && !defined(BELIEVED))
 #define GIVEN_UP(x) UNSENDABLE(x)
 #else
 #define GIVEN_UP(x) true
@@ -1151,7 +1154,7 @@ end_idle:
   do
   :: atomic { UP && due && (holder == 0 || (holder != w + 1 && !sess[O])) -> claim(); goto act }
   :: atomic { UP && due && holder == O + 1 && sess[O] && early > 0 -> early--; claim(); sess[O] = 0;
-#ifndef FALSELOCK
+#if !defined(FALSELOCK) && !defined(JUMP)
        trust[O] = 0;
 #endif
        goto act }
