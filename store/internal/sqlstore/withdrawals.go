@@ -51,7 +51,7 @@ func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, 
 		return t, err
 	}
 	if others := b.Others(t.Withdrawn); others > 0 {
-		err = get(&t.Changed, `SELECT count(*) FROM (SELECT 1 AS one FROM amends_objects WHERE source = ? AND changed_at > ? LIMIT ?) AS some`,
+		err = get(&t.Changed, `SELECT count(*) FROM (SELECT 1 AS one FROM amends_objects WHERE source = ? AND changed_at > ? LIMIT ?) AS others`,
 			source, d.Moment(since), others)
 	}
 	return t, err
