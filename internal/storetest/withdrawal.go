@@ -56,6 +56,9 @@ func (b *bench) stands(work string) *chain {
 func withdrawalRace(b *bench) {
 	b.stands("w")
 	stores := []Store{b.Store, b.again()}
+	if _, broken := b.Store.(apart); broken {
+		stores[1] = apart{stores[1]}
+	}
 	var through [2]atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 40 {
