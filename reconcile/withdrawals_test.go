@@ -30,7 +30,7 @@ type heard struct {
 	db    *memory.DB
 	log   *logtest.Hook
 	apply func(context.Context, saga.Change) error // what the inbox calls before the coordinator; nil: nothing
-	bound inbox.Bound
+	bound inbox.WithdrawalBound
 }
 
 func newHeard(t *testing.T) *heard {
@@ -153,7 +153,7 @@ func (h *heard) ends(act string, want int64) {
 	}
 }
 
-// B1, B2, B4: a shop that cancels everything by webhooks is held at its bound, for ever, and its other
+// B1 to B4: a shop that cancels everything by webhooks is held at its bound, for ever, and its other
 // changes go on. A person releases what is held, once; what has been told otherwise meanwhile is
 // not withdrawn.
 func TestMassCancellationByWebhooks(t *testing.T) {
@@ -221,7 +221,7 @@ func TestMassCancellationByWebhooks(t *testing.T) {
 	})
 }
 
-// B1, B3: the same by the listing of what changed. What is dropped counts as told, once, and what the
+// B1, B4: the same by the listing of what changed. What is dropped counts as told, once, and what the
 // shop says later is taken as always.
 func TestMassCancellationByChanges(t *testing.T) {
 	t.Parallel()
@@ -359,12 +359,12 @@ func TestWithdrawalsAreCountedDurably(t *testing.T) {
 func TestBoundsOfASource(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {
-		bound inbox.Bound
+		bound inbox.WithdrawalBound
 		void  int
 	}{
-		"unbounded": {inbox.Bound{Count: inbox.Unbounded}, 40},
-		"three":     {inbox.Bound{Count: 3, Percent: 1, Window: time.Minute}, 3},
-		"half":      {inbox.Bound{Count: 3, Percent: 50, Window: 24 * time.Hour}, 20},
+		"unbounded": {inbox.WithdrawalBound{Count: inbox.Unbounded}, 40},
+		"three":     {inbox.WithdrawalBound{Count: 3, Percent: 1, Window: time.Minute}, 3},
+		"half":      {inbox.WithdrawalBound{Count: 3, Percent: 50, Window: 24 * time.Hour}, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -383,7 +383,7 @@ func TestBoundsOfASource(t *testing.T) {
 			})
 		})
 	}
-	_, err := inbox.New(memory.New(nil), []*inbox.Source{{Name: "shop", Withdrawals: inbox.Bound{Count: -2}}}, nil)
+	_, err := inbox.New(memory.New(nil), []*inbox.Source{{Name: "shop", Withdrawals: inbox.WithdrawalBound{Count: -2}}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "Withdrawals") {
 		t.Error(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bound is inbox.Bound: how much of a source may be withdrawn before a person is asked.
+// Bound is inbox.WithdrawalBound: how much of a source may be withdrawn before a person is asked.
 type Bound struct {
 	Count   int64
 	Percent float64

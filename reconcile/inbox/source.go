@@ -47,7 +47,7 @@ type Source struct {
 	// reconciler of the same Source together.
 	Limits Limits
 	// Withdrawals bound how much of what was done for the source is undone before a person is asked.
-	Withdrawals Bound
+	Withdrawals WithdrawalBound
 	// Workers is how many objects of the source are worked on at once, so that a slow source keeps
 	// no worker from the others. Three quarters of Options.Workers.
 	Workers int
@@ -69,11 +69,11 @@ type Limits struct {
 	Patience time.Duration
 }
 
-// Bound is how many withdrawals of a source are let through, webhooks and listed changes together. One more than that is
+// WithdrawalBound is how many withdrawals of a source are let through, webhooks and listed changes together. One more than that is
 // held when both numbers are exceeded, and so is every other one from then on, until a person releases or drops them
 // (amends inbox release). Zero fields take the default named at each. A withdrawal counts if its instance, in the ledger of
 // the inbox's own database, has done something that is not undone yet.
-type Bound struct {
+type WithdrawalBound struct {
 	// Count is how many objects are withdrawn within a window at least, whatever else changes. 10; [Unbounded] holds none.
 	Count int64
 	// Percent is which share of the objects that change within a window is withdrawn at least, however many that are. 20.
@@ -82,7 +82,7 @@ type Bound struct {
 	Window time.Duration
 }
 
-// Unbounded as the Count of a Bound lets every withdrawal through.
+// Unbounded as the Count of a [WithdrawalBound] lets every withdrawal through.
 const Unbounded = -1
 
 // Quota is what bounds the calls to the source: one for all that ask it. What is made of the Source
