@@ -32,13 +32,13 @@ func TestHeldWithdrawals(t *testing.T) {
 	w.holds("shop", 1, 3)
 	w.holds("a/b?c", 1, 2)
 	_, text := reader.get("/")
-	has(t, text, "3 withdrawals of shop are held", "2 withdrawals of a/b?c are held")
+	has(t, text, "withdrawals of shop that are held: 3", "withdrawals of a/b?c that are held: 2")
 	if strings.Contains(text, "everything moves") || forms.MatchString(text) {
 		t.Errorf("a reader is shown\n%s", text)
 	}
 	_, page := operator.get("/")
 	_, shop, _ := strings.Cut(page, "<bdi>shop</bdi>")
-	has(t, operator.send(page, "Drop them: nothing is undone", map[string]string{"reason": "mended"}), "said good", "3 withdrawals of shop are held")
+	has(t, operator.send(page, "Drop them: nothing is undone", map[string]string{"reason": "mended"}), "said good", "withdrawals of shop that are held: 3")
 	has(t, operator.send(shop, "Release them: all of it is undone", map[string]string{"reason": "it closes"}), "said good", "everything moves")
 	has(t, operator.send(page, "Release them: all of it is undone", map[string]string{"reason": "late"}), "Nothing was held any more")
 	for o, let := range map[intake.Object]int64{{Source: "shop", Type: "order", ID: "2"}: 1, {Source: "a/b?c", Type: "order", ID: "2"}: 0} {

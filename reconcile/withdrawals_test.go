@@ -102,7 +102,7 @@ func (h *heard) changes(from, to int, cancelled bool) {
 func (h *heard) webhooks(from, to int) {
 	h.t.Helper()
 	for n := from; n < to; n++ {
-		c := h.sagaWorld.change(fmt.Sprint(n))
+		c := h.change(fmt.Sprint(n))
 		fp, err := intake.Fingerprint(c.Body)
 		if err != nil {
 			h.t.Fatal(err)
@@ -145,7 +145,7 @@ func (h *heard) stands(when string, void int, held int64) {
 	}
 }
 
-// ends ends the hold.
+// ends is a person who ends the hold.
 func (h *heard) ends(act string, want int64) {
 	h.t.Helper()
 	if n, err := h.db.EndHold(h.t.Context(), "shop", act, anna); n != want || err != nil {

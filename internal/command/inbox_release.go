@@ -19,8 +19,7 @@ by the state of its object: what its source still wants withdrawn is undone, how
 from then on is counted from the beginning.
 
 Look first: amends inbox objects --held --source SOURCE.`,
-		Example: `  amends inbox release shop --reason "the shop closes, Ann says" --dry-run
-  amends inbox release shop --reason "the shop closes, Ann says"`,
+		Example: `  amends inbox release shop --reason "the shop closes, Ann says" --dry-run`,
 	})
 }
 
@@ -30,8 +29,7 @@ func (a *app) inboxDrop() *cobra.Command {
 		Long: `Drop the withdrawals of a source that are held because they were more than its bound: they count as told, and nothing is
 undone. What the source says later is taken as always, and what is withdrawn from then on is counted from the
 beginning. So mend the source first. A nightly comparison still finds what differs, and has its own bounds.`,
-		Example: `  amends inbox drop shop --reason "a field was renamed; mended in 4.2" --dry-run
-  amends inbox drop shop --reason "a field was renamed; mended in 4.2"`,
+		Example: `  amends inbox drop shop --reason "a field was renamed; mended in 4.2"`,
 	})
 }
 
@@ -91,17 +89,14 @@ func (a *app) endHold(ctx context.Context, out *endedJSON) error {
 		a.sayf("no withdrawal of %s is held; nothing was done", out.Source)
 		return nil
 	}
+	words := map[string]string{intake.ActDrop: "Dropped: nothing of them is undone.", intake.ActRelease: "Released: they are decided once more, and undone, as soon as a process that hears runs."}[out.Act]
+	if out.DryRun {
+		words = "Dry run: nothing was changed."
+	}
 	a.field("held", count(int(out.Count), "withdrawal")+" of "+out.Source)
 	a.field("order", out.Act)
 	a.field("said by", out.Actor+": "+out.Reason)
 	fmt.Fprintln(a.out)
-	switch {
-	case out.DryRun:
-		a.paragraph("", "Dry run: nothing was changed.")
-	case out.Act == intake.ActDrop:
-		a.paragraph("", "Dropped: nothing of them is undone.")
-	default:
-		a.paragraph("", "Released: they are decided once more, and undone, as soon as a process that hears runs.")
-	}
+	a.paragraph("", words)
 	return nil
 }

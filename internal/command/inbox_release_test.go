@@ -42,7 +42,7 @@ func TestHeldWithdrawals(t *testing.T) {
 			}
 		}
 		why := " --reason mended --actor anna"
-		runs(exitFindings, "status --exit-code", "2 withdrawals of shop are held", "amends inbox release shop --reason WHY")
+		runs(exitFindings, "status --exit-code", "withdrawals of shop that are held: 2", "amends inbox release shop --reason WHY")
 		runs(exitDone, "status -o json", `"kind": "held"`, `"source": "shop"`)
 		runs(exitDone, "inbox objects --held", "shop:order:1", "held", "beyond the bound")
 		runs(exitUsage, "inbox "+act+" shop", "say why")

@@ -171,13 +171,9 @@ func unreadable(counts []intake.Count, now time.Time) (findings []troubleJSON) {
 // heldBack are the sources that withdraw more than their bounds.
 func heldBack(all []intake.Holding) (findings []troubleJSON) {
 	for _, h := range all {
-		is := " are"
-		if h.Count == 1 {
-			is = " is"
-		}
 		source := quote(h.Source)
 		findings = append(findings, troubleJSON{
-			Kind: "held", Source: h.Source, Words: count(int(h.Count), "withdrawal") + " of " + h.Source + is + " held: it cancelled or removed more at once than its bound lets through, and nothing of that is undone",
+			Kind: "held", Source: h.Source, Words: fmt.Sprintf("withdrawals of %s that are held: %d; it cancelled or removed more at once than its bound lets through, and nothing of that is undone", h.Source, h.Count),
 			Next: "look: amends inbox objects --held --source " + source + "; if the source is right, undo it all: amends inbox release " + source +
 				" --reason WHY; if it is wrong, leave all as it is: amends inbox drop " + source + " --reason WHY",
 		})

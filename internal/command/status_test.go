@@ -76,7 +76,7 @@ func TestStatusUnreadable(t *testing.T) {
 func TestStatusHeld(t *testing.T) {
 	t.Parallel()
 	want := []troubleJSON{{
-		"held", "30 withdrawals of shop are held: it cancelled or removed more at once than its bound lets through, and nothing of that is undone",
+		"held", "withdrawals of shop that are held: 30; it cancelled or removed more at once than its bound lets through, and nothing of that is undone",
 		"look: amends inbox objects --held --source shop; if the source is right, undo it all: amends inbox release shop --reason WHY; " +
 			"if it is wrong, leave all as it is: amends inbox drop shop --reason WHY", "shop",
 	}}

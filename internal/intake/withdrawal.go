@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -15,16 +16,7 @@ type Bound struct {
 
 // WithDefaults fills in what zero stands for.
 func (b Bound) WithDefaults() Bound {
-	if b.Count == 0 {
-		b.Count = 10
-	}
-	if b.Percent == 0 {
-		b.Percent = 20
-	}
-	if b.Window == 0 {
-		b.Window = time.Hour
-	}
-	return b
+	return Bound{Count: cmp.Or(b.Count, 10), Percent: cmp.Or(b.Percent, 20), Window: cmp.Or(b.Window, time.Hour)}
 }
 
 // Validate returns what is wrong.

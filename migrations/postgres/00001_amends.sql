@@ -443,11 +443,10 @@ CREATE INDEX amends_objects_withdrawn_at ON amends_objects (source, withdrawn_at
 CREATE INDEX amends_objects_changed_at ON amends_objects (source, changed_at) WHERE changed_at IS NOT NULL;
 
 -- One row per source of which something was withdrawn. Who counts its withdrawals changes it, so that no other counts at the
--- same time. decided_at is when a person last released or dropped what was held: what is counted begins there.
+-- same time.
 CREATE TABLE amends_withdrawals (
     source     text        NOT NULL COLLATE "C",
     weighed_at timestamptz NOT NULL,
-    decided_at timestamptz,
     PRIMARY KEY (source)
 );
 

@@ -25,7 +25,6 @@ type inboxState struct {
 	heard   map[event]*known
 	entries map[intake.Object]*intake.Entry // never changed in place
 	agenda  agenda                          // when each entry can be leased
-	decided map[string]time.Time            // by source: when a person last ended a hold
 }
 
 func newInbox() inboxState {
@@ -33,7 +32,6 @@ func newInbox() inboxState {
 		rows:    map[int64]*intake.Delivery{},
 		heard:   map[event]*known{},
 		entries: map[intake.Object]*intake.Entry{},
-		decided: map[string]time.Time{},
 	}
 }
 

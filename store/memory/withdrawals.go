@@ -25,8 +25,10 @@ func (db *DB) tally(now time.Time, source string, id saga.ID, b *intake.Bound) (
 	}
 	t.Undoes = true
 	since := now.Add(-b.Window)
-	if at := db.decided[source]; at.After(since) {
-		since = at
+	for i := range db.acts {
+		if c := &db.acts[i]; c.Name == source && (c.Kind == intake.ActRelease || c.Kind == intake.ActDrop) {
+			since = intake.Latest(since, c.At)
+		}
 	}
 	for o, e := range db.entries {
 		if o.Source != source {
@@ -90,7 +92,6 @@ func (db *DB) EndHold(ctx context.Context, source, act string, by saga.Actor) (n
 		n++
 	}
 	if n > 0 {
-		db.decided[source] = now
 		db.acts = append(db.acts, ledger.Control{Kind: ledger.ControlKind(act), Name: source, Actor: by.Name, Reason: by.Reason, At: now})
 	}
 	return n, nil

@@ -31,28 +31,23 @@ func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, 
 	}
 	source = rows.Object(intake.Object{Source: source}).Source
 	now, err := d.Now(ctx, q)
-	if err != nil {
-		return t, err
+	if err == nil {
+		_, err = q.ExecContext(ctx, d.Bind(`INSERT INTO amends_withdrawals (source, weighed_at) VALUES (?, ?)
+			ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at`), source, d.Moment(now))
 	}
 	var decided Moment
-	err = get(&decided, `INSERT INTO amends_withdrawals AS w (source, weighed_at) VALUES (?, ?)
-		ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at RETURNING decided_at`, source, d.Moment(now))
+	if err == nil {
+		err = get(&decided, `SELECT max(at) FROM amends_audit WHERE kind IN (?, ?) AND name = ?`, intake.ActRelease, intake.ActDrop, source)
+	}
 	if err != nil {
 		return t, err
 	}
-	since := now.Add(-b.Window)
-	if at := decided.Time(); at.After(since) {
-		since = at
-	}
-	if err = get(&t.Held, `SELECT EXISTS (SELECT 1 FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL)`, source); err != nil || t.Held {
-		return t, err
-	}
-	if err = get(&t.Withdrawn, `SELECT count(*) FROM amends_objects WHERE source = ? AND withdrawn_at > ?`, source, d.Moment(since)); err != nil {
-		return t, err
-	}
-	if others := b.Others(t.Withdrawn); others > 0 {
+	since := d.Moment(intake.Latest(now.Add(-b.Window), decided.Time()))
+	err = get(&t, `SELECT true AS undoes, EXISTS (SELECT 1 FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL) AS held,
+		(SELECT count(*) FROM amends_objects WHERE source = ? AND withdrawn_at > ?) AS withdrawn`, source, source, since)
+	if others := b.Others(t.Withdrawn); err == nil && others > 0 {
 		err = get(&t.Changed, `SELECT count(*) FROM (SELECT 1 AS one FROM amends_objects WHERE source = ? AND changed_at > ? LIMIT ?) AS others`,
-			source, d.Moment(since), others)
+			source, since, others)
 	}
 	return t, err
 }
@@ -72,29 +67,20 @@ func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Act
 	if act == intake.ActDrop {
 		done = "delivered_seq"
 	}
+	key := rows.Names("", rows.KeyColumns)
 	if err = valid.Look(source, by); err == nil {
 		err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
 			now, err := s.db.Now(ctx, q)
 			if err != nil {
 				return err
 			}
-			at := s.db.Moment(now)
-			exec := func(query string, args ...any) (int, error) {
-				return affected(q.ExecContext(ctx, s.db.Bind(query), args...))
-			}
-			if _, err := exec(`UPDATE amends_withdrawals SET weighed_at = ? WHERE source = ?`, at, source); err != nil { // before all, as Weigh does
-				return err
-			}
-			key := rows.Names("", rows.KeyColumns) // in order, as all do that lock several
-			held, err := exec(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ? WHERE (`+key+`) IN (
-				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`, at, source)
+			at := s.db.Moment(now) // locked in the order of all that lock several
+			held, err := affected(q.ExecContext(ctx, s.db.Bind(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ? WHERE (`+key+`) IN (
+				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`), at, source))
 			if n = int64(held); err != nil || n == 0 {
 				return err
 			}
-			if _, err := exec(`UPDATE amends_withdrawals SET decided_at = ? WHERE source = ?`, at, source); err != nil {
-				return err
-			}
-			_, err = exec(`INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason) VALUES (?, ?, 0, 0, ?, ?, ?, ?)`,
+			_, err = q.ExecContext(ctx, s.db.Bind(`INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason) VALUES (?, ?, 0, 0, ?, ?, ?, ?)`),
 				1+rand.Int64N(1<<62), at, act, source, by.Name, Null(by.Reason))
 			return err
 		})
