@@ -47,6 +47,7 @@ type LedgerOptions struct {
 //	amends_job_age_seconds{job}          since its last success, or since it was described when it has had none
 //	amends_sessions                      processes that live
 //	amends_inbox_deliveries{source, disposition}   deliveries that are kept; unjudged: not looked at yet
+//	amends_withdrawals_held{source}      beyond the bound of their source: a person releases or drops them
 //	amends_ledger_read_timestamp_seconds when this was read
 //	amends_ledger_up                     1; 0 when it could not be read, and then nothing of the above is there
 //

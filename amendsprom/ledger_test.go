@@ -83,6 +83,9 @@ amends_sessions 0
 # HELP amends_signal_lag_seconds For how long the oldest signal has waited for a process to read it.
 # TYPE amends_signal_lag_seconds gauge
 amends_signal_lag_seconds 90
+# HELP amends_withdrawals_held Withdrawals beyond the bound of their source, which wait for a person.
+# TYPE amends_withdrawals_held gauge
+amends_withdrawals_held{source="shop"} 1
 # HELP amends_works Instances by where they stand.
 # TYPE amends_works gauge
 amends_works{saga="order-to-invoice",status="completed"} 1

@@ -51,8 +51,9 @@ var (
 	jobAge   = age("amends_job_age_seconds", "Since the last success of a job, or since it was described when it has had none.", "job")
 	sessions = gauge("amends_sessions", "Processes that live.")
 	inbox    = gauge("amends_inbox_deliveries", "Deliveries that are kept, by what became of them.", "source", "disposition")
+	held     = gauge("amends_withdrawals_held", "Withdrawals beyond the bound of their source, which wait for a person.", "source")
 
-	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, jobAge, sessions, inbox}
+	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, jobAge, sessions, inbox, held}
 
 	// states are those of a destination.
 	states = []string{"healthy", "limited", "failing", "paused"}
@@ -223,6 +224,14 @@ func (s *seen) deliveries(ctx context.Context, db Database) error {
 	}
 	for _, c := range counts {
 		s.set(inbox, float64(c.Count), c.Source, cmp.Or(string(c.Disposition), "unjudged"))
+		s.set(held, 0, c.Source)
+	}
+	all, err := db.Holdings(ctx)
+	if err != nil {
+		return fmt.Errorf("count what is held: %w", err)
+	}
+	for _, h := range all {
+		s.set(held, float64(h.Count), h.Source)
 	}
 	return nil
 }

@@ -136,6 +136,9 @@ func heard(t *testing.T, db *memory.DB) {
 	if err == nil {
 		err = db.Accept(t.Context(), []intake.Event{event("3")})
 	}
+	if err == nil {
+		err = db.Update(t.Context(), event("1").Object, func(_ time.Time, e *intake.Entry) error { e.Held = 1; return nil })
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ var may = map[string]string{
 		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
 		POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
 		POST /destinations/{name}/resume, POST /sagas/{saga}/pause, POST /sagas/{saga}/resume, POST /inbox/deliveries/{number}/replay, POST /inbox/replay,
+		POST /inbox/sources/{source}/release, POST /inbox/sources/{source}/drop,
 		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/pause,
 		POST /jobs/{job}/unpause`,
 	Admin: `POST /everything/pause, POST /everything/resume, POST /catch-up, POST /jobs/pause, POST /jobs/unpause`,

@@ -66,6 +66,8 @@ func TestEveryActOnceForAKey(t *testing.T) {
 		{"/everything/resume", "/everything/resume", saying(``), func() {}},
 		{"/catch-up", "/catch-up", saying(``), func() {}},
 		{"/inbox/replay", "/inbox/replay", saying(`"since":"1h"`), func() {}},
+		{"/inbox/sources/{source}/release", "/inbox/sources/shop/release", saying(``), func() { w.holds("shop", 1, 2) }},
+		{"/inbox/sources/{source}/drop", "/inbox/sources/shop/drop", saying(``), func() { w.holds("shop", 3, 4) }},
 		{"/jobs/pause", "/jobs/pause", saying(``), func() {}},
 		{"/jobs/unpause", "/jobs/unpause", saying(``), func() {}},
 	}

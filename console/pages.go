@@ -244,6 +244,8 @@ func outcome(raw json.RawMessage, err *problem) notice {
 	switch {
 	case applied:
 		return notice{true, "Done. It is " + text(doc, "status") + " now. " + text(doc, "next")}
+	case text(doc, "act") != "" && doc["stored"] == false:
+		return notice{true, "Nothing was held any more, and nothing was done."}
 	case text(doc, "result") != "":
 		return notice{true, "The run ended: " + text(doc, "result") + "."}
 	default:

@@ -71,12 +71,14 @@ var routes = []route{
 	{"POST", "/catch-up", Admin, "catch-up", "", false, "catch-up"},
 
 	{"GET", "/inbox", Reader, "inbox list", "pending object source tenant type disposition since until limit before", false, "inbox list"},
-	{"GET", "/inbox/objects", Reader, "inbox objects", "blocked owing source tenant type limit after", false, "inbox objects"},
+	{"GET", "/inbox/objects", Reader, "inbox objects", "blocked held owing source tenant type limit after", false, "inbox objects"},
 	{"GET", "/inbox/counts", Reader, "inbox counts", "", false, "inbox counts"},
 	{"GET", "/inbox/deliveries/{number}", Reader, "inbox show {number}", "", false, "inbox show"},
 	{"GET", "/inbox/deliveries/{number}/bodies", Operator, "inbox show {number} --bodies", "", false, "inbox show"},
 	{"POST", "/inbox/deliveries/{number}/replay", Operator, "inbox replay {number}", ofSeveral, true, "inbox replay"},
 	{"POST", "/inbox/replay", Operator, "inbox replay", ofSeveral + " object source tenant type disposition since until", true, "inbox replay"},
+	{"POST", "/inbox/sources/{source}/release", Operator, "inbox release {source}", ofSeveral, true, "inbox release"},
+	{"POST", "/inbox/sources/{source}/drop", Operator, "inbox drop {source}", ofSeveral, true, "inbox release"},
 
 	{"GET", "/jobs", Reader, "schedule list", "", false, "schedule list"},
 	{"GET", "/jobs/runs", Reader, "reconcile runs", "result open limit before", false, "reconcile runs"},

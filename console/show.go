@@ -37,7 +37,7 @@ func needs(a *asked) {
 		func() { a.read("destinations", "/destinations", nil, nil) },
 	)
 	a.Docs["each"] = each
-	var failing, still []document
+	var failing, still, beyond []document
 	all, _ := a.Docs["destinations"].(document)
 	for _, d := range items(all, "items") {
 		if text(d, "state") != "healthy" {
@@ -46,7 +46,11 @@ func needs(a *asked) {
 	}
 	status, _ := a.Docs["status"].(document)
 	for _, f := range items(status, "findings") {
-		if kind := text(f, "kind"); kind != "destination" && kind != "paused" { // they are shown with what can be done
+		switch text(f, "kind") {
+		case "destination", "paused": // they are shown with what can be done
+		case "held":
+			beyond = append(beyond, f)
+		default:
 			still = append(still, f)
 		}
 	}
@@ -57,7 +61,7 @@ func needs(a *asked) {
 			alarms = append(alarms, j)
 		}
 	}
-	a.Docs["alarms"] = alarms
+	a.Docs["alarms"], a.Docs["beyond"] = alarms, beyond
 	a.Docs["failing"], a.Docs["held"], a.Docs["still"] = failing, items(all, "paused"), still
 }
 

@@ -16,13 +16,14 @@
 //
 // # What is kept, and for how long
 //
-// The inbox has five tables, beside the ledger's:
+// The inbox has six tables, beside the ledger's:
 //
 //   - amends_inbox: one row per event that was delivered, and its disposition;
 //   - amends_payloads: the bodies of these events;
 //   - amends_digests: what recognises a copy of them;
 //   - amends_inbox_counts: how many of each source met which disposition;
-//   - amends_objects: one row per object that they speak of.
+//   - amends_objects: one row per object that they speak of;
+//   - amends_withdrawals: one row per source of which something was withdrawn.
 //
 // What is blocked because it came before is in amends_blocked_days as well, by day and by what
 // blocked it. Its rows stay for ever.

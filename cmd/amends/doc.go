@@ -65,6 +65,8 @@
 //	inbox objects  List objects that were heard of, and what is owed to them
 //	inbox counts   Count deliveries by source and disposition
 //	inbox replay   Let deliveries go through the gate again
+//	inbox release  Let the withdrawals of a source through that are held
+//	inbox drop     Drop the withdrawals of a source that are held
 //	migrate up     Apply what is missing
 //	migrate status Compare the schema with what this program needs
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 )
@@ -19,8 +20,8 @@ func (a *app) deeds() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "acts [flags]", Args: noArguments,
 		Short: "List what people did, latest first",
-		Long: `List what people did, latest first: what they said to a work, what they paused, resumed and probed, the runs of jobs they asked
-for, and whose inputs and results they looked at in the console. What becomes of it is in the history of each work.`,
+		Long: `List what people did, latest first: what they said to a work, what they paused, resumed and probed, the withdrawals
+they released and dropped, the runs of jobs they asked for, and whose inputs and results they looked at in the console. What becomes of it is in the history of each work.`,
 		Example: `  amends acts
   amends acts --before 2026-11-20 --limit 200
   amends acts -o json | jq -r '.items[] | [.at, .actor, .act, .workId] | @tsv'`,
@@ -67,10 +68,10 @@ for, and whose inputs and results they looked at in the console. What becomes of
 type deedJSON struct {
 	At     *time.Time `json:"at"`
 	Actor  string     `json:"actor"`
-	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; run, look, or recover
+	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; release or drop; run, look, or recover
 	Saga   string     `json:"saga"`
 	WorkID string     `json:"workId"` // "": it was about no work alone
-	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, job:NAME, or what was looked at; of a work: what was said of which step
+	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, source:NAME, job:NAME, or what was looked at; of a work: what was said of which step
 	Reason string     `json:"reason"`
 }
 
@@ -110,8 +111,11 @@ func deedToJSON(d *ledger.Deed) deedJSON {
 		}
 	case ledger.ControlShare:
 	default:
-		if d.Kind == ledger.DeedRun {
+		switch d.Kind {
+		case ledger.DeedRun:
 			j.What = "job:" + strings.TrimSpace(fmt.Sprintf("%s %s", d.Name, d.Body))
+		case intake.ActRelease, intake.ActDrop:
+			j.What = "source:" + d.Name
 		}
 	}
 	return j

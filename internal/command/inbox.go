@@ -16,6 +16,8 @@ var inboxVerbs = []func(*app) *cobra.Command{
 	(*app).inboxObjects,
 	(*app).inboxCounts,
 	(*app).inboxReplay,
+	(*app).inboxRelease,
+	(*app).inboxDrop,
 }
 
 func (a *app) inbox() *cobra.Command {
@@ -31,7 +33,8 @@ the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID; a colon within 
 		Example: `  amends inbox list --object shop:order:10492      # what did we hear about the order?
   amends inbox show 4711                           # one delivery: why it did what it did
   amends inbox objects --blocked                   # what waits for a person
-  amends inbox replay 4711 --reason "the books are back" --dry-run`,
+  amends inbox replay 4711 --reason "the books are back" --dry-run
+  amends inbox release shop --reason "the shop closes"   # withdrawals that are held, see docs/reconciling.md`,
 	}, inboxVerbs)
 }
 

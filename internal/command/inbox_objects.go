@@ -25,13 +25,15 @@ when a process works on it next.
 
 "fetch" means that the source is to be asked, "deliver" that the accepted state is to be handed over to become a
 work, "pending" that changes wait for one that has not come. All go on by themselves. "blocked" is what waits for a
-person: mend the cause, then replay the object's deliveries.`,
+person: mend the cause, then replay the object's deliveries. "held" is a withdrawal beyond the bound of its source: it
+waits for amends inbox release, or drop.`,
 		Example: `  amends inbox objects --blocked                   # what waits for a person
   amends inbox objects --owing                     # what is still to be done
   amends inbox objects shop:order:10492 -o json`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.Blocked, "blocked", false, "that wait for a person")
+	fl.BoolVar(&f.Held, "held", false, "whose withdrawals are held")
 	fl.BoolVar(&f.Owing, "owing", false, "that a fetch or a delivery is owed to")
 	fl.StringVar(&f.Object.Source, "source", "", "of this source")
 	fl.StringVar(&f.Object.Tenant, "tenant", "", "of this tenant of a source")
@@ -130,6 +132,8 @@ func state(e *intake.Entry) string {
 	switch {
 	case e.Blocked != "":
 		return "blocked"
+	case e.Held > 0:
+		return "held"
 	case e.Deleted:
 		return "gone"
 	case e.Accepted == 0 && e.Rank == 0 && e.Version.Clock == intake.NoClock && len(e.Body) == 0:
@@ -157,6 +161,9 @@ func owed(e *intake.Entry) string {
 // because is why an object is where it is.
 func because(e *intake.Entry, now time.Time) string {
 	why := cmp.Or(e.Blocked, e.LastError)
+	if why == "" && e.Held > 0 {
+		return "its withdrawal is beyond the bound of its source"
+	}
 	if e.Owing() && e.Holder != "" && e.Until.After(now) {
 		return cmp.Or(why, "a process works on it; if that has died, another one does after "+iso(e.Until))
 	}
@@ -175,7 +182,7 @@ func failures(n int) string {
 type entryJSON struct {
 	WorkID      string     `json:"workId"` // the object as works are named by it
 	Object      objectJSON `json:"object"`
-	State       string     `json:"state"` // known, gone, not known, blocked
+	State       string     `json:"state"` // known, gone, not known, blocked, held
 	Version     string     `json:"version"`
 	Newest      string     `json:"newestVersion"` // that a delivery or a fetch named
 	Learned     string     `json:"origin"`        // event, or fetch

@@ -254,6 +254,9 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 	case e != nil && e.Blocked != "":
 		return "Nothing more is done for the object until something new is heard of it. Mend the cause, then let this delivery go through the gate again:",
 			replay("what was mended")
+	case e != nil && e.Held > 0:
+		return "Its withdrawal is held: its source withdraws more than its bound. Release what is held of the source, or drop it; first see how much that is:",
+			"amends inbox release " + quote(h.Object.Source) + dbFlag(db) + " --reason WHY --dry-run"
 	case h.Outcome == intake.Unknown && h.Object.ID == "":
 		return "It names no object, as a test or a greeting does not. If it should, the program looks in a wrong place: correct that, and have its source send it again.", ""
 	case h.Outcome == intake.Unknown:

@@ -135,6 +135,7 @@ func TestHearingNext(t *testing.T) {
 	}{
 		"not judged": {hearing{Delivery: intake.Delivery{Number: 7}, entry: blocked}, "as soon as a process that hears runs", ""},
 		"blocked":    {hearing{Delivery: judged, entry: blocked, works: review}, "Mend the cause", `amends inbox replay 7 --reason "what was mended"`},
+		"held":       {hearing{Delivery: judged, entry: &intake.Entry{Accepted: 1, Held: 1}}, "withdrawal is held", "amends inbox release '' --reason WHY --dry-run"},
 		"owed":       {hearing{Delivery: judged, entry: &intake.Entry{Dirty: 1, Due: now}, works: review}, "done by itself", ""},
 		"in review":  {hearing{Delivery: judged, works: review}, "in review (in-doubt)", "amends show shop:order:1 --saga s"},
 		"at rest":    {hearing{Delivery: judged}, "Nothing:", ""},

@@ -33,7 +33,7 @@ var shapes = map[string]any{
 	"duplicates": duplicatesJSON{}, "acts": listing[deedJSON]{}, "approvals": listOf[approvalJSON]{}, "approval": approvalJSON{},
 	"order": outcomeJSON{}, "orders": listOf[outcomeOfOneJSON]{}, "scope": scopeJSON{}, "deliver": ackJSON{},
 	"destination list": destinationsJSON{}, "destination probe": probedJSON{},
-	"inbox list": listing[deliveryJSON]{}, "inbox objects": listing[entryJSON]{}, "inbox counts": listOf[countJSON]{}, "inbox show": hearingJSON{}, "inbox replay": replayJSON{},
+	"inbox list": listing[deliveryJSON]{}, "inbox objects": listing[entryJSON]{}, "inbox counts": listOf[countJSON]{}, "inbox show": hearingJSON{}, "inbox replay": replayJSON{}, "inbox release": endedJSON{},
 	"schedule list": boardJSON{}, "schedule run": runJSON{}, "schedule pause": pauseJSON{}, "schedule check": expressionJSON{},
 	"reconcile runs": listing[runJSON]{}, "reconcile show": planJSON{}, "reconcile apply": appliedJSON{}, "reconcile approve": approvedJSON{},
 	"drift list": listing[driftJSON]{}, "check": reportJSON{}, "catch-up": caughtUpJSON{}, "recover": recoveredJSON{}, "version": versionJSON{},

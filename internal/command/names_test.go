@@ -116,6 +116,8 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{[]string{"list", "--reason", "", "-o", "ids"}, "", "--reason is empty; " + variable},
 		{append([]string{"destination", "probe", ""}, why...), "", "the name of the destination is empty; " + variable},
 		{append([]string{"inbox", "replay", "--source", ""}, why...), "", "--source is empty; " + variable},
+		{append([]string{"inbox", "release", ""}, why...), "", "the name of the source is empty; " + variable},
+		{append([]string{"inbox", "drop", ""}, why...), "", "the name of the source is empty; " + variable},
 		{[]string{"inbox", "objects", ""}, "", "the object is empty; " + variable},
 		{[]string{"drift", "list", "--job", ""}, "", "--job is empty; " + variable},
 		{[]string{"reconcile", "plan", ""}, "", "the name of the job is empty; " + variable},

@@ -27,7 +27,8 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
-ledger's clock, a database without a witness that would notice a restore, what a person has while its deadline has passed, and genuine webhooks of the last 24 hours that could not be read. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
+ledger's clock, a database without a witness that would notice a restore, what a person has while its deadline has passed, genuine webhooks of the last 24 hours that could not be read, and
+withdrawals that are held. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
@@ -43,6 +44,7 @@ ledger's clock, a database without a witness that would notice a restore, what a
 		var f *flow
 		var held forPeople
 		var heard []intake.Count
+		var holdings []intake.Holding
 		err := a.database(cmd.Context(), func(s stores.DB) (err error) {
 			if o, err = s.Overview(cmd.Context()); err != nil {
 				return err
@@ -53,13 +55,16 @@ ledger's clock, a database without a witness that would notice a restore, what a
 			if heard, err = s.Counts(cmd.Context()); err != nil {
 				return err
 			}
+			if holdings, err = s.Holdings(cmd.Context()); err != nil {
+				return err
+			}
 			held, err = heldFor(cmd.Context(), s, o.At)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		findings := slices.Concat(findingsOf(&o, still), f.findings(), held.findings(), unreadable(heard, o.At))
+		findings := slices.Concat(findingsOf(&o, still), f.findings(), held.findings(), unreadable(heard, o.At), heldBack(holdings))
 		if err := a.printStatus(&o, findings, held); err != nil || !exitCode || len(findings) == 0 {
 			return err
 		}
@@ -70,9 +75,11 @@ ledger's clock, a database without a witness that would notice a restore, what a
 
 // troubleJSON is one thing that does not move, and what to do about it.
 type troubleJSON struct {
-	Kind  string `json:"kind"` // no-coordinator, unknown-definition, witness, still, ahead, destination, paused, overdue, unreadable
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, witness, still, ahead, destination, paused, overdue, unreadable, held
 	Words string `json:"words"`
 	Next  string `json:"next"`
+	// Source is the one whose withdrawals are held; "" for all else.
+	Source string `json:"source"`
 }
 
 // findings are the destinations that are not healthy, and what is paused.
@@ -179,6 +186,19 @@ func unreadable(counts []intake.Count, now time.Time) (findings []troubleJSON) {
 				Next: "look: amends inbox list --disposition malformed --source " + quote(c.Source),
 			})
 		}
+	}
+	return findings
+}
+
+// heldBack are the sources that withdraw more than their bounds.
+func heldBack(all []intake.Holding) (findings []troubleJSON) {
+	for _, h := range all {
+		source := quote(h.Source)
+		findings = append(findings, troubleJSON{
+			Kind: "held", Source: h.Source, Words: fmt.Sprintf("withdrawals of %s that are held: %d; it cancelled or removed more at once than its bound lets through, and nothing of that is undone", h.Source, h.Count),
+			Next: "look: amends inbox objects --held --source " + source + "; if the source is right, undo it all: amends inbox release " + source +
+				" --reason WHY; if it is wrong, leave all as it is: amends inbox drop " + source + " --reason WHY",
+		})
 	}
 	return findings
 }

@@ -62,12 +62,25 @@ func TestStatusUnreadable(t *testing.T) {
 	}
 	want := []troubleJSON{{
 		"unreadable", "3 genuine webhooks of shop could not be read, the latest at 2026-02-28T13:00:00Z: nothing follows from what it said",
-		"look: amends inbox list --disposition malformed --source shop",
+		"look: amends inbox list --disposition malformed --source shop", "",
 	}, {
 		"unreadable", "1 genuine webhook of books could not be read, the latest at 2026-03-01T12:00:00Z: nothing follows from what it said",
-		"look: amends inbox list --disposition malformed --source books",
+		"look: amends inbox list --disposition malformed --source books", "",
 	}}
 	if got := unreadable(counts, now); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What is held of a source is a finding that says what is safe to do.
+func TestStatusHeld(t *testing.T) {
+	t.Parallel()
+	want := []troubleJSON{{
+		"held", "withdrawals of shop that are held: 30; it cancelled or removed more at once than its bound lets through, and nothing of that is undone",
+		"look: amends inbox objects --held --source shop; if the source is right, undo it all: amends inbox release shop --reason WHY; " +
+			"if it is wrong, leave all as it is: amends inbox drop shop --reason WHY", "shop",
+	}}
+	if got := heldBack([]intake.Holding{{Source: "shop", Count: 30}}); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

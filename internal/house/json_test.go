@@ -26,7 +26,8 @@ var counts = map[string]string{
 	"scan": "listings of a side, raised by one", "rows": "of a listing", "previousRows": "the same", "expectedCount": "the same",
 	"countAtEnd": "the same", "unmarked": "the same",
 	"source": "objects", "destination": "documents", "ledger": "works", "keys": "of all sides", "previousSource": "objects",
-	"compared": "documents", "newerAtSource": "documents",
+	"withdrawals": "of a source",
+	"compared":    "documents", "newerAtSource": "documents",
 	"sig": "signals of a work", "w": "milliseconds", "u": "milliseconds", "lim": "milliseconds", "b": "milliseconds",
 	"TTL": "what program.Spec.Structure hashes; no document",
 }

@@ -31,6 +31,12 @@ type Entry struct {
 	Accepted  int64 // counts accepted states
 	Delivered int64
 
+	// What its withdrawals count, see [Bound].
+	Held      int64     // the accepted state whose withdrawal a person has to release; 0: none
+	Let       int64     // the last one whose withdrawal was let through
+	Withdrawn time.Time // when that was
+	Changed   time.Time // when a state that is no withdrawal was last handed over; zero once it is withdrawn
+
 	// Events that came before their turn, in order of version. Bounded by the policy.
 	Parked []Event
 

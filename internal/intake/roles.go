@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // Inbox is what a receiver needs of a store.
@@ -40,6 +42,11 @@ type Gate interface {
 
 	// Update hands one entry, an empty one when there is none.
 	Update(ctx context.Context, o Object, decide func(now time.Time, e *Entry) error) error
+
+	// Weigh hands one entry as Update does, with what was withdrawn of its source lately. Calls about
+	// one source that have a count exclude each other until they are stored. id is the instance that
+	// would be withdrawn: what was never started, or has been undone, undoes nothing.
+	Weigh(ctx context.Context, o Object, id saga.ID, b Bound, decide func(now time.Time, e *Entry, t Tally) error) error
 }
 
 // Reader is the people's side of a store: what was heard and what became of it.
@@ -58,6 +65,12 @@ type Reader interface {
 	// nothing new, those first of which one did last. It is about the newest [StoppedWithin]
 	// deliveries of the object, or of all.
 	Stopped(ctx context.Context, f StoppedFilter) ([]Stopped, error)
+	// Holdings returns of which sources withdrawals are held, by their names.
+	Holdings(ctx context.Context) ([]Holding, error)
+	// EndHold does [ActRelease] or [ActDrop] to the withdrawals of a source that are held. What is
+	// counted begins again, and who did it is put on record. It answers how many were held; where
+	// none was, nothing is done.
+	EndHold(ctx context.Context, source, act string, by saga.Actor) (int64, error)
 	// Replay makes the deliveries that f selects unjudged again: they go through the gate once
 	// more. Their outcomes stay until then, which is how the gate knows a replay. why says who
 	// wants it and why; it becomes the Because of those that were judged, and is kept behind the
@@ -90,6 +103,7 @@ type EntryFilter struct {
 	Object  Object // its non-empty fields
 	Owing   bool   // a fetch or a delivery is owed
 	Blocked bool
+	Held    bool   // a withdrawal is held
 	After   Object // the next page
 	Limit   int    // 0: 100
 }

@@ -14,7 +14,7 @@ func (p *Policy) Due(e *Entry, now time.Time) time.Time {
 	switch {
 	case e.Blocked != "":
 		return time.Time{}
-	case e.Accepted > e.Delivered:
+	case e.Undelivered():
 		return now
 	case len(e.Parked) > 0 && e.Dirty == e.Clean:
 		return earlier(later(now, p.parkedUntil(e)), e.Reread)
@@ -85,6 +85,9 @@ type Round struct {
 	Accepted int64 // the state that was delivered, or would have been
 	Fetch    error // why the source could not be asked, or must be asked again
 	Deliver  error // why the saga could not take it over
+
+	Withdraws bool // what was to be delivered is a withdrawal
+	Held      bool // and a person has to release it
 }
 
 // Err is what went wrong, in one line of the entry.
@@ -102,9 +105,7 @@ func (r *Round) hopeless(e *Entry) bool {
 // whatever became of the old.
 func Finish(e *Entry, r *Round, now time.Time, p *Policy) {
 	e.Holder, e.Until = "", now
-	if r.Deliver == nil {
-		e.Delivered = max(e.Delivered, r.Accepted)
-	}
+	e.deliver(r, now)
 	err := r.Err()
 	if err == nil {
 		e.lift()
@@ -130,9 +131,7 @@ func Finish(e *Entry, r *Round, now time.Time, p *Policy) {
 
 // Release ends a lease whose work was cut short: another process may have it at once.
 func Release(e *Entry, r *Round, now time.Time) {
-	if r.Deliver == nil {
-		e.Delivered = max(e.Delivered, r.Accepted)
-	}
+	e.deliver(r, now)
 	e.Holder, e.Until, e.Due = "", now, now
 }
 

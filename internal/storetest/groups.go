@@ -54,6 +54,7 @@ var groups = []group{
 	{"judge", judgeCases},
 	{"lease", leaseCases},
 	{"update", updateCases},
+	{"withdrawal", withdrawalCases},
 	{"read", readCases},
 	{"replay", replayCases},
 	{"retention", retentionCases},

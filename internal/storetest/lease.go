@@ -159,6 +159,7 @@ func updateRoundTrip(b *bench) {
 		Accepted: 9, Delivered: 8, Parked: []intake.Event{parked, parked},
 		Due: now.Add(time.Minute), Holder: "me", Until: now.Add(2 * time.Minute), Fence: 3,
 		Attempts: 6, LastError: "it was refused", Blocked: "poison",
+		Held: 8, Let: 7, Withdrawn: now.Add(-2 * time.Minute), Changed: now.Add(-3 * time.Minute),
 		First: now.Add(-time.Hour),
 	}
 	want.Missing = want.Missing.Truncate(time.Microsecond)

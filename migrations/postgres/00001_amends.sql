@@ -192,7 +192,8 @@ CREATE TABLE amends_controls (
     CHECK (session <> 0 OR actor IS NOT NULL)
 ) WITH (fillfactor = 70);
 
--- What people did to them, and what they looked at (kind look; its version is a random number). Insert only.
+-- What people did to them, what they looked at, and which withdrawals they released or dropped (kinds look, release, drop;
+-- their version is a random number). Insert only.
 CREATE TABLE amends_audit (
     version bigint      NOT NULL,
     at      timestamptz NOT NULL,
@@ -408,6 +409,10 @@ CREATE TABLE amends_objects (
     first_behind_at   timestamptz, -- since when fetches find less than was spoken of
     cause             bigint,      -- the delivery that was the last reason to fetch or to accept
     due_at            timestamptz, -- null: never
+    held_seq          bigint,      -- the accepted state whose withdrawal waits for a person
+    let_through_seq   bigint,      -- the last one whose withdrawal was let through, and when
+    withdrawn_at      timestamptz,
+    changed_at        timestamptz, -- when a state that is no withdrawal was last handed over; null once it is withdrawn
     leased_until      timestamptz,
     first_seen_at     timestamptz,
     updated_at        timestamptz,
@@ -432,6 +437,19 @@ CREATE INDEX amends_objects_due_at ON amends_objects (due_at) WHERE due_at IS NO
 
 -- What waits for a person.
 CREATE INDEX amends_objects_blocked ON amends_objects (source, tenant, type, id) WHERE blocked_reason IS NOT NULL;
+CREATE INDEX amends_objects_held ON amends_objects (source, tenant, type, id) WHERE held_seq IS NOT NULL;
+
+-- How much of a source was withdrawn lately, and how much changed otherwise.
+CREATE INDEX amends_objects_withdrawn_at ON amends_objects (source, withdrawn_at) WHERE withdrawn_at IS NOT NULL;
+CREATE INDEX amends_objects_changed_at ON amends_objects (source, changed_at) WHERE changed_at IS NOT NULL;
+
+-- One row per source of which something was withdrawn. Who counts its withdrawals changes it, so that no other counts at the
+-- same time.
+CREATE TABLE amends_withdrawals (
+    source     text        NOT NULL COLLATE "C",
+    weighed_at timestamptz NOT NULL,
+    PRIMARY KEY (source)
+);
 
 -- The schedule: one row per job, and one per run of it.
 
@@ -613,6 +631,7 @@ DROP TABLE amends_observations;
 DROP TABLE amends_scans;
 DROP TABLE amends_runs;
 DROP TABLE amends_jobs;
+DROP TABLE amends_withdrawals;
 DROP TABLE amends_objects;
 DROP TABLE amends_payloads;
 DROP TABLE amends_inbox_counts;

@@ -46,6 +46,8 @@ type Source struct {
 	// Limits bound how often the source is asked by this process, on behalf of webhooks and of a
 	// reconciler of the same Source together.
 	Limits Limits
+	// Withdrawals bound how much of what was done for the source is undone before a person is asked.
+	Withdrawals WithdrawalBound
 	// Workers is how many objects of the source are worked on at once, so that a slow source keeps
 	// no worker from the others. Three quarters of Options.Workers.
 	Workers int
@@ -66,6 +68,22 @@ type Limits struct {
 	// Patience is how long a listing waits when the other side asked us to stay away. 1 minute.
 	Patience time.Duration
 }
+
+// WithdrawalBound is how many withdrawals of a source are let through, webhooks and listed changes together. One more than that is
+// held when both numbers are exceeded, and so is every other one from then on, until a person releases or drops them
+// (amends inbox release). Zero fields take the default named at each. A withdrawal counts if its instance, in the ledger of
+// the inbox's own database, has done something that is not undone yet.
+type WithdrawalBound struct {
+	// Count is how many objects are withdrawn within a window at least, whatever else changes. 10; [Unbounded] holds none.
+	Count int64
+	// Percent is which share of the objects that change within a window is withdrawn at least, however many that are. 20.
+	Percent float64
+	// Window is how far back both look. 1 hour.
+	Window time.Duration
+}
+
+// Unbounded as the Count of a [WithdrawalBound] lets every withdrawal through.
+const Unbounded = -1
 
 // Quota is what bounds the calls to the source: one for all that ask it. What is made of the Source
 // asks for it when it is made.
@@ -107,13 +125,19 @@ func (s *Source) Change(c Snapshot) (saga.Change, error) {
 	return ch, err
 }
 
-// deliver decides what follows from an accepted state, and applies it.
-func (s *Source) deliver(ctx context.Context, c Snapshot) error {
+// deliver decides what follows from an accepted state, and applies it unless weigh has an error for
+// a withdrawal.
+func (s *Source) deliver(ctx context.Context, c Snapshot, weigh func(context.Context, saga.ID) error) error {
 	ch, err := s.Change(c)
 	if err != nil {
 		return asking.Permanent(fmt.Errorf("decide what %s should be: %w", c.Object, err))
 	}
 	ch.Actor = cmp.Or(ch.Actor, "webhook")
+	if ch.Want == saga.WantWithdrawn && ch.Message == nil {
+		if err := weigh(ctx, ch.ID); err != nil {
+			return err
+		}
+	}
 	return s.Apply(ctx, ch)
 }
 
@@ -134,14 +158,15 @@ func (s *Source) validate() error {
 	if s.Workers < 0 {
 		faults = append(faults, errors.New("its Workers is negative"))
 	}
-	policy := intake.Policy(s.Policy)
-	return errors.Join(append(faults, policy.Validate())...)
+	policy, bound := intake.Policy(s.Policy), intake.Bound(s.Withdrawals)
+	return errors.Join(append(faults, policy.Validate(), bound.Validate())...)
 }
 
 // source is a Source at work.
 type source struct {
 	*Source
 	policy  intake.Policy
+	bound   intake.Bound
 	workers int
 
 	mu      sync.Mutex
@@ -199,7 +224,10 @@ func newSources(given []*Source, workers int, wake func()) (map[string]*source, 
 		}
 		s.wake = wake
 		s.Quota()
-		sources[s.Name] = &source{Source: s, policy: intake.Policy(s.Policy).WithDefaults(), workers: cmp.Or(s.Workers, max(1, workers*3/4))}
+		sources[s.Name] = &source{
+			Source: s, policy: intake.Policy(s.Policy).WithDefaults(), bound: intake.Bound(s.Withdrawals).WithDefaults(),
+			workers: cmp.Or(s.Workers, max(1, workers*3/4)),
+		}
 	}
 	return sources, errors.Join(faults...)
 }

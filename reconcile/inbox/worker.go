@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/saga"
 )
 
 // errLost is returned when another process holds the entry by now.
@@ -52,10 +55,14 @@ func (j *job) do(ctx context.Context) error {
 			return err
 		}
 	}
-	if j.round.Accepted > j.e.Delivered && bounded.Err() == nil {
-		j.round.Deliver = j.deliver(bounded)
-	} else if j.round.Accepted > j.e.Delivered {
+	switch {
+	case j.round.Accepted <= j.e.Delivered:
+	case j.round.Accepted == j.e.Held:
+		j.round.Held = true
+	case bounded.Err() != nil:
 		j.round.Deliver = bounded.Err()
+	default:
+		j.round.Deliver = j.deliver(bounded)
 	}
 	return j.update(ctx, func(now time.Time, e *intake.Entry) { j.end(ctx, e, now) })
 }
@@ -99,9 +106,39 @@ func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 // deliver hands the accepted state to the user's function.
 func (j *job) deliver(ctx context.Context) error {
 	c, began := Snapshot(j.e.Snapshot()), time.Now()
-	err := j.h.guard(j.e.Object, func() error { return j.s.deliver(ctx, c) })
+	err := j.h.guard(j.e.Object, func() error { return j.s.deliver(ctx, c, j.weigh) })
+	if j.round.Held {
+		return nil
+	}
 	j.h.tell.Delivered(&c, time.Since(began), err)
 	return err
+}
+
+var errHeld = errors.New("the withdrawal is held until a person releases it")
+
+// weigh lets a withdrawal through within the bound of its source, and once a person has released it.
+func (j *job) weigh(ctx context.Context, id saga.ID) error {
+	j.round.Withdraws = true
+	if j.s.bound.Count == Unbounded || j.e.Let == j.round.Accepted {
+		return nil
+	}
+	var t intake.Tally
+	var held bool
+	err := j.h.gate.Weigh(ctx, j.e.Object, id, j.s.bound, func(now time.Time, e *intake.Entry, tally intake.Tally) error {
+		if err := j.lost(e); err != nil {
+			return err
+		}
+		t, held = tally, !e.Weigh(j.round.Accepted, now, tally, &j.s.bound)
+		return nil
+	})
+	if err != nil || !held {
+		return err
+	}
+	if j.round.Held = true; !t.Held {
+		j.h.opts.Log.WithFields(logrus.Fields{"source": j.s.Name, "let_through": t.Withdrawn, "window": j.s.bound.Window.String()}).
+			Error("the source withdraws more than its bound: it is held from now on, until a person looks (amends inbox objects --held) and releases or drops it")
+	}
+	return errHeld
 }
 
 // end ends the lease. Work that our own stop cut short was no attempt.
@@ -119,12 +156,20 @@ func (j *job) update(ctx context.Context, change func(now time.Time, e *intake.E
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.h.opts.Lease/3)
 	defer cancel()
 	return j.h.gate.Update(ctx, j.e.Object, func(now time.Time, e *intake.Entry) error {
-		if e.Holder != j.h.holder || e.Fence != j.fence {
-			return fmt.Errorf("%s: %w", e.Object, errLost)
+		if err := j.lost(e); err != nil {
+			return err
 		}
 		change(now, e)
 		written := *e
 		j.e, j.now = &written, now
 		return nil
 	})
+}
+
+// lost is an error when another process has the entry by now.
+func (j *job) lost(e *intake.Entry) error {
+	if e.Holder != j.h.holder || e.Fence != j.fence {
+		return fmt.Errorf("%s: %w", e.Object, errLost)
+	}
+	return nil
 }

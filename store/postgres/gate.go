@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -105,10 +106,27 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inta
 
 // Update hands out one entry.
 func (db *DB) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
+	return db.update(ctx, o, func(*sqlx.Tx) error { return nil }, decide)
+}
+
+// Weigh hands out one entry, with what was withdrawn of its source lately.
+func (db *DB) Weigh(ctx context.Context, o intake.Object, id saga.ID, b intake.Bound, decide func(time.Time, *intake.Entry, intake.Tally) error) error {
+	var t intake.Tally
+	return db.update(ctx, o, func(tx *sqlx.Tx) (err error) {
+		t, err = sqlstore.Weigh(ctx, db.store, tx, o.Source, id, &b)
+		return err
+	}, func(now time.Time, e *intake.Entry) error { return decide(now, e, t) })
+}
+
+// update does first, and hands out one entry, in one transaction.
+func (db *DB) update(ctx context.Context, o intake.Object, first func(*sqlx.Tx) error, decide func(time.Time, *intake.Entry) error) error {
 	key := rows.Object(o)
 	var refused error
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		refused = nil
+		if err := first(tx); err != nil {
+			return err
+		}
 		l := db.locks(tx)
 		var found []rows.Entry
 		if err := read(ctx, tx, db.heard.lockEntry, &found, rows.Key(key)...); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -114,10 +115,27 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inta
 // Update hands out one entry. Calls that come at the same time share a commit with each other and
 // with Accept.
 func (db *DB) Update(ctx context.Context, o intake.Object, decide func(time.Time, *intake.Entry) error) error {
+	return db.update(ctx, o, func(context.Context, sqlstore.Queries) error { return nil }, decide)
+}
+
+// Weigh hands out one entry, with what was withdrawn of its source lately.
+func (db *DB) Weigh(ctx context.Context, o intake.Object, id saga.ID, b intake.Bound, decide func(time.Time, *intake.Entry, intake.Tally) error) error {
+	var t intake.Tally
+	return db.update(ctx, o, func(ctx context.Context, q sqlstore.Queries) (err error) {
+		t, err = sqlstore.Weigh(ctx, db.store, q, o.Source, id, &b)
+		return err
+	}, func(now time.Time, e *intake.Entry) error { return decide(now, e, t) })
+}
+
+// update does first, and hands out one entry, in one transaction, which others share.
+func (db *DB) update(ctx context.Context, o intake.Object, first func(context.Context, sqlstore.Queries) error, decide func(time.Time, *intake.Entry) error) error {
 	var refused error
 	var panicked any
-	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, _ *shared) error {
+	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, b *shared) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
+		if err := first(ctx, b); err != nil {
+			return err
+		}
 		_, now := db.calendar()
 		l := locked{DB: db, now: now, entries: make(map[intake.Object]*held)}
 		e, err := l.entry(ctx, rows.Object(o))

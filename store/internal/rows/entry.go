@@ -26,6 +26,7 @@ var EntryColumns = []Column{
 	{"accepted_seq", Bigint}, {"delivered_seq", Bigint}, {"pending_events", Words},
 	{"due_at", Moment}, {"lease_holder", Words}, {"leased_until", Moment}, {"fencing_token", Bigint},
 	{"failed_attempts", Bigint}, {"last_error", Words}, {"blocked_reason", Words},
+	{"held_seq", Bigint}, {"let_through_seq", Bigint}, {"withdrawn_at", Moment}, {"changed_at", Moment},
 	{"first_seen_at", Moment}, {"updated_at", Moment},
 }
 
@@ -59,6 +60,7 @@ func Values(e *intake.Entry) ([]any, error) {
 		e.Accepted, e.Delivered, parked,
 		Micros(e.Due), text(e.Holder), Micros(e.Until), number(e.Fence),
 		number(int64(e.Attempts)), text(e.LastError), text(e.Blocked),
+		number(e.Held), number(e.Let), Micros(e.Withdrawn), Micros(e.Changed),
 		Micros(e.First), Micros(e.Updated),
 	}, nil
 }
@@ -110,6 +112,10 @@ type Entry struct {
 	Attempts                 column.Number `db:"failed_attempts"`
 	LastError                column.Text   `db:"last_error"`
 	Blocked                  column.Text   `db:"blocked_reason"`
+	Held                     column.Number `db:"held_seq"`
+	Let                      column.Number `db:"let_through_seq"`
+	Withdrawn                column.Moment `db:"withdrawn_at"`
+	Changed                  column.Moment `db:"changed_at"`
 	First                    column.Moment `db:"first_seen_at"`
 	Updated                  column.Moment `db:"updated_at"`
 	Now                      column.Moment // of statements that tell it
@@ -141,6 +147,10 @@ func (r *Entry) Entry() (intake.Entry, error) {
 		Attempts:    int(r.Attempts),
 		LastError:   string(r.LastError),
 		Blocked:     string(r.Blocked),
+		Held:        int64(r.Held),
+		Let:         int64(r.Let),
+		Withdrawn:   r.Withdrawn.Time(),
+		Changed:     r.Changed.Time(),
 		First:       r.First.Time(),
 		Updated:     r.Updated.Time(),
 	}

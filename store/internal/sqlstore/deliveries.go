@@ -95,6 +95,9 @@ func (s *inboxRole) Entries(ctx context.Context, f intake.EntryFilter) ([]intake
 	if f.Blocked {
 		w.and("e.blocked_reason IS NOT NULL")
 	}
+	if f.Held {
+		w.and("e.held_seq IS NOT NULL")
+	}
 	if f.After != (intake.Object{}) {
 		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
 	}

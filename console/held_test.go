@@ -1,0 +1,52 @@
+package console
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/intake"
+)
+
+// holds leaves withdrawals of a source that wait for a person.
+func (w *world) holds(source string, from, to int) {
+	w.t.Helper()
+	for n := from; n <= to; n++ {
+		o := intake.Object{Source: source, Type: "order", ID: strconv.Itoa(n)}
+		err := w.db.Update(w.t.Context(), o, func(_ time.Time, e *intake.Entry) error {
+			e.Accepted, e.Held = 1, 1
+			return nil
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// The first page shows withdrawals that are held, and who may decides by one act for each source.
+func TestHeldWithdrawals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	reader, operator := w.as("rita", Reader), w.as("olaf", Operator)
+	w.holds("shop", 1, 3)
+	w.holds("a/b?c", 1, 2)
+	_, text := reader.get("/")
+	has(t, text, "withdrawals of shop that are held: 3", "withdrawals of a/b?c that are held: 2")
+	if strings.Contains(text, "everything moves") || forms.MatchString(text) {
+		t.Errorf("a reader is shown\n%s", text)
+	}
+	_, page := operator.get("/")
+	_, shop, _ := strings.Cut(page, "<bdi>shop</bdi>")
+	has(t, operator.send(page, "Drop them: nothing is undone", map[string]string{"reason": "mended"}), "said good", "withdrawals of shop that are held: 3")
+	has(t, operator.send(shop, "Release them: all of it is undone", map[string]string{"reason": "it closes"}), "said good", "everything moves")
+	has(t, operator.send(page, "Release them: all of it is undone", map[string]string{"reason": "late"}), "Nothing was held any more")
+	for o, let := range map[intake.Object]int64{{Source: "shop", Type: "order", ID: "2"}: 1, {Source: "a/b?c", Type: "order", ID: "2"}: 0} {
+		if e, err := w.db.Entry(t.Context(), o); err != nil || e.Held != 0 || e.Let != let || e.Delivered != 1-let {
+			t.Errorf("%s is %+v, %v", o, e, err)
+		}
+	}
+	if w.deeds() != 2 {
+		t.Errorf("%d deeds are on record", w.deeds())
+	}
+}

@@ -1,0 +1,92 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Weigh tells what was withdrawn of a source lately. Where it counts, no other transaction counts
+// until this one ends: both change the row of the source. So it comes before the entry is locked.
+func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, b *intake.Bound) (t intake.Tally, err error) {
+	d := s.db
+	get := func(dest any, query string, args ...any) error {
+		return sqlx.GetContext(ctx, q, dest, d.Bind(query), args...)
+	}
+	err = get(&t.Undoes, `SELECT status <> ? OR received > consumed FROM amends_instances WHERE work_id = ? AND saga = ?`, string(saga.Compensated), id.Work, id.Saga)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	if err != nil || !t.Undoes {
+		return t, err
+	}
+	source = rows.Object(intake.Object{Source: source}).Source
+	now, err := d.Now(ctx, q)
+	if err == nil {
+		_, err = q.ExecContext(ctx, d.Bind(`INSERT INTO amends_withdrawals (source, weighed_at) VALUES (?, ?)
+			ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at`), source, d.Moment(now))
+	}
+	var decided Moment
+	if err == nil {
+		err = get(&decided, `SELECT max(at) FROM amends_audit WHERE kind IN (?, ?) AND name = ?`, intake.ActRelease, intake.ActDrop, source)
+	}
+	if err != nil {
+		return t, err
+	}
+	since := d.Moment(intake.Latest(now.Add(-b.Window), decided.Time()))
+	err = get(&t, `SELECT true AS undoes, EXISTS (SELECT 1 FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL) AS held,
+		(SELECT count(*) FROM amends_objects WHERE source = ? AND withdrawn_at > ?) AS withdrawn`, source, source, since)
+	if others := b.Others(t.Withdrawn); err == nil && others > 0 {
+		err = get(&t.Changed, `SELECT count(*) FROM (SELECT 1 AS one FROM amends_objects WHERE source = ? AND changed_at > ? LIMIT ?) AS others`,
+			source, since, others)
+	}
+	return t, err
+}
+
+// Holdings returns of which sources withdrawals are held.
+func (s *inboxRole) Holdings(ctx context.Context) (all []intake.Holding, err error) {
+	err = s.db.get(ctx, &all, `SELECT source, count(*) AS count FROM amends_objects WHERE held_seq IS NOT NULL GROUP BY source ORDER BY source`)
+	if err != nil {
+		return nil, fmt.Errorf("count what is held: %w", err)
+	}
+	return all, nil
+}
+
+// EndHold releases or drops the withdrawals of a source that are held.
+func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Actor) (n int64, err error) {
+	done := "let_through_seq"
+	if act == intake.ActDrop {
+		done = "delivered_seq"
+	}
+	key := rows.Names("", rows.KeyColumns)
+	if err = valid.Look(source, by); err == nil {
+		err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
+			now, err := s.db.Now(ctx, q)
+			if err != nil {
+				return err
+			}
+			at := s.db.Moment(now) // locked in the order of all that lock several
+			held, err := affected(q.ExecContext(ctx, s.db.Bind(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ? WHERE (`+key+`) IN (
+				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`), at, source))
+			if n = int64(held); err != nil || n == 0 {
+				return err
+			}
+			_, err = q.ExecContext(ctx, s.db.Bind(`INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason) VALUES (?, ?, 0, 0, ?, ?, ?, ?)`),
+				1+rand.Int64N(1<<62), at, act, source, by.Name, Null(by.Reason))
+			return err
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s what is held of %s: %w", act, source, err)
+	}
+	return n, nil
+}
