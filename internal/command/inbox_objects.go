@@ -143,12 +143,6 @@ func state(e *intake.Entry) string {
 	}
 }
 
-// holderOf is how a holder is shown: what is behind the first blank is for the store.
-func holderOf(holder string) string {
-	name, _, _ := strings.Cut(holder, " ")
-	return name
-}
-
 // owed is what is still to be done for an object.
 func owed(e *intake.Entry) string {
 	var all []string
@@ -217,7 +211,7 @@ func entryToJSON(e *intake.Entry, bodies bool) *entryJSON {
 		WorkID: e.Object.String(), Object: objectJSON(e.Object), State: state(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
 		Learned: "event", Body: bodyToJSON(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		Fetch: e.Dirty > e.Clean, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
-		Holder: holderOf(e.Holder), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
+		Holder: e.Holder, Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 	}
 	if e.Rank > 0 {
 		j.Learned = "fetch"

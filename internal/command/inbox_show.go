@@ -205,7 +205,7 @@ func (a *app) printEntry(e *intake.Entry) {
 		a.paragraph("  ", "due: "+a.both(e.Due))
 	}
 	if e.Holder != "" {
-		a.paragraph("  ", "held by "+holderOf(e.Holder)+" until "+iso(e.Until))
+		a.paragraph("  ", "held by "+e.Holder+" until "+iso(e.Until))
 	}
 	if e.LastError != "" && e.LastError != e.Blocked {
 		a.paragraph("  ", fmt.Sprintf("failed %s: %s", count(e.Attempts, "time"), e.LastError))

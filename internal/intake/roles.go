@@ -40,10 +40,6 @@ type Gate interface {
 	// returned that the callback leaves with a Holder and a lease in the future.
 	Lease(ctx context.Context, limit int, decide func(now time.Time, e *Entry) error) ([]Entry, error)
 
-	// Hold names this process as a holder of leases, by a text of which what is behind the first blank is for
-	// the store. What holders lease whose processes are proven to have ended is due at once.
-	Hold(ctx context.Context) (holder string, err error)
-
 	// Update hands one entry, an empty one when there is none.
 	Update(ctx context.Context, o Object, decide func(now time.Time, e *Entry) error) error
 

@@ -3,6 +3,7 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,7 +48,7 @@ func New(db intake.Store, sources []*Source, o *Options) (*Processor, error) {
 	}
 	opts = opts.withDefaults()
 	h := &Processor{
-		gate: db, given: slices.Clone(sources), opts: opts,
+		gate: db, given: slices.Clone(sources), opts: opts, holder: rand.Text()[:16],
 		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, opts.Workers),
 	}
 	var err error
@@ -153,14 +154,6 @@ func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time)
 
 // claimLoop takes objects that are due for as many workers as are free, until ctx ends.
 func (h *Processor) claimLoop(ctx context.Context) {
-	for h.holder == "" && ctx.Err() == nil {
-		var err error
-		if h.holder, err = h.gate.Hold(ctx); err != nil && ctx.Err() == nil {
-			h.opts.Log.WithError(err).Warn("what processes had that have ended was not freed; trying again")
-			h.holder = ""
-			wait(ctx, nil, h.opts.Poll)
-		}
-	}
 	for {
 		select {
 		case h.slots <- struct{}{}:

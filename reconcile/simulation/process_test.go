@@ -129,8 +129,6 @@ func (c *crashable) Update(ctx context.Context, o intake.Object, decide func(tim
 	})
 }
 
-func (c *crashable) Hold(ctx context.Context) (string, error) { return c.gate.Hold(ctx) }
-
 func (c *crashable) Weigh(ctx context.Context, o intake.Object, id saga.ID, b intake.Bound, decide func(time.Time, *intake.Entry, intake.Tally) error) error {
 	return c.p.around(func() error {
 		return c.gate.Weigh(ctx, o, id, b, func(now time.Time, e *intake.Entry, t intake.Tally) error {

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
 	"time"
@@ -112,6 +111,3 @@ func compareObjects(a, b intake.Object) int {
 		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID),
 	)
 }
-
-// Hold names a holder. The database ends with its process.
-func (db *DB) Hold(context.Context) (string, error) { return rand.Text()[:16], nil }

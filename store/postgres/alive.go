@@ -2,9 +2,10 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"sync"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -12,57 +13,76 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Hold names this process, and frees what those had under such names that are proven to have ended.
-func (db *DB) Hold(ctx context.Context) (string, error) {
-	db.alive.Hold()
-	_, err := db.freeGone(ctx)
-	return sqlstore.Holder(db.alive.Name()), err
+// alive is the file that this process keeps locked from its first session on.
+type alive struct {
+	dir string
+
+	mu   sync.Mutex
+	lock *hostlock.Lock
+	err  error // why there is none
 }
 
-// freeGone buries the sessions whose processes are proven to have ended on this host, frees the objects that
-// they had, and removes their files then. A process may have had several sessions: those that it lost
-// are not buried before their leases end. It returns what it buried.
-func (db *DB) freeGone(ctx context.Context) (buried []machine.Token, err error) {
+// hold makes the file and locks it, unless it is there.
+func (a *alive) hold() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lock == nil {
+		if a.lock, a.err = hostlock.Hold(a.dir); a.err != nil {
+			a.lock = nil
+		}
+	}
+}
+
+// name is what goes on record, "" when there is no lock.
+func (a *alive) name() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lock == nil {
+		return ""
+	}
+	return a.lock.Name()
+}
+
+func (a *alive) path() (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lock == nil {
+		return "", a.err
+	}
+	return a.lock.Path(), nil
+}
+
+func (a *alive) release() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lock == nil {
+		return nil
+	}
+	err := a.lock.Release()
+	a.lock, a.err = nil, errors.New("the database was closed")
+	return err
+}
+
+// buryGone buries the sessions whose processes are proven to have ended on this host, and removes their
+// files then. A process may have had several: those that it lost are not buried before their leases end.
+func (db *DB) buryGone(ctx context.Context, lease *ledger.Lease) error {
 	sessions, err := sqlstore.Locked(ctx, db.store)
 	if err != nil {
-		return nil, fmt.Errorf("look for processes that have ended: %w", err)
+		return fmt.Errorf("open session: %w", err)
 	}
-	holders, err := sqlstore.Lessees(ctx, db.store)
-	if err != nil {
-		return nil, fmt.Errorf("look for processes that have ended: %w", err)
-	}
-	for name := range holders {
-		sessions[name] = append(sessions[name], nil...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(sessions)) {
+	for name, tokens := range sessions {
 		lock, gone := hostlock.Gone(name)
 		if !gone {
 			continue
 		}
-		for _, t := range sessions[name] {
-			if err == nil {
-				err = db.Bury(ctx, t)
+		for _, t := range tokens {
+			if err := db.Bury(ctx, t); err != nil {
+				_ = lock.Close() // the next session finds it again
+				return fmt.Errorf("open session: %w", err)
 			}
 		}
-		if err == nil {
-			err = sqlstore.Free(ctx, db.store, holders[name])
-		}
-		if err != nil {
-			_ = lock.Close() // the next one finds it again
-			return nil, fmt.Errorf("free what a process had that has ended: %w", err)
-		}
 		_ = lock.Release() // it has served
-		buried = append(buried, sessions[name]...)
+		lease.Live = slices.DeleteFunc(lease.Live, func(t machine.Token) bool { return slices.Contains(tokens, t) })
 	}
-	return buried, nil
-}
-
-// buryGone takes what was buried out of a lease that was opened.
-func (db *DB) buryGone(ctx context.Context, lease *ledger.Lease) error {
-	buried, err := db.freeGone(ctx)
-	if err != nil {
-		return fmt.Errorf("open session: %w", err)
-	}
-	lease.Live = slices.DeleteFunc(lease.Live, func(t machine.Token) bool { return slices.Contains(buried, t) })
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/postgres"
@@ -103,49 +102,5 @@ func TestWithoutALock(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	if lease, err := db.OpenSession(t.Context(), time.Minute, "", nil); err != nil || lease.Lock != "" || lease.Unlocked == nil {
 		t.Errorf("opened %+v, %v; want it to say why there is no lock", lease, err)
-	}
-}
-
-// core-4: what a killed process had of the inbox is due at once for the next one on its host, also where it never had a session. What
-// a living process has stays its own.
-func TestWhatAKilledProcessHeardIsFreeAtOnce(t *testing.T) {
-	t.Parallel()
-	url, dir := migrated.URL(t), t.TempDir()
-	begin := func() (db *postgres.DB, holder string) {
-		t.Helper()
-		db, err := postgres.Open(t.Context(), url, &postgres.Options{LockDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		if holder, err = db.Hold(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		return db, holder
-	}
-	lease := func(db *postgres.DB, holder, object string) {
-		t.Helper()
-		err := db.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: object}, func(now time.Time, e *intake.Entry) error {
-			e.Holder, e.Until, e.Due = holder, now.Add(time.Hour), now.Add(time.Hour)
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	killed, dead := begin()
-	lease(killed, dead, "killed")
-	living, alive := begin()
-	lease(living, alive, "living")
-	if err := postgres.Die(killed); err != nil {
-		t.Fatal(err)
-	}
-	next, mine := begin()
-	leased, err := next.Lease(t.Context(), 10, func(now time.Time, e *intake.Entry) error {
-		e.Holder, e.Until, e.Due = mine, now.Add(time.Hour), now.Add(time.Hour)
-		return nil
-	})
-	if err != nil || len(leased) != 1 || leased[0].Object.ID != "killed" {
-		t.Errorf("leased %+v, %v; want what the killed process had", leased, err)
 	}
 }

@@ -25,7 +25,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		},
 		Page:       db.page,
 		Buckets:    db.meta.Buckets,
-		Alive:      db.alive.Name,
+		Alive:      db.alive.name,
 		Witness:    db.witness,
 		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return db.server.Identify(ctx, q) },
 		FailedOver: db.server.FailedOver,

@@ -75,4 +75,4 @@ var (
 )
 
 // Die gives the process's lock back as its end does.
-func Die(db *DB) error { return db.alive.Die() }
+func Die(db *DB) error { return db.alive.lock.Close() }

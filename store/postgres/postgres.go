@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +19,6 @@ import (
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/internal/batch"
-	"github.com/amends-dev/amends/store/internal/hostlock"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 	"github.com/amends-dev/amends/store/internal/witness"
@@ -50,7 +51,7 @@ type Options struct {
 
 	// LockDir is where each process with a session keeps a file locked while it lives. One that is
 	// opened on the same host later finds by it which processes have ended, so that what a killed one
-	// had in hand, or of the inbox, goes on at once and not when its lease is over. It must be the same directory after a
+	// had in hand goes on at once and not when its lease is over. It must be the same directory after a
 	// restart: one of the host or the pod, not of a container, nor the /tmp of a unit with PrivateTmp. Where
 	// it cannot be used, or is not known to be the host's own (a network file system), only the lease
 	// counts; the coordinator's log says why. Default: amends-UID in [os.TempDir].
@@ -75,7 +76,7 @@ func (o *Options) withDefaults() Options {
 		}
 	}
 	if out.LockDir == "" {
-		out.LockDir = hostlock.Dir()
+		out.LockDir = filepath.Join(os.TempDir(), fmt.Sprintf("amends-%d", os.Getuid()))
 	}
 	if out.level == "" {
 		out.level = "read committed"
@@ -104,7 +105,7 @@ type DB struct {
 	shard    int64                  // of the inbox's counts
 	tried    atomic.Pointer[string] // the identity of the database on which the trial went well
 	quiet    atomic.Bool            // a hint, the last claim found nothing: restText is asked first
-	alive    hostlock.Process
+	alive    alive
 	witness  *witness.Keeper
 }
 
@@ -140,7 +141,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if o.between != nil {
 		s.Between(o.between)
 	}
-	db := &DB{alive: hostlock.Process{Dir: o.LockDir}, witness: witness.Over(o.Witness, ""), server: s, now: func() any { return nil }, most: statementBytes}
+	db := &DB{alive: alive{dir: o.LockDir}, witness: witness.Over(o.Witness, ""), server: s, now: func() any { return nil }, most: statementBytes}
 	db.lanes = newLanes(s, o, &db.writing, &db.heard)
 	defer func() {
 		if err != nil {
@@ -191,12 +192,12 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	if err := db.try(ctx); err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
-	db.alive.Hold()
+	db.alive.hold()
 	lease, err := db.store.OpenSession(ctx, ttl, label, knows)
 	if err != nil {
 		return lease, err
 	}
-	lease.Lock, lease.Unlocked = db.alive.Path()
+	lease.Lock, lease.Unlocked = db.alive.path()
 	return lease, db.buryGone(ctx, &lease)
 }
 
@@ -224,7 +225,7 @@ func (db *DB) Limits() ledger.Limits {
 func (db *DB) Close() error {
 	db.incoming.Close()
 	db.witness.Close()
-	if err := errors.Join(db.close(), db.alive.Release()); err != nil {
+	if err := errors.Join(db.close(), db.alive.release()); err != nil {
 		return fmt.Errorf("close the database on Postgres: %w", err)
 	}
 	return nil

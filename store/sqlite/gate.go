@@ -14,7 +14,6 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/hostlock"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -277,20 +276,4 @@ func scanInto(dest any) func(*sql.Rows, error) error {
 		}
 		return errors.Join(sqlx.StructScan(result, dest), result.Close())
 	}
-}
-
-// Hold names this process, and frees what those had under such names that are proven to have ended.
-func (db *DB) Hold(ctx context.Context) (string, error) {
-	db.alive.Hold()
-	holders, err := sqlstore.Lessees(ctx, db.store)
-	for lock, names := range holders {
-		if held, gone := hostlock.Gone(lock); gone && err == nil {
-			if err = sqlstore.Free(ctx, db.store, names); err == nil {
-				_ = held.Release() // it has served
-			} else {
-				_ = held.Close() // the next one finds it again
-			}
-		}
-	}
-	return sqlstore.Holder(db.alive.Name()), err
 }

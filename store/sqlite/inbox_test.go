@@ -122,39 +122,3 @@ func TestPanicOfACallback(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// core-4: what a killed process had of the inbox is due at once for the next one on its host.
-func TestWhatAKilledProcessHeardIsFreeAtOnce(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	begin := func() (db *DB, lease func(*intake.Entry, time.Time)) {
-		t.Helper()
-		db, err := Open(t.Context(), path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		holder, err := db.Hold(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return db, func(e *intake.Entry, now time.Time) { e.Holder, e.Until, e.Due = holder, now.Add(time.Hour), now.Add(time.Hour) }
-	}
-	killed, lease := begin()
-	err := killed.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: "1"}, func(now time.Time, e *intake.Entry) error { lease(e, now); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []int{0, 1} {
-		next, lease := begin()
-		leased, err := next.Lease(t.Context(), 10, func(now time.Time, e *intake.Entry) error { lease(e, now); return nil })
-		if err != nil || len(leased) != want {
-			t.Errorf("leased %+v, %v; want %d", leased, err, want)
-		}
-		if want == 0 {
-			if err := killed.alive.Die(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}

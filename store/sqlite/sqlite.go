@@ -20,7 +20,6 @@ import (
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/internal/batch"
-	"github.com/amends-dev/amends/store/internal/hostlock"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 	"github.com/amends-dev/amends/store/internal/witness"
 )
@@ -63,7 +62,6 @@ type DB struct {
 	readers *sqlx.DB
 	changes *batch.Group[change]
 	witness *witness.Keeper
-	alive   hostlock.Process
 	statements
 	heard heard
 
@@ -113,7 +111,7 @@ func open(ctx context.Context, a *address.Address, o Options, timeOfDay func() t
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay), witness: witness.Over(o.Witness, path), alive: hostlock.Process{Dir: hostlock.Dir()}}
+	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay), witness: witness.Over(o.Witness, path)}
 	if db.writer, err = openWriter(ctx, path, a.Mode, o.BusyTimeout); err != nil {
 		return nil, err
 	}
@@ -249,7 +247,7 @@ func (db *DB) Close() error {
 	db.witness.Close()
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	err := errors.Join(db.readers.Close(), db.writer.close(), db.alive.Release())
+	err := errors.Join(db.readers.Close(), db.writer.close())
 	if db.owner != nil {
 		err = errors.Join(err, db.owner.Close())
 		db.owner = nil
