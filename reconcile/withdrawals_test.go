@@ -305,7 +305,7 @@ func TestRightfulCancellations(t *testing.T) {
 		h.changes(120, 500, true)
 		h.webhooks(120, 500)
 		pass(time.Minute)
-		h.stands("a fifth of 400 and no more", 10+80, 320)
+		h.stands("a tenth of 400 and no more", 10+40, 360)
 	})
 }
 

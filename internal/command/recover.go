@@ -60,19 +60,13 @@ type recoveredJSON struct {
 	DryRun    bool           `json:"dryRun"`
 	LastAlive *time.Time     `json:"lastAliveAt"` // of a process, as far as the ledger knows
 	Sessions  int64          `json:"sessions"`    // opened on another database
-	Works     []recoversJSON `json:"works"`
+	Works     []recoversJSON `json:"works"`       // that have not ended, by definition
 }
 
-// recoversJSON are the works of one definition that have not ended.
 type recoversJSON struct {
 	definitionJSON
-	Works int64      `json:"works"`
-	Steps []stepJSON `json:"steps"` // of a restored ledger: what becomes of each that is not done
-}
-
-type stepJSON struct {
-	Step    string `json:"step"`
-	Follows string `json:"follows"` // looked-up, sent-again, or asked: a person is
+	Works int64    `json:"works"`
+	Asked []string `json:"asked"` // the steps of which a person is asked, where they are not done
 }
 
 func (a *app) recover(ctx context.Context, db stores.DB, r *ledger.Recovery) error {
@@ -84,18 +78,21 @@ func (a *app) recover(ctx context.Context, db stores.DB, r *ledger.Recovery) err
 	if err != nil {
 		return err
 	}
+	asked := map[definitionJSON][]string{}
+	for i := range specs {
+		for _, s := range specs[i].Spec.Steps {
+			if d := (definitionJSON{specs[i].Spec.Saga, specs[i].Spec.Version}); s.Repeat == program.RepeatAtMostOnce && !r.NothingLost {
+				asked[d] = append(asked[d], s.Name)
+			}
+		}
+	}
 	out := recoveredJSON{Act: "restored", DryRun: r.DryRun, LastAlive: utc(done.Heard), Sessions: done.Moved, Works: []recoversJSON{}}
 	if r.NothingLost {
 		out.Act = "nothing-lost"
 	}
 	for _, w := range done.Works {
-		j := recoversJSON{definitionJSON{w.Saga, w.Version}, w.Works, []stepJSON{}}
-		for i := range specs {
-			if s := &specs[i].Spec; !r.NothingLost && s.Saga == w.Saga && s.Version == w.Version {
-				j.Steps = inDoubt(s)
-			}
-		}
-		out.Works = append(out.Works, j)
+		d := definitionJSON{w.Saga, w.Version}
+		out.Works = append(out.Works, recoversJSON{d, w.Works, append([]string{}, asked[d]...)})
 	}
 	if a.json {
 		return a.printJSON(out)
@@ -104,52 +101,22 @@ func (a *app) recover(ctx context.Context, db stores.DB, r *ledger.Recovery) err
 	return nil
 }
 
-// inDoubt are the steps that have effects, with what a doubt about each leads to (F11 to F19).
-func inDoubt(spec *program.Spec) []stepJSON {
-	steps := []stepJSON{}
-	for i := range spec.Steps {
-		s := &spec.Steps[i]
-		switch {
-		case s.Waits():
-		case s.Repeat == program.RepeatAtMostOnce:
-			steps = append(steps, stepJSON{s.Name, "asked"})
-		case s.Repeat == program.RepeatFind:
-			steps = append(steps, stepJSON{s.Name, "looked-up"})
-		default:
-			steps = append(steps, stepJSON{s.Name, "sent-again"})
-		}
-	}
-	return steps
-}
-
-var followWords = map[string]string{
-	"asked": "a person is asked", "looked-up": "looked up", "sent-again": "sent again under the same key, for as long as that is known",
-}
-
 func (a *app) printRecovered(out *recoveredJSON) {
-	tense := map[bool]string{true: "would count", false: "count"}[out.DryRun]
-	switch {
-	case out.LastAlive == nil:
-		a.paragraph("", "No process ever ran on it, as far as it knows.")
-	default:
-		a.paragraph("", "A process was alive at "+iso(*out.LastAlive)+" the last time, as far as it knows.")
-	}
-	if out.Act == "nothing-lost" {
-		a.paragraph("", fmt.Sprintf("%s of another database %s as opened on this one, and all works go on as they stand.", count(int(out.Sessions), "session"), tense))
+	if out.LastAlive != nil {
+		a.paragraph("", "A process was alive at "+iso(*out.LastAlive)+" the last time, as far as the ledger knows.")
 	}
 	for _, w := range out.Works {
-		var does []string
-		for _, s := range w.Steps {
-			does = append(does, s.Step+": "+followWords[s.Follows])
-		}
 		line := fmt.Sprintf("%s: %s", definition(w.Saga, w.Version, false), count(int(w.Works), "work"))
-		if len(does) > 0 {
-			line += " whose steps " + tense + " as in doubt where they are not done: " + strings.Join(does, "; ")
+		if len(w.Asked) > 0 {
+			line += "; where it is not done a person is asked about " + strings.Join(w.Asked, ", ")
 		}
 		a.paragraph("", line)
 	}
-	if out.Act == "restored" {
-		a.paragraph("", "What was started later is not in it. Before a process runs: amends reconcile rebuild JOB, for each job that compares.")
+	if out.Act == "nothing-lost" {
+		a.paragraph("", "They go on as they stand.")
+	} else {
+		a.paragraph("", "Other steps that are not done are looked up, or sent again under the same key. What was started later is not in the ledger: "+
+			"before a process runs, amends reconcile rebuild JOB, for each job that compares.")
 	}
 	if out.DryRun {
 		a.sayf("nothing was changed")

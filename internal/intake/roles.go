@@ -40,6 +40,10 @@ type Gate interface {
 	// returned that the callback leaves with a Holder and a lease in the future.
 	Lease(ctx context.Context, limit int, decide func(now time.Time, e *Entry) error) ([]Entry, error)
 
+	// Holder names the session of this process as who leases entries, "" without one. What was leased under
+	// the name of a session whose process is proven to have ended is due at once.
+	Holder() string
+
 	// Update hands one entry, an empty one when there is none.
 	Update(ctx context.Context, o Object, decide func(now time.Time, e *Entry) error) error
 

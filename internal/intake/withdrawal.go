@@ -16,7 +16,7 @@ type Bound struct {
 
 // WithDefaults fills in what zero stands for.
 func (b Bound) WithDefaults() Bound {
-	return Bound{Count: cmp.Or(b.Count, 10), Percent: cmp.Or(b.Percent, 20), Window: cmp.Or(b.Window, time.Hour)}
+	return Bound{Count: cmp.Or(b.Count, 10), Percent: cmp.Or(b.Percent, 10), Window: cmp.Or(b.Window, time.Hour)}
 }
 
 // Validate returns what is wrong.

@@ -22,7 +22,7 @@ type Processor struct {
 	gate    intake.Store
 	given   []*Source
 	opts    Options
-	holder  string
+	holder  string // before there is a session
 	sources map[string]*source
 	tell    *Listener
 	panics  panics
@@ -193,7 +193,7 @@ func (h *Processor) tryReserve() bool {
 // reserved slots go to the workers, or back.
 func (h *Processor) claim(ctx context.Context, free int) (full bool) {
 	began := time.Now()
-	c := claim{h: h}
+	c := claim{h: h, holder: cmp.Or(h.gate.Holder(), h.holder)}
 	entries, err := h.gate.Lease(ctx, free, c.decide)
 	for range free - len(entries) {
 		<-h.slots
@@ -220,6 +220,7 @@ func (h *Processor) claim(ctx context.Context, free int) (full bool) {
 // claim decides which due objects this process takes.
 type claim struct {
 	h        *Processor
+	holder   string
 	seen     int
 	admitted []*source
 	deferred []turn
@@ -253,7 +254,7 @@ func (c *claim) decide(now time.Time, e *intake.Entry) error {
 		return nil
 	}
 	leased := *e
-	intake.Lease(&leased, c.h.holder, now, c.h.opts.Lease, &s.policy)
+	intake.Lease(&leased, c.holder, now, c.h.opts.Lease, &s.policy)
 	wait, ok := s.admit(s.policy.MustFetch(&leased, now), time.Now())
 	if !ok {
 		e.Due = now.Add(wait)

@@ -76,7 +76,7 @@ type Limits struct {
 type WithdrawalBound struct {
 	// Count is how many objects are withdrawn within a window at least, whatever else changes. 10; [Unbounded] holds none.
 	Count int64
-	// Percent is which share of the objects that change within a window is withdrawn at least, however many that are. 20.
+	// Percent is which share of the objects that change within a window is withdrawn at least, however many that are. 10.
 	Percent float64
 	// Window is how far back both look. 1 hour.
 	Window time.Duration

@@ -21,6 +21,7 @@ type job struct {
 	s     *source
 	e     *intake.Entry // as it was leased, and later as it was last written
 	fence int64
+	owner string    // who leased it
 	now   time.Time // when it was last written
 	round intake.Round
 	ends  time.Time // of the lease, on our clock: it was given after began
@@ -31,7 +32,7 @@ type job struct {
 func (h *Processor) work(ctx context.Context, e *intake.Entry, began time.Time) {
 	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
 	defer s.done()
-	j := &job{h: h, s: s, e: e, fence: e.Fence, round: intake.Round{Ticket: e.Dirty, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
+	j := &job{h: h, s: s, e: e, fence: e.Fence, owner: e.Holder, round: intake.Round{Ticket: e.Dirty, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
 	err := j.do(ctx)
 	switch {
 	case errors.Is(err, errLost):
@@ -168,7 +169,7 @@ func (j *job) update(ctx context.Context, change func(now time.Time, e *intake.E
 
 // lost is an error when another process has the entry by now.
 func (j *job) lost(e *intake.Entry) error {
-	if e.Holder != j.h.holder || e.Fence != j.fence {
+	if e.Holder != j.owner || e.Fence != j.fence {
 		return fmt.Errorf("%s: %w", e.Object, errLost)
 	}
 	return nil

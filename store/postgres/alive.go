@@ -63,8 +63,8 @@ func (a *alive) release() error {
 	return err
 }
 
-// buryGone buries the sessions whose processes are proven to have ended on this host, and removes their
-// files then. A process may have had several: those that it lost are not buried before their leases end.
+// buryGone buries the sessions whose processes are proven to have ended on this host, frees the objects that they
+// leased, and removes their files then. A process may have had several: those that it lost are not buried before their leases end.
 func (db *DB) buryGone(ctx context.Context, lease *ledger.Lease) error {
 	sessions, err := sqlstore.Locked(ctx, db.store)
 	if err != nil {
@@ -76,7 +76,7 @@ func (db *DB) buryGone(ctx context.Context, lease *ledger.Lease) error {
 			continue
 		}
 		for _, t := range tokens {
-			if err := db.Bury(ctx, t); err != nil {
+			if err := errors.Join(db.Bury(ctx, t), sqlstore.Free(ctx, db.store, t, false)); err != nil {
 				_ = lock.Close() // the next session finds it again
 				return fmt.Errorf("open session: %w", err)
 			}

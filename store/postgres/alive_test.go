@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-// Issue Resume: a process that starts on the host of one that was killed has its works at once. A
+// Issue Resume: a process that starts on the host of one that was killed has its works, and what it had of the inbox (core-4), at once. A
 // process that lives, and one of which nothing proves that it ended, keep theirs.
 func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 	t.Parallel()
@@ -24,6 +25,13 @@ func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		lease, err := db.OpenSession(t.Context(), time.Hour, work, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: work}, func(now time.Time, e *intake.Entry) error {
+			e.Holder, e.Until, e.Due = db.Holder(), now.Add(time.Hour), now.Add(time.Hour)
+			return nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,6 +90,13 @@ func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 	got, err := next.Claim(t.Context(), lease.Token, ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "s", Version: 1}}})
 	if err != nil || len(got.Instances) != 1 || got.Instances[0].ID.Work != "killed" {
 		t.Errorf("claimed %+v, %v; want what the killed process had", got.Instances, err)
+	}
+	leased, err := next.Lease(t.Context(), 10, func(now time.Time, e *intake.Entry) error {
+		e.Holder, e.Until = next.Holder(), now.Add(time.Hour)
+		return nil
+	})
+	if err != nil || len(leased) != 1 || leased[0].Object.ID != "killed" {
+		t.Errorf("leased %+v, %v; want what the killed process had", leased, err)
 	}
 	if err := next.Close(); err != nil {
 		t.Error(err)

@@ -51,7 +51,7 @@ type Options struct {
 
 	// LockDir is where each process with a session keeps a file locked while it lives. One that is
 	// opened on the same host later finds by it which processes have ended, so that what a killed one
-	// had in hand goes on at once and not when its lease is over. It must be the same directory after a
+	// had in hand, or of the inbox, goes on at once and not when its lease is over. It must be the same directory after a
 	// restart: one of the host or the pod, not of a container, nor the /tmp of a unit with PrivateTmp. Where
 	// it cannot be used, or is not known to be the host's own (a network file system), only the lease
 	// counts; the coordinator's log says why. Default: amends-UID in [os.TempDir].

@@ -122,3 +122,37 @@ func TestPanicOfACallback(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// core-4: what a killed process had of the inbox is due at once for the next one that has the file's lock. What a process without a
+// session has stays its own.
+func TestWhatAKilledProcessHeardIsFreeAtOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	killed := opened(t, path)
+	if _, err := killed.OpenSession(t.Context(), time.Hour, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	for id, holder := range map[string]string{"killed": killed.Holder(), "living": "without a session"} {
+		err := killed.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: id}, func(now time.Time, e *intake.Entry) error {
+			e.Holder, e.Until, e.Due = holder, now.Add(time.Hour), now.Add(time.Hour)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := killed.owner.Close(); err != nil { // as the end of its process
+		t.Fatal(err)
+	}
+	next := opened(t, path)
+	if _, err := next.OpenSession(t.Context(), time.Hour, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	leased, err := next.Lease(t.Context(), 10, func(now time.Time, e *intake.Entry) error {
+		e.Holder, e.Until = next.Holder(), now.Add(time.Hour)
+		return nil
+	})
+	if err != nil || len(leased) != 1 || leased[0].Object.ID != "killed" {
+		t.Errorf("leased %+v, %v; want what the killed process had", leased, err)
+	}
+}

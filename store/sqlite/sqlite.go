@@ -194,7 +194,7 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	}
 	lease, err := db.store.OpenSession(ctx, ttl, label, knows)
 	if err == nil {
-		err = sqlstore.BuryOthers(ctx, db.store, lease.Token)
+		err = errors.Join(sqlstore.BuryOthers(ctx, db.store, lease.Token), sqlstore.Free(ctx, db.store, lease.Token, true))
 	}
 	if err != nil {
 		_ = lock.Close()

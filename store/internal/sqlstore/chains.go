@@ -25,54 +25,10 @@ import (
 
 // chains is everything of a ledger but appending.
 type chains struct {
-	db   *Dialect
-	text texts
+	db *Dialect
 
 	identities sync.Map                // machine.Token → the identity of the database its session was opened on
 	changed    atomic.Pointer[changed] // nil: as far as is known the database was always this one
-}
-
-// texts are the statements in the words of one database.
-type texts struct {
-	openSession, renewSession, leaveLines, burySession, buryOthers, catchUpWorks, catchUpSessions string
-	loadHeads, loadRecords, loadSignals, elsewhere, stray, atRest                                 string
-	addDefinition, addDeed, thisControl                                                           string
-	dropRequests, addRequest, addAnswer, freeRequest                                              string
-	vouched, alive, forgone                                                                       string
-	addWait, forgetMessage, forgetMessages, addMessage, findMessages                              string
-}
-
-func newChains(db *Dialect) *chains {
-	return &chains{db: db, text: texts{
-		openSession:     db.Text(openSession),
-		renewSession:    db.Text(renewSession),
-		leaveLines:      db.Text(leaveLines),
-		burySession:     db.Text(burySession),
-		buryOthers:      db.Text(buryOthers),
-		catchUpWorks:    db.Text(catchUpWorks),
-		catchUpSessions: db.Text(catchUpSessions),
-		loadHeads:       db.Text(loadHeads),
-		loadRecords:     db.Text(loadRecords),
-		loadSignals:     db.Text(loadSignals),
-		elsewhere:       db.Text(elsewhere),
-		stray:           db.Text(stray),
-		atRest:          db.Text(atRest),
-		addDefinition:   db.Text(addDefinition),
-		addDeed:         db.Text(addDeed),
-		vouched:         db.Text(vouched),
-		alive:           db.Text(alive),
-		forgone:         db.Text(forgone),
-		thisControl:     db.Text(thisControl),
-		dropRequests:    db.Text(dropRequests),
-		addRequest:      db.Text(addRequest),
-		addAnswer:       db.Text(addAnswer),
-		freeRequest:     db.Text(freeRequest),
-		addWait:         db.Text(addWait),
-		forgetMessage:   db.Text(forgetMessage),
-		forgetMessages:  db.Text(forgetMessages),
-		addMessage:      db.Text(addMessage),
-		findMessages:    db.Text(findMessages),
-	}}
 }
 
 // OpenSession begins a lease of ttl under a fresh random token, by the database's clock.
@@ -102,7 +58,7 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 			alive = s.db.Alive()
 		}
 		var at Moment
-		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list, alive, lease.Witness)
+		row := q.QueryRowxContext(ctx, s.db.Text(openSession), s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list, alive, lease.Witness)
 		if err := row.Scan(&at, &lease.Controls); err != nil {
 			return err
 		}
@@ -116,6 +72,7 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		return ledger.Lease{}, s.failed(ctx, err, "open session")
 	}
 	s.identities.Store(lease.Token, lease.Database)
+	s.db.latest.Store(int64(lease.Token))
 	s.db.Witness.Opened(ctx, id, witness.Mark{Database: lease.Database, Session: lease.Token, At: lease.At}, lease.Witness)
 	return lease, nil
 }
@@ -184,14 +141,14 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 			RenewedAt Moment `db:"renewed_at"`
 			Controls  int64
 		}
-		if err := sqlx.SelectContext(ctx, q, &renewed, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows, s.db.Witness.State()); err != nil {
+		if err := sqlx.SelectContext(ctx, q, &renewed, s.db.Text(renewSession), s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows, s.db.Witness.State()); err != nil {
 			return err
 		}
 		if len(renewed) == 0 {
 			return ledger.ErrSessionDead
 		}
 		lease.At, lease.Controls = renewed[0].RenewedAt.Time(), renewed[0].Controls
-		if _, err := q.ExecContext(ctx, s.text.leaveLines, s.db.Clock()); err != nil {
+		if _, err := q.ExecContext(ctx, s.db.Text(leaveLines), s.db.Clock()); err != nil {
 			return err
 		}
 		if lease.Live, err = live(ctx, q); err != nil {
@@ -219,7 +176,7 @@ func (s *chains) stray(ctx context.Context, q Queries, t machine.Token, inHand [
 		return nil, err
 	}
 	var rows []HeadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, s.text.stray, int64(t), string(list), ledger.MaxStray); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, s.db.Text(stray), int64(t), string(list), ledger.MaxStray); err != nil {
 		return nil, err
 	}
 	return heads(rows), nil
@@ -228,7 +185,7 @@ func (s *chains) stray(ctx context.Context, q Queries, t machine.Token, inHand [
 // Bury marks a session dead. Burying a dead session is not an error.
 func (s *chains) Bury(ctx context.Context, t machine.Token) error {
 	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
-		_, err := q.ExecContext(ctx, s.text.burySession, s.db.Clock(), int64(t))
+		_, err := q.ExecContext(ctx, s.db.Text(burySession), s.db.Clock(), int64(t))
 		return err
 	})
 	return s.failed(ctx, err, "bury session %s", t)
@@ -255,7 +212,7 @@ func Locked(ctx context.Context, s *Store) (sessions map[string][]machine.Token,
 // method, so that the ledgers which embed a store do not offer it.
 func BuryOthers(ctx context.Context, s *Store, t machine.Token) error {
 	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
-		_, err := q.ExecContext(ctx, s.text.buryOthers, int64(t))
+		_, err := q.ExecContext(ctx, s.db.Text(buryOthers), int64(t))
 		return err
 	})
 	return s.failed(ctx, err, "bury the sessions before %s", t)
@@ -386,9 +343,9 @@ func (s *chains) GiveBack(ctx context.Context, t machine.Token, works []ledger.R
 
 // CatchUp mends what a clock that ran ahead left behind.
 func (s *chains) CatchUp(ctx context.Context) (works, sessions int64, err error) {
-	works, err = s.catchUp(ctx, s.text.catchUpWorks)
+	works, err = s.catchUp(ctx, s.db.Text(catchUpWorks))
 	if err == nil {
-		sessions, err = s.catchUp(ctx, s.text.catchUpSessions)
+		sessions, err = s.catchUp(ctx, s.db.Text(catchUpSessions))
 	}
 	return works, sessions, s.failed(ctx, err, "catch up with the clock")
 }

@@ -98,7 +98,7 @@ func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Contr
 	}
 	var is controlRow // behind the attempt, which may have waited for another
 	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
-		return sqlx.GetContext(ctx, q, &is, s.text.thisControl, s.db.Clock(), int64(t), string(c.Kind), c.Name)
+		return sqlx.GetContext(ctx, q, &is, s.db.Text(thisControl), s.db.Clock(), int64(t), string(c.Kind), c.Name)
 	})
 	switch {
 	case err != nil:

@@ -18,7 +18,7 @@ func (s *chains) Looked(ctx context.Context, what string, by saga.Actor) error {
 	err := valid.Look(what, by)
 	if err == nil {
 		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-			_, err := q.ExecContext(ctx, s.text.addDeed, s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedLooked, what, by.Name, Null(by.Reason))
+			_, err := q.ExecContext(ctx, s.db.Text(addDeed), s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedLooked, what, by.Name, Null(by.Reason))
 			return err
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -42,6 +44,7 @@ type Dialect struct {
 	// Words replace the names in braces of the ledger's statements. A $ followed by a question mark
 	// in a word stands for the parameter named in the brace.
 	Words map[string]string
+	said  sync.Map // the statements that were said already, in them
 
 	// Clock is the first parameter of statements with {now}: nil for the server's own clock,
 	// microseconds since 1970 otherwise.
@@ -74,6 +77,8 @@ type Dialect struct {
 
 	// Schema is the version of the schema that this program knows.
 	Schema int64
+
+	latest atomic.Int64 // the session that was opened last
 
 	// Claim buries expired sessions, releases what dead ones held and gives a session works.
 	Claim func(ctx context.Context, c ClaimArgs) (ClaimAnswer, error)
@@ -194,9 +199,12 @@ const MaxRelease = 1000
 
 var word = regexp.MustCompile(`\{(\w+)(?::(\d+))?\}`)
 
-// Text puts the database's words into a statement.
+// Text puts the database's words into a statement, once.
 func (d *Dialect) Text(statement string) string {
-	return word.ReplaceAllStringFunc(statement, func(brace string) string {
+	if text, ok := d.said.Load(statement); ok {
+		return text.(string) //nolint:errcheck,forcetypeassert // nothing else is stored
+	}
+	text := word.ReplaceAllStringFunc(statement, func(brace string) string {
 		m := word.FindStringSubmatch(brace)
 		text, ok := d.Words[m[1]]
 		if !ok { // a mistake in a constant of this module
@@ -204,6 +212,8 @@ func (d *Dialect) Text(statement string) string {
 		}
 		return parameter.ReplaceAllString(text, "$$"+m[2])
 	})
+	d.said.Store(statement, text)
+	return text
 }
 
 var parameter = regexp.MustCompile(`\$\?`)

@@ -58,7 +58,7 @@ func (s *chains) AtRest(ctx context.Context, ids []saga.ID) (rest []saga.ID, err
 	}
 	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
 		rest = rest[:0]
-		return sqlx.SelectContext(ctx, q, &rest, s.text.atRest, list)
+		return sqlx.SelectContext(ctx, q, &rest, s.db.Text(atRest), list)
 	})
 	return rest, s.failed(ctx, err, "ask which of %d works are at rest", len(ids))
 }
@@ -90,7 +90,7 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 		return err
 	}
 	var rows []HeadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, l.store.text.loadHeads, l.store.db.Clock(), list); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &rows, l.store.db.Text(loadHeads), l.store.db.Clock(), list); err != nil {
 		return err
 	}
 	for i := range rows {
@@ -109,7 +109,7 @@ func (l *loading) records(ctx context.Context, q Queries) error {
 	if err != nil || numbers == "" {
 		return err
 	}
-	rows, err := q.QueryxContext(ctx, l.store.text.loadRecords, numbers)
+	rows, err := q.QueryxContext(ctx, l.store.db.Text(loadRecords), numbers)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (l *loading) signals(ctx context.Context, q Queries) error {
 	if err != nil || numbers == "" {
 		return err
 	}
-	rows, err := q.QueryxContext(ctx, l.store.text.loadSignals, numbers)
+	rows, err := q.QueryxContext(ctx, l.store.db.Text(loadSignals), numbers)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (l *loading) changes(ctx context.Context, q Queries) error {
 		Token    machine.Token
 		Database string
 	}
-	if err := sqlx.SelectContext(ctx, q, &others, l.store.text.elsewhere, c.identity, string(list)); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &others, l.store.db.Text(elsewhere), c.identity, string(list)); err != nil {
 		return err
 	}
 	for _, o := range others {

@@ -54,7 +54,7 @@ func (s *chains) Await(ctx context.Context, waits []ledger.Wait) error {
 	}
 	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
 		for _, w := range waits {
-			if _, err := q.ExecContext(ctx, s.text.addWait, s.db.Clock(), w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey); err != nil {
+			if _, err := q.ExecContext(ctx, s.db.Text(addWait), s.db.Clock(), w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey); err != nil {
 				return err
 			}
 		}
@@ -103,13 +103,13 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 	}
 	digest := MessageDigest(&m)
 	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		if _, err := q.ExecContext(ctx, s.text.forgetMessage, s.db.Clock(), m.Name, m.ID); err != nil {
+		if _, err := q.ExecContext(ctx, s.db.Text(forgetMessage), s.db.Clock(), m.Name, m.ID); err != nil {
 			return err
 		}
-		if _, err := q.ExecContext(ctx, s.text.forgetMessages, s.db.Clock()); err != nil {
+		if _, err := q.ExecContext(ctx, s.db.Text(forgetMessages), s.db.Clock()); err != nil {
 			return err
 		}
-		if _, err := q.ExecContext(ctx, s.text.addMessage, s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds()); err != nil {
+		if _, err := q.ExecContext(ctx, s.db.Text(addMessage), s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds()); err != nil {
 			return err
 		}
 		var row struct {
@@ -136,7 +136,7 @@ func MessageDigest(m *program.Message) []byte {
 func (s *chains) Messages(ctx context.Context, name, key string) (ms []program.Message, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
 		ms = nil
-		return sqlx.SelectContext(ctx, q, &ms, s.text.findMessages, s.db.Clock(), name, key)
+		return sqlx.SelectContext(ctx, q, &ms, s.db.Text(findMessages), s.db.Clock(), name, key)
 	})
 	return ms, s.failed(ctx, err, "look for messages %q", name)
 }

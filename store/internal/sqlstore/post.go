@@ -86,7 +86,7 @@ func (s *chains) Describe(ctx context.Context, spec *program.Spec) error {
 		return fmt.Errorf("describe %s version %d: encode its structure: %w", spec.Saga, spec.Version, err)
 	}
 	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		_, err := q.ExecContext(ctx, s.text.addDefinition, s.db.Clock(), spec.Saga, spec.Version, spec.Structure(), string(b))
+		_, err := q.ExecContext(ctx, s.db.Text(addDefinition), s.db.Clock(), spec.Saga, spec.Version, spec.Structure(), string(b))
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ type known struct {
 // known reads by which name a witness knows the ledger. One on which no session was opened yet gets a name
 // of its own: it may be one of many copies of one that was prepared.
 func (s *chains) known(ctx context.Context, q Queries) (k known, err error) {
-	read := func() error { return q.QueryRowxContext(ctx, s.text.vouched, s.db.Clock()).StructScan(&k) }
+	read := func() error { return q.QueryRowxContext(ctx, s.db.Text(vouched), s.db.Clock()).StructScan(&k) }
 	if err := read(); err != nil || bool(k.Begun) {
 		return k, err
 	}
@@ -51,7 +51,7 @@ func (s *chains) witnessed(ctx context.Context, q Queries, k *known, identity st
 	switch {
 	case why != nil:
 		return why.Error(), nil
-	case m != nil && m.Session != 0:
+	case m != nil:
 		return ledger.WitnessKept, s.behind(ctx, q, m, identity, lag)
 	case bool(k.Begun && !k.Vouched), bool(k.Begun) && s.db.Alive == nil: // a file has one process only
 		return ledger.WitnessNew, nil
@@ -121,7 +121,7 @@ func Recover(ctx context.Context, s *Store, r ledger.Recovery, alone bool) (done
 func (s *chains) recoverable(ctx context.Context, q Queries, identity string, alone bool) (done ledger.Recovered, err error) {
 	var live int64
 	var heard Moment
-	if err := q.QueryRowxContext(ctx, s.text.alive, s.db.Clock(), identity).Scan(&live, &heard, &done.Moved); err != nil {
+	if err := q.QueryRowxContext(ctx, s.db.Text(alive), s.db.Clock(), identity).Scan(&live, &heard, &done.Moved); err != nil {
 		return done, err
 	}
 	if live > 0 && !alone {
@@ -149,7 +149,7 @@ func (s *chains) nothingLost(ctx context.Context, q Queries, r *ledger.Recovery,
 	if err := q.QueryRowxContext(ctx, `SELECT ledger_id FROM amends_meta`).Scan(&id); err != nil {
 		return err
 	}
-	if m, err := s.db.Witness.Read(ctx, id); err == nil && m != nil && m.Session != 0 {
+	if m, err := s.db.Witness.Read(ctx, id); err == nil && m != nil {
 		if err := s.behind(ctx, q, m, identity, 0); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *chains) restored(ctx context.Context, q Queries, r *ledger.Recovery) er
 	if _, err := q.ExecContext(ctx, `UPDATE amends_sessions SET dead = true, database = '`+ledger.SessionForgone+`'`); err != nil {
 		return err
 	}
-	if _, err := q.ExecContext(ctx, s.text.forgone, s.db.Clock(), int64(token())); err != nil {
+	if _, err := q.ExecContext(ctx, s.db.Text(forgone), s.db.Clock(), int64(token())); err != nil {
 		return err
 	}
 	if _, err := q.ExecContext(ctx, `UPDATE amends_meta SET ledger_id = $1`, newID()); err != nil {
@@ -183,7 +183,7 @@ func (s *chains) restored(ctx context.Context, q Queries, r *ledger.Recovery) er
 
 // recovered puts on record who said so.
 func (s *chains) recovered(ctx context.Context, q Queries, what string, r *ledger.Recovery) error {
-	_, err := q.ExecContext(ctx, s.text.addDeed, s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedRecover, what, r.By.Name, Null(r.By.Reason))
+	_, err := q.ExecContext(ctx, s.db.Text(addDeed), s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedRecover, what, r.By.Name, Null(r.By.Reason))
 	return err
 }
 

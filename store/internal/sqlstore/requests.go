@@ -19,10 +19,10 @@ type requestRow struct {
 func (s *chains) Request(ctx context.Context, r ledger.Request) (ledger.Request, error) {
 	var row requestRow
 	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		if _, err := q.ExecContext(ctx, s.text.dropRequests, s.db.Clock(), ledger.RequestsKept.Milliseconds()); err != nil {
+		if _, err := q.ExecContext(ctx, s.db.Text(dropRequests), s.db.Clock(), ledger.RequestsKept.Milliseconds()); err != nil {
 			return err
 		}
-		return sqlx.GetContext(ctx, q, &row, s.text.addRequest, s.db.Clock(), r.Key, r.Nonce, r.Asks)
+		return sqlx.GetContext(ctx, q, &row, s.db.Text(addRequest), s.db.Clock(), r.Key, r.Nonce, r.Asks)
 	})
 	if err != nil {
 		return r, s.failed(ctx, err, "keep a request")
@@ -37,9 +37,9 @@ func (s *chains) Request(ctx context.Context, r ledger.Request) (ledger.Request,
 func (s *chains) Answer(ctx context.Context, key string, nonce int64, answer []byte) error {
 	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) (err error) {
 		if answer == nil {
-			_, err = q.ExecContext(ctx, s.text.freeRequest, key, nonce)
+			_, err = q.ExecContext(ctx, s.db.Text(freeRequest), key, nonce)
 		} else {
-			_, err = q.ExecContext(ctx, s.text.addAnswer, key, nonce, string(answer))
+			_, err = q.ExecContext(ctx, s.db.Text(addAnswer), key, nonce, string(answer))
 		}
 		return err
 	})

@@ -36,27 +36,24 @@ type Keeper struct {
 	mu     sync.Mutex
 	id     string // of the ledger
 	mark   Mark
+	on     bool // the mark is to be written
 	dirty  bool
-	state  string        // what is to be said of the witness
-	ticker chan struct{} // closed to end the loop; nil: it does not run
-	over   chan struct{}
+	state  string        // what was said of the witness when the session was opened
+	fault  error         // of the latest write
+	stop   chan struct{} // ends what writes; nil: nothing does
+	writes sync.WaitGroup
 }
 
 // Over returns a keeper that writes to w; nil is [Default], but for a ledger in a file that is temporary.
 func Over(w ledger.Witness, file string) *Keeper {
 	k := &Keeper{to: w}
-	if w != nil {
-		return k
-	}
-	temp, err := filepath.EvalSymlinks(os.TempDir())
-	if err == nil && strings.HasPrefix(file, temp+string(filepath.Separator)) {
+	if temp, err := filepath.EvalSymlinks(os.TempDir()); w == nil && err == nil && strings.HasPrefix(file, temp+string(filepath.Separator)) {
 		k.state = ledger.WitnessTemp
-		return k
-	}
-	if d, err := Default(); err != nil {
-		k.state = err.Error()
-	} else {
-		k.to = d
+	} else if w == nil {
+		d, err := Default()
+		if k.to = d; err != nil {
+			k.to, k.state = nil, err.Error()
+		}
 	}
 	return k
 }
@@ -67,37 +64,39 @@ func (k *Keeper) Read(ctx context.Context, id string) (m *Mark, why error) {
 	if k.to == nil {
 		return nil, errors.New(k.State())
 	}
+	m = new(Mark)
 	raw, err := k.to.Read(ctx, id)
 	if err == nil && raw != nil {
-		m = new(Mark)
 		if err = json.Unmarshal(raw, m); err != nil {
 			err = fmt.Errorf("what is kept of ledger %s cannot be read: %w", id, err)
 		}
 	}
-	if err == nil && raw == nil {
-		raw, err = json.Marshal(Mark{})
-	}
 	if err == nil {
-		err = k.to.Write(ctx, id, raw)
+		err = k.put(ctx, id, m)
 	}
-	if err != nil {
+	if err != nil || m.Session == 0 {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (k *Keeper) put(ctx context.Context, id string, m *Mark) error {
+	raw, err := json.Marshal(m)
+	if err == nil {
+		err = k.to.Write(ctx, id, raw)
+	}
+	return err
 }
 
 // Opened notes a session, with what is to be said of the witness. Until Close the keeper writes what it is
 // told.
 func (k *Keeper) Opened(ctx context.Context, id string, m Mark, state string) {
 	k.mu.Lock()
-	if k.state = state; state != ledger.WitnessKept && state != ledger.WitnessNew {
-		k.mu.Unlock()
-		return
-	}
-	k.id, k.mark, k.dirty = id, m, true
-	if k.ticker == nil {
-		k.ticker, k.over = make(chan struct{}), make(chan struct{})
-		go k.loop(k.ticker, k.over)
+	k.id, k.mark, k.state, k.fault = id, m, state, nil
+	k.on = state == ledger.WitnessKept || state == ledger.WitnessNew
+	if k.dirty = k.on; k.on && k.stop == nil {
+		k.stop = make(chan struct{})
+		k.writes.Go(func() { k.loop(k.stop) })
 	}
 	k.mu.Unlock()
 	k.write(ctx)
@@ -107,7 +106,7 @@ func (k *Keeper) Opened(ctx context.Context, id string, m Mark, state string) {
 func (k *Keeper) Saw(instance, seq int64, hash machine.Hash, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.ticker != nil {
+	if k.on {
 		k.mark.Instance, k.mark.Seq, k.mark.Hash, k.mark.At, k.dirty = instance, seq, hash, at, true
 	}
 }
@@ -116,19 +115,19 @@ func (k *Keeper) Saw(instance, seq int64, hash machine.Hash, at time.Time) {
 func (k *Keeper) State() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.fault != nil {
+		return k.fault.Error()
+	}
 	return k.state
 }
 
-func (k *Keeper) loop(end, over chan struct{}) {
-	defer close(over)
-	t := time.NewTicker(every)
-	defer t.Stop()
-	for {
+func (k *Keeper) loop(stop chan struct{}) {
+	for t := time.NewTicker(every); ; {
 		select {
 		case <-t.C:
 			k.write(context.Background())
-		case <-end:
-			k.write(context.Background())
+		case <-stop:
+			t.Stop()
 			return
 		}
 	}
@@ -143,30 +142,22 @@ func (k *Keeper) write(ctx context.Context) {
 	if !dirty {
 		return
 	}
-	raw, err := json.Marshal(m)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		err = k.to.Write(ctx, id, raw)
-		cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := k.put(ctx, id, &m)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case err != nil:
-		k.dirty, k.state = true, err.Error()
-	case k.state != ledger.WitnessNew:
-		k.state = ledger.WitnessKept
-	}
+	k.fault, k.dirty = err, k.dirty || err != nil
 }
 
 // Close writes what was not written yet.
 func (k *Keeper) Close() {
 	k.mu.Lock()
-	end, over := k.ticker, k.over
-	k.ticker = nil
-	k.mu.Unlock()
-	if end != nil {
-		close(end)
-		<-over
+	if k.stop != nil {
+		close(k.stop)
+		k.stop = nil
 	}
+	k.mu.Unlock()
+	k.writes.Wait()
+	k.write(context.Background())
 }
