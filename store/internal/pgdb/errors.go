@@ -46,6 +46,9 @@ func Explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the server does not know whether it was stored; do the same again: %w", err)
 	case pqerror.LockNotAvailable:
 		return fmt.Errorf("another transaction holds what this needs; nothing was stored, try again: %w", err)
+	case pqerror.TooManyConnections:
+		return fmt.Errorf("the server has no connection left, and had none for some seconds; nothing was stored. Give it more (max_connections), or the processes "+
+			"fewer: each takes ten, or Writers + Workers + Readers + 4 of its Options: %w", err)
 	case pqerror.InsufficientPrivilege:
 		return fmt.Errorf("this user may not do that; grant it the tables named amends_ and pg_control_system(): %w", err)
 	}
@@ -69,10 +72,10 @@ func Refused(err error) bool {
 func Contended(err error) bool { return pq.As(err, pqerror.LockNotAvailable) != nil }
 
 // Undone reports whether an error proves that nothing was stored: another transaction was in the
-// way, and is gone. It may be of another driver, in a transaction of the caller's.
+// way, and is gone, or all connections were taken. It may be of another driver, in a transaction of the caller's.
 func Undone(err error) bool {
 	var e interface{ SQLState() string }
-	return errors.As(err, &e) && slices.Contains([]pqerror.Code{pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected}, pqerror.Code(e.SQLState()))
+	return errors.As(err, &e) && slices.Contains([]pqerror.Code{pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected, pqerror.TooManyConnections}, pqerror.Code(e.SQLState()))
 }
 
 // Unknown reports whether an error leaves open what was stored: the connection is gone, or the
