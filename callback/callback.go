@@ -15,6 +15,7 @@
 package callback
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/internal/reading"
+	"github.com/amends-dev/amends/saga"
 )
 
 // Completer is a [coordinator.Coordinator], or a [coordinator.Operator], which has no definition to read answers with: what those
@@ -36,7 +39,8 @@ type Completer interface {
 	Fail(ctx context.Context, token, why string) (coordinator.Ack, error)
 }
 
-// Handler answers POST /TOKEN with the answer as its body, and POST /TOKEN/fail with the reason as its body:
+// Handler answers POST /TOKEN with the answer as its body, and POST /TOKEN/fail with the reason as its body; PUT and a slash at the
+// end are the same:
 //
 //	mux.Handle("/callbacks/", http.StripPrefix("/callbacks", callback.Handler(c, nil)))
 //
@@ -44,9 +48,12 @@ type Completer interface {
 //
 //	200  the answer is on record, and this is what became of the first one to that request, also when it comes again or late
 //	404  there is no such token; every such answer is alike
-//	413  the body has more than 64 KiB
+//	413  the body has more than 64 KiB, or has when it is unpacked
+//	415  it cannot be unpacked (gzip and deflate can), or its charset is not known
 //	422  the definition declines it, and says why; the instance waits on
 //	503  nothing is known of it: send it again
+//
+// The answer is put on record unpacked, in UTF-8 and without a byte order mark; [Into] reads it.
 //
 // Who has the URL can answer, so it belongs into no log. Set timeouts on the server: the handler waits for the body. log is told of
 // what is answered with 503; nil is logrus' standard logger.
@@ -56,11 +63,19 @@ func Handler(c Completer, log logrus.FieldLogger) http.Handler {
 	}
 	h := &handler{c, log}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /{token}", h.complete)
-	mux.HandleFunc("POST /{token}/fail", h.fail)
-	mux.HandleFunc("POST /", func(w http.ResponseWriter, _ *http.Request) { unknown(w) })
+	for _, method := range []string{http.MethodPost, http.MethodPut} {
+		for _, end := range []string{"", "/{$}"} {
+			mux.HandleFunc(method+" /{token}"+end, h.complete)
+			mux.HandleFunc(method+" /{token}/fail"+end, h.fail)
+		}
+		mux.HandleFunc(method+" /", func(w http.ResponseWriter, _ *http.Request) { unknown(w) })
+	}
 	return mux
 }
+
+// Into reads the body of an answer into what v points to, as sagahttp reads one: what is read is as the other side meant
+// it, 105.0 is a whole number, or it is an error, which quotes no value.
+func Into(m saga.Message, v any) error { return reading.Into(m.Body, v) }
 
 type handler struct {
 	c   Completer
@@ -81,17 +96,31 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func read(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+// read reads the body as webhooks and answers to our own requests are read.
+func read(w http.ResponseWriter, r *http.Request) (text []byte, ok bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, program.MaxAnswer))
 	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		say(w, http.StatusRequestEntityTooLarge, refusal{"the body has more than 64 KiB"})
-	case err != nil:
+	if err != nil && !errors.As(err, &large) {
 		w.Header().Set("Retry-After", "5")
 		say(w, http.StatusServiceUnavailable, refusal{"the body could not be read; send it again"})
+		return nil, false
 	}
-	return body, err == nil
+	plain, unread := reading.Plain(r.Header, bytes.NewReader(body))
+	if unread == nil {
+		body, unread = io.ReadAll(io.LimitReader(plain, program.MaxAnswer+1))
+	}
+	if unread == nil {
+		text, unread = reading.Text(r.Header.Get("Content-Type"), body)
+	}
+	switch {
+	case large != nil, len(text) > program.MaxAnswer, len(body) > program.MaxAnswer:
+		say(w, http.StatusRequestEntityTooLarge, refusal{"the body has more than 64 KiB"})
+		return nil, false
+	case unread != nil:
+		say(w, http.StatusUnsupportedMediaType, refusal{unread.Error()})
+		return nil, false
+	}
+	return text, true
 }
 
 // acknowledgement is what the other side is told. It says nothing of the instance.

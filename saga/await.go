@@ -2,6 +2,7 @@ package saga
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -142,6 +143,9 @@ func (a *Answer[In, Out]) readJSON(c Call[In], m Message) (program.Evidence, err
 	f := program.Evidence{Step: c.Step, Answer: program.AnswerFound}
 	f.ExternalID, f.Output, f.Error = a.a.result(out)
 	f.Dropped = f.Error != ""
+	if !program.KeepsID(f.ExternalID) {
+		return program.Evidence{}, errors.New("its external id cannot be kept: it has over 512 bytes, or is no valid text")
+	}
 	return f, nil
 }
 

@@ -293,7 +293,7 @@ func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outco
 	o.ExternalID, o.Output, o.Error = a.result(out)
 	o.Dropped = o.Error != ""
 	updates := c.inv.Previous != nil && c.inv.Previous.ExternalID != "" // which is kept
-	if a.id != nil && o.ExternalID == "" && !o.Dropped && !updates && c.gate != nil && c.gate.Passed() {
+	if passed := c.gate != nil && c.gate.Passed(); a.id != nil && !o.Dropped && passed && (o.ExternalID == "" && !updates || !program.KeepsID(o.ExternalID)) {
 		return program.Outcome{Class: Unknown, Error: errNameless, Answered: true, Nameless: true}
 	}
 	return o
@@ -304,7 +304,7 @@ const errNoEarlierID = "an earlier run left something whose external id is not k
 
 // errNameless is why a success is none: to call it one would lose what the destination calls the
 // result.
-const errNameless = "the destination answered, and the result has no external id: an empty answer, or the id stands elsewhere in it; where it has none to give, say NoID"
+const errNameless = "the destination answered, and the result has no external id: an empty answer, or the id stands elsewhere in it, or it cannot be kept (over 512 bytes, or no valid text); where it has none to give, say NoID"
 
 func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) program.Evidence {
 	f, err := a.find(ctx, c)

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/amends-dev/amends/callback"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -119,7 +119,7 @@ func (p *partners) release(ctx context.Context, c saga.Call[Order], _ *made) err
 
 // read reads a callback of the provisioner: a job that is ready.
 func (p *partners) read(c saga.Call[Order], m saga.Message) (job made, err error) {
-	if err := json.Unmarshal(m.Body, &job); err != nil {
+	if err := callback.Into(m, &job); err != nil {
 		return job, err
 	}
 	if job.ID != c.ExternalID("provision") || job.State != "ready" {

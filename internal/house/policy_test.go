@@ -41,6 +41,7 @@ const policy = `
 	sagahttp, internal/ledger, internal/adoption < coordinator
 	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
+	internal/reading < callback
 	coordinator < callback, approval # answers and votes by HTTP
 	coordinator, internal/intake, reconcile/schedule, github.com/prometheus/client_golang/... < amendsprom # metrics: of a store the contract alone, no driver
 	coordinator, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/trace < amendsotel # traces; the SDK is the program's choice

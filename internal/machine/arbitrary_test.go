@@ -145,7 +145,7 @@ func storable(t *rapid.T, r *Record) {
 		t.Fatalf("arms %+v, %s, wait %s", r.Dispatch, s, r.Wait)
 	case !utf8.Valid(r.Body), !utf8.Valid(r.Snapshot):
 		t.Fatalf("bodies that are not UTF-8: %q, %q", r.Body, r.Snapshot)
-	case program.Clean(r.Said(), maxText) != r.Said() || program.Clean(r.ExternalID, maxExternalID) != r.ExternalID:
+	case program.Clean(r.Said(), maxText) != r.Said() || program.Clean(r.ExternalID, program.MaxExternalID) != r.ExternalID:
 		t.Fatalf("texts %q, %q", r.Said(), r.ExternalID)
 	case r.Body != nil && !json.Valid(r.Body), r.Snapshot != nil && !json.Valid(r.Snapshot):
 		t.Fatalf("bodies %q, %q", r.Body, r.Snapshot)

@@ -132,9 +132,8 @@ const (
 	snapshotEvery = 64 // records between snapshots: what loading a chain costs at most
 	// grace is how long after its arming an attempt that was lost before its deadline is not repeated:
 	// most answers would have come by then, so that most repetitions meet no twin of themselves.
-	grace         = 2 * time.Second
-	maxText       = 2 << 10
-	maxExternalID = 512
+	grace   = 2 * time.Second
+	maxText = 2 << 10
 )
 
 // Decide is the machine: a pure function of the definition's structure, the chain so far and an

@@ -89,14 +89,14 @@ func (r *Record) bring(id string, body json.RawMessage, dropped bool) {
 // says so: it is never altered, because the next step and the undo would take what is left for the
 // destination's word (CORE-17).
 func (r *Record) name(id string) {
-	if program.Clean(id, maxExternalID) == id {
+	if program.KeepsID(id) {
 		r.ExternalID = id
 		return
 	}
 	if r.Note != "" {
 		r.Note += "; "
 	}
-	r.Note += fmt.Sprintf("its external id is not kept: it has %d bytes (at most %d), or is not valid text", len(id), maxExternalID)
+	r.Note += fmt.Sprintf("its external id is not kept: it has %d bytes (at most %d), or is not valid text", len(id), program.MaxExternalID)
 }
 
 // sound makes a body one that every ledger takes: valid UTF-8, at most limit bytes (CORE-10). A

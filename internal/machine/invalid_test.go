@@ -48,7 +48,7 @@ func TestM1BodiesAreUTF8(t *testing.T) {
 // "M2: an external id that cannot be kept is left out, and the record says so. It is never cut"
 // (CORE-17).
 func TestM2ExternalIDsAreNeverCut(t *testing.T) {
-	for _, id := range []string{strings.Repeat("x", maxExternalID+1), "a\x00b", "caf\xe9"} {
+	for _, id := range []string{strings.Repeat("x", program.MaxExternalID+1), "a\x00b", "caf\xe9"} {
 		d := begin(t, "a find undo\nb find undo").succeed(id).wants("act b forward", saga.Running)
 		if r := d.tail(); r.ExternalID != "" || !strings.Contains(r.Said(), "not kept") || r.Body == nil && !r.BodyDropped {
 			t.Errorf("recorded %q, %q", r.ExternalID, r.Said())
@@ -61,7 +61,7 @@ func TestM2ExternalIDsAreNeverCut(t *testing.T) {
 			t.Errorf("asking for it is no fault: %+v", o)
 		}
 	}
-	long := strings.Repeat("x", maxExternalID)
+	long := strings.Repeat("x", program.MaxExternalID)
 	if r := begin(t, "a find undo").succeed(long).tail(); r.ExternalID != long || r.Said() != "" {
 		t.Errorf("an id of %d bytes is recorded as %q, %q", len(long), r.ExternalID, r.Said())
 	}

@@ -22,6 +22,13 @@ func Clean(s string, limit int) string {
 	return s[:cut] + mark
 }
 
+// MaxExternalID is how long an external id may be, in bytes.
+const MaxExternalID = 512
+
+// KeepsID reports whether an external id can be kept as it is. It is never altered: the next step and the undo would
+// take what is left for the destination's word.
+func KeepsID(id string) bool { return Clean(id, MaxExternalID) == id }
+
 // HashHex is the SHA-256 of a body in hexadecimal, by which people compare what they must not see.
 func HashHex(b []byte) string {
 	sum := sha256.Sum256(b)
