@@ -40,7 +40,7 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 		}
 	}
 	if d := w.slot; d != nil && tried && (o.Class == saga.Unknown && !o.Answered || o.Maybe) {
-		d.linger(w.sent.Add(w.budget(cmd) + w.stepSpec(cmd.Step).Settle))
+		d.linger(latest(w.sent.Add(w.budget(cmd)), time.Now()).Add(w.stepSpec(cmd.Step).Settle))
 	}
 	w.freeSlot(time.Since(begun))
 	return o
@@ -89,8 +89,10 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	if err != nil {
 		return program.Outcome{Class: saga.Unsent, Error: err.Error()}, false
 	}
-	ctx, cancel := context.WithDeadline(w.s.over, deadline)
+	awaited, cancel := context.WithCancel(w.s.over)
 	defer cancel()
+	ctx, expire := context.WithDeadline(awaited, deadline)
+	defer expire()
 	inv := w.st.Invocation(cmd)
 	inv.Brief = w.brief(cmd.Step)
 	if secret := w.st.Step(cmd.Step).Answering().Secret; secret != "" && cmd.Direction == saga.Forward {
@@ -109,7 +111,7 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	select {
 	case o = <-answer:
 	case <-ctx.Done():
-		o = w.overdue(inv, answer)
+		o = w.overdue(awaited, inv, answer)
 	}
 	return o, !inv.Gate.Unsent()
 }
@@ -166,8 +168,10 @@ func (w *work) admit(deadline time.Time) error {
 // everything.
 var errPaused = errors.New("paused")
 
-// overdue closes an attempt whose time is over. Whatever its action says later becomes a signal.
-func (w *work) overdue(inv *program.Invocation, answer chan program.Outcome) program.Outcome {
+// overdue closes an attempt whose time is over. An action that has not returned is under way, whatever its deadline
+// says: it may still have its effect. So it is awaited for as long as this process holds its lease and does not stop, and
+// nothing follows: no lookup, no undo, no other attempt. What it says behind that becomes a signal.
+func (w *work) overdue(awaited context.Context, inv *program.Invocation, answer chan program.Outcome) program.Outcome {
 	inv.Gate.Close()
 	t := time.NewTimer(answerGrace)
 	defer t.Stop()
@@ -175,6 +179,15 @@ func (w *work) overdue(inv *program.Invocation, answer chan program.Outcome) pro
 	case o := <-answer:
 		return o
 	case <-t.C:
+	}
+	if awaited.Err() == nil {
+		w.c.opts.Log.WithFields(logrus.Fields{"saga": w.id.Saga, "work": w.id.Work, "step": inv.Step, "direction": string(inv.Direction), "attempt": inv.Attempt}).
+			Warn("an action has not returned at its deadline: it does not heed its context. Nothing follows, and it keeps its place at the destination, until it returns or this process is restarted")
+		select {
+		case o := <-answer:
+			return o
+		case <-awaited.Done():
+		}
 	}
 	w.dropHand() // it may be busy for ever; the next attempt gets another
 	name := attemptName{inv.Step, inv.Direction, inv.Attempt, inv.Key}

@@ -3,13 +3,17 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
@@ -181,16 +185,78 @@ func TestNoAnswerIsAwaitedPastTheLease(t *testing.T) {
 	})
 }
 
-// "If that attempt is closed by then, post it as a signal": an answer behind the deadline is
-// evidence, and takes a work out of review.
+// cases-4, 2: an action that does not heed its context is under way until it returns. Meanwhile its step is neither looked up, sent again
+// nor undone, and it keeps its place at the destination; what it made is undone behind that.
+func TestAnActionThatHasNotReturnedIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, cancelled := range map[string]bool{"it goes on": false, "it is cancelled meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var made, undone, asked, at, most atomic.Int64
+				act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+					if err := c.Sending(); err != nil {
+						return thing{}, err
+					}
+					most.Store(max(most.Load(), at.Add(1)))
+					defer at.Add(-1)
+					pass(20 * time.Minute)
+					made.Add(1)
+					return thing{ID: c.Work}, nil
+				}
+				find := func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+					asked.Add(1)
+					return saga.NotFound[thing](), nil
+				}
+				undo := func(context.Context, saga.Call[order], thing) error { undone.Add(1); return nil }
+				d, err := saga.Define("deaf", 1, saga.Do("make", act).Find(find).EachRun().Undo(undo).To("books").Timeout(time.Second).Settle(time.Second),
+					saga.Do("mark", func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "m"}, nil }).Idempotent().NoUndo("a test"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out := &lines{}
+				l := memory.New(nil)
+				p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 1}}, Log: out.logger()}}, d)
+				pass(time.Second)
+				p.starts("deaf", 3)
+				pass(10 * time.Minute)
+				if made.Load()+asked.Load()+undone.Load() != 0 || most.Load() != 1 || !strings.Contains(out.String(), "does not heed its context") {
+					t.Errorf("within its time %d made, %d asked, %d undone, %d at once: %s", made.Load(), asked.Load(), undone.Load(), most.Load(), out)
+				}
+				want := map[saga.Status]int{saga.Completed: 3}
+				if cancelled {
+					want = map[saga.Status]int{saga.Compensated: 3}
+					for i := range 3 {
+						if err := p.Cancel(t.Context(), saga.ID{Saga: "deaf", Work: fmt.Sprintf("w%05d", i)}, anna); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				pass(2 * time.Hour)
+				if got := in(t, l, "deaf"); !maps.Equal(got, want) || most.Load() != 1 || asked.Load() != 0 || (undone.Load() == 0) != (made.Load() == 0 || !cancelled) || cancelled && undone.Load() < made.Load() {
+					t.Errorf("in the end %v: %d made, %d undone, %d asked, %d at once", got, made.Load(), undone.Load(), asked.Load(), most.Load())
+				}
+			})
+		})
+	}
+}
+
+// "If that attempt is closed by then, post it as a signal": an answer behind the end of the lease is evidence, and takes a work out of
+// review. A stop says what it leaves behind.
 func TestALateAnswerBecomesASignal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 40 * time.Second, ignore: true})}
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 80 * time.Second, ignore: true})}
 		w.watch(l)
 		p := boot(t, l, w, config{program: mailer})
 		synctest.Wait()
 		p.begin("o1")
+		pass(time.Second)
+		o, err := l.Overview(t.Context())
+		if err != nil || len(o.Sessions) != 1 || l.Bury(t.Context(), o.Sessions[0].Token) != nil {
+			t.Fatalf("its session is %+v, %v", o.Sessions, err)
+		}
+		pass(70 * time.Second)
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		pass(30 * time.Second)
 		s := p.want("o1", saga.Completed, "")
@@ -202,6 +268,17 @@ func TestALateAnswerBecomesASignal(t *testing.T) {
 			t.Errorf("signals: %+v, %v", signals, err)
 		}
 		verifyMails(t, l, w, 1, "o1")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: time.Hour, ignore: true})}
+		p := boot(t, l, w, config{program: mailer})
+		synctest.Wait()
+		p.begin("o1")
+		pass(time.Minute)
+		if err := p.halt(); err == nil || !strings.Contains(err.Error(), "1 works did not come to rest") {
+			t.Errorf("the stop says %v of what it leaves behind", err)
+		}
+		pass(time.Hour)
 	})
 }
 

@@ -313,15 +313,15 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 	case KindRefused:
 		e.Phase = Refused
 		if r.Class == saga.Unknown { // of its last request; an earlier one may have taken effect
-			e.UnknownUntil = later(e.UnknownUntil, e.Deadline)
+			e.UnknownUntil = later(e.UnknownUntil, later(e.Deadline, r.At.UTC()))
 		}
 	case KindLost:
 		e.crashed(r)
 		fallthrough
 	default: // KindUnknown
 		e.Phase = InDoubt
-		until := e.Deadline
-		if (r.Kind == KindLost || r.Class == program.Interrupted) && r.At.Before(until) { // its process was gone, or stopped waiting
+		until, early := e.Deadline, r.At.Before(e.Deadline)
+		if early && (r.Kind == KindLost || r.Class == program.Interrupted) || !early && r.Kind == KindUnknown { // its process was gone or stopped waiting; or it returned late
 			until = r.At.UTC()
 		}
 		e.UnknownUntil = later(e.UnknownUntil, until)
