@@ -51,7 +51,7 @@ type Completer interface {
 //	413  the body has more than 64 KiB, or has when it is unpacked
 //	415  it cannot be unpacked (gzip and deflate can), or its charset is not known
 //	422  the definition declines it, and says why; the instance waits on
-//	503  nothing is known of it: send it again
+//	503  nothing is stored of it: send it again
 //
 // The answer is put on record unpacked, in UTF-8 and without a byte order mark; [Into] reads it.
 //

@@ -31,6 +31,9 @@ var (
 	ErrUnknownToken = errors.New("no such token")
 	// ErrDeclined: the definition declines it as an answer. That is on record, and the instance waits on.
 	ErrDeclined = errors.New("it is declined as an answer")
+	// ErrBehind: so many answers to the same request are on record that another one is not. Nothing was stored: bring it again
+	// when they are read.
+	ErrBehind = errors.New("more answers came to this request than are kept: bring it again")
 	// ErrOtherMessage: another message has its id. Nothing was stored.
 	ErrOtherMessage = errors.New("another message has this id")
 )
@@ -57,9 +60,13 @@ func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
 	return op.answer(ctx, "fail", token, machine.Said{Failed: why})
 }
 
-// mostAnswers is how many different answers to one request are put on record; those behind them only where they are the first that
-// is not declined.
-const mostAnswers = 32
+// mostAnswers is how many different answers to one request are put on record that its definition declines where they come in, and
+// mostKept how many bytes of all others, each with answerSize besides, while one of them may be the answer, or is.
+const (
+	mostAnswers = 32
+	mostKept    = 1 << 20
+	answerSize  = 1 << 10
+)
 
 func (op *Operator) answer(ctx context.Context, verb, token string, said machine.Said) (Ack, error) {
 	if token == "" {
@@ -104,8 +111,10 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
 	switch ack = firstOf(w, before); {
 	case s.answered(w, before) == nil: // so far none of them is the answer
-	case same || len(before) >= mostAnswers:
+	case same:
 		return ack, "", nil
+	case size(before) > mostKept:
+		return Ack{}, "", ErrBehind
 	default:
 		return ack, "", op.ledger.Post(ctx, w.ID, *sig)
 	}
@@ -124,11 +133,23 @@ func (s *standing) answered(w *ledger.Wait, answers []machine.Signal) *machine.S
 	ss := s.st.Step(w.Step)
 	over := s.st.Turned || s.st.Status.Terminal() || ss != nil && (ss.Forward.Phase == machine.Done || len(ss.Answering().Held) > 0)
 	for i := range answers {
-		if a := &answers[i]; a.Declined == "" && (over || !s.st.Saw(a.ID)) { // one that was read, while the wait goes on, was declined
+		if a := &answers[i]; a.Declined == "" && (over || s.isUnread(a)) { // one that was read, while the wait goes on, was declined
 			return a
 		}
 	}
 	return nil
+}
+
+func (s *standing) isUnread(a *machine.Signal) bool {
+	return slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.ID == a.ID })
+}
+
+// size is how much the answers are.
+func size(answers []machine.Signal) (bytes int) {
+	for i := range answers {
+		bytes += answerSize + len(answers[i].Body) + len(answers[i].Failed)
+	}
+	return bytes
 }
 
 // answers are those to one request that came so far.

@@ -393,7 +393,7 @@ func TestASourceBringsMessages(t *testing.T) {
 }
 
 // One who has the token can fill neither the history nor the ledger: what is declined comes again as it was, and after 32
-// different answers nothing more is put on record.
+// different ones no more are put on record. What is acknowledged is.
 func TestAFloodOfAnswers(t *testing.T) {
 	t.Parallel()
 	films(t, func(s *filmScene) {
@@ -416,7 +416,7 @@ func TestAFloodOfAnswers(t *testing.T) {
 			}
 			pass(time.Minute)
 			rs, err := s.ledger.History(s.Context(), id)
-			if err != nil || len(rs) > 45 {
+			if err != nil || work == "declined" && len(rs) > 45 || work == "answered" && len(rs) < 100 {
 				t.Errorf("%s: a hundred answers left %d records (%v)", work, len(rs), err)
 			}
 		}
