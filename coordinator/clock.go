@@ -179,7 +179,7 @@ func (c *chainClock) bound(l *ledgerClock) machine.Moment {
 	now, m := time.Now(), l.now()
 	if !c.tail.at.IsZero() {
 		proof := c.tail
-		if !c.jumped.IsZero() && now.Sub(c.jumped) <= l.settling() && !l.expects(reading{c.tail.earliest(now), now, now}, c.sure) {
+		if !c.jumped.IsZero() && (now.Sub(c.jumped) <= l.settling() || l.doubted()) && !l.expects(reading{c.tail.earliest(now), now, now}, c.sure) {
 			proof = c.sure
 		}
 		tail := l.widened(machine.Moment{Earliest: proof.earliest(now), Latest: c.tail.latest(now)})

@@ -32,6 +32,7 @@ CREATE TABLE amends_sessions (
     database   text        NOT NULL, -- the identity of the database it was opened on
     knows      text        NOT NULL, -- the definitions the process can run, a JSON array of pairs
     lock       text        NOT NULL, -- the file that it keeps locked on its host while it lives; empty: none
+    beats      bigint      NOT NULL DEFAULT 0, -- how often its lease was renewed
     witness    text        NOT NULL  -- kept, new or temporary; else why the process has none
 ) WITH (fillfactor = 50); -- a heartbeat rewrites its row in place
 

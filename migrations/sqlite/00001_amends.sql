@@ -34,6 +34,7 @@ CREATE TABLE amends_sessions (
     database   TEXT    NOT NULL, -- the identity of the database it was opened on
     knows      TEXT    NOT NULL, -- the definitions the process can run, a JSON array of pairs
     lock       TEXT    NOT NULL, -- empty: one process has the lock of the whole file
+    beats      INTEGER NOT NULL DEFAULT 0, -- how often its lease was renewed
     witness    TEXT    NOT NULL  -- kept, new or temporary; else why the process has none
 ) STRICT;
 

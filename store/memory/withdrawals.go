@@ -26,7 +26,7 @@ func (db *DB) tally(now time.Time, source string, id saga.ID, b *intake.Bound) (
 	t.Undoes = true
 	since := now.Add(-b.Window)
 	for i := range db.acts {
-		if c := &db.acts[i]; c.Name == source && (c.Kind == intake.ActRelease || c.Kind == intake.ActDrop) {
+		if c := &db.acts[i]; c.Name == source && !c.At.After(now) && (c.Kind == intake.ActRelease || c.Kind == intake.ActDrop) {
 			since = intake.Latest(since, c.At)
 		}
 	}
@@ -35,10 +35,10 @@ func (db *DB) tally(now time.Time, source string, id saga.ID, b *intake.Bound) (
 			continue
 		}
 		t.Held = t.Held || e.Held > 0
-		if e.Withdrawn.After(since) {
+		if e.Withdrawn.After(since) && !e.Withdrawn.After(now) {
 			t.Withdrawn++
 		}
-		if e.Changed.After(since) {
+		if e.Changed.After(since) && !e.Changed.After(now) {
 			t.Changed++
 		}
 	}

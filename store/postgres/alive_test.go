@@ -29,7 +29,8 @@ func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = db.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: work}, func(now time.Time, e *intake.Entry) error {
-			e.Holder, e.Until, e.Due = db.Holder(), now.Add(time.Hour), now.Add(time.Hour)
+			e.Due = now
+			intake.Lease(e, db.Holder(), now, time.Hour, &intake.Policy{})
 			return nil
 		})
 		if err != nil {

@@ -184,6 +184,10 @@ func TestWhatAPersonSaysOfADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	stands("when it was restored", 2, 2)
+	if err := say(ledger.Recovery{NothingLost: true}); err != nil {
+		t.Fatal(err)
+	}
+	stands("when it was moved with everything later", 2, 2)
 	db.MustExecContext(t.Context(), `DELETE FROM amends_sessions`)
 	if err := say(ledger.Recovery{}); err != nil {
 		t.Fatal(err)
@@ -228,16 +232,21 @@ func TestAWitnessAndAFailOver(t *testing.T) {
 		database string        // of the mark and of the sessions before
 		sessions string        // "": as database
 		forgot   time.Duration // since the last sign of life
+		beats    int64         // of the session that is there; 0: it is not
 		refused  bool
 	}{
-		"a fail-over":                            {before, "", 30 * time.Second, false},
-		"a fail-over that forgot much":           {before, "", 2 * time.Minute, true},
-		"another database":                       {"another/00000000/1/2", "", time.Second, true},
-		"a fail-over of which nothing was lost":  {before, m.Database, time.Second, true},
-		"the same database, put back in between": {m.Database, "", time.Second, true},
+		"a fail-over":                            {before, "", 30 * time.Second, 0, false},
+		"a fail-over that forgot much":           {before, "", 2 * time.Minute, 0, true},
+		"another database":                       {"another/00000000/1/2", "", time.Second, 0, true},
+		"a fail-over of which nothing was lost":  {before, m.Database, time.Second, 0, true},
+		"the same database, put back in between": {m.Database, "", time.Second, 0, true},
+		"one that was put back under a session":  {m.Database, "", time.Second, 2, true},
+		"as it was left":                         {m.Database, "", time.Second, 1, false},
 	} {
 		lost := m
-		lost.Database, lost.Session = c.database, m.Session+1
+		if lost.Database, lost.Session, lost.Beats = c.database, m.Session+1, 0; c.beats > 0 { // it was renewed once
+			lost.Session, lost.Beats = m.Session, c.beats
+		}
 		raw, err := json.Marshal(lost)
 		if err != nil {
 			t.Fatal(err)
@@ -246,7 +255,7 @@ func TestAWitnessAndAFailOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.MustExecContext(t.Context(), `DELETE FROM amends_sessions WHERE token <> $1`, int64(m.Session))
-		db.MustExecContext(t.Context(), `UPDATE amends_sessions SET dead = true, database = $1, opened_at = $2, renewed_at = $2`, cmp.Or(c.sessions, c.database), m.At.Add(-c.forgot))
+		db.MustExecContext(t.Context(), `UPDATE amends_sessions SET dead = true, beats = 1, database = $1, opened_at = $2, renewed_at = $2`, cmp.Or(c.sessions, c.database), m.At.Add(-c.forgot))
 		l := at()
 		lease, err := l.OpenSession(t.Context(), time.Minute, "", nil)
 		if refused := errors.Is(err, ledger.ErrBehind); refused != c.refused || !refused && err != nil {

@@ -134,7 +134,8 @@ func TestWhatAKilledProcessHeardIsFreeAtOnce(t *testing.T) {
 	}
 	for id, holder := range map[string]string{"killed": killed.Holder(), "living": "without a session"} {
 		err := killed.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: id}, func(now time.Time, e *intake.Entry) error {
-			e.Holder, e.Until, e.Due = holder, now.Add(time.Hour), now.Add(time.Hour)
+			e.Due = now
+			intake.Lease(e, holder, now, time.Hour, &intake.Policy{})
 			return nil
 		})
 		if err != nil {

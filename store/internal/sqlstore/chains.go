@@ -49,7 +49,6 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
 			return err
 		}
-		id = k.ID
 		if lease.Witness, err = s.witnessed(ctx, q, &k, lease.Database); err != nil {
 			return err
 		}
@@ -59,7 +58,7 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		}
 		var at Moment
 		row := q.QueryRowxContext(ctx, s.db.Text(openSession), s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list, alive, lease.Witness)
-		if err := row.Scan(&at, &lease.Controls); err != nil {
+		if err := row.Scan(&at, &lease.Controls, &id); err != nil {
 			return err
 		}
 		lease.At = at.Time()
@@ -138,8 +137,8 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 			return err
 		}
 		var renewed []struct {
-			RenewedAt Moment `db:"renewed_at"`
-			Controls  int64
+			RenewedAt       Moment `db:"renewed_at"`
+			Beats, Controls int64
 		}
 		if err := sqlx.SelectContext(ctx, q, &renewed, s.db.Text(renewSession), s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows, s.db.Witness.State()); err != nil {
 			return err
@@ -148,6 +147,7 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 			return ledger.ErrSessionDead
 		}
 		lease.At, lease.Controls = renewed[0].RenewedAt.Time(), renewed[0].Controls
+		s.db.Witness.Renewed(t, renewed[0].Beats, lease.At)
 		if _, err := q.ExecContext(ctx, s.db.Text(leaveLines), s.db.Clock()); err != nil {
 			return err
 		}

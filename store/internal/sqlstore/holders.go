@@ -27,7 +27,7 @@ func Free(ctx context.Context, s *Store, t machine.Token, alone bool) error {
 		now, err := d.Now(ctx, q)
 		if err == nil {
 			at := d.Moment(now)
-			_, err = q.ExecContext(ctx, d.Bind(`UPDATE amends_objects SET due_at = ?, leased_until = ?, lease_holder = NULL WHERE due_at > ? AND `+which), at, at, at, holder(t))
+			_, err = q.ExecContext(ctx, d.Bind(`UPDATE amends_objects SET due_at = ?, leased_until = ?, lease_holder = NULL WHERE due_at <= ? AND leased_until > ? AND `+which), at, at, at, at, holder(t))
 		}
 		return err
 	})

@@ -4,11 +4,13 @@ import (
 	"context"
 	crand "crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 	"github.com/amends-dev/amends/store/internal/witness"
@@ -48,11 +50,16 @@ func newID() string {
 // witnessed compares the ledger with its witness. It returns what is to be said of the witness.
 func (s *chains) witnessed(ctx context.Context, q Queries, k *known, identity string) (state string, err error) {
 	m, why := s.db.Witness.Read(ctx, k.ID)
+	if m != nil {
+		err = s.behind(ctx, q, k.ID, m, identity, lag)
+	}
 	switch {
+	case err != nil:
+		return "", err
 	case why != nil:
 		return why.Error(), nil
 	case m != nil:
-		return ledger.WitnessKept, s.behind(ctx, q, m, identity, lag)
+		return ledger.WitnessKept, nil
 	case bool(k.Begun && !k.Vouched), bool(k.Begun) && s.db.Alive == nil: // a file has one process only
 		return ledger.WitnessNew, nil
 	default:
@@ -62,25 +69,25 @@ func (s *chains) witnessed(ctx context.Context, q Queries, k *known, identity st
 
 // behind refuses a database that has less than its witness saw. It does not where that is little, and the
 // records of that time are met as those before a fail-over.
-func (s *chains) behind(ctx context.Context, q Queries, m *witness.Mark, identity string, least time.Duration) error {
+func (s *chains) behind(ctx context.Context, q Queries, id string, m *witness.Mark, identity string, least time.Duration) error {
 	var has []struct {
 		Session, Record Flag
-		Database        Text
 		Heard           Moment
 	}
-	if err := s.db.choose(ctx, q, &has, marked, int64(m.Session), m.Instance, m.Seq, m.Hash[:], s.db.Moment(m.At), identity); err != nil {
+	if err := s.db.choose(ctx, q, &has, marked, int64(m.Session), m.Beats, m.Instance, m.Seq, m.Hash[:], m.Database); err != nil {
 		return err
 	}
 	h := has[0]
 	if h.Session && (m.Instance == 0 || h.Record) {
 		return nil
 	}
-	if lost := m.At.Sub(h.Heard.Time()); s.db.FailedOver != nil && s.db.FailedOver(m.Database, identity) && string(h.Database) != identity && lost < least {
+	if lost := m.At.Sub(h.Heard.Time()); s.db.FailedOver != nil && s.db.FailedOver(m.Database, identity) && lost < least {
 		return nil
 	}
-	return fmt.Errorf("%w: its witness saw what was stored at %s, and that is not there. It was put back from a backup, or is a copy of one. "+
-		"Nothing was begun: what it has forgotten could be done a second time. When it was restored: amends recover --restored --reason WHY; "+
-		"amends recover --nothing-lost is refused while the witness knows more", ledger.ErrBehind, m.At.UTC().Format(time.RFC3339))
+	return fmt.Errorf("%w: its witness (%s) saw what was stored at %s in %s, and that is not in this one, %s. It was put back from a backup, or one of the two is a copy of "+
+		"the other: then give the copy a witness of its own. Nothing was begun: what it has forgotten could be done a second time. When it was restored: "+
+		"amends recover --restored --reason WHY; amends recover --nothing-lost is refused while the witness knows more",
+		ledger.ErrBehind, s.db.Witness.Where(id), m.At.UTC().Format(time.RFC3339), m.Database, identity)
 }
 
 // Saw tells the witness of the latest of the records that were stored.
@@ -101,7 +108,18 @@ func Recover(ctx context.Context, s *Store, r ledger.Recovery, alone bool) (done
 	if err := valid.Look("the ledger", r.By); err != nil {
 		return done, c.failed(ctx, err, "recover the ledger")
 	}
+	var id string
+	if err = c.db.read(ctx, func(ctx context.Context, q Queries) error { return q.QueryRowxContext(ctx, ledgerID).Scan(&id) }); err != nil {
+		return done, c.failed(ctx, err, "recover the ledger")
+	}
+	m, why := c.db.Witness.Read(ctx, id)
+	last := token()
 	err = c.db.write(ctx, func(ctx context.Context, q Queries) error {
+		if !alone { // a process that begins now waits, and knows then
+			if _, err := q.ExecContext(ctx, `LOCK TABLE amends_sessions IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+				return err
+			}
+		}
 		identity, err := c.db.Identity(ctx, q)
 		if err != nil {
 			return err
@@ -109,11 +127,21 @@ func Recover(ctx context.Context, s *Store, r ledger.Recovery, alone bool) (done
 		if done, err = c.recoverable(ctx, q, identity, alone); err != nil {
 			return err
 		}
-		if r.NothingLost {
-			return c.nothingLost(ctx, q, &r, identity)
+		switch {
+		case !r.NothingLost:
+			return c.restored(ctx, q, &r, last)
+		case errors.Is(why, witness.ErrUnread):
+			return why
+		case m != nil:
+			if err := c.behind(ctx, q, id, m, identity, 0); err != nil {
+				return err
+			}
 		}
-		return c.restored(ctx, q, &r)
+		return c.nothingLost(ctx, q, &r, identity)
 	})
+	if err == nil && !r.NothingLost && !r.DryRun { // a database of the old name that is put back later lacks that session
+		err = c.db.Witness.Put(ctx, id, &witness.Mark{Session: last, At: time.Now()})
+	}
 	return done, c.failed(ctx, err, "recover the ledger")
 }
 
@@ -145,19 +173,10 @@ func (s *chains) recoverable(ctx context.Context, q Queries, identity string, al
 
 // nothingLost has every session count as opened on the database as it is.
 func (s *chains) nothingLost(ctx context.Context, q Queries, r *ledger.Recovery, identity string) error {
-	var id string
-	if err := q.QueryRowxContext(ctx, `SELECT ledger_id FROM amends_meta`).Scan(&id); err != nil {
-		return err
-	}
-	if m, err := s.db.Witness.Read(ctx, id); err == nil && m != nil {
-		if err := s.behind(ctx, q, m, identity, 0); err != nil {
-			return err
-		}
-	}
 	if r.DryRun {
 		return nil
 	}
-	if _, err := q.ExecContext(ctx, `UPDATE amends_sessions SET database = $1`, identity); err != nil {
+	if _, err := q.ExecContext(ctx, `UPDATE amends_sessions SET database = $1 WHERE database <> '`+ledger.SessionForgone+`'`, identity); err != nil {
 		return err
 	}
 	return s.recovered(ctx, q, "nothing lost", r)
@@ -165,14 +184,14 @@ func (s *chains) nothingLost(ctx context.Context, q Queries, r *ledger.Recovery,
 
 // restored has no session count as opened on the database as it is, and gives the ledger another name: what
 // a witness knows under the old one is of what it was.
-func (s *chains) restored(ctx context.Context, q Queries, r *ledger.Recovery) error {
+func (s *chains) restored(ctx context.Context, q Queries, r *ledger.Recovery, last machine.Token) error {
 	if r.DryRun {
 		return nil
 	}
 	if _, err := q.ExecContext(ctx, `UPDATE amends_sessions SET dead = true, database = '`+ledger.SessionForgone+`'`); err != nil {
 		return err
 	}
-	if _, err := q.ExecContext(ctx, s.db.Text(forgone), s.db.Clock(), int64(token())); err != nil {
+	if _, err := q.ExecContext(ctx, s.db.Text(forgone), s.db.Clock(), int64(last)); err != nil {
 		return err
 	}
 	if _, err := q.ExecContext(ctx, `UPDATE amends_meta SET ledger_id = $1`, newID()); err != nil {
@@ -199,13 +218,14 @@ const (
 		UPDATE amends_meta SET ledger_id = $1
 		WHERE ledger_id = $2 AND NOT EXISTS (SELECT 1 FROM amends_sessions WHERE database <> '` + ledger.SessionForgone + `')`
 
-	// marked is what of a mark is there; on which database the latest session before it was opened; and
-	// when one was alive the last time on another database than this.
+	ledgerID = `SELECT ledger_id FROM amends_meta`
+
+	// marked is what of a mark is there, and when a session was alive the last time on the mark's database: none is where a person
+	// said that nothing was lost.
 	marked = `
-		SELECT EXISTS (SELECT 1 FROM amends_sessions WHERE token = ?) AS session,
+		SELECT EXISTS (SELECT 1 FROM amends_sessions WHERE token = ? AND beats >= ?) AS session,
 			EXISTS (SELECT 1 FROM amends_records WHERE instance = ? AND seq = ? AND hash = ?) AS record,
-			(SELECT database FROM amends_sessions WHERE opened_at <= ? ORDER BY opened_at DESC LIMIT 1) AS database,
-			(SELECT max(renewed_at) FROM amends_sessions WHERE database <> ?) AS heard`
+			(SELECT max(renewed_at) FROM amends_sessions WHERE database = ?) AS heard`
 
 	// alive is how many processes run, when one was alive the last time, and how many sessions were
 	// opened on another database.

@@ -10,7 +10,7 @@ var (
 		INSERT INTO amends_sessions (token, label, database, knows, lock, witness, opened_at, renewed_at, expires_at)
 		SELECT $2, $3, $5, $6, $7, $8, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
 		ON CONFLICT (token) DO UPDATE SET renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
-		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
+		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls, (SELECT ledger_id FROM amends_meta) AS ledger`
 
 	// schemaVersion is asked at every renewal: a migration may come while a process runs.
 	schemaVersion = `SELECT max(version_id) FROM amends_schema`
@@ -19,16 +19,16 @@ var (
 	// another one.
 	since = `
 		SELECT min(opened_at) AS since, EXISTS (SELECT 1 FROM amends_sessions WHERE database = '` + ledger.SessionForgone + `') AS restored
-		FROM amends_sessions WHERE database = $1 AND EXISTS (SELECT 1 FROM amends_sessions WHERE database <> $1)`
+		FROM amends_sessions WHERE database = $1 AND opened_at > (SELECT max(opened_at) FROM amends_sessions WHERE database <> $1)`
 
 	// elsewhere are the sessions that were opened on another database than $1.
 	elsewhere = `SELECT token, database FROM amends_sessions WHERE database <> $1 AND token IN {numbers:2}`
 
 	renewSession = `
-		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + $3 * {ms}, knows = $4, witness = $5
+		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + $3 * {ms}, knows = $4, witness = $5, beats = beats + 1
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead AND expires_at > clock.now
-		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
+		RETURNING renewed_at, beats, (SELECT controls FROM amends_meta) AS controls`
 
 	// stray are works that a session holds and does not have in hand.
 	stray = `

@@ -32,25 +32,28 @@ func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, 
 	source = rows.Object(intake.Object{Source: source}).Source
 	now, err := d.Now(ctx, q)
 	if err == nil {
-		_, err = q.ExecContext(ctx, d.Bind(`INSERT INTO amends_withdrawals (source, weighed_at) VALUES (?, ?)
-			ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at`), source, d.Moment(now))
+		_, err = q.ExecContext(ctx, d.Bind(takeTurn), source, d.Moment(now))
 	}
 	var decided Moment
 	if err == nil {
-		err = get(&decided, `SELECT max(at) FROM amends_audit WHERE kind IN (?, ?) AND name = ?`, intake.ActRelease, intake.ActDrop, source)
+		err = get(&decided, `SELECT max(at) FROM amends_audit WHERE kind IN (?, ?) AND name = ? AND at <= ?`, intake.ActRelease, intake.ActDrop, source, d.Moment(now))
 	}
 	if err != nil {
 		return t, err
 	}
 	since := d.Moment(intake.Latest(now.Add(-b.Window), decided.Time()))
 	err = get(&t, `SELECT true AS undoes, EXISTS (SELECT 1 FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL) AS held,
-		(SELECT count(*) FROM amends_objects WHERE source = ? AND withdrawn_at > ?) AS withdrawn`, source, source, since)
+		(SELECT count(*) FROM amends_objects WHERE source = ? AND withdrawn_at > ? AND withdrawn_at <= ?) AS withdrawn`, source, source, since, d.Moment(now))
 	if others := b.Others(t.Withdrawn); err == nil && others > 0 {
-		err = get(&t.Changed, `SELECT count(*) FROM (SELECT 1 AS one FROM amends_objects WHERE source = ? AND changed_at > ? LIMIT ?) AS others`,
-			source, since, others)
+		err = get(&t.Changed, `SELECT count(*) FROM (SELECT 1 AS one FROM amends_objects WHERE source = ? AND changed_at > ? AND changed_at <= ? LIMIT ?) AS others`,
+			source, since, d.Moment(now), others)
 	}
 	return t, err
 }
+
+// takeTurn has no other transaction count the withdrawals of a source, or end their hold.
+const takeTurn = `
+	INSERT INTO amends_withdrawals (source, weighed_at) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at`
 
 // Holdings returns of which sources withdrawals are held.
 func (s *inboxRole) Holdings(ctx context.Context) (all []intake.Holding, err error) {
@@ -74,7 +77,11 @@ func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Act
 			if err != nil {
 				return err
 			}
-			at := s.db.Moment(now) // locked in the order of all that lock several
+			at := s.db.Moment(now)
+			if _, err := q.ExecContext(ctx, s.db.Bind(takeTurn), source, at); err != nil {
+				return err
+			}
+			// They are locked in the order of all that lock several.
 			held, err := affected(q.ExecContext(ctx, s.db.Bind(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ? WHERE (`+key+`) IN (
 				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`), at, source))
 			if n = int64(held); err != nil || n == 0 {

@@ -20,10 +20,11 @@ import (
 type Mark struct {
 	Database string        `json:"database"`        // the identity of the one that it was in
 	Session  machine.Token `json:"session,string"`  // the latest that was opened here; 0: none was yet
+	Beats    int64         `json:"beats"`           // how often it was renewed
 	Instance int64         `json:"instance,string"` // of the latest record that was stored; 0: none was
 	Seq      int64         `json:"seq"`
 	Hash     machine.Hash  `json:"hash"`
-	At       time.Time     `json:"at"` // when the later of both was stored, by the ledger's clock
+	At       time.Time     `json:"at"` // when the latest of them was stored, by the ledger's clock
 }
 
 // every is how often a mark is written at most: so much of what was done last it may not know.
@@ -58,34 +59,51 @@ func Over(w ledger.Witness, file string) *Keeper {
 	return k
 }
 
+// patience is for one call of a witness.
+const patience = 5 * time.Second
+
+// ErrUnread is matched where a mark may be there, and cannot be read.
+var ErrUnread = errors.New("the witness cannot be read")
+
 // Read returns the mark of a ledger, nil when there is none. It writes it back: a witness that cannot be
-// written is none. Then, as where the mark cannot be read, why says so.
+// written is none, and why says so. Where the mark cannot be read it matches [ErrUnread].
 func (k *Keeper) Read(ctx context.Context, id string) (m *Mark, why error) {
 	if k.to == nil {
 		return nil, errors.New(k.State())
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	m = new(Mark)
 	raw, err := k.to.Read(ctx, id)
 	if err == nil && raw != nil {
-		if err = json.Unmarshal(raw, m); err != nil {
-			err = fmt.Errorf("what is kept of ledger %s cannot be read: %w", id, err)
-		}
+		err = json.Unmarshal(raw, m)
 	}
-	if err == nil {
-		err = k.put(ctx, id, m)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnread, k.Where(id), err)
 	}
-	if err != nil || m.Session == 0 {
-		return nil, err
+	if why = k.Put(ctx, id, m); m.Session == 0 {
+		m = nil
 	}
-	return m, nil
+	return m, why
 }
 
-func (k *Keeper) put(ctx context.Context, id string, m *Mark) error {
-	raw, err := json.Marshal(m)
-	if err == nil {
-		err = k.to.Write(ctx, id, raw)
+// Where says where the mark of a ledger is.
+func (k *Keeper) Where(id string) string {
+	if d, ok := k.to.(Folder); ok {
+		return d.file(id)
 	}
-	return err
+	return fmt.Sprintf("a %T", k.to)
+}
+
+// Put writes the mark of a ledger, if there is a witness.
+func (k *Keeper) Put(ctx context.Context, id string, m *Mark) error {
+	raw, err := json.Marshal(m)
+	if err != nil || k.to == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return k.to.Write(ctx, id, raw)
 }
 
 // Opened notes a session, with what is to be said of the witness. Until Close the keeper writes what it is
@@ -108,6 +126,15 @@ func (k *Keeper) Saw(instance, seq int64, hash machine.Hash, at time.Time) {
 	defer k.mu.Unlock()
 	if k.on {
 		k.mark.Instance, k.mark.Seq, k.mark.Hash, k.mark.At, k.dirty = instance, seq, hash, at, true
+	}
+}
+
+// Renewed notes that the lease of a session was renewed, which every database that is not behind knows.
+func (k *Keeper) Renewed(t machine.Token, beats int64, at time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.on && k.mark.Session == t {
+		k.mark.Beats, k.mark.At, k.dirty = beats, at, true
 	}
 }
 
@@ -142,9 +169,7 @@ func (k *Keeper) write(ctx context.Context) {
 	if !dirty {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	err := k.put(ctx, id, &m)
+	err := k.Put(ctx, id, &m)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.fault, k.dirty = err, k.dirty || err != nil
