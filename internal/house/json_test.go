@@ -14,6 +14,7 @@ import (
 // digit of one before 2^53. Ids, references, nonces, tokens and lengths of time are texts there
 // (K18).
 var counts = map[string]string{
+	"beats":       "renewals of a session",
 	"seq":         "records of a chain",
 	"snapshotSeq": "the same",
 	"records":     "of a ledger", "works": "the same", "moving": "works", "sessions": "of a ledger", "holds": "works", "waiting": "works",
