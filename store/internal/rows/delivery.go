@@ -26,11 +26,10 @@ func Deliveries(list *[]intake.Delivery) Reader {
 		return slices.Concat(eventFields(&d.Event), outcomeFields(d), []Field{
 			{"processed_at", &d.Judged}, {"body", &d.Body}, {"copies", &d.Copies}, {"last_at", &d.Last},
 		})
-	}, func(d *intake.Delivery) error {
+	}, func(d *intake.Delivery) {
 		if d.Copies = max(1, d.Copies); d.Last.IsZero() { // the digest is gone
 			d.Last = d.Received
 		}
-		return nil
 	})
 }
 

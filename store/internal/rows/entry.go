@@ -83,11 +83,10 @@ func Same(a, b []any) bool {
 func Entries(list *[]intake.Entry, beside ...Field) Reader {
 	return Into(list, func(e *intake.Entry) []Field {
 		return slices.Concat(keyFields(&e.Object), entryFields(e), beside)
-	}, func(e *intake.Entry) error {
+	}, func(e *intake.Entry) {
 		for i := range e.Parked {
 			e.Parked[i].Object = e.Object
 		}
-		return nil
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 // [time.Time], [intake.Digest] or [json.RawMessage], to a type of this package that is written
 // otherwise, or, where it is only read, what [sql.Rows.Scan] takes. Of a list of them the columns of
 // a table are made, their values, and where they are read to.
-type Field struct {
+type Field = struct {
 	Name string
 	At   any
 }
@@ -161,11 +161,11 @@ func (d document) Scan(v any) error {
 // A Reader reads all rows that a query has answered with.
 type Reader func(*sql.Rows, error) error
 
-// Into returns what reads rows into a list, by the names of their columns, and makes of it what they
-// say alone. finish is done to each row behind its fields.
-func Into[T any](list *[]T, fields func(*T) []Field, finish ...func(*T) error) Reader {
+// Into returns what reads rows into a list, by the names of their columns: all of them, and nothing
+// that was there before, or none. finish is done to each row behind its fields.
+func Into[T any](list *[]T, fields func(*T) []Field, finish ...func(*T)) Reader {
 	return func(found *sql.Rows, err error) error {
-		if err != nil {
+		if *list = nil; err != nil {
 			return err
 		}
 		defer func() { _ = found.Close() }() // its error is that of Err
@@ -174,20 +174,22 @@ func Into[T any](list *[]T, fields func(*T) []Field, finish ...func(*T) error) R
 		if err != nil {
 			return err
 		}
-		*list = []T{}
+		all := []T{}
 		for found.Next() {
 			row = none
 			if err := found.Scan(into...); err != nil {
 				return err
 			}
 			for _, f := range finish {
-				if err := f(&row); err != nil {
-					return err
-				}
+				f(&row)
 			}
-			*list = append(*list, row)
+			all = append(all, row)
 		}
-		return found.Err()
+		if err := found.Err(); err != nil {
+			return err
+		}
+		*list = all
+		return nil
 	}
 }
 

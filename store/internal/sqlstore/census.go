@@ -84,10 +84,7 @@ func (s *inboxRole) uncounted(ctx context.Context, q Queries, statement string, 
 	fields := func(c *intake.Count) []rows.Field {
 		return append(rows.CountFields(c), rows.Field{Name: "number", At: &number})
 	}
-	err = s.db.choose(ctx, q, rows.Into(&gone, fields, func(*intake.Count) error {
-		numbers = append(numbers, number)
-		return nil
-	}), statement+` RETURNING number, source, disposition, -1 AS count, received_at AS last_at`, args...)
+	err = s.db.choose(ctx, q, rows.Into(&gone, fields, func(*intake.Count) { numbers = append(numbers, number) }), statement+` RETURNING number, source, disposition, -1 AS count, received_at AS last_at`, args...)
 	return numbers, gone, err
 }
 
