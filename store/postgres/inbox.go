@@ -117,7 +117,7 @@ func within(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt) *sqlx.Stmt {
 
 // read runs a prepared query within a transaction and reads all its rows.
 func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, into rows.Reader, args ...any) error {
-	return into(within(ctx, tx, stmt).QueryContext(ctx, args...)) //nolint:sqlclosecheck,rowserrcheck // the transaction closes it, and a reader looks for errors
+	return into(within(ctx, tx, stmt).QueryContext(ctx, args...)) //nolint:rowserrcheck // a reader does
 }
 
 // execute runs the form of a statement for a batch or for a single row. more are parameters behind

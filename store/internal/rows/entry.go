@@ -84,7 +84,7 @@ func Entries(list *[]intake.Entry, beside ...Field) Reader {
 	return Into(list, func(e *intake.Entry) []Field {
 		return slices.Concat(keyFields(&e.Object), entryFields(e), beside)
 	}, func(e *intake.Entry) {
-		for i := range e.Parked {
+		for i := range e.Parked { // the key may have been read behind them
 			e.Parked[i].Object = e.Object
 		}
 	})

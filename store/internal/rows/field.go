@@ -210,7 +210,7 @@ func places(found *sql.Rows, fields []Field) ([]any, error) {
 // Select reads all rows of a query into dest, which is a [Reader] or a list as [sqlx.SelectContext] takes it.
 func Select(ctx context.Context, q sqlx.QueryerContext, dest any, query string, args ...any) error {
 	if read, ok := dest.(Reader); ok {
-		return read(q.QueryContext(ctx, query, args...)) //nolint:sqlclosecheck,rowserrcheck // a reader does
+		return read(q.QueryContext(ctx, query, args...)) //nolint:rowserrcheck // a reader does
 	}
 	return sqlx.SelectContext(ctx, q, dest, query, args...)
 }

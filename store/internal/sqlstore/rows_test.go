@@ -22,7 +22,7 @@ func TestRowsAreReadByName(t *testing.T) {
 	}
 	found := []intake.Count{{Source: "before"}}
 	err := rows.Select(t.Context(), db, rows.Into(&found, beside, func(c *intake.Count) { c.Count++ }),
-		`SELECT 5 AS last_at, 'stale' AS disposition, 9 AS now, 'shop' AS source UNION ALL SELECT NULL, NULL, 10, 'books'`)
+		`SELECT 5 AS last_at, 9 AS now, 'stale' AS disposition, 'shop' AS source UNION ALL SELECT NULL, 10, NULL, 'books'`)
 	want := []intake.Count{{Source: "shop", Disposition: intake.Stale, Count: 1, Last: at}, {Source: "books", Count: 1}}
 	if err != nil || !reflect.DeepEqual(found, want) || now != 10 {
 		t.Errorf("found %+v beside %d (%v), want %+v", found, now, err, want)
