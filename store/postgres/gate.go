@@ -25,11 +25,10 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 	var refused error
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		n, refused = 0, nil
-		var found []rows.Delivery
-		if err := read(ctx, tx, db.heard.unjudged, &found, limit); err != nil || len(found) == 0 {
+		var ds []intake.Delivery
+		if err := read(ctx, tx, db.heard.unjudged, rows.Deliveries(&ds), limit); err != nil || len(ds) == 0 {
 			return err
 		}
-		ds := rows.Deliveries(found)
 		l, err := db.lock(ctx, tx, ds)
 		if err != nil {
 			return err
@@ -73,24 +72,21 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inta
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		claimed, refused = nil, nil
 		l := db.locks(tx)
-		var found []rows.Entry
-		if err := read(ctx, tx, db.heard.dueAll, &found, limit); err != nil {
-			return err
-		}
-		if err := l.hold(found); err != nil {
+		found, err := l.read(ctx, db.heard.dueAll, limit)
+		if err != nil {
 			return err
 		}
 		for i := range found {
-			if refused = decide(l.now, l.entries[found[i].Object()]); refused != nil {
+			if refused = decide(l.now, &found[i]); refused != nil {
 				return errRefused
 			}
 		}
 		if err := l.store(ctx); err != nil {
 			return err
 		}
-		for i := range found {
-			if e := l.entries[found[i].Object()]; e.Holder != "" && e.Until.After(l.now) {
-				claimed = append(claimed, *e)
+		for _, e := range found {
+			if e.Holder != "" && e.Until.After(l.now) {
+				claimed = append(claimed, e)
 			}
 		}
 		return nil
@@ -128,19 +124,13 @@ func (db *DB) update(ctx context.Context, o intake.Object, first func(*sqlx.Tx) 
 			return err
 		}
 		l := db.locks(tx)
-		var found []rows.Entry
-		if err := read(ctx, tx, db.heard.lockEntry, &found, rows.Key(key)...); err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			if err := execute(ctx, within(ctx, tx, db.heard.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
-				return err
-			}
-			if err := read(ctx, tx, db.heard.lockEntry, &found, rows.Key(key)...); err != nil {
-				return err
+		found, err := l.read(ctx, db.heard.lockEntry, rows.Key(key)...)
+		if err == nil && len(found) == 0 {
+			if err = execute(ctx, within(ctx, tx, db.heard.addEntries), nil, [][]any{rows.Key(key)}); err == nil {
+				_, err = l.read(ctx, db.heard.lockEntry, rows.Key(key)...)
 			}
 		}
-		if err := l.hold(found); err != nil {
+		if err != nil {
 			return err
 		}
 		if refused = decide(l.now, l.entries[key]); refused != nil {
@@ -190,11 +180,7 @@ func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []intake.Delivery) (*loc
 		}
 	}
 	l := db.locks(tx)
-	var found []rows.Entry
-	if err := read(ctx, tx, db.heard.lockEntries, &found, columns(table)...); err != nil {
-		return nil, err
-	}
-	if err := l.hold(found); err != nil {
+	if _, err := l.read(ctx, db.heard.lockEntries, columns(table)...); err != nil {
 		return nil, err
 	}
 	if l.now.IsZero() {
@@ -213,23 +199,19 @@ func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []intake.Delivery) (*loc
 	return l, nil
 }
 
-// hold reads entries that are locked.
-func (l *locked) hold(found []rows.Entry) error {
-	es, err := rows.Entries(found)
-	if err != nil {
-		return err
-	}
+// read locks entries, and reads the clock behind that.
+func (l *locked) read(ctx context.Context, stmt *sqlx.Stmt, args ...any) (es []intake.Entry, err error) {
+	err = read(ctx, l.tx, stmt, rows.Entries(&es, rows.Field{Name: "now", At: &l.now}), args...)
 	for i := range es {
-		l.now = found[i].Now.Time()
-		values, err := rows.Values(&es[i])
-		if err != nil {
-			return err
+		var values []any
+		if err == nil {
+			values, err = rows.Values(&es[i])
 		}
 		o := es[i].Object
 		l.order = append(l.order, o)
 		l.entries[o], l.before[o] = &es[i], values
 	}
-	return nil
+	return es, err
 }
 
 // store writes the entries that have changed or are new. New ones are written in the order of their

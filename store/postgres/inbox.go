@@ -115,9 +115,9 @@ func within(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt) *sqlx.Stmt {
 	return tx.StmtxContext(ctx, stmt)
 }
 
-// read runs a prepared query within a transaction and reads all its rows into dest.
-func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, dest any, args ...any) error {
-	return within(ctx, tx, stmt).SelectContext(ctx, dest, args...) //nolint:sqlclosecheck // the transaction closes it
+// read runs a prepared query within a transaction and reads all its rows.
+func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, into rows.Reader, args ...any) error {
+	return into(within(ctx, tx, stmt).QueryContext(ctx, args...)) //nolint:rowserrcheck // a reader does
 }
 
 // execute runs the form of a statement for a batch or for a single row. more are parameters behind

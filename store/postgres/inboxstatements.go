@@ -146,7 +146,7 @@ func acceptText(batch string) string {
 	SELECT copies FROM copied`
 }
 
-const unjudgedText = `
+var unjudgedText = `
 	WITH d AS MATERIALIZED (
 		SELECT * FROM amends_inbox WHERE processed_at IS NULL ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)
 	SELECT ` + rows.DeliveryColumns + ` FROM d` + rows.BesideDelivery + ` ORDER BY d.number`

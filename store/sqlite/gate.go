@@ -2,14 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
@@ -27,8 +23,8 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 	var n int
 	var refused error
 	err := db.transaction(ctx, func(ctx context.Context, q sqlstore.Queries) error {
-		ds, err := db.pending(ctx, limit)
-		if err != nil || len(ds) == 0 {
+		var ds []intake.Delivery
+		if err := rows.Deliveries(&ds)(db.heard.unjudged.QueryContext(ctx, limit)); err != nil || len(ds) == 0 { //nolint:rowserrcheck // a reader does
 			return err
 		}
 		micros, now := db.calendar()
@@ -79,8 +75,8 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inta
 	var refused error
 	err := db.transaction(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		micros, now := db.calendar()
-		due, err := entries(db.heard.due.QueryContext(ctx, micros, limit))
-		if err != nil {
+		var due []intake.Entry
+		if err := rows.Entries(&due)(db.heard.due.QueryContext(ctx, micros, limit)); err != nil { //nolint:rowserrcheck // a reader does
 			return err
 		}
 		l := locked{DB: db, now: now, entries: make(map[intake.Object]*held)}
@@ -158,15 +154,6 @@ func (db *DB) update(ctx context.Context, o intake.Object, first func(context.Co
 	return nil
 }
 
-// pending reads what is to be judged.
-func (db *DB) pending(ctx context.Context, limit int) ([]intake.Delivery, error) {
-	var found []rows.Delivery
-	if err := scanInto(&found)(db.heard.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
-		return nil, err
-	}
-	return rows.Deliveries(found), nil
-}
-
 // locked are the entries of one transaction.
 type locked struct {
 	*DB
@@ -184,8 +171,8 @@ type held struct {
 
 // entry returns what is known of o, an empty entry when nothing is.
 func (l *locked) entry(ctx context.Context, o intake.Object) (*intake.Entry, error) {
-	found, err := entries(l.heard.entry.QueryContext(ctx, rows.Key(o)...))
-	if err != nil {
+	var found []intake.Entry
+	if err := rows.Entries(&found)(l.heard.entry.QueryContext(ctx, rows.Key(o)...)); err != nil { //nolint:rowserrcheck // a reader does
 		return nil, err
 	}
 	e := &intake.Entry{Object: o, First: l.now}
@@ -209,8 +196,8 @@ func (l *locked) of(ctx context.Context, ds []intake.Delivery) (map[intake.Objec
 	if err != nil {
 		return nil, err
 	}
-	found, err := entries(l.heard.entries.QueryContext(ctx, string(list)))
-	if err != nil {
+	var found []intake.Entry
+	if err := rows.Entries(&found)(l.heard.entries.QueryContext(ctx, string(list))); err != nil { //nolint:rowserrcheck // a reader does
 		return nil, err
 	}
 	for i := range found {
@@ -257,23 +244,4 @@ func (l *locked) store(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// entries reads entries.
-func entries(result *sql.Rows, err error) ([]intake.Entry, error) {
-	var found []rows.Entry
-	if err := scanInto(&found)(result, err); err != nil {
-		return nil, err
-	}
-	return rows.Entries(found)
-}
-
-// scan returns what reads all rows of a query into dest.
-func scanInto(dest any) func(*sql.Rows, error) error {
-	return func(result *sql.Rows, err error) error {
-		if err != nil {
-			return err
-		}
-		return errors.Join(sqlx.StructScan(result, dest), result.Close())
-	}
 }

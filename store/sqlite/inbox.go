@@ -31,7 +31,7 @@ func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error
 			return err
 		}
 	}
-	var judged []rows.Census
+	var judged []intake.Count
 	var copies int64
 	for _, in := range ins {
 		stored, known, err := db.add(ctx, in, b.number+1, now)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/store/internal/column"
 )
 
 // Column is a column of a table and its type in a statement. A moment is a number of microseconds
@@ -30,22 +29,15 @@ type Incoming struct {
 	Twin    intake.Digest // its key when it conflicts with the event that has Key
 	Content intake.Digest // what two deliveries of one event have in common
 	Copies  int64
-	Judged  bool   // before the gate
-	Census  Census // what a count learns of it when it is judged
-	Values  []any  // of InboxColumns
-	Body    string // "" for none
+	Judged  bool         // before the gate
+	Census  intake.Count // what a count learns of it when it is judged
+	Values  []any        // of InboxColumns
+	Body    string       // "" for none
 }
 
 // InboxColumns are the columns of amends_inbox that come from the event, in the order of
 // [Incoming.Values].
-var InboxColumns = []Column{
-	{"received_at", Moment}, {"occurred_at", Moment},
-	{"version_epoch", Bigint}, {"version_number", Bigint}, {"version_precision", Bigint}, {"deleted", Flag},
-	{"dedupe_key", Bytes}, {"fingerprint", Bytes},
-	{"source", Words}, {"tenant", Words}, {"type", Words}, {"id", Words},
-	{"version_kind", Words}, {"topic", Words}, {"event_id", Words}, {"payload_kind", Words}, {"signed_by", Words},
-	{"receiver_disposition", Words}, {"receiver_reason", Words},
-}
+var InboxColumns = columns(eventFields(&intake.Event{}))
 
 // Disposition is the place of the column receiver_disposition in [InboxColumns], Why of
 // receiver_reason.
@@ -53,6 +45,18 @@ const (
 	Disposition = 17
 	Why         = 18
 )
+
+func eventFields(e *intake.Event) []Field {
+	return slices.Concat([]Field{
+		{"received_at", &e.Received}, {"occurred_at", &e.At},
+		{"version_epoch", sparse(&e.Version.Epoch)}, {"version_kind", (*string)(&e.Version.Clock)},
+		{"version_number", sparse(&e.Version.N)}, {"version_precision", sparse((*int64)(&e.Version.Step))},
+		{"deleted", &e.Deleted}, {"dedupe_key", &e.Dedupe}, {"fingerprint", &e.Fingerprint},
+	}, keyFields(&e.Object), []Field{
+		{"topic", &e.Topic}, {"event_id", &e.ID}, {"payload_kind", (*string)(&e.Payload)}, {"signed_by", &e.Secret},
+		{"receiver_disposition", (*label)(&e.Disposition)}, {"receiver_reason", &e.Why},
+	})
+}
 
 var errNoDedupe = errors.New("it has no dedupe digest, so a copy of it could not be told from another event")
 
@@ -78,16 +82,10 @@ func incoming(e *intake.Event) *Incoming {
 		Body:    printable(string(e.Body)),
 	}
 	in.Twin = intake.DigestOf(string(in.Key[:]), string(in.Content[:]))
-	received, _ := Micros(e.Received).(int64)
-	in.Census = Census{Source: o.Source, Disposition: disposition(e.Disposition), Count: 1, Last: column.Moment(time.UnixMicro(received))}
-	in.Values = []any{
-		received, Micros(e.At),
-		number(e.Version.Epoch), number(e.Version.N), number(int64(e.Version.Step)), flag(e.Deleted),
-		digest(e.Dedupe), digest(e.Fingerprint),
-		o.Source, o.Tenant, o.Type, o.ID,
-		text(string(e.Version.Clock)), text(e.Topic), text(e.ID), text(string(e.Payload)), text(e.Secret),
-		orNull(disposition(e.Disposition)), text(e.Why),
-	}
+	in.Values = values(eventFields(e), Micros)
+	received, _ := in.Values[0].(int64)
+	in.Values[0] = received // never NULL
+	in.Census = intake.Count{Source: o.Source, Disposition: counted(e.Disposition), Count: 1, Last: time.UnixMicro(received)}
 	return in
 }
 

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/store/internal/column"
 )
 
 const (
@@ -53,16 +52,8 @@ func name(s string) string {
 // Name is s for an index, as a parameter of a statement.
 func Name(s string) string { return name(s) }
 
-// disposition is v as every row has it: it is counted by its name.
-func disposition(v intake.Disposition) column.Text { return column.Text(name(string(v))) }
-
-// orNull is t, NULL for none.
-func orNull(t column.Text) any {
-	if t == "" {
-		return nil
-	}
-	return string(t)
-}
+// counted is v as every row has it: it is counted by its name.
+func counted(v intake.Disposition) intake.Disposition { return intake.Disposition(name(string(v))) }
 
 // whole takes the first part of a rune off the end of s.
 func whole(s string) string { return strings.ToValidUTF8(s, "") }
@@ -109,12 +100,4 @@ func known(t time.Time) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// asDigest reads a digest; what is not one is none.
-func asDigest(b []byte) (d intake.Digest) {
-	if len(b) == len(d) {
-		copy(d[:], b)
-	}
-	return d
 }

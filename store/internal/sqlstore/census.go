@@ -34,18 +34,18 @@ const OnCounted = `ON CONFLICT (source, disposition, shard) DO UPDATE SET count 
 
 // CountJudged adds what was judged to the counts, or takes it from them where the numbers are
 // negative. It is the last that a transaction does: others wait for these rows.
-func CountJudged(ctx context.Context, s *Store, q Queries, judged []rows.Census) error {
+func CountJudged(ctx context.Context, s *Store, q Queries, judged []intake.Count) error {
 	return countJudged(ctx, s.db, q, judged)
 }
 
-func countJudged(ctx context.Context, d *Dialect, q Queries, judged []rows.Census) error {
+func countJudged(ctx context.Context, d *Dialect, q Queries, judged []intake.Count) error {
 	if len(judged) == 0 {
 		return nil
 	}
 	sums := summed(judged)
 	list := make([][4]any, len(sums))
 	for i, c := range sums {
-		list[i] = [4]any{c.Source, string(c.Disposition), c.Count, c.Last.Time().UnixMicro()}
+		list[i] = [4]any{c.Source, string(c.Disposition), c.Count, c.Last.UnixMicro()}
 	}
 	text, err := json.Marshal(list)
 	if err == nil {
@@ -59,9 +59,9 @@ func countJudged(ctx context.Context, d *Dialect, q Queries, judged []rows.Censu
 
 // summed is one row for each source and disposition. They are in order, so that two that meet in a
 // shard do not deadlock.
-func summed(judged []rows.Census) (sums []rows.Census) {
+func summed(judged []intake.Count) (sums []intake.Count) {
 	judged = slices.Clone(judged)
-	slices.SortStableFunc(judged, func(a, b rows.Census) int {
+	slices.SortStableFunc(judged, func(a, b intake.Count) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Disposition, b.Disposition))
 	})
 	for _, c := range judged {
@@ -71,41 +71,32 @@ func summed(judged []rows.Census) (sums []rows.Census) {
 			continue
 		}
 		sums[last].Count += c.Count
-		if c.Last.Time().After(sums[last].Last.Time()) {
+		if c.Last.After(sums[last].Last) {
 			sums[last].Last = c.Last
 		}
 	}
 	return sums
 }
 
-// judgedReturning, behind a statement on amends_inbox, says what is no longer counted.
-const judgedReturning = ` RETURNING number, source, disposition, -1 AS count, received_at AS last_at`
-
-// uncounted is a row of it.
-type uncounted struct {
-	Number int64
-	rows.Census
-}
-
-// uncount takes rows from the counts.
-func (s *inboxRole) uncount(ctx context.Context, q Queries, gone []uncounted) error {
-	list := make([]rows.Census, len(gone))
-	for i := range gone {
-		list[i] = gone[i].Census
+// uncounted changes rows of amends_inbox by a statement, and says which, and what is no longer counted.
+func (s *inboxRole) uncounted(ctx context.Context, q Queries, statement string, args ...any) (numbers []int64, gone []intake.Count, err error) {
+	var number int64
+	fields := func(c *intake.Count) []rows.Field {
+		return append(rows.CountFields(c), rows.Field{Name: "number", At: &number})
 	}
-	return countJudged(ctx, s.db, q, list)
+	err = s.db.choose(ctx, q, rows.Into(&gone, fields, func(*intake.Count) { numbers = append(numbers, number) }), statement+` RETURNING number, source, disposition, -1 AS count, received_at AS last_at`, args...)
+	return numbers, gone, err
 }
 
 // Counts returns how many deliveries of each source met which disposition.
 func (s *inboxRole) Counts(ctx context.Context) ([]intake.Count, error) {
-	var found []rows.Census
-	if err := s.db.get(ctx, &found, countsText); err != nil {
+	var found, counts []intake.Count
+	if err := s.db.get(ctx, rows.Into(&found, rows.CountFields), countsText); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
-	var counts []intake.Count
 	for _, c := range summed(found) {
 		if c.Count > 0 {
-			counts = append(counts, c.Row())
+			counts = append(counts, c)
 		}
 	}
 	return counts, nil

@@ -85,11 +85,11 @@ func TestCountsReadNoInboxOnSQLite(t *testing.T) {
 // judged reads the counts of [heard], of which none was made by judging.
 func judged(t *testing.T, db *sqlx.DB) {
 	t.Helper()
-	var found []rows.Census
-	if err := db.SelectContext(t.Context(), &found, countsText); err != nil {
+	var found []intake.Count
+	if err := rows.Select(t.Context(), db, rows.Into(&found, rows.CountFields), countsText); err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 1 || found[0].Source != "shop" || found[0].Disposition != "" || found[0].Count != 10 || found[0].Last.Time().IsZero() {
+	if len(found) != 1 || found[0].Source != "shop" || found[0].Disposition != "" || found[0].Count != 10 || found[0].Last.IsZero() {
 		t.Errorf("counted are %+v", found)
 	}
 }
@@ -98,13 +98,13 @@ func judged(t *testing.T, db *sqlx.DB) {
 // in a shard wait for each other and do not deadlock.
 func TestSummed(t *testing.T) {
 	t.Parallel()
-	var all []rows.Census
+	var all []intake.Count
 	for i, of := range [][2]string{{"shop", "stale"}, {"books", "stale"}, {"shop", "applied"}, {"shop", "stale"}} {
-		all = append(all, rows.Census{Source: of[0], Disposition: Text(of[1]), Count: int64(1 + i), Last: Moment(time.Unix(int64(10-i), 0))})
+		all = append(all, intake.Count{Source: of[0], Disposition: intake.Disposition(of[1]), Count: int64(1 + i), Last: time.Unix(int64(10-i), 0)})
 	}
 	var got []string
 	for _, c := range summed(all) {
-		got = append(got, fmt.Sprintf("%s/%s %d %d", c.Source, c.Disposition, c.Count, c.Last.Time().Unix()))
+		got = append(got, fmt.Sprintf("%s/%s %d %d", c.Source, c.Disposition, c.Count, c.Last.Unix()))
 	}
 	if want := "[books/stale 2 9 shop/applied 3 8 shop/stale 5 10]"; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %s", got, want)

@@ -3,26 +3,17 @@ package sqlstore
 import (
 	"context"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// controlRow is a row of amends_controls or amends_audit.
-type controlRow struct {
-	Version, Session, Nonce         Number
-	At                              Moment
-	Kind, Name, Body, Actor, Reason Text
-	Live                            Flag // thisControl: the session that would set it is
-}
-
-func (r *controlRow) control() ledger.Control {
-	return ledger.Control{
-		Kind: ledger.ControlKind(r.Kind), Name: string(r.Name), Version: int64(r.Version), Body: raw(r.Body),
-		Actor: string(r.Actor), Reason: string(r.Reason),
-		Session: machine.Token(r.Session), Nonce: int64(r.Nonce), At: r.At.Time(),
+// controlFields are a row of amends_controls or amends_audit.
+func controlFields(c *ledger.Control) []rows.Field {
+	return []rows.Field{
+		{"version", &c.Version}, {"at", &c.At}, {"session", (*int64)(&c.Session)}, {"nonce", &c.Nonce}, {"kind", (*string)(&c.Kind)},
+		{"name", &c.Name}, {"body", &c.Body}, {"actor", &c.Actor}, {"reason", &c.Reason},
 	}
 }
 
@@ -55,17 +46,11 @@ func (s *chains) Acts(ctx context.Context, kind ledger.ControlKind, name string,
 	return all, nil
 }
 
-func (s *chains) readControls(ctx context.Context, query string, args ...any) ([]ledger.Control, error) {
-	var rows []controlRow
-	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error { return sqlx.SelectContext(ctx, q, &rows, query, args...) })
-	if err != nil {
-		return nil, err
-	}
-	all := make([]ledger.Control, len(rows))
-	for i := range rows {
-		all[i] = rows[i].control()
-	}
-	return all, nil
+func (s *chains) readControls(ctx context.Context, query string, args ...any) (all []ledger.Control, err error) {
+	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+		return rows.Select(ctx, q, rows.Into(&all, controlFields), query, args...)
+	})
+	return all, err
 }
 
 // SetControl stores a control if it still has the version it was decided on.
@@ -96,16 +81,19 @@ func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Contr
 		c.Version, c.Session, c.At = version, t, at.Time()
 		return c, nil
 	}
-	var is controlRow // behind the attempt, which may have waited for another
+	var is []ledger.Control // behind the attempt, which may have waited for another
+	var live bool           // the session that would set it is
 	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
-		return sqlx.GetContext(ctx, q, &is, s.db.Text(thisControl), s.db.Clock(), int64(t), string(c.Kind), c.Name)
+		return rows.Select(ctx, q, rows.Into(&is, func(c *ledger.Control) []rows.Field {
+			return append(controlFields(c), rows.Field{Name: "live", At: &live})
+		}), s.db.Text(thisControl), s.db.Clock(), int64(t), string(c.Kind), c.Name)
 	})
 	switch {
 	case err != nil:
 		return c, err
-	case int64(is.Version) > c.Version && int64(is.Session) == int64(t) && int64(is.Nonce) == c.Nonce:
-		return is.control(), nil
-	case t != 0 && !bool(is.Live):
+	case is[0].Version > c.Version && is[0].Session == t && is[0].Nonce == c.Nonce:
+		return is[0], nil
+	case t != 0 && !live:
 		return c, ledger.ErrSessionDead
 	default:
 		return c, ledger.ErrChanged

@@ -10,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
@@ -25,12 +26,6 @@ func (s *chains) Looked(ctx context.Context, what string, by saga.Actor) error {
 	return s.failed(ctx, err, "put on record who looked at %s", what)
 }
 
-// deedRow is something that a person did.
-type deedRow struct {
-	At                                          Moment
-	Kind, Saga, Work, Name, Actor, Reason, Body Text
-}
-
 // Deeds returns what people did, the newest first.
 func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
 	if limit <= 0 {
@@ -40,20 +35,13 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 		before = time.Unix(1<<36, 0)
 	}
 	at := s.db.Moment(before)
-	var rows []deedRow
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
-		rows = rows[:0]
-		return s.db.choose(ctx, q, &rows, deeds, at, limit, at, limit, at, limit, limit)
-	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "list what people did")
-	}
-	all := make([]ledger.Deed, len(rows))
-	for i, r := range rows {
-		all[i] = ledger.Deed{
-			At: r.At.Time(), Kind: string(r.Kind), ID: saga.ID{Saga: string(r.Saga), Work: string(r.Work)}, Name: string(r.Name),
-			Body: string(r.Body), Actor: string(r.Actor), Reason: string(r.Reason),
+	all, err := viewed(ctx, s, "list what people did", func(d *ledger.Deed) []rows.Field {
+		return []rows.Field{
+			{"at", &d.At}, {"kind", &d.Kind}, {"saga", &d.ID.Saga}, {"work", &d.ID.Work}, {"name", &d.Name},
+			{"body", &d.Body}, {"actor", &d.Actor}, {"reason", &d.Reason},
 		}
+	}, deeds, at, limit, at, limit, at, limit, limit)
+	for i := range all {
 		if d := &all[i]; d.ID.Work != "" && d.Body != "" { // a signal
 			if err := json.Unmarshal([]byte(d.Body), &d.Resolution); err != nil {
 				return nil, s.failed(ctx, fmt.Errorf("%w: %w", ledger.ErrDamaged, err), "list what people said to %s", d.ID)
@@ -61,7 +49,7 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 			d.Body = ""
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // decides are the kinds of which [ledger.Decides] says so.

@@ -49,15 +49,15 @@ func numberList(numbers []int64) string {
 // Deliveries returns deliveries, the newest first.
 func (s *inboxRole) Deliveries(ctx context.Context, f intake.DeliveryFilter) ([]intake.Delivery, error) {
 	w := s.selected(&f)
-	var found []rows.Delivery
+	var found []intake.Delivery
 	// The page is chosen before anything is joined to it.
-	err := s.db.get(ctx, &found, `SELECT `+rows.DeliveryColumns+`
+	err := s.db.get(ctx, rows.Deliveries(&found), `SELECT `+rows.DeliveryColumns+`
 		FROM (SELECT * FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?) AS d`+rows.BesideDelivery+`
 		ORDER BY d.number DESC`, append(w.args, cmp.Or(f.Limit, pageSize))...)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
-	return rows.Deliveries(found), nil
+	return found, nil
 }
 
 // Delivery returns one.
@@ -108,11 +108,11 @@ const owing = `e.fetch_requested > e.fetch_completed OR e.accepted_seq > e.deliv
 
 func (s *inboxRole) entries(ctx context.Context, w *where, limit int) ([]intake.Entry, error) {
 	key := rows.Names("e.", rows.KeyColumns)
-	var found []rows.Entry
-	err := s.db.get(ctx, &found, `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`
+	var found []intake.Entry
+	err := s.db.get(ctx, rows.Entries(&found), `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`
 		FROM amends_objects AS e`+w.String()+` ORDER BY `+key+` LIMIT ?`, append(w.args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("list entries: %w", err)
 	}
-	return rows.Entries(found)
+	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/witness"
 )
 
@@ -139,9 +140,9 @@ func (d *Dialect) get(ctx context.Context, dest any, query string, args ...any) 
 	return d.read(ctx, func(ctx context.Context, q Queries) error { return d.choose(ctx, q, dest, query, args...) })
 }
 
-// choose reads all rows of a query into dest, within what q is.
+// choose reads all rows of a query into dest, see [rows.Select], within what q is.
 func (d *Dialect) choose(ctx context.Context, q Queries, dest any, query string, args ...any) error {
-	return sqlx.SelectContext(ctx, q, dest, d.Bind(query), args...)
+	return rows.Select(ctx, q, dest, d.Bind(query), args...)
 }
 
 // write runs fn in a transaction.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/plan"
-	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -149,53 +148,54 @@ func (w writer) drop(ctx context.Context, job string) error {
 	return err
 }
 
-// planRow is a plan with its approval.
-type planRow struct {
-	Number        int64
-	ID, Plan      string
-	Made          Moment `db:"finished_at"`
-	When          Moment `db:"approved_at"`
-	Actor, Reason Text
+// planFields are a plan with its approval.
+func planFields(p *plan.Stored) []rows.Field {
+	return []rows.Field{
+		{"number", &p.Number}, {"id", &p.ID}, {"plan", jsonText[plan.Plan]{&p.Plan}}, {"finished_at", &p.Made},
+		{"approved_at", &p.When}, {"actor", &p.Approved.Name}, {"reason", &p.Approved.Reason},
+	}
+}
+
+// jsonText is where JSON is read to.
+type jsonText[T any] struct{ at *T }
+
+// Scan implements [sql.Scanner].
+func (d jsonText[T]) Scan(v any) error {
+	var stored Text
+	err := stored.Scan(v)
+	if err == nil {
+		err = json.Unmarshal([]byte(stored), d.at)
+	}
+	if err != nil {
+		return fmt.Errorf("it cannot be read: %w", err)
+	}
+	return nil
 }
 
 const storedPlans = `SELECT p.number, p.id, p.plan, p.finished_at, a.approved_at, a.actor, a.reason
 	FROM amends_plans AS p LEFT JOIN amends_approvals AS a ON a.plan_id = p.id`
 
-func (r *planRow) stored() (plan.Stored, error) {
-	p := plan.Stored{
-		Number: r.Number, Made: r.Made.Time(), When: r.When.Time(),
-		Approved: saga.Actor{Name: string(r.Actor), Reason: string(r.Reason)},
-	}
-	if err := json.Unmarshal([]byte(r.Plan), &p.Plan); err != nil {
-		return p, fmt.Errorf("it cannot be read: %w", err)
-	}
-	return p, nil
-}
-
 var errAmbiguous = errors.New("several plans begin so; give more of the id")
 
 // Plan returns a plan by its id or the beginning of one.
 func (s *plans) Plan(ctx context.Context, id string) (plan.Stored, error) {
-	found, err := s.named(ctx, id)
+	p, err := s.named(ctx, id)
 	if err != nil {
 		return plan.Stored{}, fmt.Errorf("plan %s: %w", id, err)
 	}
-	p, err := found.stored()
-	if err != nil {
-		return p, fmt.Errorf("plan %s: %w", id, err)
-	}
-	return p, nil
+	return *p, nil
 }
 
-func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
+func (s *plans) named(ctx context.Context, id string) (*plan.Stored, error) {
 	if id == "" {
 		return nil, plan.ErrNotFound
 	}
-	var found []planRow
-	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id = ? ORDER BY p.finished_at DESC, p.number DESC LIMIT 1`, id)
+	var found []plan.Stored
+	read := rows.Into(&found, planFields)
+	err := s.db.get(ctx, read, storedPlans+` WHERE p.state = 'ready' AND p.id = ? ORDER BY p.finished_at DESC, p.number DESC LIMIT 1`, id)
 	if err == nil && len(found) == 0 {
 		// The newest of each id that begins so. Ids are hexadecimal: g is behind every digit.
-		err = s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id > ? AND p.id < ? AND NOT EXISTS (
+		err = s.db.get(ctx, read, storedPlans+` WHERE p.state = 'ready' AND p.id > ? AND p.id < ? AND NOT EXISTS (
 			SELECT 1 FROM amends_plans AS n WHERE n.state = 'ready' AND n.id = p.id AND (n.finished_at, n.job, n.number) > (p.finished_at, p.job, p.number)) LIMIT 2`, id, id+"g")
 	}
 	switch {
@@ -211,17 +211,13 @@ func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 
 // Latest returns the newest plan of a job.
 func (s *plans) Latest(ctx context.Context, job string) (plan.Stored, error) {
-	var found []planRow
-	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.job = ? ORDER BY p.number DESC LIMIT 1`, rows.Name(job))
+	var found []plan.Stored
+	err := s.db.get(ctx, rows.Into(&found, planFields), storedPlans+` WHERE p.state = 'ready' AND p.job = ? ORDER BY p.number DESC LIMIT 1`, rows.Name(job))
 	if err == nil && len(found) == 0 {
 		err = plan.ErrNotFound
 	}
-	var p plan.Stored
-	if err == nil {
-		p, err = found[0].stored()
-	}
 	if err != nil {
-		return p, fmt.Errorf("the latest plan of %s: %w", job, err)
+		return plan.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, err)
 	}
-	return p, nil
+	return found[0], nil
 }

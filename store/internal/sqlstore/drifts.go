@@ -55,12 +55,11 @@ func rememberText(elements string) string {
 			last_at = excluded.last_at, plan = excluded.plan, class = excluded.class, finding = excluded.finding`
 }
 
-// lasting is drift as the table has it.
-type lasting struct {
-	Job, Key, Finding string
-	First             Moment `db:"first_at"`
-	Last              Moment `db:"last_at"`
-	Times             int    `db:"runs"`
+// driftFields are a row of amends_drifts.
+func driftFields(d *plan.Drift) []rows.Field {
+	return []rows.Field{
+		{"job", &d.Job}, {"key", &d.Key}, {"finding", (*keyless)(&d.Finding)}, {"first_at", &d.First}, {"last_at", &d.Last}, {"runs", &d.Times},
+	}
 }
 
 func driftsText(w *where) string {
@@ -79,16 +78,8 @@ func (s *plans) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, er
 	if a := q.After; a != nil {
 		w.and("(first_at, job, key) > (?, ?, ?)", s.db.Moment(a.First), rows.Name(a.Job), rows.Name(a.Key))
 	}
-	var found []lasting
-	err := s.db.get(ctx, &found, driftsText(&w), append(w.args, limit(q.Limit))...)
-	ds := make([]plan.Drift, len(found))
-	for i := range found {
-		r := &found[i]
-		ds[i] = plan.Drift{Job: r.Job, First: r.First.Time(), Last: r.Last.Time(), Times: r.Times}
-		if err == nil {
-			ds[i].Finding, err = readFinding(r.Key, r.Finding)
-		}
-	}
+	var ds []plan.Drift
+	err := s.db.get(ctx, rows.Into(&ds, driftFields), driftsText(&w), append(w.args, limit(q.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list drift: %w", err)
 	}

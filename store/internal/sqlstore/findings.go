@@ -10,27 +10,18 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// findingRow is a finding as a table has it.
-type findingRow struct {
-	Key            string
-	Outcome, Error Text
-	At             Moment `db:"outcome_at"`
-	Finding        string
-}
+// keyless is a finding as tables have it, without its key.
+type keyless plan.Finding
 
-func (r *findingRow) row() (plan.Row, error) {
-	f, err := readFinding(r.Key, r.Finding)
-	return plan.Row{Finding: f, Outcome: plan.Outcome(r.Outcome), Error: string(r.Error), At: r.At.Time()}, err
-}
-
-// readFinding reads a finding, which is stored without its key.
-func readFinding(key, stored string) (plan.Finding, error) {
+// Scan implements [sql.Scanner].
+func (k *keyless) Scan(v any) error {
 	var f plan.Finding
-	if err := json.Unmarshal([]byte(stored), &f); err != nil {
-		return f, fmt.Errorf("the finding about %s cannot be read: %w", key, err)
+	if err := (jsonText[plan.Finding]{&f}).Scan(v); err != nil {
+		return fmt.Errorf("the finding about %s: %w", k.Key, err)
 	}
-	f.Key = key
-	return f, nil
+	f.Key = k.Key
+	*k = keyless(f)
+	return nil
 }
 
 // encodeFindings writes findings as a JSON list of [key, class, acts, finding]; of a key that comes

@@ -9,7 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
@@ -66,19 +66,11 @@ func (s *chains) Await(ctx context.Context, waits []ledger.Wait) error {
 // Waits returns what was made findable under a name and a key.
 func (s *chains) Waits(ctx context.Context, name, key string) (waits []ledger.Wait, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
-		var rows []struct {
-			Name, Key, Saga, Step string
-			Work                  string `db:"work_id"`
-			StepKey               string `db:"step_key"`
-		}
-		if err := sqlx.SelectContext(ctx, q, &rows, findWaits, name, key); err != nil {
-			return err
-		}
-		waits = nil
-		for _, r := range rows {
-			waits = append(waits, ledger.Wait{Name: r.Name, Key: r.Key, ID: saga.ID{Saga: r.Saga, Work: r.Work}, Step: r.Step, StepKey: r.StepKey})
-		}
-		return nil
+		return rows.Select(ctx, q, rows.Into(&waits, func(w *ledger.Wait) []rows.Field {
+			return []rows.Field{
+				{"name", &w.Name}, {"key", &w.Key}, {"saga", &w.ID.Saga}, {"work_id", &w.ID.Work}, {"step", &w.Step}, {"step_key", &w.StepKey},
+			}
+		}), findWaits, name, key)
 	})
 	return waits, s.failed(ctx, err, "look what waits for message %q", name)
 }

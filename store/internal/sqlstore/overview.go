@@ -11,42 +11,29 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// sessionRow is a session as it is read. One that holds works and of which nothing is known any
-// more has a token only.
-type sessionRow struct {
-	Token        int64
-	Label, Knows Text
-	Witness      Text
-	OpenedAt     Moment `db:"opened_at"`
-	RenewedAt    Moment `db:"renewed_at"`
-	ExpiresAt    Moment `db:"expires_at"`
-	Dead         Flag
-	Holds        int64
-}
+// knows is where is read what a session knows, pairs of a saga and a version.
+type knows ledger.Session
 
-func (r *sessionRow) session() (ledger.Session, error) {
-	s := ledger.Session{
-		Token: machine.Token(r.Token), Label: string(r.Label), Opened: r.OpenedAt.Time(), Renewed: r.RenewedAt.Time(),
-		Expires: r.ExpiresAt.Time(), Dead: bool(r.Dead), Holds: r.Holds, Witness: string(r.Witness),
-	}
+// Scan implements [sql.Scanner].
+func (k *knows) Scan(v any) error {
 	var pairs [][2]json.RawMessage
-	if r.Knows == "" {
-		return s, nil
+	var text Text
+	if err := text.Scan(v); err != nil || text == "" {
+		return err
 	}
-	if err := json.Unmarshal([]byte(r.Knows), &pairs); err != nil {
-		return s, fmt.Errorf("read what session %s knows: %w", s.Token, err)
-	}
+	err := json.Unmarshal([]byte(text), &pairs)
 	for _, p := range pairs {
 		var v ledger.Version
-		if err := cmp.Or(json.Unmarshal(p[0], &v.Saga), json.Unmarshal(p[1], &v.Version)); err != nil {
-			return s, fmt.Errorf("read what session %s knows: %w", s.Token, err)
-		}
-		s.Knows = append(s.Knows, v)
+		err = cmp.Or(err, json.Unmarshal(p[0], &v.Saga), json.Unmarshal(p[1], &v.Version))
+		k.Knows = append(k.Knows, v)
 	}
-	return s, nil
+	if err != nil {
+		return fmt.Errorf("read what session %s knows: %w", k.Token, err)
+	}
+	return nil
 }
 
 // Sessions returns the live sessions, then the dead ones that still hold works.
@@ -61,19 +48,15 @@ func (s *chains) Sessions(ctx context.Context) (list []ledger.Session, err error
 	return list, nil
 }
 
-func (s *chains) sessions(ctx context.Context, q Queries) ([]ledger.Session, error) {
-	var rows []sessionRow
-	if err := sqlx.SelectContext(ctx, q, &rows, s.db.Text(sessions), s.db.Clock()); err != nil {
-		return nil, err
-	}
-	list := make([]ledger.Session, len(rows))
-	for i := range rows {
-		var err error
-		if list[i], err = rows[i].session(); err != nil {
-			return nil, err
+// sessions reads them. One that holds works and of which nothing is known any more has a token only.
+func (s *chains) sessions(ctx context.Context, q Queries) (list []ledger.Session, err error) {
+	err = rows.Select(ctx, q, rows.Into(&list, func(s *ledger.Session) []rows.Field {
+		return []rows.Field{
+			{"token", (*int64)(&s.Token)}, {"label", &s.Label}, {"knows", (*knows)(s)}, {"witness", &s.Witness}, {"opened_at", &s.Opened},
+			{"renewed_at", &s.Renewed}, {"expires_at", &s.Expires}, {"dead", &s.Dead}, {"holds", &s.Holds},
 		}
-	}
-	return list, nil
+	}), s.db.Text(sessions), s.db.Clock())
+	return list, err
 }
 
 // Overview says what moves and what does not. What is released is looked at place by place in the

@@ -97,19 +97,18 @@ func (s *plans) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, 
 	}
 	w.is("class", string(q.Class))
 	w.is("outcome", string(q.Outcome))
-	var found []findingRow
-	err := s.db.get(ctx, &found, `SELECT key, outcome, error, outcome_at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
-		append(w.args, limit(q.Limit))...)
-	rows := make([]plan.Row, len(found))
-	for i := range found {
-		if err == nil {
-			rows[i], err = found[i].row()
+	var found []plan.Row
+	read := rows.Into(&found, func(r *plan.Row) []rows.Field {
+		return []rows.Field{
+			{"key", &r.Key}, {"outcome", (*string)(&r.Outcome)}, {"error", &r.Error}, {"outcome_at", &r.At}, {"finding", (*keyless)(&r.Finding)},
 		}
-	}
+	})
+	err := s.db.get(ctx, read, `SELECT key, outcome, error, outcome_at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
+		append(w.args, limit(q.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("findings of plan %s: %w", q.Plan, err)
 	}
-	return rows, nil
+	return found, nil
 }
 
 // acting is [plan.Row.Acting]. Who asks goes through the plan once, page by page, so it has no

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // History returns the whole chain of a work from its first record.
@@ -50,11 +49,11 @@ func within[R any](ctx context.Context, s *chains, q Queries, id saga.ID, query 
 	if err != nil {
 		return err
 	}
-	rows, err := q.QueryxContext(ctx, s.db.Text(query), head)
+	found, err := q.QueryxContext(ctx, s.db.Text(query), head)
 	if err != nil {
 		return err
 	}
-	return each(rows, fn)
+	return each(found, fn)
 }
 
 // Chain is the whole chain of a work as q sees it, which may be a transaction that wrote it.
@@ -68,14 +67,15 @@ func Chain(ctx context.Context, s *Store, q Queries, id saga.ID) (records []mach
 	return records, err
 }
 
-// duplicateRow is all rows of amends_duplicates of one work and source.
-type duplicateRow struct {
-	Saga    string
-	WorkID  string `db:"work_id"`
-	Source  string
-	Count   int64
-	FirstAt Moment `db:"first_at"`
-	LastAt  Moment `db:"last_at"`
+// viewed reads all rows of a query for people, as fields say.
+func viewed[T any](ctx context.Context, s *chains, what string, fields func(*T) []rows.Field, query string, args ...any) (list []T, err error) {
+	err = s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		return s.db.choose(ctx, q, rows.Into(&list, fields), query, args...)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "%s", what)
+	}
+	return list, nil
 }
 
 // Duplicates returns how many duplicates of each work and source were blocked, the most recent
@@ -84,46 +84,24 @@ func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Dupl
 	var w filter
 	w.work(&f)
 	query := duplicates + w.text.String() + ` ORDER BY h.last_at DESC, h.saga, h.work_id, h.source` + w.limit(f.PageSize())
-	var rows []duplicateRow
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
-		rows = rows[:0]
-		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
-	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "list duplicates")
-	}
-	ds := make([]ledger.Duplicate, len(rows))
-	for i, r := range rows {
-		ds[i] = ledger.Duplicate{ID: saga.ID{Saga: r.Saga, Work: r.WorkID}, Source: r.Source,
-			Count: r.Count, First: r.FirstAt.Time(), Last: r.LastAt.Time()}
-	}
-	return ds, nil
-}
-
-// definitionRow is a row of amends_definitions.
-type definitionRow struct {
-	Structure, Spec string
-	FirstAt         Moment `db:"first_at"`
+	return viewed(ctx, s, "list duplicates", func(d *ledger.Duplicate) []rows.Field {
+		return []rows.Field{
+			{"saga", &d.ID.Saga}, {"work_id", &d.ID.Work}, {"source", &d.Source}, {"count", &d.Count}, {"first_at", &d.First}, {"last_at", &d.Last},
+		}
+	}, query, w.args...)
 }
 
 // Definitions returns every definition the ledger has seen, by name and version.
 func (s *chains) Definitions(ctx context.Context) ([]ledger.Definition, error) {
-	var rows []definitionRow
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
-		rows = rows[:0]
-		return sqlx.SelectContext(ctx, q, &rows, definitions)
-	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "list definitions")
-	}
-	ds := make([]ledger.Definition, len(rows))
-	for i, r := range rows {
-		ds[i] = ledger.Definition{Structure: r.Structure, JSON: json.RawMessage(r.Spec), First: r.FirstAt.Time()}
-		if err := json.Unmarshal([]byte(r.Spec), &ds[i].Spec); err != nil {
+	ds, err := viewed(ctx, s, "list definitions", func(d *ledger.Definition) []rows.Field {
+		return []rows.Field{{"structure", &d.Structure}, {"spec", &d.JSON}, {"first_at", &d.First}}
+	}, definitions)
+	for i := range ds {
+		if err := json.Unmarshal(ds[i].JSON, &ds[i].Spec); err != nil {
 			return nil, fmt.Errorf("list definitions: decode one: %w", err)
 		}
 	}
-	return ds, nil
+	return ds, err
 }
 
 // filter collects conditions and their parameters.

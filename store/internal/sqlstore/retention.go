@@ -26,13 +26,12 @@ func (s *inboxRole) Replay(ctx context.Context, f intake.DeliveryFilter, why str
 		err := s.db.get(ctx, &numbers, `SELECT d.number FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?`, append(w.args, page)...)
 		if err == nil && len(numbers) > 0 {
 			err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
-				var gone []uncounted
-				err := s.db.choose(ctx, q, &gone, `UPDATE amends_inbox SET processed_at = NULL, reason = ?
-					WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers+judgedReturning, rows.Text(why), numberList(numbers))
+				_, gone, err := s.uncounted(ctx, q, `UPDATE amends_inbox SET processed_at = NULL, reason = ?
+					WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers, rows.Text(why), numberList(numbers))
 				if err != nil {
 					return err
 				}
-				return s.uncount(ctx, q, gone)
+				return countJudged(ctx, s.db, q, gone)
 			})
 		}
 		if err != nil {
@@ -87,20 +86,14 @@ func (s *inboxRole) deliveries(ctx context.Context, q Queries, before any, limit
 		return 0, err
 	}
 	// A replay may have come in between.
-	var gone []uncounted
-	err = s.db.choose(ctx, q, &gone, `DELETE FROM amends_inbox WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers+judgedReturning,
-		numberList(numbers))
+	numbers, gone, err := s.uncounted(ctx, q, `DELETE FROM amends_inbox WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers, numberList(numbers))
 	if err != nil {
 		return 0, err
-	}
-	numbers = numbers[:0]
-	for i := range gone {
-		numbers = append(numbers, gone[i].Number)
 	}
 	if _, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers), numberList(numbers)); err != nil {
 		return 0, err
 	}
-	return len(gone), s.uncount(ctx, q, gone)
+	return len(gone), countJudged(ctx, s.db, q, gone)
 }
 
 func (s *inboxRole) bodies(ctx context.Context, q Queries, before any, limit int) (int, error) {

@@ -11,8 +11,8 @@ import (
 
 // Paused returns the pause that a job is under.
 func (s *jobs) Paused(ctx context.Context, job string) (schedule.Mark, error) {
-	var found []rows.Job
-	err := s.db.get(ctx, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs
+	var found []schedule.JobState
+	err := s.db.get(ctx, rows.Jobs(&found), `SELECT name, `+rows.JobColumns+` FROM amends_jobs
 		WHERE name IN (?, '') AND paused_at IS NOT NULL ORDER BY name DESC LIMIT 1`, rows.JobName(job))
 	if err != nil {
 		return schedule.Mark{}, fmt.Errorf("is job %q paused: %w", job, err)
@@ -20,23 +20,23 @@ func (s *jobs) Paused(ctx context.Context, job string) (schedule.Mark, error) {
 	if len(found) == 0 {
 		return schedule.Mark{}, nil
 	}
-	return found[0].State().Paused, nil
+	return found[0].Paused, nil
 }
 
 // Jobs returns all jobs that were described, in the order of their names, and the pause of
 // everything.
 func (s *jobs) Jobs(ctx context.Context) (schedule.Board, error) {
-	var found []rows.Job
+	var found []schedule.JobState
 	now, err := s.db.now(ctx)
 	if err == nil {
-		err = s.db.get(ctx, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs ORDER BY name`)
+		err = s.db.get(ctx, rows.Jobs(&found), `SELECT name, `+rows.JobColumns+` FROM amends_jobs ORDER BY name`)
 	}
 	if err != nil {
 		return schedule.Board{}, fmt.Errorf("list jobs: %w", err)
 	}
 	b := schedule.Board{Now: now.UTC()}
-	for i := range found {
-		switch s := found[i].State(); {
+	for _, s := range found {
+		switch {
 		case s.Name == schedule.Everything:
 			b.Halt = s.Paused
 		case s.Known():
@@ -49,11 +49,11 @@ func (s *jobs) Jobs(ctx context.Context) (schedule.Board, error) {
 // Runs returns runs, the newest first.
 func (s *jobs) Runs(ctx context.Context, f schedule.RunFilter) ([]schedule.RunRow, error) {
 	text, args := s.runsText(&f)
-	var found []rows.Run
-	if err := s.db.get(ctx, &found, text, args...); err != nil {
+	var found []schedule.RunRow
+	if err := s.db.get(ctx, rows.Runs(&found), text, args...); err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	return rows.Runs(found), nil
+	return found, nil
 }
 
 // runsText lists the runs of a job by their numbers, and those of all by the time at which they
@@ -79,17 +79,17 @@ func (s *jobs) runsText(f *schedule.RunFilter) (text string, args []any) {
 	return selectRun + w.String() + ` ORDER BY ` + order + ` LIMIT ?`, append(w.args, cmp.Or(f.Limit, pageSize))
 }
 
-const selectRun = `SELECT number, ` + rows.RunColumns + ` FROM amends_runs`
+var selectRun = `SELECT number, ` + rows.RunColumns + ` FROM amends_runs`
 
 // Run returns one.
 func (s *jobs) Run(ctx context.Context, job string, number int64) (schedule.RunRow, error) {
-	var found []rows.Run
-	err := s.db.get(ctx, &found, selectRun+` WHERE job = ? AND number = ?`, rows.JobName(job), number)
+	var found []schedule.RunRow
+	err := s.db.get(ctx, rows.Runs(&found), selectRun+` WHERE job = ? AND number = ?`, rows.JobName(job), number)
 	if err == nil && len(found) == 0 {
 		err = schedule.ErrNotFound
 	}
 	if err != nil {
 		return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, err)
 	}
-	return found[0].Row(), nil
+	return found[0], nil
 }

@@ -24,13 +24,9 @@ var objectName = func() string {
 // of them.
 func (s *inboxRole) Stopped(ctx context.Context, f intake.StoppedFilter) ([]intake.Stopped, error) {
 	text, args := stoppedText(&f)
-	var found []rows.Stopped
-	if err := s.db.get(ctx, &found, text, args...); err != nil {
+	var all []intake.Stopped
+	if err := s.db.get(ctx, rows.Stopped(&all), text, args...); err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
-	}
-	all := make([]intake.Stopped, len(found))
-	for i := range found {
-		all[i] = found[i].Row()
 	}
 	return all, nil
 }

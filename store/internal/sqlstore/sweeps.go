@@ -34,36 +34,26 @@ func (s *sweeps) Position(ctx context.Context, name string) (scan.Position, erro
 	return p, nil
 }
 
-type position struct {
-	Name   string
-	Serial int64 `db:"version"`
-	State  Text  `db:"checkpoint"`
-}
-
-func (p *position) of() scan.Position {
-	return scan.Position{Name: p.Name, Serial: p.Serial, State: json.RawMessage(p.State)}
+func positionFields(p *scan.Position) []rows.Field {
+	return []rows.Field{{"name", &p.Name}, {"version", &p.Serial}, {"checkpoint", &p.State}}
 }
 
 func (s *sweeps) position(ctx context.Context, q Queries, name string) (scan.Position, error) {
-	var found []position
-	err := s.db.choose(ctx, q, &found, `SELECT name, version, checkpoint FROM amends_scans WHERE name = ?`, name)
+	var found []scan.Position
+	err := s.db.choose(ctx, q, rows.Into(&found, positionFields), `SELECT name, version, checkpoint FROM amends_scans WHERE name = ?`, name)
 	if err != nil || len(found) == 0 {
 		return scan.Position{Name: name}, err
 	}
-	return found[0].of(), nil
+	return found[0], nil
 }
 
 // Positions returns positions by the beginning of their names.
 func (s *sweeps) Positions(ctx context.Context, prefix string) ([]scan.Position, error) {
-	var found []position
-	err := s.db.get(ctx, &found, `SELECT name, version, checkpoint FROM amends_scans
+	var ps []scan.Position
+	err := s.db.get(ctx, rows.Into(&ps, positionFields), `SELECT name, version, checkpoint FROM amends_scans
 		WHERE name >= ? AND substr(name, 1, length(?)) = ? ORDER BY name`, prefix, prefix, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
-	}
-	ps := make([]scan.Position, len(found))
-	for i := range found {
-		ps[i] = found[i].of()
 	}
 	return ps, nil
 }

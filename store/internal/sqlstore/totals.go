@@ -5,46 +5,20 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
 )
-
-// totalRow counts works.
-type totalRow struct {
-	Saga           string
-	Status, Reason Text
-	Works          int64
-	OldestDue      Moment `db:"oldest_due"`
-}
 
 // Totals counts the works of each saga, status and reason. It reads all instances.
 func (s *chains) Totals(ctx context.Context) ([]ledger.Total, error) {
-	var rows []totalRow
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
-		rows = rows[:0]
-		return sqlx.SelectContext(ctx, q, &rows, totals)
-	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "count works")
-	}
-	ts := make([]ledger.Total, len(rows))
-	for i, r := range rows {
-		ts[i] = ledger.Total{
-			Saga: r.Saga, Status: saga.Status(r.Status), Reason: saga.Reason(r.Reason), Works: r.Works, OldestDue: r.OldestDue.Time(),
+	ts, err := viewed(ctx, s, "count works", func(t *ledger.Total) []rows.Field {
+		return []rows.Field{
+			{"saga", &t.Saga}, {"status", (*string)(&t.Status)}, {"reason", (*string)(&t.Reason)}, {"works", &t.Works}, {"oldest_due", &t.OldestDue},
 		}
-	}
+	}, totals)
 	slices.SortFunc(ts, func(a, b ledger.Total) int { return a.Compare(&b) })
-	return ts, nil
-}
-
-// blockedRow is a row of amends_blocked_days.
-type blockedRow struct {
-	Day   Moment
-	Layer string
-	Count int64
+	return ts, err
 }
 
 // BlockedDays returns how many duplicates were blocked on each day, by day and layer.
@@ -52,19 +26,9 @@ func (s *chains) BlockedDays(ctx context.Context, since time.Time) ([]ledger.Blo
 	if since.Before(time.Unix(0, 0)) {
 		since = time.Unix(0, 0)
 	}
-	var rows []blockedRow
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
-		rows = rows[:0]
-		return s.db.choose(ctx, q, &rows, blockedDays, s.db.Moment(ledger.DayOf(since)))
-	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "list days of blocked duplicates")
-	}
-	days := make([]ledger.BlockedDay, len(rows))
-	for i, r := range rows {
-		days[i] = ledger.BlockedDay{Day: r.Day.Time(), By: r.Layer, Count: r.Count}
-	}
-	return days, nil
+	return viewed(ctx, s, "list days of blocked duplicates", func(d *ledger.BlockedDay) []rows.Field {
+		return []rows.Field{{"day", &d.Day}, {"layer", &d.By}, {"count", &d.Count}}
+	}, blockedDays, s.db.Moment(ledger.DayOf(since)))
 }
 
 const blockedDays = `SELECT day, layer, count FROM amends_blocked_days WHERE day >= ? ORDER BY day, layer`

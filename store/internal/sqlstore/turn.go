@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,24 +70,23 @@ func (t *turn) load(ctx context.Context, job string) error {
 	if t.now, err = t.db.Now(ctx, t.q); err != nil {
 		return err
 	}
-	t.state = found[0].State()
-	var halts []rows.Job
-	if err := t.choose(ctx, &halts, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ''`); err != nil {
+	t.state = found[0]
+	var halts []schedule.JobState
+	if err := t.choose(ctx, rows.Jobs(&halts), `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ''`); err != nil {
 		return err
 	}
 	for i := range halts {
-		t.agenda.Halt = halts[i].State().Paused
+		t.agenda.Halt = halts[i].Paused
 	}
-	var open []rows.Run
-	if err := t.choose(ctx, &open, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND result IS NULL ORDER BY number`, job); err != nil {
+	if err := t.choose(ctx, rows.Runs(&t.open), `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND result IS NULL ORDER BY number`, job); err != nil {
 		return err
 	}
-	t.open, t.agenda.Open, t.agenda.State = rows.Runs(open), rows.Runs(open), t.state
+	t.agenda.Open, t.agenda.State = slices.Clone(t.open), t.state
 	return nil
 }
 
-func (t *turn) lock(ctx context.Context, job string) (found []rows.Job, err error) {
-	err = t.choose(ctx, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ?`+t.db.Lock, job)
+func (t *turn) lock(ctx context.Context, job string) (found []schedule.JobState, err error) {
+	err = t.choose(ctx, rows.Jobs(&found), `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ?`+t.db.Lock, job)
 	return found, err
 }
 
