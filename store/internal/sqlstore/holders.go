@@ -23,7 +23,7 @@ func Free(ctx context.Context, s *Store, t machine.Token, alone bool) error {
 	if alone {
 		which = `lease_holder LIKE 'session %' AND lease_holder <> ?`
 	}
-	return d.write(ctx, func(ctx context.Context, q Queries) error {
+	return d.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		now, err := d.Now(ctx, q)
 		if err == nil {
 			at := d.Moment(now)
