@@ -90,7 +90,7 @@ func TestARerunDoesWhatItsPlanSays(t *testing.T) {
 				id := saga.ID{Saga: "kinds", Work: "w"}
 				through := func(n int, want saga.Status) { // people decide, and the message comes
 					for ctx.Err() == nil {
-						if a, err := c.Approval(ctx, id, "approved"); err == nil && a.Outcome == "" {
+						if a, err := c.Approval(ctx, id, "approved"); err == nil && a.Outcome == "" && did.since(nil)["ask"] >= n { // once they are asked
 							_ = c.Vote(ctx, id, "approved", true, a.Digest, coordinator.Voter{Actor: saga.Actor{Name: "ann", Reason: "r"}, Roles: []string{"finance"}})
 						}
 						for _, name := range []string{"shipped", "ready"} {

@@ -140,7 +140,7 @@ func Recover(ctx context.Context, s *Store, r ledger.Recovery, alone bool) (done
 		return c.nothingLost(ctx, q, &r, identity)
 	})
 	if err == nil && !r.NothingLost && !r.DryRun { // a database of the old name that is put back later lacks that session
-		err = c.db.Witness.Put(ctx, id, &witness.Mark{Session: last, At: time.Now()})
+		err = c.db.Witness.Put(ctx, id, &witness.Mark{Database: "what it was before it was restored", Session: last, At: time.Now()})
 	}
 	return done, c.failed(ctx, err, "recover the ledger")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -30,10 +31,7 @@ func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, 
 		return t, err
 	}
 	source = rows.Object(intake.Object{Source: source}).Source
-	now, err := d.Now(ctx, q)
-	if err == nil {
-		_, err = q.ExecContext(ctx, d.Bind(takeTurn), source, d.Moment(now))
-	}
+	now, err := d.takeTurn(ctx, q, source)
 	var decided Moment
 	if err == nil {
 		err = get(&decided, `SELECT max(at) FROM amends_audit WHERE kind IN (?, ?) AND name = ? AND at <= ?`, intake.ActRelease, intake.ActDrop, source, d.Moment(now))
@@ -51,9 +49,16 @@ func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, 
 	return t, err
 }
 
-// takeTurn has no other transaction count the withdrawals of a source, or end their hold.
-const takeTurn = `
-	INSERT INTO amends_withdrawals (source, weighed_at) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at`
+// takeTurn has no other transaction count the withdrawals of a source, or end their hold, and returns the time behind
+// that: what those before stored is not later.
+func (d *Dialect) takeTurn(ctx context.Context, q Queries, source string) (now time.Time, err error) {
+	_, err = q.ExecContext(ctx, d.Bind(`INSERT INTO amends_withdrawals (source, weighed_at) VALUES (?, `+d.Today+`)
+		ON CONFLICT (source) DO UPDATE SET weighed_at = excluded.weighed_at`), source)
+	if err == nil {
+		now, err = d.Now(ctx, q)
+	}
+	return now, err
+}
 
 // Holdings returns of which sources withdrawals are held.
 func (s *inboxRole) Holdings(ctx context.Context) (all []intake.Holding, err error) {
@@ -73,14 +78,11 @@ func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Act
 	key := rows.Names("", rows.KeyColumns)
 	if err = valid.Look(source, by); err == nil {
 		err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
-			now, err := s.db.Now(ctx, q)
+			now, err := s.db.takeTurn(ctx, q, source)
 			if err != nil {
 				return err
 			}
 			at := s.db.Moment(now)
-			if _, err := q.ExecContext(ctx, s.db.Bind(takeTurn), source, at); err != nil {
-				return err
-			}
 			// They are locked in the order of all that lock several.
 			held, err := affected(q.ExecContext(ctx, s.db.Bind(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ? WHERE (`+key+`) IN (
 				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`), at, source))

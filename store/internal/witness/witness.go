@@ -113,8 +113,9 @@ func (k *Keeper) Opened(ctx context.Context, id string, m Mark, state string) {
 	k.id, k.mark, k.state, k.fault = id, m, state, nil
 	k.on = state == ledger.WitnessKept || state == ledger.WitnessNew
 	if k.dirty = k.on; k.on && k.stop == nil {
-		k.stop = make(chan struct{})
-		k.writes.Go(func() { k.loop(k.stop) })
+		stop := make(chan struct{})
+		k.stop = stop
+		k.writes.Go(func() { k.loop(stop) })
 	}
 	k.mu.Unlock()
 	k.write(ctx)
