@@ -89,10 +89,8 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	if err != nil {
 		return program.Outcome{Class: saga.Unsent, Error: err.Error()}, false
 	}
-	awaited, cancel := context.WithCancel(w.s.over)
+	ctx, cancel := context.WithDeadline(w.s.over, deadline)
 	defer cancel()
-	ctx, expire := context.WithDeadline(awaited, deadline)
-	defer expire()
 	inv := w.st.Invocation(cmd)
 	inv.Brief = w.brief(cmd.Step)
 	if secret := w.st.Step(cmd.Step).Answering().Secret; secret != "" && cmd.Direction == saga.Forward {
@@ -111,7 +109,7 @@ func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
 	select {
 	case o = <-answer:
 	case <-ctx.Done():
-		o = w.overdue(awaited, inv, answer)
+		o = w.overdue(ctx, inv, answer)
 	}
 	return o, !inv.Gate.Unsent()
 }
@@ -171,7 +169,7 @@ var errPaused = errors.New("paused")
 // overdue closes an attempt whose time is over. An action that has not returned is under way, whatever its deadline
 // says: it may still have its effect. So it is awaited for as long as this process holds its lease and does not stop, and
 // nothing follows: no lookup, no undo, no other attempt. What it says behind that becomes a signal.
-func (w *work) overdue(awaited context.Context, inv *program.Invocation, answer chan program.Outcome) program.Outcome {
+func (w *work) overdue(ctx context.Context, inv *program.Invocation, answer chan program.Outcome) program.Outcome {
 	inv.Gate.Close()
 	t := time.NewTimer(answerGrace)
 	defer t.Stop()
@@ -180,13 +178,14 @@ func (w *work) overdue(awaited context.Context, inv *program.Invocation, answer 
 		return o
 	case <-t.C:
 	}
-	if awaited.Err() == nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && w.s.over.Err() == nil {
 		w.c.opts.Log.WithFields(logrus.Fields{"saga": w.id.Saga, "work": w.id.Work, "step": inv.Step, "direction": string(inv.Direction), "attempt": inv.Attempt}).
 			Warn("an action has not returned at its deadline: it does not heed its context. Nothing follows, and it keeps its place at the destination, until it returns or this process is restarted")
 		select {
 		case o := <-answer:
 			return o
-		case <-awaited.Done():
+		case <-w.s.over.Done():
+		case <-w.c.left:
 		}
 	}
 	w.dropHand() // it may be busy for ever; the next attempt gets another

@@ -38,6 +38,7 @@ type Coordinator struct {
 	current    atomic.Pointer[session]         // nil until Run has opened one
 	gone       atomic.Pointer[map[string]bool] // sessions that shared a limit with this one and are dead
 	stopping   chan struct{}                   // closed when Run is told to stop
+	left       chan struct{}                   // closed when what is under way is left behind
 	woken      chan struct{}                   // there may be something to claim at once
 	ran        atomic.Bool
 	duplicates *duplicateCounter
@@ -61,7 +62,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	life, give := context.WithCancel(context.Background())
 	c := &Coordinator{
 		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log, skew: limits.Skew},
-		life: life, give: give, stopping: make(chan struct{}), woken: make(chan struct{}, 1),
+		life: life, give: give, stopping: make(chan struct{}), left: make(chan struct{}), woken: make(chan struct{}, 1),
 		secrets:      newSecrets(o.CallbackSecrets),
 		duplicates:   newDuplicateCounter(),
 		rests:        newRests(),
@@ -369,6 +370,7 @@ func (c *Coordinator) awaitWorks() error {
 		return nil
 	case <-time.After(c.opts.Drain):
 	}
+	close(c.left)
 	left := c.hand.all()
 	for _, w := range left {
 		w.abandon()
