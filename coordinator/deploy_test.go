@@ -153,7 +153,7 @@ func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 		revise(old, "1", 1)
 		pass(time.Second)
 		revise(fresh, "2", 2)
-		pass(10 * time.Second) // three to the end of its step, and six for version 2
+		pass(20 * time.Second) // three to the end of its step, a poll or two, and six for version 2
 		s, err := fresh.Show(t.Context(), saga.ID{Saga: "billing", Work: "w"})
 		if err != nil || s.Status != saga.Completed || s.Revision != "2" {
 			t.Errorf("it is %s at revision %s: %q, %v", s.Status, s.Revision, s.Note, err)

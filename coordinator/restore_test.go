@@ -242,7 +242,7 @@ func (r *restoring) run(until func(*process) bool) error {
 	p := several(r.t, db, config{opts: coordinator.Options{Poll: 50 * time.Millisecond}}, r.sagas(r.t)...)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	hung := time.After(time.Minute)
+	hung := time.After(10 * time.Minute)
 	for !until(p) {
 		select {
 		case <-hung:
@@ -399,6 +399,31 @@ func TestAMovedLedgerGoesOn(t *testing.T) {
 			r.wake(saga.Completed)
 			r.paidOnce()
 		})
+	}
+}
+
+// A restore that is taken back by a copy of what was there before it is one, too: what was done on the restored ledger is not in it.
+func TestARestoreThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	r := newRestoring(t, inFile)
+	copied := func(script string) {
+		t.Helper()
+		if out, err := r.bash(script, r.at.address()); err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, out)
+		}
+	}
+	r.begin()
+	r.at.back()
+	r.wake(saga.Completed)
+	copied("cp ledger.db aside.db")
+	r.at.put()
+	r.recover("SQLite", "amends recover --restored", ledger.Recovery{})
+	if err := r.run(func(p *process) bool { return p.Health() == nil }); err != nil {
+		t.Fatal(err)
+	}
+	copied("rm -f ledger.db-wal ledger.db-shm; cp aside.db ledger.db")
+	if err := r.run(func(*process) bool { return false }); !errors.Is(err, ledger.ErrBehind) {
+		t.Errorf("it goes on: %v", err)
 	}
 }
 

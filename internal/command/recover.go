@@ -28,7 +28,8 @@ can be looked up or sent again under the same key is, and of what is AtMostOnce 
 started since is not in it at all: let "amends reconcile rebuild JOB" take over what stands, before anything else runs.
 
 --nothing-lost: it is another server, or another database, and has everything: a planned move, a major upgrade, a
-switch-over. All works go on as they stand. It is refused where a witness on this host knows more than the database.`,
+switch-over. All works go on as they stand. It is refused where a witness
+that this command sees, that of its user on this host, knows more than the database.`,
 		Example: `  amends recover --restored --dry-run
   amends recover --restored --reason "INC-77: last night's dump"
   amends recover --nothing-lost --reason "moved to db2, everything stopped"`,

@@ -41,7 +41,8 @@ type Gate interface {
 	Lease(ctx context.Context, limit int, decide func(now time.Time, e *Entry) error) ([]Entry, error)
 
 	// Holder names the session of this process as who leases entries, "" without one. What was leased under
-	// the name of a session whose process is proven to have ended is due at once.
+	// the name of a session whose process is proven to have ended is due as soon as another session is
+	// opened there.
 	Holder() string
 
 	// Update hands one entry, an empty one when there is none.

@@ -18,11 +18,13 @@ type Witness interface {
 
 // What a session says of its witness. Anything else is why it has none.
 const (
-	WitnessKept    = "kept"      // the ledger was compared with it
-	WitnessNew     = "new"       // it knew nothing of the ledger, which others had worked on before
-	WitnessTemp    = "temporary" // it has none: the ledger is in a folder for temporary files
-	SessionForgone = "restored"  // the database of sessions that were opened before a restore
+	WitnessKept = "kept"      // the ledger was compared with it
+	WitnessNew  = "new"       // it knew nothing of the ledger, which others had worked on before
+	WitnessTemp = "temporary" // it has none: the ledger is in a folder for temporary files
 )
+
+// SessionForgone stands for the database of sessions that were opened before a restore.
+const SessionForgone = "restored"
 
 // Recovery is what a person says of a database that may not be what it was.
 type Recovery struct {

@@ -134,6 +134,20 @@ func TestF5NotSentAfterMaybe(t *testing.T) {
 	}
 }
 
+// cases-4, 2: an action that did not heed its deadline has its settle time from its return. One that was in time, or lost, has it from
+// its deadline, or from the end of its process.
+func TestSettlesFromALateReturn(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Hour: time.Hour} {
+		d := begin(t, "a find no-undo")
+		armed := d.now
+		d.now = d.now.Add(took)
+		d.fail(saga.Unknown)
+		if until := d.st.Step("a").Forward.UnknownUntil.Sub(armed); until < want || until > want+time.Second {
+			t.Errorf("after %s what it did is unknown until %s behind its arming, want %s", took, until, want)
+		}
+	}
+}
+
 // "F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga
 // turns to compensation, and the step is owed nothing".
 func TestF6Refused(t *testing.T) {

@@ -49,7 +49,11 @@ func TestAServerWithoutAConnectionLeft(t *testing.T) {
 		}
 		_ = pool.Close()
 	})
-	if err := open(); err != nil {
+	err = open()
+	for err != nil && strings.Contains(err.Error(), "max_connections") && t.Context().Err() == nil { // on a busy machine they are not given back yet
+		err = open()
+	}
+	if err != nil {
 		t.Errorf("connections are given back: %v", err)
 	}
 }

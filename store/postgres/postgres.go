@@ -57,8 +57,8 @@ type Options struct {
 	// counts; the coordinator's log says why. Default: amends-UID in [os.TempDir].
 	LockDir string
 
-	// Witness keeps outside the database how far the ledger was seen to have come; see package store. Default:
-	// [witness.Default].
+	// Witness keeps outside the database how far the ledger was seen to have come; see package store, which says the
+	// default.
 	Witness ledger.Witness
 
 	level   string                                  // at which transactions are isolated: in tests any, whatever the database's default

@@ -32,8 +32,8 @@ type Options struct {
 	// Readers is how many reads may run at the same time. Default: 4.
 	Readers int
 
-	// Witness keeps outside the file how far the ledger was seen to have come; see package store. Default:
-	// [witness.Default], and none for a file in [os.TempDir].
+	// Witness keeps outside the file how far the ledger was seen to have come; see package store, which says the
+	// default. A file in [os.TempDir] has none then.
 	Witness ledger.Witness
 }
 

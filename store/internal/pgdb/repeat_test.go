@@ -27,6 +27,7 @@ func TestRepeat(t *testing.T) {
 	}{
 		{code(pqerror.TRSerializationFailure), triesUndone, triesUndone},
 		{code(pqerror.TRDeadlockDetected), triesUndone, triesUndone},
+		{code(pqerror.TooManyConnections), triesUndone, triesUndone},
 		{code(pqerror.TRStatementCompletionUnknown), 1, triesUnknown},
 		{code(pqerror.AdminShutdown), 1, triesUnknown},
 		{code(pqerror.ConnectionFailure), 1, triesUnknown},
