@@ -364,7 +364,7 @@ func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 			r.at.back()
 			r.wake(saga.Completed)
 			r.at.put()
-			if err := r.run(func(*process) bool { return false }); !errors.Is(err, ledger.ErrBehind) || !strings.Contains(err.Error(), "--restored") || !strings.Contains(err.Error(), "--nothing-lost") {
+			if err := r.run(func(p *process) bool { return p.Health() == nil }); !errors.Is(err, ledger.ErrBehind) || !strings.Contains(err.Error(), "--restored") || !strings.Contains(err.Error(), "--nothing-lost") {
 				t.Fatalf("it goes on: %v", err)
 			}
 			if out, err := r.bash("amends recover --nothing-lost --reason 'a guess'", r.at.address()); err == nil {
@@ -422,7 +422,7 @@ func TestARestoreThatIsTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied("rm -f ledger.db-wal ledger.db-shm; cp aside.db ledger.db")
-	if err := r.run(func(*process) bool { return false }); !errors.Is(err, ledger.ErrBehind) {
+	if err := r.run(func(p *process) bool { return p.Health() == nil }); !errors.Is(err, ledger.ErrBehind) {
 		t.Errorf("it goes on: %v", err)
 	}
 }
