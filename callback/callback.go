@@ -50,6 +50,7 @@ type Completer interface {
 //	404  there is no such token; every such answer is alike
 //	413  the body has more than 64 KiB, or has when it is unpacked
 //	415  it cannot be unpacked (gzip and deflate can), or its charset is not known
+//	500  it is on record, and the definition could not read it: a person is asked
 //	422  the definition declines it, and says why; the instance waits on
 //	503  nothing is stored of it: send it again
 //
@@ -143,6 +144,9 @@ func (h *handler) answer(w http.ResponseWriter, ack coordinator.Ack, err error) 
 		say(w, http.StatusOK, a)
 	case errors.Is(err, coordinator.ErrUnknownToken):
 		unknown(w)
+	case errors.Is(err, coordinator.ErrBroken):
+		h.log.WithError(err).Error("the definition could not read a callback; it is on record, and a person is asked")
+		say(w, http.StatusInternalServerError, refusal{"it is on record, and could not be read: a person looks at it"})
 	case errors.Is(err, coordinator.ErrDeclined):
 		why := err.Error() // from there on: what stands before names the instance
 		say(w, http.StatusUnprocessableEntity, refusal{why[strings.Index(why, coordinator.ErrDeclined.Error()):]})

@@ -58,7 +58,7 @@ func mailing() []saga.Program {
 		panic(err)
 	}
 	read := func(saga.Call[letter], saga.Message) (string, error) { return "paid", nil }
-	ask, err := saga.Define("ask", 1, saga.Await("paid", read).On("paid", func(c saga.Call[letter]) string { return c.Work }).Within(time.Hour, saga.Compensate))
+	ask, err := saga.Define("ask", 1, saga.Await("paid", read).On("paid", func(c saga.Call[letter]) string { return c.Work }).EachRun().Within(time.Hour, saga.Compensate))
 	if err != nil {
 		panic(err)
 	}

@@ -34,6 +34,8 @@ var (
 	// ErrBehind: so many answers to the same request are on record that another one is not. Nothing was stored: bring it again
 	// when they are read.
 	ErrBehind = errors.New("more answers came to this request than are kept: bring it again")
+	// ErrBroken: the definition failed to read it, which is its fault. It is on record, and a person is asked.
+	ErrBroken = errors.New("its definition could not read it, and it is on record: a person is asked")
 	// ErrOtherMessage: another message has its id. Nothing was stored.
 	ErrOtherMessage = errors.New("another message has this id")
 )
@@ -170,15 +172,19 @@ func firstOf(w *ledger.Wait, answers []machine.Signal) Ack {
 }
 
 // hand posts an answer to the instance that waits for it, with what its definition says of it, where this process knows it. One
-// that is declined is put on record only if that is wanted.
+// that is declined is put on record only if that is wanted; one that cannot be read always is, and is an [ErrBroken].
 func (op *Operator) hand(ctx context.Context, st *machine.State, w *ledger.Wait, sig *machine.Signal, declines bool) (declined string, err error) {
+	r := &machine.Read{}
 	if p := op.programs(st); p != nil && sig.Failed == "" && awaited(p.Spec(), st, w) {
-		declined = readAnswer(p, st, sig.Step, messageOf(sig)).Declined
-		if sig.Declined = declined; declined != "" && !declines {
-			return declined, nil
+		r = readAnswer(p, st, sig.Step, messageOf(sig))
+		if sig.Declined = r.Declined; r.Declined != "" && !declines {
+			return r.Declined, nil
 		}
 	}
-	return declined, op.ledger.Post(ctx, w.ID, *sig)
+	if err = op.ledger.Post(ctx, w.ID, *sig); err == nil && r.Fault != "" {
+		err = fmt.Errorf("%w: %s\n%s", ErrBroken, r.Fault, r.Stack)
+	}
+	return r.Declined, err
 }
 
 // awaited reports whether an answer can be read now: the step may still be answered, and its request is done.
@@ -187,52 +193,80 @@ func awaited(spec *program.Spec, st *machine.State, w *ledger.Wait) bool {
 	return i >= 0 && spec.Steps[i].WaitsForAnswer() && st.Open(w.Step) && (w.Name != "" || st.Requested(&spec.Steps[i]))
 }
 
-// Deliver brings a message to every instance that waits for its name and key. One that nothing waits for yet is kept for
-// [MessageLife]. A message that comes again, by its id, is acknowledged as the first was; another one with
-// its id matches [ErrOtherMessage]. Where every definition that is asked declines it, the error matches [ErrDeclined].
-func (op *Operator) Deliver(ctx context.Context, m saga.Message) (Ack, error) {
-	kept, err := op.ledger.Keep(ctx, program.Message(m), MessageLife)
+// Deliver brings a message to what waits for its name and key: in each saga to the wait that is oldest and whose definition does not
+// decline it. It is used once in each saga. While nothing takes it, it is kept for [MessageLife], whether it came early or late. What
+// was given up or cancelled takes nothing from what waits; where nothing does, a message that only such an instance can be meant by (its
+// key is its work id, or an external id that no other has) reaches a person through it.
+//
+// A message that comes again, by its id, is acknowledged as the first was; another one with its id matches [ErrOtherMessage]. Where
+// every definition that is asked declines it, the error matches [ErrDeclined].
+func (op *Operator) Deliver(ctx context.Context, m saga.Message) (ack Ack, err error) {
+	defer func() {
+		if err != nil {
+			ack, err = Ack{}, fmt.Errorf("deliver message %q, id %q: %w", m.Name, m.ID, err)
+		}
+	}()
+	message := program.Message(m)
+	kept, err := op.ledger.Keep(ctx, message, MessageLife)
 	if err != nil {
-		return Ack{}, fmt.Errorf("deliver message %q: %w", m.Name, err)
+		return ack, err
 	}
 	if kept.Other {
-		return Ack{}, fmt.Errorf("deliver message %q, id %q: %w", m.Name, m.ID, ErrOtherMessage)
+		return ack, ErrOtherMessage
 	}
-	waits, err := op.ledger.Waits(ctx, m.Name, m.Key)
+	uses, err := op.ledger.Uses(ctx, m.Name, m.ID)
 	if err != nil {
-		return Ack{}, fmt.Errorf("deliver message %q: %w", m.Name, err)
+		return ack, err
 	}
-	ack, declined := Ack{At: kept.At}, ""
-	for i := range waits {
-		if kept.Delivered { // it is used
-			break
-		}
-		w := &waits[i]
-		no, taken, err := op.deliver(ctx, w, &m)
-		switch {
-		case err != nil:
-			return Ack{}, fmt.Errorf("deliver message %q to %s: %w", m.Name, w.ID, err)
-		case no != "":
-			declined = no
-		case taken:
-			ack.IDs = append(ack.IDs, w.ID)
-		}
+	ack.At = kept.At
+	for i := range uses {
+		ack.IDs = append(ack.IDs, uses[i].ID)
 	}
-	switch {
-	case len(ack.IDs) > 0:
-		err = op.ledger.Delivered(ctx, m.Name, m.ID)
-	case declined != "":
-		err = fmt.Errorf("%w: %s", ErrDeclined, declined)
+	ids, no, err := op.offer(ctx, &message, saga.ID{}, uses)
+	if ack.IDs = append(ack.IDs, ids...); err == nil && len(ack.IDs) == 0 && no != "" {
+		err = fmt.Errorf("%w: %s", ErrDeclined, no)
 	}
-	if err != nil {
-		return Ack{}, fmt.Errorf("deliver message %q: %w", m.Name, err)
-	}
-	return ack, nil
+	return ack, err
 }
 
-// deliver posts a message to one instance, unless its wait is over by now, which was left behind, or has an answer already: then
-// the message is left to what waits later.
-func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message) (declined string, taken bool, err error) {
+// offer brings a message to what waits for it in the sagas that do not use it, and to none of what was given up while another waits.
+// from is the work that does not use it itself: it is offered to the others of its saga, once.
+func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID, uses []ledger.Wait) (ids []saga.ID, declined string, err error) {
+	waits, err := op.ledger.Waits(ctx, m.Name, m.Key)
+	if err != nil {
+		return nil, "", err
+	}
+	taken := make(map[string]bool)
+	for i := range uses {
+		taken[uses[i].ID.Saga] = true
+	}
+	var own []ledger.Instance
+	for _, given := range []bool{false, true} {
+		if own, err = op.named(ctx, m, given && len(waits) > 0); err != nil {
+			return nil, "", err
+		}
+		for i := range waits {
+			w := &waits[i]
+			if taken[w.ID.Saga] || w.ID == from || from.Saga != "" && from.Saga != w.ID.Saga || w.Ended && !given || given && !means(m, w.ID, own) {
+				continue
+			}
+			no, got, err := op.deliver(ctx, w, m, given, from.Saga != "")
+			switch {
+			case errors.Is(err, errBroken), errors.Is(err, ErrBehind) && from.Saga != "": // no work waits for another that cannot read it
+			case err != nil:
+				return nil, "", err
+			case got:
+				ids, taken[w.ID.Saga] = append(ids, w.ID), true
+			case no != "":
+				declined = no
+			}
+		}
+	}
+	return ids, declined, nil
+}
+
+// deliver posts a message to one instance, unless its wait is over by now, which was left behind.
+func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Message, given, again bool) (declined string, got bool, err error) {
 	s, err := op.stand(ctx, w.ID)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
@@ -240,28 +274,43 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *saga.Message
 	if err != nil {
 		return "", false, err
 	}
-	if ss := s.st.Step(w.Step); w.StepKey != waitKey(s.st, w.Step) || ss != nil && (ss.Forward.Phase == machine.Done || ss.Forward.Phase == machine.Skipped) {
+	live, gone := lives(s.st, w.Step), gaveUp(s.st, w.Step)
+	switch {
+	case w.StepKey != waitKey(s.st, w.Step) || !live && !gone:
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
+	case gone != given:
+		return "", false, nil
 	}
-	message := program.Message(*m)
-	sig := messageSignal(&message, w.Step, w.StepKey)
 	before, err := op.answers(ctx, w)
 	if err != nil {
 		return "", false, err
 	}
-	switch a := s.answered(w, before); {
-	case a == nil:
-	case a.Key == sig.Key:
+	sig := messageSignal(m, w.Step, w.StepKey)
+	same := slices.ContainsFunc(before, func(b machine.Signal) bool { return b.Key == sig.Key })
+	switch {
+	case live && same && again: // it was asked before
+		return "", false, nil
+	case same && !again && slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return strings.HasPrefix(u.Key, sig.Key) && u.Declined == "" }):
 		return "", true, nil
-	case !s.st.Turned && !s.st.Status.Terminal(): // it may be declined, or leave this message to a later wait
-		return "", false, errors.New("another answer is being read: deliver it again")
+	case size(before) > mostKept:
+		return "", false, ErrBehind
 	}
-	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
-	if same { // it was declined, and may be no more: its definition was mended
-		sig.Key += fmt.Sprintf(":%d", len(before))
-	}
+	sig.Key += times(before, sig.Key) // it may have been declined, and be no more: its definition was mended
 	declined, err = op.hand(ctx, s.st, w, &sig, !same && len(before) < mostAnswers)
-	return declined, declined == "", err
+	return declined, declined == "" && err == nil, err
+}
+
+// named are instances, two at most, that have a message's key as an external id.
+func (op *Operator) named(ctx context.Context, m *program.Message, wanted bool) ([]ledger.Instance, error) {
+	if !wanted {
+		return nil, nil
+	}
+	return ledger.First(ctx, op.ledger, ledger.Filter{ExternalID: m.Key, Limit: 2})
+}
+
+// means reports whether a message can mean only this instance: it says its work id, or an external id that no other has.
+func means(m *program.Message, id saga.ID, named []ledger.Instance) bool {
+	return m.Key == id.Work || len(named) == 1 && named[0].ID == id
 }
 
 // CompleteStep answers by hand what a step waits for, "" the one that waits: as if body had come from outside. The definition reads
@@ -287,8 +336,11 @@ func (op *Operator) answerStep(ctx context.Context, verb string, id saga.ID, ste
 		sum := sha256.Sum256([]byte(said.Failed + "\x00" + string(said.Body)))
 		sig := machine.Signal{Kind: machine.SignalAnswer, Key: ":" + hex.EncodeToString(sum[:8]), Resolution: saga.Resolution{Step: ss.Name}, Said: said}
 		if p := op.programs(s.st); p != nil && said.Failed == "" {
-			if no := readAnswer(p, s.st, sig.Step, messageOf(&sig)).Declined; no != "" {
-				return sig, fmt.Errorf("%w: %s", ErrDeclined, no)
+			switch r := readAnswer(p, s.st, sig.Step, messageOf(&sig)); {
+			case r.Fault != "":
+				return sig, fmt.Errorf("its definition cannot read it: %s", r.Fault)
+			case r.Declined != "":
+				return sig, fmt.Errorf("%w: %s", ErrDeclined, r.Declined)
 			}
 		}
 		return sig, nil

@@ -142,7 +142,7 @@ func TestWhatIsSaidAtTheLastMomentCounts(t *testing.T) {
 			read := func(saga.Call[order], saga.Message) (thing, error) { return thing{ID: "a"}, nil }
 			act := func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "b"}, nil }
 			asks, err := saga.Define("asks", 1, saga.Do("submit", act).Idempotent().NoUndo("a test"),
-				saga.Await("answer", read).On("done", func(c saga.Call[order]) string { return c.Work }).Within(4*time.Second, saga.Compensate))
+				saga.Await("answer", read).On("done", func(c saga.Call[order]) string { return c.Work }).EachRun().Within(4*time.Second, saga.Compensate))
 			if err != nil {
 				t.Fatal(err)
 			}

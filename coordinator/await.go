@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -55,9 +56,13 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		return true
 	}
 	a.On = keys
-	if ss := w.st.Step(s.Name); ss != nil {
+	if ss := w.st.Step(s.Name); ss.StaysAnswered(s, keys) {
+		return true
+	} else if ss != nil {
 		for _, held := range ss.Answering().Held { // the first that is not declined
-			if a.Read = readAnswer(w.program, w.st, s.Name, &held); a.Read.Declined == "" {
+			a.Read = readAnswer(w.program, w.st, s.Name, &held)
+			w.logRead(s.Name, a.Read)
+			if a.Error = a.Read.Fault; a.Read.Declined == "" {
 				break
 			}
 		}
@@ -91,25 +96,46 @@ func waitKey(st *machine.State, step string) string {
 	return machine.StepKey(machine.RootKey(st.ID.Saga, st.ID.Work, st.Revision), step, saga.Forward, 0)
 }
 
-// collect brings the work the first message that came before it waited and is an answer; what others say stays for others.
+// collect brings the work the first message that came and is not used, and is an answer; what others say stays for others.
 func (w *work) collect(ctx context.Context, step string, keys []program.MessageKey) error {
-	for _, k := range keys {
-		ms, err := w.c.ledger.Messages(ctx, k.Name, k.Key)
+	for _, wait := range w.waitsOn(step, keys) {
+		ms, err := w.c.ledger.Messages(ctx, wait.Name, wait.Key, w.id.Saga)
 		if err != nil {
 			return err
 		}
 		for i := range ms {
-			sig := messageSignal(&ms[i], step, waitKey(w.st, step))
+			sig := messageSignal(&ms[i], step, wait.StepKey)
 			sig.Declined = readAnswer(w.program, w.st, step, &ms[i]).Declined
+			if sig.Declined == "" { // it may have been declined before
+				before, err := w.c.answers(ctx, &wait)
+				if err != nil {
+					return err
+				}
+				sig.Key += times(before, sig.Key)
+			}
 			if err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
 				return err
 			}
 			if w.spoken.Store(true); sig.Declined == "" {
-				return w.c.ledger.Delivered(ctx, ms[i].Name, ms[i].ID)
+				return nil
 			}
 		}
 	}
 	return nil
+}
+
+// times is what the key of an answer ends with that came so often before.
+func times(before []machine.Signal, key string) string {
+	n := 0
+	for i := range before {
+		if k := before[i].Key; k == key || strings.HasPrefix(k, key+":") {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(":%d", n)
 }
 
 // messageSignal is what a work is told of a message.
@@ -120,12 +146,100 @@ func messageSignal(m *program.Message, step, wait string) machine.Signal {
 	}
 }
 
-// read has the definition read what may be the answer that a step waits for.
-func (w *work) read(sig *machine.Signal) *machine.Read {
+// read has the definition read what may be the answer that a step waits for. A message that the work does not use is offered to the
+// others that wait for it before that is on record, and what else is there is looked for (A13). It reports false when the work is to
+// be let go.
+func (w *work) read(sig *machine.Signal) (*machine.Read, bool) {
 	if sig.Kind != machine.SignalAnswer || sig.Failed != "" {
+		return nil, true
+	}
+	m := messageOf(sig)
+	if m.Name == "" {
+		r := readAnswer(w.program, w.st, sig.Step, m)
+		w.logRead(sig.Step, r)
+		return r, true
+	}
+	var r *machine.Read
+	ok := w.mail(func(ctx context.Context) (err error) {
+		r, err = w.readMessage(ctx, sig, m)
+		return err
+	})
+	return r, ok
+}
+
+func (w *work) readMessage(ctx context.Context, sig *machine.Signal, m *program.Message) (*machine.Read, error) {
+	wait := ledger.Wait{Name: m.Name, Key: m.Key, ID: w.id, Step: sig.Step, StepKey: sig.StepKey}
+	ours := sig.StepKey == waitKey(w.st, sig.Step) && w.stepSpec(sig.Step).WaitsForAnswer()
+	r := &machine.Read{Declined: sig.Declined}
+	if ours && sig.Declined == "" {
+		r = readAnswer(w.program, w.st, sig.Step, m)
+		w.logRead(sig.Step, r)
+	}
+	live := ours && lives(w.st, sig.Step)
+	if live && r.Declined == "" {
+		is, err := w.c.ledger.Use(ctx, m.Name, m.ID, wait)
+		if is || err != nil {
+			return r, err
+		}
+		r.Left = "is used by another instance"
+	} else if err := w.leave(ctx, m, &wait, r, ours && gaveUp(w.st, sig.Step)); err != nil {
+		return nil, err
+	}
+	if ss := w.st.Step(sig.Step); live && ss != nil && ss.Answering().Asks != nil {
+		return r, w.collect(ctx, sig.Step, ss.Answering().Asks.On)
+	}
+	return r, nil
+}
+
+// leave offers a message that the work does not use to the others that wait for it. One that comes when it was given up, and that no
+// other can be meant by, is its own.
+func (w *work) leave(ctx context.Context, m *program.Message, wait *ledger.Wait, r *machine.Read, given bool) error {
+	uses, err := w.c.ledger.Uses(ctx, m.Name, m.ID)
+	if err != nil {
+		return err
+	}
+	if at := slices.IndexFunc(uses, func(u ledger.Wait) bool { return u.ID.Saga == w.id.Saga }); at >= 0 {
+		if u := uses[at]; u.ID != w.id || u.Step != wait.Step || u.StepKey != wait.StepKey {
+			r.Left = "is used by another instance"
+		}
 		return nil
 	}
-	return readAnswer(w.program, w.st, sig.Step, messageOf(sig))
+	ids, _, err := w.c.offer(ctx, m, w.id, nil)
+	if err != nil || !given || r.Declined != "" {
+		return err
+	}
+	own := false
+	if len(ids) == 0 {
+		named, err := w.c.named(ctx, m, true)
+		if err != nil {
+			return err
+		}
+		own = means(m, w.id, named)
+	}
+	if own {
+		own, err = w.c.ledger.Use(ctx, m.Name, m.ID, *wait)
+	}
+	if !own {
+		r.Left = "came when it was given up, and is left to what waits for it"
+	}
+	return err
+}
+
+// lives reports whether a step may be answered, and was not given up: what was takes nothing from the living.
+func lives(st *machine.State, step string) bool {
+	ss := st.Step(step)
+	return st.Open(step) && (ss == nil || ss.Forward.NeedsReview != saga.ReasonUnanswered)
+}
+
+// gaveUp reports whether the step waited, and was given up or turned back.
+func gaveUp(st *machine.State, step string) bool {
+	ss := st.Step(step)
+	return !lives(st, step) && (ss == nil || ss.Forward.Phase != machine.Done && ss.Forward.Phase != machine.Skipped)
+}
+
+// logRead tells where the definition panicked when it read an answer.
+func (w *work) logRead(step string, r *machine.Read) {
+	w.logPanic(&program.Invocation{Step: step, Direction: saga.Forward}, r.Stack)
 }
 
 func messageOf(sig *machine.Signal) *program.Message {
@@ -134,7 +248,10 @@ func messageOf(sig *machine.Signal) *program.Message {
 
 func readAnswer(p saga.Program, st *machine.State, step string, m *program.Message) *machine.Read {
 	f, err := p.Read(st.Invocation(machine.Command{Do: machine.Ask, Step: step, Direction: saga.Forward}), *m)
-	if err != nil {
+	switch {
+	case err != nil && f.Answer == program.AnswerUnclear:
+		return &machine.Read{Evidence: f, Fault: err.Error()}
+	case err != nil:
 		return &machine.Read{Declined: err.Error()}
 	}
 	return &machine.Read{Evidence: f}

@@ -83,7 +83,7 @@ func (f *farm) saga(t testing.TB, tune func(*saga.Answer[film, thing])) saga.Pro
 		}
 		return out, nil
 	}
-	await := saga.Await("rendered", read).Callback("submit").On("render.done", func(c saga.Call[film]) string { return c.Work }).Within(2*day, saga.Compensate)
+	await := saga.Await("rendered", read).Callback("submit").On("render.done", func(c saga.Call[film]) string { return c.Work }).EachRun().Within(2*day, saga.Compensate)
 	if tune != nil {
 		tune(await)
 	}
@@ -503,8 +503,8 @@ func TestMessagesAreForOneWaitEach(t *testing.T) {
 		key := func(c saga.Call[film]) string { return c.Input.Title }
 		d, err := saga.Define("film", 1,
 			saga.Do("begin", func(context.Context, saga.Call[film]) (thing, error) { return thing{ID: "b"}, nil }).Idempotent().NoUndo("a test"),
-			saga.Await("first", read).On("part", key).Within(day, saga.Compensate),
-			saga.Await("second", read).On("part", key).Within(day, saga.Compensate))
+			saga.Await("first", read).On("part", key).EachRun().Within(day, saga.Compensate),
+			saga.Await("second", read).On("part", key).EachRun().Within(day, saga.Compensate))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -662,7 +662,7 @@ func TestAStormOfCallbacks(t *testing.T) {
 // request whose callback would not be known.
 func TestAnswersAcrossCrashes(t *testing.T) {
 	t.Parallel()
-	for _, method := range []ledgertest.Method{ledgertest.Await, ledgertest.Messages, ledgertest.Delivered, ledgertest.Post, ledgertest.Append} {
+	for _, method := range []ledgertest.Method{ledgertest.Await, ledgertest.Messages, ledgertest.Use, ledgertest.Post, ledgertest.Append} {
 		for n := 1; n <= 4; n++ {
 			for what, fault := range map[string]ledgertest.Fault{
 				"before": ledgertest.CrashBefore(n, method), "during": ledgertest.CrashDuring(n, method), "lost": ledgertest.LoseAnswer(n, method),

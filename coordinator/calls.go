@@ -142,11 +142,18 @@ func (c calls) Keep(ctx context.Context, m program.Message, keep time.Duration) 
 	return within(ctx, c.within, func(ctx context.Context) (ledger.Kept, error) { return c.Ledger.Keep(ctx, m, keep) })
 }
 
-func (c calls) Messages(ctx context.Context, name, key string) ([]program.Message, error) {
-	return within(ctx, c.within, func(ctx context.Context) ([]program.Message, error) { return c.Ledger.Messages(ctx, name, key) })
+func (c calls) Messages(ctx context.Context, name, key, saga string) ([]program.Message, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]program.Message, error) { return c.Ledger.Messages(ctx, name, key, saga) })
 }
 
-func (c calls) Delivered(ctx context.Context, name, id string) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Delivered(ctx, name, id) }))
-	return err
+func (c calls) Use(ctx context.Context, name, id string, by ledger.Wait) (bool, error) {
+	return within(ctx, c.within, func(ctx context.Context) (bool, error) { return c.Ledger.Use(ctx, name, id, by) })
+}
+
+func (c calls) Uses(ctx context.Context, name, id string) ([]ledger.Wait, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Wait, error) { return c.Ledger.Uses(ctx, name, id) })
+}
+
+func (c calls) Shared(ctx context.Context) ([]ledger.Shared, error) {
+	return within(ctx, c.within, c.Ledger.Shared)
 }

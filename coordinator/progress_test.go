@@ -142,7 +142,7 @@ func TestDeclinedLongAgo(t *testing.T) {
 				return thing{}, errors.New("it is progress")
 			}
 			return thing{ID: "film"}, nil
-		}).On("job", func(c saga.Call[order]) string { return c.Work }).Within(6*time.Hour, saga.Compensate))
+		}).On("job", func(c saga.Call[order]) string { return c.Work }).EachRun().Within(6*time.Hour, saga.Compensate))
 		if err != nil {
 			t.Fatal(err)
 		}

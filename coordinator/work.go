@@ -416,7 +416,11 @@ func (w *work) listen() (machine.Command, bool) {
 	for i := range unread {
 		sig := &unread[i]
 		w.listening = i < len(unread)-1
-		if _, ok := w.decide(machine.Event{Signal: sig, Same: w.same(sig), Read: w.read(sig)}, false); !ok {
+		read, ok := w.read(sig)
+		if ok {
+			_, ok = w.decide(machine.Event{Signal: sig, Same: w.same(sig), Read: read}, false)
+		}
+		if !ok {
 			return machine.Command{}, false
 		}
 	}

@@ -50,7 +50,7 @@ func TestShown(t *testing.T) {
 	t.Parallel()
 	define := func(version int) *saga.Definition[payment] {
 		quote := saga.Await("quote", func(saga.Call[payment], saga.Message) (string, error) { return "", nil }).
-			On("quoted", func(c saga.Call[payment]) string { return c.Work }).Within(time.Hour, saga.Compensate)
+			On("quoted", func(c saga.Call[payment]) string { return c.Work }).EachRun().Within(time.Hour, saga.Compensate)
 		d, err := saga.Define("pay", version, asking("book"), quote, saga.Delay[payment]("rest", time.Hour),
 			saga.Approve[payment]("a").By("x").Within(time.Hour).When(func(c saga.Call[payment]) bool { return c.Input.Cents > 10 }).Ask(asking("ask")),
 			asking("charge"), saga.Identity(func(p payment) any { return p.Cents }))

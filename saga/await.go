@@ -32,6 +32,7 @@ type Message struct {
 //
 //	saga.Do("submit", r.submit).Idempotent().UndoMaybe(r.cancel), // sends c.CallbackToken()
 //	saga.Await("rendered", r.read).Callback("submit").Within(48*time.Hour, saga.Compensate).Find(r.find).Poll(time.Hour),
+//	saga.Await("paid", r.paid).On("payment", orderID).Once().Within(72*time.Hour, saga.Compensate),
 //
 // An answer may come before it is waited for. One that another revision of the instance asked for ends no wait. A
 // success that comes when the instance was turned back already is not dropped: a person is asked, unless what it
@@ -50,6 +51,8 @@ type Answer[In, Out any] struct {
 	a    *Action[In, Out] // its lookup, its destination and the name of its result
 	read func(Call[In], Message) (Out, error)
 	keys []func(Call[In]) string
+
+	noUndo string
 }
 
 // Callback names the step before this one whose request carries the token for the answer: its action sends
@@ -59,14 +62,26 @@ func (a *Answer[In, Out]) Callback(step string) *Answer[In, Out] {
 	return a
 }
 
-// On says that a message of that name answers, whose key is what key says of the call. key is asked once, when the
-// instance comes to this step. On may be said more than once: whichever comes first answers.
+// On says that a message of that name answers, whose key is what key says of the call. key is asked once in each run, when the
+// instance comes to this step. On may be said more than once: whichever comes first answers. Who says On also says what a newer version
+// of the source object does: [Answer.Once] or [Answer.EachRun].
 func (a *Answer[In, Out]) On(name string, key func(Call[In]) string) *Answer[In, Out] {
 	if a.a.spec.Answer.On, a.keys = append(a.a.spec.Answer.On, name), append(a.keys, key); key == nil {
 		a.a.fault("On needs a function that says the key")
 	}
 	return a
 }
+
+// Once says that the answer stays in a later run, while the keys of the messages are the same: who has paid for an order pays once,
+// however often the order is edited. What was undone waits again.
+func (a *Answer[In, Out]) Once() *Answer[In, Out] { a.a.Once(); return a }
+
+// EachRun says that each run waits for a message of its own, such as a new consent to each version of an order.
+func (a *Answer[In, Out]) EachRun() *Answer[In, Out] { a.a.EachRun(); return a }
+
+// NoUndo says that nothing is to be undone of what a message says that comes when the wait was given up: that is noted, and no person
+// is asked. why is for people. Of a callback the step that sends the request says so.
+func (a *Answer[In, Out]) NoUndo(why string) *Answer[In, Out] { a.noUndo = why; return a }
 
 // Within says how long the answer may take, and what follows when it does not come: [Compensate] is as if the answer
 // were no, [AskPerson] brings the instance to review, [ReasonUnanswered]. Where there is a [Answer.Find], it is asked first.
@@ -114,7 +129,7 @@ func (a *Answer[In, Out]) part(d *Definition[In], in In) {
 	b := &d.parts[len(d.parts)-1]
 	b.keys, b.read, b.run, b.undo = a.keys, a.readJSON, nil, nil
 	spec, earlier := &d.spec.Steps[len(d.spec.Steps)-1], d.spec.Steps[:len(d.spec.Steps)-1]
-	spec.Repeat, spec.NoUndo = "", ""
+	spec.Repeat, spec.NoUndo = "", a.noUndo
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			b.faults = append(b.faults, fmt.Sprintf(format, args...))
@@ -129,6 +144,9 @@ func (a *Answer[In, Out]) part(d *Definition[In], in In) {
 		"its Callback names step %q, and no action before it has that name", s.Callback)
 	wrong(s.Callback != "" && slices.ContainsFunc(earlier, func(e program.StepSpec) bool { return e.Answer != nil && e.Answer.Callback == s.Callback }),
 		"its Callback names step %q, and so does that of an Await before it", s.Callback)
+	wrong(len(s.On) > 0 && len(b.later) != 1, "it does not say what becomes of its answer in a later run (a rerun, or a newer version of its source): "+
+		"Once keeps it while the key is the same, EachRun waits again")
+	wrong(len(s.On) == 0 && len(b.later) > 0, "Once and EachRun are said of messages (On): another answer stays as its request does")
 	for i, name := range s.On {
 		wrong(badName(name) != "", "the message %q that it waits for %s", name, badName(name))
 		wrong(slices.Contains(s.On[:i], name), "it waits for the message %q twice", name)
@@ -171,17 +189,18 @@ func (d *Definition[In]) Keys(inv *program.Invocation) (keys []program.MessageKe
 	return keys, nil
 }
 
-// Read reads what may be the answer that a step waits for. It does not panic.
+// Read reads what may be the answer that a step waits for. It does not panic. An error is why it is none; where the evidence is
+// unclear, it is the definition's fault, and nothing is known of the answer.
 func (d *Definition[In]) Read(inv *program.Invocation, m program.Message) (f program.Evidence, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			words, _ := panicked(p)
-			f, err = program.Evidence{}, fmt.Errorf("step %q: %s", inv.Step, words)
+			words, stack := panicked(p)
+			f, err = program.Evidence{Answer: program.AnswerUnclear, Stack: stack}, fmt.Errorf("step %q: %s", inv.Step, words)
 		}
 	}()
 	part, call, err := d.answer(inv)
 	if err != nil {
-		return program.Evidence{}, err
+		return program.Evidence{Answer: program.AnswerUnclear}, err
 	}
 	return part.read(call, Message(m))
 }

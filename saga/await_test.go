@@ -25,7 +25,7 @@ func TestAwaitFaults(t *testing.T) {
 		return saga.Await("answer", read).Callback("submit").Within(time.Hour, saga.Compensate)
 	}
 	for want, steps := range map[string][]saga.Step[string]{
-		"":                                   {submit, well().On("done", key).Find(find).Poll(time.Minute)},
+		"":                                   {submit, well().On("done", key).EachRun().Find(find).Poll(time.Minute)},
 		"it has no function that reads":      {submit, saga.Await[string, string]("answer", nil).Callback("submit").Within(time.Hour, saga.Compensate)},
 		"its Within lasts 0s":                {submit, saga.Await("answer", read).Callback("submit")},
 		`Within is followed by "later"`:      {submit, saga.Await("answer", read).Callback("submit").Within(time.Hour, "later")},
@@ -33,9 +33,11 @@ func TestAwaitFaults(t *testing.T) {
 		"Poll needs a Find":                  {submit, well().Poll(time.Minute)},
 		"Poll needs the time":                {submit, well().Find(find).Poll(0)},
 		"Find needs a function":              {submit, well().Find(nil)},
-		"On needs a function":                {submit, well().On("done", nil)},
-		`the message "a b" that it`:          {submit, well().On("a b", key)},
-		`waits for the message "done" twice`: {submit, well().On("done", key).On("done", key)},
+		"On needs a function":                {submit, well().On("done", nil).Once()},
+		"becomes of its answer in a later":   {submit, well().On("done", key)},
+		"are said of messages":               {submit, well().Once()},
+		`the message "a b" that it`:          {submit, well().On("a b", key).Once()},
+		`waits for the message "done" twice`: {submit, well().On("done", key).On("done", key).Once()},
 		`no action before it has that name`:  {well(), submit},
 		`so does that of an Await before it`: {submit, well(), saga.Await("other", read).Callback("submit").Within(time.Hour, saga.Compensate)},
 	} {
@@ -56,7 +58,7 @@ func TestAwaitFunctionsThatPanic(t *testing.T) {
 				return "", errors.New("not ours")
 			}
 			return c.ExternalID("submit") + string(m.Body), nil
-		}).On("done", func(c saga.Call[string]) string { return c.ExternalID("submit") }).Within(time.Hour, saga.Compensate))
+		}).On("done", func(c saga.Call[string]) string { return c.ExternalID("submit") }).EachRun().Within(time.Hour, saga.Compensate))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func TestAnswers(t *testing.T) {
 		return out, nil
 	}
 	film, err := saga.Define("film", 1, saga.Do("submit", act).Idempotent().NoUndo("a test"),
-		saga.Await("rendered", read).Callback("submit").On("render.done", func(c saga.Call[shopOrder]) string { return c.Work }).Within(24*time.Hour, saga.Compensate),
+		saga.Await("rendered", read).Callback("submit").On("render.done", func(c saga.Call[shopOrder]) string { return c.Work }).EachRun().Within(24*time.Hour, saga.Compensate),
 		saga.Do("finish", act).Idempotent().NoUndo("a test"))
 	if err != nil {
 		t.Fatal(err)

@@ -76,10 +76,10 @@ func TestARerunDoesWhatItsPlanSays(t *testing.T) {
 				saga.Do("bill", act).Find(find).Update(update).NoUndo("it stays"),
 				saga.Do("note", act).Keyed(time.Hour).EachRun().NoUndo("it stays"),
 				saga.Do("job", act).Keyed(time.Hour).Once().NoUndo("it stays"),
-				saga.Await("ready", read).Callback("job").On("ready", func(c saga.Call[shopOrder]) string { return c.Work }).Within(time.Hour, saga.Compensate),
+				saga.Await("ready", read).Callback("job").On("ready", func(c saga.Call[shopOrder]) string { return c.Work }).EachRun().Within(time.Hour, saga.Compensate),
 				saga.Approve[shopOrder]("approved").By("finance").Within(time.Hour).Ask(saga.Do("ask", act).Keyed(time.Hour).NoUndo("a question")),
 				saga.Delay[shopOrder]("cool", time.Millisecond),
-				saga.Await("shipped", read).On("shipped", func(c saga.Call[shopOrder]) string { return c.Work }).Within(time.Hour, saga.Compensate),
+				saga.Await("shipped", read).On("shipped", func(c saga.Call[shopOrder]) string { return c.Work }).EachRun().Within(time.Hour, saga.Compensate),
 				saga.Do("last", act).Idempotent().UndoMaybe(undo),
 				saga.Do("mail", act).AtMostOnce().NoUndo("it is read"),
 			)

@@ -27,8 +27,8 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
-ledger's clock, a database without a witness that would notice a restore, what a person has while its deadline has passed, genuine webhooks of the last 24 hours that could not be read, and
-withdrawals that are held. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
+ledger's clock, a database without a witness that would notice a restore, what a person has while its deadline has passed, genuine webhooks of the last 24 hours that could not be read,
+withdrawals that are held, and works of one saga that wait for one message. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
@@ -45,6 +45,7 @@ withdrawals that are held. What waits for a person is counted, and no finding: a
 		var held forPeople
 		var heard []intake.Count
 		var holdings []intake.Holding
+		var several []ledger.Shared
 		err := a.database(cmd.Context(), func(s stores.DB) (err error) {
 			if o, err = s.Overview(cmd.Context()); err != nil {
 				return err
@@ -58,13 +59,16 @@ withdrawals that are held. What waits for a person is counted, and no finding: a
 			if holdings, err = s.Holdings(cmd.Context()); err != nil {
 				return err
 			}
+			if several, err = s.Shared(cmd.Context()); err != nil {
+				return err
+			}
 			held, err = heldFor(cmd.Context(), s, o.At)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		findings := slices.Concat(findingsOf(&o, still), f.findings(), held.findings(), unreadable(heard, o.At), heldBack(holdings))
+		findings := slices.Concat(findingsOf(&o, still), f.findings(), held.findings(), unreadable(heard, o.At), heldBack(holdings), shared(several))
 		if err := a.printStatus(&o, findings, held); err != nil || !exitCode || len(findings) == 0 {
 			return err
 		}
@@ -75,7 +79,7 @@ withdrawals that are held. What waits for a person is counted, and no finding: a
 
 // troubleJSON is one thing that does not move, and what to do about it.
 type troubleJSON struct {
-	Kind  string `json:"kind"` // no-coordinator, unknown-definition, witness, still, ahead, destination, paused, overdue, unreadable, held
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, witness, still, ahead, destination, paused, overdue, unreadable, held, shared
 	Words string `json:"words"`
 	Next  string `json:"next"`
 	// Source is the one whose withdrawals are held; "" for all else.
@@ -186,6 +190,17 @@ func unreadable(counts []intake.Count, now time.Time) (findings []troubleJSON) {
 				Next: "look: amends inbox list --disposition malformed --source " + quote(c.Source),
 			})
 		}
+	}
+	return findings
+}
+
+// shared are the messages for which several works of a saga wait.
+func shared(all []ledger.Shared) (findings []troubleJSON) {
+	for _, s := range all {
+		findings = append(findings, troubleJSON{
+			Kind: "shared", Words: fmt.Sprintf("%d works of %s wait for message %s about %q: one that comes is for the work that has waited for longest", s.Works, s.Saga, s.Name, s.Key),
+			Next: "if each of them has a message of its own, give them keys that differ, such as the work id",
+		})
 	}
 	return findings
 }

@@ -47,7 +47,9 @@ const (
 	Unwait      Method = "Unwait"
 	Keep        Method = "Keep"
 	Messages    Method = "Messages"
-	Delivered   Method = "Delivered"
+	Use         Method = "Use"
+	Uses        Method = "Uses"
+	Shared      Method = "Shared"
 )
 
 // Fault is one thing that goes wrong. Calls are counted from 1, over the methods the fault was
@@ -318,14 +320,23 @@ func (f *FaultyLedger) Keep(ctx context.Context, m program.Message, keep time.Du
 }
 
 // Messages passes the call on, or not.
-func (f *FaultyLedger) Messages(ctx context.Context, name, key string) ([]program.Message, error) {
-	return call(f, Messages, func() ([]program.Message, error) { return f.inner.Messages(ctx, name, key) })
+func (f *FaultyLedger) Messages(ctx context.Context, name, key, saga string) ([]program.Message, error) {
+	return call(f, Messages, func() ([]program.Message, error) { return f.inner.Messages(ctx, name, key, saga) })
 }
 
-// Delivered passes the call on, or not.
-func (f *FaultyLedger) Delivered(ctx context.Context, name, id string) error {
-	_, err := call(f, Delivered, nothing(func() error { return f.inner.Delivered(ctx, name, id) }))
-	return err
+// Use passes the call on, or not.
+func (f *FaultyLedger) Use(ctx context.Context, name, id string, by ledger.Wait) (bool, error) {
+	return call(f, Use, func() (bool, error) { return f.inner.Use(ctx, name, id, by) })
+}
+
+// Uses passes the call on, or not.
+func (f *FaultyLedger) Uses(ctx context.Context, name, id string) ([]ledger.Wait, error) {
+	return call(f, Uses, func() ([]ledger.Wait, error) { return f.inner.Uses(ctx, name, id) })
+}
+
+// Shared passes the call on, or not.
+func (f *FaultyLedger) Shared(ctx context.Context) ([]ledger.Shared, error) {
+	return call(f, Shared, func() ([]ledger.Shared, error) { return f.inner.Shared(ctx) })
 }
 
 // Limits are those of the ledger behind f.

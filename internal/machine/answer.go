@@ -22,6 +22,8 @@ type Outside struct {
 	Doubted bool  `json:"unanswered,omitempty"`
 	// Ballot is what people decide, or decided, at a step that is an approval.
 	Ballot *Ballot `json:"approval,omitempty"`
+	// Earlier is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
+	Earlier *Earlier `json:"earlierAnswer,omitempty"`
 	// Held is what may be its answer, and came before its request was answered, or when it was given up.
 	Held []program.Message `json:"heldAnswers,omitempty"`
 }
@@ -54,6 +56,26 @@ type Asks struct {
 	On       []program.MessageKey `json:"on,omitempty"`
 }
 
+// Earlier is an answer, and by which messages it was waited for.
+type Earlier struct {
+	On []program.MessageKey `json:"on"`
+	program.Result
+}
+
+// earlier is the answer of a step that waits for messages, for the revisions that follow; nil: it has none.
+func (ss *StepState) earlier() *Earlier {
+	o := ss.Answering()
+	if ss.Forward.Phase == Done && o.Asks != nil && len(o.Asks.On) > 0 {
+		return &Earlier{o.Asks.On, program.Result{ExternalID: ss.ExternalID, Output: ss.Output}}
+	}
+	return o.Earlier
+}
+
+// StaysAnswered reports whether the answer of an earlier revision is that of this one, which waits by those messages.
+func (ss *StepState) StaysAnswered(s *program.StepSpec, on []program.MessageKey) bool {
+	return s.Once && ss != nil && ss.Answering().Earlier != nil && slices.Equal(ss.Answering().Earlier.On, on)
+}
+
 // words say by what, for people.
 func (a *Asks) words() (all []string) {
 	if a.Callback != "" {
@@ -78,6 +100,8 @@ type Polled struct {
 type Read struct {
 	program.Evidence
 	Declined string // why it is none
+	Fault    string // why the definition could not read it: nothing is known of it
+	Left     string // why it is left to other works, whatever it says: a message is used once
 }
 
 func ofAnswer(r *Record) bool {
@@ -115,6 +139,9 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		err := json.Unmarshal(r.Body, &held)
 		o := ss.outside()
 		o.Held = append(slices.Clip(o.Held), held)
+		if r.Class == saga.Fault { // a person is asked; a retry reads it
+			*e = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
+		}
 		return err
 	}
 	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" && (e.Phase != Refused || r.Kind != KindAnswered) {
@@ -126,7 +153,10 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	}
 	switch r.Kind {
 	case KindAnswered:
-		e.Error = ""
+		if o := ss.outside(); o.Asks == nil && o.Earlier != nil {
+			o.Asks = &Asks{On: o.Earlier.On}
+		}
+		e.Error, ss.Outside.Earlier = "", nil
 		ss.done(e, r)
 	case KindAnsweredNo:
 		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
@@ -146,6 +176,11 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 
 // beginAsking records until when and by what the step waits for its answer, unless what is held for it is the answer.
 func (m *machine) beginAsking(s *program.StepSpec, a *Asked) error {
+	if ss := m.st.Step(s.Name); ss.StaysAnswered(s, a.On) {
+		r := &Record{Kind: KindAnswered, Step: s.Name, Direction: saga.Forward, Note: "it was answered in an earlier run, and waits for the same"}
+		r.bring(ss.Outside.Earlier.ExternalID, ss.Outside.Earlier.Output, false)
+		return m.fold(r)
+	}
 	if a.Read != nil && a.Read.Declined == "" {
 		return m.fold(answered(s.Name, a.Read))
 	}
@@ -266,6 +301,9 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 	}
 	r := &Record{Step: ss.Name, Direction: saga.Forward, Error: f.Error}
 	over := !m.ev.Now.Earliest.Before(ss.Until)
+	if f.Stack != "" {
+		return m.fold(&Record{Kind: KindFault, Step: ss.Name, Direction: saga.Forward, Class: saga.Fault, Error: f.Error})
+	}
 	switch f.Answer {
 	case program.AnswerFound:
 		r.Kind = KindFound

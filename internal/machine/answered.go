@@ -24,6 +24,8 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("came, and it has one already")
 	case s.StepKey == "" && !m.st.Turned && !m.st.Status.Terminal() && !m.reached(s.Step): // it was found by what an older version waited for
 		return note("came when it was not waited for yet")
+	case read != nil && read.Left != "":
+		return note(read.Left)
 	case s.Declined != "": // where it came in
 		return note("was declined: " + s.Declined)
 	case !m.open(ss, s) && s.Failed == "":
@@ -33,15 +35,27 @@ func (m *machine) hearAnswer(s *Signal) error {
 	case !m.open(ss, s):
 		return note("says that it has failed, and it is given up already")
 	case s.Failed == "" && m.unsettled(spec, s):
-		return m.keepAnswer(s, "its request is not answered yet")
+		return m.keepAnswer(s, &Record{Note: "its request is not answered yet"})
 	case s.Failed != "":
 		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, Class: saga.Refused, Error: s.Failed, Note: "that is the answer"})
 	case read == nil:
 		return errNotFitting
+	case read.Fault != "":
+		return m.keepAnswer(s, &Record{Class: saga.Fault, Error: read.Fault, Note: "it could not be read, and is kept"})
 	case read.Declined != "":
 		return note("was declined: " + read.Declined)
 	}
-	return m.answer(s, ss, answered(s.Step, read))
+	r := answered(s.Step, read)
+	if m.ofEarlierKey(spec, s) {
+		r.Note = fmt.Sprintf("the answer came to the request of step %q that a person had said did not happen: look whether there are two", spec.Answer.Callback)
+	}
+	return m.answer(s, ss, r)
+}
+
+// ofEarlierKey reports whether an answer is to a request of which a person said that it did not happen: another was sent since.
+func (m *machine) ofEarlierKey(spec *program.StepSpec, s *Signal) bool {
+	asked := m.st.Step(spec.Answer.Callback)
+	return s.Message == "" && s.StepKey != "" && asked != nil && asked.Forward.Reissue > 0 && asked.Forward.Key != s.StepKey
 }
 
 func answered(step string, read *Read) *Record {
@@ -63,12 +77,13 @@ func (st *State) Requested(s *program.StepSpec) bool {
 }
 
 // keepAnswer keeps an answer until it can be read, or a person has looked at it.
-func (m *machine) keepAnswer(s *Signal, why string) error {
+func (m *machine) keepAnswer(s *Signal, r *Record) error {
 	body, err := json.Marshal(program.Message{Name: s.Message, Key: s.Said.Key, ID: s.Said.ID, Body: s.Body})
 	if err != nil {
 		return err
 	}
-	return m.foldSignal(s, &Record{Kind: KindAnswerKept, Step: s.Step, Direction: saga.Forward, Body: body, Note: why})
+	r.Kind, r.Step, r.Direction, r.Body = KindAnswerKept, s.Step, saga.Forward, body
+	return m.foldSignal(s, r)
 }
 
 // answer folds an answer. A review for want of it is over; what else a person holds stays where it is.
@@ -124,12 +139,14 @@ func (m *machine) ours(step, key string) bool {
 // it is about is undone by its result (A5).
 func (m *machine) lateSuccess(s *Signal, spec *program.StepSpec, note func(string) error) error {
 	switch {
+	case m.needsNoUndo(spec):
+		return note("came when it was given up: nothing of it is to be undone")
 	case m.st.Looked:
 		return note("came when it was given up, and a person has looked for what such answers are about")
 	case m.undoneByResult(spec):
 		return note("came when it was given up: what it is about is undone by its result")
 	case !m.st.Status.Terminal():
-		return m.keepAnswer(s, "it came when it was given up: a person looks at it in the end")
+		return m.keepAnswer(s, &Record{Note: "it came when it was given up: a person looks at it in the end"})
 	}
 	m.late = true
 	return m.foldSignal(s, &Record{Kind: KindParked, Step: s.Step, Direction: saga.Forward, Note: lateWords(s.Step)})
@@ -137,6 +154,12 @@ func (m *machine) lateSuccess(s *Signal, spec *program.StepSpec, note func(strin
 
 func lateWords(step string) string {
 	return fmt.Sprintf("a success came for step %q that was given up: look for what it left, undo that by hand, then let it go on", step)
+}
+
+// needsNoUndo reports whether the definition says so of what a late success is about.
+func (m *machine) needsNoUndo(spec *program.StepSpec) bool {
+	by := m.step(spec.Answer.Callback)
+	return spec.NoUndo != "" || by != nil && by.NoUndo != ""
 }
 
 // undoneByResult reports whether the request is undone, or will be, by its result.

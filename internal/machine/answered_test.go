@@ -128,3 +128,87 @@ func TestWaitsThatAreMended(t *testing.T) {
 		t.Error("what answers is no part of the structure")
 	}
 }
+
+// "A12: what a message answered stays answered in a later run where the step says Once and waits by the same names and keys, unless what
+// was done before it was undone. Where it says EachRun, each run waits again".
+func TestA12WhatWasAnsweredAndChanges(t *testing.T) {
+	t.Parallel()
+	paid := func(lines, key string) *desk {
+		d := begin(t, lines).succeed("job_1").asked(Asked{Step: "rendered", On: on("paid", "1")}).answer("", "pay_1").succeed("f_1").wants("rest", saga.Completed)
+		return d.revise("2").succeed("job_2").wants("ask rendered forward", saga.Running).asked(Asked{Step: "rendered", On: on("paid", key)})
+	}
+	const once, each = "submit idempotent undo\nrendered await=48h on=paid once\nfinish idempotent undo", "submit idempotent undo\nrendered await=48h on=paid\nfinish idempotent undo"
+	d := paid(once, "1").wants("act finish forward", saga.Running)
+	if in := d.st.Invocation(d.last.Do); in.Results["rendered"].ExternalID != "pay_1" {
+		t.Errorf("a later step finds %+v", in.Results)
+	}
+	d.succeed("f_2").wants("rest", saga.Completed).revise("3").succeed("job_3").asked(Asked{Step: "rendered", On: on("paid", "1")}).wants("act finish forward", saga.Running)
+	paid(once, "2").wants("wait", saga.Waiting)
+	paid(each, "1").wants("wait", saga.Waiting)
+
+	undone := begin(t, once).succeed("job_1").asked(Asked{Step: "rendered", On: on("paid", "1")}).answer("", "pay_1").fail(saga.Refused)
+	undone.succeed("").wants("rest", saga.Compensated).revise("2").succeed("job_2").asked(Asked{Step: "rendered", On: on("paid", "1")}).wants("wait", saga.Waiting)
+}
+
+func on(name, key string) []program.MessageKey { return []program.MessageKey{{Name: name, Key: key}} }
+
+// "A13: … or a note where the step says NoUndo"; what is left to others is a note, too, and the wait goes on.
+func TestA13MessagesOfOthers(t *testing.T) {
+	t.Parallel()
+	d := rendered(t, rendering)
+	d.hear(&Read{Left: "is used by another instance"}).noted("used by another").wants("wait", saga.Waiting)
+	d.cancel().succeed("").wants("rest", saga.Compensated).hear(&Read{Left: "is left to another"}).noted("left to another").wants("rest", saga.Compensated)
+
+	const harmless = "submit idempotent no-undo\nrendered await=48h callback=submit"
+	d = rendered(t, harmless).cancel().wants("rest", saga.Compensated)
+	d.answer(d.submitKey(), "film_1").noted("nothing of it is to be undone").wants("rest", saga.Compensated)
+}
+
+func (d *desk) hear(read *Read) *desk {
+	d.t.Helper()
+	d.sigs++
+	return d.feed(Event{Read: read, Signal: &Signal{ID: d.sigs, Kind: SignalAnswer, Resolution: saga.Resolution{Step: "rendered"}, Said: Said{Message: "render.done", Key: "job_1"}}})
+}
+
+// "A14: an answer that the definition fails to read is kept, and a person is asked (poison); so is one asked whose lookup panics".
+func TestA14AFaultOfTheDefinition(t *testing.T) {
+	t.Parallel()
+	fault := &Read{Fault: "panic: index out of range"}
+	d := rendered(t, rendering).hear(fault).review(saga.ReasonPoison)
+	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "could not read the answer") {
+		t.Errorf("a person is told %q", next)
+	}
+	d.retry().wants("ask rendered forward", saga.Running)
+	if held := d.st.Step("rendered").Answering().Held; len(held) != 1 || held[0].Name != "render.done" {
+		t.Errorf("held is %+v", held)
+	}
+	d.asked(Asked{Step: "rendered", Error: fault.Fault}).review(saga.ReasonPoison).retry() // it is not mended
+	d.asked(Asked{Step: "rendered", Read: reads("film_1")}).wants("act finish forward", saga.Running)
+
+	d = rendered(t, rendering).hear(fault).review(saga.ReasonPoison).answer("", "film_2").wants("act finish forward", saga.Running)
+	if id := d.st.Step("rendered").ExternalID; id != "film_2" {
+		t.Errorf("another answer is %q", id)
+	}
+
+	d = rendered(t, rendering).wait(time.Hour).wants("look rendered forward", saga.Waiting)
+	d.feed(Event{Evidence: &program.Evidence{Step: "rendered", Answer: program.AnswerUnclear, Error: "panic: nil map", Stack: "goroutine 1"}}).review(saga.ReasonPoison)
+	d.retry().asked(Asked{Step: "rendered", On: on("render.done", "job_1")}).wants("wait", saga.Waiting)
+}
+
+// An answer to a request of which a person said that it did not happen is the answer, and says that there may be two.
+func TestAnAnswerUnderAnEarlierKey(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "submit at-most-once undo\nrendered await=48h callback=submit\nlast at-most-once").fail(saga.Unknown)
+	key := d.submitKey()
+	d.review(saga.ReasonInDoubt).resolution("").due().wants("act submit forward", saga.Running)
+	d.succeed("job_2").asked(Asked{Step: "rendered"}).answer(key, "film_1")
+	said := ""
+	for i := range d.chain {
+		if d.chain[i].Kind == KindAnswered {
+			said = d.chain[i].Said()
+		}
+	}
+	if d.submitKey() == key || !strings.Contains(said, "did not happen") {
+		t.Errorf("recorded %q", said)
+	}
+}

@@ -122,6 +122,11 @@ func parseAwait(words []string, within string) (saga.Step[string], error) {
 			a.Callback(value)
 		case "on":
 			a.On(value, func(saga.Call[string]) string { return "" })
+			if again := slices.Contains(words, "once"); again {
+				a.Once()
+			} else {
+				a.EachRun()
+			}
 		case "find":
 			a.Find(func(context.Context, saga.Call[string]) (saga.Finding[thing], error) {
 				return saga.NotFound[thing](), nil

@@ -134,6 +134,7 @@ var waits = spin.Model{
 		{Name: "waits, the clock steps back", Switches: "-DBACK"},
 		{Name: "waits, outages", Switches: "-DAWAY=2 -DCRASHES=2 -DHALTS=0", Full: "-DAWAY=2 -DCRASHES=2 -DNEWS=2 -DHALTS=0"},
 		{Name: "answers from outside", Switches: messages, Full: messages + " -DCRASHES=2"},
+		{Name: "messages that two may mean", Switches: pair, Full: pair + " -DCRASHES=2"},
 		{Name: "votes of people", Switches: votes, Full: votes + " -DCRASHES=2"},
 		{Name: "votes of people over two runs", Switches: runs},
 	},
@@ -161,6 +162,19 @@ var waits = spin.Model{
 		{Name: "DROPLATE", Scene: messages, Breaks: "successKept"},
 		{Name: "INFLIGHT", Scene: messages, Breaks: "jobStays"},
 
+		{Name: "SILENT", Scene: messages, Breaks: "onRecord"},
+		{Name: "ENDINLINE", Scene: messages, Breaks: "noLostWork"},
+		{Name: "UNPUT", Scene: messages, Breaks: "notUnasked"},
+		{Name: "PAIDAGAIN", Scene: messages, Breaks: "answerStays"},
+
+		{Name: "NOCAS", Scene: pair, Breaks: "usedOnce"},
+		{Name: "POSTUSES", Scene: pair, Breaks: "notStranded"},
+		{Name: "NOOFFER", Scene: pair, Breaks: "heard"},
+		{Name: "LATEOFFER", Scene: pair, Breaks: "heard"},
+		{Name: "ROBBER", Scene: pair, Breaks: "notRobbed"},
+		{Name: "ONELOOK", Scene: pair, Breaks: "notStranded"},
+		{Name: "MUTE", Scene: pair, Breaks: "heard"},
+
 		{Name: "ANYDIGEST", Scene: votes, Breaks: "ofWhatIsShown"},
 		{Name: "KEEPVOTES", Scene: votes, Breaks: "ofWhatIsShown"},
 		{Name: "ONETWICE", Scene: votes, Breaks: "byTwo"},
@@ -174,6 +188,8 @@ var waits = spin.Model{
 }
 
 const messages = "-DMESSAGES"
+
+const pair = "-DPAIR"
 
 const votes = "-DVOTES"
 

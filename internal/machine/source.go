@@ -111,11 +111,15 @@ func (st *State) revise(r *Record) error {
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
+			earlier := ss.earlier()
 			ss.again()
 			if ss.Stood = ss.Stood && !undone; newRun {
 				ss.Outside = nil // votes are for the run in which they were given
 			} else if b := ss.Ballot(); b != nil {
 				ss.Outside = &Outside{Ballot: b.without(by)} // and not of who changes the instance behind them
+			}
+			if earlier != nil && !undone {
+				ss.outside().Earlier = earlier
 			}
 		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
 			ss.Undo.Phase = ""

@@ -246,6 +246,10 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			look += " To give the work up, cancel it."
 		}
 		return look
+	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && len(ss.Answering().Held) > 0:
+		return fmt.Sprintf("The program could not read the answer that came for %s, which is kept: mend it and start it again.", what)
+	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && ss.Answering().Asks != nil:
+		return fmt.Sprintf("The program failed when it asked for the answer of %s: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault:
 		return fmt.Sprintf("The program could not say until when it waits at %s: mend it and start it again.", what)
 	case ss.Gone && dir == saga.Forward:

@@ -41,17 +41,17 @@ func (st *State) learnWait(r *Record) error {
 			return fmt.Errorf("%s speaks of step %q, which does not wait", r.Kind, r.Step)
 		}
 		ss.Forward.Phase, ss.Evidence = Done, KindOver
-	case st.Turned || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "":
+	case st.Turned || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "" && (ss.Forward.Phase != Waiting || r.Kind != KindFault):
 		return fmt.Errorf("%s speaks of step %q, which has begun, or of a work that goes back", r.Kind, r.Step)
 	default:
 		if ss == nil {
 			st.Steps = append(st.Steps, StepState{Name: r.Step})
 			ss = &st.Steps[len(st.Steps)-1]
 		}
-		if ss.Until = r.Until; r.Kind == KindWaiting {
-			ss.Forward = Effort{Phase: Waiting, Since: r.At.UTC()}
+		if r.Kind == KindWaiting {
+			ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, Since: r.At.UTC()}
 			return ss.learnAsks(r)
-		} else { // the definition could not say until when
+		} else { // the definition could not say until when, or its lookup panicked
 			ss.Forward = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
 		}
 	}

@@ -57,6 +57,10 @@
  *   saidInTime         a wait does not end at its time over the head of what was said before
  *   successKept        a success after the wait was given up brings a person, unless its job was undone by its result
  *   jobStays           no newer version begins over the head of a job that is under way
+ *   onRecord           what was acknowledged is on record: more than is kept unread is refused, and comes again
+ *   endsInTime         no wait is past its end while what it would ask stands in a destination's line
+ *   answerStays        a newer version does not wait again for a message that came (where the step says Once)
+ *   notUnasked         nothing is undone for want of an answer that could not be asked for
  *   noLostWork         as above
  *
  *   LOOKFIRST    the wait looks for messages before it can be found
@@ -67,6 +71,30 @@
  *   RACING       a wait ends at its time without reading what was said
  *   DROPLATE     a late success is only noted
  *   INFLIGHT     a newer version begins while the job is under way
+ *   SILENT       what is more than is kept is acknowledged
+ *   ENDINLINE    a wait stands in the line behind its end until its lookup can be put
+ *   UNPUT        a lookup that could not be put counts as no
+ *   PAIDAGAIN    a newer version waits again for a message that the one before it was answered with
+ *
+ * With -DPAIR two instances of one saga wait for one name and key (A13 in RULES.md).
+ *
+ * Two messages come, the first under the work id of the first instance. A definition may decline either; which does is chosen
+ * at the start. An instance is cancelled, or its time ends. Who delivers looks for rows and posts to one that waits; who begins to wait
+ * makes its row and posts to itself what is stored and not used. Who reads a message takes it by one compare-and-set, and then
+ * records that; one that it does not take it offers to the others first.
+ *
+ *   usedOnce           a message ends one wait
+ *   notStranded        when nothing is under way, no acknowledged message is unused that a live wait accepts
+ *   notRobbed          what was given up takes nothing that others may mean
+ *   heard              a message that only what was given up can mean reaches a person
+ *
+ *   NOCAS        who reads a message takes it, also one that another has
+ *   POSTUSES     a message that was posted to one is used
+ *   NOOFFER      what is not taken is only noted
+ *   LATEOFFER    what is not taken is offered when that is on record
+ *   ROBBER       what was given up takes what comes to it
+ *   ONELOOK      who loses a message does not look for another
+ *   MUTE         what comes to what was given up is only noted
  *
  * With -DVOTES it is a third model: what waits for people (P2, P3, P4, P6, P8 and P10 in RULES.md).
  *
@@ -122,13 +150,15 @@ bool row;
 /* what was said: callbacks by revision and body, and the message; posted under a key, so once */
 bool posted[4], unread[4], messagePosted, messageUnread, newer;
 bool told[2];                     /* the token is out */
-bool stored, used, acknowledged;  /* the message */
+bool stored, used, acknowledged, paid;  /* the message, and that it was the answer */
 byte stage[2], deliver;
 byte crashes = CRASHES, versions = 1;
+bool away, gone;                  /* the destination of the lookup, and whether it was away before */
 
+#define unreads    (unread[0] + unread[1] + unread[2] + unread[3])
 #define said       (unread[0] || unread[1] || unread[2] || unread[3] || messageUnread)
 #define inTurn     (said || newer && canBegin)
-#define inFlight   (submitted && !turned && (wait == none || wait == waiting))
+#define inFlight   (submitted && !turned && !review && (wait == none || wait == waiting))
 #ifdef INFLIGHT
 #define canBegin   (!turned || ended)
 #else
@@ -138,7 +168,7 @@ byte crashes = CRASHES, versions = 1;
 #define idle       (holder == 0 && !claimable)
 
 bool neverLost = true, answeredOnce = true, ofThisRevision = true, saidInTime = true, successKept = true, jobStays = true,
-	noLostWork = true;
+	answerStays = true, onRecord = true, endsInTime = true, notUnasked = true, noLostWork = true;
 
 inline take(r)
 {
@@ -157,7 +187,7 @@ inline take(r)
 	:: (wait == none || wait == waiting) && !turned && r == rev ->
 #endif
 		ofThisRevision = r == rev; assert(ofThisRevision);
-		wait = answered; submitted = true; row = false
+		wait = answered; submitted = true; row = false; review = false
 	:: (wait == expired || turned) && r == rev ->
 #ifndef DROPLATE
 		if :: undone && !known -> review = true; ended = false :: else fi
@@ -175,10 +205,15 @@ inline listen()
 	:: unread[2] -> unread[2] = false; take(2)
 	:: unread[3] -> unread[3] = false; take(2)
 	:: messageUnread -> messageUnread = false;
-		if :: (wait == none || wait == waiting) && !turned && submitted -> wait = answered; row = false :: else fi
+		if :: (wait == none || wait == waiting) && !turned && submitted -> wait = answered; row = false; review = false; paid = true :: else fi
 	:: !said && newer && canBegin -> newer = false;
 		jobStays = !inFlight; assert(jobStays);
-		rev = 2; submitted = false; known = false; turned = false; undone = false; ended = false; wait = none; row = false
+		rev = 2; submitted = false; known = false; turned = false; undone = false; ended = false; row = false; review = false;
+#ifndef PAIDAGAIN
+		if :: paid -> wait = answered :: else -> wait = none fi
+#else
+		wait = none
+#endif
 	fi
 }
 
@@ -195,6 +230,7 @@ inline record(i)
 /* What begins a wait: it can be found, it has looked, it is on record. */
 inline begin(i)
 {
+	answerStays = !paid; assert(answerStays);
 	if
 #ifdef LOOKFIRST
 	:: stage[i] == 0 -> look(); stage[i] = 1
@@ -230,8 +266,19 @@ inline decide(i)
 		if :: known = true :: known = false fi
 	:: (stage[i] > 0 || !inTurn) && !turned && !ended && submitted && wait == none -> begin(i)
 	:: stage[i] > 0 && (turned || ended || wait != none) -> stage[i] = 0
-	:: !inTurn && !turned && wait == waiting && now < until -> holder = 0; due = until
-	:: !inTurn && !turned && wait == waiting && now >= until -> saidInTime = !said; assert(saidInTime); wait = expired; turned = true
+	:: !inTurn && !review && !turned && wait == waiting && now < until -> holder = 0; due = until
+	:: !inTurn && !review && !turned && wait == waiting && now >= until ->
+		saidInTime = !said; assert(saidInTime);
+		if
+#ifdef ENDINLINE
+		:: away -> holder = 0; due = NEVER
+#else
+#ifndef UNPUT
+		:: away -> review = true
+#endif
+#endif
+		:: else -> notUnasked = !away; assert(notUnasked); wait = expired; turned = true
+		fi
 	:: !inTurn && !turned && wait == answered && !ended -> ended = true
 	fi
 }
@@ -257,7 +304,13 @@ end:	do
 /* Who calls back does so when it likes, as often as it likes, whatever came of it. */
 inline call(n)
 {
-	posted[n] = true; unread[n] = true
+	if
+	:: unreads < 2 -> posted[n] = true; unread[n] = true
+#ifdef SILENT
+	:: else -> posted[n] = true
+#endif
+	fi;
+	onRecord = unread[n]; assert(onRecord)
 }
 
 active proctype Caller()
@@ -291,11 +344,202 @@ active proctype World()
 	do
 	:: atomic { now < END -> now++ }
 	:: atomic { versions > 0 -> versions--; newer = true }
+	:: atomic { !gone -> gone = true; away = true }
+	:: atomic { away -> away = false; if :: holder == 0 && !ended && !review && due == NEVER -> due = now :: else fi }
+	:: atomic { idle -> endsInTime = !(wait == waiting && !turned && !review && until < now && due > now); assert(endsInTime) }
 	:: atomic { idle && deliver == 0 && row && wait == waiting ->
 		neverLost = !(acknowledged && !used); assert(neverLost) }
 	:: now == END && idle -> break
 	od;
 	atomic { idle -> noLostWork = ended || review || due != NEVER; assert(noLostWork) }
+}
+
+#elif defined(PAIR)
+
+#ifndef CRASHES
+#define CRASHES 1
+#endif
+
+mtype = { none, waiting, answered, over };
+
+/* the chains, folded */
+mtype wait[2] = none;
+
+/* the rows by which the waits are found, who holds the instance, and what was posted to it and is not read: 2 * instance + message */
+bool row[2], signal[4], later[4];  /* later: and once more, while that is read */
+byte holder[2], stage[2];
+byte reading[2];                  /* of each process: the message that it reads, and whether it has taken it */
+bool taken[2];
+bool cancel[2], cancelled[2];
+
+bool stored[2], acknowledged[2];
+byte used[2];                     /* the message is of one instance's wait: by the compare-and-set */
+byte deliver[2];
+bool declines[4], chosen;
+byte crashes = CRASHES;
+
+/* what the assertions need to know */
+byte ended[2];                    /* waits that the message ended, and people that it reached */
+bool meant;                       /* the first instance was given up when its message came */
+
+#define live(i)      (wait[i] == none || wait[i] == waiting)
+#define accepts(i,m) (!declines[2 * i + m])
+#define wants(i,m)   (row[i] && live(i) && accepts(i, m))
+#define unread(i)    (signal[2 * i] || signal[2 * i + 1])
+#define own(i,m)     (i == 0 && m == 0)
+#ifdef POSTUSES
+#define mine(i,m)    false
+#else
+#define mine(i,m)    (signal[2 * i + m] && used[m] == i + 1)  /* taken, and so posted before what else is unread: that is read in order */
+#endif
+#define claimable(i) (holder[i] == 0 && (unread(i) || cancel[i] || wait[i] == none))
+#define idle         (holder[0] == 0 && holder[1] == 0 && !claimable(0) && !claimable(1) && deliver[0] == 0 && deliver[1] == 0)
+
+bool usedOnce = true, notStranded = true, notRobbed = true, heard = true;
+
+inline post(i, m)
+{
+	if :: holder[i] != 0 && reading[holder[i] - 1] == m + 1 -> later[2 * i + m] = true :: else -> signal[2 * i + m] = true fi;
+#ifdef POSTUSES
+	used[m] = i + 1
+#endif
+}
+
+/* What is stored and not used: who begins to wait posts it to itself, up to the first that it accepts. */
+inline collect(i)
+{
+	if
+	:: stored[0] && used[0] == 0 && accepts(i, 0) -> post(i, 0)
+	:: else -> if :: stored[1] && used[1] == 0 && accepts(i, 1) -> post(i, 1) :: else fi
+	fi
+}
+
+/* To those that wait but x; where none does, to what was given up, if it alone can be meant. */
+inline offer(x, m)
+{
+	if
+	:: used[m] > 0
+	:: used[m] == 0 && x != 0 && wants(0, m) -> post(0, m)
+	:: used[m] == 0 && x != 1 && wants(1, m) -> post(1, m)
+	:: used[m] == 0 && !(x != 0 && wants(0, m)) && !(x != 1 && wants(1, m)) ->
+		meant = meant || own(0, m) && row[0] && wait[0] == over;
+#ifdef ROBBER
+		if :: row[0] && wait[0] == over -> signal[m] = true; used[m] = 1 :: else fi
+#else
+		if :: x != 0 && row[0] && wait[0] == over && own(0, m) -> post(0, m) :: else fi
+#endif
+	fi
+}
+
+/* Who reads takes it, or leaves it to others. */
+inline read(p, i, m)
+{
+	reading[p] = m + 1; taken[p] = false;
+	if
+	:: live(i) && accepts(i, m) ->
+#ifdef NOCAS
+		used[m] = i + 1; taken[p] = true
+#else
+		if
+		:: used[m] == 0 || used[m] == i + 1 -> used[m] = i + 1; taken[p] = true
+#ifdef ONELOOK
+		:: else
+#else
+		:: else -> collect(i)
+#endif
+		fi
+#endif
+	:: else ->
+#ifndef LATEOFFER
+#ifndef NOOFFER
+		offer(i, m)
+#endif
+#endif
+	fi;
+	if
+	:: wait[i] == over && row[i] ->
+		if
+		:: used[m] == i + 1 -> taken[p] = true
+#ifndef MUTE
+		:: own(i, m) && used[m] == 0 && !wants(1 - i, m) -> used[m] = i + 1; taken[p] = true
+#endif
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* That is on record. */
+inline append(p, i, m)
+{
+	signal[2 * i + m] = later[2 * i + m]; later[2 * i + m] = false; reading[p] = 0;
+	if
+	:: taken[p] && live(i) -> ended[m]++; usedOnce = ended[m] <= 1; assert(usedOnce); wait[i] = answered; row[i] = false
+	:: taken[p] && wait[i] == over -> notRobbed = own(i, m); assert(notRobbed); ended[m]++
+	:: else
+	fi;
+#ifdef LATEOFFER
+	if :: !taken[p] -> reading[p] = m + 3 :: else fi;
+#endif
+	taken[p] = false
+}
+
+inline decide(p, i)
+{
+	if
+	:: stage[i] == 1 -> collect(i); stage[i] = 2
+	:: stage[i] == 2 -> if :: wait[i] == none -> wait[i] = waiting :: else fi; stage[i] = 0
+	:: stage[i] == 0 && reading[p] == 1 -> append(p, i, 0)
+	:: stage[i] == 0 && reading[p] == 2 -> append(p, i, 1)
+#ifdef LATEOFFER
+	:: stage[i] == 0 && reading[p] == 3 -> offer(i, 0); reading[p] = 0
+	:: stage[i] == 0 && reading[p] == 4 -> offer(i, 1); reading[p] = 0
+#endif
+	:: stage[i] == 0 && reading[p] == 0 && signal[2 * i] && !mine(i, 1) -> read(p, i, 0)
+	:: stage[i] == 0 && reading[p] == 0 && signal[2 * i + 1] && !mine(i, 0) -> read(p, i, 1)
+	:: stage[i] == 0 && reading[p] == 0 && cancel[i] && !mine(i, 0) && !mine(i, 1) -> cancel[i] = false; if :: live(i) -> wait[i] = over :: else fi
+	:: stage[i] == 0 && reading[p] == 0 && !unread(i) && !cancel[i] && wait[i] == none -> row[i] = true; stage[i] = 1
+	:: stage[i] == 0 && reading[p] == 0 && !unread(i) && !cancel[i] && wait[i] != none -> holder[i] = 0
+	fi
+}
+
+active [2] proctype Process()
+{
+end:	do
+	:: atomic { holder[0] != _pid + 1 && holder[1] != _pid + 1 && claimable(0) -> holder[0] = _pid + 1 }
+	:: atomic { holder[0] != _pid + 1 && holder[1] != _pid + 1 && claimable(1) -> holder[1] = _pid + 1 }
+	:: atomic { holder[0] == _pid + 1 -> decide(_pid, 0) }
+	:: atomic { holder[1] == _pid + 1 -> decide(_pid, 1) }
+	:: atomic { holder[0] == _pid + 1 && crashes > 0 -> crashes--; holder[0] = 0; stage[0] = 0; reading[_pid] = 0; taken[_pid] = false }
+	:: atomic { holder[1] == _pid + 1 && crashes > 0 -> crashes--; holder[1] = 0; stage[1] = 0; reading[_pid] = 0; taken[_pid] = false }
+	od
+}
+
+active [2] proctype Deliverer()
+{
+	byte m = _pid - 2;
+	do
+	:: atomic { deliver[m] == 0 && chosen && !acknowledged[m] -> stored[m] = true; deliver[m] = 1 }
+	:: atomic { deliver[m] == 1 -> offer(2, m); acknowledged[m] = true; deliver[m] = 0; break }
+	:: atomic { deliver[m] == 1 && crashes > 0 -> crashes--; deliver[m] = 0 }
+	od
+}
+
+active proctype World()
+{
+	if :: declines[0] = true :: skip fi;
+	if :: declines[1] = true :: skip fi;
+	if :: declines[2] = true :: skip fi;
+	if :: declines[3] = true :: skip fi;
+	chosen = true;
+end:	do
+	:: atomic { !cancelled[0] -> cancelled[0] = true; cancel[0] = true }
+	:: atomic { !cancelled[1] -> cancelled[1] = true; cancel[1] = true }
+	:: atomic { idle && acknowledged[0] && acknowledged[1] ->
+		notStranded = !(!ended[0] && (wants(0, 0) || wants(1, 0)) || !ended[1] && (wants(0, 1) || wants(1, 1)));
+		assert(notStranded);
+		heard = !(!ended[0] && meant && wait[0] == over); assert(heard) }
+	od
 }
 
 #elif defined(VOTES)

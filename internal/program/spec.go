@@ -159,10 +159,10 @@ func (s *StepSpec) Waits() bool { return s.Wait != "" }
 func (s *StepSpec) WaitsForAnswer() bool { return s.Wait == WaitAnswer }
 
 // OncePerInstance reports whether the step, once done, stays done when the work is revised. A wait for a time that
-// is over stays over (W3); an answer belongs to its revision (A3), and votes to what was shown (P2), by which those
+// is over stays over (W3); an answer belongs to its revision (A3) or to its key (A12), and votes to what was shown (P2), by which those
 // are asked again who vote.
 func (s *StepSpec) OncePerInstance() bool {
-	return s.Once || s.Repeat == RepeatAtMostOnce || s.Asks != nil || s.Wait == WaitDelay || s.Wait == WaitUntil
+	return s.Once && !s.WaitsForAnswer() || s.Repeat == RepeatAtMostOnce || s.Asks != nil || s.Wait == WaitDelay || s.Wait == WaitUntil
 }
 
 // ForStarter reports whether an approval of the saga is not the starter's: then every start says who starts it.

@@ -151,3 +151,11 @@ func (r renewing) Keep(ctx context.Context, m program.Message, keep time.Duratio
 	k, err := r.Store.Keep(ctx, m, keep)
 	return ledger.Kept{At: k.At}, err
 }
+
+// sharing: a message is used by all who say so.
+type sharing struct{ Store }
+
+func (s sharing) Use(ctx context.Context, name, id string, by ledger.Wait) (bool, error) {
+	_, err := s.Store.Use(ctx, name, id, by)
+	return true, err
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -15,6 +16,8 @@ import (
 var mailCases = []testCase{
 	{name: "waits", run: mailWaits, breaks: broken{"wait-stays": func(s Store) Store { return sweeping{s} }}},
 	{name: "messages", run: mailMessages, breaks: broken{"message-once": func(s Store) Store { return renewing{s} }}},
+	{name: "a message is used once in each saga", run: mailUses, breaks: broken{"used-by-all": func(s Store) Store { return sharing{s} }}},
+	{name: "two works wait for one message", run: mailShared},
 	{name: "messages expire", run: mailExpires, needs: hasClock},
 	{name: "what cannot be stored", run: mailInvalid},
 	{name: "a message and a wait meet", run: mailMeet},
@@ -51,7 +54,12 @@ func (b *bench) keep(m program.Message, long time.Duration) ledger.Kept {
 
 func (b *bench) messages(name, key string) (ids string) {
 	b.Helper()
-	ms, err := b.Messages(b.Context(), name, key)
+	return b.messagesFor(name, key, "order-to-invoice")
+}
+
+func (b *bench) messagesFor(name, key, saga string) (ids string) {
+	b.Helper()
+	ms, err := b.Messages(b.Context(), name, key, saga)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,16 +69,28 @@ func (b *bench) messages(name, key string) (ids string) {
 	return strings.TrimSpace(ids)
 }
 
-// Waits are found by name and key, in the order of saga, work and step; "one that is there already stays as it is".
+func (b *bench) use(name, id string, by ledger.Wait) bool {
+	b.Helper()
+	is, err := b.Use(b.Context(), name, id, by)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return is
+}
+
+// Waits are found by name and key, oldest first; "one that is there already stays as it is".
 func mailWaits(b *bench) {
 	one, two, token := wait("b", "paid", "7"), wait("a", "paid", "7"), wait("a", "", "digest")
 	token.StepKey = "am-key"
 	other := one // of a newer version, under the same key
 	other.StepKey = "another"
-	b.await(one, two, token, wait("c", "paid", "8"))
-	b.await(one, other)
-	if got := b.waits("paid", "7"); !slices.Equal(got, []ledger.Wait{two, one, other}) {
-		b.Errorf("found %+v, want %+v, %+v and %+v", got, two, one, other)
+	b.await(one, token, wait("c", "paid", "8"))
+	b.until(b.clock, b.clock().Add(time.Millisecond))
+	b.await(one, two)
+	b.until(b.clock, b.clock().Add(time.Millisecond))
+	b.await(other)
+	if got := b.waits("paid", "7"); !slices.Equal(got, []ledger.Wait{one, two, other}) {
+		b.Errorf("found %+v, want %+v, %+v and %+v", got, one, two, other)
 	}
 	if got := b.waits("", "digest"); !slices.Equal(got, []ledger.Wait{token}) {
 		b.Errorf("found %+v, want %+v", got, token)
@@ -88,11 +108,11 @@ func mailWaits(b *bench) {
 	}
 }
 
-// A message is stored once, and not given out any more once it is delivered; one with its id that says something else is told.
+// A message is stored once; one with its id that says something else is told.
 func mailMessages(b *bench) {
 	m := program.Message{Name: "paid", Key: "7", ID: "evt_1", Body: []byte("\x00\xff{}")}
 	first := b.keep(m, time.Hour)
-	if first.At.IsZero() || first.Delivered || first.Other {
+	if first.At.IsZero() || first.Other {
 		b.Errorf("a new message is answered with %+v", first)
 	}
 	b.keep(program.Message{Name: "paid", Key: "7", ID: "evt_2"}, time.Hour)
@@ -109,19 +129,78 @@ func mailMessages(b *bench) {
 	if got := b.messages("paid", "7"); got != "evt_1=\x00\xff{} evt_2=" {
 		b.Errorf("messages %q", got)
 	}
-	for range 2 {
-		if err := b.Delivered(b.Context(), "paid", "evt_1"); err != nil {
-			b.Fatal(err)
-		}
+}
+
+// "In each saga one wait uses a message, the first that says so", however many say so at once; what is used in a saga is not there
+// for it any more, and its id stays known.
+func mailUses(b *bench) {
+	m := program.Message{Name: "paid", Key: "7", ID: "evt_1", Body: []byte("{}")}
+	b.keep(m, time.Hour)
+	b.keep(program.Message{Name: "paid", Key: "7", ID: "evt_2"}, time.Hour)
+	var all sync.WaitGroup
+	var wins [8]bool
+	for i := range wins {
+		all.Go(func() { wins[i], _ = b.Use(b.Context(), "paid", "evt_1", wait(string(rune('a'+i)), "paid", "7")) })
+	}
+	all.Wait()
+	first := slices.Index(wins[:], true)
+	if first < 0 || slices.Index(wins[first+1:], true) >= 0 {
+		b.Errorf("of eight that use one message those do: %v", wins)
+		return
+	}
+	winner := wait(string(rune('a'+first)), "paid", "7")
+	again, other := winner, winner
+	other.StepKey, other.ID.Saga = "of another version", winner.ID.Saga
+	if !b.use("paid", "evt_1", again) || b.use("paid", "evt_1", other) {
+		b.Error("who uses it says so again, and does not; or another wait of that work does")
 	}
 	if got := b.messages("paid", "7"); got != "evt_2=" {
-		b.Errorf("messages %q once the first was delivered", got)
+		b.Errorf("messages %q once the first is used", got)
 	}
-	if k := b.keep(m, time.Hour); !k.Delivered || k.Other || !k.At.Equal(first.At) {
-		b.Errorf("a delivered message that comes again is answered with %+v", k)
+	if got := b.messagesFor("paid", "7", "ship"); got != "evt_1={} evt_2=" {
+		b.Errorf("messages %q for another saga", got)
 	}
-	if k := b.keep(program.Message{Name: "paid", Key: "7", ID: "evt_1"}, time.Hour); !k.Other {
-		b.Errorf("another message with the id of a delivered one is answered with %+v", k)
+	ship := wait("z", "paid", "7")
+	if ship.ID.Saga = "ship"; !b.use("paid", "evt_1", ship) {
+		b.Error("another saga cannot use it, too")
+	}
+	var ids []saga.ID
+	uses, err := b.Uses(b.Context(), "paid", "evt_1")
+	for _, w := range uses {
+		ids = append(ids, w.ID)
+	}
+	if err != nil || !slices.Equal(ids, []saga.ID{winner.ID, ship.ID}) || uses[0].Step != winner.Step || uses[0].StepKey != winner.StepKey {
+		b.Errorf("it is used by %+v, %v", uses, err)
+	}
+	if k := b.keep(m, time.Hour); k.Other {
+		b.Errorf("a used message that comes again is answered with %+v", k)
+	}
+	if !b.use("paid", "gone", winner) {
+		b.Error("a message whose time is over cannot be used by who has it")
+	}
+}
+
+// Several works of a saga that wait by one name and key are told; one that waits twice, or does not wait, is none of them.
+func mailShared(b *bench) {
+	t := b.session()
+	waiting := func(work, key string, status saga.Status) {
+		c := b.start(t, work, started(), hold)
+		if status == saga.Waiting {
+			c.add(until(doing(machine.KindWaiting, saga.Waiting), time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC(), time.Hour), release)
+		}
+		w := wait(work, "paid", key)
+		w.ID = c.id
+		again := w
+		again.StepKey = "of another version"
+		b.await(w, again)
+	}
+	waiting("a", "7", saga.Waiting)
+	waiting("b", "7", saga.Waiting)
+	waiting("c", "8", saga.Waiting)
+	waiting("d", "8", saga.Running)
+	got, err := b.Shared(b.Context())
+	if want := []ledger.Shared{{Saga: "order-to-invoice", Name: "paid", Key: "7", Works: 2}}; err != nil || !slices.Equal(got, want) {
+		b.Errorf("told %+v, %v, want %+v", got, err, want)
 	}
 }
 

@@ -160,8 +160,7 @@ CREATE TABLE amends_awaits (
     PRIMARY KEY (name, key, saga, work_id, step, step_key)
 );
 
--- Messages that came, also before anything waited for them. Once one is delivered it stays without its body, so that one that
--- comes again is known.
+-- Messages that came, also before anything waited for them: each is kept its time, and used once in each saga.
 CREATE TABLE amends_messages (
     name       text NOT NULL COLLATE "C",
     id         text NOT NULL COLLATE "C",
@@ -170,12 +169,23 @@ CREATE TABLE amends_messages (
     body       bytea,
     at         timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
-    delivered  boolean NOT NULL,
     PRIMARY KEY (name, id)
 );
 
-CREATE INDEX amends_messages_key ON amends_messages (name, key, at) WHERE NOT delivered;
+CREATE INDEX amends_messages_key ON amends_messages (name, key, at);
 CREATE INDEX amends_messages_expire ON amends_messages (expires_at);
+
+-- Which wait of a saga uses a message: the first that says so.
+CREATE TABLE amends_uses (
+    name     text NOT NULL COLLATE "C",
+    id       text NOT NULL COLLATE "C",
+    saga     text NOT NULL COLLATE "C",
+    work_id  text NOT NULL COLLATE "C",
+    step     text NOT NULL COLLATE "C",
+    step_key text NOT NULL COLLATE "C",
+    PRIMARY KEY (name, id, saga),
+    FOREIGN KEY (name, id) REFERENCES amends_messages (name, id) ON DELETE CASCADE
+);
 
 -- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
 -- no body.
@@ -646,6 +656,7 @@ DROP TABLE amends_definitions;
 DROP TABLE amends_requests;
 DROP TABLE amends_audit;
 DROP TABLE amends_controls;
+DROP TABLE amends_uses;
 DROP TABLE amends_messages;
 DROP TABLE amends_awaits;
 DROP TABLE amends_signals;

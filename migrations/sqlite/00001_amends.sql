@@ -151,8 +151,7 @@ CREATE TABLE amends_awaits (
     PRIMARY KEY (name, key, saga, work_id, step, step_key)
 ) STRICT, WITHOUT ROWID;
 
--- Messages that came, also before anything waited for them. Once one is delivered it stays without its body, so that one that
--- comes again is known.
+-- Messages that came, also before anything waited for them: each is kept its time, and used once in each saga.
 CREATE TABLE amends_messages (
     name       TEXT NOT NULL,
     id         TEXT NOT NULL,
@@ -161,12 +160,23 @@ CREATE TABLE amends_messages (
     body       BLOB,
     at         INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
-    delivered  INTEGER NOT NULL,
     PRIMARY KEY (name, id)
 ) STRICT;
 
-CREATE INDEX amends_messages_key ON amends_messages (name, key, at) WHERE NOT delivered;
+CREATE INDEX amends_messages_key ON amends_messages (name, key, at);
 CREATE INDEX amends_messages_expire ON amends_messages (expires_at);
+
+-- Which wait of a saga uses a message: the first that says so.
+CREATE TABLE amends_uses (
+    name     TEXT NOT NULL,
+    id       TEXT NOT NULL,
+    saga     TEXT NOT NULL,
+    work_id  TEXT NOT NULL,
+    step     TEXT NOT NULL,
+    step_key TEXT NOT NULL,
+    PRIMARY KEY (name, id, saga),
+    FOREIGN KEY (name, id) REFERENCES amends_messages (name, id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
 
 -- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
 -- no body.
@@ -630,6 +640,7 @@ DROP TABLE amends_definitions;
 DROP TABLE amends_requests;
 DROP TABLE amends_audit;
 DROP TABLE amends_controls;
+DROP TABLE amends_uses;
 DROP TABLE amends_messages;
 DROP TABLE amends_awaits;
 DROP TABLE amends_signals;

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
@@ -23,7 +24,7 @@ type message struct {
 	ledger.Kept
 
 	expires time.Time
-	body    []byte // also once it is delivered: to compare with
+	used    []ledger.Wait // by which waits, one in each saga
 }
 
 // Await makes waits findable. "One that is there already stays as it is".
@@ -39,14 +40,14 @@ func (db *DB) Await(ctx context.Context, waits []ledger.Wait) error {
 		}
 	}
 	for _, w := range waits {
-		if !slices.Contains(db.mail.waits, w) {
+		if w.Ended = false; !slices.Contains(db.mail.waits, w) {
 			db.mail.waits = append(db.mail.waits, w)
 		}
 	}
 	return nil
 }
 
-// Waits returns what was made findable under a name and a key, "in the order of saga, work and step".
+// Waits returns what was made findable under a name and a key, "oldest first".
 func (db *DB) Waits(ctx context.Context, name, key string) (waits []ledger.Wait, err error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
@@ -55,12 +56,11 @@ func (db *DB) Waits(ctx context.Context, name, key string) (waits []ledger.Wait,
 	defer unlock()
 	for _, w := range db.mail.waits {
 		if w.Name == name && w.Key == key {
+			of := db.byID[w.ID]
+			w.Ended = of != nil && of.head.Status.Terminal()
 			waits = append(waits, w)
 		}
 	}
-	slices.SortFunc(waits, func(a, b ledger.Wait) int {
-		return cmp.Or(cmp.Compare(a.ID.Saga, b.ID.Saga), cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Step, b.Step), cmp.Compare(a.StepKey, b.StepKey))
-	})
 	return waits, nil
 }
 
@@ -72,7 +72,7 @@ func (db *DB) Unwait(ctx context.Context, waits []ledger.Wait) error {
 	}
 	defer unlock()
 	for _, w := range waits {
-		db.mail.waits = slices.DeleteFunc(db.mail.waits, func(o ledger.Wait) bool { return o == w })
+		db.mail.waits = slices.DeleteFunc(db.mail.waits, w.Same)
 	}
 	return nil
 }
@@ -91,25 +91,25 @@ func (db *DB) Keep(ctx context.Context, m program.Message, keep time.Duration) (
 	for _, o := range db.mail.messages {
 		if o.Name == m.Name && o.ID == m.ID {
 			kept := o.Kept
-			kept.Other = o.Key != m.Key || string(o.body) != string(m.Body)
+			kept.Other = o.Key != m.Key || string(o.Body) != string(m.Body)
 			return kept, nil
 		}
 	}
 	m.Body = slices.Clone(m.Body)
-	o := message{Message: m, Kept: ledger.Kept{At: now}, expires: now.Add(keep), body: m.Body}
+	o := message{Message: m, Kept: ledger.Kept{At: now}, expires: now.Add(keep)}
 	db.mail.messages = append(db.mail.messages, o)
 	return o.Kept, nil
 }
 
-// Messages returns those "that are stored and not delivered, oldest first".
-func (db *DB) Messages(ctx context.Context, name, key string) (ms []program.Message, err error) {
+// Messages returns those "that are stored and not used in a saga, oldest first".
+func (db *DB) Messages(ctx context.Context, name, key, saga string) (ms []program.Message, err error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for messages %q: %w", name, err)
 	}
 	defer unlock()
 	for _, o := range db.mail.messages {
-		if o.Name == name && o.Key == key && !o.Delivered && o.expires.After(now) {
+		if o.Name == name && o.Key == key && o.by(saga) == nil && o.expires.After(now) {
 			m := o.Message
 			m.Body = slices.Clone(m.Body)
 			ms = append(ms, m)
@@ -118,17 +118,80 @@ func (db *DB) Messages(ctx context.Context, name, key string) (ms []program.Mess
 	return ms, nil
 }
 
-// Delivered notes that a message has reached what waited for it.
-func (db *DB) Delivered(ctx context.Context, name, id string) error {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("note that message %q is delivered: %w", name, err)
-	}
-	defer unlock()
-	for i := range db.mail.messages {
-		if o := &db.mail.messages[i]; o.Name == name && o.ID == id {
-			o.Delivered = true
+// by is the wait of a saga that uses it, or nil.
+func (m *message) by(saga string) *ledger.Wait {
+	for i := range m.used {
+		if m.used[i].ID.Saga == saga {
+			return &m.used[i]
 		}
 	}
 	return nil
+}
+
+// Use notes that a wait uses a message: "in each saga one wait uses a message, the first that says so".
+func (db *DB) Use(ctx context.Context, name, id string, w ledger.Wait) (bool, error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return false, fmt.Errorf("use message %q: %w", name, err)
+	}
+	defer unlock()
+	for i := range db.mail.messages {
+		o := &db.mail.messages[i]
+		if o.Name != name || o.ID != id {
+			continue
+		}
+		if by := o.by(w.ID.Saga); by != nil {
+			return by.ID == w.ID && by.Step == w.Step && by.StepKey == w.StepKey, nil
+		}
+		o.used = append(slices.Clip(o.used), w)
+		return true, nil
+	}
+	return true, nil // its time is over
+}
+
+// Uses returns the waits that use a message, "in the order of saga".
+func (db *DB) Uses(ctx context.Context, name, id string) (uses []ledger.Wait, err error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look what uses message %q: %w", name, err)
+	}
+	defer unlock()
+	for _, o := range db.mail.messages {
+		if o.Name == name && o.ID == id {
+			for _, w := range o.used {
+				uses = append(uses, ledger.Wait{ID: w.ID, Step: w.Step, StepKey: w.StepKey})
+			}
+		}
+	}
+	slices.SortFunc(uses, func(a, b ledger.Wait) int { return cmp.Compare(a.ID.Saga, b.ID.Saga) })
+	return uses, nil
+}
+
+// Shared returns a few names and keys "by which several works of a saga wait at this time".
+func (db *DB) Shared(ctx context.Context) ([]ledger.Shared, error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look what waits for one message: %w", err)
+	}
+	defer unlock()
+	works := make(map[ledger.Shared]map[saga.ID]bool)
+	for _, w := range db.mail.waits {
+		if of := db.byID[w.ID]; w.Name != "" && of != nil && of.head.Status == saga.Waiting {
+			k := ledger.Shared{Saga: w.ID.Saga, Name: w.Name, Key: w.Key}
+			if works[k] == nil {
+				works[k] = make(map[saga.ID]bool)
+			}
+			works[k][w.ID] = true
+		}
+	}
+	var all []ledger.Shared
+	for k, ids := range works {
+		if k.Works = int64(len(ids)); k.Works > 1 {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b ledger.Shared) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Saga, b.Saga))
+	})
+	return all[:min(len(all), ledger.MaxShared)], nil
 }

@@ -3,12 +3,14 @@ package sqlstore
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
@@ -19,8 +21,17 @@ const (
 		ON CONFLICT DO NOTHING`
 
 	findWaits = `
-		SELECT name, key, saga, work_id, step, step_key FROM amends_awaits
-		WHERE name = $1 AND key = $2 ORDER BY saga, work_id, step, step_key`
+		SELECT a.name, a.key, a.saga, a.work_id, a.step, a.step_key, COALESCE(i.status, '') AS status
+		FROM amends_awaits AS a LEFT JOIN amends_instances AS i ON i.saga = a.saga AND i.work_id = a.work_id
+		WHERE a.name = $1 AND a.key = $2 ORDER BY a.at, a.saga, a.work_id, a.step, a.step_key`
+
+	// shared reads the index of the waits for messages alone, and of those that share a name and a key the works.
+	shared = `
+		SELECT a.saga, a.name, a.key, count(DISTINCT a.work_id) AS works
+		FROM (SELECT name, key, saga FROM amends_awaits WHERE name <> '' GROUP BY name, key, saga HAVING count(*) > 1) AS s
+		JOIN amends_awaits AS a ON a.name = s.name AND a.key = s.key AND a.saga = s.saga
+		JOIN amends_instances AS i ON i.saga = a.saga AND i.work_id = a.work_id AND i.status = 'waiting'
+		GROUP BY a.name, a.key, a.saga HAVING count(DISTINCT a.work_id) > 1 ORDER BY a.name, a.key, a.saga LIMIT $1`
 
 	dropWait = `DELETE FROM amends_awaits WHERE name = $1 AND key = $2 AND saga = $3 AND work_id = $4 AND step = $5 AND step_key = $6`
 
@@ -32,17 +43,23 @@ const (
 			SELECT name, id FROM amends_messages WHERE expires_at <= (SELECT {now}) ORDER BY expires_at LIMIT 10)`
 
 	addMessage = `
-		INSERT INTO amends_messages (name, id, key, digest, body, at, expires_at, delivered)
-		VALUES ($2, $3, $4, $5, $6, {now}, {now} + CAST($7 AS bigint) * {ms}, false)
+		INSERT INTO amends_messages (name, id, key, digest, body, at, expires_at)
+		VALUES ($2, $3, $4, $5, $6, {now}, {now} + CAST($7 AS bigint) * {ms})
 		ON CONFLICT (name, id) DO NOTHING`
 
-	findMessage = `SELECT at, delivered, digest FROM amends_messages WHERE name = $1 AND id = $2`
+	findMessage = `SELECT at, digest FROM amends_messages WHERE name = $1 AND id = $2`
+
+	findUses = `SELECT saga, work_id, step, step_key FROM amends_uses WHERE name = $1 AND id = $2 ORDER BY saga`
 
 	findMessages = `
-		SELECT name, id, key, body FROM amends_messages
-		WHERE name = $2 AND key = $3 AND NOT delivered AND expires_at > (SELECT {now}) ORDER BY at, id LIMIT 100`
+		SELECT m.name, m.id, m.key, m.body FROM amends_messages AS m
+		WHERE m.name = $2 AND m.key = $3 AND m.expires_at > (SELECT {now})
+		AND NOT EXISTS (SELECT 1 FROM amends_uses AS u WHERE u.name = m.name AND u.id = m.id AND u.saga = $4)
+		ORDER BY m.at, m.id LIMIT 100`
 
-	delivered = `UPDATE amends_messages SET delivered = true, body = NULL WHERE name = $1 AND id = $2 AND NOT delivered`
+	use = `
+		INSERT INTO amends_uses (name, id, saga, work_id, step, step_key)
+		SELECT name, id, $3, $4, $5, $6 FROM amends_messages WHERE name = $1 AND id = $2 ON CONFLICT DO NOTHING`
 )
 
 // Await makes waits findable.
@@ -65,12 +82,14 @@ func (s *chains) Await(ctx context.Context, waits []ledger.Wait) error {
 
 // Waits returns what was made findable under a name and a key.
 func (s *chains) Waits(ctx context.Context, name, key string) (waits []ledger.Wait, err error) {
+	var status string
 	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
 		return rows.Select(ctx, q, rows.Into(&waits, func(w *ledger.Wait) []rows.Field {
 			return []rows.Field{
 				{"name", &w.Name}, {"key", &w.Key}, {"saga", &w.ID.Saga}, {"work_id", &w.ID.Work}, {"step", &w.Step}, {"step_key", &w.StepKey},
+				{"status", &status},
 			}
-		}), findWaits, name, key)
+		}, func(w *ledger.Wait) { w.Ended = saga.Status(status).Terminal() }), findWaits, name, key)
 	})
 	return waits, s.failed(ctx, err, "look what waits for message %q", name)
 }
@@ -105,14 +124,13 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 			return err
 		}
 		var row struct {
-			At        Moment
-			Delivered bool
-			Digest    []byte
+			At     Moment
+			Digest []byte
 		}
 		if err := sqlx.GetContext(ctx, q, &row, findMessage, m.Name, m.ID); err != nil {
 			return err
 		}
-		kept = ledger.Kept{At: row.At.Time(), Delivered: row.Delivered, Other: string(row.Digest) != string(digest)}
+		kept = ledger.Kept{At: row.At.Time(), Other: string(row.Digest) != string(digest)}
 		return nil
 	})
 	return kept, s.failed(ctx, err, "keep message %q", m.Name)
@@ -124,20 +142,52 @@ func MessageDigest(m *program.Message) []byte {
 	return sum[:16]
 }
 
-// Messages returns those that are stored and not delivered.
-func (s *chains) Messages(ctx context.Context, name, key string) (ms []program.Message, err error) {
+// Messages returns those that are stored and not used in a saga.
+func (s *chains) Messages(ctx context.Context, name, key, saga string) (ms []program.Message, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
 		ms = nil
-		return sqlx.SelectContext(ctx, q, &ms, s.db.Text(findMessages), s.db.Clock(), name, key)
+		return sqlx.SelectContext(ctx, q, &ms, s.db.Text(findMessages), s.db.Clock(), name, key, saga)
 	})
 	return ms, s.failed(ctx, err, "look for messages %q", name)
 }
 
-// Delivered notes that a message has reached what waited for it.
-func (s *chains) Delivered(ctx context.Context, name, id string) error {
-	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		_, err := q.ExecContext(ctx, delivered, name, id)
+// Use notes that a wait uses a message, unless another of its saga does.
+func (s *chains) Use(ctx context.Context, name, id string, w ledger.Wait) (is bool, err error) {
+	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+		if _, err := q.ExecContext(ctx, use, name, id, w.ID.Saga, w.ID.Work, w.Step, w.StepKey); err != nil {
+			return err
+		}
+		uses, err := usesOf(ctx, q, name, id)
+		is = !slices.ContainsFunc(uses, func(o ledger.Wait) bool {
+			return o.ID.Saga == w.ID.Saga && (o.ID.Work != w.ID.Work || o.Step != w.Step || o.StepKey != w.StepKey)
+		})
 		return err
 	})
-	return s.failed(ctx, err, "note that message %q is delivered", name)
+	return is, s.failed(ctx, err, "use message %q", name)
+}
+
+// Uses returns the waits that use a message.
+func (s *chains) Uses(ctx context.Context, name, id string) (uses []ledger.Wait, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, q Queries) (err error) {
+		uses, err = usesOf(ctx, q, name, id)
+		return err
+	})
+	return uses, s.failed(ctx, err, "look what uses message %q", name)
+}
+
+// usesOf are the waits that use a message, in the order of saga.
+func usesOf(ctx context.Context, q Queries, name, id string) (uses []ledger.Wait, err error) {
+	err = rows.Select(ctx, q, rows.Into(&uses, func(w *ledger.Wait) []rows.Field {
+		return []rows.Field{{"saga", &w.ID.Saga}, {"work_id", &w.ID.Work}, {"step", &w.Step}, {"step_key", &w.StepKey}}
+	}), findUses, name, id)
+	return uses, err
+}
+
+// Shared returns a few names and keys by which several works of a saga wait.
+func (s *chains) Shared(ctx context.Context) (all []ledger.Shared, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
+		all = nil
+		return sqlx.SelectContext(ctx, q, &all, shared, ledger.MaxShared)
+	})
+	return all, s.failed(ctx, err, "look what waits for one message")
 }

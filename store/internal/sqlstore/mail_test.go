@@ -25,13 +25,13 @@ func TestMailUsesItsIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.MustExecContext(t.Context(), `
-		INSERT INTO amends_messages SELECT 'paid', n::text, 'k' || n, '\x00', NULL, now(), now() + (n % 30 - 1) * interval '1 day', n % 2 = 0
+		INSERT INTO amends_messages SELECT 'paid', n::text, 'k' || n, '\x00', NULL, now(), now() + (n % 30 - 1) * interval '1 day'
 		FROM generate_series(1, 100000) AS n`)
 	db.MustExecContext(t.Context(), `ANALYZE amends_messages`)
-	now := strings.NewReplacer("{now}", "clock_timestamp()", "{ms}", "interval '1 millisecond'", "$2", "'paid'", "$3", "'7'")
+	now := strings.NewReplacer("{now}", "clock_timestamp()", "{ms}", "interval '1 millisecond'", "$2", "'paid'", "$3", "'7'", "$4", "'s'")
 	texts := map[string]string{
 		"forget one": forgetMessage, "forget a few": forgetMessages,
-		"find": strings.ReplaceAll(findMessages, "key = $3", "key = 'k7'"),
+		"find": strings.ReplaceAll(findMessages, "m.key = $3", "m.key = 'k7'"),
 	}
 	for name, text := range texts {
 		var plan []string
@@ -44,8 +44,8 @@ func TestMailUsesItsIndexes(t *testing.T) {
 	}
 	lite := onSQLite(t)
 	for name, text := range texts {
-		plan := planOf(t, lite, strings.NewReplacer("{now}", "5", "$2", "'paid'", "$3", "'7'").Replace(text))
-		if strings.Contains(plan, "SCAN amends_messages") {
+		plan := planOf(t, lite, strings.NewReplacer("{now}", "5", "$2", "'paid'", "$3", "'7'", "$4", "'s'").Replace(text))
+		if strings.Contains(plan, "SCAN m") || strings.Contains(plan, "SCAN amends_messages") {
 			t.Errorf("%s reads the whole table: %s", name, plan)
 		}
 	}
