@@ -242,6 +242,10 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	s := w.stepSpec(cmd.Step)
 	if d := w.destination(cmd.Step); d != nil {
 		if got, ok := w.stand(d, cmd); !got {
+			if f := w.unput(d, s); !ok && f != nil {
+				w.back = nil
+				return machine.Event{Evidence: f}, true
+			}
 			return machine.Event{}, ok
 		}
 		begun := time.Now()
@@ -274,6 +278,19 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)
 	}
 	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil
+}
+
+// unput is what is learned when the last lookup of a wait cannot be put: its destination is paused or fails, or the line does not move
+// (A15). nil: it stands in line.
+func (w *work) unput(d *destination, s *program.StepSpec) *program.Evidence {
+	ss, now := w.st.Step(s.Name), w.now().Earliest
+	if !s.WaitsForAnswer() || w.back == nil || now.Before(ss.Until) || w.s.idle.Err() != nil {
+		return nil
+	}
+	if d.paused() == nil && d.known().FailingSince.IsZero() && now.Before(ss.Until.Add(lastLook)) {
+		return nil
+	}
+	return &program.Evidence{Step: s.Name, Answer: program.AnswerUnclear, Unput: true}
 }
 
 // ask asks the definition until when the work waits, or for what. It reports false when the work is to be let go.

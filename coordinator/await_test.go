@@ -558,7 +558,9 @@ func TestAnOutageKeepsNoAnswer(t *testing.T) {
 		pass(2 * day)
 		p = s.boot()
 		pass(30 * time.Hour)
-		s.want(p, "a", saga.Compensated)
+		if sum := s.want(p, "a", saga.Review); sum.Reason != saga.ReasonUnanswered {
+			t.Errorf("it is a review, %s", sum.Reason)
+		}
 		rs, err := s.ledger.History(s.Context(), saga.ID{Saga: "film", Work: "a"})
 		if err != nil || len(rs) > 25 {
 			t.Errorf("%d records (%v)", len(rs), err)

@@ -80,6 +80,7 @@ func (w *work) run(cmd machine.Command, ok bool) {
 func (w *work) letGo() {
 	w.c.hand.letGo(w, func() {
 		if w.back != nil {
+			w.back.Leaves = w.ends()
 			w.c.giveBack(w.s, *w.back)
 		}
 	})
@@ -87,6 +88,27 @@ func (w *work) letGo() {
 	if w.final != nil || w.st.Status.Parked() {
 		w.c.rests.tell(w.id)
 	}
+}
+
+// lastLook is how long the last lookup of a wait may stand in line behind its end.
+const lastLook = 10 * time.Minute
+
+// ends is when the wait is over that the work is in, whatever line it stands in (A15); zero: it is in none, or that has passed. A lookup
+// has a while more.
+func (w *work) ends() (at time.Time) {
+	now := w.now().Earliest
+	for i := range w.st.Steps {
+		ss := &w.st.Steps[i]
+		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.Asks == nil && o.Ballot == nil || w.st.Turned {
+			continue
+		}
+		for _, end := range []time.Time{ss.Until, ss.Until.Add(lastLook)} {
+			if end.After(now) && (at.IsZero() || end.Before(at)) {
+				at = end
+			}
+		}
+	}
+	return at
 }
 
 // advance decides about ev and then about whatever has been posted meanwhile. A signal waits for

@@ -224,6 +224,8 @@ type Return struct {
 	// WaitsFor is the destination that has no room for it now, at most [MaxText] bytes: only a
 	// process that has room there claims it. Empty: it waits for nothing but its time.
 	WaitsFor string
+	// Leaves is when it waits for the destination no longer, and is due; zero: not before its deadline.
+	Leaves time.Time
 }
 
 // Entry is one record on its way into the ledger, sealed by [machine.Record.Seal].

@@ -250,6 +250,8 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	case !over:
 	case m.rec != nil || m.ev.Spoken: // what was said in time counts (A4)
 		return m.again()
+	case s.Find:
+		return m.giveUpOn(i, s, "no answer came in time, and its lookup cannot tell: "+e.Error)
 	default:
 		return m.giveUpOn(i, s, "no answer came in time")
 	}
@@ -274,7 +276,7 @@ func (m *machine) polled(s *program.StepSpec) time.Time {
 
 // giveUpOn records that the answer has not come in time, and follows what the step says of that.
 func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
-	if err := m.foldUnanswered(s, why); err != nil {
+	if err := m.foldUnanswered(s, why, !s.Find); err != nil {
 		return m.cannotBe(err)
 	}
 	if m.rec.Class == "" {
@@ -283,11 +285,12 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
 	return m.refused(i)
 }
 
-func (m *machine) foldUnanswered(s *program.StepSpec, words string) error {
+// foldUnanswered records that no answer came. asked: who can be asked for it was, and does not have it.
+func (m *machine) foldUnanswered(s *program.StepSpec, words string, asked bool) error {
 	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
 	held := ss.Answering().Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
 	held = held || m.ev.Now.Earliest.Before(ss.Until)                 // nor because the ledger was lost (A7)
-	if s.Answer.Overdue != program.OverdueAsks && !held {
+	if s.Answer.Overdue != program.OverdueAsks && asked && !held {
 		r.Class = saga.Refused
 	}
 	return m.fold(r)
@@ -316,12 +319,15 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 		if !over {
 			return nil
 		}
-		return m.foldUnanswered(s, "no answer came in time, and its lookup does not have it")
+		return m.foldUnanswered(s, "no answer came in time, and its lookup does not have it", true)
 	default:
 		if !over {
 			return nil
 		}
-		r.Kind = KindUnclear // an outage keeps no answer for ever: what the step says holds then, too
+		if f.Unput {
+			return m.foldUnanswered(s, "no answer came in time, and it could not be asked for", false)
+		}
+		r.Kind = KindUnclear // it is asked again a few times: an outage keeps no answer for ever
 	}
 	if err := m.fold(r); err != nil {
 		return err

@@ -127,7 +127,10 @@ func TestA4NoAnswerInTime(t *testing.T) {
 	for range maxLookups - 1 {
 		d.found(KindUnclear).wants("wait", saga.Waiting).due().wants("look rendered forward", saga.Waiting)
 	}
-	d.found(KindUnclear).wants("act submit undo", saga.Compensating)
+	d.found(KindUnclear).review(saga.ReasonUnanswered) // it could not be asked (A15)
+	d = rendered(t, rendering).wait(3 * day)
+	d.feed(Event{Evidence: &program.Evidence{Step: "rendered", Answer: program.AnswerUnclear, Unput: true}}).review(saga.ReasonUnanswered)
+	d.answer(d.submitKey(), "film_1").wants("act finish forward", saga.Running)
 }
 
 // "A5: a success that comes when it was given up brings the work to review, late-answer, also one that has ended, unless

@@ -371,6 +371,8 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 			return m.cannotBe(err), true
 		}
 		r.Kind, r.Body, r.Error, r.Note = KindApproved, body, "", "approved"
+	} else if asked := m.wereAsked(s.Name); !asked {
+		r.Error = "it was not approved in time, and it could not be asked for"
 	} else if !ss.Answering().Missed && m.ev.HeldUntil.Before(ss.Until) { // else nothing is undone behind a person's back
 		r.Class = saga.Refused
 	}
@@ -436,7 +438,27 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 	case cmd.Do == Wait && ws.Until.Before(cmd.Until):
 		cmd = m.wait(ws.Until, saga.Retrying)
 	}
+	if m.rec != nil && m.rec.Status == saga.Running { // people may decide already, whatever becomes of the question
+		m.rec.Status = saga.Waiting
+	}
 	return cmd, true
+}
+
+// wereAsked reports whether people may have been asked for a decision: one of the steps that ask at once has got through, or there is
+// none (A15).
+func (m *machine) wereAsked(decision string) bool {
+	none := true
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		if s.Asks == nil || s.Asks.For != decision || s.Asks.After > 0 {
+			continue
+		}
+		if ss := m.st.Step(s.Name); ss != nil && (ss.Forward.Phase == Done || ss.Forward.Reached) {
+			return true
+		}
+		none = false
+	}
+	return none
 }
 
 // askedBy reports whether a step may have asked by now: its time has come.

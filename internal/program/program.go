@@ -127,6 +127,7 @@ type Evidence struct {
 	HoldBack   bool   // as in Outcome
 	Outage     bool   // as in Outcome
 	Stack      string // as in Outcome
+	Unput      bool   // the last lookup of a wait could not be put: nothing was asked
 }
 
 // Accepted is an input that may become a work.

@@ -62,6 +62,7 @@ CREATE TABLE amends_instances (
     step         text        COLLATE "C",        -- the one at issue while it is retried, undone, in review or paused
     waits_for    text        COLLATE "C",        -- no session holds it: the destination that it waits for
     deadline_at  timestamptz,                    -- when it has to be at its end; null: no time, or that was looked at
+    leaves_at    timestamptz,                    -- it waits for a destination until then at most: its deadline, or the end of a wait
     salt         bytea                           -- of its records' hashes; null once it was erased
 ) WITH (
     fillfactor = 85,
@@ -84,8 +85,8 @@ CREATE INDEX amends_instances_due ON amends_instances (saga, version, class, due
 -- What waits for a destination, in the order of claims. Costs an instance that waits for none nothing.
 CREATE INDEX amends_instances_waiting ON amends_instances (waits_for, saga, version, class, created_at, ref, due_at) WHERE waits_for IS NOT NULL;
 
--- Whose deadline passes while it waits for a destination? Costs an instance without a deadline nothing.
-CREATE INDEX amends_instances_deadline ON amends_instances (deadline_at) WHERE deadline_at IS NOT NULL AND waits_for IS NOT NULL;
+-- Whose deadline, or wait, ends while it waits for a destination? Costs what has none nothing.
+CREATE INDEX amends_instances_leaves ON amends_instances (leaves_at) WHERE leaves_at IS NOT NULL AND waits_for IS NOT NULL;
 
 -- Instances that have ended and have an unread signal. A process that knows their version or a newer one reads it.
 CREATE INDEX amends_instances_ended_unread ON amends_instances (saga, due_at, version) WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NOT NULL;

@@ -167,6 +167,9 @@ func (db *DB) GiveBack(ctx context.Context, t machine.Token, works []ledger.Retu
 		case w == nil:
 		case w.head.Session != 0 && w.head.Session == t:
 			w.release(r.Due, now, r.WaitsFor)
+			if w.leaves = r.Leaves; w.leaves.IsZero() || !w.head.Deadline.IsZero() && w.head.Deadline.Before(w.leaves) {
+				w.leaves = w.head.Deadline
+			}
 		case w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
 			w.release(r.Due, now, w.head.WaitsFor)
 		}
@@ -259,11 +262,11 @@ func byLast(a, b ledger.Duplicate) int {
 		cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Source, b.Source))
 }
 
-// leaveLines takes works out of the lines in which they wait for a destination whose deadline has passed.
+// leaveLines takes works out of the lines in which they wait for a destination whose deadline has passed, or the end of their wait.
 func (db *DB) leaveLines(now time.Time) {
 	for _, w := range db.works {
-		if h := &w.head; h.WaitsFor != "" && h.Session == 0 && !h.Deadline.IsZero() && !h.Deadline.After(now) {
-			h.WaitsFor, h.Due, h.Deadline = "", h.Deadline, time.Time{}
+		if h := &w.head; h.WaitsFor != "" && h.Session == 0 && !w.leaves.IsZero() && !w.leaves.After(now) {
+			h.WaitsFor, h.Due, w.leaves = "", w.leaves, time.Time{}
 		}
 	}
 }

@@ -75,6 +75,7 @@ type session struct {
 
 type work struct {
 	head    ledger.Instance
+	leaves  time.Time        // when it leaves the line in which it waits for a destination
 	records []machine.Record // records[i] has seq i+1
 	signals []machine.Signal
 	read    map[int64]bool // signals that a record has consumed

@@ -248,16 +248,18 @@ const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 
 // giveBackText releases works that a session holds, and makes released ones due earlier, in the
 // order in which appends lock them. The parameters: $1 the clock, $2 the session, $3 number, due
-// time and destination of each. A released one is not taken from the line in which it stands.
+// time, destination, and when it leaves that, of each. A released one is not taken from the line in which it stands.
 const giveBackText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	given AS MATERIALIZED (
 		SELECT (value ->> 0)::bigint AS ref,
-			'epoch'::timestamptz + (value ->> 1)::bigint * interval '1 microsecond' AS due_at, value ->> 2 AS destination
+			'epoch'::timestamptz + (value ->> 1)::bigint * interval '1 microsecond' AS due_at, value ->> 2 AS destination,
+			'epoch'::timestamptz + (value ->> 3)::bigint * interval '1 microsecond' AS leaves_at
 		FROM json_array_elements($3::json) AS value),
 	locked AS MATERIALIZED (
 		SELECT h.ref, coalesce(given.due_at, (SELECT now FROM clock)) AS due_at,
-			CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END AS destination
+			CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END AS destination,
+			CASE WHEN h.session = $2 THEN least(given.leaves_at, h.deadline_at) ELSE h.leaves_at END AS leaves_at
 		FROM given JOIN amends_instances AS h ON h.ref = given.ref
 		WHERE h.session = $2
 			OR h.session IS NULL AND h.status ` + sqlstore.Live + ` AND h.due_at > coalesce(given.due_at, (SELECT now FROM clock))
@@ -266,7 +268,8 @@ const giveBackText = `WITH
 		WHEN h.received > h.consumed THEN least(locked.due_at, (SELECT now FROM clock))
 		WHEN h.status ` + sqlstore.Live + ` THEN locked.due_at
 	END,
-	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + ` THEN locked.destination END
+	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + ` THEN locked.destination END,
+	leaves_at = CASE WHEN locked.destination IS NOT NULL THEN locked.leaves_at END
 	FROM locked WHERE h.ref = locked.ref`
 
 // postText stores a signal, once for each key, and makes its work due. A held work keeps its

@@ -150,7 +150,7 @@ var (
 	signalled = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_instances AS h WHERE h.session = $1 AND h.received > h.consumed`
 
 	// giveBack releases works that a session holds, and makes released ones due earlier. The
-	// parameters: $1 now, $2 the session, $3 number, due time and destination of each. A released
+	// parameters: $1 now, $2 the session, $3 number, due time, destination, and when it leaves that, of each. A released
 	// one is not taken from the line in which it stands. The plus keeps SQLite from going through
 	// all that the session holds.
 	giveBack = `UPDATE amends_instances AS h SET session = NULL, due_at = CASE
@@ -158,8 +158,10 @@ var (
 			WHEN h.status ` + sqlstore.Live + ` THEN given.due_at
 		END,
 		waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + `
-			THEN iif(h.session = $2, given.destination, h.waits_for) END
-		FROM (SELECT value ->> 0 AS ref, coalesce(value ->> 1, $1) AS due_at, value ->> 2 AS destination FROM json_each($3)) AS given
+			THEN iif(h.session = $2, given.destination, h.waits_for) END,
+		leaves_at = iif(h.session = $2, iif(given.destination IS NULL, NULL,
+			coalesce(min(given.leaves_at, h.deadline_at), given.leaves_at, h.deadline_at)), h.leaves_at)
+		FROM (SELECT value ->> 0 AS ref, coalesce(value ->> 1, $1) AS due_at, value ->> 2 AS destination, value ->> 3 AS leaves_at FROM json_each($3)) AS given
 		WHERE h.ref = given.ref AND (+h.session = $2
 			OR +h.session IS NULL AND h.status ` + sqlstore.Live + ` AND +h.due_at > given.due_at)`
 )

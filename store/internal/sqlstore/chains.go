@@ -323,7 +323,7 @@ func (s *chains) GiveBack(ctx context.Context, t machine.Token, works []ledger.R
 	}
 	err := valid.Returns(works)
 	if err == nil {
-		list := make([][3]any, len(works))
+		list := make([][4]any, len(works))
 		for i, w := range works {
 			list[i][0] = w.Number
 			if !w.Due.IsZero() {
@@ -331,6 +331,9 @@ func (s *chains) GiveBack(ctx context.Context, t machine.Token, works []ledger.R
 			}
 			if w.WaitsFor != "" {
 				list[i][2] = w.WaitsFor
+			}
+			if !w.Leaves.IsZero() {
+				list[i][3] = w.Leaves.UnixMicro()
 			}
 		}
 		var b []byte

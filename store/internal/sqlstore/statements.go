@@ -40,12 +40,12 @@ var (
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead`
 
-	// leaveLines makes what waits for a destination due when its deadline has passed (W5). It waits for no lock:
+	// leaveLines makes what waits for a destination due when its deadline has passed, or the end of its wait (W5, A15). It waits for no lock:
 	// the next heartbeat comes.
 	leaveLines = `
-		UPDATE amends_instances SET waits_for = NULL, due_at = deadline_at, deadline_at = NULL
-		WHERE ref IN (SELECT ref FROM amends_instances WHERE deadline_at <= (SELECT {now}) AND waits_for IS NOT NULL
-			ORDER BY deadline_at LIMIT 1000 {passing})`
+		UPDATE amends_instances SET waits_for = NULL, due_at = leaves_at, leaves_at = NULL
+		WHERE ref IN (SELECT ref FROM amends_instances WHERE leaves_at <= (SELECT {now}) AND waits_for IS NOT NULL
+			ORDER BY leaves_at LIMIT 1000 {passing})`
 
 	unburied = `SELECT token FROM amends_sessions WHERE NOT dead`
 
