@@ -92,6 +92,8 @@ nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, 
 	$(MAKE) simulate
 	$(MAKE) postgres-versions
 	$(MAKE) deploy-check
+	$(MAKE) release-check
+	$(MAKE) vuln
 	$(MAKE) soak RUNS=10
 
 .PHONY: night
@@ -158,6 +160,22 @@ bench-reconcile: ## A plan over ten million listed objects, from stored listings
 .PHONY: deploy-check
 deploy-check: ## Read every file of deploy/ and the Dockerfile as systemd, Compose, Prometheus and Kubernetes do.
 	@scripts/deploy-check.sh
+
+.PHONY: release-check
+release-check: ## What must hold before a release besides make test: licences, builds for every machine, goreleaser's configuration.
+	@scripts/release-check.sh
+
+.PHONY: release
+release: ## Check, and make the tag: make release VERSION=v0.1.0
+	@scripts/release.sh '$(VERSION)'
+
+.PHONY: licenses
+licenses: ## Write LICENSES.md, after a module has come or gone.
+	@scripts/licenses.sh
+
+.PHONY: vuln
+vuln: ## Known vulnerabilities in what is called, as govulncheck knows them.
+	@scripts/vuln.sh
 
 ##@ Tools
 

@@ -128,9 +128,10 @@ func TestDeployed(t *testing.T) {
 
 	stopped, begun, told := strings.Cut(sections["Restored"], "Started now")
 	s.play("deploying.md, Restored", stopped)
-	if out, status := s.run("systemctl start amends-service; wait $(cat $ROOT/amends-service.pid)"); !told || status != "1" ||
-		!strings.Contains(read(t, filepath.Join(root, "journal")), "amends recover --restored") {
-		t.Fatalf("a ledger that was put back goes on (%s): %s", status, out)
+	_, status := s.run("systemctl start amends-service; wait $(cat $ROOT/amends-service.pid)")
+	journal := read(t, filepath.Join(root, "journal"))
+	if !told || status != "1" || !strings.Contains(journal, "amends recover --restored") || !strings.Contains(journal, "its witness ("+root+"/var/lib/amends/") {
+		t.Fatalf("a ledger that was put back goes on, or its witness is not where as_amends looks (%s): %s", status, journal)
 	}
 	s.play("deploying.md, Restored", begun)
 	sell("1", 100) // of the third the ledger knows nothing
