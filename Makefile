@@ -90,6 +90,10 @@ nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, 
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=10m scripts/fuzz.sh
 	$(MAKE) simulate
+	$(MAKE) postgres-versions
+	$(MAKE) deploy-check
+	$(MAKE) release-check
+	$(MAKE) vuln
 	$(MAKE) soak RUNS=10
 
 .PHONY: night
@@ -102,6 +106,10 @@ night: $(WITH_POSTGRES) ## The Go tests with all they have, those that take hour
 shuffled: unexport AMENDS_NIGHTLY
 shuffled: $(WITH_POSTGRES) ## Those of make test twice, in random order, with ten thousand checks of each property.
 	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -timeout 2h -skip '$(WORLDS)' ./...
+
+.PHONY: postgres-versions
+postgres-versions: ## The suite of stores, and the example under kills, on PostgreSQL 14, 15, 16, 17 and 18, from npm.
+	scripts/postgres-versions.sh
 
 .PHONY: simulate
 simulate: ## Whole histories in virtual time: 100,000 webhooks of 10,000 objects; and 10,000 orders with books, mail and a lost ledger.
@@ -146,6 +154,28 @@ bench-resume: ## kill -9 with 2,000 instances in flight: seconds until another p
 .PHONY: bench-reconcile
 bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.
 	@$(MAKE) --no-print-directory -C bench reconcile ARGS='--objects $(or $(N),10000000) $(ARGS)'
+
+##@ Deploying and releasing
+
+.PHONY: deploy-check
+deploy-check: ## Read every file of deploy/ and the Dockerfile as systemd, Compose, Prometheus and Kubernetes do.
+	@scripts/deploy-check.sh
+
+.PHONY: release-check
+release-check: ## What must hold before a release besides make test: licences, builds for every machine, goreleaser's configuration.
+	@scripts/release-check.sh
+
+.PHONY: release
+release: ## Check, and make the tag: make release VERSION=v0.1.0
+	@scripts/release.sh '$(VERSION)'
+
+.PHONY: licenses
+licenses: ## Write LICENSES.md, after a module has come or gone.
+	@scripts/licenses.sh
+
+.PHONY: vuln
+vuln: ## Known vulnerabilities in what is called, as govulncheck knows them.
+	@scripts/vuln.sh
 
 ##@ Tools
 

@@ -74,7 +74,7 @@ func TestRules(t *testing.T) {
 }
 
 // Every metric that the dashboard names is exported; its panels ask the data source that is chosen
-// when it is imported.
+// when it is imported, or on the page.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("dashboard.json")
@@ -83,8 +83,9 @@ func TestDashboard(t *testing.T) {
 	}
 	type source struct{ UID string }
 	var d struct {
-		Inputs []struct{ Name string } `json:"__inputs"`
-		Panels []struct {
+		Inputs     []struct{ Name string } `json:"__inputs"`
+		Templating struct{ List []struct{ Name, Type string } }
+		Panels     []struct {
 			ID         int
 			Title      string
 			Datasource source
@@ -99,6 +100,10 @@ func TestDashboard(t *testing.T) {
 	}
 	if len(d.Inputs) != 1 || d.Inputs[0].Name != "DS_PROMETHEUS" || len(d.Panels) != 10 {
 		t.Errorf("the dashboard has inputs %v and %d panels", d.Inputs, len(d.Panels))
+	}
+	// Where it is provisioned from a file, Grafana asks for no input: then a variable of the same name is meant.
+	if v := d.Templating.List; len(v) != 1 || v[0].Name != "DS_PROMETHEUS" || v[0].Type != "datasource" {
+		t.Errorf("the dashboard has the variables %v", v)
 	}
 	names, ids := exported(t), map[int]bool{}
 	for _, p := range d.Panels {

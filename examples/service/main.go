@@ -2,7 +2,8 @@
 // books, by webhooks at once and by a comparison every night; cancelled ones are voided. It has a
 // health check, counters and a slog logger, and runs on a SQLite file or on Postgres. service.go
 // puts it together, saga.go says what is done, and shop.go and books.go speak with the two systems.
-// Without any setting it brings a shop and books of its own.
+// Without any setting it brings a shop and books of its own. "service health" asks the process that
+// listens whether it is healthy, for a container that has nothing else to ask with.
 package main
 
 import (
@@ -12,11 +13,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/amends-dev/amends/examples/service/outside"
 )
@@ -24,6 +27,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) == 2 && os.Args[1] == "health" {
+		if err := health(ctx, cmp.Or(os.Getenv("LISTEN"), listen)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1) //nolint:gocritic // as below
+		}
+		return
+	}
 	s, done, err := read(ctx, os.Getenv, os.Stdout, slog.Default())
 	if err == nil {
 		defer done()
@@ -44,6 +54,28 @@ type settings struct {
 	Secret   string // what the shop signs its webhooks with
 }
 
+// listen is where the service listens when it is not told.
+const listen = "localhost:8080"
+
+// health is an error unless the service on this machine says that it is healthy.
+func health(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil) //nolint:gosec // its own address
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r) //nolint:gosec // as above
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("/healthz answered %s", answer.Status)
+	}
+	return nil
+}
+
 const variables = `The service reads these variables:
 
   DATABASE        a SQLite file or postgres://…      default: amends.db
@@ -60,7 +92,7 @@ of DATABASE is a new file.
 // read reads the settings. Where neither shop nor books are named it starts some, which sell until
 // ctx ends; done stops them.
 func read(ctx context.Context, env func(string) string, out io.Writer, log *slog.Logger) (s settings, done func(), err error) {
-	s = settings{env("DATABASE"), cmp.Or(env("LISTEN"), "localhost:8080"), env("SHOP_URL"), env("BOOKS_URL"), env("WEBHOOK_SECRET")}
+	s = settings{env("DATABASE"), cmp.Or(env("LISTEN"), listen), env("SHOP_URL"), env("BOOKS_URL"), env("WEBHOOK_SECRET")}
 	if s.Shop+s.Books+s.Secret == "" {
 		return bundled(ctx, s, out, log)
 	}

@@ -37,7 +37,7 @@ func TestService(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, told, slog.New(slog.DiscardHandler), counted) }()
-	until(t, func() bool { return get(t, url+"/healthz") != "" }, "the process is healthy")
+	until(t, func() bool { return health(ctx, address) == nil }, "the process is healthy")
 
 	send := func(secret string, order outside.Order, want int) {
 		t.Helper()
@@ -83,6 +83,9 @@ func TestService(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if health(t.Context(), address) == nil {
+		t.Error("it has ended, and is said to be healthy")
 	}
 }
 

@@ -86,6 +86,7 @@ const policy = `
 	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console, amendsprom < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
+	ANY < internal/kubecheck # a program and a module of its own, which reads deploy/kubernetes
 `
 
 // unwanted modules are imported by no file, tests included.
