@@ -127,7 +127,9 @@ func TestSeveralAreAnswered(t *testing.T) {
 		l := memory.New(nil)
 		d, err := saga.Define("job", 1, saga.Await("done", func(saga.Call[order], saga.Message) (thing, error) { return thing{ID: "x"}, nil }).
 			On("done", ofWork).EachRun().Within(time.Hour, saga.Compensate).
-			Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) { return saga.Found(thing{ID: "a"}, thing{ID: "b"}), nil }))
+			Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+				return saga.Found(thing{ID: "a"}, thing{ID: "b"}), nil
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -254,7 +254,9 @@ func TestWhatHungGoesOnElsewhere(t *testing.T) {
 				pass(day)
 			}
 			return thing{ID: c.Work}, nil
-		}).Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) { return saga.NotFound[thing](), nil }).
+		}).Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+			return saga.NotFound[thing](), nil
+		}).
 			EachRun().NoUndo("a test").Timeout(time.Second).Settle(time.Second))
 		if err != nil {
 			t.Fatal(err)
