@@ -154,7 +154,7 @@ func boot(t *testing.T, db ledger.Ledger, w *watch, programs ...saga.Program) *p
 
 func (p *process) start(t *testing.T, work, revision string) {
 	t.Helper()
-	if _, err := p.Start(t.Context(), invoicing, work, secret+revision, &coordinator.StartOptions{Revision: revision}); err != nil {
+	if _, err := p.Start(t.Context(), invoicing, work, secret+revision, &saga.StartOptions{Revision: revision}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -72,7 +72,7 @@ func (s *shop) run(t *testing.T) *shop {
 
 func (s *shop) start(t *testing.T, work, input string) {
 	t.Helper()
-	_, err := s.Start(t.Context(), invoicing, work, input, &coordinator.StartOptions{Source: "webhook"})
+	_, err := s.Start(t.Context(), invoicing, work, input, &saga.StartOptions{Source: "webhook"})
 	if err != nil && !errors.Is(err, coordinator.ErrConflict) {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@
 // # Mistakes people make
 //
 //   - A person is named by what the request says of itself, such as a query: each reader could then vote as another.
-//   - NotStarter without [coordinator.StartOptions.Starter]: the coordinator does not know who started it.
+//   - NotStarter without [saga.StartOptions.Starter]: the coordinator does not know who started it.
 //   - The page is shown under another path than [saga.Brief.Path] says: the links in the mails lead nowhere.
 package approval
 

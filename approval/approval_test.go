@@ -76,7 +76,7 @@ func newHall(t *testing.T) *hall {
 // pay starts a payment, and returns its page once it is to be decided.
 func (h *hall) pay(work string, p payment) (path string) {
 	h.t.Helper()
-	if _, err := h.c.Start(h.t.Context(), "pay", work, p, &coordinator.StartOptions{Starter: "sam"}); err != nil {
+	if _, err := h.c.Start(h.t.Context(), "pay", work, p, &saga.StartOptions{Starter: "sam"}); err != nil {
 		h.t.Fatal(err)
 	}
 	for {

@@ -139,7 +139,7 @@ func begun(ctx context.Context, c *coordinator.Coordinator, n int, at func(i int
 	g.SetLimit(1024)
 	for i := range n {
 		g.Go(func() error {
-			_, err := c.Start(ctx, "sleep", strconv.Itoa(i), i, &coordinator.StartOptions{NotBefore: at(i)})
+			_, err := c.Start(ctx, "sleep", strconv.Itoa(i), i, &saga.StartOptions{NotBefore: at(i)})
 			return err
 		})
 	}

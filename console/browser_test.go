@@ -130,7 +130,7 @@ func TestNoFormIsExchanged(t *testing.T) {
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
 	b.open(w.server.URL + address("pay", "bill:1"))
 	b.until(`document.querySelector("main").textContent.includes("Alice")`)
-	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &coordinator.StartOptions{Revision: "2", Source: "shop"}); err != nil {
+	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &saga.StartOptions{Revision: "2", Source: "shop"}); err != nil {
 		t.Fatal(err)
 	}
 	b.until(`document.getElementById("changed") !== null && document.getElementById("pause").offsetParent === null`) // there is nothing to pause
@@ -176,7 +176,7 @@ func TestPageOfAnApproval(t *testing.T) {
 	t.Cleanup(server.Close)
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
 	b.open(server.URL + "/pay/bill:1/release")
-	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &coordinator.StartOptions{Revision: "2", Source: "shop"}); err != nil {
+	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &saga.StartOptions{Revision: "2", Source: "shop"}); err != nil {
 		t.Fatal(err)
 	}
 	w.untilShown("Mallory")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/saga"
 )
 
 // starting is the body of POST /api/v1/works.
@@ -50,7 +51,7 @@ func (h *handler) start(rt *route) http.HandlerFunc {
 		if in.Source == "" {
 			in.Source = p.Name
 		}
-		started, err := h.opts.Coordinator.Start(r.Context(), in.Saga, in.WorkID, in.Input, &coordinator.StartOptions{
+		started, err := h.opts.Coordinator.Start(r.Context(), in.Saga, in.WorkID, in.Input, &saga.StartOptions{
 			Revision: in.Revision, Source: in.Source, Cause: in.Cause, Starter: p.Name, NotBefore: in.NotBefore,
 		})
 		if err != nil {

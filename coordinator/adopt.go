@@ -63,7 +63,7 @@ type adopting struct {
 
 // adopting checks what is handed in and turns it into what the machine takes.
 func (c *Coordinator) adopting(in *adoption.Adoption) (*adopting, error) {
-	start, err := c.accept(in.Saga, in.Work, in.Input, &StartOptions{Revision: in.Revision})
+	start, err := c.accept(in.Saga, in.Work, in.Input, &saga.StartOptions{Revision: in.Revision})
 	a := &adopting{program: start.program, st: &machine.State{ID: start.id}, Adoption: machine.Adoption{
 		Revision: in.Revision, Input: start.accepted.Input, Effects: make(map[string]machine.Effect, len(in.Effects)),
 		Cancelled: in.Cancelled, Quarantine: in.Quarantine, Actor: in.By.Name, Reason: in.By.Reason,

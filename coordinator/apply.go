@@ -20,7 +20,7 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 	}
 	switch ch.Want {
 	case saga.WantRun:
-		_, err := c.Start(ctx, ch.ID.Saga, ch.ID.Work, ch.Input, &StartOptions{Revision: ch.Revision, Source: ch.Actor, Cause: ch.Cause, Starter: cmp.Or(ch.Actor, "its source")})
+		_, err := c.Start(ctx, ch.ID.Saga, ch.ID.Work, ch.Input, &saga.StartOptions{Revision: ch.Revision, Source: ch.Actor, Cause: ch.Cause, Starter: cmp.Or(ch.Starter, ch.Actor, "its source"), NotBefore: ch.NotBefore})
 		return err
 	case saga.WantNothing:
 		return nil

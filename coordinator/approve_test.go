@@ -84,7 +84,7 @@ func TestApprovalsSurviveEveryCrash(t *testing.T) {
 				start := func() (err error) {
 					ctx, stop := context.WithTimeout(t.Context(), time.Minute) // a process that died does not answer
 					defer stop()
-					_, err = q.Start(ctx, "payment", "w", order{Total: 50}, &coordinator.StartOptions{Starter: "sam"})
+					_, err = q.Start(ctx, "payment", "w", order{Total: 50}, &saga.StartOptions{Starter: "sam"})
 					return err
 				}
 				_ = start()
@@ -149,7 +149,7 @@ func TestWhatIsSaidAtTheLastMomentCounts(t *testing.T) {
 			p := several(t, l, config{}, w.saga(t, 4*time.Second), asks)
 			pass(730 * time.Millisecond) // the end falls between two polls
 			for _, name := range []string{"payment", "asks"} {
-				if _, err := p.Start(t.Context(), name, "w", order{Total: 50}, &coordinator.StartOptions{Starter: "sam"}); err != nil {
+				if _, err := p.Start(t.Context(), name, "w", order{Total: 50}, &saga.StartOptions{Starter: "sam"}); err != nil {
 					t.Fatal(err)
 				}
 			}

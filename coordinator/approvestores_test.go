@@ -48,7 +48,7 @@ func (s *deciding) boot() *process {
 
 func (s *deciding) start(t *testing.T, work string, o order, revision string) {
 	t.Helper()
-	if _, err := s.p.Start(t.Context(), "payment", work, o, &coordinator.StartOptions{Starter: "sam", Revision: revision}); err != nil {
+	if _, err := s.p.Start(t.Context(), "payment", work, o, &saga.StartOptions{Starter: "sam", Revision: revision}); err != nil {
 		t.Fatal(err)
 	}
 }

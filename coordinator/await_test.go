@@ -139,7 +139,7 @@ func (s *filmScene) boot() *process {
 
 func (s *filmScene) start(p *process, work, revision string) {
 	s.Helper()
-	if _, err := p.Start(s.Context(), "film", work, film{work + revision}, &coordinator.StartOptions{Revision: revision}); err != nil {
+	if _, err := p.Start(s.Context(), "film", work, film{work + revision}, &saga.StartOptions{Revision: revision}); err != nil {
 		s.Fatal(err)
 	}
 	pass(time.Second)
@@ -524,7 +524,7 @@ func TestMessagesAreForOneWaitEach(t *testing.T) {
 
 		begin := func(work, title, revision string) {
 			t.Helper()
-			if _, err := p.Start(s.Context(), "film", work, film{title}, &coordinator.StartOptions{Revision: revision}); err != nil {
+			if _, err := p.Start(s.Context(), "film", work, film{title}, &saga.StartOptions{Revision: revision}); err != nil {
 				t.Fatal(err)
 			}
 			pass(time.Second)

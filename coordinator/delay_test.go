@@ -68,7 +68,7 @@ func (s *waitScene) boot() *process {
 	}, s.more...))
 }
 
-func (s *waitScene) start(p *process, work string, o *coordinator.StartOptions) {
+func (s *waitScene) start(p *process, work string, o *saga.StartOptions) {
 	s.Helper()
 	if _, err := p.Start(s.Context(), "booking", work, order{}, o); err != nil {
 		s.Fatal(err)
@@ -128,7 +128,7 @@ func TestWhatHappensDuringADelay(t *testing.T) {
 		p := s.boot()
 		pass(time.Second)
 		for _, work := range []string{"cancelled", "woken", "revised"} {
-			s.start(p, work, &coordinator.StartOptions{Revision: "1"})
+			s.start(p, work, &saga.StartOptions{Revision: "1"})
 		}
 		pass(time.Hour)
 		if err := p.Cancel(s.Context(), saga.ID{Saga: "booking", Work: "cancelled"}, anna); err != nil {
@@ -137,7 +137,7 @@ func TestWhatHappensDuringADelay(t *testing.T) {
 		if err := p.Wake(s.Context(), saga.ID{Saga: "booking", Work: "woken"}, anna); err != nil {
 			s.Fatal(err)
 		}
-		if _, err := p.Start(s.Context(), "booking", "revised", order{Total: 2}, &coordinator.StartOptions{Revision: "2"}); err != nil {
+		if _, err := p.Start(s.Context(), "booking", "revised", order{Total: 2}, &saga.StartOptions{Revision: "2"}); err != nil {
 			s.Fatal(err)
 		}
 		pass(time.Minute)
@@ -310,7 +310,7 @@ func TestUntilAndNotBefore(t *testing.T) {
 		s.more = []saga.Step[order]{saga.Until("ship-day", func(saga.Call[order]) time.Time { asked++; return spring })}
 		p := s.boot()
 		pass(time.Second)
-		s.start(p, "b1", &coordinator.StartOptions{NotBefore: s.begun.Add(30 * day)})
+		s.start(p, "b1", &saga.StartOptions{NotBefore: s.begun.Add(30 * day)})
 		p.kill()
 		pass(29 * day)
 		p = s.boot()
@@ -341,7 +341,7 @@ func TestNotBeforeWithoutASession(t *testing.T) {
 	delays(t, func(s *waitScene) {
 		s.more = []saga.Step[order]{saga.Deadline[order](20*day, saga.Compensate)}
 		p := several(s, s.ledger, config{idle: true}, booking(s, func(string, saga.Call[order]) error { return nil }, s.more...))
-		s.start(p, "b1", &coordinator.StartOptions{NotBefore: s.begun.Add(30 * day)})
+		s.start(p, "b1", &saga.StartOptions{NotBefore: s.begun.Add(30 * day)})
 		s.start(p, "b2", nil)
 		if sum := s.want(p, "b1", saga.Waiting); !sum.Due.Equal(s.begun.Add(30*day)) || !sum.Deadline.Equal(s.begun.Add(50*day)) {
 			s.Errorf("it begins at %s, and has to be at its end at %s", sum.Due, sum.Deadline)

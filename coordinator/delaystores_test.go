@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -25,7 +24,7 @@ func TestDelaysOnDatabases(t *testing.T) {
 				waiter(t, "hurried", saga.Deadline[order](1500*time.Millisecond, saga.Compensate), saga.Delay[order]("rest", time.Hour)),
 				waiter(t, "asked", saga.Deadline[order](1500*time.Millisecond, saga.AskPerson), saga.Delay[order]("rest", time.Hour)))
 			long := func(work string) saga.ID { return saga.ID{Saga: "long", Work: work} }
-			start := func(id saga.ID, total int, o *coordinator.StartOptions) {
+			start := func(id saga.ID, total int, o *saga.StartOptions) {
 				t.Helper()
 				if _, err := p.Start(t.Context(), id.Saga, id.Work, order{Total: total}, o); err != nil {
 					t.Fatal(err)
@@ -53,9 +52,9 @@ func TestDelaysOnDatabases(t *testing.T) {
 				waited(t, rs)
 			}
 			for _, work := range []string{"cancelled", "woken", "revised"} {
-				start(long(work), 1, &coordinator.StartOptions{Revision: "1"})
+				start(long(work), 1, &saga.StartOptions{Revision: "1"})
 			}
-			start(long("later"), 1, &coordinator.StartOptions{NotBefore: time.Now().Add(time.Hour)})
+			start(long("later"), 1, &saga.StartOptions{NotBefore: time.Now().Add(time.Hour)})
 			for _, name := range []string{"short", "until", "past", "hurried", "asked"} {
 				start(saga.ID{Saga: name, Work: "w"}, 1, nil)
 			}
@@ -67,7 +66,7 @@ func TestDelaysOnDatabases(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			start(long("revised"), 2, &coordinator.StartOptions{Revision: "2"})
+			start(long("revised"), 2, &saga.StartOptions{Revision: "2"})
 			is(long("cancelled"), saga.Compensated)
 			is(long("woken"), saga.Completed)
 			is(saga.ID{Saga: "hurried", Work: "w"}, saga.Compensated)

@@ -67,7 +67,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 		p := several(t, l, config{}, undo("billing"))
 		synctest.Wait()
 		for _, work := range []string{"retrying", "ended"} {
-			if _, err := p.Start(t.Context(), "billing", work, order{}, &coordinator.StartOptions{Revision: "1"}); err != nil {
+			if _, err := p.Start(t.Context(), "billing", work, order{}, &saga.StartOptions{Revision: "1"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,7 +145,7 @@ func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 		fresh := several(t, l, config{}, twoSteps(t, 1), twoSteps(t, 2))
 		pass(time.Second)
 		revise := func(p *process, revision string, total int) {
-			o := &coordinator.StartOptions{Revision: revision}
+			o := &saga.StartOptions{Revision: revision}
 			if _, err := p.Start(t.Context(), "billing", "w", order{Total: total}, o); err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestARevisionByAnOlderStarter(t *testing.T) {
 		l := memory.New(nil)
 		id := saga.ID{Saga: "billing", Work: "w"}
 		revise := func(p *process, revision string) {
-			o := &coordinator.StartOptions{Revision: revision}
+			o := &saga.StartOptions{Revision: revision}
 			if _, err := p.Start(t.Context(), "billing", "w", order{Memo: revision}, o); err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +216,7 @@ func rollingDeploy(t *testing.T, dice *rand.Rand) { //nolint:thelper // it is th
 	work := func() { // what people and sources do in twenty seconds
 		for range 20 {
 			p := fleet[dice.IntN(len(fleet))]
-			o := &coordinator.StartOptions{Revision: "1"}
+			o := &saga.StartOptions{Revision: "1"}
 			name := fmt.Sprint("w", works)
 			if works > 0 && dice.IntN(3) == 0 {
 				name = fmt.Sprint("w", dice.IntN(works))

@@ -360,7 +360,7 @@ func (s *simulation) tell(ctx context.Context, m *member, id saga.ID, revision i
 		}
 	}
 	in := order{Customer: "c-" + id.Work, Total: revision, Memo: fmt.Sprintf("revision %d", revision)}
-	_, err := c.Start(ctx, id.Saga, id.Work, in, &coordinator.StartOptions{Revision: fmt.Sprint(revision), Source: "source"})
+	_, err := c.Start(ctx, id.Saga, id.Work, in, &saga.StartOptions{Revision: fmt.Sprint(revision), Source: "source"})
 	return err
 }
 

@@ -214,7 +214,7 @@ func TestPaidThenChanged(t *testing.T) {
 		return []saga.Program{p}
 	}, func(d *mailDesk) {
 		begin := func(revision string) {
-			if _, err := d.p.Start(d.Context(), "pay", "1", order{Total: len(revision)}, &coordinator.StartOptions{Revision: revision}); err != nil {
+			if _, err := d.p.Start(d.Context(), "pay", "1", order{Total: len(revision)}, &saga.StartOptions{Revision: revision}); err != nil {
 				d.Fatal(err)
 			}
 			pass(time.Second)

@@ -287,12 +287,12 @@ func TestAReturnReleasesNothingInHand(t *testing.T) {
 		synctest.Wait()
 		l.returns.with(errors.New("deadlock detected"))
 		for i := range 3 { // the second heads the line, the third is turned away
-			if _, err := p.Start(t.Context(), "billing", fmt.Sprint(i), order{}, &coordinator.StartOptions{Revision: "1"}); err != nil {
+			if _, err := p.Start(t.Context(), "billing", fmt.Sprint(i), order{}, &saga.StartOptions{Revision: "1"}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		if _, err := p.Start(t.Context(), "billing", "2", order{Total: 1}, &coordinator.StartOptions{Revision: "2"}); err != nil {
+		if _, err := p.Start(t.Context(), "billing", "2", order{Total: 1}, &saga.StartOptions{Revision: "2"}); err != nil {
 			t.Fatal(err)
 		}
 		heard := func() int64 {

@@ -317,7 +317,7 @@ func orders(p *process, o tuning) saga.Program {
 		step("receipt").AtMostOnce().NoUndo("the shop tells the customer").To("post"),
 	}
 	if o.delay > 0 {
-		parts = slices.Insert(parts, 2, saga.Delay[order]("cooling-off", o.delay))
+		parts = slices.Insert(parts, 2, saga.Step[order](saga.Delay[order]("cooling-off", o.delay)))
 	}
 	if o.identity != nil {
 		parts = append(parts, saga.Identity(o.identity))

@@ -95,7 +95,7 @@ func office(t *testing.T, l *memory.DB, b *paper, version int, mailless bool) *p
 
 func (p *process) revise(revision, memo string) coordinator.Started {
 	p.t.Helper()
-	s, err := p.Start(p.t.Context(), orderSaga, "o1", order{Memo: memo}, &coordinator.StartOptions{Revision: revision, Source: "webhook"})
+	s, err := p.Start(p.t.Context(), orderSaga, "o1", order{Memo: memo}, &saga.StartOptions{Revision: revision, Source: "webhook"})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestBadRevisions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := office(t, memory.New(nil), &paper{invoices: map[string]string{}}, 1, false)
-		if _, err := p.Start(t.Context(), orderSaga, "o1", order{}, &coordinator.StartOptions{Revision: "yesterday"}); err == nil {
+		if _, err := p.Start(t.Context(), orderSaga, "o1", order{}, &saga.StartOptions{Revision: "yesterday"}); err == nil {
 			t.Error("a revision that has no order was accepted")
 		}
 		for _, revision := range []string{"", "yesterday"} {

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -60,7 +59,7 @@ func TestNewsOfAWorkOfANewerVersionWaits(t *testing.T) {
 		},
 		"revised": {
 			func(ctx context.Context, p *process) error {
-				_, err := p.Start(ctx, orderSaga, "o1", order{Memo: "2"}, &coordinator.StartOptions{Revision: "2"})
+				_, err := p.Start(ctx, orderSaga, "o1", order{Memo: "2"}, &saga.StartOptions{Revision: "2"})
 				return err
 			},
 			saga.Completed, map[string]int{"mail": 1, "book": 2, "invoice": 2},
@@ -72,7 +71,7 @@ func TestNewsOfAWorkOfANewerVersionWaits(t *testing.T) {
 				l, sent := memory.New(nil), &diary{}
 				second := boot(t, l, &world{}, config{program: versions(2, sent)})
 				synctest.Wait()
-				if _, err := second.Start(t.Context(), orderSaga, "o1", order{Memo: "1"}, &coordinator.StartOptions{Revision: "1"}); err != nil {
+				if _, err := second.Start(t.Context(), orderSaga, "o1", order{Memo: "1"}, &saga.StartOptions{Revision: "1"}); err != nil {
 					t.Fatal(err)
 				}
 				second.want("o1", saga.Completed, "")

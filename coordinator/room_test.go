@@ -167,7 +167,7 @@ func TestAStartNamesItsCause(t *testing.T) {
 		p := several(t, l, config{}, oneStep(t, "billing", "", nil))
 		synctest.Wait()
 		for i, cause := range []string{"event evt_1", "event evt_2"} {
-			o := &coordinator.StartOptions{Revision: fmt.Sprint(i + 1), Source: "webhook", Cause: cause}
+			o := &saga.StartOptions{Revision: fmt.Sprint(i + 1), Source: "webhook", Cause: cause}
 			if _, err := p.Start(t.Context(), "billing", "w", order{Total: i}, o); err != nil {
 				t.Fatal(err)
 			}

@@ -28,26 +28,6 @@ var ErrInvalid = ledger.ErrInvalid
 // ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
 var ErrUnknownSaga = errors.New("no such saga is registered")
 
-// StartOptions says more about a start. Nil is fine.
-type StartOptions struct {
-	// Revision is the version of the source object, if it has one: a whole number, or a time as RFC
-	// 3339 has it; see [saga.CompareRevisions]. A start with a newer revision than the work has
-	// heard of re-runs the saga for it.
-	Revision string
-	// Source names who sends the start (webhook, cron, a person), for the counters of blocked
-	// duplicates.
-	Source string
-	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept
-	// on the first record, and on the signal that brings a newer version.
-	Cause string
-	// Starter names who starts it, for the approvals that are not the starter's ([saga.ApproveStep.NotStarter]). It is kept as
-	// Cause is.
-	Starter string
-	// NotBefore is when the instance begins, at the earliest, by the ledger's clock. Zero, or a time that is
-	// past: at once. It says nothing to an instance that is known.
-	NotBefore time.Time
-}
-
 // Started tells what became of a start.
 type Started struct {
 	saga.Summary
@@ -67,7 +47,7 @@ type Started struct {
 // Everything that is wrong with the input is reported at once, before anything is stored, by an
 // error that matches [ErrInvalid]. When ctx ends before the ledger has answered, the work may or may
 // not be stored: start it again to learn which.
-func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input any, o *StartOptions) (Started, error) {
+func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input any, o *saga.StartOptions) (Started, error) {
 	in, err := c.accept(sagaName, work, input, o)
 	if err != nil {
 		return Started{}, err
@@ -180,9 +160,9 @@ func (s *started) failure(ctx context.Context) error {
 	return s.err
 }
 
-func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) (intake, error) {
+func (c *Coordinator) accept(sagaName, work string, input any, o *saga.StartOptions) (intake, error) {
 	if o == nil {
-		o = &StartOptions{}
+		o = &saga.StartOptions{}
 	}
 	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, starter: strings.TrimSpace(o.Starter), later: o.NotBefore, nonce: rand.Int64()}
 	in.program = c.newestProgram(sagaName)
@@ -364,7 +344,7 @@ func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string
 // exists if and only if tx commits, and begins to move once a coordinator claims it, at its next
 // poll. Nothing is armed within tx: a *sql.Tx or a *sqlx.Tx. It answers whether the work was new to
 // the ledger. A newer revision of a known work is not taken within a transaction: Start it.
-func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
+func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work string, input any, o *saga.StartOptions) (isNew bool, err error) {
 	l, ok := c.Operator.ledger.(ledger.TxStarter)
 	if !ok {
 		return false, fmt.Errorf("start %s %s: this ledger lives in no database a transaction of yours could share", sagaName, work)

@@ -100,7 +100,7 @@ func TestDuplicatesAreBlockedAndCounted(t *testing.T) {
 		for i := range storm {
 			all.Go(func() {
 				at := []*process{p, q}[i%2]
-				s, err := at.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, &coordinator.StartOptions{Source: "webhook"})
+				s, err := at.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, &saga.StartOptions{Source: "webhook"})
 				if err != nil {
 					t.Error(err)
 				}
@@ -113,7 +113,7 @@ func TestDuplicatesAreBlockedAndCounted(t *testing.T) {
 		}
 		all.Wait()
 		p.want("o1", saga.Completed, "")
-		if _, err := p.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, &coordinator.StartOptions{Source: "cron"}); err != nil {
+		if _, err := p.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, &saga.StartOptions{Source: "cron"}); err != nil {
 			t.Error(err)
 		}
 		pass(3 * time.Second)
@@ -306,7 +306,7 @@ func TestConflicts(t *testing.T) {
 		synctest.Wait()
 		p.begin("o1")
 		start := func(o order) (coordinator.Started, error) {
-			return p.Start(t.Context(), orderSaga, "o1", o, &coordinator.StartOptions{Source: "webhook"})
+			return p.Start(t.Context(), orderSaga, "o1", o, &saga.StartOptions{Source: "webhook"})
 		}
 		if s, err := start(order{Customer: "c-o1", Total: 100, Memo: "synced"}); err != nil || !s.Duplicate {
 			t.Errorf("a start that differs outside of its identity: %+v, %v", s, err)

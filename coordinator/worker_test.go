@@ -161,7 +161,7 @@ func startOrders(ctx context.Context, c *coordinator.Coordinator, client *sagaht
 	}
 	var faults []error
 	for _, w := range works {
-		_, err := c.Start(ctx, orderSaga, w, order{Customer: "c-" + w}, &coordinator.StartOptions{Source: "sync"})
+		_, err := c.Start(ctx, orderSaga, w, order{Customer: "c-" + w}, &saga.StartOptions{Source: "sync"})
 		faults = append(faults, err)
 	}
 	return errors.Join(faults...)

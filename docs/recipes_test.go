@@ -354,7 +354,7 @@ func TestAnInvoiceIsIssuedAgain(t *testing.T) {
 	go func() { stopped <- c.Run(ctx) }()
 	for version := 1; version <= 3; version++ {
 		input := Order{Number: "42", Cents: int64(1000 * version)}
-		if _, err := c.Start(ctx, "invoice-order", "shop:order:42", input, &coordinator.StartOptions{Revision: strconv.Itoa(version)}); err != nil {
+		if _, err := c.Start(ctx, "invoice-order", "shop:order:42", input, &saga.StartOptions{Revision: strconv.Itoa(version)}); err != nil {
 			t.Fatal(err)
 		}
 		for done := false; !done; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // a poll

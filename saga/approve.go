@@ -39,6 +39,7 @@ type ApproveStep[In any] struct {
 	ask    Step[In]
 	remind []time.Duration
 	faults []string
+	pivot  bool
 }
 
 // Admin is the role that may vote on every approval, whatever roles it names: that of who has the database, and so of
@@ -72,7 +73,7 @@ func (a *ApproveStep[In]) Votes(n int) *ApproveStep[In] {
 }
 
 // NotStarter says that who started the instance, brought a newer version of it or ran it again has no vote. Every
-// start then says who that is (coordinator.StartOptions.Starter).
+// start then says who that is ([StartOptions]).
 func (a *ApproveStep[In]) NotStarter() *ApproveStep[In] { a.spec.NotStarter = true; return a }
 
 // When says whether people are asked at all; without it they always are. fn is a function of the input and of the
@@ -83,6 +84,9 @@ func (a *ApproveStep[In]) When(fn func(Call[In]) bool) *ApproveStep[In] {
 	}
 	return a
 }
+
+// Pivot is as [Action.Pivot]: once it is approved, no cancel turns the work back.
+func (a *ApproveStep[In]) Pivot() *ApproveStep[In] { a.pivot = true; return a }
 
 // Within says how long people have. Without a decision by then it is rejected.
 func (a *ApproveStep[In]) Within(d time.Duration) *ApproveStep[In] {
@@ -138,7 +142,7 @@ func (a *ApproveStep[In]) part(d *Definition[In], in In) {
 	escalates := a.spec.Escalate != 0 || len(a.spec.EscalateTo) > 0
 	wrong(escalates && (a.spec.Escalate <= 0 || a.spec.Escalate >= a.spec.Within), "it is escalated after %s, and has %s", time.Duration(a.spec.Escalate), time.Duration(a.spec.Within))
 	wrong(escalates && len(a.spec.EscalateTo) == 0, "it is escalated, and no role is named")
-	d.spec.Steps = append(d.spec.Steps, program.StepSpec{Name: a.name, Wait: program.WaitVotes, Approval: &a.spec})
+	d.spec.Steps = append(d.spec.Steps, program.StepSpec{Name: a.name, Wait: program.WaitVotes, Approval: &a.spec, Pivot: a.pivot})
 	d.parts = append(d.parts, b)
 }
 
@@ -158,8 +162,8 @@ func (a *ApproveStep[In]) asks(d *Definition[In], in In) {
 	for i := range all {
 		before := len(d.spec.Steps)
 		a.ask.part(d, in)
-		if len(d.spec.Steps) != before+1 || d.spec.Steps[before].Waits() || d.spec.Steps[before].Pivot {
-			a.faults = append(a.faults, "its Ask is to be one action, made by Do, and no pivot")
+		if len(d.spec.Steps) != before+1 || d.spec.Steps[before].Waits() || d.spec.Steps[before].Pivot || d.spec.Steps[before].When {
+			a.faults = append(a.faults, "its Ask is to be one action, made by Do, and no pivot, and without a When")
 			return
 		}
 		switch s := &d.spec.Steps[before]; {

@@ -83,6 +83,12 @@ func (a *Answer[In, Out]) EachRun() *Answer[In, Out] { a.a.EachRun(); return a }
 // is asked. why is for people. Of a callback the step that sends the request says so.
 func (a *Answer[In, Out]) NoUndo(why string) *Answer[In, Out] { a.noUndo = why; return a }
 
+// When is as [Action.When]: where it says no, nothing is waited for.
+func (a *Answer[In, Out]) When(fn func(Call[In]) bool) *Answer[In, Out] { a.a.When(fn); return a }
+
+// Pivot is as [Action.Pivot]: once the answer is there, no cancel turns the work back.
+func (a *Answer[In, Out]) Pivot() *Answer[In, Out] { a.a.Pivot(); return a }
+
 // Within says how long the answer may take, and what follows when it does not come: [Compensate] is as if the answer
 // were no, [AskPerson] brings the instance to review, [ReasonUnanswered]. Where there is a [Answer.Find], it is asked first.
 func (a *Answer[In, Out]) Within(d time.Duration, then Consequence) *Answer[In, Out] {

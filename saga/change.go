@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 )
 
 // Change says what an instance should be by the word of its source: the event to which
@@ -19,6 +20,9 @@ type Change struct {
 	// Message says that the object is no instance of its own, but a message to those that wait for its name and key (see
 	// [Await]); the other fields say nothing then. Without an ID of its own it is one for each object and revision.
 	Message *Message
+
+	Starter   string    // who starts it, if that is not Actor
+	NotBefore time.Time // when it begins, at the earliest; see [StartOptions]
 
 	Actor  string // who says so: webhook, reconcile, a person
 	Reason string // why it is withdrawn, for people
@@ -43,9 +47,33 @@ type Applier interface {
 
 // Start has c start an instance of the saga: it is durable when Start returns, and runs without it.
 // work is its business identity, for ever: a second start of the same work runs nothing. One with
-// another input is an error.
-func (d *Definition[In]) Start(ctx context.Context, c Applier, work string, input In) error {
-	return c.Apply(ctx, Change{ID: ID{Saga: d.spec.Saga, Work: work}, Input: input})
+// another input is an error. Options may be given, of which the last ones count.
+func (d *Definition[In]) Start(ctx context.Context, c Applier, work string, input In, options ...StartOptions) error {
+	ch := Change{ID: ID{Saga: d.spec.Saga, Work: work}, Input: input}
+	for _, o := range options {
+		ch.Revision, ch.Actor, ch.Cause, ch.Starter, ch.NotBefore = o.Revision, o.Source, o.Cause, o.Starter, o.NotBefore
+	}
+	return c.Apply(ctx, ch)
+}
+
+// StartOptions says more about a start.
+type StartOptions struct {
+	// Revision is the version of the source object, if it has one: a whole number, or a time as RFC
+	// 3339 has it; see [CompareRevisions]. A start with a newer revision than the work has
+	// heard of re-runs the saga for it.
+	Revision string
+	// Source names who sends the start (webhook, cron, a person), for the counters of blocked
+	// duplicates.
+	Source string
+	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept
+	// on the first record, and on the signal that brings a newer version.
+	Cause string
+	// Starter names who starts it, for the approvals that are not the starter's ([ApproveStep.NotStarter]). It is kept as
+	// Cause is.
+	Starter string
+	// NotBefore is when the instance begins, at the earliest, by the ledger's clock. Zero, or a time that is
+	// past: at once. It says nothing to an instance that is known.
+	NotBefore time.Time
 }
 
 // Actor is who does something by hand, and why: it is kept in the history.

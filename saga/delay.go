@@ -23,16 +23,16 @@ import (
 // A day is 24 hours: where a change to daylight saving time counts, use [Until]. A cancel is followed at
 // once, and a newer version of the source object begins at once. It does not wait again: a delay that was
 // begun goes on, and one that is over stays over.
-func Delay[In any](name string, d time.Duration) Step[In] {
-	return wait[In]{spec: program.StepSpec{Name: name, Wait: program.WaitDelay, Delay: d.Truncate(time.Millisecond)}}
+func Delay[In any](name string, d time.Duration) *WaitStep[In] {
+	return &WaitStep[In]{spec: program.StepSpec{Name: name, Wait: program.WaitDelay, Delay: d.Truncate(time.Millisecond)}}
 }
 
 // Until is put among the steps of a definition: the instance waits until the time that when says. when is
 // asked once, when the instance comes to this step, and what it says is on record. It is a function of
 // the input and of the results of earlier steps, and asks nothing outside. A time that is past, such as the
 // zero time, is no wait. A newer version of the source object does not change what was said.
-func Until[In any](name string, when func(Call[In]) time.Time) Step[In] {
-	return wait[In]{spec: program.StepSpec{Name: name, Wait: program.WaitUntil}, when: when}
+func Until[In any](name string, when func(Call[In]) time.Time) *WaitStep[In] {
+	return &WaitStep[In]{spec: program.StepSpec{Name: name, Wait: program.WaitUntil}, when: when}
 }
 
 // Consequence is what follows when the deadline of an instance passes: [Compensate] or [AskPerson].
@@ -60,13 +60,27 @@ func Deadline[In any](d time.Duration, then Consequence) Step[In] {
 // MaxWait is how long a [Delay] or a [Deadline] may be, and how far from now the time of an [Until].
 const MaxWait = 100 * 365 * 24 * time.Hour
 
-type wait[In any] struct {
-	spec program.StepSpec
-	when func(Call[In]) time.Time
+// WaitStep is a [Delay] or an [Until] under construction. Its methods change it and return it.
+type WaitStep[In any] struct {
+	spec    program.StepSpec
+	when    func(Call[In]) time.Time
+	applies func(Call[In]) bool
 }
 
-func (w wait[In]) part(d *Definition[In], _ In) {
-	b := bound[In]{when: w.when}
+// When is as [Action.When]: where it says no, there is no wait.
+func (w *WaitStep[In]) When(fn func(Call[In]) bool) *WaitStep[In] {
+	w.applies, w.spec.When = fn, true
+	return w
+}
+
+// Pivot is as [Action.Pivot]: once the wait is over, no cancel turns the work back.
+func (w *WaitStep[In]) Pivot() *WaitStep[In] { w.spec.Pivot = true; return w }
+
+func (w *WaitStep[In]) part(d *Definition[In], _ In) {
+	b := bound[In]{when: w.when, applies: w.applies}
+	if w.spec.When && w.applies == nil {
+		b.faults = append(b.faults, "When needs a function")
+	}
 	if w.spec.Wait == program.WaitUntil && w.when == nil {
 		b.faults = append(b.faults, "Until needs a function")
 	}
@@ -98,6 +112,21 @@ func lengthFaults(what string, d time.Duration) []string {
 		return []string{fmt.Sprintf("%s lasts %s; it must be a millisecond at least and 100 years at most", what, d)}
 	}
 	return nil
+}
+
+// Applies says whether a step is done in this run that has a condition. It does not panic.
+func (d *Definition[In]) Applies(inv *program.Invocation) (yes bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			words, _ := panicked(p)
+			yes, err = false, fmt.Errorf("step %q: %s", inv.Step, words)
+		}
+	}()
+	part, call, err := d.call(inv)
+	if err != nil || part.applies == nil {
+		return err == nil, err
+	}
+	return part.applies(call), nil
 }
 
 // When says until when the instance waits at a step that is an [Until]. It does not panic.

@@ -34,6 +34,8 @@ type Action[In, Out any] struct {
 	find func(context.Context, Call[In]) (Finding[Out], error)
 	undo func(context.Context, Call[In], *Out) error
 	id   func(Out) string
+
+	applies func(Call[In]) bool
 }
 
 // Do makes a step out of its name and its action. The action gets a context that ends at the
@@ -137,6 +139,17 @@ func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 // the work back, and what fails behind it goes to a person. A pivot that is refused itself, or
 // gives up, still turns the work; if it may have happened, only when it says how it is undone.
 func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
+
+// When says in which runs the step is done; without it, in every one. fn is a function of the input and of the results of earlier steps,
+// and asks nothing outside. It is asked once in a run, when the instance comes to this step, and what it says is on record: the step is
+// done, or skipped, and later steps find no result of it. A newer version asks again. Where that says no, what an earlier one made stays
+// as it is, and is undone with all else if the instance is.
+func (a *Action[In, Out]) When(fn func(Call[In]) bool) *Action[In, Out] {
+	if a.applies, a.spec.When = fn, true; fn == nil {
+		a.fault("When needs a function")
+	}
+	return a
+}
 
 // What a later run does: when a newer version of the source object comes, or a person runs the saga again, the destination is asked
 // under a new key. A step that is neither Idempotent nor AtMostOnce says one of [Action.Once], [Action.Update] and [Action.EachRun];
@@ -258,7 +271,7 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 		spec.UndoMaybe = spec.Undo
 	}
 	d.spec.Steps = append(d.spec.Steps, spec)
-	d.parts = append(d.parts, bound[In]{says: a.says, undoes: a.undoes, later: a.later, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON})
+	d.parts = append(d.parts, bound[In]{says: a.says, undoes: a.undoes, later: a.later, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON, applies: a.applies})
 }
 
 // bound is an action with its result type taken off: results travel as JSON between steps.
@@ -274,6 +287,8 @@ type bound[In any] struct {
 	keys   []func(Call[In]) string  // of one that waits for an answer
 	read   func(Call[In], Message) (program.Evidence, error)
 	asks   func(Call[In]) bool // of one that waits for votes: whether a decision is needed; nil: always
+
+	applies func(Call[In]) bool // whether the step is done in this run; nil: always
 }
 
 func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) program.Outcome {

@@ -88,7 +88,7 @@ func run(ctx context.Context, delay time.Duration) error {
 	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Run(ctx) }()
-	if err := d.Start(ctx, c, "booking:4711", Booking{"Ada", 12900}); err != nil {
+	if err := d.Start(ctx, c, "booking:4711", Booking{"Ada", 12900}, saga.StartOptions{Source: "web", Cause: "the form"}); err != nil {
 		return err
 	}
 	if s, err := c.Wait(ctx, "capture-later", "booking:4711"); err == nil {

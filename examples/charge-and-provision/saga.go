@@ -47,11 +47,12 @@ func chargeAndProvision(p *partners, patience time.Duration) (*saga.Definition[O
 		saga.Approve[Order]("approved").By("finance").Votes(2).NotStarter().When(large).Within(patience).
 			Ask(saga.Do("ask-finance", p.ask).With(brisk).To("mail").Keyed(24*time.Hour).NoID().NoUndo("its page says that it is over")).
 			Remind(patience/3).Escalate(patience/2, "cfo"),
+		saga.Delay[Order]("second-thoughts", patience/100).When(large),
 		saga.Do("charge", p.charge).With(brisk).To("payments").Keyed(24*time.Hour).Once().UndoMaybe(p.refund),
 		saga.Do("order", p.order).With(brisk).To("orders").Idempotent().UndoMaybe(p.cancel),
 		saga.Do("provision", p.provision).With(brisk).To("provisioner").Keyed(24*time.Hour).Once().UndoMaybe(p.release),
-		saga.Await("provisioned", p.read).Callback("provision").Within(patience, saga.Compensate).Find(p.find).Poll(patience/4).To("provisioner"),
-		saga.Do("finish", p.finish).With(brisk).To("orders").Idempotent().NoUndo("the customer has what was paid for").Pivot(),
+		saga.Await("provisioned", p.read).Callback("provision").Within(patience, saga.Compensate).Find(p.find).Poll(patience/4).To("provisioner").Pivot(),
+		saga.Do("finish", p.finish).With(brisk).To("orders").Idempotent().NoUndo("the customer has what was paid for"),
 	)
 }
 

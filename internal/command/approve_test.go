@@ -26,7 +26,7 @@ func TestApprovals(t *testing.T) {
 		ends := d.ends
 		ends(exitDone, "nothing waits for a decision", "approvals")
 		for _, work := range []string{"w1", "w2"} {
-			if _, err := c.Start(ctx, "pay", work, shopOrder{}, &coordinator.StartOptions{Starter: "sam"}); err != nil {
+			if _, err := c.Start(ctx, "pay", work, shopOrder{}, &saga.StartOptions{Starter: "sam"}); err != nil {
 				return err
 			}
 			if err := at(ctx, c, "pay", work, saga.Waiting); err != nil {

@@ -90,6 +90,9 @@ func (v *view) afterRerun() []string {
 	for i := range v.spec.Steps {
 		s := &v.spec.Steps[i]
 		plan = append(plan, v.inRerun(s, slices.Contains(kept, s.Name)))
+		if s.When && !slices.Contains(kept, s.Name) {
+			plan[i] += ", if its condition says so"
+		}
 	}
 	return plan
 }

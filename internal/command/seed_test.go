@@ -200,7 +200,7 @@ var causes = map[int]string{3: "shop/11"}
 func invoiced(ctx context.Context, l store) error {
 	return running(ctx, l, 1, func(ctx context.Context, c *coordinator.Coordinator) error {
 		start := func(name string, n int, in shopOrder, source string) error {
-			_, err := c.Start(ctx, name, orderID(n), in, &coordinator.StartOptions{Revision: fmt.Sprint(n), Source: source, Cause: causes[n]})
+			_, err := c.Start(ctx, name, orderID(n), in, &saga.StartOptions{Revision: fmt.Sprint(n), Source: source, Cause: causes[n]})
 			return err
 		}
 		invoice := func(n int) error {

@@ -106,13 +106,13 @@ func (m *machine) open(ss *StepState, s *Signal) bool {
 	return m.st.Open(s.Step) || s.Failed == "" && !m.st.Turned && !m.st.Status.Terminal() && ss.Forward.Phase == Refused
 }
 
-// reached reports whether every step before the named one is over.
+// reached reports whether every step before the named one is over. Those by which people are asked hold nothing up.
 func (m *machine) reached(step string) bool {
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		if ss := m.st.Step(s.Name); s.Name == step {
 			return true
-		} else if ss == nil || ss.Forward.Phase != Done && ss.Forward.Phase != Skipped {
+		} else if s.Asks == nil && (ss == nil || ss.Forward.Phase != Done && ss.Forward.Phase != Skipped) {
 			return false
 		}
 	}

@@ -216,9 +216,9 @@ func (m *machine) proceed() Command {
 		return Command{Do: Wait, Until: m.ev.Now.Earliest}
 	}
 	if live := m.st.live(); live != nil && m.ev.Hung != "" {
-		cmd := m.park(saga.ReasonHung)
+		m.record(KindParked)
 		m.rec.Note = m.ev.Hung
-		return cmd
+		return m.park(saga.ReasonHung)
 	} else if live != nil {
 		deadline := live.effort(live.open()).Deadline
 		if !m.ev.Over && m.ev.Now.Earliest.Before(deadline) {
@@ -246,18 +246,6 @@ func (m *machine) proceed() Command {
 	return m.forward()
 }
 
-// stay keeps a parked work where it is.
-func (m *machine) stay() {
-	if m.rec != nil {
-		if m.rec.Status, m.rec.Reason = m.st.Status, m.st.Reason; m.rec.Kind == KindPaused {
-			m.rec.Status = saga.Paused
-		}
-		if m.rec.Said() == "" {
-			m.rec.Note = m.st.Note
-		}
-	}
-}
-
 // forward decides on the first step that is not done.
 func (m *machine) forward() Command {
 	switch newest := m.newest().Version; {
@@ -278,6 +266,10 @@ func (m *machine) forward() Command {
 		}
 		if cmd, off := m.holdsOff(); off {
 			return cmd
+		}
+		if m.st.AsksWhen(s) {
+			m.moving()
+			return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}
 		}
 		if s.Waits() {
 			if cmd, waits := m.awaitStep(i, s); waits {

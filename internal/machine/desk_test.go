@@ -96,7 +96,14 @@ func parseWait(words []string) (saga.Step[string], error) {
 		return saga.Deadline[string](d, saga.Consequence(words[2])), err
 	case name == "delay":
 		d, err := time.ParseDuration(value)
-		return saga.Delay[string](words[0], d), err
+		a := saga.Delay[string](words[0], d)
+		if slices.Contains(words, "when") {
+			a.When(func(saga.Call[string]) bool { return true })
+		}
+		if slices.Contains(words, "pivot") {
+			a.Pivot()
+		}
+		return a, err
 	case name == "await":
 		return parseAwait(words, value)
 	case name == "approve":
@@ -127,6 +134,8 @@ func parseAwait(words []string, within string) (saga.Step[string], error) {
 			} else {
 				a.EachRun()
 			}
+		case "when":
+			a.When(func(saga.Call[string]) bool { return true })
 		case "find":
 			a.Find(func(context.Context, saga.Call[string]) (saga.Finding[thing], error) {
 				return saga.NotFound[thing](), nil
@@ -221,6 +230,8 @@ func parseStep(words []string) (*saga.Action[string, thing], error) {
 		case "no-undo":
 		case "pivot":
 			a.Pivot()
+		case "when":
+			a.When(func(saga.Call[string]) bool { return true })
 		case "to":
 			a.To(value)
 		case "timeout":

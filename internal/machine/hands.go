@@ -138,3 +138,15 @@ func (ss *StepState) skipped(r *Record) {
 	ss.forgetLeft()
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false
 }
+
+// stay keeps a parked work where it is.
+func (m *machine) stay() {
+	if m.rec != nil {
+		if m.rec.Status, m.rec.Reason = m.st.Status, m.st.Reason; m.rec.Kind == KindPaused {
+			m.rec.Status = saga.Paused
+		}
+		if m.rec.Said() == "" {
+			m.rec.Note = m.st.Note
+		}
+	}
+}

@@ -152,6 +152,7 @@ var waits = spin.Model{
 		{Name: "SAGABACK", Breaks: "notBehindOnesBack"},
 		{Name: "PIVOTBACK", Breaks: "noWayBackAfterPivot"},
 		{Name: "WAKEPAUSED", Breaks: "heedsPause"},
+		{Name: "ASKWHEN", Breaks: "asIsSaid"},
 
 		{Name: "LOOKFIRST", Scene: messages, Breaks: "neverLost"},
 		{Name: "RECORDFIRST", Scene: messages, Breaks: "neverLost"},
@@ -168,7 +169,7 @@ var waits = spin.Model{
 		{Name: "PAIDAGAIN", Scene: messages, Breaks: "answerStays"},
 
 		{Name: "NOCAS", Scene: pair, Breaks: "usedOnce"},
-		{Name: "POSTUSES", Scene: pair, Breaks: "notStranded"},
+		{Name: "POSTUSES", Scene: pair, Breaks: "notRobbed"},
 		{Name: "NOOFFER", Scene: pair, Breaks: "heard"},
 		{Name: "LATEOFFER", Scene: pair, Breaks: "heard"},
 		{Name: "ROBBER", Scene: pair, Breaks: "notRobbed"},

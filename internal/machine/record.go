@@ -37,6 +37,8 @@ const (
 	KindPaused     Kind = "paused"            // a person holds the work where it is
 	KindResumed    Kind = "resumed"           // taken up again where it was parked
 	KindRetried    Kind = "retried"           // a person has the step at issue tried again, under its key
+	KindApplies    Kind = "applies"           // the condition of the step says that it is done in this run
+	KindLeftOut    Kind = "left-out"          // it says that the step is not
 	KindSkipped    Kind = "skipped"           // a person says that the step did not happen and will not; Body is the result later steps find
 	KindHeard      Kind = "revision-received" // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
 	KindRevised    Kind = "revised"           // the work begins again for a newer version of its source object

@@ -128,6 +128,9 @@ func (s *story) play(command string) string {
 //	start [revision]   the work begins; among the words: not-before=d
 //	until [d]          the definition says until when the step waits: that long from now; or that it does not
 //	until fails words… or it fails
+//	applies            the condition of the step says that it is done; or
+//	applies not        that it is not, or
+//	applies fails words… it fails
 //	show [document]    the definition says what people decide about; or that no decision is needed
 //	approve who document, reject who document
 //	                   a person of finance votes on it
@@ -170,6 +173,12 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		return s.start(args)
 	case "until":
 		return s.until(args)
+	case "applies":
+		a, yes := &Asked{Step: s.asked}, len(args) == 0
+		if a.Applies = &yes; !yes && args[0] == "fails" {
+			a.Error = strings.Join(args[1:], " ")
+		}
+		return s.try(Event{Asked: a})
 	case "show":
 		return s.try(Event{Asked: &Asked{Step: s.asked, Shown: &Shown{Document: json.RawMessage(strings.Join(args, "")), Asked: len(args) > 0}}})
 	case "approve", "reject":

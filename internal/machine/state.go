@@ -79,11 +79,11 @@ type StepState struct {
 	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
 	// Gone: the destination says that Previous is not there any more. Stood: it was not, and that an
 	// earlier revision made it goes on counting (V10).
-	Gone    bool `json:"previousGone,omitempty"`
-	Stood   bool `json:"stoodBefore,omitempty"`
-	Earlier int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
-	// Unconfirmed: adopted as done although the outcome is unknown.
-	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	Gone        bool `json:"previousGone,omitempty"`
+	Stood       bool `json:"stoodBefore,omitempty"`
+	Earlier     int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
+	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
+	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
 	// Until is when the wait of a step is over that only waits. It stays when it is over.
 	Until   time.Time `json:"waitsUntil,omitzero"`
 	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed

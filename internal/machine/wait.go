@@ -13,12 +13,13 @@ import (
 
 // Asked is what the definition's function said when it was asked until when a step waits.
 type Asked struct {
-	Step  string
-	Until time.Time            // zero, as any time that is past: it does not wait
-	On    []program.MessageKey // of a wait for an answer: by which messages it comes
-	Read  *Read                // what is held for it, if anything is
-	Shown *Shown               // of a step at which people decide
-	Error string               // it failed, or said what cannot be
+	Step    string
+	Applies *bool                // of a step with a condition: whether it is done in this run. It is asked before all else
+	Until   time.Time            // zero, as any time that is past: it does not wait
+	On      []program.MessageKey // of a wait for an answer: by which messages it comes
+	Read    *Read                // what is held for it, if anything is
+	Shown   *Shown               // of a step at which people decide
+	Error   string               // it failed, or said what cannot be
 }
 
 // waits reports whether the step is one that only waits: it has no effect anywhere.
@@ -34,6 +35,8 @@ func (st *State) learnWait(r *Record) error {
 		return st.learnVotes(r)
 	case ofAnswer(r):
 		return st.learnAnswer(ss, r)
+	case r.Kind == KindApplies, r.Kind == KindLeftOut:
+		return st.learnWhen(ss, r)
 	case r.Kind == KindOver && r.Step == "":
 		st.NotBefore = time.Time{}
 	case r.Kind == KindOver:
@@ -62,7 +65,7 @@ func (st *State) learnWait(r *Record) error {
 func ofWait(r *Record) bool {
 	switch r.Kind { //nolint:exhaustive // all others are of attempts
 	case KindWaiting, KindOver, KindOverdue, KindAnswered, KindAnswerKept, KindAnsweredNo, KindUnanswered, KindExtended,
-		KindOpened, KindVoted, KindApproved, KindRejected:
+		KindOpened, KindVoted, KindApproved, KindRejected, KindApplies, KindLeftOut:
 		return true
 	default:
 		return r.Kind == KindFault && r.Attempt == 0
@@ -72,6 +75,9 @@ func ofWait(r *Record) bool {
 // learnAsked takes what the definition's function said.
 func (m *machine) learnAsked(a *Asked) error {
 	s := m.step(a.Step)
+	if s != nil && m.st.AsksWhen(s) {
+		return m.learnApplies(s, a)
+	}
 	if ss := m.st.Step(a.Step); s == nil || !s.Waits() || s.Wait == program.WaitDelay || m.st.Turned ||
 		ss != nil && (ss.Forward.Phase != Ready && ss.Forward.Phase != "" || ss.Forward.NeedsReview != "") {
 		return errNotFitting

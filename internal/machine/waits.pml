@@ -24,6 +24,7 @@
  *   notBehindOnesBack  a deadline that passed while a person had the instance undoes nothing and stops nothing
  *   noWayBackAfterPivot  a deadline turns nothing behind the pivot
  *   heedsPause         what a person holds does not move by a wake
+ *   asIsSaid           MAIL, which has a condition, is not sent in a run in which that says no (N1 in RULES.md)
  *   noLostWork         in the end it has ended, a person has it, or it is due some time
  *
  * MUTANTS: each switch removes one rule, and Spin must find a counterexample.
@@ -40,6 +41,7 @@
  *   BEHINDBACK   a deadline that passed while a person had the instance acts once it goes on
  *   SAGABACK     the same of a pause of its saga
  *   PIVOTBACK    a deadline turns the instance behind the pivot
+ *   ASKWHEN    a condition is asked again of what may have been sent
  *   WAKEPAUSED   a wake lets go on what is paused
  *
  * BUDGETS: -DCRASHES, -DWORDS (of people, each kind), -DHALTS (pauses of the saga), -DNEWS (of the source), -DAWAY (times the destination goes away).
@@ -832,6 +834,8 @@ byte now;
 
 /* the chain, folded */
 bool authorized, captured, turned, ended, passed;
+byte says;              /* what the condition of MAIL said: 1 yes, 2 no */
+bool mailed;
 mtype wait = none, held = unheld;
 byte until, deadline = DEADLINE;
 
@@ -858,7 +862,7 @@ bool early;             /* a person ended the wait */
 
 /* Each is true until it is broken: then pan prints its name. */
 bool neverEarly = true, neverRestarted = true, inTime = true, notBehindOnesBack = true, noWayBackAfterPivot = true,
-	heedsPause = true, noLostWork = true;
+	heedsPause = true, asIsSaid = true, noLostWork = true;
 
 inline onTime()
 {
@@ -974,7 +978,13 @@ inline forward()
 		:: away -> holder = 0; due = now; line = true
 		:: else -> captured = true
 		fi
-	:: captured -> ended = true; holder = 0
+	:: captured && says == 0 ->
+		if
+		:: says = 1
+		:: says = 2; asIsSaid = !mailed; assert(asIsSaid); ended = true; holder = 0
+		fi
+	:: captured && says == 1 && !mailed -> mailed = true
+	:: captured && says == 1 && mailed -> ended = true; holder = 0
 	fi
 }
 
@@ -1015,7 +1025,11 @@ active [2] proctype Process()
 end:	do
 	:: atomic { claimable -> holder = _pid + 1; line = false; due = NEVER }
 	:: atomic { holder == _pid + 1 && !halted -> decide() }
-	:: atomic { holder == _pid + 1 && crashes > 0 -> crashes--; holder = 0; due = now }
+	:: atomic { holder == _pid + 1 && crashes > 0 -> crashes--; holder = 0; due = now;
+#ifdef ASKWHEN
+		says = 0
+#endif
+		}
 	od
 }
 

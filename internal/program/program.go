@@ -15,6 +15,8 @@ type Program interface {
 	Look(ctx context.Context, inv *Invocation) Evidence
 	// When says until when a step waits that is a [WaitUntil]. It does not panic.
 	When(inv *Invocation) (time.Time, error)
+	// Applies says whether a step is done in this run that has a condition. It does not panic.
+	Applies(inv *Invocation) (bool, error)
 	// Keys says by which messages a step is answered that is a [WaitAnswer]. It does not panic.
 	Keys(inv *Invocation) ([]MessageKey, error)
 	// Read reads what may be the answer that a step waits for. An error declines it. It does not panic.

@@ -177,7 +177,7 @@ func recordWords(b *bench) {
 		machine.KindFault, machine.KindFound, machine.KindUnfinished, machine.KindNotFound, machine.KindUnclear, machine.KindSeveral,
 		machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindForgotten, machine.KindAdopted,
-		machine.KindWaiting, machine.KindOver, machine.KindOverdue,
+		machine.KindWaiting, machine.KindOver, machine.KindOverdue, machine.KindApplies, machine.KindLeftOut,
 		machine.KindAnswered, machine.KindAnswerKept, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
 		machine.KindOpened, machine.KindVoted, machine.KindApproved, machine.KindRejected,
 	} {

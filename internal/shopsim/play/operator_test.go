@@ -173,7 +173,7 @@ func TestOperatorLooksIntoTheShop(t *testing.T) {
 				if revision == 0 {
 					continue
 				}
-				if _, err := c.Start(t.Context(), "order-to-invoice", "shop:order:7", input, &coordinator.StartOptions{Revision: strconv.Itoa(revision)}); err != nil {
+				if _, err := c.Start(t.Context(), "order-to-invoice", "shop:order:7", input, &saga.StartOptions{Revision: strconv.Itoa(revision)}); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()

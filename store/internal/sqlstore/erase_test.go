@@ -104,7 +104,7 @@ func runGuest(t *testing.T, l ledger.Ledger) saga.ID {
 		}
 	}()
 	id := saga.ID{Saga: "welcome", Work: "guest:1"}
-	if _, err := c.Start(t.Context(), id.Saga, id.Work, guest{"Ada"}, &coordinator.StartOptions{Cause: "webhook evt_ada"}); err != nil {
+	if _, err := c.Start(t.Context(), id.Saga, id.Work, guest{"Ada"}, &saga.StartOptions{Cause: "webhook evt_ada"}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := c.Wait(t.Context(), id.Saga, id.Work)

@@ -1,0 +1,45 @@
+package machine
+
+import (
+	"errors"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Steps that are done on a condition (N1 to N4).
+
+// AsksWhen reports whether the condition of a step is to be asked: it has one, and nothing of the step is known in this run.
+func (st *State) AsksWhen(s *program.StepSpec) bool {
+	ss := st.Step(s.Name)
+	return s.When && (ss == nil || !ss.Applies && ss.Forward.NeedsReview == "" && (ss.Forward.Phase == "" || ss.Forward.Phase == Ready))
+}
+
+// learnApplies takes what the condition of a step says. What it says and the attempt that follows are one record.
+func (m *machine) learnApplies(s *program.StepSpec, a *Asked) error {
+	r := &Record{Kind: KindApplies, Step: s.Name, Direction: saga.Forward, Note: "its condition says yes"}
+	switch {
+	case m.st.Turned || a.Applies == nil || !m.reached(s.Name):
+		return errNotFitting
+	case a.Error != "":
+		r.Kind, r.Class, r.Error, r.Note = KindFault, saga.Fault, a.Error, ""
+	case !*a.Applies:
+		r.Kind, r.Note = KindLeftOut, "its condition says no: it is skipped"
+	}
+	return m.fold(r)
+}
+
+// learnWhen folds what a condition said.
+func (st *State) learnWhen(ss *StepState, r *Record) error {
+	if ss == nil {
+		st.Steps = append(st.Steps, StepState{Name: r.Step})
+		ss = &st.Steps[len(st.Steps)-1]
+	}
+	if e := &ss.Forward; st.Turned || e.Phase != "" && e.Phase != Ready {
+		return errors.New("a condition is asked of a step that has begun, or of a work that goes back")
+	}
+	if ss.Applies = r.Kind == KindApplies; !ss.Applies {
+		ss.Forward.Phase, ss.Evidence = Skipped, r.Kind
+	}
+	return nil
+}
