@@ -182,7 +182,7 @@ func TestTheOldestWaitIsFirst(t *testing.T) {
 		if shared, err := d.l.Shared(d.Context()); err != nil || len(shared) != 1 || shared[0].Works != 2 {
 			d.Errorf("two wait for one key, and %+v is told (%v)", shared, err)
 		}
-		op := coordinator.NewOperator(d.l)   // knows no definition
+		op := coordinator.NewOperator(d.l)                  // knows no definition
 		for i, body := range []string{"no", "p_1", "p_2"} { // all before they are read
 			if _, err := op.Deliver(d.Context(), saga.Message{Name: "payment", Key: "cust-7", ID: fmt.Sprint("evt_", i), Body: []byte(body)}); err != nil {
 				d.Fatal(err)
@@ -207,7 +207,9 @@ func TestPaidThenChanged(t *testing.T) {
 		p, err := saga.Define("pay", 1,
 			saga.Await("paid", func(_ saga.Call[order], m saga.Message) (thing, error) { return thing{ID: string(m.Body)}, nil }).
 				On("payment", ofWork).Once().Within(6*time.Hour, saga.Compensate),
-			saga.Do("ship", func(_ context.Context, c saga.Call[order]) (thing, error) { return thing{ID: c.ExternalID("paid")}, nil }).
+			saga.Do("ship", func(_ context.Context, c saga.Call[order]) (thing, error) {
+				return thing{ID: c.ExternalID("paid")}, nil
+			}).
 				Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { d.undone.Add(1); return nil }))
 		if err != nil {
 			d.Fatal(err)

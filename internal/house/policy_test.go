@@ -27,7 +27,8 @@ const policy = `
 
 	# A store keeps what its roles need kept, in a database of its own: never the coordinator, nor what reconciles.
 	STD, github.com/pressly/goose/v3/... < migrations
-	STD, github.com/lib/pq < internal/address < store/internal/... # an address is read before a database is opened
+	STD < internal/address/file < internal/address # of a file without a driver of Postgres
+	github.com/lib/pq < internal/address < store/internal/... # an address is read before a database is opened
 	internal/ledger, migrations < store/internal/...
 	internal/intake, internal/plan, internal/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
 	github.com/jmoiron/sqlx, golang.org/x/sync/... < store/internal/...
