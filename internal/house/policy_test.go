@@ -87,6 +87,7 @@ const policy = `
 	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console, amendsprom < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
+	STD < internal/apart/... # a module of its own, only tests
 	ANY < internal/kubecheck # a program and a module of its own, which reads deploy/kubernetes
 `
 
