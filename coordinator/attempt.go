@@ -181,11 +181,8 @@ func (w *work) overdue(ctx context.Context, inv *program.Invocation, answer chan
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && w.s.over.Err() == nil {
 		w.c.opts.Log.WithFields(logrus.Fields{"saga": w.id.Saga, "work": w.id.Work, "step": inv.Step, "direction": string(inv.Direction), "attempt": inv.Attempt}).
 			Warn("an action has not returned at its deadline: it does not heed its context. Nothing follows, and it keeps its place at the destination, until it returns or this process is restarted")
-		select {
-		case o := <-answer:
-			return o
-		case <-w.s.over.Done():
-		case <-w.c.left:
+		if o := w.awaitHung(inv, answer); o != nil {
+			return *o
 		}
 	}
 	w.dropHand() // it may be busy for ever; the next attempt gets another
@@ -202,6 +199,28 @@ func (w *work) overdue(ctx context.Context, inv *program.Invocation, answer chan
 		return program.Outcome{Class: saga.Unsent, Error: "nothing was sent before " + end}
 	}
 	return program.Outcome{Class: saga.Unknown, Error: "no answer before " + end}
+}
+
+// hungFor is how long an action is awaited before a person is told.
+const hungFor = 5 * time.Minute
+
+// awaitHung awaits an action that has not returned at its deadline, and brings the work to review after a while: what ends it is the
+// end of this process. It returns nil when that, or the session's, comes first.
+func (w *work) awaitHung(inv *program.Invocation, answer chan program.Outcome) *program.Outcome {
+	long := time.NewTimer(hungFor)
+	defer long.Stop()
+	for {
+		select {
+		case o := <-answer:
+			return &o
+		case <-w.s.over.Done():
+			return nil
+		case <-w.c.left:
+			return nil
+		case <-long.C:
+			w.decide(machine.Event{Hung: fmt.Sprintf("the action of step %q has not returned %s behind its deadline, in process %s: it does not heed its context", inv.Step, hungFor, w.c.opts.Label)}, false)
+		}
+	}
 }
 
 // openGate makes the attempt's send gate and lets the coordinator close it at shutdown.

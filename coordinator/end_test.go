@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,4 +118,36 @@ func approvals(t *testing.T, l ledger.Ledger) (n int) {
 		n++
 	}
 	return n
+}
+
+// core-4, 11: what a lookup found several of is answered, and no resolution is taken that would do nothing.
+func TestSeveralAreAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		d, err := saga.Define("job", 1, saga.Await("done", func(saga.Call[order], saga.Message) (thing, error) { return thing{ID: "x"}, nil }).
+			On("done", ofWork).EachRun().Within(time.Hour, saga.Compensate).
+			Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+				return saga.Found(thing{ID: "a"}, thing{ID: "b"}), nil
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := several(t, l, config{}, d)
+		pass(time.Second)
+		p.starts("job", 1)
+		pass(3 * time.Hour)
+		id := saga.ID{Saga: "job", Work: "w00000"}
+		err = p.Resolve(t.Context(), id, "done", saga.Resolution{Happened: true, ExternalID: "a"}, anna)
+		if !errors.Is(err, coordinator.ErrOtherStep) || !strings.Contains(err.Error(), `["a" "b"]`) || !strings.Contains(err.Error(), "amends complete") {
+			t.Errorf("a resolution: %v", err)
+		}
+		if err := p.CompleteStep(t.Context(), id, "", []byte("{}"), anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		if got := in(t, l, "job"); got[saga.Completed] != 1 {
+			t.Errorf("it is answered, and there are %v", got)
+		}
+	})
 }

@@ -223,6 +223,9 @@ func TestAnActionThatHasNotReturnedIsUnderWay(t *testing.T) {
 				if made.Load()+asked.Load()+undone.Load() != 0 || most.Load() != 1 || !strings.Contains(out.String(), "does not heed its context") {
 					t.Errorf("within its time %d made, %d asked, %d undone, %d at once: %s", made.Load(), asked.Load(), undone.Load(), most.Load(), out)
 				}
+				if sum, err := p.Show(t.Context(), saga.ID{Saga: "deaf", Work: "w00000"}); err != nil || sum.Reason != saga.ReasonHung || !strings.Contains(sum.Next, "restart that process") {
+					t.Errorf("a person is told %s %s: %s (%v)", sum.Status, sum.Reason, sum.Next, err)
+				}
 				want := map[saga.Status]int{saga.Completed: 3}
 				if cancelled {
 					want = map[saga.Status]int{saga.Compensated: 3}
@@ -239,6 +242,109 @@ func TestAnActionThatHasNotReturnedIsUnderWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What hung goes on by itself when its process is gone, by the database's clock: its destination is asked first.
+func TestWhatHungGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		d, err := saga.Define("deaf", 1, saga.Do("make", func(_ context.Context, c saga.Call[order]) (thing, error) {
+			if err := c.Sending(); err == nil && calls.Add(1) == 1 {
+				pass(day)
+			}
+			return thing{ID: c.Work}, nil
+		}).Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+			return saga.NotFound[thing](), nil
+		}).
+			EachRun().NoUndo("a test").Timeout(time.Second).Settle(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := memory.New(nil)
+		p := several(t, l, config{}, d)
+		pass(time.Second)
+		p.starts("deaf", 1)
+		pass(6 * time.Minute)
+		if got := in(t, l, "deaf"); got[saga.Review] != 1 {
+			t.Errorf("after six minutes %v", got)
+		}
+		q := several(t, l, config{}, d)
+		pass(time.Hour)
+		if calls.Load() != 1 {
+			t.Errorf("sent %d times while the first has not returned", calls.Load())
+		}
+		p.kill()
+		pass(10 * time.Minute)
+		if got := in(t, l, "deaf"); got[saga.Completed] != 1 || calls.Load() != 2 {
+			t.Errorf("behind the end of its process %v, sent %d times", got, calls.Load())
+		}
+		q.kill()
+		pass(day)
+	})
+}
+
+// An hour of actions that hang and then return, beside good ones: with half of the slots free the good ones end, and nothing is made twice.
+func TestHangingBesideGoodOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		made, hanging := map[string]int{}, 0
+		d, err := saga.Define("deaf", 1, saga.Do("make", func(_ context.Context, c saga.Call[order]) (thing, error) {
+			if err := c.Sending(); err != nil {
+				return thing{}, err
+			}
+			mu.Lock()
+			hangs := c.Input.Total%100 == 0 && hanging < 4
+			if hangs {
+				hanging++
+			}
+			mu.Unlock()
+			if pass(100 * time.Millisecond); hangs {
+				pass(20 * time.Minute)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if made[c.Work]++; hangs {
+				hanging--
+			}
+			return thing{ID: c.Work}, nil
+		}).Find(func(_ context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if made[c.Work] == 0 {
+				return saga.NotFound[thing](), nil
+			}
+			return saga.Found(thing{ID: c.Work}), nil
+		}).EachRun().NoUndo("a test").To("books").Timeout(time.Second).Settle(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := memory.New(nil)
+		p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 8}}}}, d)
+		pass(time.Second)
+		const n = 3600
+		for i := range n {
+			if _, err := p.Start(t.Context(), "deaf", fmt.Sprintf("w%05d", i), order{Total: i}, nil); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		pass(10 * time.Second)
+		if got := in(t, l, "deaf"); got[saga.Completed] < n-4 {
+			t.Errorf("beside four that hang there are %v", got)
+		}
+		pass(2 * time.Hour)
+		if got := in(t, l, "deaf"); got[saga.Completed] != n {
+			t.Errorf("in the end %v", got)
+		}
+		for work, times := range made {
+			if times != 1 {
+				t.Errorf("%s was made %d times", work, times)
+			}
+		}
+		p.kill()
+	})
 }
 
 // "If that attempt is closed by then, post it as a signal": an answer behind the end of the lease is evidence, and takes a work out of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +14,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Messages that several may mean (A13).
@@ -278,40 +275,23 @@ func paidMended(d *mailDesk) saga.Program {
 // core-4, 5: of a hundred pairs of instances with one key exactly one takes the message of each, early or late, on two processes.
 func TestOneOfEachPair(t *testing.T) {
 	t.Parallel()
-	lite := func(t *testing.T) func() ledger.Ledger {
-		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "l.db"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return func() ledger.Ledger { return db }
-	}
-	for name, open := range map[string]func(t *testing.T) func() ledger.Ledger{
-		"sqlite": lite,
-		"postgres": func(t *testing.T) func() ledger.Ledger {
-			url := pgtest.URL(t)
-			return func() ledger.Ledger { return openPostgres(t, url) }
-		},
-	} {
-		for _, early := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, early), func(t *testing.T) {
-				t.Parallel()
-				pairs(t, open(t), early)
-			})
-		}
-	}
+	both(t, func(t *testing.T, open func() ledger.Ledger) {
+		t.Helper()
+		t.Run("early", func(t *testing.T) { pairs(t, open, "e", true) })
+		t.Run("late", func(t *testing.T) { pairs(t, open, "l", false) })
+	})
 }
 
-func pairs(t *testing.T, open func() ledger.Ledger, early bool) {
+func pairs(t *testing.T, open func() ledger.Ledger, name string, early bool) {
 	t.Helper()
 	const n = 100
 	var undone atomic.Int64
-	d := paidSaga(t, "pay", func(c saga.Call[order]) string { return fmt.Sprint(c.Input.Total) }, &undone, nil)
+	d := paidSaga(t, name, func(c saga.Call[order]) string { return fmt.Sprint(name, c.Input.Total) }, &undone, nil)
 	l := open()
 	ps := []*process{several(t, l, config{}, d), several(t, open(), config{}, d)}
 	var all sync.WaitGroup
 	deliver := func(i int) {
-		if _, err := ps[i%2].Deliver(t.Context(), saga.Message{Name: "payment", Key: fmt.Sprint(i), ID: fmt.Sprint("evt", i), Body: []byte("p")}); err != nil {
+		if _, err := ps[i%2].Deliver(t.Context(), saga.Message{Name: "payment", Key: fmt.Sprint(name, i), ID: fmt.Sprint(name, "evt", i), Body: []byte("p")}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -323,7 +303,7 @@ func pairs(t *testing.T, open func() ledger.Ledger, early bool) {
 	all.Wait()
 	for i := range 2 * n {
 		all.Go(func() {
-			if _, err := ps[i%2].Start(t.Context(), "pay", fmt.Sprint(i%2, "-", i/2), order{Total: i / 2}, nil); err != nil {
+			if _, err := ps[i%2].Start(t.Context(), name, fmt.Sprint(i%2, "-", i/2), order{Total: i / 2}, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -336,14 +316,14 @@ func pairs(t *testing.T, open func() ledger.Ledger, early bool) {
 	}
 	all.Wait()
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
-		if got := in(t, l, "pay"); got[saga.Completed] >= n && got[saga.Completed]+got[saga.Waiting] == 2*n {
+		if got := in(t, l, name); got[saga.Completed] >= n && got[saga.Completed]+got[saga.Waiting] == 2*n {
 			break
 		}
 	}
 	for i := range n {
 		done := 0
 		for _, half := range []string{"0-", "1-"} {
-			if sum, err := ps[0].Show(t.Context(), saga.ID{Saga: "pay", Work: fmt.Sprint(half, i)}); err != nil {
+			if sum, err := ps[0].Show(t.Context(), saga.ID{Saga: name, Work: fmt.Sprint(half, i)}); err != nil {
 				t.Error(err)
 			} else if sum.Status == saga.Completed {
 				done++

@@ -124,6 +124,9 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga
 			return machine.Signal{}, fmt.Errorf("%w: %s is what step %q made, and the review is about its undo. If it is undone, say so without an id; if it is not, undo it first",
 				ErrOtherStep, v.ExternalID, step)
 		}
+		if ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == machine.Waiting {
+			return machine.Signal{}, fmt.Errorf("%w: step %q waits for an answer. %s", ErrOtherStep, ss.Name, s.next())
+		}
 		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
 		sig.Happened, sig.ExternalID = v.Happened, v.ExternalID
 		return sig, nil

@@ -284,7 +284,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	failed := at != nil || r.Kind == machine.KindNotSent || r.Kind == machine.KindUnknown || r.Kind == machine.KindUnclear // see goBack
 	hold = d.Do.Do != machine.Rest && r.Status.Live() && (failed || r.Wait <= w.c.opts.Hold && !w.c.isStopping()) && w.s.trusted() == nil
 	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live() // what is said already is read at once
-	hold = hold || r.Dispatch != nil                                   // who arms an attempt says what came of it, even when that is: not sent
+	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung    // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}

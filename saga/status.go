@@ -54,5 +54,6 @@ const (
 	ReasonDeadline   Reason = "deadline"    // its deadline has passed
 	ReasonUnanswered Reason = "unanswered"  // the answer that it waited for has not come in time
 	ReasonLate       Reason = "late-answer" // what it had given up, and may not have undone, was answered with a success
+	ReasonHung       Reason = "hung"        // its action has not returned long behind its deadline
 	ReasonConflict   Reason = "conflict"    // the source cancelled it, and a step that stands is not in this version of the definition
 )

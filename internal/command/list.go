@@ -25,7 +25,7 @@ var (
 	reasons = []string{
 		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
 		string(saga.ReasonPoison), string(saga.ReasonDeadline), string(saga.ReasonUnanswered),
-		string(saga.ReasonLate), string(saga.ReasonConflict),
+		string(saga.ReasonLate), string(saga.ReasonHung), string(saga.ReasonConflict),
 	}
 )
 

@@ -124,6 +124,8 @@ func (v *view) choices() []choice {
 		return append([]choice{resume}, v.atIssue(ss, dir)...)
 	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonLate:
 		return []choice{do("When you have looked for what the answer is about: let it go on as it is", "resume", why("what you found and did"))}
+	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonHung: // whatever is said is heard when it returns
+		return nil
 	case v.state.Status == saga.Waiting:
 		return []choice{do("To end the wait", "wake", why("why it goes on now"))}
 	case v.state.Status == saga.Review && v.state.Reason == saga.ReasonDeadline:

@@ -174,16 +174,16 @@ func (w *checked) differs(seq int64, what string, head, chain any) {
 // parked work, and one that has ended, is held by no session and due only for a signal.
 func (w *checked) schedule() {
 	h := &w.head
-	held, due, pending := h.Session != 0, !h.Due.IsZero(), h.Posted > h.Consumed
+	held, due, pending, on := h.Session != 0, !h.Due.IsZero(), h.Posted > h.Consumed, GoesOn(h.Status, h.Reason)
 	const lost = "Stop the coordinators and give the head a due time; any signal posted to the work wakes it too."
 	switch {
 	case held && due:
 		w.addf(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
-	case h.Status.Live() && !held && !due:
+	case on && !held && !due:
 		w.addf(0, lost, "It is %s, but no session holds it and it is never due: it would wait for ever.", h.Status)
-	case !h.Status.Live() && !held && !due && pending:
+	case !on && !held && !due && pending:
 		w.addf(0, lost, "It is in %s with %d unread signals, but it is never due: no coordinator would read them.", h.Status, h.Posted-h.Consumed)
-	case !h.Status.Live() && due && !pending:
+	case !on && due && !pending:
 		w.addf(0, doRebuild, "It is in %s without an unread signal, but due at %s.", h.Status, stamp(h.Due))
 	case h.Status.Terminal() && held && !pending:
 		w.addf(0, doRebuild, "It is %s, but still held.", h.Status)

@@ -247,7 +247,7 @@ type Entry struct {
 type Schedule struct {
 	// Hold: the writer keeps the work in hand and wakes it by itself. Otherwise a live work is
 	// released and due at the record's time plus its wait. No record leaves a parked or terminal
-	// work held.
+	// work held, but [saga.ReasonHung]: it is in hand, and goes on when its session is over.
 	Hold bool
 
 	// Class is where the work stands in the order of claims from now on, when it is released and
@@ -313,6 +313,9 @@ type Instance struct {
 	Updated     time.Time
 	Finished    time.Time // terminal works only: when it ended first
 }
+
+// GoesOn reports whether a work goes on by itself: a session may hold it, and when that is over it is due.
+func GoesOn(status saga.Status, reason saga.Reason) bool { return status.Live() || reason == saga.ReasonHung }
 
 // Unconfirmed reports whether r adopts a step as done that may not have happened.
 func Unconfirmed(r *machine.Record) bool {

@@ -104,7 +104,7 @@ var rules = []struct {
 	}, {
 		func(e *Entry) bool {
 			s := e.Schedule
-			return s != nil && s.Hold && e.Record.Status.Live() && e.Record.Session == 0
+			return s != nil && s.Hold && GoesOn(e.Record.Status, e.Record.Reason) && e.Record.Session == 0
 		},
 		func(*Entry) string { return "it is to be held, and no session writes it" },
 	},
@@ -129,7 +129,7 @@ var (
 	}
 	reasons = []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,
-		saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate,
+		saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung,
 	}
 	// The last ones are of the machine's own making.
 	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"}

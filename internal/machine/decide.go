@@ -29,6 +29,9 @@ type Event struct {
 	// more: it is lost at once.
 	Over bool
 
+	// Hung: the open attempt's action has not returned long behind its deadline, in words for people. It stays open.
+	Hung string
+
 	// HeldUntil is until when a person held the work's saga, or everything, the last time: a deadline that
 	// passed before is missed (W6). Zero: never.
 	HeldUntil time.Time
@@ -212,7 +215,11 @@ func (m *machine) proceed() Command {
 	if m.rec != nil && m.rec.Kind == KindForgotten { // what is in doubt settles from when the record is stored
 		return Command{Do: Wait, Until: m.ev.Now.Earliest}
 	}
-	if live := m.st.live(); live != nil {
+	if live := m.st.live(); live != nil && m.ev.Hung != "" {
+		cmd := m.park(saga.ReasonHung)
+		m.rec.Note = m.ev.Hung
+		return cmd
+	} else if live != nil {
 		deadline := live.effort(live.open()).Deadline
 		if !m.ev.Over && m.ev.Now.Earliest.Before(deadline) {
 			return Command{Do: Wait, Until: deadline} // a late answer may still land
@@ -221,6 +228,7 @@ func (m *machine) proceed() Command {
 			return m.cannotBe(err)
 		}
 	}
+	m.unparked = m.unparked || m.st.Status == saga.Review && m.st.Reason == saga.ReasonHung // it has returned, or its process is gone
 	if m.st.Status == saga.Paused && !m.unparked || m.rec != nil && m.rec.Kind == KindPaused {
 		m.stay()
 		return Command{Do: Rest}

@@ -26,5 +26,6 @@ var parkedBecause = map[saga.Reason]string{
 	saga.ReasonPoison:     "the step was in flight too often when its process died",
 	saga.ReasonDeadline:   "its deadline has passed",
 	saga.ReasonUnanswered: "the answer that it waits for, or a decision, has not come in time",
+	saga.ReasonHung:       "the action has not returned long behind its deadline",
 	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
 }

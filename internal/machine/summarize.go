@@ -201,14 +201,20 @@ func nextInReview(spec *program.Spec, st *State) string {
 	switch {
 	case st.Reason == saga.ReasonDeadline:
 		return st.nextOverdue(spec)
+	case st.Reason == saga.ReasonHung:
+		return "Nothing follows until the action returns or its process ends: restart that process. Then it goes on by itself, as after any crash."
 	case st.Reason == saga.ReasonLate:
 		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
 	case ss != nil && ss.asking() && ss.Ballot() != nil:
 		return fmt.Sprintf("No decision came at step %q in time, and a person held it meanwhile. %s To give people longer: %s. To undo what was done, cancel it.",
 			ss.Name, st.toVote(ss), st.verb("extend", " --by 24h"))
 	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
-		return fmt.Sprintf("No answer came for step %q. Ask the other side: %s, %s, or have it wait longer: %s. To undo what was done, cancel it.",
-			ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"))
+		said := "No answer came"
+		if ss.Forward.Error != "" {
+			said = fmt.Sprintf("No answer counts yet (%s)", ss.Forward.Error)
+		}
+		return fmt.Sprintf("%s for step %q. Ask the other side: %s, %s, or have it wait longer: %s. To undo what was done, cancel it.",
+			said, ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"))
 	}
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."

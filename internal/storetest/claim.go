@@ -20,6 +20,7 @@ var claimCases = []testCase{
 	{name: "works of expired sessions", run: claimExpired},
 	{name: "works of dead sessions in their order", run: claimOrphanOrder},
 	{name: "parked and terminal works", run: claimParked},
+	{name: "what hung, of a dead session", run: claimHung},
 	{name: "a work that begins parked", run: claimBegunParked},
 	{name: "unknown definitions", run: claimUnknown, breaks: broken{"unknown-left": func(s Store) Store { return knowAll{s} }}},
 	{name: "unknown definitions of dead sessions", run: claimUnknownOrphans},
@@ -206,6 +207,24 @@ func claimExpired(b *bench) {
 		b.Errorf("claimed %+v, want the work of the expired session", got)
 	}
 	b.isDead(dying)
+}
+
+// A review whose action has not returned goes on when the session is over that waits for it; another does not.
+func claimHung(b *bench) {
+	dying, other := b.session(), b.session()
+	hung, parked := b.start(dying, "hung", started(), hold), b.start(dying, "parked", started(), hold)
+	for c, why := range map[*chain]saga.Reason{hung: saga.ReasonHung, parked: saga.ReasonPoison} {
+		r := doing(machine.KindParked, saga.Review)
+		r.Reason = why
+		c.add(r, hold)
+	}
+	if got := b.claim(other, 10); len(got) != 0 {
+		b.Errorf("claimed %v of a live session", works(got))
+	}
+	b.expire(dying)
+	if got := works(b.claim(other, 10)); !slices.Equal(got, []string{"hung"}) {
+		b.Errorf("claimed %v, want what hung", got)
+	}
 }
 
 // A work that is parked or has ended is claimed only for a signal, and keeps its status.

@@ -198,7 +198,7 @@ func recordWords(b *bench) {
 	}
 	for _, reason := range []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted,
-		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate,
+		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung,
 	} {
 		r := reviewed()
 		r.Reason = reason

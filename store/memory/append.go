@@ -127,7 +127,7 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 		h.Finished = r.At
 	}
 	switch {
-	case r.Status.Live() && s.Hold:
+	case s.Hold && ledger.GoesOn(r.Status, r.Reason):
 		h.Session = r.Session // the holder wakes it by itself, and Claim tells it of signals
 	case h.Posted > h.Consumed:
 		h.Due = r.At // a signal came while the work was held: it must not be lost now

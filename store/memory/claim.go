@@ -139,7 +139,7 @@ func (w *work) release(due, now time.Time, waitsFor string) {
 		h.Due = now
 	case unread:
 		h.Due = due
-	case h.Status.Live():
+	case ledger.GoesOn(h.Status, h.Reason):
 		h.Due, h.WaitsFor = due, waitsFor
 	}
 }

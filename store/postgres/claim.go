@@ -243,7 +243,7 @@ const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 			LIMIT $2 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		LIMIT $2)
 	UPDATE amends_instances AS h SET session = NULL,
-		due_at = CASE WHEN h.received > h.consumed OR h.status ` + sqlstore.Live + ` THEN orphan.since END
+		due_at = CASE WHEN h.received > h.consumed OR ` + sqlstore.GoesOn + ` THEN orphan.since END
 	FROM orphan WHERE h.ref = orphan.ref`
 
 // giveBackText releases works that a session holds, and makes released ones due earlier, in the
@@ -266,7 +266,7 @@ const giveBackText = `WITH
 		ORDER BY h.ref FOR NO KEY UPDATE OF h)
 	UPDATE amends_instances AS h SET session = NULL, due_at = CASE
 		WHEN h.received > h.consumed THEN least(locked.due_at, (SELECT now FROM clock))
-		WHEN h.status ` + sqlstore.Live + ` THEN locked.due_at
+		WHEN ` + sqlstore.GoesOn + ` THEN locked.due_at
 	END,
 	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + ` THEN locked.destination END,
 	leaves_at = CASE WHEN locked.destination IS NOT NULL THEN locked.leaves_at END

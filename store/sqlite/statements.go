@@ -98,7 +98,7 @@ var (
 			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
 		UPDATE amends_instances AS h SET session = NULL,
-			due_at = CASE WHEN h.received > h.consumed OR h.status ` + sqlstore.Live + `
+			due_at = CASE WHEN h.received > h.consumed OR ` + sqlstore.GoesOn + `
 				THEN min(coalesce((SELECT s.expires_at FROM amends_sessions AS s WHERE s.token = h.session), h.updated_at), $1) END
 		WHERE h.ref IN (SELECT o.ref FROM lost CROSS JOIN amends_instances AS o WHERE o.session = lost.session LIMIT $2)`
 
@@ -155,7 +155,7 @@ var (
 	// all that the session holds.
 	giveBack = `UPDATE amends_instances AS h SET session = NULL, due_at = CASE
 			WHEN h.received > h.consumed THEN min(given.due_at, $1)
-			WHEN h.status ` + sqlstore.Live + ` THEN given.due_at
+			WHEN ` + sqlstore.GoesOn + ` THEN given.due_at
 		END,
 		waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + `
 			THEN iif(h.session = $2, given.destination, h.waits_for) END,

@@ -28,7 +28,7 @@ var Values = []Value{
 		if e.Schedule == nil {
 			return nil
 		}
-		return e.Schedule.Hold && e.Record.Status.Live()
+		return e.Schedule.Hold && ledger.GoesOn(e.Record.Status, e.Record.Reason)
 	}},
 	{"class", "smallint", func(e *ledger.Entry) any {
 		if e.Schedule == nil {
@@ -160,6 +160,9 @@ const (
 	Turned  = `IN ('compensating', 'completed', 'compensated')`
 	AtIssue = `IN ('retrying', 'waiting', 'compensating', 'review', 'paused')`
 )
+
+// GoesOn tells whether an instance goes on by itself when its session is over.
+const GoesOn = `(h.status ` + Live + ` OR h.reason = 'hung')`
 
 // stands tells whether the record leaves the instance in a status of a class.
 func stands(class string) string { return is("{status}", class) }
