@@ -7,6 +7,7 @@
 # ledger above all, is in /var/lib/amends: give it a volume.
 
 FROM golang:1.26-bookworm AS build
+ENV GOWORK=off
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

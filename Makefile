@@ -34,15 +34,14 @@ help: ## List the targets.
 
 .PHONY: check
 check: fmt vet build ## While you work, two minutes at most: no PostgreSQL, no processes, no race detector; cached.
-	go test -short ./...
+	go test -short work
 
 .PHONY: test
 test: deps fmt vet models unit ## All that must hold before a commit, in eight minutes on two cores.
 
 .PHONY: lint
 lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
-	$(GOLANGCI) run ./...
-	@test ! -f bench/go.mod || { echo "cd bench && golangci-lint run ./..." && cd bench && ../$(GOLANGCI) run ./...; }
+	for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && "$(CURDIR)/$(GOLANGCI)" run ./...) || exit; done
 
 .PHONY: house
 house: ## What the house measures: packages, public names, names for each example, longest function and file, words, rules.
@@ -60,13 +59,11 @@ fmt: ## Fail if gofmt would change a file.
 
 .PHONY: vet
 vet: ## go vet, the benchmarks included.
-	go vet ./...
-	@test ! -f bench/go.mod || { echo "cd bench && go vet ./..." && cd bench && go vet ./...; }
+	go vet work
 
 .PHONY: build
 build: ## Build everything, the benchmarks included.
-	go build ./...
-	@test ! -f bench/go.mod || { echo "cd bench && go build ./..." && cd bench && go build ./...; }
+	go build work
 
 .PHONY: models
 models: ## Check the models, if they changed since they passed.
@@ -74,7 +71,7 @@ models: ## Check the models, if they changed since they passed.
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(WORLDS)' ./...
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(WORLDS)' work
 	go test -run '$(WORLDS)' ./reconcile
 
 ##@ Longer
@@ -87,7 +84,6 @@ model: ## Check saga.pml and fetch.pml: the protocol holds, and each mutant fail
 nightly: export AMENDS_MODEL = full
 nightly: export AMENDS_NIGHTLY = 1
 nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, scene and broken switch, in random order again and again, fuzzing, soak.
-	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=10m scripts/fuzz.sh
 	$(MAKE) simulate
 	$(MAKE) postgres-versions
@@ -99,13 +95,13 @@ nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, 
 .PHONY: night
 night: export AMENDS_NIGHTLY = 1
 night: $(WITH_POSTGRES) ## The Go tests with all they have, those that take hours among them.
-	$(WITH_POSTGRES) go test $(RACE) -p 1 -parallel 4 -timeout 4h -skip '$(WORLDS)' ./...
+	$(WITH_POSTGRES) go test $(RACE) -p 1 -parallel 4 -timeout 4h -skip '$(WORLDS)' work
 	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h -run '$(WORLDS)' ./reconcile
 
 .PHONY: shuffled
 shuffled: unexport AMENDS_NIGHTLY
 shuffled: $(WITH_POSTGRES) ## Those of make test twice, in random order, with ten thousand checks of each property.
-	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -timeout 2h -skip '$(WORLDS)' ./...
+	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -timeout 2h -skip '$(WORLDS)' work
 
 .PHONY: postgres-versions
 postgres-versions: ## The suite of stores, and the example under kills, on PostgreSQL 14, 15, 16, 17 and 18, from npm.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/pace"
 )
 
 // TestMain lets the test binary be the process of a cell.
@@ -41,6 +43,7 @@ func run(t *testing.T, args ...string) ([]map[string]any, error) {
 // A comparison ends with one line for each ledger and load, and every figure in
 // it was measured.
 func TestCompare(t *testing.T) {
+	pace.Night(t)
 	lines, err := run(t, "compare")
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +70,7 @@ func TestCompare(t *testing.T) {
 
 // Growth fails when works are slower than the limit allows, and only then.
 func TestGrowthLimit(t *testing.T) {
+	pace.Night(t)
 	lines, err := run(t, "growth", "--works", "2000", "--limit", "100000")
 	if err != nil || len(lines) != 4 {
 		t.Fatalf("%d lines and %v, want four lines", len(lines), err)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target of the module for a while, one after the other:
+# Runs every fuzz target for a while, one after the other:
 #
 #   FUZZTIME=10m scripts/fuzz.sh
 #
@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 time=${FUZZTIME:-1m}
-for package in $(go list ./...); do
+for package in $(go list work); do
 	for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
 		echo "fuzz $package $target for $time"
 		go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" "$package"

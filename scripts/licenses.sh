@@ -8,6 +8,7 @@
 # A licence that it does not know is an error: a person reads it first.
 set -eu
 cd "$(dirname "$0")/.."
+export GOWORK=off # as users and releases have it
 
 # modules prints path, version and folder of each module that is linked, on any machine that a release is for.
 modules() {

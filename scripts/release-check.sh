@@ -3,6 +3,7 @@
 # a release is for, and goreleaser understands .goreleaser.yaml.
 set -eu
 cd "$(dirname "$0")/.."
+export GOWORK=off # as users and releases have it
 
 GORELEASER=v2.15.1
 goreleaser=$PWD/bin/goreleaser-$GORELEASER

@@ -5,6 +5,7 @@
 # It fails for a module. What Go's own library has is mended by a newer Go: that is said, and is no fault of this code.
 set -eu
 cd "$(dirname "$0")/.."
+export GOWORK=off # as users and releases have it
 
 GOVULNCHECK=v1.9.0
 govulncheck=$PWD/bin/govulncheck-$GOVULNCHECK

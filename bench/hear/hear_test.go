@@ -58,9 +58,10 @@ func TestAcceptedIsThere(t *testing.T) {
 
 // Every delivery is judged, by several judges too, or the figure is none.
 func TestDecisions(t *testing.T) {
+	address := pgtest.URL(t)
 	for name, open := range map[string]func() (Store, error){
 		"sqlite":   func() (Store, error) { return SQLite(t.Context(), filepath.Join(t.TempDir(), "store.db")) },
-		"postgres": func() (Store, error) { return Postgres(t.Context(), pgtest.URL(t)) },
+		"postgres": func() (Store, error) { return Postgres(t.Context(), address) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := open()

@@ -13,73 +13,45 @@ package address
 
 import (
 	"errors"
-	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/lib/pq"
+
+	"github.com/amends-dev/amends/internal/address/file"
 )
 
 // Address is a database.
 type Address struct {
-	File     string     // the path of a SQLite file; "" for Postgres
-	Mode     Mode       // of the file
+	file.Address // empty for Postgres
+
 	Postgres *pq.Config // nil for a file
 
 	shown  string
 	secret bool
 }
 
-// Mode is how a file is opened.
-type Mode int
-
-// The modes. The zero value creates the file where there is none.
-const (
-	Create Mode = iota
-	Existing
-	ReadOnly
-)
-
 // String names the database without a password. The name of a file leads to it again.
-func (a *Address) String() string { return a.shown }
-
-// URI is the address of a file as file:PATH, with its mode.
-func (a *Address) URI() string {
-	return "file:" + encoded(a.File) + map[Mode]string{Existing: "?mode=rw", ReadOnly: "?mode=ro"}[a.Mode]
+func (a *Address) String() string {
+	if a.Postgres == nil {
+		return a.Address.String()
+	}
+	return a.shown
 }
 
 // Secret reports whether the address itself holds a password.
 func (a *Address) Secret() bool { return a.secret }
 
-// schemed is an address that begins with a scheme. One letter is a drive of Windows.
-var schemed = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]+):`)
-
-// OfFile is the address of a file by its path, whatever that has in it.
-func OfFile(path string) *Address { return &Address{File: path, shown: shown(path)} }
-
 // Parse reads an address.
 func Parse(text string) (*Address, error) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return nil, errors.New("the address of the database is empty; " + instead)
+	f, err := file.Parse(text)
+	switch text = strings.TrimSpace(text); {
+	case err == nil:
+		return &Address{Address: f}, nil
+	case !errors.Is(err, file.ErrPostgres):
+		return nil, err
+	case file.Pairs.MatchString(text):
+		return readPairs(text)
 	}
-	m := schemed.FindStringSubmatch(text)
-	if m == nil {
-		if pairs.MatchString(text) {
-			return readPairs(text)
-		}
-		return plain(text)
-	}
-	rest := text[len(m[0]):]
-	switch scheme := strings.ToLower(m[1]); scheme {
-	case "postgres", "postgresql":
-		return readURL(scheme, rest)
-	case "file", "sqlite":
-		return readFile(scheme, rest)
-	default:
-		return nil, fmt.Errorf("there is no database for addresses that begin with %s:; %s", m[1], instead)
-	}
+	scheme, rest, _ := strings.Cut(text, ":")
+	return readURL(strings.ToLower(scheme), rest)
 }
-
-// instead is what an address may be.
-const instead = "write postgres://…, host=… dbname=…, or the name of a file, such as ./ledger.db"

@@ -3,12 +3,14 @@ package address
 import (
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/address/file"
 )
 
 // An address means one thing. Those of issue 45, item 11 and item 9, and their kin.
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]Address{
+	for text, want := range map[string]file.Address{
 		"ledger.db":                       {File: "ledger.db"},
 		" /var/lib/shop/ledger.db\n":      {File: "/var/lib/shop/ledger.db"},
 		"data/year=2026/ledger.db":        {File: "data/year=2026/ledger.db"},
@@ -22,14 +24,14 @@ func TestParse(t *testing.T) {
 		"FILE:x.db":                       {File: "x.db"},
 		"file:///var/x.db":                {File: "/var/x.db"},
 		"file://localhost/var/x.db":       {File: "/var/x.db"},
-		"file:x.db?mode=ro":               {File: "x.db", Mode: ReadOnly},
-		"sqlite:x.db?mode=rw":             {File: "x.db", Mode: Existing},
+		"file:x.db?mode=ro":               {File: "x.db", Mode: file.ReadOnly},
+		"sqlite:x.db?mode=rw":             {File: "x.db", Mode: file.Existing},
 		"file:x.db?mode=rwc":              {File: "x.db"},
 		"file:my%20ledger%3F.db":          {File: "my ledger?.db"},
 		"file:./host=db%20x%40y":          {File: "./host=db x@y"},
 		"file:postgres%3A//app%3Apw%40h":  {File: "postgres://app:pw@h"},
 		"file:a+b.db":                     {File: "a+b.db"},
-		"file:sqlite%3Ax.db?mode=%72%6f":  {File: "sqlite:x.db", Mode: ReadOnly},
+		"file:sqlite%3Ax.db?mode=%72%6f":  {File: "sqlite:x.db", Mode: file.ReadOnly},
 		"sqlite:x.db?":                    {File: "x.db"},
 		"//srv/share/ledger.db":           {File: "//srv/share/ledger.db"},
 		"file:////srv/share/my%20book.db": {File: "//srv/share/my book.db"},

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/lib/pq"
+
+	"github.com/amends-dev/amends/internal/address/file"
 )
 
 const urlForm = "write postgres://USER:PASSWORD@HOST:5432/DATABASE, and %-encode what is not a letter or a digit in the password"
@@ -39,7 +41,7 @@ func readURL(scheme, rest string) (*Address, error) {
 		return nil, errors.New("an @ stands behind the host of the Postgres database; " + urlForm)
 	}
 	for key := range q {
-		if !parameter.MatchString(key) {
+		if !file.Parameter.MatchString(key) {
 			return nil, errName
 		}
 	}
@@ -78,9 +80,6 @@ func unreadable(rest string, err error) error {
 	}
 	return errors.New("the address of the Postgres database cannot be read; " + urlForm)
 }
-
-// pairs is how pairs begin, whatever the first key is.
-var pairs = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*\s*=`)
 
 // keys are the words of lib/pq, and how other drivers say some of them.
 var (
@@ -152,11 +151,11 @@ func read(text string) (*Address, error) {
 		switch {
 		case right != "":
 			return nil, fmt.Errorf("the address of the Postgres database has the parameter %q; write %s", key, right)
-		case !parameter.MatchString(key):
+		case !file.Parameter.MatchString(key):
 			return nil, errName
 		}
 	}
-	if !pairs.MatchString(text) || slices.ContainsFunc(keys, func(key string) bool { return written(text, key) }) {
+	if !file.Pairs.MatchString(text) || slices.ContainsFunc(keys, func(key string) bool { return written(text, key) }) {
 		return &Address{Postgres: &c}, nil
 	}
 	return nil, errors.New("the address has pairs, and none of them names a database; " +

@@ -27,7 +27,8 @@ const policy = `
 
 	# A store keeps what its roles need kept, in a database of its own: never the coordinator, nor what reconciles.
 	STD, github.com/pressly/goose/v3/... < migrations
-	STD, github.com/lib/pq < internal/address < store/internal/... # an address is read before a database is opened
+	STD < internal/address/file < internal/address # of a file without a driver of Postgres
+	github.com/lib/pq < internal/address < store/internal/... # an address is read before a database is opened
 	internal/ledger, migrations < store/internal/...
 	internal/intake, internal/plan, internal/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
 	github.com/jmoiron/sqlx, golang.org/x/sync/... < store/internal/...
@@ -86,6 +87,7 @@ const policy = `
 	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console, amendsprom < internal/shopsim/play < examples/... # reads the ledger as the command does
 	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
+	STD < internal/apart/... # a module of its own, only tests
 	ANY < internal/kubecheck # a program and a module of its own, which reads deploy/kubernetes
 `
 

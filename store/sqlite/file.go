@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,26 +12,22 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
-	"github.com/amends-dev/amends/internal/address"
+	"github.com/amends-dev/amends/internal/address/file"
 	"github.com/amends-dev/amends/internal/ledger"
 )
 
 // read reads the path that a program gives. An absolute one is the name of a file, whatever it has
 // in it.
-func read(path string) (*address.Address, error) {
+func read(path string) (file.Address, error) {
 	if filepath.IsAbs(path) && !strings.HasPrefix(path, "//") { // of a URL that has lost its scheme
-		return address.OfFile(path), nil
+		return file.Address{File: path}, nil
 	}
-	a, err := address.Parse(path)
-	if err == nil && a.Postgres != nil {
-		err = errors.New("this is an address of Postgres; open it by package store, or store/postgres")
-	}
-	return a, err
+	return file.Parse(path)
 }
 
 // locate returns the absolute path without symbolic links, by which every process knows the file,
 // or says why it cannot hold a ledger. A file that does not exist is created, for its owner only.
-func locate(path string, mode address.Mode) (string, error) {
+func locate(path string, mode file.Mode) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -41,7 +36,7 @@ func locate(path string, mode address.Mode) (string, error) {
 	switch {
 	case err == nil && info.IsDir():
 		return "", fmt.Errorf("%s is a directory: give the path of a file in it", abs)
-	case os.IsNotExist(err) && mode != address.Create:
+	case os.IsNotExist(err) && mode != file.Create:
 		return "", fmt.Errorf("there is no file %s, and the address says that it exists (mode=rw, mode=ro): %w", abs, err)
 	case os.IsNotExist(err): // a ledger holds people's orders: its owner decides who else may read it
 		f, cerr := os.OpenFile(abs, os.O_CREATE|os.O_RDWR, 0o600)
@@ -59,9 +54,9 @@ func locate(path string, mode address.Mode) (string, error) {
 
 // openReaders opens a pool of at most n connections that only read. With mode=ro the last of them
 // does not copy the log into the file when it is closed.
-func openReaders(path string, mode address.Mode, busy time.Duration, n int) (*sqlx.DB, error) {
+func openReaders(path string, mode file.Mode, busy time.Duration, n int) (*sqlx.DB, error) {
 	how := "&_pragma=query_only(1)"
-	if mode == address.ReadOnly {
+	if mode == file.ReadOnly {
 		how += "&mode=ro"
 	}
 	return connect(path, busy, how, n)

@@ -12,7 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/amends-dev/amends/internal/address"
+	"github.com/amends-dev/amends/internal/address/file"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -56,7 +56,7 @@ type DB struct {
 	*store
 
 	path    string
-	mode    address.Mode
+	mode    file.Mode
 	now     func() time.Time // the ledger's clock, see [anchored]
 	writer  *writer
 	readers *sqlx.DB
@@ -106,7 +106,7 @@ func Open(ctx context.Context, path string, o *Options) (*DB, error) {
 	return db, nil
 }
 
-func open(ctx context.Context, a *address.Address, o Options, timeOfDay func() time.Time) (_ *DB, err error) {
+func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.Time) (_ *DB, err error) {
 	path, err := locate(a.File, a.Mode)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (db *DB) transaction(ctx context.Context, fn func(context.Context, sqlstore
 func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.mode == address.ReadOnly { // before there is a file for the lock
+	if db.mode == file.ReadOnly { // before there is a file for the lock
 		return ledger.Lease{}, fmt.Errorf("open session: %w: the file was opened with mode=ro", ledger.ErrReadOnly)
 	}
 	if db.owner != nil {
@@ -223,7 +223,7 @@ func (db *DB) lock() (*flock.Flock, error) {
 func (db *DB) Recover(ctx context.Context, r ledger.Recovery) (ledger.Recovered, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if db.mode == address.ReadOnly {
+	if db.mode == file.ReadOnly {
 		return ledger.Recovered{}, fmt.Errorf("recover the ledger: %w: the file was opened with mode=ro", ledger.ErrReadOnly)
 	}
 	if db.owner != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/internal/address"
+	"github.com/amends-dev/amends/internal/address/file"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/migrations"
@@ -138,6 +138,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{":memory:", nil, "store/memory"},
 		{"", nil, "name of a file"},
+		{"postgres://app@h/db", nil, "package store"},
+		{"year=2026.db", nil, "./NAME"},
 		{dir, nil, "is a directory"},
 		{filepath.Join(dir, "missing", "ledger.db"), os.ErrNotExist, "directory"},
 		{noise, nil, "not a SQLite database"},
@@ -263,7 +265,7 @@ func TestClockIsAnchored(t *testing.T) {
 	t.Parallel()
 	var readings atomic.Int64
 	day := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
-	l, err := open(t.Context(), address.OfFile(filepath.Join(t.TempDir(), "ledger.db")), (*Options)(nil).withDefaults(), func() time.Time {
+	l, err := open(t.Context(), file.Address{File: filepath.Join(t.TempDir(), "ledger.db")}, (*Options)(nil).withDefaults(), func() time.Time {
 		return day.Add(time.Duration(readings.Add(1)) * 24 * time.Hour)
 	})
 	if err != nil {

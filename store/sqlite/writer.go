@@ -12,7 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/amends-dev/amends/internal/address"
+	"github.com/amends-dev/amends/internal/address/file"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -30,9 +30,9 @@ type writer struct {
 }
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
-func openWriter(ctx context.Context, path string, mode address.Mode, busy time.Duration) (_ *writer, err error) {
+func openWriter(ctx context.Context, path string, mode file.Mode, busy time.Duration) (_ *writer, err error) {
 	how := "&_txlock=immediate"
-	if mode == address.ReadOnly {
+	if mode == file.ReadOnly {
 		how = "&mode=ro"
 	}
 	db, err := connect(path, busy, how, 1)
@@ -73,7 +73,7 @@ var pragmas = []string{
 }
 
 // migrate brings an older file up to this program's schema and refuses a newer one.
-func migrate(ctx context.Context, db *sql.DB, mode address.Mode) error {
+func migrate(ctx context.Context, db *sql.DB, mode file.Mode) error {
 	latest := migrations.Latest(migrations.SQLite)
 	version, err := migrations.Version(ctx, db, migrations.SQLite)
 	switch {
@@ -82,7 +82,7 @@ func migrate(ctx context.Context, db *sql.DB, mode address.Mode) error {
 	case version > latest:
 		return fmt.Errorf("%w: the file has version %d, this program knows %d. Use a newer program; this one cannot read the file safely",
 			ledger.ErrSchema, version, latest)
-	case version < latest && mode == address.ReadOnly:
+	case version < latest && mode == file.ReadOnly:
 		return fmt.Errorf("%w: the file has version %d, this program needs %d, and mode=ro keeps it from being migrated",
 			ledger.ErrSchema, version, latest)
 	case version < latest:

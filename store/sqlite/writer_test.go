@@ -11,7 +11,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/internal/address"
+	"github.com/amends-dev/amends/internal/address/file"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -53,7 +53,7 @@ func write(ctx context.Context, w *writer) error {
 // A function that panics leaves no transaction behind.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), address.Create, time.Second)
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), file.Create, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestPanic(t *testing.T) {
 // ones would fail.
 func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
-	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), address.Create, time.Second)
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), file.Create, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestAWriterLeavesAGapToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ws []*writer
 		for range 2 {
-			w, err := openWriter(t.Context(), path, address.Create, 5*time.Second)
+			w, err := openWriter(t.Context(), path, file.Create, 5*time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestAWaitForAnotherWriterEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	var ws []*writer
 	for _, busy := range []time.Duration{time.Hour, time.Hour, time.Millisecond} {
-		w, err := openWriter(t.Context(), path, address.Create, busy)
+		w, err := openWriter(t.Context(), path, file.Create, busy)
 		if err != nil {
 			t.Fatal(err)
 		}

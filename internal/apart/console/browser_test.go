@@ -1,4 +1,4 @@
-package console
+package console_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/amends-dev/amends/approval"
+	"github.com/amends-dev/amends/console"
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
@@ -113,7 +114,11 @@ func (b *tab) shows(name string) {
 // as signs a browser in.
 func (b *tab) as(w *world, name string, roles ...string) {
 	b.t.Helper()
-	b.open(w.server.URL + "/sign-in?token=" + w.as(name, roles...).token)
+	token, err := w.tokens.Issue(console.Person{Name: name, Roles: roles}, time.Hour)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.open(w.server.URL + "/sign-in?token=" + token)
 }
 
 // buttons are those of forms that decide.
@@ -123,9 +128,9 @@ const buttons = `[...document.querySelectorAll("form.do button")]`
 // changed, its buttons are off and it says so.
 func TestNoFormIsExchanged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t)
 	b := newTab(t)
-	b.as(w, "fay", Approver, Operator, "finance")
+	b.as(w, "fay", console.Approver, console.Operator, "finance")
 
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
 	b.open(w.server.URL + address("pay", "bill:1"))
@@ -150,8 +155,10 @@ func TestNoFormIsExchanged(t *testing.T) {
 	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
 	w.start("mail", "order:2", letter{Outcome: "the line went dead"}, saga.Review)
 	b.open(w.server.URL + "/")
-	ben := w.as("ben", Operator)
-	has(t, ben.press(address("mail", "order:1"), "It did not happen", map[string]string{"reason": "not in the outbox"}), `said good`)
+	order := saga.ID{Saga: "mail", Work: "order:1"}
+	if err := w.c.Resolve(t.Context(), order, "send", coordinator.DidNotHappen(), saga.Actor{Name: "ben", Reason: "not in the outbox"}); err != nil {
+		t.Fatal(err)
+	}
 	b.until(`document.getElementById("changed") !== null`)
 	of := func(work string) string {
 		return `[...document.querySelectorAll("form.do")].filter((f) => f.querySelector("[name='part.work']")?.value === "` + work + `").map((f) => f.querySelector("button"))`
@@ -169,7 +176,7 @@ func TestNoFormIsExchanged(t *testing.T) {
 // The page of package approval takes a vote on what it showed, and on nothing else.
 func TestPageOfAnApproval(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t)
 	b := newTab(t)
 	who := func(*http.Request) (string, []string) { return "fay", []string{"finance"} }
 	server := httptest.NewServer(approval.Handler(w.c, who, nil))
@@ -195,16 +202,16 @@ func TestPageOfAnApproval(t *testing.T) {
 // nothing in the next.
 func TestVotesOnBothPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
+	w := newWorld(t)
 	b := newTab(t)
 	who := func(*http.Request) (string, []string) { return "fay", []string{"finance"} }
 	server := httptest.NewServer(approval.Handler(coordinator.NewOperator(w.db), who, nil))
 	t.Cleanup(server.Close)
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
-	b.as(w, "fay", Approver, "finance")
-	console, pack := w.server.URL+address("pay", "bill:1"), server.URL+"/pay/bill:1/release"
-	inConsole, inPackage := b.beside(console), b.beside(pack)
-	oldConsole, oldPackage := b.beside(console), b.beside(pack)
+	b.as(w, "fay", console.Approver, "finance")
+	own, pack := w.server.URL+address("pay", "bill:1"), server.URL+"/pay/bill:1/release"
+	inConsole, inPackage := b.beside(own), b.beside(pack)
+	oldConsole, oldPackage := b.beside(own), b.beside(pack)
 	w.halt()
 	const approve = `document.querySelector(".choices form.do input[name='flag.reason']").value = "seen"; document.querySelector(".choices form.do button").click(); true`
 	inConsole.is(approve)

@@ -322,3 +322,15 @@ func TestSampling(t *testing.T) {
 		}
 	}
 }
+
+// What an action's client begins with Context is in the trace of its instance.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	id := saga.ID{Saga: "order-to-invoice", Work: "order:4711"}
+	w := watched()
+	_, span := w.tracers.Tracer("client").Start(amendsotel.Context(t.Context(), id, "17"), "POST")
+	span.End()
+	if got := w.GetSpans()[0].SpanContext.TraceID(); got != amendsotel.TraceID(id, "17") {
+		t.Errorf("the span of a client is in the trace %s", got)
+	}
+}
