@@ -315,7 +315,9 @@ type Instance struct {
 }
 
 // GoesOn reports whether a work goes on by itself: a session may hold it, and when that is over it is due.
-func GoesOn(status saga.Status, reason saga.Reason) bool { return status.Live() || reason == saga.ReasonHung }
+func GoesOn(status saga.Status, reason saga.Reason) bool {
+	return status.Live() || reason == saga.ReasonHung
+}
 
 // Unconfirmed reports whether r adopts a step as done that may not have happened.
 func Unconfirmed(r *machine.Record) bool {

@@ -81,7 +81,7 @@ type StepSpec struct {
 	NoUndo    string        `json:"noUndoReason,omitempty"`
 	OwnID     bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
 	Pivot     bool          `json:"pivot,omitempty"`
-	When      bool          `json:"conditional,omitempty"` // it is done in the runs in which its condition says so
+	When      bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
 	Once      bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
 	Later     Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
 	To        string        `json:"destination,omitempty"`     // destination, for limits
