@@ -48,9 +48,10 @@ func within[T any](ctx context.Context, d time.Duration, do func(context.Context
 	}
 }
 
-// nothing makes a call that answers nothing fit within.
-func nothing(do func(context.Context) error) func(context.Context) (struct{}, error) {
-	return func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) }
+// only is within of a call that answers nothing.
+func only(ctx context.Context, d time.Duration, do func(context.Context) error) error {
+	_, err := within(ctx, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+	return err
 }
 
 func (c calls) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
@@ -64,8 +65,7 @@ func (c calls) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (le
 }
 
 func (c calls) Bury(ctx context.Context, t machine.Token) error {
-	_, err := within(ctx, c.within/3, nothing(func(ctx context.Context) error { return c.Ledger.Bury(ctx, t) }))
-	return err
+	return only(ctx, c.within/3, func(ctx context.Context) error { return c.Ledger.Bury(ctx, t) })
 }
 
 func (c calls) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
@@ -85,18 +85,15 @@ func (c calls) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (ledg
 }
 
 func (c calls) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.GiveBack(ctx, t, works) }))
-	return err
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.GiveBack(ctx, t, works) })
 }
 
 func (c calls) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Post(ctx, id, s) }))
-	return err
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Post(ctx, id, s) })
 }
 
 func (c calls) Describe(ctx context.Context, spec *program.Spec) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Describe(ctx, spec) }))
-	return err
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Describe(ctx, spec) })
 }
 
 func (c calls) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
@@ -120,13 +117,11 @@ func (c calls) Acts(ctx context.Context, kind ledger.ControlKind, name string, l
 }
 
 func (c calls) Count(ctx context.Context, name ledger.Counter, totals []ledger.Duplicate) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Count(ctx, name, totals) }))
-	return err
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Count(ctx, name, totals) })
 }
 
 func (c calls) Await(ctx context.Context, waits []ledger.Wait) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Await(ctx, waits) }))
-	return err
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Await(ctx, waits) })
 }
 
 func (c calls) Waits(ctx context.Context, name, key string) ([]ledger.Wait, error) {
@@ -134,8 +129,7 @@ func (c calls) Waits(ctx context.Context, name, key string) ([]ledger.Wait, erro
 }
 
 func (c calls) Unwait(ctx context.Context, waits []ledger.Wait) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Unwait(ctx, waits) }))
-	return err
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Unwait(ctx, waits) })
 }
 
 func (c calls) Keep(ctx context.Context, m program.Message, keep time.Duration) (ledger.Kept, error) {

@@ -28,24 +28,15 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 		begun := time.Now()
 		defer func() { d.release(w.asked, time.Since(begun)) }()
 	}
-	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
-	defer cancel()
-	inv := w.st.Invocation(cmd)
+	inv, def := w.st.Invocation(cmd), w.program
 	inv.Brief = w.brief(cmd.Step)
-	answer, def := make(chan program.Evidence, 1), w.program
-	go func() {
+	f, err := within(w.s.idle, s.Timeout, func(ctx context.Context) (program.Evidence, error) {
 		f := def.Look(ctx, inv)
 		w.logPanic(inv, f.Stack)
-		answer <- f
-	}()
-	f := program.Evidence{Answer: program.AnswerUnclear, Error: "the lookup did not answer in time"}
-	select {
-	case f = <-answer:
-	case <-ctx.Done():
-		select {
-		case f = <-answer:
-		case <-time.After(answerGrace):
-		}
+		return f, nil
+	})
+	if err != nil {
+		f = program.Evidence{Answer: program.AnswerUnclear, Error: "the lookup did not answer in time"}
 	}
 	f.Step = cmd.Step
 	if s.WaitsForAnswer() {

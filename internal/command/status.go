@@ -198,7 +198,7 @@ func unreadable(counts []intake.Count, now time.Time) (findings []troubleJSON) {
 func shared(all []ledger.Shared) (findings []troubleJSON) {
 	for _, s := range all {
 		findings = append(findings, troubleJSON{
-			Kind: "shared", Words: fmt.Sprintf("%d works of %s wait for message %s about %q: one that comes is for the work that has waited for longest", s.Works, s.Saga, s.Name, s.Key),
+			Kind: "shared", Words: fmt.Sprintf("works of %s wait for the same message, %s about %q: one that comes is for the work that has waited for longest", s.Saga, s.Name, s.Key),
 			Next: "if each of them has a message of its own, give them keys that differ, such as the work id",
 		})
 	}

@@ -58,10 +58,9 @@ func (w Wait) Same(o Wait) bool {
 
 // Shared is by what several works of one saga wait: a message for one of them reaches the one that has waited for longest.
 type Shared struct {
-	Saga  string
-	Name  string
-	Key   string
-	Works int64
+	Saga string
+	Name string
+	Key  string
 }
 
 // MaxShared is how many of them are told.

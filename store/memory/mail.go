@@ -175,18 +175,16 @@ func (db *DB) Shared(ctx context.Context) ([]ledger.Shared, error) {
 	}
 	defer unlock()
 	works := make(map[ledger.Shared]map[saga.ID]bool)
-	for _, w := range db.mail.waits {
-		if of := db.byID[w.ID]; w.Name != "" && of != nil && of.head.Status == saga.Waiting {
-			k := ledger.Shared{Saga: w.ID.Saga, Name: w.Name, Key: w.Key}
-			if works[k] == nil {
-				works[k] = make(map[saga.ID]bool)
-			}
-			works[k][w.ID] = true
-		}
-	}
 	var all []ledger.Shared
-	for k, ids := range works {
-		if k.Works = int64(len(ids)); k.Works > 1 {
+	for _, w := range db.mail.waits {
+		k := ledger.Shared{Saga: w.ID.Saga, Name: w.Name, Key: w.Key}
+		if of := db.byID[w.ID]; w.Name == "" || of == nil || of.head.Status != saga.Waiting || works[k][w.ID] {
+			continue
+		}
+		if works[k] == nil {
+			works[k] = make(map[saga.ID]bool)
+		}
+		if works[k][w.ID] = true; len(works[k]) == 2 {
 			all = append(all, k)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 
 	// shared reads the index of the waits for messages alone, and of those that share a name and a key the works.
 	shared = `
-		SELECT a.saga, a.name, a.key, count(DISTINCT a.work_id) AS works
+		SELECT a.saga, a.name, a.key
 		FROM (SELECT name, key, saga FROM amends_awaits WHERE name <> '' GROUP BY name, key, saga HAVING count(*) > 1) AS s
 		JOIN amends_awaits AS a ON a.name = s.name AND a.key = s.key AND a.saga = s.saga
 		JOIN amends_instances AS i ON i.saga = a.saga AND i.work_id = a.work_id AND i.status = 'waiting'
