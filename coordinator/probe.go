@@ -152,13 +152,16 @@ func (d *destination) answered() {
 
 // full reports whether as many are under way as may be after an outage.
 func (d *destination) full() bool {
+	if d.window == 0 {
+		return false
+	}
 	n := 0
 	for _, since := range d.flights {
 		if time.Since(since) < hangsFor {
 			n++
 		}
 	}
-	return d.window > 0 && n >= d.window
+	return n >= d.window
 }
 
 // opens has the window grow or shrink by what one was told: 1, it was served, or -1, it failed.

@@ -304,8 +304,7 @@ func (w *work) seal(r *machine.Record) error {
 	r.Seal(w.id, w.salt, w.st.Seq, w.st.Tail, w.s.token)
 	trial := *r
 	trial.At = w.now().Earliest
-	_, err := w.st.After(&trial)
-	return err
+	return w.st.Follows(&trial)
 }
 
 // class is where a work stands in the order of claims, after r if there is one.

@@ -150,7 +150,8 @@ func Decide(spec *program.Spec, st *State, ev Event) (Decision, error) {
 	if ev.Invalid > 1 && st.Seq > 0 {
 		return giveUp(st, &ev, errors.New("what was to be recorded is not a value that the ledger takes")), nil
 	}
-	m := machine{spec: spec, st: st.clone(), ev: ev, turned: st.Turned}
+	m := machine{spec: spec, st: st.borrowed(), ev: ev, turned: st.Turned}
+	defer m.st.giveBack()
 	if ev.Invalid > 0 {
 		m.ev = ev.bare()
 	}

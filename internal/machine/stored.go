@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // signalIDs are ids of signals in a stored document: texts, as every id is in JSON (K18).
@@ -42,4 +43,32 @@ func (st *State) clone() *State {
 	c.Steps = slices.Clone(st.Steps)
 	c.Consumed = slices.Clip(st.Consumed)
 	return &c
+}
+
+// scratch are states that are looked at and thrown away.
+var scratch = sync.Pool{New: func() any { return &State{Steps: make([]StepState, 0, 8)} }}
+
+// borrowed is clone, until it is returned.
+func (st *State) borrowed() *State {
+	c := scratch.Get().(*State)
+	steps := append(c.Steps[:0], st.Steps...)
+	*c = *st
+	c.Steps = steps
+	c.Consumed = slices.Clip(st.Consumed)
+	return c
+}
+
+func (st *State) giveBack() {
+	clear(st.Steps)
+	steps := st.Steps[:0]
+	*st = State{Steps: steps}
+	scratch.Put(st)
+}
+
+// Follows reports why r cannot follow, as After does, and keeps nothing.
+func (st *State) Follows(r *Record) error {
+	next := st.borrowed()
+	err := next.Apply(r)
+	next.giveBack()
+	return err
 }
