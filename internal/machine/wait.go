@@ -44,7 +44,7 @@ func (st *State) learnWait(r *Record) error {
 			return fmt.Errorf("%s speaks of step %q, which does not wait", r.Kind, r.Step)
 		}
 		ss.Forward.Phase, ss.Evidence = Done, KindOver
-	case st.Turned || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "" && (ss.Forward.Phase != Waiting || r.Kind != KindFault):
+	case st.Turned || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "" && (ss.Forward.Phase != Waiting && ss.Forward.Phase != InDoubt || r.Kind != KindFault):
 		return fmt.Errorf("%s speaks of step %q, which has begun, or of a work that goes back", r.Kind, r.Step)
 	default:
 		if ss == nil {
@@ -55,7 +55,10 @@ func (st *State) learnWait(r *Record) error {
 			ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, Since: r.At.UTC()}
 			return ss.learnAsks(r)
 		} else { // the definition could not say until when, or its lookup panicked
-			ss.Forward = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
+			e := &ss.Forward
+			if e.NeedsReview, e.Class, e.Error = saga.ReasonPoison, r.Class, r.Error; e.Phase != InDoubt {
+				e.Phase = Ready
+			}
 		}
 	}
 	return nil

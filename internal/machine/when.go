@@ -9,11 +9,14 @@ import (
 
 // Steps that are done on a condition (N1 to N4).
 
-// AsksWhen reports whether the condition of a step is to be asked: it has one, and nothing of the step is known in this run.
+// AsksWhen reports whether the condition of a step is to be asked: it has one, and it is not known that the step was begun in this run.
+// A fail-over may put one in doubt that was never come to.
 func (st *State) AsksWhen(s *program.StepSpec) bool {
 	ss := st.Step(s.Name)
-	return s.When && (ss == nil || !ss.Applies && ss.Forward.NeedsReview == "" && (ss.Forward.Phase == "" || ss.Forward.Phase == Ready))
+	return s.When && (ss == nil || !ss.Applies && ss.Forward.NeedsReview == "" && ss.Forward.undecided())
 }
+
+func (e *Effort) undecided() bool { return e.Phase == "" || e.Phase == Ready || e.Phase == InDoubt }
 
 // learnApplies takes what the condition of a step says. What it says and the attempt that follows are one record.
 func (m *machine) learnApplies(s *program.StepSpec, a *Asked) error {
@@ -35,7 +38,7 @@ func (st *State) learnWhen(ss *StepState, r *Record) error {
 		st.Steps = append(st.Steps, StepState{Name: r.Step})
 		ss = &st.Steps[len(st.Steps)-1]
 	}
-	if e := &ss.Forward; st.Turned || e.Phase != "" && e.Phase != Ready {
+	if e := &ss.Forward; st.Turned || !e.undecided() {
 		return errors.New("a condition is asked of a step that has begun, or of a work that goes back")
 	}
 	if ss.Applies = r.Kind == KindApplies; !ss.Applies {

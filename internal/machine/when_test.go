@@ -1,0 +1,45 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// applies says what the condition of the step that is asked about says.
+func (d *desk) applies(yes bool) *desk {
+	d.t.Helper()
+	return d.feed(Event{Asked: &Asked{Step: d.last.Do.Step, Applies: &yes}})
+}
+
+// N1, F26: a fail-over puts a step in doubt that may never have been come to: its condition is asked before anything is sent or looked up,
+// and a doubt outlives one that fails.
+func TestAConditionBehindAFailOver(t *testing.T) {
+	t.Parallel()
+	const lines = "pay idempotent undo\nwrap at-most-once no-undo when find\nend idempotent"
+	lost := func() *desk {
+		return begin(t, lines).lose(0).due().succeed("pay_1").wants("ask wrap forward", saga.Running)
+	}
+	lost().applies(false).wants("act end forward", saga.Running)
+	lost().applies(true).wants("wait", saga.Retrying).due().wants("look wrap forward", saga.Running)
+	yes := true
+	d := lost().feed(Event{Asked: &Asked{Step: "wrap", Applies: &yes, Error: "panic: nil map"}}).review(saga.ReasonPoison)
+	if p := d.st.Step("wrap").Forward.Phase; p != InDoubt {
+		t.Errorf("what was in doubt is %s", p)
+	}
+}
+
+// V10: a pivot that only waits is one for the revisions that follow, too; and a condition that fails forgets no attempt.
+func TestAPivotThatWaitsStands(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "pay keyed=720h undo\ngrace delay=1h pivot\nship idempotent undo").succeed("p").wait(time.Hour).wants("act ship forward", saga.Running).succeed("s")
+	d.wants("rest", saga.Completed).revise("2").wants("act pay forward", saga.Running).fail(saga.Refused).review(saga.ReasonAfterPivot)
+
+	yes := true
+	w := begin(t, "wrap idempotent undo when\nend idempotent").applies(true).succeed("w").succeed("e").revise("2").wants("ask wrap forward", saga.Running)
+	w.feed(Event{Asked: &Asked{Step: "wrap", Applies: &yes, Error: "panic: nil map"}}).review(saga.ReasonPoison)
+	if n := w.st.Step("wrap").Forward.Attempts; n != 1 {
+		t.Errorf("%d attempts are counted, and there was one", n)
+	}
+}
