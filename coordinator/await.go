@@ -150,6 +150,9 @@ func messageSignal(m *program.Message, step, wait string) machine.Signal {
 // others that wait for it before that is on record, and what else is there is looked for (A13). It reports false when the work is to
 // be let go.
 func (w *work) read(sig *machine.Signal) (*machine.Read, bool) {
+	if ss := w.st.Step(sig.Step); sig.Kind == machine.SignalExtend && ss != nil && ss.Answering().Asks != nil { // what came meanwhile is kept
+		return nil, w.mail(func(ctx context.Context) error { return w.collect(ctx, sig.Step, ss.Answering().Asks.On) })
+	}
 	if sig.Kind != machine.SignalAnswer || sig.Failed != "" {
 		return nil, true
 	}

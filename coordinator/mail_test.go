@@ -336,3 +336,38 @@ func pairs(t *testing.T, open func() ledger.Ledger, name string, early bool) {
 	ps[0].kill()
 	ps[1].kill()
 }
+
+// A message that is kept while a wait has given up is its own again when a person has it wait longer.
+func TestWhatIsKeptIsFoundAgain(t *testing.T) {
+	asks := func(a *saga.Answer[order, thing]) { a.Within(6*time.Hour, saga.AskPerson) }
+	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", customer, &d.undone, asks)} }, func(d *mailDesk) {
+		d.start("pay", "w")
+		pass(7 * time.Hour)
+		d.want("pay", "w", saga.Review, saga.ReasonUnanswered)
+		d.deliver("cust-7", "evt", "p_1")
+		if err := d.p.Extend(d.Context(), saga.ID{Saga: "pay", Work: "w"}, "", time.Now().Add(day), anna); err != nil {
+			d.Fatal(err)
+		}
+		pass(time.Minute)
+		d.want("pay", "w", saga.Completed, "")
+	})
+}
+
+// Two that gave up, each of which alone can be meant in its way, hand a message to and fro no more than a few times.
+func TestTwoThatGaveUp(t *testing.T) {
+	key := func(saga.Call[order]) string { return "r-a" } // the work id of one, and an id that only the other has
+	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", key, &d.undone, nil)} }, func(d *mailDesk) {
+		d.start("pay", "a")
+		d.start("pay", "r-a")
+		pass(7 * time.Hour)
+		if _, err := coordinator.NewOperator(d.l).Deliver(d.Context(), saga.Message{Name: "payment", Key: "r-a", ID: "1", Body: []byte("no")}); err != nil {
+			d.Fatal(err)
+		}
+		pass(time.Hour)
+		for _, work := range []string{"a", "r-a"} {
+			if rs, err := d.l.History(d.Context(), saga.ID{Saga: "pay", Work: work}); err != nil || len(rs) > 16 {
+				d.Errorf("%s has %d records (%v)", work, len(rs), err)
+			}
+		}
+	})
+}

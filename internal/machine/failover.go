@@ -79,7 +79,7 @@ func (st *State) acquit(ss *StepState) {
 // woken it.
 func (m *machine) forget() error {
 	st := m.st
-	awake := st.Status.Live() && !st.Due.After(m.ev.Changed)
+	awake := (st.Status.Live() || st.Reason == saga.ReasonHung) && !st.Due.After(m.ev.Changed)
 	if st.Status.Terminal() || st.Turned || !awake && !m.ev.Unread {
 		return nil
 	}

@@ -259,3 +259,13 @@ func TestLateAnswerOfAForgottenAttempt(t *testing.T) {
 	late.Attempt = d.st.Step("b").Forward.Attempts
 	d.signal(late).wants("rest", saga.Completed)
 }
+
+// F26: what hung was awake: what its process recorded behind that may be forgotten.
+func TestAFailOverBehindWhatHung(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "make idempotent undo\nmail at-most-once").feed(Event{Hung: "it hangs"}).review(saga.ReasonHung)
+	d.succeed("m_1").wants("act mail forward", saga.Running).succeed("mail_1").lose(2)
+	if ss := d.st.Step("mail"); ss == nil || ss.Forward.Phase != InDoubt {
+		t.Errorf("the mail that may have been sent is %+v", ss)
+	}
+}

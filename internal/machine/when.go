@@ -22,7 +22,7 @@ func (e *Effort) undecided() bool { return e.Phase == "" || e.Phase == Ready || 
 func (m *machine) learnApplies(s *program.StepSpec, a *Asked) error {
 	r := &Record{Kind: KindApplies, Step: s.Name, Direction: saga.Forward, Note: "its condition says yes"}
 	switch {
-	case m.st.Turned || a.Applies == nil || !m.reached(s.Name):
+	case m.st.Turned || a.Applies == nil || m.st.live() != nil:
 		return errNotFitting
 	case a.Error != "":
 		r.Kind, r.Class, r.Error, r.Note = KindFault, saga.Fault, a.Error, ""

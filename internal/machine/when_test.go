@@ -43,3 +43,10 @@ func TestAPivotThatWaitsStands(t *testing.T) {
 		t.Errorf("%d attempts are counted, and there was one", n)
 	}
 }
+
+// A condition is asked behind a wait of which nothing is known after a rebuild, and the answer is taken.
+func TestAConditionBehindARebuild(t *testing.T) {
+	t.Parallel()
+	d := lost(t, "grace delay=1h\npay keyed=720h undo find\nwrap idempotent undo when\nend idempotent").takeOver(told(t, "17", "pay pay_1", "wrap not-done", "end not-done")).tick()
+	d.wants("ask wrap forward", saga.Running).applies(false).wants("act end forward", saga.Running)
+}
