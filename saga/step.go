@@ -224,9 +224,8 @@ func (a *Action[In, Out]) Timeout(d time.Duration) *Action[In, Out] {
 	return a
 }
 
-// Settle sets how long an attempt's effect may still appear at the destination, or become visible to
-// a lookup, when it is not awaited any more: from its deadline, or from the end of its process. "Not
-// found" counts only after it.
+// Settle sets how long an attempt's effect may still take to appear at the destination, plus the time until a lookup shows it, from when
+// it is not awaited any more: from its deadline, or from the end of its process. "Not found" counts only after it.
 func (a *Action[In, Out]) Settle(d time.Duration) *Action[In, Out] {
 	a.spec.Settle = d.Truncate(time.Millisecond)
 	return a
