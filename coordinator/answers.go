@@ -241,6 +241,7 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 		taken[uses[i].ID.Saga] = true
 	}
 	var own []ledger.Instance
+	var failed error
 	for _, given := range []bool{false, true} {
 		if own, err = op.named(ctx, m, given && len(waits) > 0); err != nil {
 			return nil, "", err
@@ -252,7 +253,11 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 			}
 			no, got, err := op.deliver(ctx, w, m, given, from.Saga != "")
 			switch {
-			case errors.Is(err, errBroken), errors.Is(err, ErrBehind) && from.Saga != "": // no work waits for another that cannot read it
+			case errors.Is(err, errBroken): // no work waits for another that cannot be read
+			case errors.Is(err, ErrBehind), errors.Is(err, ErrBroken): // nor for one that does not read
+				if taken[w.ID.Saga] = true; from.Saga == "" {
+					failed = err
+				}
 			case err != nil:
 				return nil, "", err
 			case got:
@@ -262,7 +267,13 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 			}
 		}
 	}
-	return ids, declined, nil
+	return ids, declined, failed
+}
+
+// unreadable reports whether it is the chain that an error is about, and not the ledger: that answers what is asked next.
+func (op *Operator) unreadable(ctx context.Context, w *ledger.Wait, err error) bool {
+	_, away := op.ledger.Waits(ctx, w.Name, w.Key)
+	return !errors.Is(err, context.DeadlineExceeded) && away == nil
 }
 
 // deliver posts a message to one instance, unless its wait is over by now, which was left behind.
@@ -270,6 +281,9 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 	s, err := op.stand(ctx, w.ID)
 	if errors.Is(err, ledger.ErrNotFound) {
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
+	}
+	if err != nil && op.unreadable(ctx, w, err) {
+		err = errBroken
 	}
 	if err != nil {
 		return "", false, err
@@ -288,10 +302,10 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 	sig := messageSignal(m, w.Step, w.StepKey)
 	same := slices.ContainsFunc(before, func(b machine.Signal) bool { return b.Key == sig.Key })
 	switch {
+	case (live || !again) && slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return strings.HasPrefix(u.Key, sig.Key) && u.Declined == "" }):
+		return "", true, nil // who reads it offers it again, if it does not use it
 	case again && same && (live || strings.HasSuffix(times(before, sig.Key), ":3")): // it was asked before
 		return "", false, nil
-	case same && !again && slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return strings.HasPrefix(u.Key, sig.Key) && u.Declined == "" }):
-		return "", true, nil
 	case size(before) > mostKept:
 		return "", false, ErrBehind
 	}

@@ -60,9 +60,15 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		return true
 	} else if ss != nil {
 		for _, held := range ss.Answering().Held { // the first that is not declined
-			a.Read = readAnswer(w.program, w.st, s.Name, &held)
-			w.logRead(s.Name, a.Read)
-			if a.Error = a.Read.Fault; a.Read.Declined == "" {
+			sig := &machine.Signal{Kind: machine.SignalAnswer, Resolution: saga.Resolution{Step: s.Name, StepKey: waitKey(w.st, s.Name)}, Said: machine.Said{Message: held.Name, Key: held.Key, ID: held.ID, Body: held.Body}}
+			read, ok := w.read(sig)
+			if !ok {
+				return false
+			}
+			if read.Left != "" {
+				read = &machine.Read{Declined: read.Left}
+			}
+			if a.Read, a.Error = read, read.Fault; read.Declined == "" {
 				break
 			}
 		}
@@ -179,6 +185,9 @@ func (w *work) readMessage(ctx context.Context, sig *machine.Signal, m *program.
 		w.logRead(sig.Step, r)
 	}
 	live := ours && lives(w.st, sig.Step)
+	if live && r.Fault != "" { // it is kept for this work, and is no more its own than before
+		return r, nil
+	}
 	if live && r.Declined == "" {
 		is, err := w.c.ledger.Use(ctx, m.Name, m.ID, wait)
 		if is || err != nil {

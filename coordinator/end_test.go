@@ -32,7 +32,7 @@ func TestTheEndComesInTime(t *testing.T) {
 					var asked, undone atomic.Int64
 					wrong := saga.NotSent(errors.New("connection refused"))
 					if away == "limited" {
-						wrong = saga.HoldBack(saga.RetryAfter(20*time.Hour, errors.New("too many requests")))
+						wrong = saga.HoldBack(saga.RetryAfter(20*time.Hour, saga.NotSent(errors.New("too many requests"))))
 					}
 					l := memory.New(nil)
 					ends := func(find bool) []saga.Step[order] {

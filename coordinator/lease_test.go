@@ -524,3 +524,34 @@ func TestTheGateWantsALease(t *testing.T) {
 		verifyMails(t, l, w, 1, "o1")
 	})
 }
+
+// While an action hangs nothing is known of what it does: no resolution is taken that an attempt behind it would follow.
+func TestNoResolutionOfWhatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, err := saga.Define("deaf", 1, saga.Do("mail", func(_ context.Context, c saga.Call[order]) (thing, error) {
+			_ = c.Sending()
+			pass(time.Hour)
+			return thing{ID: c.Work}, nil
+		}).AtMostOnce().NoUndo("a test").Timeout(time.Second).Settle(time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := memory.New(nil)
+		p := several(t, l, config{}, d)
+		pass(time.Second)
+		p.starts("deaf", 1)
+		pass(10 * time.Minute)
+		id := saga.ID{Saga: "deaf", Work: "w00000"}
+		if err := p.Resolve(t.Context(), id, "mail", saga.Resolution{}, anna); !errors.Is(err, coordinator.ErrChangesNothing) {
+			t.Errorf("did not happen: %v", err)
+		}
+		if err := p.Skip(t.Context(), id, "mail", nil, anna); err == nil {
+			t.Error("a skip is taken")
+		}
+		pass(2 * time.Hour)
+		if got := in(t, l, "deaf"); got[saga.Completed] != 1 {
+			t.Errorf("in the end %v", got)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -369,5 +370,51 @@ func TestTwoThatGaveUp(t *testing.T) {
 				d.Errorf("%s has %d records (%v)", work, len(rs), err)
 			}
 		}
+	})
+}
+
+// What one saga cannot read, or has too much of, keeps the message from no other.
+func TestASagaThatCannotReadKeepsNoOtherFromIt(t *testing.T) {
+	mailed(t, func(d *mailDesk) []saga.Program {
+		broken, err := saga.Define("audit", 1, saga.Await("paid", func(saga.Call[order], saga.Message) (thing, error) { panic("a bug") }).
+			On("payment", customer).EachRun().Within(day, saga.AskPerson))
+		if err != nil {
+			d.Fatal(err)
+		}
+		return []saga.Program{broken, paidSaga(d, "pay", customer, &d.undone, nil)}
+	}, func(d *mailDesk) {
+		d.start("audit", "1")
+		d.start("pay", "1")
+		if _, err := d.p.Deliver(d.Context(), saga.Message{Name: "payment", Key: "cust-7", ID: "1", Body: []byte("p_1")}); !errors.Is(err, coordinator.ErrBroken) {
+			d.Error(err)
+		}
+		pass(time.Minute)
+		d.want("pay", "1", saga.Completed, "")
+		d.want("audit", "1", saga.Review, saga.ReasonPoison)
+	})
+}
+
+// A post whose answer is lost, to one that waits, is not taken from it by one that gave up.
+func TestAPostWhoseAnswerIsLost(t *testing.T) {
+	mailed(t, func(d *mailDesk) []saga.Program {
+		return []saga.Program{paidSaga(d, "pay", func(c saga.Call[order]) string { return "a" }, &d.undone, nil)}
+	}, func(d *mailDesk) {
+		d.start("pay", "a")
+		pass(5 * time.Hour)
+		d.start("pay", "b")
+		d.p.kill() // what is posted is read later
+		faulty := ledgertest.Faulty(d.l, ledgertest.LoseAnswer(1, ledgertest.Post))
+		op := coordinator.NewOperator(faulty)
+		m := saga.Message{Name: "payment", Key: "a", ID: "1", Body: []byte("p_1")}
+		if _, err := op.Deliver(d.Context(), m); err == nil {
+			d.Fatal("the answer is not lost")
+		}
+		if ack, err := op.Deliver(d.Context(), m); err != nil || len(ack.IDs) != 1 || ack.IDs[0].Work != "a" {
+			d.Errorf("again: %+v, %v", ack, err)
+		}
+		d.p = several(d, d.l, config{}, paidSaga(d, "pay", func(saga.Call[order]) string { return "a" }, &d.undone, nil))
+		pass(time.Minute)
+		d.want("pay", "a", saga.Completed, "")
+		d.want("pay", "b", saga.Waiting, "")
 	})
 }

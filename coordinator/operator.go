@@ -96,6 +96,9 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
+	if s.st.Reason == saga.ReasonHung && (verb == "resolve" || verb == "skip" || verb == "retry") {
+		return fmt.Errorf("%s %s: %w while its action has not returned: %s", verb, id, ErrChangesNothing, s.next())
+	}
 	sig, err := say(s)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)

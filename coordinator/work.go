@@ -218,7 +218,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 		d, err := w.judge(ev)
 		if err != nil {
 			w.c.opts.Log.WithError(err).WithField("work", w.id.Work).Debug("an event was overtaken")
-			if !w.reload() {
+			if sleep(w.s.idle, 10*time.Millisecond) != nil || !w.reload() {
 				return machine.Command{}, false
 			}
 			ev = machine.Event{}
@@ -286,7 +286,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live() // what is said already is read at once
 	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung    // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
-	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
+	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) || r.Kind == machine.KindOverdue {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
 	if err := w.seal(r); err != nil {

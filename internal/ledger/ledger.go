@@ -327,7 +327,7 @@ func Unconfirmed(r *machine.Record) bool {
 // Deadline is when a work has to be at its end once r is stored, and zero when that is over or no longer of concern;
 // it is h's before.
 func Deadline(h *Instance, r *machine.Record) time.Time {
-	switch resumes := h.Status.Parked() && r.Status.Live(); {
+	switch resumes := h.Status.Parked() && h.Reason != saga.ReasonHung && r.Status.Live(); {
 	case r.Limit > 0:
 		return r.EndsBy()
 	case r.Kind == machine.KindOverdue, r.Status == saga.Compensating, r.Status.Terminal(),

@@ -199,6 +199,14 @@ func (m *machine) beginAsking(s *program.StepSpec, a *Asked) error {
 // awaitAnswer decides on a step that waits for an answer. It reports false when the answer is there.
 func (m *machine) awaitAnswer(i int, s *program.StepSpec, ss *StepState) (Command, bool) {
 	switch {
+	case m.unasked(s, ss) && m.rec != nil:
+		return m.again(), true
+	case m.unasked(s, ss):
+		if err := m.fold(&Record{Kind: KindLeftOut, Step: s.Name, Direction: saga.Forward, Note: "the request that it waits for was left out"}); err != nil {
+			return m.cannotBe(err), true
+		}
+		m.moving()
+		return Command{}, false
 	case ss != nil && ss.Forward.NeedsReview != "":
 		return m.park(ss.Forward.NeedsReview), true
 	case ss != nil && ss.Forward.Phase == Refused:

@@ -134,7 +134,7 @@ func (m *machine) stale(s *Signal) bool {
 // undone with the rest when the work goes back (S6).
 func (ss *StepState) skipped(r *Record) {
 	e := &ss.Forward
-	ss.Forward = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled()}
+	ss.Forward = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled(), Reached: e.Reached || e.Phase == InDoubt}
 	ss.forgetLeft()
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false
 }

@@ -202,7 +202,7 @@ func (m *machine) holdsOff() (Command, bool) {
 // a person has the work, or had it then (W6).
 func (m *machine) deadline() time.Time {
 	st := m.st
-	held := st.Status.Parked() && (!m.unparked || !m.ev.Now.Latest.Before(st.Deadline))
+	held := st.Status.Parked() && st.Reason != saga.ReasonHung && (!m.unparked || !m.ev.Now.Latest.Before(st.Deadline))
 	ended := st.Status.Terminal() && (m.rec == nil || m.rec.Kind != KindRevised)
 	if st.Overdue || st.Turned || ended || held {
 		return time.Time{}
@@ -213,7 +213,7 @@ func (m *machine) deadline() time.Time {
 // passes marks the deadline of a work that r takes out of a person's hands, or from its end, as missed, when it
 // was (W6), and the end of a wait for an answer (A11).
 func (st *State) passes(r *Record) {
-	if st.Status.Live() || !r.Status.Live() {
+	if st.Status.Live() || !r.Status.Live() || st.Reason == saga.ReasonHung { // that is in no person's hands
 		return
 	}
 	if !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {

@@ -46,3 +46,12 @@ func (st *State) learnWhen(ss *StepState, r *Record) error {
 	}
 	return nil
 }
+
+// unasked reports whether a step waits for the answer to a request that a condition left out, and nothing else answers it.
+func (m *machine) unasked(s *program.StepSpec, ss *StepState) bool {
+	if !s.WaitsForAnswer() || len(s.Answer.On) > 0 || ss != nil && !ss.Forward.undecided() {
+		return false
+	}
+	asked := m.st.Step(s.Answer.Callback)
+	return asked != nil && asked.Forward.Phase == Skipped && asked.Evidence == KindLeftOut
+}

@@ -50,3 +50,38 @@ func TestAConditionBehindARebuild(t *testing.T) {
 	d := lost(t, "grace delay=1h\npay keyed=720h undo find\nwrap idempotent undo when\nend idempotent").takeOver(told(t, "17", "pay pay_1", "wrap not-done", "end not-done")).tick()
 	d.wants("ask wrap forward", saga.Running).applies(false).wants("act end forward", saga.Running)
 }
+
+// N2: what waits for the answer to a request that was left out waits for nothing.
+func TestTheAnswerToWhatWasLeftOut(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "submit idempotent undo when\nrendered await=48h callback=submit find\nend idempotent").wants("ask submit forward", saga.Running)
+	d.applies(false).wants("act end forward", saga.Running).succeed("e").wants("rest", saga.Completed)
+	if p := d.st.Step("rendered").Forward.Phase; p != Skipped {
+		t.Errorf("the wait is %s", p)
+	}
+}
+
+// What hung is in no person's hands: its deadline counts.
+func TestTheDeadlineOfWhatHung(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "make idempotent undo\nend idempotent\ndeadline 1h compensate").feed(Event{Hung: "it hangs"}).review(saga.ReasonHung)
+	d.now = d.now.Add(2 * time.Hour)
+	d.succeed("m_1").wants("act make undo", saga.Compensating)
+}
+
+// A15: people who may have been asked, for all that is known, were asked: no decision is a no.
+func TestADoubtfulQuestionWasAsked(t *testing.T) {
+	t.Parallel()
+	d := voting(t, "book idempotent undo\npay approve=72h by=finance ask\ncharge keyed=720h pivot")
+	for range 3 {
+		d.fail(saga.Unknown).due()
+	}
+	d.fail(saga.Unknown)
+	d.now = d.st.Step("pay").Until
+	for range 3 { // the question is asked no more, and then it is over
+		d.tick()
+	}
+	if d.st.Status != saga.Compensating {
+		t.Errorf("it is %s %s", d.st.Status, d.st.Reason)
+	}
+}

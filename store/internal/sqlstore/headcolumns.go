@@ -128,7 +128,7 @@ var Columns = []Column{
 		WHEN {limit_ms} > 0 THEN ` + until + ` + {limit_ms} * {ms}
 		WHEN {limit_ms} = 0 THEN NULL
 		WHEN {held} IS NULL THEN h.deadline_at
-		WHEN h.deadline_at <= {at} AND ` + is("h.status", Parked) + ` AND ` + stands(Live) + ` THEN NULL
+		WHEN h.deadline_at <= {at} AND ` + is("h.status", Parked) + ` AND coalesce(h.reason, '') <> 'hung' AND ` + stands(Live) + ` THEN NULL
 		WHEN NOT ` + stands(Turned) + ` THEN h.deadline_at
 	END`},
 	{"consumed", "", "h.consumed + coalesce({consumes}, 0)"},
