@@ -242,6 +242,7 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 	}
 	var own []ledger.Instance
 	var failed error
+	var behind []string
 	for _, given := range []bool{false, true} {
 		if own, err = op.named(ctx, m, given && len(waits) > 0); err != nil {
 			return nil, "", err
@@ -254,10 +255,10 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 			no, got, err := op.deliver(ctx, w, m, given, from.Saga != "")
 			switch {
 			case errors.Is(err, errBroken): // no work waits for another that cannot be read
-			case errors.Is(err, ErrBehind), errors.Is(err, ErrBroken): // nor for one that does not read
-				if taken[w.ID.Saga] = true; from.Saga == "" {
-					failed = err
-				}
+			case errors.Is(err, ErrBroken): // it is on record there
+				taken[w.ID.Saga], failed = true, err
+			case errors.Is(err, ErrBehind):
+				behind = append(behind, w.ID.Saga)
 			case err != nil:
 				return nil, "", err
 			case got:
@@ -266,6 +267,14 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 				declined = no
 			}
 		}
+	}
+	for _, name := range behind {
+		if !taken[name] && from.Saga == "" {
+			failed = ErrBehind
+		}
+	}
+	if from.Saga != "" {
+		failed = nil
 	}
 	return ids, declined, failed
 }
@@ -282,7 +291,7 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 	if errors.Is(err, ledger.ErrNotFound) {
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
 	}
-	if err != nil && op.unreadable(ctx, w, err) {
+	if err != nil && again && op.unreadable(ctx, w, err) {
 		err = errBroken
 	}
 	if err != nil {
@@ -304,12 +313,12 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 	switch {
 	case (live || !again) && slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return strings.HasPrefix(u.Key, sig.Key) && u.Declined == "" }):
 		return "", true, nil // who reads it offers it again, if it does not use it
-	case again && same && (live || strings.HasSuffix(times(before, sig.Key), ":3")): // it was asked before
+	case again && same && (live || times(before, sig.Key) > 2): // it was asked before
 		return "", false, nil
 	case size(before) > mostKept:
 		return "", false, ErrBehind
 	}
-	sig.Key += times(before, sig.Key) // it may have been declined, and be no more: its definition was mended
+	sig.Key += suffix(before, sig.Key) // it may have been declined, and be no more: its definition was mended
 	declined, err = op.hand(ctx, s.st, w, &sig, !same && len(before) < mostAnswers)
 	return declined, declined == "" && err == nil, err
 }

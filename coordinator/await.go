@@ -117,7 +117,7 @@ func (w *work) collect(ctx context.Context, step string, keys []program.MessageK
 				if err != nil {
 					return err
 				}
-				sig.Key += times(before, sig.Key)
+				sig.Key += suffix(before, sig.Key)
 			}
 			if err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
 				return err
@@ -130,18 +130,22 @@ func (w *work) collect(ctx context.Context, step string, keys []program.MessageK
 	return nil
 }
 
-// times is what the key of an answer ends with that came so often before.
-func times(before []machine.Signal, key string) string {
-	n := 0
+// times is how often an answer with this key came before.
+func times(before []machine.Signal, key string) (n int) {
 	for i := range before {
 		if k := before[i].Key; k == key || strings.HasPrefix(k, key+":") {
 			n++
 		}
 	}
-	if n == 0 {
-		return ""
+	return n
+}
+
+// suffix is what the key of an answer ends with that came before.
+func suffix(before []machine.Signal, key string) string {
+	if n := times(before, key); n > 0 {
+		return fmt.Sprintf(":%d", n)
 	}
-	return fmt.Sprintf(":%d", n)
+	return ""
 }
 
 // messageSignal is what a work is told of a message.
@@ -190,6 +194,9 @@ func (w *work) readMessage(ctx context.Context, sig *machine.Signal, m *program.
 	}
 	if live && r.Declined == "" {
 		is, err := w.c.ledger.Use(ctx, m.Name, m.ID, wait)
+		if is && err == nil {
+			err = w.leaveHeld(ctx, sig.Step, m)
+		}
 		if is || err != nil {
 			return r, err
 		}
@@ -201,6 +208,18 @@ func (w *work) readMessage(ctx context.Context, sig *machine.Signal, m *program.
 		return r, w.collect(ctx, sig.Step, ss.Answering().Asks.On)
 	}
 	return r, nil
+}
+
+// leaveHeld offers to others what a step holds because it could not be read, now that another message is its answer.
+func (w *work) leaveHeld(ctx context.Context, step string, but *program.Message) (err error) {
+	if ss := w.st.Step(step); ss != nil {
+		for _, held := range ss.Answering().Held {
+			if held.Name != "" && held.ID != but.ID && err == nil {
+				_, _, err = w.c.offer(ctx, &held, w.id, nil)
+			}
+		}
+	}
+	return err
 }
 
 // leave offers a message that the work does not use to the others that wait for it. One that comes when it was given up, and that no

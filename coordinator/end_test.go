@@ -151,3 +151,29 @@ func TestSeveralAreAnswered(t *testing.T) {
 		}
 	})
 }
+
+// A15: the end of a wait comes in time also for a lookup that stands in the line of this process, behind an action that does not return.
+func TestTheEndComesInTheLineOfAProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, hangs := memory.New(nil), make(chan struct{})
+		wait := mustDefine(t, "pay", []saga.Step[order]{
+			saga.Await("ends", func(saga.Call[order], saga.Message) (thing, error) { return thing{ID: "x"}, nil }).On("done", ofWork).EachRun().Within(15*time.Minute, saga.Compensate).
+				Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) { return saga.NotFound[thing](), nil }).Poll(10 * time.Minute).To("away"),
+		})
+		hog := mustDefine(t, "hog", []saga.Step[order]{
+			saga.Do("hog", func(context.Context, saga.Call[order]) (thing, error) { <-hangs; return thing{ID: "h"}, nil }).Idempotent().UndoMaybe(undoNothing).To("away").Timeout(time.Hour),
+		})
+		p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"away": {Concurrent: 1}}}}, wait, hog)
+		pass(time.Second)
+		p.starts("pay", 1)
+		p.starts("hog", 1)
+		pass(30 * time.Minute)
+		if got := in(t, l, "pay"); got[saga.Review] != 1 {
+			t.Errorf("15 minutes behind its end there are %v", got)
+		}
+		close(hangs)
+		pass(time.Minute)
+		p.kill()
+	})
+}

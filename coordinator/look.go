@@ -18,8 +18,11 @@ import (
 func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	s := w.stepSpec(cmd.Step)
 	if d := w.destination(cmd.Step); d != nil {
+		if cmd.Until = w.ends(); s.WaitsForAnswer() && w.st.Deadline.After(w.now().Earliest) && w.st.Deadline.Before(cmd.Until) {
+			cmd.Until = w.st.Deadline
+		}
 		if got, ok := w.stand(d, cmd); !got {
-			if f := w.unput(d, s); !ok && f != nil {
+			if f := w.unput(d, s); f != nil {
 				w.back = nil
 				return machine.Event{Evidence: f}, true
 			}
@@ -52,7 +55,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 // (A15). nil: it stands in line.
 func (w *work) unput(d *destination, s *program.StepSpec) *program.Evidence {
 	ss, now := w.st.Step(s.Name), w.now().Earliest
-	if !s.WaitsForAnswer() || w.back == nil || now.Before(ss.Until) || w.s.idle.Err() != nil {
+	if !s.WaitsForAnswer() || now.Before(ss.Until) || w.s.idle.Err() != nil {
 		return nil
 	}
 	if d.paused() == nil && d.known().FailingSince.IsZero() && now.Before(ss.Until.Add(lastLook)) {

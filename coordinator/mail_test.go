@@ -418,3 +418,16 @@ func TestAPostWhoseAnswerIsLost(t *testing.T) {
 		d.want("pay", "b", saga.Waiting, "")
 	})
 }
+
+// A chain that the ledger does not give at once is waited for by who delivers: a message is not called stored for nothing.
+func TestALoadThatFailsOnce(t *testing.T) {
+	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", ofWork, &d.undone, nil)} }, func(d *mailDesk) {
+		d.start("pay", "w")
+		op := coordinator.NewOperator(ledgertest.Faulty(d.l, ledgertest.FailBefore(1, ledgertest.Load)))
+		if _, err := op.Deliver(d.Context(), saga.Message{Name: "payment", Key: "w", ID: "1", Body: []byte("p_1")}); err == nil {
+			d.Error("it is told that the message is delivered")
+		}
+		d.deliver("w", "1", "p_1", "pay w")
+		d.want("pay", "w", saga.Completed, "")
+	})
+}

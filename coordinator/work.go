@@ -102,10 +102,12 @@ func (w *work) ends() (at time.Time) {
 		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.Asks == nil && o.Ballot == nil || w.st.Turned {
 			continue
 		}
-		for _, end := range []time.Time{ss.Until, ss.Until.Add(lastLook)} {
-			if end.After(now) && (at.IsZero() || end.Before(at)) {
-				at = end
-			}
+		end := ss.Until
+		for !end.After(now) { // a lookup has a while more
+			end = latest(end.Add(lastLook), now.Add(time.Minute))
+		}
+		if at.IsZero() || end.Before(at) {
+			at = end
 		}
 	}
 	return at

@@ -136,6 +136,8 @@ func parseAwait(words []string, within string) (saga.Step[string], error) {
 			}
 		case "when":
 			a.When(func(saga.Call[string]) bool { return true })
+		case "pivot":
+			a.Pivot()
 		case "find":
 			a.Find(func(context.Context, saga.Call[string]) (saga.Finding[thing], error) {
 				return saga.NotFound[thing](), nil

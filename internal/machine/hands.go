@@ -134,7 +134,7 @@ func (m *machine) stale(s *Signal) bool {
 // undone with the rest when the work goes back (S6).
 func (ss *StepState) skipped(r *Record) {
 	e := &ss.Forward
-	ss.Forward = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled(), Reached: e.Reached || e.Phase == InDoubt}
+	e.skip()
 	ss.forgetLeft()
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false
 }
@@ -149,4 +149,9 @@ func (m *machine) stay() {
 			m.rec.Note = m.st.Note
 		}
 	}
+}
+
+// skip has nothing of it follow. What may still be on its way settles first.
+func (e *Effort) skip() {
+	*e = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled(), Reached: e.Reached || e.Phase == InDoubt}
 }

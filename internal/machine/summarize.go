@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,8 +207,8 @@ func nextInReview(spec *program.Spec, st *State) string {
 	case st.Reason == saga.ReasonLate:
 		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
 	case ss != nil && ss.asking() && ss.Ballot() != nil:
-		return fmt.Sprintf("No decision came at step %q in time, and a person held it meanwhile. %s To give people longer: %s. To undo what was done, cancel it.",
-			ss.Name, st.toVote(ss), st.verb("extend", " --by 24h"))
+		return fmt.Sprintf("No decision came at step %q in time (%s). %s To give people longer: %s. To undo what was done, cancel it.",
+			ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.toVote(ss), st.verb("extend", " --by 24h"))
 	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
 		said := "No answer came"
 		if ss.Forward.Error != "" {
@@ -257,7 +258,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && ss.Answering().Asks != nil:
 		return fmt.Sprintf("The program failed when it asked for the answer of %s: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault:
-		return fmt.Sprintf("The program could not say until when it waits at %s: mend it and start it again.", what)
+		return fmt.Sprintf("The program failed when it was asked about %s: mend it and start it again.", what)
 	case ss.Gone && dir == saga.Forward:
 		return fmt.Sprintf("The destination says that what an earlier revision left of %s%s is gone. Look whether it is, and whether "+
 			"anything else stands there for the work.", what, named(ss.Previous))

@@ -42,7 +42,8 @@ func (st *State) learnWhen(ss *StepState, r *Record) error {
 		return errors.New("a condition is asked of a step that has begun, or of a work that goes back")
 	}
 	if ss.Applies = r.Kind == KindApplies; !ss.Applies {
-		ss.Forward.Phase, ss.Evidence = Skipped, r.Kind
+		ss.Forward.skip()
+		ss.Evidence = r.Kind
 	}
 	return nil
 }

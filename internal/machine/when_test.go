@@ -85,3 +85,15 @@ func TestADoubtfulQuestionWasAsked(t *testing.T) {
 		t.Errorf("it is %s %s", d.st.Status, d.st.Reason)
 	}
 }
+
+// V3, V10: what a condition left out of a doubt keeps no newer version from beginning; and no person's cancel turns what an earlier
+// revision's pivot stands behind, if that only waited.
+func TestANewerVersionBehindAConditionAndAPivot(t *testing.T) {
+	t.Parallel()
+	d := begin(t, "pay idempotent undo\nwrap idempotent undo when\nend idempotent").lose(0).due().succeed("p").wants("ask wrap forward", saga.Running).applies(false)
+	d.wants("act end forward", saga.Running).succeed("e").wants("rest", saga.Completed).revise("2").due().wants("act pay forward", saga.Running)
+
+	w := begin(t, "pay idempotent undo\nrendered await=48h on=paid pivot\nend idempotent undo").succeed("p").asked(Asked{Step: "rendered", On: on("paid", "1")}).
+		answer("", "x").succeed("e").wants("rest", saga.Completed).revise("2").succeed("p2").asked(Asked{Step: "rendered", On: on("paid", "1")}).wants("wait", saga.Waiting)
+	w.cancel().wants("wait", saga.Waiting)
+}
