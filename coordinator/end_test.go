@@ -159,7 +159,9 @@ func TestTheEndComesInTheLineOfAProcess(t *testing.T) {
 		l, hangs := memory.New(nil), make(chan struct{})
 		wait := mustDefine(t, "pay", []saga.Step[order]{
 			saga.Await("ends", func(saga.Call[order], saga.Message) (thing, error) { return thing{ID: "x"}, nil }).On("done", ofWork).EachRun().Within(15*time.Minute, saga.Compensate).
-				Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) { return saga.NotFound[thing](), nil }).Poll(10 * time.Minute).To("away"),
+				Find(func(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+					return saga.NotFound[thing](), nil
+				}).Poll(10 * time.Minute).To("away"),
 		})
 		hog := mustDefine(t, "hog", []saga.Step[order]{
 			saga.Do("hog", func(context.Context, saga.Call[order]) (thing, error) { <-hangs; return thing{ID: "h"}, nil }).Idempotent().UndoMaybe(undoNothing).To("away").Timeout(time.Hour),
