@@ -32,7 +32,7 @@ func paidSaga(t testing.TB, name string, key func(saga.Call[order]) string, undo
 			panic("a bug")
 		}
 		return thing{ID: string(m.Body)}, nil
-	}).On("payment", key).EachRun().Within(6*time.Hour, saga.Compensate)
+	}).On("payment", key).EachRun().Within(30*time.Minute, saga.Compensate)
 	if tune != nil {
 		tune(paid)
 	}
@@ -120,7 +120,7 @@ func TestWhatGaveUpTakesNoMessage(t *testing.T) {
 		d.deliver("cust-7", "evt_2", "p_2", "pay third")
 		d.want("pay", "third", saga.Completed, "")
 		d.start("pay", "fourth")
-		pass(7 * time.Hour)
+		pass(40 * time.Minute)
 		d.want("pay", "fourth", saga.Compensated, "")
 		d.start("pay", "fifth")
 		d.deliver("cust-7", "evt_3", "p_3", "pay fifth")
@@ -141,7 +141,7 @@ func TestALateMessageReachesAPerson(t *testing.T) {
 		for _, name := range []string{"pay", "id", "note"} {
 			d.start(name, name)
 		}
-		pass(7 * time.Hour)
+		pass(40 * time.Minute)
 		d.deliver("pay", "evt_1", "p_1", "pay pay")
 		d.want("pay", "pay", saga.Review, saga.ReasonLate)
 		d.deliver("pay", "evt_1", "p_1", "pay pay") // again
@@ -204,7 +204,7 @@ func TestPaidThenChanged(t *testing.T) {
 	mailed(t, func(d *mailDesk) []saga.Program {
 		p, err := saga.Define("pay", 1,
 			saga.Await("paid", func(_ saga.Call[order], m saga.Message) (thing, error) { return thing{ID: string(m.Body)}, nil }).
-				On("payment", ofWork).Once().Within(6*time.Hour, saga.Compensate),
+				On("payment", ofWork).Once().Within(30*time.Minute, saga.Compensate),
 			saga.Do("ship", func(_ context.Context, c saga.Call[order]) (thing, error) {
 				return thing{ID: c.ExternalID("paid")}, nil
 			}).
@@ -226,7 +226,7 @@ func TestPaidThenChanged(t *testing.T) {
 			begin(revision)
 			d.want("pay", "1", saga.Completed, "")
 		}
-		pass(day)
+		pass(40 * time.Minute)
 		if sum, _ := d.p.Show(d.Context(), saga.ID{Saga: "pay", Work: "1"}); sum.Revision != "30" || sum.Steps["ship"].ExternalID != "p_1" || d.undone.Load() != 0 {
 			d.Errorf("in the end %s with %+v, undone %d", sum.Revision, sum.Steps["ship"], d.undone.Load())
 		}
@@ -241,7 +241,7 @@ func TestABugInRead(t *testing.T) {
 		if !errors.Is(err, coordinator.ErrBroken) {
 			d.Error(err)
 		}
-		pass(12 * time.Hour)
+		pass(40 * time.Minute)
 		d.want("pay", "w", saga.Review, saga.ReasonPoison)
 		if log := d.log.String(); !strings.Contains(log, "a bug") || !strings.Contains(log, "mail_test.go") {
 			d.Errorf("the log does not say where: %.300s", log)
@@ -265,7 +265,7 @@ func paidMended(d *mailDesk) saga.Program {
 		saga.Do("reserve", func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "r"}, nil }).
 			Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { d.undone.Add(1); return nil }),
 		saga.Await("paid", func(_ saga.Call[order], m saga.Message) (thing, error) { return thing{ID: string(m.Body)}, nil }).
-			On("payment", ofWork).EachRun().Within(6*time.Hour, saga.Compensate),
+			On("payment", ofWork).EachRun().Within(30*time.Minute, saga.Compensate),
 		saga.Do("ship", func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "s"}, nil }).Idempotent().NoUndo("x").Pivot())
 	if err != nil {
 		d.Fatal(err)
@@ -340,13 +340,13 @@ func pairs(t *testing.T, open func() ledger.Ledger, name string, early bool) {
 
 // A message that is kept while a wait has given up is its own again when a person has it wait longer.
 func TestWhatIsKeptIsFoundAgain(t *testing.T) {
-	asks := func(a *saga.Answer[order, thing]) { a.Within(6*time.Hour, saga.AskPerson) }
+	asks := func(a *saga.Answer[order, thing]) { a.Within(30*time.Minute, saga.AskPerson) }
 	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", customer, &d.undone, asks)} }, func(d *mailDesk) {
 		d.start("pay", "w")
-		pass(7 * time.Hour)
+		pass(40 * time.Minute)
 		d.want("pay", "w", saga.Review, saga.ReasonUnanswered)
 		d.deliver("cust-7", "evt", "p_1")
-		if err := d.p.Extend(d.Context(), saga.ID{Saga: "pay", Work: "w"}, "", time.Now().Add(day), anna); err != nil {
+		if err := d.p.Extend(d.Context(), saga.ID{Saga: "pay", Work: "w"}, "", time.Now().Add(time.Hour), anna); err != nil {
 			d.Fatal(err)
 		}
 		pass(time.Minute)
@@ -360,11 +360,11 @@ func TestTwoThatGaveUp(t *testing.T) {
 	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", key, &d.undone, nil)} }, func(d *mailDesk) {
 		d.start("pay", "a")
 		d.start("pay", "r-a")
-		pass(7 * time.Hour)
+		pass(40 * time.Minute)
 		if _, err := coordinator.NewOperator(d.l).Deliver(d.Context(), saga.Message{Name: "payment", Key: "r-a", ID: "1", Body: []byte("no")}); err != nil {
 			d.Fatal(err)
 		}
-		pass(time.Hour)
+		pass(20 * time.Minute)
 		for _, work := range []string{"a", "r-a"} {
 			if rs, err := d.l.History(d.Context(), saga.ID{Saga: "pay", Work: work}); err != nil || len(rs) > 16 {
 				d.Errorf("%s has %d records (%v)", work, len(rs), err)
@@ -400,7 +400,7 @@ func TestAPostWhoseAnswerIsLost(t *testing.T) {
 		return []saga.Program{paidSaga(d, "pay", func(c saga.Call[order]) string { return "a" }, &d.undone, nil)}
 	}, func(d *mailDesk) {
 		d.start("pay", "a")
-		pass(5 * time.Hour)
+		pass(20 * time.Minute)
 		d.start("pay", "b")
 		d.p.kill() // what is posted is read later
 		faulty := ledgertest.Faulty(d.l, ledgertest.LoseAnswer(1, ledgertest.Post))

@@ -25,6 +25,7 @@
 //     in doubt.
 //   - A PUT or DELETE of what an earlier revision left, without [Request.Updates]: a 404 counts as a
 //     refusal, and the instance turns back.
+//   - A DELETE that undoes, without [Request.Undoes]: what was removed before by another is a refusal, and a person is asked.
 //   - A destination that refuses with status 200: say so by [Options.CheckResponse].
 //
 // # More
@@ -82,6 +83,7 @@
 //	412                       unknown    the object was changed since it was read: look, and try again
 //	404, 410, to an update    gone       Request.Updates: what an earlier revision left is not there any more; it is
 //	                                     made again when a lookup has found nothing
+//	404, 410, to an undo      done       Request.Undoes: what the step made is not there any more
 //	any other 4xx             refused
 //	503                       unknown    until Options.NotExecuted says that this destination's 503 means "not executed"
 //	other 5xx                 unknown

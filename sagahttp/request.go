@@ -31,6 +31,8 @@ type Request struct {
 	// saga.Call.PreviousID names it. A 404 or 410 then means that this is gone
 	// ([saga.PreviousGone]), and is no refusal.
 	Updates bool
+	// Undoes says that the request takes away what the step made. A 404 or 410 then means that it is not there any more: it is done.
+	Undoes bool
 	// Key is the idempotency key of the effect: saga.Call.Key. Empty means that no key is sent.
 	Key string
 	// Header is added to, and wins over, Options.Header.

@@ -55,6 +55,8 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 		}
 	}
 	switch {
+	case this.Undoes && !this.reads() && gone(resp.Status) && c.classify(resp.Status, this.Key != "") == saga.Refused: // nothing is to be undone
+		return resp, nil
 	case !success:
 		return resp, c.statusError(this, resp, nil) // the status says it all, even if the body was cut
 	case encoded != nil:

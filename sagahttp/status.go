@@ -86,7 +86,7 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 	if capped {
 		answer.asked = fmt.Sprintf("%.60q", resp.Header.Get("Retry-After"))
 	}
-	if this.Updates && !this.reads() && class == saga.Refused && (resp.Status == http.StatusNotFound || resp.Status == http.StatusGone) {
+	if this.Updates && !this.reads() && class == saga.Refused && gone(resp.Status) {
 		class = saga.Gone
 	}
 	if found == nil {
@@ -156,3 +156,6 @@ func notInID(r rune) bool {
 	}
 	return true
 }
+
+// gone reports whether a status says that the thing is not there.
+func gone(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }

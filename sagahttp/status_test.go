@@ -131,6 +131,17 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what is to be undone is not there", func(t *testing.T) {
+		t.Parallel()
+		for status, options := range map[string]*sagahttp.Options{"404 Text": nil, "410 Text": nil, "404 Deploying": {NotExecuted: []int{404}}, "422 Text": nil} {
+			w := answer(t, status, "")
+			ctx, _ := gated(t, nil)
+			_, err := dial(t, w.URL(), options).Do(ctx, sagahttp.Request{Method: "DELETE", Path: "/invoices/7", Undoes: true})
+			if done := status == "404 Text" || status == "410 Text"; (err == nil) != done {
+				t.Errorf("%s: %v", status, err)
+			}
+		}
+	})
 	t.Run("a destination that promises that its 404 did nothing", func(t *testing.T) {
 		t.Parallel()
 		w := answer(t, "404 Text", "")
