@@ -142,20 +142,18 @@ func (c *callers) caller(i int, work, token string) {
 
 // call calls back as often as it is told to come again.
 func (c *callers) call(ctx context.Context, work, token, body string) {
-	for try := 0; ; try++ {
+	for {
 		c.mu.Lock()
 		c.sent++
 		p := c.ps[c.sent%2]
 		c.mu.Unlock()
 		_, err := p.Complete(ctx, token, []byte(body))
 		switch {
-		case errors.Is(err, coordinator.ErrDeclined):
+		case errors.Is(err, coordinator.ErrDeclined), err != nil && ctx.Err() != nil: // or it hung up, and was told nothing
 			return
-		case err != nil && !errors.Is(err, coordinator.ErrBroken) && try < 100:
+		case err != nil && !errors.Is(err, coordinator.ErrBroken): // it was told to come again
+			<-time.After(10 * time.Millisecond)
 			continue
-		case err != nil && !errors.Is(err, coordinator.ErrBroken):
-			c.Error(err)
-			return
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
