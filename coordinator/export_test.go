@@ -2,10 +2,11 @@ package coordinator
 
 import (
 	"errors"
-	"github.com/amends-dev/amends/internal/ledger"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
@@ -26,4 +27,11 @@ func TellAll(l *Listener, log logrus.FieldLogger) {
 	t.committed(3, 1)
 	t.sessionOpened(&ledger.Lease{Token: 7})
 	t.sessionLost(7, errors.New("why"))
+}
+
+// LateRenewal reports whether a session goes on whose renewal is heard behind the end of its lease.
+func LateRenewal(ttl time.Duration) bool {
+	s := newSession(ledger.Lease{TTL: ttl}, time.Now(), 0)
+	<-s.over.Done()
+	return s.renewed(time.Now(), ttl)
 }

@@ -185,6 +185,17 @@ func TestNoAnswerIsAwaitedPastTheLease(t *testing.T) {
 	})
 }
 
+// A starved process may hear of a renewal when its lease is over by its own clock: what it had under way is given up, so it does not go on
+// under that session, in which everything it sends would end at once.
+func TestARenewalThatIsHeardLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if coordinator.LateRenewal(time.Second) {
+			t.Error("the session goes on, and awaits nothing any more")
+		}
+	})
+}
+
 // cases-4, 2: an action that does not heed its context is under way until it returns. Meanwhile its step is neither looked up, sent again
 // nor undone, and it keeps its place at the destination; what it made is undone behind that.
 func TestAnActionThatHasNotReturnedIsUnderWay(t *testing.T) {

@@ -112,10 +112,13 @@ func (s *session) left() time.Duration {
 	return time.Until(s.expires)
 }
 
-func (s *session) renewed(sent time.Time, ttl time.Duration) {
+// renewed notes how long the lease goes on. It reports false when the lease was over before that was heard, by our own clock: what was
+// armed under it is given up already, and nothing could be awaited under it any more.
+func (s *session) renewed(sent time.Time, ttl time.Duration) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.expires = sent.Add(ttl)
-	s.mu.Unlock()
+	return s.over.Err() == nil
 }
 
 // end voids the session. What is armed under it stays armed; nothing new is.
@@ -201,7 +204,10 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 		switch {
 		case err == nil:
 			c.outage.answered(callRenew)
-			s.renewed(sent, l.TTL)
+			if !s.renewed(sent, l.TTL) {
+				c.loseSession(s, errExpired)
+				return
+			}
 			c.clock.heard(l.At, sent, time.Now())
 			c.controls.heard(s, l.Controls)
 			c.lives(sharers, l.Live)
