@@ -50,8 +50,8 @@ type Completer interface {
 //	404  there is no such token; every such answer is alike
 //	413  the body has more than 64 KiB, or has when it is unpacked
 //	415  it cannot be unpacked (gzip and deflate can), or its charset is not known
-//	500  it is on record, and the definition could not read it: a person is asked
 //	422  the definition declines it, and says why; the instance waits on
+//	500  it is on record, and the definition could not read it: a person is asked
 //	503  nothing is stored of it: send it again
 //
 // The answer is put on record unpacked, in UTF-8 and without a byte order mark; [Into] reads it.

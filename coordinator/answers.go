@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -230,59 +231,64 @@ func (op *Operator) Deliver(ctx context.Context, m saga.Message) (ack Ack, err e
 }
 
 // offer brings a message to what waits for it in the sagas that do not use it, and to none of what was given up while another waits.
-// from is the work that does not use it itself: it is offered to the others of its saga, once.
+// from is the work that does not use it itself: it is offered to the others of its saga, once, and what they cannot read is theirs.
 func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID, uses []ledger.Wait) (ids []saga.ID, declined string, err error) {
 	waits, err := op.ledger.Waits(ctx, m.Name, m.Key)
+	if err != nil || len(waits) == 0 {
+		return nil, "", err
+	}
+	named, err := op.named(ctx, m)
 	if err != nil {
 		return nil, "", err
 	}
-	taken := make(map[string]bool)
+	taken, failed := make(map[string]bool), make(map[string]error) // by saga
 	for i := range uses {
 		taken[uses[i].ID.Saga] = true
 	}
-	var own []ledger.Instance
-	var failed error
-	var behind []string
 	for _, given := range []bool{false, true} {
-		if own, err = op.named(ctx, m, given && len(waits) > 0); err != nil {
-			return nil, "", err
-		}
 		for i := range waits {
 			w := &waits[i]
-			if taken[w.ID.Saga] || w.ID == from || from.Saga != "" && from.Saga != w.ID.Saga || w.Ended && !given || given && !means(m, w.ID, own) {
+			if taken[w.ID.Saga] || w.ID == from || from.Saga != "" && from.Saga != w.ID.Saga || w.Ended && !given ||
+				given && (failed[w.ID.Saga] != nil || !means(m, w.ID, named)) {
 				continue
 			}
 			no, got, err := op.deliver(ctx, w, m, given, from.Saga != "")
 			switch {
-			case errors.Is(err, errBroken): // no work waits for another that cannot be read
-			case errors.Is(err, ErrBroken): // it is on record there
-				taken[w.ID.Saga], failed = true, err
-			case errors.Is(err, ErrBehind):
-				behind = append(behind, w.ID.Saga)
+			case errors.Is(err, errUnfolded): // no work waits for another that cannot be loaded
+			case errors.Is(err, ErrBroken), errors.Is(err, ErrBehind): // nor one saga for another; what is broken is on record
+				taken[w.ID.Saga], failed[w.ID.Saga] = errors.Is(err, ErrBroken), err
 			case err != nil:
 				return nil, "", err
 			case got:
 				ids, taken[w.ID.Saga] = append(ids, w.ID), true
+				delete(failed, w.ID.Saga)
 			case no != "":
 				declined = no
 			}
 		}
 	}
-	for _, name := range behind {
-		if !taken[name] && from.Saga == "" {
-			failed = ErrBehind
-		}
+	if from.Saga == "" {
+		err = errors.Join(slices.Collect(maps.Values(failed))...)
 	}
-	if from.Saga != "" {
-		failed = nil
-	}
-	return ids, declined, failed
+	return ids, declined, err
 }
 
-// unreadable reports whether it is the chain that an error is about, and not the ledger: that answers what is asked next.
-func (op *Operator) unreadable(ctx context.Context, w *ledger.Wait, err error) bool {
-	_, away := op.ledger.Waits(ctx, w.Name, w.Key)
-	return !errors.Is(err, context.DeadlineExceeded) && away == nil
+// insist loads a work again that could not be loaded. When that fails for a while, and the ledger answers what is asked next, it is the
+// chain that is at fault.
+func (op *Operator) insist(ctx context.Context, w *ledger.Wait, err error) (*standing, error) {
+	for wait := 50 * time.Millisecond; wait < 2*time.Second; wait *= 2 {
+		if errors.Is(err, errUnfolded) || sleep(ctx, wait) != nil {
+			return nil, err
+		}
+		var s *standing
+		if s, err = op.stand(ctx, w.ID); err == nil {
+			return s, nil
+		}
+	}
+	if _, away := op.ledger.Waits(ctx, w.Name, w.Key); away == nil {
+		err = fmt.Errorf("%w: %w", errUnfolded, err)
+	}
+	return nil, err
 }
 
 // deliver posts a message to one instance, unless its wait is over by now, which was left behind.
@@ -291,8 +297,8 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 	if errors.Is(err, ledger.ErrNotFound) {
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
 	}
-	if err != nil && again && op.unreadable(ctx, w, err) {
-		err = errBroken
+	if err != nil && again {
+		s, err = op.insist(ctx, w, err)
 	}
 	if err != nil {
 		return "", false, err
@@ -309,25 +315,29 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 		return "", false, err
 	}
 	sig := messageSignal(m, w.Step, w.StepKey)
-	same := slices.ContainsFunc(before, func(b machine.Signal) bool { return b.Key == sig.Key })
+	n := times(before, sig.Key)
+	unread := slices.DeleteFunc(slices.Clone(s.unread), func(u machine.Signal) bool { return u.Declined != "" })
 	switch {
-	case (live || !again) && slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return strings.HasPrefix(u.Key, sig.Key) && u.Declined == "" }):
+	case (live || !again) && (times(unread, sig.Key) > 0 || s.holds(w.Step, m)):
 		return "", true, nil // who reads it offers it again, if it does not use it
-	case again && same && (live || times(before, sig.Key) > 2): // it was asked before
+	case again && n > 0 && (live || n > 2): // it was asked before
 		return "", false, nil
 	case size(before) > mostKept:
 		return "", false, ErrBehind
 	}
-	sig.Key += suffix(before, sig.Key) // it may have been declined, and be no more: its definition was mended
-	declined, err = op.hand(ctx, s.st, w, &sig, !same && len(before) < mostAnswers)
+	sig.Key += suffix(n) // it may have been declined, and be no more: its definition was mended
+	declined, err = op.hand(ctx, s.st, w, &sig, n == 0 && len(before) < mostAnswers)
 	return declined, declined == "" && err == nil, err
 }
 
+// holds reports whether a step holds a message that its definition could not read.
+func (s *standing) holds(step string, m *program.Message) bool {
+	ss := s.st.Step(step)
+	return ss != nil && slices.ContainsFunc(ss.Answering().Held, func(h program.Message) bool { return h.Name == m.Name && h.ID == m.ID })
+}
+
 // named are instances, two at most, that have a message's key as an external id.
-func (op *Operator) named(ctx context.Context, m *program.Message, wanted bool) ([]ledger.Instance, error) {
-	if !wanted {
-		return nil, nil
-	}
+func (op *Operator) named(ctx context.Context, m *program.Message) ([]ledger.Instance, error) {
 	return ledger.First(ctx, op.ledger, ledger.Filter{ExternalID: m.Key, Limit: 2})
 }
 

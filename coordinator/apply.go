@@ -36,8 +36,8 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 	}
 }
 
-// applyMessage brings a message that a source sent to what waits for it. One that is declined is on record there, and
-// does not come again.
+// applyMessage brings a message that a source sent to what waits for it. One that is declined, or that a definition could not read, is on
+// record there, and does not come again.
 func (c *Coordinator) applyMessage(ctx context.Context, ch *saga.Change) error {
 	m := *ch.Message
 	if m.ID == "" {
@@ -50,7 +50,7 @@ func (c *Coordinator) applyMessage(ctx context.Context, ch *saga.Change) error {
 		}
 	}
 	_, err := c.Deliver(ctx, m)
-	if errors.Is(err, ErrDeclined) {
+	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrBroken) && !errors.Is(err, ErrBehind) {
 		return nil
 	}
 	return err

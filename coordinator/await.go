@@ -117,7 +117,7 @@ func (w *work) collect(ctx context.Context, step string, keys []program.MessageK
 				if err != nil {
 					return err
 				}
-				sig.Key += suffix(before, sig.Key)
+				sig.Key += suffix(times(before, sig.Key))
 			}
 			if err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
 				return err
@@ -140,12 +140,12 @@ func times(before []machine.Signal, key string) (n int) {
 	return n
 }
 
-// suffix is what the key of an answer ends with that came before.
-func suffix(before []machine.Signal, key string) string {
-	if n := times(before, key); n > 0 {
-		return fmt.Sprintf(":%d", n)
+// suffix is what the key of an answer ends with that came n times before.
+func suffix(n int) string {
+	if n == 0 {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf(":%d", n)
 }
 
 // messageSignal is what a work is told of a message.
@@ -241,7 +241,7 @@ func (w *work) leave(ctx context.Context, m *program.Message, wait *ledger.Wait,
 	}
 	own := false
 	if len(ids) == 0 {
-		named, err := w.c.named(ctx, m, true)
+		named, err := w.c.named(ctx, m)
 		if err != nil {
 			return err
 		}

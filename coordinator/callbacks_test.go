@@ -47,6 +47,7 @@ type callers struct {
 	mu   sync.Mutex
 	told map[string]map[string]bool // work to the bodies that were told 200
 	sent int
+	seed uint64
 }
 
 // A thousand callbacks of every kind come in at two processes: each that is told 200 is on record, and each wait ends once.
@@ -56,7 +57,8 @@ func TestCallbacksOfEveryKind(t *testing.T) {
 		t.Helper()
 		var tokens sync.Map
 		var undone atomic.Int64
-		c := &callers{T: t, l: open(), told: map[string]map[string]bool{}}
+		c := &callers{T: t, l: open(), told: map[string]map[string]bool{}, seed: rand.Uint64()}
+		t.Logf("seed %d", c.seed)
 		d, err := saga.Define("job", 1,
 			saga.Do("submit", func(ctx context.Context, call saga.Call[order]) (thing, error) {
 				tokens.Store(call.Work, call.CallbackToken())
@@ -122,7 +124,7 @@ func (c *callers) caller(i int, work, token string) {
 			bodies = append(bodies, "film-"+work)
 		}
 	}
-	rand.Shuffle(len(bodies), func(a, b int) { bodies[a], bodies[b] = bodies[b], bodies[a] })
+	rand.New(rand.NewPCG(c.seed, uint64(i))).Shuffle(len(bodies), func(a, b int) { bodies[a], bodies[b] = bodies[b], bodies[a] })
 	if i%10 == 4 { // late
 		<-time.After(8 * time.Second)
 	}

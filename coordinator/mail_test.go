@@ -431,3 +431,43 @@ func TestALoadThatFailsOnce(t *testing.T) {
 		d.want("pay", "w", saga.Completed, "")
 	})
 }
+
+// What a source's inbox brings and a definition cannot read is on record, once: it is not brought again and again.
+func TestWhatCannotBeReadIsOnRecordOnce(t *testing.T) {
+	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", ofWork, &d.undone, nil)} }, func(d *mailDesk) {
+		d.start("pay", "w")
+		change := saga.Change{ID: saga.ID{Saga: "pay", Work: "shop:payment:1"}, Message: &saga.Message{Name: "payment", Key: "w", ID: "1", Body: []byte("boom")}}
+		for range 3 {
+			if err := d.p.Apply(d.Context(), change); err != nil {
+				d.Error(err)
+			}
+			pass(time.Minute)
+		}
+		d.want("pay", "w", saga.Review, saga.ReasonPoison)
+		if signals, err := d.l.Signals(d.Context(), saga.ID{Saga: "pay", Work: "w"}); err != nil || len(signals) != 1 {
+			d.Errorf("there are %d signals (%v)", len(signals), err)
+		}
+	})
+}
+
+// A chain that cannot be loaded for a moment keeps its place: what another leaves is offered to it all the same.
+func TestAnOfferOutlastsALoadThatFails(t *testing.T) {
+	key := func(saga.Call[order]) string { return "one" }
+	mailed(t, func(d *mailDesk) []saga.Program { return []saga.Program{paidSaga(d, "pay", key, &d.undone, nil)} }, func(d *mailDesk) {
+		d.start("pay", "a")
+		d.start("pay", "b")
+		d.p.kill()
+		op := coordinator.NewOperator(d.l)
+		if err := op.Cancel(d.Context(), saga.ID{Saga: "pay", Work: "a"}, anna); err != nil {
+			d.Fatal(err)
+		}
+		if ack, err := op.Deliver(d.Context(), saga.Message{Name: "payment", Key: "one", ID: "1", Body: []byte("p_1")}); err != nil || ack.IDs[0].Work != "a" {
+			d.Fatal(ack, err)
+		}
+		faulty := ledgertest.Faulty(d.l, ledgertest.FailBetween(1, 6, ledgertest.Load))
+		d.p = several(d, faulty, config{}, paidSaga(d, "pay", key, &d.undone, nil))
+		pass(time.Minute)
+		d.want("pay", "a", saga.Compensated, "")
+		d.want("pay", "b", saga.Completed, "")
+	})
+}

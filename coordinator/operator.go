@@ -193,7 +193,8 @@ func (op *Operator) fold(ctx context.Context, id saga.ID) (*machine.State, error
 	return s.st, nil
 }
 
-var errBroken = errors.New("its chain does not fold; run amends check")
+// errUnfolded is why nothing can be said of a work: its chain does not load, or not fold.
+var errUnfolded = errors.New("its chain cannot be read; run amends check")
 
 // stand loads and folds a work's chain, with the signals that no record has consumed yet.
 func (op *Operator) stand(ctx context.Context, id saga.ID) (*standing, error) {
@@ -207,7 +208,7 @@ func (op *Operator) stand(ctx context.Context, id saga.ID) (*standing, error) {
 	c := &chains[0]
 	st, err := machine.Fold(id, c.Records)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errBroken, err)
+		return nil, fmt.Errorf("%w: %w", errUnfolded, err)
 	}
 	unread := slices.DeleteFunc(c.Signals, func(s machine.Signal) bool { return st.Saw(s.ID) })
 	spec, err := op.spec(ctx, st)

@@ -93,8 +93,8 @@ func (w *work) letGo() {
 // lastLook is how long the last lookup of a wait may stand in line behind its end.
 const lastLook = 10 * time.Minute
 
-// ends is when the wait is over that the work is in, whatever line it stands in (A15); zero: it is in none, or that has passed. A lookup
-// has a while more.
+// ends is when the wait is over that the work is in, whatever line it stands in (A15); zero: it is in none. Behind that a lookup has a
+// while more, and then it is looked at again every minute.
 func (w *work) ends() (at time.Time) {
 	now := w.now().Earliest
 	for i := range w.st.Steps {
@@ -103,7 +103,7 @@ func (w *work) ends() (at time.Time) {
 			continue
 		}
 		end := ss.Until
-		for !end.After(now) { // a lookup has a while more
+		if !end.After(now) {
 			end = latest(end.Add(lastLook), now.Add(time.Minute))
 		}
 		if at.IsZero() || end.Before(at) {

@@ -73,7 +73,8 @@ func (a *Answer[In, Out]) On(name string, key func(Call[In]) string) *Answer[In,
 }
 
 // Once says that the answer stays in a later run, while the keys of the messages are the same: who has paid for an order pays once,
-// however often the order is edited. What was undone waits again.
+// however often the order is edited. What was undone waits again. Where there is a [Answer.Callback], too, the answer stays as its
+// request does.
 func (a *Answer[In, Out]) Once() *Answer[In, Out] { a.a.Once(); return a }
 
 // EachRun says that each run waits for a message of its own, such as a new consent to each version of an order.

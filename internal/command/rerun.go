@@ -113,7 +113,7 @@ func (v *view) inRerun(spec *program.StepSpec, kept bool) string {
 		return "ask people at " + spec.Name + " again, if it needs a decision: votes are for one run"
 	case spec.Asks != nil:
 		return spec.Name + ": people are asked by it, if they are"
-	case spec.WaitsForAnswer() && ss != nil && spec.Once && ss.Forward.Phase == machine.Done:
+	case spec.WaitsForAnswer() && ss != nil && spec.Once && spec.Answer.Callback == "" && ss.Forward.Phase == machine.Done && !v.state.Turned:
 		return fmt.Sprintf("leave %s as it is, if it waits for the same message: it is answered", name)
 	case spec.WaitsForAnswer() && ss != nil:
 		return fmt.Sprintf("wait at %s for another answer", name)

@@ -71,9 +71,10 @@ func (ss *StepState) earlier() *Earlier {
 	return o.Earlier
 }
 
-// StaysAnswered reports whether the answer of an earlier revision is that of this one, which waits by those messages.
+// StaysAnswered reports whether the answer of an earlier revision is that of this one, which waits by those messages. Where there is a
+// callback, too, the answer belongs to its request (A3).
 func (ss *StepState) StaysAnswered(s *program.StepSpec, on []program.MessageKey) bool {
-	return s.Once && ss != nil && ss.Answering().Earlier != nil && slices.Equal(ss.Answering().Earlier.On, on)
+	return s.Once && s.Answer.Callback == "" && ss != nil && ss.Answering().Earlier != nil && slices.Equal(ss.Answering().Earlier.On, on)
 }
 
 // words say by what, for people.

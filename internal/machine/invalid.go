@@ -13,16 +13,6 @@ import (
 // What cannot be stored, and what cannot be (M1, M2). Nothing may reach a ledger that its own fold
 // refuses, and one bad value, or one bad chain, must not stop a process.
 
-// After returns the state behind the next record, and leaves st alone. r need not be stored yet:
-// its time may be a guess. An error says that the fold refuses r, so it must not be appended.
-func (st *State) After(r *Record) (*State, error) {
-	next := st.clone()
-	if err := next.Apply(r); err != nil {
-		return nil, err
-	}
-	return next, nil
-}
-
 // giveUp parks the work with words of the machine alone, whatever the event was. A work that has
 // ended stays so. An open attempt stays open: it is lost at its deadline, by whichever process
 // looks at the work next.

@@ -203,7 +203,7 @@ func TestM4NoPanic(t *testing.T) {
 		t.Fatalf("decided %+v, %v", dec, err)
 	}
 	dec.Record.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
-	if _, err := d.st.After(dec.Record); err != nil {
+	if err := d.st.Follows(dec.Record); err != nil {
 		t.Error(err)
 	}
 	m := &machine{spec: d.spec, st: d.st.clone()}
@@ -212,19 +212,20 @@ func TestM4NoPanic(t *testing.T) {
 	}
 }
 
-// After is what a caller asks before it sends a record: whether its own fold takes it. The state is
+// Follows is what a caller asks before it sends a record: whether its own fold takes it. The state is
 // left alone (CORE-1).
-func TestAfter(t *testing.T) {
+func TestFollows(t *testing.T) {
 	d := begin(t, "a find undo").succeed("1").wants("rest", saga.Completed)
 	before := string(dump(t, d.st))
 	good, bad := Record{Kind: KindNoted, Status: saga.Completed}, Record{Kind: KindDispatched, Status: saga.Running, Dispatch: &Dispatch{Step: "a", Direction: saga.Forward, Attempt: 2}}
 	for _, r := range []*Record{&good, &bad} {
 		r.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
 	}
-	if next, err := d.st.After(&good); err != nil || next.Seq != d.st.Seq+1 {
+	next := d.st.clone()
+	if err := errors.Join(d.st.Follows(&good), next.Apply(&good)); err != nil || next.Seq != d.st.Seq+1 {
 		t.Errorf("a note behind the end: %v", err)
 	}
-	if next, err := d.st.After(&bad); err == nil || next != nil {
+	if err := d.st.Follows(&bad); err == nil {
 		t.Error("an arm behind the end folds")
 	}
 	if after := string(dump(t, d.st)); after != before {

@@ -65,10 +65,10 @@ func (st *State) giveBack() {
 	scratch.Put(st)
 }
 
-// Follows reports why r cannot follow, as After does, and keeps nothing.
+// Follows reports whether r is the next record, and leaves st alone. r need not be stored yet: its time may be a guess. An error says
+// why the fold refuses r, so it must not be appended.
 func (st *State) Follows(r *Record) error {
 	next := st.borrowed()
-	err := next.Apply(r)
-	next.giveBack()
-	return err
+	defer next.giveBack()
+	return next.Apply(r)
 }
