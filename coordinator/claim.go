@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
@@ -63,7 +64,7 @@ func (k *claimer) claim() (more bool) {
 	k.answered()
 	k.failed = false
 	c.outage.answered(callClaim)
-	c.controls.heard(s, got.Controls)
+	c.flow.Heard(s, got.Controls)
 	heads := got.Instances
 	var fresh []ledger.Instance
 	for i := range heads {
@@ -78,45 +79,25 @@ func (k *claimer) claim() (more bool) {
 		}
 	}
 	if c.hand.claimed(limit, len(fresh)); len(fresh) > 0 {
-		c.controls.upTo(s, got.Controls) // a work may be due because of what a person has set
+		c.flow.UpTo(s, got.Controls) // a work may be due because of what a person has set
 	}
 	if len(fresh) == 0 && limit > 0 {
-		c.nothingWaits(rooms)
+		c.flow.NothingWaits(rooms)
 	}
 	return c.takeOver(s, fresh) > 0 && limit > 0 && len(fresh) >= limit
 }
 
 // rooms says for how many works there is room in each line, of those that wait in the ledger.
 func (c *Coordinator) rooms(limit int) map[string]int {
+	rooms := c.flow.Rooms(limit)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rooms := make(map[string]int, len(c.destinations))
-	for name, d := range c.destinations {
-		for _, k := range []kind{fresh, again} {
-			if n := min(limit, d.offer(k)); n > 0 {
-				rooms[lineOf(name, k)] = n
-			}
-		}
-	}
 	for name := range c.newest { // what was paused and goes on
-		if _, held := c.controls.holds(name); held == nil {
-			rooms[OfSaga(name).name], rooms[Everything().name] = limit, limit
+		if _, held := c.flow.Holds(name); held == nil {
+			rooms[flow.OfSaga(name)], rooms[flow.Everything] = limit, limit
 		}
 	}
 	return rooms
-}
-
-// nothingWaits notes that nothing waits in the ledger for destinations with room.
-func (c *Coordinator) nothingWaits(rooms map[string]int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, d := range c.destinations {
-		for _, k := range []kind{fresh, again} {
-			if rooms[lineOf(name, k)] > 0 {
-				d.none(k)
-			}
-		}
-	}
 }
 
 // known lists the definitions this process can run.

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"fmt"
@@ -188,7 +188,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		send := func(when string, want int) {
 			t.Helper()
 			n := 0
-			for d.try(rank{}) {
+			for d.Try(Rank{}) {
 				n++
 			}
 			if n != want {

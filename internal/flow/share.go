@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"slices"
@@ -66,6 +66,13 @@ const (
 	partTurn     = 30 * time.Second
 	partReserved = 15 * time.Second
 )
+
+// Limit is what a destination can bear from all processes of a ledger. 0 is no limit.
+type Limit struct {
+	PerSecond  float64
+	Burst      int // at least 1
+	Concurrent int
+}
 
 // mostParts bounds what the ledger keeps of a limit that could be divided into more.
 const mostParts = 64

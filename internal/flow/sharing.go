@@ -1,7 +1,6 @@
-package coordinator
+package flow
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/internal/program"
 )
 
 // How a destination's limit is divided among processes, as one of them does it.
@@ -30,31 +28,32 @@ type sharing struct {
 	leaving bool          // the process stops
 }
 
-// sends notes a definition's step that talks to the destination.
-func (d *destination) sends(spec *program.Spec, step *program.StepSpec) {
+// sends notes a definition with a step that talks to the destination: how long an attempt of it may last, and how long behind its end
+// it may be at work.
+func (d *Destination) sends(definition string, timeout, settle time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.longest, d.settles = max(d.longest, step.Timeout), max(d.settles, step.Settle)
-	if name := fmt.Sprintf("%s/%d", spec.Saga, spec.Version); !slices.Contains(d.runs, name) {
-		d.runs = append(d.runs, name)
+	d.longest, d.settles = max(d.longest, timeout), max(d.settles, settle)
+	if !slices.Contains(d.runs, definition) {
+		d.runs = append(d.runs, definition)
 		slices.Sort(d.runs)
 	}
 }
 
 // limited reports whether there is a limit to share.
-func (d *destination) limited() bool { return d.limit != Limit{} }
+func (d *Destination) limited() bool { return d.limit != Limit{} }
 
 // has reports whether this process has a part of the limit, if there is one.
-func (d *destination) has() bool { return !d.limited() || len(d.parts) > 0 && d.owner == d.who() }
+func (d *Destination) has() bool { return !d.limited() || len(d.parts) > 0 && d.owner == d.who() }
 
 // awaits reports whether it is not known yet which part this process has.
-func (d *destination) awaits() bool {
+func (d *Destination) awaits() bool {
 	_, known := d.share.Wants[d.who().String()]
 	return d.limited() && !known
 }
 
 // member is this process's view of the share.
-func (d *destination) member() member {
+func (d *Destination) member() member {
 	m := member{now: d.now(), token: d.who().String(), parts: d.limit.partsOf(), dead: d.gone}
 	sum := sha256.Sum256([]byte(strings.Join(d.runs, " ")))
 	if m.runs = fmt.Sprintf("%x", sum[:6]); d.limit.Concurrent > 0 {
@@ -64,7 +63,7 @@ func (d *destination) member() member {
 }
 
 // shares takes over what was stored of the share.
-func (d *destination) shares(s share) {
+func (d *Destination) shares(s share) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.share = s
@@ -73,7 +72,7 @@ func (d *destination) shares(s share) {
 }
 
 // apportion has the share changed if it is to be.
-func (d *destination) apportion() {
+func (d *Destination) apportion() {
 	if !d.limited() || d.who() == 0 {
 		return
 	}
@@ -87,7 +86,7 @@ func (d *destination) apportion() {
 }
 
 // beat looks at the share again: a session may have died, or it may be another's turn.
-func (d *destination) beat() {
+func (d *Destination) beat() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.apportion()
@@ -96,7 +95,7 @@ func (d *destination) beat() {
 // divided is the stored share as this process wants it to be, and whether that is a change. What it
 // has too much it stops using at once, and gives up when nothing that it sent there is at work any
 // more.
-func (d *destination) divided(s share) (share, bool) {
+func (d *Destination) divided(s share) (share, bool) {
 	m := d.member()
 	if d.leaving || d.who() == 0 {
 		return s, false
@@ -116,7 +115,7 @@ func (d *destination) divided(s share) (share, bool) {
 }
 
 // use is told which parts of the limit this process may use from now on.
-func (d *destination) use(s share, owned []int) {
+func (d *Destination) use(s share, owned []int) {
 	now := d.now().Earliest
 	if d.owner != d.who() {
 		d.owner, d.parts = d.who(), nil
@@ -146,7 +145,7 @@ func (l Limit) saved(k int, left, now time.Time) float64 {
 }
 
 // depart gives up this process's part for good.
-func (d *destination) depart(s share) (share, bool) {
+func (d *Destination) depart(s share) (share, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leaving = true
@@ -155,75 +154,13 @@ func (d *destination) depart(s share) (share, bool) {
 	return t, changed
 }
 
-// linger keeps the slot of an attempt without an answer until its request cannot be at work any
+// Linger keeps the slot of an attempt without an answer until its request cannot be at work any
 // more.
-func (d *destination) linger(until time.Time) {
+func (d *Destination) Linger(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.limit.Concurrent > 0 {
 		d.busy++
-		time.AfterFunc(time.Until(until), func() { d.release(rank{}, 0) })
-	}
-}
-
-// part takes over what was stored of a destination's share.
-func (c *Coordinator) part(name string, s share) {
-	if d := c.destination(name); d != nil {
-		d.shares(s)
-	}
-}
-
-// limits are the destinations with a limit.
-func (c *Coordinator) limits() (ds []*destination) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range c.destinations {
-		if d.limited() && len(d.runs) > 0 {
-			ds = append(ds, d)
-		}
-	}
-	return ds
-}
-
-// sharers are the sessions that share a limit with this one, as far as is known.
-func (c *Coordinator) sharers() (tokens []string) {
-	for _, d := range c.limits() {
-		for token := range c.controls.shares.of(d.name).value.Wants {
-			tokens = append(tokens, token)
-		}
-	}
-	return tokens
-}
-
-// lives is told which sessions live, and which were known before that was asked: those that do not
-// live are dead for ever.
-func (c *Coordinator) lives(sharers []string, live []machine.Token) {
-	alive := map[string]bool{}
-	for _, t := range live {
-		alive[t.String()] = true
-	}
-	gone := map[string]bool{}
-	for _, t := range sharers {
-		gone[t] = !alive[t]
-	}
-	c.gone.Store(&gone)
-	c.beat()
-}
-
-// beat has the shares of all limits looked at again.
-func (c *Coordinator) beat() {
-	for _, d := range c.limits() {
-		d.beat()
-	}
-}
-
-// depart gives this session's parts of all limits up, so that others need not wait until it would
-// count as dead. A ledger that does not answer soon is not waited for: the end of the session says
-// the same, later.
-func (c *Coordinator) depart(ctx context.Context, s *session) {
-	ctx, cancel := context.WithTimeout(ctx, lastWord)
-	defer cancel()
-	for _, d := range c.limits() {
-		c.controls.shares.store(ctx, s, d.name, d.depart)
+		time.AfterFunc(time.Until(until), func() { d.Release(Rank{}, 0) })
 	}
 }
