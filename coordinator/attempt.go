@@ -63,6 +63,9 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, holdBack bool, aft
 	return outage
 }
 
+// hungAside is how long a work that had no answer leaves its place to others when they stand in line.
+const hungAside = 30 * time.Second
+
 // freeHolds is how often in a row a work is asked to wait before that counts against its policy,
 // when others are served meanwhile: its waits have reached their longest by then, and a destination
 // that has too much to do serves each now and then.
@@ -324,6 +327,9 @@ func (w *work) stand(d *flow.Destination, cmd machine.Command) (got, ok bool) {
 		return false, false
 	case errors.Is(err, flow.ErrNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.Line(w.asked)}
+		if w.asked.Hung { // behind the others, also in the ledger
+			w.back.Due = w.c.clock.now().Earliest.Add(hungAside)
+		}
 		return false, false
 	}
 	return err == nil, err == nil || errors.Is(err, flow.ErrWoken)
@@ -345,8 +351,10 @@ func (w *work) rank(d *flow.Destination, step string, dir saga.Direction) flow.R
 	if w.st.Turned {
 		r.Back, r.Left = true, done-undone
 	}
-	if w.st.Step(step) != nil && w.effort(machine.Command{Step: step, Direction: dir}).Failures > 0 {
-		r.Again = true
+	if w.st.Step(step) != nil {
+		e := w.effort(machine.Command{Step: step, Direction: dir})
+		r.Again = e.Failures > 0
+		r.Hung = r.Again && !e.Deadline.IsZero() && !e.Failed.Before(e.Deadline)
 	}
 	return r
 }

@@ -49,7 +49,7 @@ func (k *claimer) claim() (more bool) {
 	k.owed += limit
 	share := k.owed / 4
 	k.owed -= 4 * share
-	rooms := c.rooms(limit)
+	rooms, dead := c.rooms(limit), c.flow.Dead()
 	got, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Rooms: rooms, Known: c.known()})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
@@ -84,7 +84,11 @@ func (k *claimer) claim() (more bool) {
 	if len(fresh) == 0 && limit > 0 {
 		c.flow.NothingWaits(rooms)
 	}
-	return c.takeOver(s, fresh) > 0 && limit > 0 && len(fresh) >= limit
+	taken := c.takeOver(s, fresh)
+	if limit > 0 && len(heads) < limit { // nothing is left of what they had under way
+		c.flow.Searched(dead)
+	}
+	return taken > 0 && limit > 0 && len(fresh) >= limit
 }
 
 // rooms says for how many works there is room in each line, of those that wait in the ledger.
@@ -209,6 +213,7 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 		return false // what a claim gives is known here, or was a moment ago; it is given back
 	}
 	w.loaded(st, chain, sent)
+	c.underWay(w, tail(chain).Session)
 	w.bystanders = max(0, inFlight[tail(chain).Session]-1)
 	w.spoken.Store(len(chain.Signals) > 0)
 	if !c.hand.take(w) {
@@ -217,6 +222,25 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(machine.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
 	return true
+}
+
+// underWay tells until when what another session sent for a work may be at work: it counts there when that session is dead.
+func (c *Coordinator) underWay(w *work, by machine.Token) {
+	if by == 0 || by == w.s.token {
+		return
+	}
+	for i := range w.st.Steps {
+		ss := &w.st.Steps[i]
+		for _, e := range []*machine.Effort{&ss.Forward, &ss.Undo} {
+			until := e.UnknownUntil
+			if e.Phase == machine.Started {
+				until = latest(until, e.Deadline)
+			}
+			if d := w.destination(ss.Name); d != nil && !until.IsZero() {
+				c.flow.UnderWay(d.Name(), by.String(), until.Add(w.stepSpec(ss.Name).Settle))
+			}
+		}
+	}
 }
 
 // unread reports whether what was forgotten may have consumed a signal: one that was posted before the

@@ -140,10 +140,13 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		if spec.Steps[i].Waits() && !spec.Steps[i].Find {
 			continue
 		}
-		if !spec.Steps[i].Waits() { // a lookup for a wait leaves nothing behind
-			c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
+		stays := spec.Steps[i].Timeout + spec.Steps[i].Settle
+		if spec.Steps[i].Waits() { // a lookup leaves nothing behind
+			stays = 0
+		} else {
+			c.clock.settles(stays)
 		}
-		c.flow.Sends(spec.Destination(spec.Steps[i].Name), fmt.Sprintf("%s/%d", spec.Saga, spec.Version), spec.Steps[i].Timeout, spec.Steps[i].Settle)
+		c.flow.Sends(spec.Destination(spec.Steps[i].Name), fmt.Sprintf("%s/%d", spec.Saga, spec.Version), spec.Steps[i].Timeout, stays)
 	}
 	return nil
 }

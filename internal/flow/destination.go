@@ -23,10 +23,12 @@ type Destination struct {
 	rate  *rate.Limiter // nil: none, or no part of it
 	wake  func()        // there is room in line, and works wait in the ledger
 
-	mu    sync.Mutex
-	line  []*turn     // those that never failed here, then the others
-	busy  int         // slots in use
-	timer *time.Timer // serves the line when a known time has come
+	mu       sync.Mutex
+	line     []*turn     // those that never failed here, then the others
+	running  int         // slots in use by attempts and lookups under way
+	settling int         // attempts that are not awaited any more, and may be at work
+	settled  time.Time   // when the last of them is over, in the ledger's time
+	timer    *time.Timer // serves the line when a known time has come
 
 	heldBack time.Time     // until then the destination asked for silence (429, 503)
 	served   time.Time     // when a slot was last given or came back
@@ -42,6 +44,7 @@ type Destination struct {
 
 const (
 	keptFor     = 10                    // in so many sends one is kept for those that failed here before
+	keptForHung = 100                   // and in so many one for those that had no answer: they may hang again
 	askEvery    = 20 * time.Millisecond // how often a line that has become short asks for what waits in the ledger
 	longestHush = 24 * time.Hour        // the longest Retry-After that is believed, as for a single step
 	never       = 24 * time.Hour        // longer than a work may wait in line
@@ -51,6 +54,7 @@ const (
 // along, then what was started first: who comes again stands before those that came meanwhile.
 type Rank struct {
 	Again  bool  // it failed there before
+	Hung   bool  // its latest attempt there had no answer at its deadline
 	Came   bool  // since the destination began to fail; this says nothing of its place
 	Back   bool  // it is being undone
 	Left   int   // steps that are left
@@ -69,6 +73,8 @@ func (r Rank) before(o Rank) bool {
 	switch {
 	case r.Again != o.Again:
 		return o.Again
+	case r.Hung != o.Hung:
+		return o.Hung
 	case r.Back != o.Back:
 		return r.Back
 	case r.Left != o.Left:
@@ -191,11 +197,12 @@ func (d *Destination) leave(t *turn, why error) error {
 	return why
 }
 
-// weary turns a work away that has waited for as long as it may, unless it is the next of its kind.
+// weary turns a work away that has waited for as long as it may, unless it is the next of its kind; of those that had no answer also
+// the next, so that it keeps its place from no other.
 func (d *Destination) weary(t *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := slices.Index(d.line, t); at > 0 && at != d.others() {
+	if at := slices.Index(d.line, t); at > 0 && (at != d.others() || t.rank.Hung) {
 		d.refuse(at)
 	}
 }
@@ -224,7 +231,7 @@ func (d *Destination) wait(at int) time.Duration {
 		at = min(at, keptFor*(at-others+1))
 	}
 	wait := time.Duration(at+1) * d.each()
-	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
+	if n := d.mine.Concurrent; n > 0 && d.busy() >= n {
 		wait += max(0, time.Since(d.served)-d.took)
 	}
 	return wait
@@ -263,7 +270,10 @@ func (d *Destination) serve() {
 // there; never: when one comes back. What fails may be open to one in line and not to those before.
 func (d *Destination) give() time.Duration {
 	first, wait := 0, never
-	if d.turns() {
+	switch {
+	case d.turnsHung():
+		first = len(d.line) - 1
+	case d.turns():
 		first = d.others()
 	}
 	for i := range d.line {
@@ -282,7 +292,15 @@ func (d *Destination) give() time.Duration {
 }
 
 // turns reports whether one of those that failed here before goes before the others now.
-func (d *Destination) turns() bool { return d.kept >= keptFor-1 && d.others() < len(d.line) }
+func (d *Destination) turns() bool {
+	at := d.others()
+	return d.turnsHung() || d.kept >= keptFor-1 && at < len(d.line) && !d.line[at].rank.Hung
+}
+
+// turnsHung reports whether one of those that had no answer here does.
+func (d *Destination) turnsHung() bool {
+	return d.keptHung >= keptForHung-1 && len(d.line) > 0 && d.line[len(d.line)-1].rank.Hung
+}
 
 // sendAway turns away whom a destination that is closed has no use for: all, when that is longer
 // than they may wait; all but a newcomer and another, of whom one may be the probe, when it fails.
@@ -357,6 +375,9 @@ func (d *Destination) none(k kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.more[k] = false
+	if last := len(d.line) - 1; last >= 0 && d.line[last].rank.Hung { // it waits for that
+		d.serve()
+	}
 }
 
 // free takes a slot for one of a Rank if there is one, and returns 0. If not, it says after which
@@ -365,28 +386,38 @@ func (d *Destination) free(of Rank) (wait time.Duration) {
 	if wait = d.shut(of.newcomer()); wait > 0 {
 		return wait
 	}
-	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
+	if n := d.mine.Concurrent; n > 0 && d.busy() >= n {
 		return never
 	}
 	if d.full() {
 		return hangsFor
 	}
+	if of.Hung && !d.turnsHung() && (d.more[fresh] || d.others() > 0) {
+		return never // what hangs again would keep a slot from them for as long as it hangs
+	}
 	if r := d.rate; r != nil && !r.Allow() {
 		missing := 1 - r.Tokens()
 		return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second)))
 	}
-	d.busy++
+	d.running++
 	d.flights[of.Of] = time.Now()
 	d.used[of.newcomer()] = d.health.of(of.newcomer()).Ends
 	switch {
+	case of.Hung:
+		d.keptHung = 0
 	case of.Again:
 		d.kept = 0
+		d.keptHung++
 	case d.more[again] || d.others() < len(d.line):
 		d.kept++
+		d.keptHung++
 	}
 	d.served = time.Now()
 	return 0
 }
+
+// busy is how many slots are in use: those of what runs, and half of them at most of what only settles.
+func (d *Destination) busy() int { return d.running + min(d.settling, d.holds) }
 
 // Release gives a slot back that a work of a Rank had in use for so long; 0 when it was not used. One
 // that only lingers is no work's any more.
@@ -404,7 +435,7 @@ func (d *Destination) Release(r Rank, used time.Duration) {
 	if used > 0 {
 		d.took += (used - d.took) / 8
 	}
-	d.busy--
+	d.running--
 	d.served = time.Now()
 	d.serve()
 }

@@ -56,13 +56,22 @@ type Flow struct {
 
 	mu           sync.Mutex
 	destinations map[string]*Destination
+
+	finding sync.Mutex
+	finds   map[string]*find // of sessions that are dead
+}
+
+// find is what a dead session had under way, in the chains that this process has claimed.
+type find struct {
+	until map[string]time.Time // by destination
+	all   bool                 // nothing of it is left to be claimed, that this process could
 }
 
 type held struct{ Session }
 
 // New makes a flow that knows the destinations with limits.
 func New(c Config) *Flow {
-	f := &Flow{config: c, destinations: map[string]*Destination{}}
+	f := &Flow{config: c, destinations: map[string]*Destination{}, finds: map[string]*find{}}
 	f.controls = newControls(c.Ledger, c.Asked, told{f.obey, f.part, c.Paused, f.beat})
 	for name, limit := range c.Limits {
 		f.destinations[name] = f.newDestination(name, limit)
@@ -87,6 +96,7 @@ func (f *Flow) newDestination(name string, l Limit) *Destination {
 		},
 		change: func(g func(Health) (Health, bool)) { f.controls.health.change(now(), name, g) },
 	}, sharing{
+		found: func(token string) (time.Time, bool) { return f.found(name, token) },
 		gone: func(token string) bool {
 			s, gone := now(), f.gone.Load()
 			return s != nil && s.Alone() && token != s.Token().String() || gone != nil && (*gone)[token]
@@ -95,9 +105,9 @@ func (f *Flow) newDestination(name string, l Limit) *Destination {
 	})
 }
 
-// Sends notes a definition with a step that talks to a destination: how long an attempt may last, and how long behind its end it may
-// be at work.
-func (f *Flow) Sends(destination, definition string, timeout, settle time.Duration) {
+// Sends notes a definition with a step that talks to a destination: how long an attempt or a lookup may last, and how long from then on
+// it may be at work; 0: nothing stays of it.
+func (f *Flow) Sends(destination, definition string, timeout, stays time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.destinations[destination]
@@ -105,7 +115,7 @@ func (f *Flow) Sends(destination, definition string, timeout, settle time.Durati
 		d = f.newDestination(destination, Limit{})
 		f.destinations[destination] = d
 	}
-	d.sends(definition, timeout, settle)
+	d.sends(definition, timeout, stays)
 }
 
 // Destination returns a destination, or nil when no step that is known here names it.
@@ -226,6 +236,72 @@ func (f *Flow) Lives(sharers []string, live []machine.Token) {
 	}
 	f.gone.Store(&gone)
 	f.beat()
+}
+
+// Dead are the sessions that are known to be dead, and may have left requests at a destination with a limit.
+func (f *Flow) Dead() (tokens []string) {
+	for _, d := range f.limits() {
+		s := f.controls.shares.of(d.name).value
+		for token := range s.Dead {
+			tokens = append(tokens, token)
+		}
+		for token := range s.Wants {
+			if d.gone(token) {
+				tokens = append(tokens, token)
+			}
+		}
+	}
+	return tokens
+}
+
+// UnderWay notes until when a request to a destination may be at work, in the ledger's time, which a session left that is dead: so a
+// claimed chain says.
+func (f *Flow) UnderWay(destination, token string, until time.Time) {
+	f.finding.Lock()
+	defer f.finding.Unlock()
+	of := f.finds[token]
+	if of == nil {
+		of = &find{until: map[string]time.Time{}}
+		f.finds[token] = of
+	}
+	of.until[destination] = latest(of.until[destination], until)
+}
+
+// Searched notes that this process has claimed what it could of sessions that it knew to be dead before, and that [Flow.UnderWay] was
+// told of all of it.
+func (f *Flow) Searched(tokens []string) {
+	if len(tokens) == 0 {
+		return
+	}
+	f.finding.Lock()
+	now := f.config.Now().Latest
+	for token, of := range f.finds {
+		goesOn := false
+		for _, until := range of.until {
+			goesOn = goesOn || until.After(now)
+		}
+		if !goesOn && !slices.Contains(tokens, token) {
+			delete(f.finds, token)
+		}
+	}
+	for _, token := range tokens {
+		if f.finds[token] == nil {
+			f.finds[token] = &find{until: map[string]time.Time{}}
+		}
+		f.finds[token].all = true
+	}
+	f.finding.Unlock()
+	f.beat()
+}
+
+func (f *Flow) found(destination, token string) (until time.Time, all bool) {
+	f.finding.Lock()
+	defer f.finding.Unlock()
+	of := f.finds[token]
+	if of == nil {
+		return time.Time{}, false
+	}
+	return of.until[destination], of.all
 }
 
 // beat has the shares of all limits looked at again.

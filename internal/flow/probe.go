@@ -15,15 +15,16 @@ type condition struct {
 	who    func() machine.Token                             // the session of this process; 0: none
 	change func(f func(h Health) (changed Health, ok bool)) // in the background
 
-	health  Health
-	failed  map[int64]bool     // instances that failed since one was served
-	misses  int                // of them, those that never failed there before: the evidence
-	missed  time.Time          // when the first of these did
-	worked  time.Time          // ledger time: when this process last saw one served
-	longest time.Duration      // the longest attempt there
-	flights map[any]time.Time  // attempts and lookups under way, since when
-	used    map[bool]time.Time // the end of the probe that was made last, by a newcomer or another
-	kept    int                // sends since one of those that failed there before, and wait
+	health   Health
+	failed   map[int64]bool     // instances that failed since one was served
+	misses   int                // of them, those that never failed there before: the evidence
+	missed   time.Time          // when the first of these did
+	worked   time.Time          // ledger time: when this process last saw one served
+	longest  time.Duration      // the longest attempt there
+	flights  map[any]time.Time  // attempts and lookups under way, since when
+	used     map[bool]time.Time // the end of the probe that was made last, by a newcomer or another
+	kept     int                // sends since one of those that failed there before, and wait
+	keptHung int                // and since one of those that had no answer
 
 	// window is how many may be under way after an outage, those that hang aside: one at first, and
 	// one more for each that is served; half where most of a round fail. 0: any number.
@@ -150,6 +151,20 @@ func (d *Destination) Answered() {
 		d.change(func(h Health) (Health, bool) { return h.served(now), tells(&h) })
 	}
 }
+
+// unanswered is how many slots are in use by what has no answer: it settles, or is under way for much longer than usual.
+func (d *Destination) unanswered() int {
+	n := min(d.settling, d.holds)
+	for _, since := range d.flights {
+		if time.Since(since) > max(longFor, 3*d.took) {
+			n++
+		}
+	}
+	return n
+}
+
+// longFor is how long an attempt is under way at least before people are told of the slot that it keeps.
+const longFor = 10 * time.Second
 
 // full reports whether as many are under way as may be after an outage.
 func (d *Destination) full() bool {

@@ -17,23 +17,27 @@ import (
 // sharing is what this process has of a destination's limit.
 type sharing struct {
 	gone   func(token string) bool                        // a session is dead for ever
+	found  func(token string) (until time.Time, all bool) // what a dead session had under way here
 	divide func(f func(s share) (changed share, ok bool)) // in the background
 
 	runs    []string      // definitions that send there
-	settles time.Duration // the longest settle time
+	settles time.Duration // the longest that what is sent may be at work, from being armed on
 	share   share         // as it was stored last
 	owner   machine.Token // the session that has the parts
 	parts   []int         // that it uses
 	mine    Limit         // what they come to
+	holds   int           // slots that requests without an answer may hold
+	yields  time.Time     // when those have settled that held more, before parts were to be given up
+	again   *time.Timer   // looks at the share when a part becomes free
 	leaving bool          // the process stops
 }
 
-// sends notes a definition with a step that talks to the destination: how long an attempt of it may last, and how long behind its end
-// it may be at work.
-func (d *Destination) sends(definition string, timeout, settle time.Duration) {
+// sends notes a definition with a step that talks to the destination: how long an attempt or a lookup of it may last, and how long from
+// then on it may be at work; 0: nothing stays of it.
+func (d *Destination) sends(definition string, timeout, stays time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.longest, d.settles = max(d.longest, timeout), max(d.settles, settle)
+	d.longest, d.settles = max(d.longest, timeout), max(d.settles, stays)
 	if !slices.Contains(d.runs, definition) {
 		d.runs = append(d.runs, definition)
 		slices.Sort(d.runs)
@@ -54,10 +58,13 @@ func (d *Destination) awaits() bool {
 
 // member is this process's view of the share.
 func (d *Destination) member() member {
-	m := member{now: d.now(), token: d.who().String(), parts: d.limit.partsOf(), dead: d.gone}
+	m := member{now: d.now(), token: d.who().String(), parts: d.limit.partsOf(), dead: d.gone, found: d.found}
 	sum := sha256.Sum256([]byte(strings.Join(d.runs, " ")))
 	if m.runs = fmt.Sprintf("%x", sum[:6]); d.limit.Concurrent > 0 {
-		m.settle = d.longest + d.settles
+		m.settle, m.until = d.settles, d.settled
+	}
+	if n := d.unanswered(); n > 0 && 2*n >= d.mine.Concurrent {
+		m.held = n
 	}
 	return m
 }
@@ -76,7 +83,9 @@ func (d *Destination) apportion() {
 	if !d.limited() || d.who() == 0 {
 		return
 	}
-	if _, changed := d.divided(d.share); changed {
+	t, changed := d.divided(d.share)
+	d.lookAgain(&t)
+	if changed {
 		d.divide(func(s share) (share, bool) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -108,7 +117,7 @@ func (d *Destination) divided(s share) (share, bool) {
 	switch {
 	case keep == len(owned):
 		t, taken = t.taken(m)
-	case d.limit.Concurrent == 0 || d.busy <= d.mine.Concurrent:
+	case d.limit.Concurrent == 0 || d.running <= d.mine.Concurrent && (d.settling <= d.holds || !m.now.Earliest.Before(d.yields)):
 		t, given = t.given(m, keep)
 	}
 	return t, joined || given || taken
@@ -132,6 +141,10 @@ func (d *Destination) use(s share, owned []int) {
 			tokens += d.limit.saved(k, s.Parts[k].Left, now)
 		}
 	}
+	if holds := d.limit.held(owned); holds < d.holds {
+		d.yields = d.settled
+	}
+	d.holds = d.limit.held(owned)
 	if d.parts, d.mine = slices.Clone(owned), d.limit.portion(owned); d.limit.PerSecond > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(d.mine.PerSecond), d.mine.Burst)
 		d.rate.AllowN(time.Now(), d.mine.Burst-max(0, min(d.mine.Burst, int(tokens))))
@@ -150,7 +163,7 @@ func (d *Destination) depart(s share) (share, bool) {
 	defer d.mu.Unlock()
 	d.leaving = true
 	m := d.member()
-	t, changed := s.left(m, d.busy == 0)
+	t, changed := s.left(m, d.running == 0)
 	return t, changed
 }
 
@@ -160,7 +173,35 @@ func (d *Destination) Linger(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.limit.Concurrent > 0 {
-		d.busy++
-		time.AfterFunc(time.Until(until), func() { d.Release(Rank{}, 0) })
+		d.settling++
+		d.settled = latest(d.settled, d.now().Latest.Add(time.Until(until)).Truncate(rounded).Add(rounded))
+		d.apportion() // all are told until when
+		time.AfterFunc(time.Until(until), d.settle)
+	}
+}
+
+// rounded is how exactly others are told until when what has no answer may be at work, so that they are not told of each.
+const rounded = 2 * time.Second
+
+func (d *Destination) settle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settling--
+	d.serve()
+}
+
+// lookAgain looks at the share when the next of its parts becomes free.
+func (d *Destination) lookAgain(s *share) {
+	if d.again != nil {
+		d.again.Stop()
+	}
+	now, wait := d.now().Earliest, never
+	for i := range s.Parts {
+		if p := &s.Parts[i]; p.Owner == "" && p.Free.After(now) {
+			wait = min(wait, p.Free.Sub(now))
+		}
+	}
+	if wait < never {
+		d.again = time.AfterFunc(wait+time.Millisecond, d.beat)
 	}
 }
