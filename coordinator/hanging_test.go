@@ -58,7 +58,7 @@ func TestOrdersThatHangHoldUpNoOther(t *testing.T) {
 				pass(time.Second)
 			}
 			n = good.Load()
-			if tries := hung.Load(); every > 0 && tries < 1200/int64(every)*3/2 {
+			if tries := hung.Load(); every > 0 && tries < 1200/int64(every)*5/4 {
 				t.Errorf("%d that hang were tried %d times", 1200/every, tries)
 			}
 		})
