@@ -2,7 +2,10 @@ package sagahttp
 
 import (
 	"encoding/json"
+	"maps"
 	"mime"
+	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -81,4 +84,31 @@ func oneLine(words string) string {
 		return line[:cut] + "…"
 	}
 	return ""
+}
+
+// speaksOfKey reports whether an answer to a request with a key says that the key came before with another request: an idempotency_error
+// of Stripe, an IDEMPOTENCY_KEY_REUSED of Square, the 422 of the IETF's Idempotency-Key. Names of fields say nothing: some echo the key.
+func speaksOfKey(e *StatusError) bool {
+	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	body, err := reading.Text(e.Header.Get("Content-Type"), e.Body)
+	var v any
+	if err != nil || json.Unmarshal(body, &v) != nil {
+		v = string(body)
+	}
+	return mentionsKey(v)
+}
+
+// mentionsKey reports whether a text in v does.
+func mentionsKey(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(strings.ToLower(v), "idempoten")
+	case []any:
+		return slices.ContainsFunc(v, mentionsKey)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), mentionsKey)
+	}
+	return false
 }

@@ -29,6 +29,7 @@ type StatusError struct {
 	asked   string // the Retry-After, where it is longer than what is waited
 	found   error  // by Options.CheckResponse, and believed
 	doubted bool   // CheckResponse called it not sent, and the destination did not
+	ofKey   bool   // it is about the key, and no refusal
 }
 
 // Unwrap returns what Options.CheckResponse found, for an action that looks for an error of its
@@ -51,6 +52,10 @@ func (e *StatusError) Error() string {
 		text += "; redirects are not followed: give the client the final address"
 	case e.Status == 401 || e.Status == 403 || e.Status == 407:
 		text += "; check the client's credentials"
+	}
+	if e.ofKey {
+		text += "; that is about the key and no refusal: a request under it may have come in before, with other content. Look what that one made, " +
+			"and send the same content on every attempt"
 	}
 	if e.asked != "" {
 		text += fmt.Sprintf("; its Retry-After is %s, and %v are waited", e.asked, maxRetryAfter)
@@ -91,6 +96,9 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 	}
 	if found == nil {
 		answer.Said = oneLine(c.opts.Explain(answer))
+		if class == saga.Refused && this.Key != "" && speaksOfKey(answer) {
+			class, answer.ofKey = saga.Unknown, true
+		}
 	} else {
 		class = c.believe(this, answer, found)
 		if _, asked := saga.Classify(found); asked > 0 {

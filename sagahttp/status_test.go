@@ -101,6 +101,34 @@ func TestClassOfStatus(t *testing.T) {
 	}
 }
 
+// "400, 422, with a key: unknown, where the answer's words are about idempotency". A refusal that only echoes the key stays one.
+func TestOfTheKey(t *testing.T) {
+	t.Parallel()
+	const stripe = `{"error":{"type":"idempotency_error","message":"Keys for idempotent requests can only be used with the same parameters they were first used with."}}`
+	for _, tc := range []struct {
+		head, body, key string
+		want            saga.Class
+	}{
+		{"400 Bad Request", stripe, "k", saga.Unknown},
+		{"400 Bad Request", `{"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED"}]}`, "k", saga.Unknown},
+		{"422 Unprocessable", `{"type":"https://example.org/problems","title":"Idempotency-Key is already used"}`, "k", saga.Unknown},
+		{"422 Unprocessable", "this idempotency key was used with another payload", "k", saga.Unknown},
+		{"400 Bad Request", stripe, "", saga.Refused},
+		{"402 Payment Required", `{"error":{"code":"card_declined"}}`, "k", saga.Refused},
+		{"422 Unprocessable", `{"message":"no such customer","idempotency_key":"k"}`, "k", saga.Refused},
+	} {
+		w := answer(t, tc.head, tc.body)
+		ctx, _ := gated(t, nil)
+		_, err := dial(t, w.URL(), nil).Do(ctx, sagahttp.Request{Method: "POST", Path: "/charges", Key: tc.key})
+		if got, _ := saga.Classify(err); got != tc.want {
+			t.Errorf("%s %s with key %q: %s, want %s (%v)", tc.head, tc.body, tc.key, got, tc.want, err)
+		}
+		if says := err != nil && strings.Contains(err.Error(), "Look what that one made"); says != (tc.want == saga.Unknown) {
+			t.Errorf("%s: %v", tc.head, err)
+		}
+	}
+}
+
 // "404, 410, to an update: gone". Every other answer, a read, and a request that is no update are as
 // they were.
 func TestGone(t *testing.T) {
