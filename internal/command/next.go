@@ -236,6 +236,12 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 	}
 	var all []choice
 	again := v.state.CanRetry(v.spec)
+	if dir == saga.Forward && ss.Rejected() {
+		if all = append(all, do("To ask people again", "retry", why("what has changed"))); v.state.NotLeft(v.spec) == "" {
+			all = append(all, do("To leave it at their no: nothing behind it is done, and what stands stays", "skip", why("why it ends so")).as("Leave it at the no"))
+		}
+		return all
+	}
 	if again {
 		all = append(all, do("To try it again, under the key it has", "retry", why("what you mended")))
 	}

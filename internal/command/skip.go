@@ -34,6 +34,8 @@ Where steps come behind it, say what they find of it: --result (what the action 
 --external-id, or both; or --no-result. A later step that asks for what is not there goes to review, and the result can be
 given then: skip the step once more, with --step, and retry the later one.
 
+Where people said no behind the pivot it leaves it at that: nothing behind the decision is done, nothing is undone, and the work ends.
+
 ` + severalHelp,
 		Example: `  amends skip shop:order:10492 --reason "the customer has no mailbox" --wait 30s
   amends skip shop:order:10492 --step invoice --external-id inv_77 --reason "the old system made it"
@@ -94,6 +96,9 @@ func (l *leaving) enough(v *view) error {
 		ss = v.state.Step(l.step)
 		held = held && ss != nil && ss.Forward.Phase == machine.Skipped
 	}
+	if at := v.state.Step(l.about(v)); at != nil && at.Rejected() { // nothing behind it is done
+		return nil
+	}
 	if l.noResult || l.found() != nil || len(later) == 0 || v.state.Turned || !held {
 		return nil
 	}
@@ -126,6 +131,8 @@ func (l *leaving) after(v *view) []string {
 	}
 	ss := v.state.Step(step)
 	switch {
+	case ss != nil && ss.Rejected():
+		plan = []string{"nothing behind the decision is done, nothing is undone, and the work counts as completed", "a newer version of its source, or a rerun, asks people again"}
 	case ss != nil && ss.Forward.Phase == machine.Skipped:
 		plan = []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
 	case ss != nil && ss.Forward.Phase != machine.Ready && mayBeThere(ss):

@@ -111,13 +111,16 @@ func (m *machine) skip(s *Signal) error {
 		return m.note(s, fmt.Sprintf("skip: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
 	case ss.Forward.Phase == Done || ss.Forward.Phase == Waiting:
 		return m.note(s, fmt.Sprintf("skip: the step is %s", ss.Forward.Phase))
-	case m.decidedByPeople(s.Step):
-		return m.note(s, fmt.Sprintf("skip: people decide at step %q", s.Step))
+	case m.decidedByPeople(s.Step) && m.st.NotLeft(m.spec) != "":
+		return m.note(s, "skip: "+m.st.NotLeft(m.spec))
 	case m.stale(s):
 		return m.note(s, "skip: records were forgotten since, and it may have been followed already; look again")
 	}
 	m.unparked = true
 	r := &Record{Kind: KindSkipped, Step: ss.Name, Direction: saga.Forward, Attempt: s.Attempt, Note: "it did not happen and will not"}
+	if ss.Rejected() {
+		r.Note = "people said no, and it is left at that: nothing behind it is done"
+	}
 	r.bring(s.ExternalID, s.Output, false)
 	if len(s.Output) == 0 {
 		r.Body = m.step(ss.Name).ResultOf(r.ExternalID)

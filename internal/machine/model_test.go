@@ -185,6 +185,7 @@ var waits = spin.Model{
 		{Name: "MEANWHILE", Scene: votes, Breaks: "notMeanwhile"},
 		{Name: "SAMEDIGEST", Scene: runs, Breaks: "ofThisRun"},
 		{Name: "OWNVERSION", Scene: votes, Breaks: "notOwn"},
+		{Name: "OVERRULED", Scene: votes, Breaks: "heedsRejection"},
 	},
 }
 

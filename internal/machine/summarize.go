@@ -91,7 +91,9 @@ func Next(spec *program.Spec, st *State) string {
 			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
 				"resolve the step, else leave it.", strings.Join(steps, ", "))
 		}
-		if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
+		if left := st.LeftAt(spec); left != "" {
+			return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", left)
+		} else if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
 			return "Nothing is left to do: every step is done or was skipped. Starting it again returns this result."
 		}
 		return "Nothing is left to do: every step is done. Starting it again returns this result."
@@ -219,6 +221,9 @@ func nextInReview(spec *program.Spec, st *State) string {
 	}
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."
+	}
+	if ss.Rejected() && dir == saga.Forward {
+		return st.nextRejected(spec, ss)
 	}
 	return st.lookFirst(spec, ss, dir) + st.verbsFor(spec, ss, dir)
 }
