@@ -151,7 +151,7 @@ func (s *standing) wouldNote(sig machine.Signal) error {
 	if r == nil || r.Kind != machine.KindNoted {
 		return nil
 	}
-	return fmt.Errorf("%w: %s. %s", ErrChangesNothing, strings.TrimPrefix(r.Note, string(sig.Kind)+": "), s.next())
+	return fmt.Errorf("%w: %s. %s", ErrChangesNothing, strings.TrimPrefix(strings.TrimPrefix(r.Note, string(sig.Kind)+": "), "resolution: "), s.next())
 }
 
 // trial asks the machine what it would record of a signal now. It is nil where that cannot be told:

@@ -118,7 +118,7 @@ func (v *view) choices() []choice {
 		return append([]choice{resume}, sayAnswer()...)
 	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
 		return sayAnswer()
-	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done):
+	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done || phase(ss, dir) == machine.Waiting):
 		return []choice{resume}
 	case v.state.Status == saga.Paused:
 		return append([]choice{resume}, v.atIssue(ss, dir)...)
@@ -146,7 +146,8 @@ func (v *view) also() []choice {
 	if status.Live() {
 		all = append(all, do("To hold it where it is", "pause", why("why it has to wait")))
 	}
-	if !status.Terminal() && status != saga.Compensating && !v.state.PastPivot(v.spec) {
+	undone := v.state.Turned && v.state.Newer == nil
+	if !status.Terminal() && status != saga.Compensating && !undone && !v.state.PastPivot(v.spec) {
 		all = append(all, do("To give it up, and to undo what it has done", "cancel", why("why it is given up")))
 	}
 	return all
@@ -235,9 +236,9 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 		}
 	}
 	var all []choice
-	again := v.state.CanRetry(v.spec)
-	if dir == saga.Forward && ss.Rejected() {
-		if all = append(all, do("To ask people again", "retry", why("what has changed"))); v.state.NotLeft(v.spec) == "" {
+	again := v.state.CanRetry(v.spec, v.at)
+	if left := v.state.NotLeft(v.spec); dir == saga.Forward && (ss.Rejected() || left != "") { // people decide
+		if all = append(all, do("To have people asked again", "retry", why("what you mended, or what has changed"))); left == "" {
 			all = append(all, do("To leave it at their no: nothing behind it is done, and what stands stays", "skip", why("why it ends so")).as("Leave it at the no"))
 		}
 		return all

@@ -51,15 +51,15 @@ func (m *machine) retry(s *Signal) error {
 	return m.foldSignal(s, &Record{Kind: KindRetried, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Note: "it is tried again"})
 }
 
-// CanRetry reports whether the step at issue can be tried again under its key, as far as it can be
-// told without a clock.
-func (st *State) CanRetry(spec *program.Spec) bool {
+// CanRetry reports whether the step at issue can be tried again under its key, at a time that is not before the latest record; zero: as
+// far as that tells.
+func (st *State) CanRetry(spec *program.Spec, at time.Time) bool {
 	ss, dir := st.Issue(spec)
-	return spec != nil && st.notRetriable(spec, ss, dir, Moment{}) == ""
+	return spec != nil && st.notRetriable(spec, ss, dir, Moment{Latest: later(at, st.Updated)}) == ""
 }
 
 // notRetriable says why the step at issue cannot be tried again under its key; "" when it can. now
-// is only asked about the window of a key; zero takes it as open.
+// is only asked about the window of a key.
 func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direction, now Moment) string {
 	if ss == nil || spec.Index(ss.Name) < 0 {
 		return "no step of this version of the definition is at issue"
@@ -70,6 +70,8 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 	switch {
 	case e.Phase == Done || e.Phase == Skipped || e.Phase == Waiting:
 		return "the step is " + string(e.Phase)
+	case s.Waits() && ss.mayHaveHappened():
+		return "it only waits in this version of the definition, and what stands is of an earlier one; undo that by hand, and say so"
 	case dir == saga.Undo: // it is repeated under its key (C7)
 		return ""
 	case e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused:

@@ -108,6 +108,9 @@ func Next(spec *program.Spec, st *State) string {
 			return fmt.Sprintf("A person holds it, and it takes the answer that it waits for all the same. To let it go on: %s. To answer for the other side: %s, or %s.",
 				st.verb("resume", ""), st.verb("complete", " --body JSON"), st.verb("fail", ""))
 		}
+		if ss := st.front(); !st.Turned && ss != nil && ss.Forward.Phase == Waiting {
+			return fmt.Sprintf("A person holds it while it waits at step %q. To let it go on: %s.", ss.Name, st.verb("resume", ""))
+		}
 		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume", ""))
 	case saga.Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
@@ -284,7 +287,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
 	var b strings.Builder
 	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
-	again := st.CanRetry(spec)
+	again := st.CanRetry(spec, time.Time{})
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
 	}
