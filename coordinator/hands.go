@@ -81,16 +81,16 @@ func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error 
 // Skip says that a step did not happen and will not, and lets the work go on without it. "" is the
 // step at issue; a step that was skipped already can be named, to give the result that a later step
 // asks for. result is what later steps find; nil is nothing, and a later step that needs one goes
-// to review. What may still arrive of the step is undone when the work goes back; a newer version
+// to review. Of an undo that was refused it says that what the step made stands. What may still arrive of the step is undone when the work goes back; a newer version
 // of the source does it again.
 func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *program.Result, by saga.Actor) error {
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)
 	}
 	return op.order(ctx, id, "skip", by, func(s *standing) (machine.Signal, error) {
-		ss, _ := s.st.Issue(s.spec)
-		if step != "" {
-			ss = s.st.Step(step)
+		ss, dir := s.st.Issue(s.spec)
+		if step != "" && (ss == nil || ss.Name != step) {
+			ss, dir = s.st.Step(step), saga.Forward
 		}
 		switch {
 		case s.st.Status != saga.Review && s.st.Status != saga.Paused:
@@ -98,7 +98,7 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *p
 		case ss == nil:
 			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
-		sig := machine.Signal{Kind: machine.SignalSkip, Resolution: latestOf(ss, saga.Forward)}
+		sig := machine.Signal{Kind: machine.SignalSkip, Resolution: latestOf(ss, dir)}
 		if result != nil {
 			sig.ExternalID, sig.Output = result.ExternalID, result.Output
 			sum := sha256.Sum256(result.Output)

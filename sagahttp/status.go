@@ -96,9 +96,7 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 	}
 	if found == nil {
 		answer.Said = oneLine(c.opts.Explain(answer))
-		if class == saga.Refused && this.Key != "" && speaksOfKey(answer) {
-			class, answer.ofKey = saga.Unknown, true
-		}
+		class = ofKey(this, answer, class, c.opts.SavedRefusals)
 	} else {
 		class = c.believe(this, answer, found)
 		if _, asked := saga.Classify(found); asked > 0 {
@@ -116,6 +114,20 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 		err = saga.HoldBack(err)
 	}
 	return err
+}
+
+// ofKey is the class of an answer without a success to a request with a key: what says that the key came before with other content is no
+// refusal, and a refusal that is saved under the key settles all requests under it.
+func ofKey(this call, answer *StatusError, class saga.Class, saved []int) saga.Class {
+	switch {
+	case class != saga.Refused || this.Key == "":
+	case speaksOfKey(answer):
+		answer.ofKey = true
+		return saga.Unknown
+	case slices.Contains(saved, answer.Status), strings.EqualFold(answer.Header.Get("Idempotent-Replayed"), "true"):
+		return saga.RefusedKey
+	}
+	return class
 }
 
 // gaveUp are the answers of who did not wait for the destination's own: its request may still be at

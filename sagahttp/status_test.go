@@ -129,6 +129,35 @@ func TestOfTheKey(t *testing.T) {
 	}
 }
 
+// "Options.SavedRefusals, with a key: refused for good, and so is every request under the key". So does an answer that says so itself.
+func TestSavedUnderTheKey(t *testing.T) {
+	t.Parallel()
+	stripe := &sagahttp.Options{SavedRefusals: []int{402}}
+	for _, tc := range []struct {
+		head, key string
+		opts      *sagahttp.Options
+		want      saga.Class
+	}{
+		{"402 Payment Required", "k", stripe, saga.RefusedKey},
+		{"402 Payment Required", "", stripe, saga.Refused},
+		{"402 Payment Required", "k", nil, saga.Refused},
+		{"400 Bad Request", "k", stripe, saga.Refused},
+		{"402 Payment Required\r\nIdempotent-Replayed: true", "k", nil, saga.RefusedKey},
+		{"401 Unauthorized\r\nIdempotent-Replayed: true", "k", nil, saga.Unsent},
+		{"500 Oops\r\nIdempotent-Replayed: true", "k", nil, saga.Unknown},
+	} {
+		w := answer(t, tc.head, `{"error":{"code":"card_declined","message":"Your card was declined."}}`)
+		ctx, _ := gated(t, nil)
+		_, err := dial(t, w.URL(), tc.opts).Do(ctx, sagahttp.Request{Method: "POST", Path: "/charges", Key: tc.key})
+		if got, _ := saga.Classify(err); got != tc.want {
+			t.Errorf("%s with key %q: %s, want %s (%v)", tc.head, tc.key, got, tc.want, err)
+		}
+	}
+	if _, err := sagahttp.New("https://pay.example", &sagahttp.Options{SavedRefusals: []int{503}}); err == nil {
+		t.Error("a 503 is saved as a refusal")
+	}
+}
+
 // "404, 410, to an update: gone". Every other answer, a read, and a request that is no update are as
 // they were.
 func TestGone(t *testing.T) {

@@ -34,6 +34,8 @@ Where steps come behind it, say what they find of it: --result (what the action 
 --external-id, or both; or --no-result. A later step that asks for what is not there goes to review, and the result can be
 given then: skip the step once more, with --step, and retry the later one.
 
+Of an undo that was refused it says that what the step made cannot be undone, and stands: the way back goes on without it.
+
 Where people said no behind the pivot it leaves it at that: nothing behind the decision is done, nothing is undone, and the work ends.
 
 ` + severalHelp,
@@ -124,6 +126,9 @@ func (v *view) stepsBehind(step string) []string {
 
 // after says what follows from leaving the step out.
 func (l *leaving) after(v *view) []string {
+	if ss, dir := v.state.Issue(v.spec); ss != nil && v.state.Turned && ss.CanStand(dir) {
+		return []string{fmt.Sprintf("what step %q made%s stands, and the end says so; the way back goes on with the other steps", ss.Name, bracketed(ss))}
+	}
 	step := l.about(v)
 	plan := []string{fmt.Sprintf("step %q is not done, and %s", step, v.behind(step))}
 	if then := v.afterwards(); then != "" {

@@ -15,6 +15,8 @@ var never = map[string]string{
 	"in-doubt: await": "there is no lookup that finds several", "in-doubt: await, or no": "there is no lookup that finds several",
 	"undo-failed: sends": "it is about an undo", "undo-failed: answer": noEffect, "undo-failed: approve": noEffect, "undo-failed: time": noEffect,
 	"undo-failed: at most once, find, its undo": noUndo,
+	"cannot-undo: sends":                        "it is about an undo", "cannot-undo: answer": noEffect, "cannot-undo: approve": noEffect, "cannot-undo: time": noEffect,
+	"cannot-undo: at most once, find, its undo": noUndo,
 	"after-pivot: undo":                         "an undo is refused as undo-failed", "after-pivot: time": "a time cannot say no",
 	"exhausted: undo": "an undo is given up as undo-failed", "exhausted: answer": noPolicy, "exhausted: approve": noPolicy, "exhausted: time": noPolicy,
 	"poison: delay": "the program is not asked about it", "poison: at most once, find, its undo": noUndo,

@@ -119,6 +119,8 @@ func outage(o *program.Outcome) { o.Outage = true }
 var faults = map[string][]program.Outcome{
 	"refused": failing(saga.Refused), "refused at last": {{Class: saga.Unknown}, {Class: saga.Refused, Error: "no"}}, "unknown": failing(saga.Unknown),
 	"not sent": failing(saga.Unsent), "outage": failing(saga.Unknown, outage), "fault": failing(saga.Fault), "its process dies": nil,
+	"refused under its key": failing(saga.RefusedKey), "unknown, then refused under its key": {{Class: saga.Unknown}, {Class: saga.RefusedKey, Error: "no"}},
+	"cannot be undone": failing(saga.NotUndoable), "unknown, then cannot be undone": {{Class: saga.Unknown}, {Class: saga.NotUndoable, Error: "no"}},
 	"half of it refused": failing(saga.Refused, func(o *program.Outcome) { o.Maybe = true }),
 }
 

@@ -87,7 +87,11 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 func (e *Effort) retried() {
 	e.Tries, e.Failures, e.Lookups, e.Crashes, e.Beside, e.NeedsReview = 0, 0, 0, 0, nil, ""
 	e.Since, e.Failed, e.NotBefore = time.Time{}, time.Time{}, time.Time{}
-	if e.Phase != Refused {
+	switch {
+	case e.Phase != Refused:
+		return
+	case e.Class == saga.RefusedKey: // it would be refused again
+		e.reissue()
 		return
 	}
 	if e.Phase = Ready; !e.UnknownUntil.IsZero() {
@@ -105,8 +109,10 @@ func (m *machine) skip(s *Signal) error {
 	switch {
 	case m.st.Status != saga.Review && m.st.Status != saga.Paused:
 		return m.note(s, fmt.Sprintf("skip: the work is %s, neither in review nor paused", m.st.Status))
-	case m.st.Turned:
+	case m.st.Turned && (ss == nil || !ss.CanStand(dir)):
 		return m.note(s, "skip: the work is being undone; what is undone by hand has happened")
+	case m.st.Turned && s.Step == ss.Name && s.Direction == dir && s.Attempt == ss.Undo.Attempts:
+		return m.letStand(s)
 	case ss == nil || s.Step != ss.Name || dir != saga.Forward:
 		return m.note(s, fmt.Sprintf("skip: step %q is not the one at issue", s.Step))
 	case s.Attempt != ss.Forward.Attempts:
@@ -139,6 +145,10 @@ func (m *machine) stale(s *Signal) bool {
 // undone with the rest when the work goes back (S6).
 func (ss *StepState) skipped(r *Record) {
 	e := &ss.Forward
+	if r.Direction == saga.Undo {
+		ss.stood()
+		return
+	}
 	e.skip()
 	ss.forgetLeft()
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false

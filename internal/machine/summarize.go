@@ -73,9 +73,13 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 	}
 	if u.Attempts > 0 && u.Phase != "" { // an undo of an earlier revision leaves only its count
 		s.Undo = &saga.StepSummary{Done: u.Phase == Done, Status: string(u.Phase), Attempts: u.Attempts, Key: u.Key}
-		if s.Status = "undoing"; u.Phase == Done {
+		switch s.Status = "undoing"; u.Phase {
+		case Done:
 			s.Status = "undone"
-		} else {
+		case Skipped:
+			s.Status = "stands"
+			fallthrough
+		default:
 			s.Undo.Error = u.Error
 		}
 	}
@@ -272,6 +276,8 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			"anything else stands there for the work.", what, named(ss.Previous))
 	case e.Phase == Refused && dir == saga.Forward:
 		return fmt.Sprintf("The destination refused %s. Mend the cause and try it again, or go on without it.", what)
+	case dir == saga.Undo && e.Class == saga.NotUndoable && e.Phase == Refused:
+		return fmt.Sprintf("Step %q%s cannot be undone any more, says its undo (%s). Say that it stands, or undo it by hand.", ss.Name, named(&program.Result{ExternalID: ss.ExternalID}), e.Error)
 	case st.Reason == saga.ReasonPoison || st.Reason == saga.ReasonExhausted:
 		return fmt.Sprintf("Mend what makes %s fail. Then look at %s for key %s or the work id.", what, where, e.Key)
 	case dir == saga.Undo:
@@ -297,6 +303,9 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 	}
 	if e.Key == "" && e.Class == saga.Fault && dir == saga.Forward { // it sends nothing
 		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
+	}
+	if ss.CanStand(dir) {
+		fmt.Fprintf(&b, " If it cannot be undone, and stands: %s.", st.verb("skip", ""))
 	}
 	if dir == saga.Undo {
 		fmt.Fprintf(&b, " If it is undone: %s.", resolve(" --happened-without-id"))
