@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
@@ -36,11 +37,11 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 		case !o.Nameless && (o.Class == saga.Unknown || o.Class == saga.Unsent):
 			o.Outage = w.heed(d, cmd, o.HoldBack, o.RetryAfter, o.Error)
 		default: // done, without a name perhaps, or refused: the destination works
-			d.answered()
+			d.Answered()
 		}
 	}
 	if d := w.slot; d != nil && tried && (o.Class == saga.Unknown && !o.Answered || o.Maybe) {
-		d.linger(latest(w.sent.Add(w.budget(cmd)), time.Now()).Add(w.stepSpec(cmd.Step).Settle))
+		d.Linger(latest(w.sent.Add(w.budget(cmd)), time.Now()).Add(w.stepSpec(cmd.Step).Settle))
 	}
 	w.freeSlot(time.Since(begun))
 	return o
@@ -49,18 +50,21 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 // heed tells a destination that it failed the work: it may have asked to be left alone (A
 // Retry-After that is about this request alone is the work's own wait), or it fails all that is
 // sent there. It reports whether that is no fault of the work's (F28).
-func (w *work) heed(d *destination, cmd machine.Command, holdBack bool, after time.Duration, words string) (outage bool) {
+func (w *work) heed(d *flow.Destination, cmd machine.Command, holdBack bool, after time.Duration, words string) (outage bool) {
 	e := w.effort(cmd)
-	outage = holdBack && e.Failures < freeHolds || d.outage(latest(e.Failed, e.Since))
+	outage = holdBack && e.Failures < freeHolds || d.Outage(latest(e.Failed, e.Since))
 	switch {
 	case after == 0: // also when it says that it has too much to do, and not for how long
-		d.failedBy(w.head, w.asked, words)
+		d.FailedBy(w.head, w.asked, words)
 	case holdBack:
-		d.hush(after, words)
+		d.Hush(after, words)
 	default: // it answers, about this request
 	}
 	return outage
 }
+
+// hungAside is how long a work that had no answer leaves its place to others when they stand in line.
+const hungAside = 30 * time.Second
 
 // freeHolds is how often in a row a work is asked to wait before that counts against its policy,
 // when others are served meanwhile: its waits have reached their longest by then, and a destination
@@ -156,15 +160,11 @@ func (w *work) admit(deadline time.Time) error {
 	case w.c.isStopping():
 		return errStopping
 	}
-	if _, by := w.c.controls.holds(w.id.Saga); by != nil {
-		return fmt.Errorf("%w by %s: %s", errPaused, by.Name, by.Reason)
+	if _, by := w.c.flow.Holds(w.id.Saga); by != nil {
+		return fmt.Errorf("%w by %s: %s", flow.ErrPaused, by.Name, by.Reason)
 	}
 	return w.s.trusted()
 }
-
-// errPaused is why an attempt may not send: a person holds its destination, its saga, or
-// everything.
-var errPaused = errors.New("paused")
 
 // overdue closes an attempt whose time is over. An action that has not returned is under way, whatever its deadline
 // says: it may still have its effect. So it is awaited for as long as this process holds its lease and does not stop, and
@@ -226,7 +226,7 @@ func (w *work) awaitHung(inv *program.Invocation, answer chan program.Outcome) *
 // openGate makes the attempt's send gate and lets the coordinator close it at shutdown.
 func (w *work) openGate(deadline time.Time, cancel context.CancelFunc) *program.Gate {
 	d := w.slot
-	g := program.NewGate(func() error { return errors.Join(w.admit(deadline), d.paused()) })
+	g := program.NewGate(func() error { return errors.Join(w.admit(deadline), d.Paused()) })
 	w.mu.Lock()
 	w.gate, w.cancel = g, cancel
 	w.mu.Unlock()
@@ -261,7 +261,7 @@ func (w *work) trySlot(step string, dir saga.Direction) bool {
 	if d == nil {
 		return true
 	}
-	if _, held := w.c.controls.holds(w.id.Saga); held != nil {
+	if _, held := w.c.flow.Holds(w.id.Saga); held != nil {
 		return false
 	}
 	if w.slot == d {
@@ -269,7 +269,7 @@ func (w *work) trySlot(step string, dir saga.Direction) bool {
 	}
 	w.dropSlot()
 	r := w.rank(d, step, dir)
-	if !d.try(r) {
+	if !d.Try(r) {
 		return false
 	}
 	w.slot, w.asked = d, r
@@ -303,7 +303,7 @@ func (w *work) awaitSlot(cmd machine.Command) bool {
 // held reports whether a person has paused the work's saga, or everything. Then it goes back into
 // the ledger, and waits there under the name of the pause.
 func (w *work) held() bool {
-	name, by := w.c.controls.holds(w.id.Saga)
+	name, by := w.c.flow.Holds(w.id.Saga)
 	if by == nil {
 		return false
 	}
@@ -314,27 +314,30 @@ func (w *work) held() bool {
 
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was
 // woken.
-func (w *work) stand(d *destination, cmd machine.Command) (got, ok bool) {
+func (w *work) stand(d *flow.Destination, cmd machine.Command) (got, ok bool) {
 	w.asked = w.rank(d, cmd.Step, cmd.Direction)
 	if !cmd.Until.IsZero() { // its deadline is looked at in time
 		stir := time.AfterFunc(cmd.Until.Sub(w.now().Earliest)+time.Millisecond, w.stir)
 		defer stir.Stop()
 	}
-	err := d.take(w.s.idle, w.nudge, w.asked)
+	err := d.Take(w.s.idle, w.nudge, w.asked)
 	switch {
 	case err == nil && (w.s.idle.Err() != nil || w.held()): // it came too late
-		d.release(w.asked, 0)
+		d.Release(w.asked, 0)
 		return false, false
-	case errors.Is(err, errNoRoom):
-		w.back = &ledger.Return{Number: w.head, WaitsFor: lineOf(d.name, w.asked.kind)}
+	case errors.Is(err, flow.ErrNoRoom):
+		w.back = &ledger.Return{Number: w.head, WaitsFor: d.Line(w.asked)}
+		if w.asked.Hung { // behind the others, also in the ledger
+			w.back.Due = w.c.clock.now().Earliest.Add(hungAside)
+		}
 		return false, false
 	}
-	return err == nil, err == nil || errors.Is(err, errWoken)
+	return err == nil, err == nil || errors.Is(err, flow.ErrWoken)
 }
 
 // rank is the work's place in the line for a step: the fewer steps are left, the further it is
 // along.
-func (w *work) rank(d *destination, step string, dir saga.Direction) rank {
+func (w *work) rank(d *flow.Destination, step string, dir saga.Direction) flow.Rank {
 	done, undone := 0, 0
 	for i := range w.st.Steps {
 		if ss := &w.st.Steps[i]; ss.Forward.Phase == machine.Done {
@@ -344,12 +347,14 @@ func (w *work) rank(d *destination, step string, dir saga.Direction) rank {
 			}
 		}
 	}
-	r := rank{left: len(w.spec().Steps) - done, number: w.head, of: w, came: w.startedHere || w.st.Started.After(d.known().FailingSince)}
+	r := flow.Rank{Left: len(w.spec().Steps) - done, Number: w.head, Of: w, Came: w.startedHere || w.st.Started.After(d.Failing())}
 	if w.st.Turned {
-		r.back, r.left = true, done-undone
+		r.Back, r.Left = true, done-undone
 	}
-	if w.st.Step(step) != nil && w.effort(machine.Command{Step: step, Direction: dir}).Failures > 0 {
-		r.kind = again
+	if w.st.Step(step) != nil {
+		e := w.effort(machine.Command{Step: step, Direction: dir})
+		r.Again = e.Failures > 0
+		r.Hung = r.Again && !e.Deadline.IsZero() && !e.Failed.Before(e.Deadline)
 	}
 	return r
 }
@@ -359,14 +364,14 @@ func (w *work) dropSlot() { w.freeSlot(0) }
 // freeSlot gives the slot in hand back, which was in use for so long.
 func (w *work) freeSlot(used time.Duration) {
 	if w.slot != nil {
-		w.slot.release(w.asked, used)
+		w.slot.Release(w.asked, used)
 		w.slot = nil
 	}
 }
 
 // destination returns that of a step, or nil when it names none.
-func (w *work) destination(step string) *destination {
-	return w.c.destination(w.spec().Destination(step))
+func (w *work) destination(step string) *flow.Destination {
+	return w.c.flow.Destination(w.spec().Destination(step))
 }
 
 func (w *work) stepSpec(step string) *program.StepSpec {

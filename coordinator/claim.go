@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
@@ -48,7 +49,7 @@ func (k *claimer) claim() (more bool) {
 	k.owed += limit
 	share := k.owed / 4
 	k.owed -= 4 * share
-	rooms := c.rooms(limit)
+	rooms, dead := c.rooms(limit), c.flow.Dead()
 	got, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Rooms: rooms, Known: c.known()})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
@@ -63,7 +64,7 @@ func (k *claimer) claim() (more bool) {
 	k.answered()
 	k.failed = false
 	c.outage.answered(callClaim)
-	c.controls.heard(s, got.Controls)
+	c.flow.Heard(s, got.Controls)
 	heads := got.Instances
 	var fresh []ledger.Instance
 	for i := range heads {
@@ -78,45 +79,29 @@ func (k *claimer) claim() (more bool) {
 		}
 	}
 	if c.hand.claimed(limit, len(fresh)); len(fresh) > 0 {
-		c.controls.upTo(s, got.Controls) // a work may be due because of what a person has set
+		c.flow.UpTo(s, got.Controls) // a work may be due because of what a person has set
 	}
 	if len(fresh) == 0 && limit > 0 {
-		c.nothingWaits(rooms)
+		c.flow.NothingWaits(rooms)
 	}
-	return c.takeOver(s, fresh) > 0 && limit > 0 && len(fresh) >= limit
+	taken := c.takeOver(s, fresh)
+	if limit > 0 && len(heads) < limit { // nothing is left of what they had under way
+		c.flow.Searched(dead)
+	}
+	return taken > 0 && limit > 0 && len(fresh) >= limit
 }
 
 // rooms says for how many works there is room in each line, of those that wait in the ledger.
 func (c *Coordinator) rooms(limit int) map[string]int {
+	rooms := c.flow.Rooms(limit)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rooms := make(map[string]int, len(c.destinations))
-	for name, d := range c.destinations {
-		for _, k := range []kind{fresh, again} {
-			if n := min(limit, d.offer(k)); n > 0 {
-				rooms[lineOf(name, k)] = n
-			}
-		}
-	}
 	for name := range c.newest { // what was paused and goes on
-		if _, held := c.controls.holds(name); held == nil {
-			rooms[OfSaga(name).name], rooms[Everything().name] = limit, limit
+		if _, held := c.flow.Holds(name); held == nil {
+			rooms[flow.OfSaga(name)], rooms[flow.Everything] = limit, limit
 		}
 	}
 	return rooms
-}
-
-// nothingWaits notes that nothing waits in the ledger for destinations with room.
-func (c *Coordinator) nothingWaits(rooms map[string]int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, d := range c.destinations {
-		for _, k := range []kind{fresh, again} {
-			if rooms[lineOf(name, k)] > 0 {
-				d.none(k)
-			}
-		}
-	}
 }
 
 // known lists the definitions this process can run.
@@ -228,6 +213,7 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 		return false // what a claim gives is known here, or was a moment ago; it is given back
 	}
 	w.loaded(st, chain, sent)
+	c.underWay(w, tail(chain).Session)
 	w.bystanders = max(0, inFlight[tail(chain).Session]-1)
 	w.spoken.Store(len(chain.Signals) > 0)
 	if !c.hand.take(w) {
@@ -236,6 +222,25 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(machine.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
 	return true
+}
+
+// underWay tells until when what another session sent for a work may be at work: it counts there when that session is dead.
+func (c *Coordinator) underWay(w *work, by machine.Token) {
+	if by == 0 || by == w.s.token {
+		return
+	}
+	for i := range w.st.Steps {
+		ss := &w.st.Steps[i]
+		for _, e := range []*machine.Effort{&ss.Forward, &ss.Undo} {
+			until := e.UnknownUntil
+			if e.Phase == machine.Started {
+				until = latest(until, e.Deadline)
+			}
+			if d := w.destination(ss.Name); d != nil && !until.IsZero() {
+				c.flow.UnderWay(d.Name(), by.String(), until.Add(w.stepSpec(ss.Name).Settle))
+			}
+		}
+	}
 }
 
 // unread reports whether what was forgotten may have consumed a signal: one that was posted before the

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -30,25 +29,23 @@ type Coordinator struct {
 	contended *committer // and those that a transaction still holds up have another
 	appends   *committer
 	hand      *hand
-	controls  *controls
+	flow      *flow.Flow
 	secrets   secrets
 	life      context.Context // of everything that must not end with its caller
 	give      context.CancelFunc
 
-	current    atomic.Pointer[session]         // nil until Run has opened one
-	gone       atomic.Pointer[map[string]bool] // sessions that shared a limit with this one and are dead
-	stopping   chan struct{}                   // closed when Run is told to stop
-	left       chan struct{}                   // closed when what is under way is left behind
-	woken      chan struct{}                   // there may be something to claim at once
+	current    atomic.Pointer[session] // nil until Run has opened one
+	stopping   chan struct{}           // closed when Run is told to stop
+	left       chan struct{}           // closed when what is under way is left behind
+	woken      chan struct{}           // there may be something to claim at once
 	ran        atomic.Bool
 	duplicates *duplicateCounter
 
-	mu           sync.Mutex
-	programs     map[ledger.Version]saga.Program
-	newest       map[string]saga.Program
-	destinations map[string]*destination
-	starting     map[saga.ID]*starting
-	startBytes   int
+	mu         sync.Mutex
+	programs   map[ledger.Version]saga.Program
+	newest     map[string]saga.Program
+	starting   map[saga.ID]*starting
+	startBytes int
 }
 
 // New returns a coordinator over l. It starts nothing: works begin to move in [Coordinator.Run].
@@ -63,18 +60,17 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	c := &Coordinator{
 		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log, skew: limits.Skew},
 		life: life, give: give, stopping: make(chan struct{}), left: make(chan struct{}), woken: make(chan struct{}, 1),
-		secrets:      newSecrets(o.CallbackSecrets),
-		duplicates:   newDuplicateCounter(),
-		rests:        newRests(),
-		programs:     map[ledger.Version]saga.Program{},
-		newest:       map[string]saga.Program{},
-		destinations: map[string]*destination{},
-		starting:     map[saga.ID]*starting{},
+		secrets:    newSecrets(o.CallbackSecrets),
+		duplicates: newDuplicateCounter(),
+		rests:      newRests(),
+		programs:   map[ledger.Version]saga.Program{},
+		newest:     map[string]saga.Program{},
+		starting:   map[saga.ID]*starting{},
 	}
 	c.Operator.programs = c.programFor
 	c.hand = newHand(&o, c.wake)
 	c.tell = &teller{o.Log, o.Listener, o.hook}
-	c.controls = newControls(c.ledger, c.outage, told{c.obey, c.part, c.tellPause, c.beat})
+	c.flow = c.newFlow()
 	lane := func(writers, maxBatch int) *committer {
 		return &committer{
 			ledger: c.ledger, tell: c.tell, outage: c.outage, ctx: life, writers: writers,
@@ -82,38 +78,33 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 		}
 	}
 	c.starts, c.contended, c.appends = lane(max(1, o.Writers/2), o.MaxBatch), lane(1, 1), lane(o.Writers, o.MaxBatch)
-	for name, limit := range o.Destinations {
-		c.destinations[name] = c.newDestination(name, limit)
-	}
 	return c, nil
 }
 
 // Ledger returns the ledger that c was made over.
 func (c *Coordinator) Ledger() ledger.Ledger { return c.Operator.ledger }
 
-// newDestination gives a line no more than a quarter of the places in hand, so that others find
-// room beside it.
-func (c *Coordinator) newDestination(name string, l Limit) *destination {
-	wake := func() {
-		if c.hand.room() > 0 { // else a work that leaves the hand makes room for a claim
-			c.wake()
-		}
+// newFlow gives a line no more than a quarter of the places in hand, so that others find room beside it.
+func (c *Coordinator) newFlow() *flow.Flow {
+	limits := make(map[string]flow.Limit, len(c.opts.Destinations))
+	for name, l := range c.opts.Destinations {
+		limits[name] = flow.Limit(l)
 	}
-	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, wake, condition{
-		now: c.clock.now,
-		who: func() machine.Token {
-			if s := c.current.Load(); s != nil && s.why() == nil {
-				return s.token
+	return flow.New(flow.Config{
+		Ledger: c.ledger, Now: c.clock.now, Limits: limits, Hold: c.opts.Hold, Room: c.opts.MaxWorks / 4,
+		Asked: func(err error) {
+			if err != nil {
+				c.outage.failed(callControls, err)
+			} else {
+				c.outage.answered(callControls)
 			}
-			return 0
 		},
-		change: func(f func(health) (health, bool)) { c.controls.health.change(c.current.Load(), name, f) },
-	}, sharing{
-		gone: func(token string) bool {
-			s, gone := c.current.Load(), c.gone.Load()
-			return s != nil && s.alone && token != s.token.String() || gone != nil && (*gone)[token]
+		Wake: func() {
+			if c.hand.room() > 0 { // else a work that leaves the hand makes room for a claim
+				c.wake()
+			}
 		},
-		divide: func(f func(share) (share, bool)) { c.controls.shares.change(c.current.Load(), name, f) },
+		Changed: c.tellHealth, Paused: c.tellPause,
 	})
 }
 
@@ -149,14 +140,13 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		if spec.Steps[i].Waits() && !spec.Steps[i].Find {
 			continue
 		}
-		if !spec.Steps[i].Waits() { // a lookup for a wait leaves nothing behind
-			c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
+		stays := spec.Steps[i].Timeout + spec.Steps[i].Settle
+		if spec.Steps[i].Waits() { // a lookup leaves nothing behind
+			stays = 0
+		} else {
+			c.clock.settles(stays)
 		}
-		to := spec.Destination(spec.Steps[i].Name)
-		if c.destinations[to] == nil {
-			c.destinations[to] = c.newDestination(to, Limit{})
-		}
-		c.destinations[to].sends(spec, &spec.Steps[i])
+		c.flow.Sends(spec.Destination(spec.Steps[i].Name), fmt.Sprintf("%s/%d", spec.Saga, spec.Version), spec.Steps[i].Timeout, stays)
 	}
 	return nil
 }
@@ -192,26 +182,13 @@ func (c *Coordinator) describe(ctx context.Context, spec *program.Spec) error {
 	}
 }
 
-// unused are the destinations that have a limit and that no step names.
-func (c *Coordinator) unused() (names []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, d := range c.destinations {
-		if len(d.runs) == 0 {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // run is Run for the coordinator alone.
 func (c *Coordinator) run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("this coordinator has run already; make a new one")
 	}
 	defer c.give()
-	if unused := c.unused(); len(unused) > 0 {
+	if unused := c.flow.Unused(); len(unused) > 0 {
 		c.opts.Log.WithField("destinations", unused).Warn("Options.Destinations names what no step of the registered sagas goes to; is a name misspelt?")
 	}
 	watched, unwatch := context.WithCancel(ctx)
@@ -305,7 +282,7 @@ func (c *Coordinator) wake() {
 // back, others may hold leases for a lease time that it has forgotten. While something has no
 // answer, works are better off elsewhere: others look for them first when the lease is over.
 func (c *Coordinator) waitOut(ctx context.Context, s *session) {
-	switch why := s.why(); {
+	switch why := s.Why(); {
 	case errors.Is(why, ledger.ErrDatabaseChanged):
 		_ = sleep(ctx, c.opts.Lease)
 	case errors.Is(why, errUnanswered):
@@ -318,10 +295,12 @@ func (c *Coordinator) waitOut(ctx context.Context, s *session) {
 // stop ends the works in hand and hands them over.
 func (c *Coordinator) stop(ctx context.Context, s *session) error {
 	err := c.drain()
-	if s.why() != nil {
+	if s.Why() != nil {
 		return err // others have its works by now, or had when its lease ended
 	}
-	c.depart(ctx, s)
+	last, cancel := context.WithTimeout(ctx, lastWord)
+	c.flow.Depart(last, s)
+	cancel()
 	c.deliverLast(ctx, s)
 	c.bury(ctx, s)
 	return err
@@ -404,27 +383,22 @@ func (c *Coordinator) program(v ledger.Version) saga.Program {
 	return c.programs[v]
 }
 
-// obey takes over what is known of a destination's health.
-func (c *Coordinator) obey(name string, h health) {
-	d := c.destination(name)
-	if d == nil {
-		return
-	}
-	was, is := d.obey(h)
+// tellHealth tells how a destination's health changed, and has what waited for it come back.
+func (c *Coordinator) tellHealth(name, was, is string, h flow.Health) {
 	log := c.opts.Log.WithField("destination", name)
 	switch {
 	case was == is:
-	case is == paused:
+	case is == flow.Paused:
 		log.WithField("actor", h.PausedBy).WithField("reason", h.PausedWhy).Warn("a person paused the destination; what wants it waits")
-	case was == paused:
+	case was == flow.Paused:
 		log.WithField("state", is).Info("a person resumed the destination")
-	case is == healthy:
-		if log.Info("the destination is back; what waited for it goes on"); was == failing {
+	case is == flow.Healthy:
+		if log.Info("the destination is back; what waited for it goes on"); was == flow.Failing {
 			go c.recall(c.current.Load(), name)
 		}
-	case is == limited:
+	case is == flow.Limited:
 		log.WithField("until", h.LimitedUntil).WithField("error", h.Why).Warn("the destination asks to be left alone; what wants it waits")
-	case is == failing:
+	case is == flow.Failing:
 		log.WithField("since", h.FailingSince).WithField("evidence", h.Evidence).WithField("error", h.Why).WithField("next_try", h.Probe.Next).
 			Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
 	}
@@ -449,11 +423,4 @@ func (c *Coordinator) tellPause(scope string, by *saga.Actor) {
 		return
 	}
 	log.WithField("actor", by.Name).WithField("reason", by.Reason).Warn("a person paused it; nothing of it is sent, going forward or back")
-}
-
-// destination returns a destination, or nil when no step that is known here names it.
-func (c *Coordinator) destination(name string) *destination {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.destinations[name]
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
@@ -29,7 +30,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 			return machine.Event{}, ok
 		}
 		begun := time.Now()
-		defer func() { d.release(w.asked, time.Since(begun)) }()
+		defer func() { d.Release(w.asked, time.Since(begun)) }()
 	}
 	inv, def := w.st.Invocation(cmd), w.program
 	inv.Brief = w.brief(cmd.Step)
@@ -53,12 +54,12 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 
 // unput is what is learned when the last lookup of a wait cannot be put: its destination is paused or fails, or the line does not move
 // (A15). nil: it stands in line.
-func (w *work) unput(d *destination, s *program.StepSpec) *program.Evidence {
+func (w *work) unput(d *flow.Destination, s *program.StepSpec) *program.Evidence {
 	ss, now := w.st.Step(s.Name), w.now().Earliest
 	if !s.WaitsForAnswer() || now.Before(ss.Until) || w.s.idle.Err() != nil {
 		return nil
 	}
-	if d.paused() == nil && d.known().FailingSince.IsZero() && now.Before(ss.Until.Add(lastLook)) {
+	if d.Paused() == nil && d.Failing().IsZero() && now.Before(ss.Until.Add(lastLook)) {
 		return nil
 	}
 	return &program.Evidence{Step: s.Name, Answer: program.AnswerUnclear, Unput: true}

@@ -2,14 +2,13 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -21,10 +20,10 @@ type Scope struct {
 }
 
 // Everything is every work of the ledger.
-func Everything() Scope { return Scope{ledger.ControlPause, "all"} }
+func Everything() Scope { return Scope{ledger.ControlPause, flow.Everything} }
 
 // OfSaga is every work of a saga.
-func OfSaga(name string) Scope { return Scope{ledger.ControlPause, "saga:" + name} }
+func OfSaga(name string) Scope { return Scope{ledger.ControlPause, flow.OfSaga(name)} }
 
 // OfDestination is whatever wants a destination, of whichever saga. A step that names none with To
 // has one of its own, order-to-invoice/invoice.
@@ -40,7 +39,7 @@ func (op *Operator) PauseScope(ctx context.Context, s Scope, by saga.Actor) erro
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("pause %s:\n%w", s, err)
 	}
-	return op.setScope(ctx, "pause", s, by, func(c *ledger.Control) error { return pausing(c, by, true) })
+	return op.setScope(ctx, "pause", s, by, func(c *ledger.Control) error { return flow.SetPause(c, by, true) })
 }
 
 // ResumeScope lets whatever is in the scope go on, but for what something else holds. Resuming what
@@ -50,10 +49,10 @@ func (op *Operator) ResumeScope(ctx context.Context, s Scope, by saga.Actor) err
 		return fmt.Errorf("resume %s:\n%w", s, err)
 	}
 	return op.setScope(ctx, "resume", s, by, func(c *ledger.Control) error {
-		if !isPaused(c) {
+		if !flow.IsPaused(c) {
 			return ErrNotPaused
 		}
-		return pausing(c, by, false)
+		return flow.SetPause(c, by, false)
 	})
 }
 
@@ -72,16 +71,14 @@ func (op *Operator) Probe(ctx context.Context, destination string, by saga.Actor
 		return 0, fmt.Errorf("probe %s: read the ledger's time: %w", destination, err)
 	}
 	err = op.setScope(ctx, "probe", OfDestination(destination), by, func(c *ledger.Control) error {
-		h, err := healthOf(c)
+		h, err := flow.HealthOf(c)
 		if err == nil && h.PausedBy != "" {
 			err = fmt.Errorf("%w, says %s: %s", ErrPaused, h.PausedBy, h.PausedWhy)
 		}
 		if err != nil {
 			return err
 		}
-		h = h.probed(machine.Moment{Earliest: now.At, Latest: now.At})
-		c.Body, err = json.Marshal(h)
-		return err
+		return flow.SetProbe(c, now.At)
 	})
 	if err != nil {
 		return 0, err
@@ -99,7 +96,7 @@ func (op *Operator) Probe(ctx context.Context, destination string, by saga.Actor
 // waiting lists those that failed at a destination and wait for another try, to be given back as due
 // now.
 func waiting(ctx context.Context, l ledger.Ledger, destination string, do func([]ledger.Return) error) error {
-	f := ledger.Filter{WaitsFor: lineOf(destination, again), Limit: 500}
+	f := ledger.Filter{WaitsFor: flow.RetryLine(destination), Limit: 500}
 	for more := true; more; more = f.After != "" {
 		page, err := l.List(ctx, f)
 		if err != nil {
@@ -162,70 +159,7 @@ func (op *Operator) Acts(ctx context.Context, s Scope, limit int) ([]Act, error)
 	acts := make([]Act, len(set))
 	for i := range set {
 		c := &set[i]
-		acts[i] = Act{At: c.At, By: saga.Actor{Name: c.Actor, Reason: c.Reason}, Paused: isPaused(c), Probed: isProbed(c)}
+		acts[i] = Act{At: c.At, By: saga.Actor{Name: c.Actor, Reason: c.Reason}, Paused: flow.IsPaused(c), Probed: flow.IsProbed(c)}
 	}
 	return acts, nil
-}
-
-// isPaused reports whether a control says that its scope is paused.
-func isPaused(c *ledger.Control) bool {
-	if c.Kind == ledger.ControlPause {
-		return len(c.Body) > 0
-	}
-	h, err := healthOf(c)
-	return err == nil && h.PausedBy != ""
-}
-
-// isProbed reports whether a control was set to have a destination tried.
-func isProbed(c *ledger.Control) bool {
-	if c.Kind != ledger.ControlDestination {
-		return false
-	}
-	h, err := healthOf(c)
-	return err == nil && !h.ProbedAt.IsZero()
-}
-
-// healthOf reads the health of a destination.
-func healthOf(c *ledger.Control) (h health, err error) {
-	if len(c.Body) == 0 {
-		return h, nil
-	}
-	if err := json.Unmarshal(c.Body, &h); err != nil {
-		return h, fmt.Errorf("the state of the destination was written by another version of amends: %w", err)
-	}
-	return h, nil
-}
-
-// pausedBy is who paused a scope that is not a destination, and why; nil when it is not paused.
-func pausedBy(c *ledger.Control) *saga.Actor {
-	if len(c.Body) == 0 {
-		return nil
-	}
-	by := &saga.Actor{}
-	if json.Unmarshal(c.Body, by) != nil {
-		return &saga.Actor{Name: c.Actor, Reason: c.Reason} // of another version of amends: it is a pause all the same
-	}
-	return by
-}
-
-// pausing pauses or resumes a scope. A destination's control says more, which stays.
-func pausing(c *ledger.Control, by saga.Actor, pause bool) error {
-	if c.Kind == ledger.ControlPause {
-		if c.Body = nil; !pause {
-			return nil
-		}
-		body, err := json.Marshal(by)
-		c.Body = body
-		return err
-	}
-	h, err := healthOf(c)
-	if err != nil {
-		return err
-	}
-	h.PausedBy, h.PausedWhy, h.ProbedAt = "", "", time.Time{}
-	if pause {
-		h.PausedBy, h.PausedWhy = by.Name, by.Reason
-	}
-	c.Body, err = json.Marshal(h)
-	return err
 }

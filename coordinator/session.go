@@ -40,6 +40,11 @@ type session struct {
 	returns returns
 }
 
+// Token, Alone and Idle are what [flow.Session] asks.
+func (s *session) Token() machine.Token  { return s.token }
+func (s *session) Alone() bool           { return s.alone }
+func (s *session) Idle() context.Context { return s.idle }
+
 // errNoLease is why nothing may be armed.
 var errNoLease = errors.New("this process holds no lease it can trust")
 
@@ -88,8 +93,8 @@ func (s *session) trusted() error {
 	}
 }
 
-// obeys notes that what every process of the ledger obeys was read.
-func (s *session) obeys() {
+// Obeys notes that what every process of the ledger obeys was read.
+func (s *session) Obeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -138,8 +143,8 @@ func (s *session) end(why error) bool {
 	return true
 }
 
-// why is the reason for which the session ended, or nil.
-func (s *session) why() error {
+// Why is the reason for which the session ended, or nil.
+func (s *session) Why() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.void
@@ -157,7 +162,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 			c.clock.heard(l.At, sent, time.Now())
 			s := newSession(l, sent, c.opts.Margin+c.clock.skew)
 			c.current.Store(s)
-			c.controls.opened(s)
+			c.flow.Opened(s)
 			c.tell.sessionOpened(&l)
 			return s, nil
 		}
@@ -199,7 +204,7 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 			c.loseSession(s, errUnanswered)
 			return
 		}
-		sent, sharers := time.Now(), c.sharers()
+		sent, sharers := time.Now(), c.flow.Sharers()
 		l, err := c.ledger.Renew(ctx, s.token, ledger.Renewal{TTL: c.opts.Lease, Knows: c.known(), InHand: c.hand.numbers()})
 		switch {
 		case err == nil:
@@ -209,8 +214,8 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 				return
 			}
 			c.clock.heard(l.At, sent, time.Now())
-			c.controls.heard(s, l.Controls)
-			c.lives(sharers, l.Live)
+			c.flow.Heard(s, l.Controls)
+			c.flow.Lives(sharers, l.Live)
 			stray = c.strays(s, l.Stray, stray)
 			every = c.opts.Lease / 3
 		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrSchema):

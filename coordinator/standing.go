@@ -3,16 +3,20 @@ package coordinator
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
+
+// RetryPrefix is before the name of a destination where [Instance].WaitsFor names it for those that failed there before and wait for
+// another try.
+const RetryPrefix = "retry:"
 
 // DestinationStatus is where a destination stands, for people.
 type DestinationStatus struct {
@@ -51,7 +55,7 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 	known := map[string]*DestinationStatus{}
 	of := func(name string) *DestinationStatus {
 		if known[name] == nil {
-			known[name] = &DestinationStatus{Name: name, State: healthy}
+			known[name] = &DestinationStatus{Name: name, State: flow.Healthy}
 		}
 		return known[name]
 	}
@@ -60,9 +64,10 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 		case c.Kind == ledger.ControlDestination:
 			err = op.stands(ctx, of(c.Name), c, now)
 		case c.Kind == ledger.ControlShare:
-			of(c.Name).shared(c)
+			d := of(c.Name)
+			d.Parts, d.Shares = flow.SharesOf(c)
 		case c.Kind == ledger.ControlPause && len(c.Body) > 0:
-			st.Paused = append(st.Paused, Paused{Scope{c.Kind, c.Name}, *pausedBy(c), c.At})
+			st.Paused = append(st.Paused, Paused{Scope{c.Kind, c.Name}, *flow.PausedBy(c), c.At})
 		}
 		if err != nil {
 			return st, err
@@ -78,24 +83,24 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 
 // stands reads a destination's health.
 func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.Control, now time.Time) error {
-	h, err := healthOf(c)
+	h, err := flow.HealthOf(c)
 	if err != nil {
 		return fmt.Errorf("destination %s: %w", c.Name, err)
 	}
-	d.State, d.Since, d.Why, d.Served = h.state(machine.Moment{Earliest: now, Latest: now}), h.FailingSince, h.Why, h.ServedAt
+	d.State, d.Since, d.Why, d.Served = h.State(machine.Moment{Earliest: now, Latest: now}), h.FailingSince, h.Why, h.ServedAt
 	switch d.State {
-	case healthy:
+	case flow.Healthy:
 		d.Since, d.Why = time.Time{}, ""
-	case limited:
+	case flow.Limited:
 		d.Until = h.LimitedUntil
-	case failing:
+	case flow.Failing:
 		d.Evidence = h.Evidence
 		if h.Probe.By == "" && h.Retry.By == "" {
 			if d.Until = h.Probe.Next; h.Retry.Next.Before(d.Until) {
 				d.Until = h.Retry.Next
 			}
 		}
-	case paused:
+	case flow.Paused:
 		d.Actor, d.Why = h.PausedBy, h.PausedWhy
 		acts, err := op.ledger.Acts(ctx, c.Kind, c.Name, 1)
 		if err != nil {
@@ -106,17 +111,4 @@ func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.
 		}
 	}
 	return nil
-}
-
-// shared reads who has which part of a destination's limit. What another version of amends wrote is
-// left out.
-func (d *DestinationStatus) shared(c *ledger.Control) {
-	var s share
-	if len(c.Body) == 0 || json.Unmarshal(c.Body, &s) != nil {
-		return
-	}
-	d.Parts, d.Shares = len(s.Parts), map[string]int{}
-	for token := range s.Wants {
-		d.Shares[token] = len(s.owned(token, len(s.Parts)))
-	}
 }

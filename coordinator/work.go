@@ -3,12 +3,12 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
@@ -25,12 +25,12 @@ type work struct {
 	program saga.Program
 	head    int64 // the ledger's number
 	st      *machine.State
-	inHead  bool         // the ledger's head names our session
-	times   chainClock   //
-	sent    time.Time    // before the latest append went out
-	slot    *destination // a send slot in hand, for the next attempt
-	asked   rank         // what it was taken as, or a lookup's
-	jobs    chan func()  // of the goroutine in which actions run; nil until there is one
+	inHead  bool              // the ledger's head names our session
+	times   chainClock        //
+	sent    time.Time         // before the latest append went out
+	slot    *flow.Destination // a send slot in hand, for the next attempt
+	asked   flow.Rank         // what it was taken as, or a lookup's
+	jobs    chan func()       // of the goroutine in which actions run; nil until there is one
 
 	spoken atomic.Bool   // there is an unread signal
 	nudge  chan struct{} // wakes a waiting work when spoken is set
@@ -163,35 +163,16 @@ func (w *work) await(until time.Time) bool {
 func (w *work) goBack(d time.Duration) bool {
 	w.back = &ledger.Return{Number: w.head}
 	if to, _ := w.failedAt(); to != nil {
-		w.back.WaitsFor = lineOf(to.name, again)
-		d = max(d, to.aside())
+		w.back.WaitsFor = flow.RetryLine(to.Name())
+		d = max(d, to.Aside())
 	}
 	w.back.Due = w.c.clock.now().Earliest.Add(d)
 	return false
 }
 
-// asideFor is how long a work stays away at most from a destination that fails, and failed it
-// before.
-const asideFor = 15 * time.Minute
-
-// aside is how long such a work stays away: about as long as it takes to probe with each of its
-// kind. If it is the work that is at fault, one of them is served. It is no longer than the
-// destination has been failing.
-func (d *destination) aside() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.health.FailingSince.IsZero() {
-		return 0
-	}
-	wait := d.health.Retry.wait()
-	failing := d.now().Latest.Sub(d.health.FailingSince)
-	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
-	return most/2 + rand.N(most/2+1)
-}
-
 // failedAt is the destination that failed the work's latest attempt or lookup, or nil, and what
 // is known of its attempts there.
-func (w *work) failedAt() (*destination, *machine.Effort) {
+func (w *work) failedAt() (*flow.Destination, *machine.Effort) {
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
 		e := &ss.Forward
@@ -215,7 +196,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 		ev.Now, ev.Over = w.now(), w.over
 		ev.Spoken = w.spoken.Load()
 		ev.Secret, ev.Polled = w.c.secrets.newest, w.polled
-		ev.HeldUntil = w.c.controls.heldUntil(w.id.Saga, ev.Now.Latest)
+		ev.HeldUntil = w.c.flow.HeldUntil(w.id.Saga, ev.Now.Latest)
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
 		if err != nil {
@@ -267,8 +248,7 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
 	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestSpec(w.st), w.c.opts.MaxCrashes, w.bystanders
 	if to, e := w.failedAt(); to != nil {
-		by := to.known().ProbedAt // a person had it tried
-		ev.Recovered, ev.Probed = !to.outage(e.Failed), by.After(e.Failed) && !by.After(to.now().Latest)
+		ev.Recovered, ev.Probed = !to.Outage(e.Failed), to.Probed().After(e.Failed) // by a person
 	}
 	d, err := machine.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step, d.Record.Dispatch.Direction) {

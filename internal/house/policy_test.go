@@ -39,8 +39,9 @@ const policy = `
 
 	# The coordinator runs sagas over whichever ledger it is given: no driver.
 	saga < internal/adoption
-	sagahttp, internal/ledger, internal/adoption < coordinator
-	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
+	internal/ledger, golang.org/x/time/... < internal/flow # what may be sent where, when: no log, no definition
+	sagahttp, internal/flow, internal/adoption < coordinator
+	github.com/sirupsen/logrus/..., golang.org/x/sync/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 	internal/reading < callback
 	coordinator < callback, approval # answers and votes by HTTP

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func at(d time.Duration) machine.Moment {
 }
 
 // fails is a destination that begins to fail.
-func fails(now machine.Moment) health { return health{}.failed(now, "ten failed", "refused") }
+func fails(now machine.Moment) Health { return Health{}.failed(now, "ten failed", "refused") }
 
 // Rule: a destination that fails is probed by one process at a time, after a wait that grows to a
 // minute; what is not answered within the wait is passed over, if it was a newcomer.
@@ -22,7 +22,7 @@ func TestHealthOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	for _, newcomer := range newcomersAndOthers {
 		h := fails(at(0))
-		if h.state(at(0)) != failing || h.mayProbe(at(0), newcomer) || !h.mayProbe(at(time.Second), newcomer) {
+		if h.State(at(0)) != Failing || h.mayProbe(at(0), newcomer) || !h.mayProbe(at(time.Second), newcomer) {
 			t.Fatalf("%+v", h)
 		}
 		ends := 31 * time.Second
@@ -81,7 +81,7 @@ func TestHealthBackAndAway(t *testing.T) {
 	t.Parallel()
 	h := fails(at(0)).missed(at(time.Second), true, "refused").missed(at(3*time.Second), true, "refused")
 	h = h.taken(at(7*time.Second), 1, true, time.Hour).served(at(7 * time.Second))
-	if h.state(at(7*time.Second)) != healthy || h.Probe.By != "" || h.Why != "" || h.Evidence != "" {
+	if h.State(at(7*time.Second)) != Healthy || h.Probe.By != "" || h.Why != "" || h.Evidence != "" {
 		t.Fatalf("%+v", h)
 	}
 	if again := h.failed(at(60*time.Second), "", "refused"); again.Probe.Next.Sub(at(60*time.Second).Earliest) != 4*time.Second {
@@ -90,7 +90,7 @@ func TestHealthBackAndAway(t *testing.T) {
 	if later := h.failed(at(time.Hour), "", "refused"); later.Probe.Next.Sub(at(time.Hour).Earliest) != time.Second {
 		t.Errorf("%+v", later)
 	}
-	if h := h.unused(true); h.state(at(time.Hour)) != healthy {
+	if h := h.unused(true); h.State(at(time.Hour)) != Healthy {
 		t.Errorf("%+v", h)
 	}
 }
@@ -100,22 +100,22 @@ func TestHealthBackAndAway(t *testing.T) {
 func TestHealthOrder(t *testing.T) {
 	t.Parallel()
 	until := func(d time.Duration) time.Time { return at(d).Earliest }
-	h := health{}.limit(at(0), until(time.Minute), "503").limit(at(0), until(time.Second), "503")
-	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != healthy || h.shut(at(0), true) != time.Minute {
+	h := Health{}.limit(at(0), until(time.Minute), "503").limit(at(0), until(time.Second), "503")
+	if h.State(at(59*time.Second)) != Limited || h.State(at(time.Minute)) != Healthy || h.shut(at(0), true) != time.Minute {
 		t.Errorf("%+v", h)
 	}
-	if h := h.served(at(61*time.Second)).limit(at(62*time.Second), until(63*time.Second), "503"); h.state(at(63*time.Second)) != healthy {
+	if h := h.served(at(61*time.Second)).limit(at(62*time.Second), until(63*time.Second), "503"); h.State(at(63*time.Second)) != Healthy {
 		t.Errorf("one that serves between two waits is probed: %+v", h)
 	}
 	h = h.limit(at(62*time.Second), until(80*time.Second), "503")
-	if h.state(at(79*time.Second)) != limited || h.state(at(80*time.Second)) != failing || !h.mayProbe(at(80*time.Second), true) || h.mayProbe(at(79*time.Second), true) {
+	if h.State(at(79*time.Second)) != Limited || h.State(at(80*time.Second)) != Failing || !h.mayProbe(at(80*time.Second), true) || h.mayProbe(at(79*time.Second), true) {
 		t.Errorf("one that serves none between two waits is not probed: %+v", h)
 	}
 	h.PausedBy = "anna"
-	if h = h.taken(at(0), 1, true, 2*time.Hour); h.state(at(time.Hour)) != paused || h.mayProbe(at(time.Hour), true) || h.probing(at(time.Hour), 1, true) {
+	if h = h.taken(at(0), 1, true, 2*time.Hour); h.State(at(time.Hour)) != Paused || h.mayProbe(at(time.Hour), true) || h.probing(at(time.Hour), 1, true) {
 		t.Errorf("%+v", h)
 	}
-	if h = h.served(at(time.Hour)); h.state(at(time.Hour)) != paused { // what was under way was served
+	if h = h.served(at(time.Hour)); h.State(at(time.Hour)) != Paused { // what was under way was served
 		t.Errorf("%+v", h)
 	}
 }
@@ -123,9 +123,9 @@ func TestHealthOrder(t *testing.T) {
 // Rule: a person may have it tried now, whatever it asked for, and whoever has the probe.
 func TestHealthProbedByHand(t *testing.T) {
 	t.Parallel()
-	for name, h := range map[string]health{
+	for name, h := range map[string]Health{
 		"failing": fails(at(0)).missed(at(0), true, "500").missed(at(0), false, "500").taken(at(0), 7, true, time.Hour),
-		"limited": health{}.limit(at(0), at(time.Hour).Earliest, "503"),
+		"limited": Health{}.limit(at(0), at(time.Hour).Earliest, "503"),
 		"both":    fails(at(0)).limit(at(0), at(time.Hour).Earliest, "503"),
 	} {
 		if h = h.probed(at(time.Second)); !h.mayProbe(at(time.Second), true) || !h.mayProbe(at(time.Second), false) {
@@ -141,29 +141,29 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ahead = 4 * 24 * time.Hour
 		then := machine.Moment{Earliest: time.Now().Add(ahead), Latest: time.Now().Add(ahead)}
-		for name, h := range map[string]health{
+		for name, h := range map[string]Health{
 			"failing": fails(then),
 			"probing": fails(then).taken(then, 7, false, time.Minute),
-			"limited": health{}.limit(then, time.Now().Add(ahead+time.Minute), "503"),
+			"limited": Health{}.limit(then, time.Now().Add(ahead+time.Minute), "503"),
 		} {
 			d, store := known(t, h)
 			time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
-			turn := d.join(rank{})
+			turn := d.join(Rank{})
 			store()
 			if !turn.taken {
 				t.Errorf("%s: it is closed for %s", name, d.health.shut(d.now(), false))
 			}
 		}
-		d, store := known(t, health{ServedAt: time.Now().Add(ahead)})
+		d, store := known(t, Health{ServedAt: time.Now().Add(ahead)})
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
 		for n := range int64(manyMisses) {
-			d.failedBy(n, rank{}, "500")
+			d.FailedBy(n, Rank{}, "500")
 		}
 		time.Sleep(manyFor) //nolint:forbidigo // virtual
-		d.failedBy(0, rank{kind: again}, "500")
+		d.FailedBy(0, Rank{Again: true}, "500")
 		store()
-		if d.health.state(d.now()) != failing || !d.outage(time.Now().Add(-time.Minute)) {
-			t.Errorf("served in the future: %s, outage %t", d.health.state(d.now()), d.outage(time.Now().Add(-time.Minute)))
+		if d.health.State(d.now()) != Failing || !d.Outage(time.Now().Add(-time.Minute)) {
+			t.Errorf("served in the future: %s, outage %t", d.health.State(d.now()), d.Outage(time.Now().Add(-time.Minute)))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 // destinations, the shares of their limits, and pauses. It is read when a session is opened, and
 // again when a claim or a renewal tells of another version.
 type controls struct {
-	ledger ledger.Ledger
-	outage *outage
-	health *kept[health]
+	ledger Ledger
+	asked  func(error) // how each call was answered; nil: well
+	health *kept[Health]
 	shares *kept[share]
 	tells  told
 
 	telling sync.Mutex // what is obeyed is told in the order in which it was taken
 
 	mu      sync.Mutex
-	session *session      // what was read under another one counts no more
+	session Session       // what was read under another one counts no more
 	newest  int64         // version that was read
 	read    chan struct{} // closed and replaced when one was read
 	pauses  map[string]pause
@@ -40,21 +40,27 @@ type pause struct {
 
 // told is who is told of what there is to obey, without a lock of the controls.
 type told struct {
-	health func(destination string, h health)
+	health func(destination string, h Health)
 	share  func(destination string, s share)
 	paused func(scope string, by *saga.Actor) // by a person; nil: resumed
 	read   func()                             // all was read
 }
 
-func newControls(l ledger.Ledger, o *outage, tells told) *controls {
-	k := &controls{ledger: l, outage: o, tells: tells, pauses: map[string]pause{}, read: make(chan struct{})}
+// What a person can pause beside a destination, by the names of their controls.
+const Everything = "all"
+
+// OfSaga names the pause of a saga.
+func OfSaga(name string) string { return "saga:" + name }
+
+func newControls(l Ledger, heard func(error), tells told) *controls {
+	k := &controls{ledger: l, asked: heard, tells: tells, pauses: map[string]pause{}, read: make(chan struct{})}
 	k.health, k.shares = newKept(k, ledger.ControlDestination, tells.health), newKept(k, ledger.ControlShare, tells.share)
 	return k
 }
 
 // heard is told of the newest version that there is. It reads the controls in the background when
 // that is another one than was read.
-func (k *controls) heard(s *session, version int64) {
+func (k *controls) heard(s Session, version int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s == k.session && version != k.newest {
@@ -63,7 +69,7 @@ func (k *controls) heard(s *session, version int64) {
 }
 
 // upTo waits until a version of which it was told is obeyed, or the session ends.
-func (k *controls) upTo(s *session, version int64) {
+func (k *controls) upTo(s Session, version int64) {
 	for {
 		k.mu.Lock()
 		obeyed, read := s != k.session || k.newest >= version, k.read
@@ -73,7 +79,7 @@ func (k *controls) upTo(s *session, version int64) {
 		}
 		select {
 		case <-read:
-		case <-s.idle.Done():
+		case <-s.Idle().Done():
 			return
 		}
 	}
@@ -81,7 +87,7 @@ func (k *controls) upTo(s *session, version int64) {
 
 // opened reads the controls under a new session, whatever was read before: the database may be
 // another one. Until then the session is not trusted: what is paused is not known.
-func (k *controls) opened(s *session) {
+func (k *controls) opened(s Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.health.opened()
@@ -100,17 +106,17 @@ func (k *controls) readAgain() {
 }
 
 // readAll reads the controls until nothing else is told of, or the session ends.
-func (k *controls) readAll(s *session) {
+func (k *controls) readAll(s Session) {
 	for wait := 10 * time.Millisecond; k.wanted(s); wait = min(2*wait, time.Second) {
-		all, newest, err := k.ledger.Controls(s.idle)
+		all, newest, err := k.ledger.Controls(s.Idle())
 		switch {
 		case err == nil:
-			k.outage.answered(callControls)
+			k.asked(nil)
 			k.install(s, all, newest)
-		case sleep(s.idle, wait) != nil:
+		case sleep(s.Idle(), wait) != nil:
 			return // nothing is heard under it any more
 		default:
-			k.outage.failed(callControls, err)
+			k.asked(err)
 			k.mu.Lock()
 			k.again = true
 			k.mu.Unlock()
@@ -120,7 +126,7 @@ func (k *controls) readAll(s *session) {
 
 // wanted reports whether the controls are to be read under a session, and notes that they are being
 // read now.
-func (k *controls) wanted(s *session) bool {
+func (k *controls) wanted(s Session) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != k.session {
@@ -131,19 +137,19 @@ func (k *controls) wanted(s *session) bool {
 }
 
 // install takes what was read.
-func (k *controls) install(s *session, all []ledger.Control, newest int64) {
+func (k *controls) install(s Session, all []ledger.Control, newest int64) {
 	k.take(s, all)
 	k.telling.Lock()
 	for _, tell := range k.readUpTo(s, newest) {
 		tell()
 	}
 	k.telling.Unlock()
-	s.obeys()
+	s.Obeys()
 	k.tells.read()
 }
 
 // readUpTo notes that all was read, and says what there is to tell of what is gone.
-func (k *controls) readUpTo(s *session, newest int64) []func() {
+func (k *controls) readUpTo(s Session, newest int64) []func() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != k.session {
@@ -157,7 +163,7 @@ func (k *controls) readUpTo(s *session, newest int64) []func() {
 
 // take takes controls that were read or stored under a session, but for those of which a newer
 // version is known.
-func (k *controls) take(s *session, all []ledger.Control) {
+func (k *controls) take(s Session, all []ledger.Control) {
 	k.telling.Lock()
 	defer k.telling.Unlock()
 	for _, tell := range k.taken(s, all) {
@@ -166,7 +172,7 @@ func (k *controls) take(s *session, all []ledger.Control) {
 }
 
 // taken says what there is to tell of controls that were taken.
-func (k *controls) taken(s *session, all []ledger.Control) (tell []func()) {
+func (k *controls) taken(s Session, all []ledger.Control) (tell []func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s != k.session {
@@ -175,7 +181,7 @@ func (k *controls) taken(s *session, all []ledger.Control) (tell []func()) {
 	for i := range all {
 		switch c := &all[i]; {
 		case c.Kind == ledger.ControlPause && k.pauses[c.Name].version < c.Version:
-			was, by := k.pauses[c.Name].by, pausedBy(c)
+			was, by := k.pauses[c.Name].by, PausedBy(c)
 			k.pauses[c.Name] = pause{c.Version, by, c.At}
 			if was != nil || by != nil {
 				tell = append(tell, func() { k.tells.paused(c.Name, by) })
@@ -190,7 +196,7 @@ func (k *controls) taken(s *session, all []ledger.Control) (tell []func()) {
 }
 
 // reread reads what another process has changed.
-func (k *controls) reread(ctx context.Context, s *session) {
+func (k *controls) reread(ctx context.Context, s Session) {
 	if all, newest, err := k.ledger.Controls(ctx); err == nil { // else it is tried again
 		k.install(s, all, newest)
 	}
@@ -198,12 +204,12 @@ func (k *controls) reread(ctx context.Context, s *session) {
 
 // holds returns the pause that a saga's works are under, by its name, and who wants it so; nil when
 // they are under none.
-func (k *controls) holds(saga string) (name string, by *saga.Actor) {
+func (k *controls) holds(saga string) (scope string, by *saga.Actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, s := range []Scope{Everything(), OfSaga(saga)} {
-		if p := k.pauses[s.name]; p.by != nil {
-			return s.name, p.by
+	for _, name := range []string{Everything, OfSaga(saga)} {
+		if p := k.pauses[name]; p.by != nil {
+			return name, p.by
 		}
 	}
 	return "", nil
@@ -214,8 +220,8 @@ func (k *controls) holds(saga string) (name string, by *saga.Actor) {
 func (k *controls) heldUntil(saga string, now time.Time) (until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, s := range []Scope{Everything(), OfSaga(saga)} {
-		switch p := k.pauses[s.name]; {
+	for _, name := range []string{Everything, OfSaga(saga)} {
+		switch p := k.pauses[name]; {
 		case p.by != nil:
 			return now
 		case p.at.After(until):

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ func TestControlsAreAFormat(t *testing.T) {
 	for want, v := range map[string]any{
 		`{"pausedBy":"anna","pausedReason":"moving","limitedUntil":"2026-03-01T12:00:01Z","failureStartedAt":"2026-03-01T12:00:02Z",` +
 			`"evidence":"it asked","lastError":"503","probe":{"failed":3,"nextAt":"2026-03-01T12:00:04Z","session":"00000000000000ff",` +
-			`"until":"2026-03-01T12:00:05Z"},"retryProbe":{"failed":1},"recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: health{
+			`"until":"2026-03-01T12:00:05Z"},"retryProbe":{"failed":1},"recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: Health{
 			PausedBy: "anna", PausedWhy: "moving", LimitedUntil: at(1), FailingSince: at(2), Evidence: "it asked", Why: "503",
 			Probe: probe{Failed: 3, Next: at(4), By: "00000000000000ff", Ends: at(5)}, Retry: probe{Failed: 1}, BackSince: at(6), ServedAt: at(7),
 		},

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // whole is a destination whose limit one process has as a whole.
-func whole(l Limit, hold time.Duration, room int, wake func()) *destination {
+func whole(l Limit, hold time.Duration, room int, wake func()) *Destination {
 	d := newDestination("books", l, hold, room, wake, alone(), sharing{
 		gone:   func(string) bool { return false },
 		divide: func(func(share) (share, bool)) {},
@@ -33,35 +33,35 @@ func TestTheOrderOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := whole(Limit{Concurrent: 1}, time.Hour, 100, func() {})
-		if !d.try(rank{left: 9}) {
+		if !d.Try(Rank{Left: 9}) {
 			t.Fatal("the slot is not free")
 		}
 		came := make(chan string, 10)
 		for _, c := range []struct {
 			name string
-			rank rank
+			rank Rank
 		}{
-			{"first of five left", rank{left: 5}},
-			{"second of five left", rank{left: 5}},
-			{"two left", rank{left: 2}},
-			{"undoing three", rank{back: true, left: 3}},
-			{"third of five left", rank{left: 5}},
-			{"undoing one", rank{back: true, left: 1}},
+			{"first of five left", Rank{Left: 5}},
+			{"second of five left", Rank{Left: 5}},
+			{"two left", Rank{Left: 2}},
+			{"undoing three", Rank{Back: true, Left: 3}},
+			{"third of five left", Rank{Left: 5}},
+			{"undoing one", Rank{Back: true, Left: 1}},
 		} {
 			go func() {
-				if err := d.take(t.Context(), nil, c.rank); err != nil {
+				if err := d.Take(t.Context(), nil, c.rank); err != nil {
 					t.Error(err)
 				}
 				came <- c.name
 			}()
 			synctest.Wait()
 		}
-		if d.try(rank{back: true}) {
+		if d.Try(Rank{Back: true}) {
 			t.Error("a slot was given that was not there")
 		}
 		var order []string
 		for range cap(came) - 4 {
-			d.release(rank{}, time.Second)
+			d.Release(Rank{}, time.Second)
 			order = append(order, <-came)
 		}
 		want := []string{"undoing one", "undoing three", "two left", "first of five left", "second of five left", "third of five left"}
@@ -78,16 +78,16 @@ func TestALineTurnsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
 		d := whole(Limit{PerSecond: 1}, hold, 100, func() {})
-		if !d.try(rank{}) {
+		if !d.Try(Rank{}) {
 			t.Fatal("the slot is not free")
 		}
 		answers := make(chan error, 20)
 		for range 8 {
-			go func() { answers <- d.take(t.Context(), nil, rank{}) }()
+			go func() { answers <- d.Take(t.Context(), nil, Rank{}) }()
 			synctest.Wait()
 		}
 		for range 3 { // five fit into five seconds
-			if err := <-answers; !errors.Is(err, errNoRoom) {
+			if err := <-answers; !errors.Is(err, ErrNoRoom) {
 				t.Fatal(err)
 			}
 		}
@@ -102,15 +102,15 @@ func TestALineTurnsAway(t *testing.T) {
 		}
 
 		slow := whole(Limit{Concurrent: 1}, hold, 100, func() {})
-		slow.try(rank{})
+		slow.Try(Rank{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
-			go func() { answers <- slow.take(ctx, nil, rank{}) }()
+			go func() { answers <- slow.Take(ctx, nil, Rank{}) }()
 			synctest.Wait()
 		}
 		begun = time.Now()
 		for range 2 {
-			if err := <-answers; !errors.Is(err, errNoRoom) || time.Since(begun) != hold {
+			if err := <-answers; !errors.Is(err, ErrNoRoom) || time.Since(begun) != hold {
 				t.Errorf("%v after %s", err, time.Since(begun))
 			}
 		}
@@ -118,7 +118,7 @@ func TestALineTurnsAway(t *testing.T) {
 		if err := <-answers; !errors.Is(err, context.Canceled) {
 			t.Errorf("the head of the line left with %v", err)
 		}
-		if slow.release(rank{}, 0); !slow.try(rank{}) {
+		if slow.Release(Rank{}, 0); !slow.Try(Rank{}) {
 			t.Error("a slot was lost")
 		}
 	})
@@ -142,12 +142,12 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 			}
 			asked = 0
 		}
-		used := func(d *destination, took time.Duration) {
-			if !d.try(rank{}) {
+		used := func(d *Destination, took time.Duration) {
+			if !d.Try(Rank{}) {
 				t.Error("the slot is not free")
 			}
 			time.Sleep(askEvery) //nolint:forbidigo // virtual
-			d.release(rank{}, took)
+			d.Release(Rank{}, took)
 		}
 		want("before anything is known", 300, 0)
 		used(d, time.Minute)
@@ -157,31 +157,31 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 		}
 		want("of one that takes a tenth of a second", 49, 60)
 		answers := make(chan error, 40)
-		d.try(rank{})
+		d.Try(Rank{})
 		for range 40 {
-			go func() { answers <- d.take(t.Context(), nil, rank{}) }()
+			go func() { answers <- d.Take(t.Context(), nil, Rank{}) }()
 		}
 		synctest.Wait()
 		want("with forty in line", 9, 0)
 		for range 20 {
 			time.Sleep(askEvery) //nolint:forbidigo // virtual
-			d.release(rank{}, 100*time.Millisecond)
+			d.Release(Rank{}, 100*time.Millisecond)
 			<-answers
 		}
 		want("with twenty in line", 29, 5)
 		d.none(fresh)
-		d.release(rank{}, 100*time.Millisecond)
+		d.Release(Rank{}, 100*time.Millisecond)
 		<-answers
 		want("and nothing in the ledger", 30, 0)
-		d.hush(time.Minute, "503")
+		d.Hush(time.Minute, "503")
 		want("of one that asked for silence", 0, 0)
 		for range 19 {
-			if err := <-answers; !errors.Is(err, errNoRoom) {
+			if err := <-answers; !errors.Is(err, ErrNoRoom) {
 				t.Errorf("in line: %v", err)
 			}
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // virtual
-		d.release(rank{}, 0)
+		d.Release(Rank{}, 0)
 		want("after that", 49, 1)
 	})
 }
@@ -191,7 +191,7 @@ func alone() condition {
 	return condition{
 		now:    func() machine.Moment { return machine.Moment{Earliest: time.Now(), Latest: time.Now()} },
 		who:    func() machine.Token { return 1 },
-		change: func(func(health) (health, bool)) {},
+		change: func(func(Health) (Health, bool)) {},
 	}
 }
 
@@ -203,7 +203,7 @@ func TestWhoComesLateLeavesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := whole(Limit{Concurrent: 1}, 3*time.Second, 100, func() {})
 		d.took = time.Second
-		if !d.try(rank{}) {
+		if !d.Try(Rank{}) {
 			t.Fatal("the slot is not free")
 		}
 		room := func(when string, want int) {
@@ -213,19 +213,19 @@ func TestWhoComesLateLeavesItsPlace(t *testing.T) {
 			}
 		}
 		d.youngest = 10 // which waits in the ledger
-		late := d.join(rank{number: 11})
+		late := d.join(Rank{Number: 11})
 		room("beside one that came late", 3)
-		if early := d.join(rank{number: 9}); d.line[0] != early || d.line[1] != late {
+		if early := d.join(Rank{Number: 9}); d.line[0] != early || d.line[1] != late {
 			t.Error("one that waited does not stand before it")
 		}
 		room("beside one that had waited", 2)
-		undone := d.join(rank{back: true, number: 12})
+		undone := d.join(Rank{Back: true, Number: 12})
 		if d.line[0] != undone {
 			t.Error("what is undone does not stand first")
 		}
-		d.join(rank{number: 10})
+		d.join(Rank{Number: 10})
 		room("beside two that had waited", 1)
-		if d.join(rank{number: 8, left: 1}); len(d.line) != 4 {
+		if d.join(Rank{Number: 8, Left: 1}); len(d.line) != 4 {
 			t.Fatalf("%d in line", len(d.line))
 		}
 		room("when one that had waited found none", 0)

@@ -1,7 +1,8 @@
-package coordinator
+package flow
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -12,17 +13,18 @@ import (
 type condition struct {
 	now    func() machine.Moment
 	who    func() machine.Token                             // the session of this process; 0: none
-	change func(f func(h health) (changed health, ok bool)) // in the background
+	change func(f func(h Health) (changed Health, ok bool)) // in the background
 
-	health  health
-	failed  map[int64]bool      // instances that failed since one was served
-	misses  int                 // of them, those that never failed there before: the evidence
-	missed  time.Time           // when the first of these did
-	worked  time.Time           // ledger time: when this process last saw one served
-	longest time.Duration       // the longest attempt there
-	flights map[*work]time.Time // attempts and lookups under way, since when
-	used    map[bool]time.Time  // the end of the probe that was made last, by a newcomer or another
-	kept    int                 // sends since one of those that failed there before, and wait
+	health   Health
+	failed   map[int64]bool     // instances that failed since one was served
+	misses   int                // of them, those that never failed there before: the evidence
+	missed   time.Time          // when the first of these did
+	worked   time.Time          // ledger time: when this process last saw one served
+	longest  time.Duration      // the longest attempt there
+	flights  map[any]time.Time  // attempts and lookups under way, since when
+	used     map[bool]time.Time // the end of the probe that was made last, by a newcomer or another
+	kept     int                // sends since one of those that failed there before, and wait
+	keptHung int                // and since one of those that had no answer
 
 	// window is how many may be under way after an outage, those that hang aside: one at first, and
 	// one more for each that is served; half where most of a round fail. 0: any number.
@@ -44,12 +46,12 @@ const (
 )
 
 // obey takes over what is known of the health. It returns the states that it had and has.
-func (d *destination) obey(h health) (was, is string) {
+func (d *Destination) obey(h Health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	h = h.believed(now)
-	was, is = d.health.state(now), h.state(now)
+	was, is = d.health.State(now), h.State(now)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
 		d.failed, d.misses = map[int64]bool{}, 0
 	}
@@ -57,7 +59,7 @@ func (d *destination) obey(h health) (was, is string) {
 		d.heldBack = time.Time{}
 	}
 	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
-	if d.health = h; was == failing && is == healthy {
+	if d.health = h; was == Failing && is == Healthy {
 		d.window, d.round, d.balance = 1, 1, 0
 		d.more = map[kind]bool{fresh: true, again: true}
 	}
@@ -66,7 +68,7 @@ func (d *destination) obey(h health) (was, is string) {
 }
 
 // shut says how long it is closed to newcomers, or to others, at least; 0 when it is open.
-func (d *destination) shut(newcomer bool) time.Duration {
+func (d *Destination) shut(newcomer bool) time.Duration {
 	wait := max(0, time.Until(d.heldBack))
 	switch now := d.now(); {
 	case d.awaits():
@@ -81,43 +83,43 @@ func (d *destination) shut(newcomer bool) time.Duration {
 }
 
 // known is the destination's health, as far as it is known here.
-func (d *destination) known() health {
+func (d *Destination) known() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.health
 }
 
 // toMake reports whether this process has the probe, and has not made it yet.
-func (d *destination) toMake(now machine.Moment, newcomer bool) bool {
+func (d *Destination) toMake(now machine.Moment, newcomer bool) bool {
 	return d.health.probing(now, d.who(), newcomer) && d.used[newcomer] != d.health.of(newcomer).Ends
 }
 
 // came reports whether a newcomer stands in line.
-func (d *destination) came() bool {
+func (d *Destination) came() bool {
 	return slices.ContainsFunc(d.line, func(t *turn) bool { return t.rank.newcomer() })
 }
 
 // findsOut reports whether one of a kind that waits in the ledger could make the probe, and no more.
-func (d *destination) findsOut(k kind) bool {
+func (d *Destination) findsOut(k kind) bool {
 	now := d.now()
 	newcomer := k == fresh && !d.stale && !d.came() && d.health.mayProbe(now, true)
 	return d.has() && time.Until(d.heldBack) <= 0 && (newcomer || len(d.line) == 0 && d.health.mayProbe(now, false))
 }
 
-// paused says that a person holds the destination, or nil.
-func (d *destination) paused() error {
+// Paused says that a person holds the destination, or nil.
+func (d *Destination) Paused() error {
 	if d == nil {
 		return nil
 	}
 	if h := d.known(); h.PausedBy != "" {
-		return fmt.Errorf("%w by %s: %s", errPaused, h.PausedBy, h.PausedWhy)
+		return fmt.Errorf("%w by %s: %s", ErrPaused, h.PausedBy, h.PausedWhy)
 	}
 	return nil
 }
 
 // probe asks for the probe when it is to be had and a work stands in line for it, a newcomer if there
 // is one, and gives it back when none does any more: another process may have one.
-func (d *destination) probe() {
+func (d *Destination) probe() {
 	now, who := d.now(), d.who()
 	if d.health = d.health.believed(now); who == 0 || !d.has() {
 		return
@@ -126,32 +128,46 @@ func (d *destination) probe() {
 		switch wanted := len(d.line) > 0 && d.came() == n; {
 		case wanted && d.health.mayProbe(now, n):
 			most := 2*d.longest + 2*d.hold // a lookup and an attempt, and what is between them
-			d.change(func(h health) (health, bool) { return h.taken(now, who, n, most), h.mayProbe(now, n) })
+			d.change(func(h Health) (Health, bool) { return h.taken(now, who, n, most), h.mayProbe(now, n) })
 		case !wanted && d.toMake(now, n):
 			d.health = d.health.unused(n) // at once, as for one that failed
-			d.change(func(h health) (health, bool) { return h.unused(n), h.of(n).By == who.String() })
+			d.change(func(h Health) (Health, bool) { return h.unused(n), h.of(n).By == who.String() })
 		}
 	}
 }
 
-// answered notes that an instance was served.
-func (d *destination) answered() {
+// Answered notes that an instance was served.
+func (d *Destination) Answered() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	d.worked = now.Earliest
 	d.failed, d.misses = map[int64]bool{}, 0
 	d.opens(1)
-	tells := func(h *health) bool {
+	tells := func(h *Health) bool {
 		return !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
-		d.change(func(h health) (health, bool) { return h.served(now), tells(&h) })
+		d.change(func(h Health) (Health, bool) { return h.served(now), tells(&h) })
 	}
 }
 
+// unanswered is how many slots are in use by what has no answer: it settles, or is under way for much longer than usual.
+func (d *Destination) unanswered() int {
+	n := min(d.settling, d.holds)
+	for _, since := range d.flights {
+		if time.Since(since) > max(longFor, 3*d.took) {
+			n++
+		}
+	}
+	return n
+}
+
+// longFor is how long an attempt is under way at least before people are told of the slot that it keeps.
+const longFor = 10 * time.Second
+
 // full reports whether as many are under way as may be after an outage.
-func (d *destination) full() bool {
+func (d *Destination) full() bool {
 	if d.window == 0 {
 		return false
 	}
@@ -165,7 +181,7 @@ func (d *destination) full() bool {
 }
 
 // opens has the window grow or shrink by what one was told: 1, it was served, or -1, it failed.
-func (d *destination) opens(told int) {
+func (d *Destination) opens(told int) {
 	if d.window == 0 {
 		return
 	}
@@ -184,11 +200,11 @@ func (d *destination) opens(told int) {
 
 // failedBy notes that an attempt or a lookup of an instance failed there, although it reached the
 // destination or tried to. r is what the instance was when it was sent.
-func (d *destination) failedBy(number int64, r rank, why string) {
+func (d *Destination) FailedBy(number int64, r Rank, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, who, n := d.now(), d.who(), r.newcomer()
-	if !d.failed[number] && r.kind == fresh {
+	if !d.failed[number] && !r.Again {
 		if d.misses++; d.misses == 1 {
 			d.missed = now.Earliest
 		}
@@ -196,18 +212,18 @@ func (d *destination) failedBy(number int64, r rank, why string) {
 	}
 	if d.failed[number] = true; d.health.probing(now, who, n) {
 		d.health = d.health.unused(n) // at once: a second attempt is not to leave before that is stored
-		d.change(func(h health) (health, bool) { return h.missed(now, n, why), h.of(n).By == who.String() })
+		d.change(func(h Health) (Health, bool) { return h.missed(now, n, why), h.of(n).By == who.String() })
 		return
 	}
 	within := now.Earliest.Sub(d.missed)
 	if d.health.FailingSince.IsZero() && (d.misses >= manyMisses && within >= manyFor || d.misses >= fewMisses && within >= fewFor) {
 		evidence := fmt.Sprintf("%d in a row failed that never failed there before, within %s", d.misses, within.Round(time.Second))
-		d.change(func(h health) (health, bool) { return h.failed(now, evidence, why), h.FailingSince.IsZero() })
+		d.change(func(h Health) (Health, bool) { return h.failed(now, evidence, why), h.FailingSince.IsZero() })
 	}
 }
 
-// outage reports whether none was served there since an instance failed last: it is not its fault.
-func (d *destination) outage(since time.Time) bool {
+// Outage reports whether none was served there since an instance failed last: it is not its fault.
+func (d *Destination) Outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
@@ -215,4 +231,34 @@ func (d *destination) outage(since time.Time) bool {
 		d.worked = time.Time{}
 	}
 	return !latest(d.worked, d.health.believed(now).ServedAt).After(since)
+}
+
+// asideFor is how long a work stays away at most from a destination that fails, and failed it
+// before.
+const asideFor = 15 * time.Minute
+
+// Aside is how long such a work stays away: about as long as it takes to probe with each of its
+// kind. If it is the work that is at fault, one of them is served. It is no longer than the
+// destination has been failing.
+func (d *Destination) Aside() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.health.FailingSince.IsZero() {
+		return 0
+	}
+	wait := d.health.Retry.wait()
+	failing := d.now().Latest.Sub(d.health.FailingSince)
+	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
+	return most/2 + rand.N(most/2+1)
+}
+
+// Failing is since when the destination has failed; zero when it does not.
+func (d *Destination) Failing() time.Time { return d.known().FailingSince }
+
+// Probed is when a person had it tried; zero: never, or by a clock that is ahead.
+func (d *Destination) Probed() time.Time {
+	if at := d.known().ProbedAt; !at.After(d.now().Latest) {
+		return at
+	}
+	return time.Time{}
 }

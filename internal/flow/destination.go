@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
-// is sent at once and the window of doubt is the send itself. Works stand in line for one by rank, and
+// Destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
+// is sent at once and the window of doubt is the send itself. Works stand in line for one by Rank, and
 // reserve nothing: when a slot and its time are there, the head gets them. Who would wait for too long
 // waits in the ledger, under the destination's name, for a process that has room in its line.
-type destination struct {
+type Destination struct {
 	name  string
 	limit Limit
 	hold  time.Duration // the longest wait in line
@@ -23,10 +23,12 @@ type destination struct {
 	rate  *rate.Limiter // nil: none, or no part of it
 	wake  func()        // there is room in line, and works wait in the ledger
 
-	mu    sync.Mutex
-	line  []*turn     // those that never failed here, then the others
-	busy  int         // slots in use
-	timer *time.Timer // serves the line when a known time has come
+	mu       sync.Mutex
+	line     []*turn     // those that never failed here, then the others
+	running  int         // slots in use by attempts and lookups under way
+	settling int         // attempts that are not awaited any more, and may be at work
+	settled  time.Time   // when the last of them is over, in the ledger's time
+	timer    *time.Timer // serves the line when a known time has come
 
 	heldBack time.Time     // until then the destination asked for silence (429, 503)
 	served   time.Time     // when a slot was last given or came back
@@ -42,75 +44,94 @@ type destination struct {
 
 const (
 	keptFor     = 10                    // in so many sends one is kept for those that failed here before
+	keptForHung = 100                   // and in so many one for those that had no answer: they may hang again
 	askEvery    = 20 * time.Millisecond // how often a line that has become short asks for what waits in the ledger
 	longestHush = 24 * time.Hour        // the longest Retry-After that is believed, as for a single step
 	never       = 24 * time.Hour        // longer than a work may wait in line
 )
 
-// rank orders a line: what never failed there, and of that compensations, then what is furthest
+// Rank orders a line: what never failed there, and of that compensations, then what is furthest
 // along, then what was started first: who comes again stands before those that came meanwhile.
-type rank struct {
-	kind   kind
-	came   bool  // since the destination began to fail; this says nothing of its place
-	back   bool  // it is being undone
-	left   int   // steps that are left
-	number int64 // the ledger's, in the order of starting; 0: not stored yet
-	of     *work
+type Rank struct {
+	Again  bool  // it failed there before
+	Hung   bool  // its latest attempt there had no answer at its deadline
+	Came   bool  // since the destination began to fail; this says nothing of its place
+	Back   bool  // it is being undone
+	Left   int   // steps that are left
+	Number int64 // the ledger's, in the order of starting; 0: not stored yet
+	Of     any   // the work, a pointer
 }
 
-func (r rank) before(o rank) bool {
+func (r Rank) kind() kind {
+	if r.Again {
+		return again
+	}
+	return fresh
+}
+
+func (r Rank) before(o Rank) bool {
 	switch {
-	case r.kind != o.kind:
-		return r.kind == fresh
-	case r.back != o.back:
-		return r.back
-	case r.left != o.left:
-		return r.left < o.left
+	case r.Again != o.Again:
+		return o.Again
+	case r.Hung != o.Hung:
+		return o.Hung
+	case r.Back != o.Back:
+		return r.Back
+	case r.Left != o.Left:
+		return r.Left < o.Left
 	default:
-		return r.number != 0 && (o.number == 0 || r.number < o.number)
+		return r.Number != 0 && (o.Number == 0 || r.Number < o.Number)
 	}
 }
 
 // newcomer reports whether what it is told may be news: it never failed, nor came with those that did.
-func (r rank) newcomer() bool { return r.came && r.kind == fresh }
-
-// RetryPrefix is before the name of a destination where [Instance].WaitsFor names it for those that
-// failed there before and wait for another try.
-const RetryPrefix = "retry:"
+func (r Rank) newcomer() bool { return r.Came && !r.Again }
 
 // kind tells instances apart at a destination. It begins the name of their line in the ledger.
 type kind string
 
 const (
-	fresh kind = ""          // they never failed there
-	again kind = RetryPrefix // they did
+	fresh kind = ""       // they never failed there
+	again kind = "retry:" // they did
 )
 
 func lineOf(destination string, k kind) string { return string(k) + destination }
 
+// RetryLine is the name under which instances wait in the ledger that failed at a destination.
+func RetryLine(destination string) string { return lineOf(destination, again) }
+
+// Line is the name under which one of a rank waits in the ledger.
+func (d *Destination) Line(r Rank) string { return lineOf(d.name, r.kind()) }
+
+// Name is the destination's name.
+func (d *Destination) Name() string { return d.name }
+
 // turn is a work's place in line.
 type turn struct {
-	rank  rank
+	rank  Rank
 	late  bool          // it came after works that wait in the ledger, as far as is known: their places are before it
 	over  chan struct{} // closed when the turn has come, or is refused
 	taken bool          // the slot is the work's
 }
 
-// errNoRoom is why a work leaves the line for the ledger: its turn is far away, or not foreseen.
-var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
+// ErrWoken is why a work waits no longer: a signal was posted to it.
+var ErrWoken = errors.New("a signal was posted to the work")
 
-func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *destination {
-	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, condition: c, sharing: s}
-	d.failed, d.flights, d.used = map[int64]bool{}, map[*work]time.Time{}, map[bool]time.Time{}
+// ErrNoRoom is why a work leaves the line for the ledger: its turn is far away, or not foreseen.
+var ErrNoRoom = errors.New("the line for the destination is longer than the work may wait")
+
+func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *Destination {
+	d := &Destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, condition: c, sharing: s}
+	d.failed, d.flights, d.used = map[int64]bool{}, map[any]time.Time{}, map[bool]time.Time{}
 	d.more = map[kind]bool{fresh: true, again: true}
-	d.change = func(f func(health) (health, bool)) {
-		c.change(func(h health) (health, bool) { return f(h.believed(d.now())) })
+	d.change = func(f func(Health) (Health, bool)) {
+		c.change(func(h Health) (Health, bool) { return f(h.believed(d.now())) })
 	}
 	return d
 }
 
-// try takes a slot if one is free now and the work would be the first in line.
-func (d *destination) try(r rank) bool {
+// Try takes a slot if one is free now and the work would be the first in line.
+func (d *Destination) Try(r Rank) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.line) > 0 && (!r.before(d.line[0].rank) || d.turns()) {
@@ -119,18 +140,18 @@ func (d *destination) try(r rank) bool {
 	return d.free(r) == 0
 }
 
-// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil),
-// errNoRoom, or that of ctx. Without one a slot is in hand, also when ctx ended meanwhile.
-func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
+// Take waits in line for a slot. The error is ErrWoken after a send to wake (which may be nil),
+// ErrNoRoom, or that of ctx. Without one a slot is in hand, also when ctx ended meanwhile.
+func (d *Destination) Take(ctx context.Context, wake <-chan struct{}, r Rank) error {
 	t := d.join(r)
 	patience := time.NewTicker(d.hold)
 	defer patience.Stop()
 	for {
 		select {
 		case <-t.over:
-			return d.leave(t, errNoRoom)
+			return d.leave(t, ErrNoRoom)
 		case <-wake:
-			return d.leave(t, errWoken)
+			return d.leave(t, ErrWoken)
 		case <-ctx.Done():
 			return d.leave(t, ctx.Err())
 		case <-patience.C:
@@ -140,11 +161,11 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 }
 
 // join puts a work in line, and turns one away when the line is full or too long to wait in.
-func (d *destination) join(r rank) *turn {
+func (d *Destination) join(r Rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := &turn{rank: r, over: make(chan struct{})}
-	t.late = d.more[fresh] && r.kind == fresh && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
+	t.late = d.more[fresh] && !r.Again && d.youngest > 0 && (r.Number == 0 || r.Number > d.youngest)
 	at := sort.Search(len(d.line), func(i int) bool { return r.before(d.line[i].rank) }) // behind its equals
 	d.line = slices.Insert(d.line, at, t)
 	switch {
@@ -163,7 +184,7 @@ func (d *destination) join(r rank) *turn {
 }
 
 // leave takes a work out of the line, and returns why; nil when the slot was the work's already.
-func (d *destination) leave(t *turn, why error) error {
+func (d *Destination) leave(t *turn, why error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if at := slices.Index(d.line, t); at >= 0 {
@@ -176,47 +197,48 @@ func (d *destination) leave(t *turn, why error) error {
 	return why
 }
 
-// weary turns a work away that has waited for as long as it may, unless it is the next of its kind.
-func (d *destination) weary(t *turn) {
+// weary turns a work away that has waited for as long as it may, unless it is the next of its kind; of those that had no answer also
+// the next, so that it keeps its place from no other.
+func (d *Destination) weary(t *turn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := slices.Index(d.line, t); at > 0 && at != d.others() {
+	if at := slices.Index(d.line, t); at > 0 && (at != d.others() || t.rank.Hung) {
 		d.refuse(at)
 	}
 }
 
 // refuse turns the work at a place in the line away.
-func (d *destination) refuse(at int) {
+func (d *Destination) refuse(at int) {
 	t := d.line[at]
-	d.more[t.rank.kind] = true
+	d.more[t.rank.kind()] = true
 	close(t.over)
 	d.line = slices.Delete(d.line, at, at+1)
-	if t.rank.kind == fresh {
-		d.youngest = max(d.youngest, t.rank.number)
-		d.stale = !t.rank.came
+	if !t.rank.Again {
+		d.youngest = max(d.youngest, t.rank.Number)
+		d.stale = !t.rank.Came
 	}
 }
 
 // others is how many in line never failed here. They are before those that did.
-func (d *destination) others() int {
-	return sort.Search(len(d.line), func(at int) bool { return d.line[at].rank.kind == again })
+func (d *Destination) others() int {
+	return sort.Search(len(d.line), func(at int) bool { return d.line[at].rank.Again })
 }
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and once
 // for an attempt that hangs, as long as it has kept its slot for longer than usual.
-func (d *destination) wait(at int) time.Duration {
+func (d *Destination) wait(at int) time.Duration {
 	if others := d.others(); at >= others { // one send in ten is kept for those that failed here before
 		at = min(at, keptFor*(at-others+1))
 	}
 	wait := time.Duration(at+1) * d.each()
-	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
+	if n := d.mine.Concurrent; n > 0 && d.busy() >= n {
 		wait += max(0, time.Since(d.served)-d.took)
 	}
 	return wait
 }
 
 // each is the time between two sends, as far as it is known.
-func (d *destination) each() (each time.Duration) {
+func (d *Destination) each() (each time.Duration) {
 	if d.mine.PerSecond > 0 {
 		each = time.Duration(float64(time.Second) / d.mine.PerSecond)
 	}
@@ -230,7 +252,7 @@ func (d *destination) each() (each time.Duration) {
 
 // serve gives slots to the head of the line, asks for works that wait in the ledger when it has
 // become short, and comes back when there is more to do at a known time.
-func (d *destination) serve() {
+func (d *Destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
@@ -246,9 +268,12 @@ func (d *destination) serve() {
 
 // give gives slots to the line for as long as there are some, and says after which time the next is
 // there; never: when one comes back. What fails may be open to one in line and not to those before.
-func (d *destination) give() time.Duration {
+func (d *Destination) give() time.Duration {
 	first, wait := 0, never
-	if d.turns() {
+	switch {
+	case d.turnsHung():
+		first = len(d.line) - 1
+	case d.turns():
 		first = d.others()
 	}
 	for i := range d.line {
@@ -267,11 +292,19 @@ func (d *destination) give() time.Duration {
 }
 
 // turns reports whether one of those that failed here before goes before the others now.
-func (d *destination) turns() bool { return d.kept >= keptFor-1 && d.others() < len(d.line) }
+func (d *Destination) turns() bool {
+	at := d.others()
+	return d.turnsHung() || d.kept >= keptFor-1 && at < len(d.line) && !d.line[at].rank.Hung
+}
+
+// turnsHung reports whether one of those that had no answer here does.
+func (d *Destination) turnsHung() bool {
+	return d.keptHung >= keptForHung-1 && len(d.line) > 0 && d.line[len(d.line)-1].rank.Hung
+}
 
 // sendAway turns away whom a destination that is closed has no use for: all, when that is longer
 // than they may wait; all but a newcomer and another, of whom one may be the probe, when it fails.
-func (d *destination) sendAway() {
+func (d *Destination) sendAway() {
 	stays := map[bool]bool{}
 	for _, t := range slices.Clone(d.line) {
 		n := t.rank.newcomer()
@@ -284,7 +317,7 @@ func (d *destination) sendAway() {
 
 // ask asks for works that wait in the ledger, when the line has become short. It says after which
 // time to ask again; never: a change of the line is the next occasion.
-func (d *destination) ask() (after time.Duration) {
+func (d *Destination) ask() (after time.Duration) {
 	if !(d.more[fresh] && d.vacant(fresh) > d.places()/2) && !(d.more[again] && d.vacant(again) > 0) {
 		return never
 	}
@@ -300,7 +333,7 @@ func (d *destination) ask() (after time.Duration) {
 // fails has room for one when the probe is to be had, whether or not any waited before: it may have
 // become due since. What came late leaves its place to those that were there before. Those that failed
 // here before have one place beside others when it is their turn, and all where there are no others.
-func (d *destination) vacant(k kind) int {
+func (d *Destination) vacant(k kind) int {
 	if d.shut(false) > 0 && !d.findsOut(k) {
 		return 0
 	}
@@ -320,7 +353,7 @@ func (d *destination) vacant(k kind) int {
 }
 
 // places is how long the line may be for its last to have a turn in time; one at least.
-func (d *destination) places() int {
+func (d *Destination) places() int {
 	if !d.health.FailingSince.IsZero() {
 		return 1 // for the probe
 	}
@@ -330,7 +363,7 @@ func (d *destination) places() int {
 }
 
 // offer says for how many works of a kind that wait in the ledger there is room.
-func (d *destination) offer(k kind) int {
+func (d *Destination) offer(k kind) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.probe()
@@ -338,48 +371,61 @@ func (d *destination) offer(k kind) int {
 }
 
 // none notes that none of a kind waits in the ledger for the destination.
-func (d *destination) none(k kind) {
+func (d *Destination) none(k kind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.more[k] = false
+	if last := len(d.line) - 1; last >= 0 && d.line[last].rank.Hung { // it waits for that
+		d.serve()
+	}
 }
 
-// free takes a slot for one of a rank if there is one, and returns 0. If not, it says after which
+// free takes a slot for one of a Rank if there is one, and returns 0. If not, it says after which
 // time there is; never: when one has come back.
-func (d *destination) free(of rank) (wait time.Duration) {
+func (d *Destination) free(of Rank) (wait time.Duration) {
 	if wait = d.shut(of.newcomer()); wait > 0 {
 		return wait
 	}
-	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
+	if n := d.mine.Concurrent; n > 0 && d.busy() >= n {
 		return never
 	}
 	if d.full() {
 		return hangsFor
 	}
+	if of.Hung && !d.turnsHung() && (d.more[fresh] || d.others() > 0) {
+		return never // what hangs again would keep a slot from them for as long as it hangs
+	}
 	if r := d.rate; r != nil && !r.Allow() {
 		missing := 1 - r.Tokens()
 		return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second)))
 	}
-	d.busy++
-	d.flights[of.of] = time.Now()
+	d.running++
+	d.flights[of.Of] = time.Now()
 	d.used[of.newcomer()] = d.health.of(of.newcomer()).Ends
 	switch {
-	case of.kind == again:
+	case of.Hung:
+		d.keptHung = 0
+	case of.Again:
 		d.kept = 0
+		d.keptHung++
 	case d.more[again] || d.others() < len(d.line):
 		d.kept++
+		d.keptHung++
 	}
 	d.served = time.Now()
 	return 0
 }
 
-// release gives a slot back that a work of a rank had in use for so long; 0 when it was not used. One
+// busy is how many slots are in use: those of what runs, and half of them at most of what only settles.
+func (d *Destination) busy() int { return d.running + min(d.settling, d.holds) }
+
+// Release gives a slot back that a work of a Rank had in use for so long; 0 when it was not used. One
 // that only lingers is no work's any more.
-func (d *destination) release(r rank, used time.Duration) {
+func (d *Destination) Release(r Rank, used time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if r.of != nil {
-		delete(d.flights, r.of)
+	if r.Of != nil {
+		delete(d.flights, r.Of)
 		d.used[r.newcomer()] = time.Time{} // a lookup leaves the probe to the attempt behind it
 	}
 	used = min(used, 2*d.took+d.hold) // one attempt that hung says little about the next
@@ -389,13 +435,13 @@ func (d *destination) release(r rank, used time.Duration) {
 	if used > 0 {
 		d.took += (used - d.took) / 8
 	}
-	d.busy--
+	d.running--
 	d.served = time.Now()
 	d.serve()
 }
 
-// hush keeps every work away for as long as the destination asked for with a 429 or 503.
-func (d *destination) hush(t time.Duration, why string) {
+// Hush keeps every work away for as long as the destination asked for with a 429 or 503.
+func (d *Destination) Hush(t time.Duration, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t = min(t, longestHush)
@@ -403,7 +449,7 @@ func (d *destination) hush(t time.Duration, why string) {
 		d.heldBack = until
 		now := d.now()
 		until := now.Latest.Add(t)
-		d.change(func(h health) (health, bool) { return h.limit(now, until, why), until.After(h.LimitedUntil) })
+		d.change(func(h Health) (Health, bool) { return h.limit(now, until, why), until.After(h.LimitedUntil) })
 	}
 	d.serve()
 }

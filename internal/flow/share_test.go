@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"fmt"
@@ -40,6 +40,7 @@ func (s *sharers) member(token string) member {
 	return member{
 		now: machine.Moment{Earliest: s.now.Add(-time.Second), Latest: s.now.Add(time.Second)}, token: token, runs: s.live[token].runs,
 		parts: s.limit.partsOf(), settle: s.settle, dead: func(t string) bool { return s.dead[t] },
+		found: func(string) (time.Time, bool) { return time.Time{}, false }, // as where the dead one knew other definitions
 	}
 }
 
@@ -188,7 +189,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		send := func(when string, want int) {
 			t.Helper()
 			n := 0
-			for d.try(rank{}) {
+			for d.Try(Rank{}) {
 				n++
 			}
 			if n != want {

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"time"
@@ -6,14 +6,14 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 )
 
-// health is what every process of a ledger knows of one destination. It is a value, kept in the
+// Health is what every process of a ledger knows of one destination. It is a value, kept in the
 // ledger as a control and changed by compare-and-set: a change that loses to another is decided
 // again on what that one wrote. Times are the ledger's.
 //
 // A destination is paused by a person; or limited, because it asked to be left alone for a while
 // (429, 503); or failing, because it served none of those who never failed there; or healthy. Only
 // a healthy one gets more than a probe at a time. What waits for it waits in the ledger.
-type health struct {
+type Health struct {
 	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
 	PausedWhy string `json:"pausedReason,omitempty"`
 
@@ -41,7 +41,7 @@ type probe struct {
 }
 
 // of is the probe of newcomers, or of others.
-func (h *health) of(newcomer bool) *probe {
+func (h *Health) of(newcomer bool) *probe {
 	if newcomer {
 		return &h.Probe
 	}
@@ -52,28 +52,28 @@ var newcomersAndOthers = []bool{true, false}
 
 // The states of a destination, as people read them.
 const (
-	healthy = "healthy"
-	limited = "limited"
-	failing = "failing"
-	paused  = "paused"
+	Healthy = "healthy"
+	Limited = "limited"
+	Failing = "failing"
+	Paused  = "paused"
 )
 
-func (h *health) state(now machine.Moment) string {
+func (h *Health) State(now machine.Moment) string {
 	switch {
 	case h.PausedBy != "":
-		return paused
+		return Paused
 	case now.Earliest.Before(h.LimitedUntil):
-		return limited
+		return Limited
 	case !h.FailingSince.IsZero():
-		return failing
+		return Failing
 	default:
-		return healthy
+		return Healthy
 	}
 }
 
 // believed is the health without times that only a clock explains which ran ahead and was set back
 // since (T5): they would close the destination until it has come there again.
-func (h health) believed(now machine.Moment) health {
+func (h Health) believed(now machine.Moment) Health {
 	ahead := func(t time.Time, by time.Duration) bool { return t.After(now.Latest.Add(by + time.Minute)) }
 	if ahead(h.ServedAt, 0) {
 		h.ServedAt = time.Time{}
@@ -98,24 +98,24 @@ func (h health) believed(now machine.Moment) health {
 }
 
 // probing reports whether the session has the probe, and time to make it.
-func (h *health) probing(now machine.Moment, who machine.Token, newcomer bool) bool {
+func (h *Health) probing(now machine.Moment, who machine.Token, newcomer bool) bool {
 	p := h.of(newcomer)
-	return h.state(now) == failing && p.By == who.String() && now.Latest.Before(p.Ends)
+	return h.State(now) == Failing && p.By == who.String() && now.Latest.Before(p.Ends)
 }
 
 // mayProbe reports whether the probe is to be had: it is time, and no other has it, nor a newcomer.
-func (h *health) mayProbe(now machine.Moment, newcomer bool) bool {
-	return h.state(now) == failing && !now.Earliest.Before(latest(h.of(newcomer).opens(), h.Probe.Ends))
+func (h *Health) mayProbe(now machine.Moment, newcomer bool) bool {
+	return h.State(now) == Failing && !now.Earliest.Before(latest(h.of(newcomer).opens(), h.Probe.Ends))
 }
 
 // shut is how long it is closed to newcomers, or to others; 0: not at all, never: until it is changed.
-func (h *health) shut(now machine.Moment, newcomer bool) time.Duration {
-	switch h.state(now) {
-	case healthy:
+func (h *Health) shut(now machine.Moment, newcomer bool) time.Duration {
+	switch h.State(now) {
+	case Healthy:
 		return 0
-	case limited:
+	case Limited:
 		return max(askEvery, h.LimitedUntil.Sub(now.Earliest))
-	case failing:
+	case Failing:
 		return max(askEvery, h.of(newcomer).opens().Sub(now.Earliest))
 	default:
 		return never
@@ -135,7 +135,7 @@ func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 6), 
 func (p *probe) opens() time.Time { return latest(p.Next, p.Ends) }
 
 // failed begins the failing, or goes on with it when it was back for less than a minute.
-func (h health) failed(now machine.Moment, evidence, why string) health {
+func (h Health) failed(now machine.Moment, evidence, why string) Health {
 	h.FailingSince, h.Evidence, h.Why = now.Earliest, evidence, why
 	if now.Earliest.Sub(h.BackSince).Abs() > time.Minute {
 		h.Probe, h.Retry = probe{}, probe{}
@@ -146,7 +146,7 @@ func (h health) failed(now machine.Moment, evidence, why string) health {
 }
 
 // missed has the next probe wait longer. What a newcomer was told need not be asked by another soon.
-func (h health) missed(now machine.Moment, newcomer bool, why string) health {
+func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 	p := probe{Failed: h.of(newcomer).Failed + 1}
 	p.Next = latest(now.Latest.Add(p.wait()), h.LimitedUntil)
 	*h.of(newcomer), h.Why = p, why
@@ -158,7 +158,7 @@ func (h health) missed(now machine.Moment, newcomer bool, why string) health {
 
 // taken gives the probe to a session. A newcomer is answered soon or passed over: what hangs may be
 // at fault itself, and the next is asked in its place.
-func (h health) taken(now machine.Moment, who machine.Token, newcomer bool, most time.Duration) health {
+func (h Health) taken(now machine.Moment, who machine.Token, newcomer bool, most time.Duration) Health {
 	p := h.of(newcomer)
 	if p.By != "" { // it has not answered
 		p.Failed++
@@ -171,14 +171,14 @@ func (h health) taken(now machine.Moment, who machine.Token, newcomer bool, most
 }
 
 // unused gives the probe back that was not made.
-func (h health) unused(newcomer bool) health {
+func (h Health) unused(newcomer bool) Health {
 	h.of(newcomer).By, h.of(newcomer).Ends = "", time.Time{}
 	return h
 }
 
 // served notes that an instance was served, and ends the failing. One that is served while the
 // destination is limited was sent before it asked for that.
-func (h health) served(now machine.Moment) health {
+func (h Health) served(now machine.Moment) Health {
 	h.ServedAt = now.Earliest
 	if !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
 		h.BackSince, h.FailingSince, h.Evidence, h.Why = now.Earliest, time.Time{}, "", ""
@@ -189,7 +189,7 @@ func (h health) served(now machine.Moment) health {
 
 // limit has the destination left alone until then, if that is later than what it asked for before.
 // What asks again, and has served none since its last wait was over, is probed first.
-func (h health) limit(now machine.Moment, until time.Time, why string) health {
+func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
 	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailingSince.IsZero() {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
@@ -199,7 +199,7 @@ func (h health) limit(now machine.Moment, until time.Time, why string) health {
 }
 
 // probed lets both kinds try now. One that asked to be left alone is not sent all that waits.
-func (h health) probed(now machine.Moment) health {
+func (h Health) probed(now machine.Moment) Health {
 	if now.Earliest.Before(h.LimitedUntil) {
 		if h.LimitedUntil = now.Earliest; h.FailingSince.IsZero() {
 			h = h.failed(now, "it asked to be left alone, and a person has it tried", h.Why)

@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"testing"
@@ -7,14 +7,14 @@ import (
 )
 
 // known is a destination whose health is h. What changes it is stored when the test says so.
-func known(t *testing.T, h health) (d *destination, store func() health) {
+func known(t *testing.T, h Health) (d *Destination, store func() Health) {
 	t.Helper()
-	var changes []func(health) (health, bool)
+	var changes []func(Health) (Health, bool)
 	c := alone()
-	c.change = func(f func(health) (health, bool)) { changes = append(changes, f) }
+	c.change = func(f func(Health) (Health, bool)) { changes = append(changes, f) }
 	d = newDestination("books", Limit{}, time.Hour, 100, func() {}, c, sharing{})
 	d.obey(h)
-	return d, func() health {
+	return d, func() Health {
 		for _, f := range changes {
 			if changed, ok := f(h); ok {
 				h = changed
@@ -32,76 +32,76 @@ func known(t *testing.T, h health) (d *destination, store func() health) {
 func TestWhenADestinationFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, store := known(t, health{})
+		d, store := known(t, Health{})
 		number := int64(0)
 		fail := func(fresh, before int) string {
 			for range fresh {
 				number++
-				d.failedBy(number, rank{}, "500")
+				d.FailedBy(number, Rank{}, "500")
 			}
 			for range before {
-				d.failedBy(1, rank{kind: again}, "500")
+				d.FailedBy(1, Rank{Again: true}, "500")
 			}
 			h := store()
-			return h.state(d.now())
+			return h.State(d.now())
 		}
 		want := func(when, want, got string) {
 			t.Helper()
 			if got != want {
 				t.Errorf("%s it is %s, want %s", when, got, want)
 			}
-			d.answered()
-			if h := store(); h.state(d.now()) != healthy {
-				t.Errorf("%s, and one is served: %s", when, h.state(d.now()))
+			d.Answered()
+			if h := store(); h.State(d.now()) != Healthy {
+				t.Errorf("%s, and one is served: %s", when, h.State(d.now()))
 			}
 		}
 		later := func(wait time.Duration) { time.Sleep(wait) } //nolint:forbidigo // virtual
-		want("with twenty at once", healthy, fail(20, 0))
+		want("with twenty at once", Healthy, fail(20, 0))
 		fail(19, 0)
 		later(manyFor)
-		want("with nineteen, and one of them again and again", healthy, fail(0, 100))
+		want("with nineteen, and one of them again and again", Healthy, fail(0, 100))
 		fail(19, 0)
 		later(manyFor)
-		want("with twenty", failing, fail(1, 0))
+		want("with twenty", Failing, fail(1, 0))
 		fail(4, 0)
 		later(time.Hour)
-		want("with four in an hour", healthy, fail(0, 10))
+		want("with four in an hour", Healthy, fail(0, 10))
 		fail(4, 0)
 		later(fewFor)
-		want("with five in two minutes", failing, fail(1, 0))
+		want("with five in two minutes", Failing, fail(1, 0))
 		fail(19, 0)
-		d.obey(health{ServedAt: time.Now().Add(time.Second)}) // elsewhere
+		d.obey(Health{ServedAt: time.Now().Add(time.Second)}) // elsewhere
 		later(time.Hour)
-		want("with nineteen before one was served elsewhere and four after", healthy, fail(4, 0))
+		want("with nineteen before one was served elsewhere and four after", Healthy, fail(4, 0))
 	})
 }
 
-// Rule: one attempt at a time finds out whether a failing destination is back: when the probe has
+// Rule: one attempt at a time finds out whether a failing destination is Back: when the probe has
 // failed, no second one leaves before that is known to all; and who has nothing to send gives the
 // probe back.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
-	for _, r := range []rank{{of: new(work)}, {of: new(work), came: true}} {
+	for _, r := range []Rank{{Of: new(int)}, {Of: new(int), Came: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			d, store := known(t, fails(alone().now()))
-			if d.try(r) {
+			if d.Try(r) {
 				t.Error("an attempt leaves before the time of a probe")
 			}
 			time.Sleep(firstProbe) //nolint:forbidigo // virtual
 			turn := d.join(r)
 			store()
-			if <-turn.over; !turn.taken || d.try(r) {
+			if <-turn.over; !turn.taken || d.Try(r) {
 				t.Error("the probe was not given once")
 			}
-			d.failedBy(1, r, "500")
-			d.release(r, time.Millisecond)
-			if d.try(r) {
+			d.FailedBy(1, r, "500")
+			d.Release(r, time.Millisecond)
+			if d.Try(r) {
 				t.Error("a second attempt leaves before the failed probe is stored")
 			}
 			store()
 			time.Sleep(4 * firstProbe) //nolint:forbidigo // virtual
 			turn = d.join(r)           // it asks for the next probe, and leaves before it has it
-			if d.leave(turn, errWoken) == nil {
+			if d.leave(turn, ErrWoken) == nil {
 				t.Fatal("the probe was given before it was stored")
 			}
 			if h := store(); h.of(r.newcomer()).By == "" {
@@ -121,13 +121,13 @@ func TestANewcomerIsTheProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, store := known(t, fails(alone().now()))
 		time.Sleep(firstProbe) //nolint:forbidigo // virtual
-		hangs := d.join(rank{kind: again, number: 1})
+		hangs := d.join(Rank{Again: true, Number: 1})
 		store()
 		if !hangs.taken {
 			t.Fatal("who failed before is not the probe, though there is no other")
 		}
-		waits := d.join(rank{kind: again, number: 2})
-		came := d.join(rank{came: true, number: 3})
+		waits := d.join(Rank{Again: true, Number: 2})
+		came := d.join(Rank{Came: true, Number: 3})
 		store()
 		if !came.taken || waits.taken {
 			t.Errorf("the newcomer is the probe: %t, another beside it: %t", came.taken, waits.taken)
@@ -140,17 +140,17 @@ func TestOneSendInTenIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := whole(Limit{Concurrent: 1}, time.Hour, 100, func() {})
-		d.try(rank{})
+		d.Try(Rank{})
 		var came []bool
 		var turns []*turn
 		for n := range int64(30) {
-			turns = append(turns, d.join(rank{kind: []kind{again, fresh}[n%2], number: n}))
+			turns = append(turns, d.join(Rank{Again: n%2 == 0, Number: n}))
 		}
 		for range turns {
-			d.release(rank{}, time.Second)
+			d.Release(Rank{}, time.Second)
 			for i, turn := range turns {
 				if turn != nil && turn.taken {
-					came = append(came, turn.rank.kind == again)
+					came = append(came, turn.rank.Again)
 					turns[i] = nil
 				}
 			}
@@ -172,12 +172,12 @@ func TestComingBackIsASlowStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, store := known(t, fails(alone().now()))
-		d.answered()
+		d.Answered()
 		store()
 		takes := func(want int) {
 			t.Helper()
 			n := 0
-			for ; d.try(rank{of: new(work)}); n++ {
+			for ; d.Try(Rank{Of: new(int)}); n++ {
 			}
 			if n != want {
 				t.Errorf("%d leave, want %d", n, want)
@@ -186,11 +186,11 @@ func TestComingBackIsASlowStart(t *testing.T) {
 		ends := func(served bool) {
 			for w := range d.flights {
 				if served {
-					d.answered()
+					d.Answered()
 				} else {
-					d.failedBy(int64(len(d.failed)), rank{}, "500")
+					d.FailedBy(int64(len(d.failed)), Rank{}, "500")
 				}
-				d.release(rank{of: w}, 0)
+				d.Release(Rank{Of: w}, 0)
 			}
 		}
 		for _, n := range []int{1, 2, 4, 8, 16} {
@@ -220,7 +220,7 @@ func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 		if n, m := d.offer(fresh), d.offer(again); n != 1 || m != 1 {
 			t.Errorf("room for %d and %d when the probe is to be had", n, m)
 		}
-		d.join(rank{came: true})
+		d.join(Rank{Came: true})
 		if n := d.offer(fresh) + d.offer(again); n != 0 {
 			t.Errorf("room for %d beside the one in line", n)
 		}
@@ -243,7 +243,7 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 		}
 		d, store := known(t, h)
 		for n := range int64(40) {
-			d.failedBy(n, rank{kind: again}, "500")
+			d.FailedBy(n, Rank{Again: true}, "500")
 		}
 		for _, c := range []struct{ after, least, most time.Duration }{
 			{20 * time.Second, 10 * time.Second, 21 * time.Second},
@@ -252,14 +252,14 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 		} {
 			time.Sleep(c.after) //nolint:forbidigo // virtual
 			for range 100 {
-				if away := d.aside(); away < c.least || away > c.most {
+				if away := d.Aside(); away < c.least || away > c.most {
 					t.Errorf("failing for %s more, it stays away for %s, and %s to %s is right", c.after, away, c.least, c.most)
 				}
 			}
 		}
-		d.answered()
+		d.Answered()
 		store()
-		if away := d.aside(); away != 0 {
+		if away := d.Aside(); away != 0 {
 			t.Errorf("it stays away for %s from a destination that is back", away)
 		}
 	})
@@ -272,18 +272,18 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 10 * time.Minute
 		d, store := known(t, fails(alone().now()).limit(alone().now(), time.Now().Add(wait), "503"))
-		d.answered()
+		d.Answered()
 		store()
-		if is := d.health.state(d.now()); is != limited || d.health.ServedAt.IsZero() {
+		if is := d.health.State(d.now()); is != Limited || d.health.ServedAt.IsZero() {
 			t.Errorf("it is %s, served at %s", is, d.health.ServedAt)
 		}
 		time.Sleep(wait) //nolint:forbidigo // virtual
-		if is := d.health.state(d.now()); is != failing {
+		if is := d.health.State(d.now()); is != Failing {
 			t.Errorf("it is %s when the wait is over", is)
 		}
-		d.answered()
+		d.Answered()
 		store()
-		if is := d.health.state(d.now()); is != healthy {
+		if is := d.health.State(d.now()); is != Healthy {
 			t.Errorf("it is %s when an instance was served", is)
 		}
 	})

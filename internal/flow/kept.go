@@ -1,4 +1,4 @@
-package coordinator
+package flow
 
 import (
 	"context"
@@ -80,7 +80,7 @@ const mostChanges = 4
 
 // change stores a change in the background and in order: f says what the value is to be, or that
 // nothing is to be changed any more.
-func (k *kept[T]) change(s *session, name string, f func(v T) (T, bool)) {
+func (k *kept[T]) change(s Session, name string, f func(v T) (T, bool)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s == nil || len(k.changes[name]) == mostChanges {
@@ -92,12 +92,12 @@ func (k *kept[T]) change(s *session, name string, f func(v T) (T, bool)) {
 }
 
 // storeAll stores the changes of a control until there are no more.
-func (k *kept[T]) storeAll(s *session, name string) {
+func (k *kept[T]) storeAll(s Session, name string) {
 	for more := true; more; {
 		k.mu.Lock()
 		f := k.changes[name][0]
 		k.mu.Unlock()
-		k.store(s.idle, s, name, f)
+		k.store(s.Idle(), s, name, f)
 		k.mu.Lock()
 		k.changes[name] = k.changes[name][1:]
 		more = len(k.changes[name]) > 0
@@ -106,7 +106,7 @@ func (k *kept[T]) storeAll(s *session, name string) {
 }
 
 // store stores a change, decided again as often as another's comes first, until ctx ends.
-func (k *kept[T]) store(ctx context.Context, s *session, name string, f func(v T) (T, bool)) {
+func (k *kept[T]) store(ctx context.Context, s Session, name string, f func(v T) (T, bool)) {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		known := k.of(name)
 		v, changed := f(known.value)
@@ -118,17 +118,17 @@ func (k *kept[T]) store(ctx context.Context, s *session, name string, f func(v T
 
 // set stores a value over a version. It reports whether the matter is settled: stored, or void with
 // the session.
-func (k *kept[T]) set(ctx context.Context, s *session, name string, over int64, v T) bool {
+func (k *kept[T]) set(ctx context.Context, s Session, name string, over int64, v T) bool {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return true // what is kept always marshals
 	}
 	c := ledger.Control{Kind: k.kind, Name: name, Version: over, Body: body, Nonce: rand.Int64()}
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		stored, err := k.ledger.SetControl(ctx, s.token, c)
+		stored, err := k.ledger.SetControl(ctx, s.Token(), c)
 		switch {
 		case err == nil:
-			k.outage.answered(callControls)
+			k.asked(nil)
 			k.controls.take(s, []ledger.Control{stored})
 			return true
 		case errors.Is(err, ledger.ErrChanged):
@@ -137,6 +137,6 @@ func (k *kept[T]) set(ctx context.Context, s *session, name string, over int64, 
 		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrInvalid), sleep(ctx, wait) != nil:
 			return true
 		}
-		k.outage.failed(callControls, err) // the same again: it may have been stored
+		k.asked(err) // the same again: it may have been stored
 	}
 }

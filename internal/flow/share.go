@@ -1,6 +1,7 @@
-package coordinator
+package flow
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 // when nothing that it sent can be at work any more.
 type share struct {
 	Parts []part          `json:"parts"`
-	Wants map[string]want `json:"sessions"` // the sessions that send there
+	Wants map[string]want `json:"sessions"`               // the sessions that send there
+	Dead  map[string]dead `json:"deadSessions,omitempty"` // of which a part is not free yet
 }
 
 // want is what a session that sends there says of itself.
@@ -28,6 +30,19 @@ type want struct {
 	// Settle is how long after its end something that it sent may be at work. Only it knows its
 	// steps.
 	Settle lasting `json:"settle,omitempty"`
+	// Held is how many slots are held by requests without an answer, and Until when the last of them
+	// that it does not await any more has settled.
+	Held  int       `json:"heldWithoutAnswer,omitempty"`
+	Until time.Time `json:"unansweredUntil,omitzero"`
+}
+
+// dead is what is known of what a dead session had under way. Its parts are free when that is over: when every session that lives has
+// claimed what it could of the dead one's instances, their chains have told all of it. Else they are when the longest that it may have
+// sent is over.
+type dead struct {
+	Runs  string    `json:"definitions"`
+	Until time.Time `json:"underWayUntil,omitzero"` // as far as was found
+	Seen  []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
 }
 
 // lasting is a length of time in a stored document, a text such as 30s (K18).
@@ -48,6 +63,7 @@ type part struct {
 	Left  time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
 	Free  time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
 	For   string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
+	Was   string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
 }
 
 // member is one session's view of a share.
@@ -57,7 +73,10 @@ type member struct {
 	runs   string // its digest
 	parts  int    // how many parts the limit has
 	dead   func(token string) bool
-	settle time.Duration // from its end until nothing that it sent can be at work
+	settle time.Duration                                  // from its end until nothing that it sent can be at work
+	held   int                                            // slots that it holds for requests without an answer
+	until  time.Time                                      // when the last of them has settled that are not awaited
+	found  func(token string) (until time.Time, all bool) // in the chains of a dead session that were claimed
 }
 
 // How long a session keeps a part that sessions with other definitions wait for, and how long such
@@ -66,6 +85,13 @@ const (
 	partTurn     = 30 * time.Second
 	partReserved = 15 * time.Second
 )
+
+// Limit is what a destination can bear from all processes of a ledger. 0 is no limit.
+type Limit struct {
+	PerSecond  float64
+	Burst      int // at least 1
+	Concurrent int
+}
 
 // mostParts bounds what the ledger keeps of a limit that could be divided into more.
 const mostParts = 64
@@ -92,6 +118,17 @@ func (l Limit) portion(owned []int) (p Limit) {
 		p.PerSecond += l.PerSecond / float64(n)
 	}
 	return p
+}
+
+// held is how many slots of some of the parts of a limit requests may hold that are not awaited any more, and may be at work: half of
+// the whole, and all of one.
+func (l Limit) held(owned []int) (slots int) {
+	half := func(n int) int { return n / max(1, min(2, l.Concurrent)) }
+	n := l.partsOf()
+	for _, k := range owned {
+		slots += half(l.Concurrent*(k+1)/n) - half(l.Concurrent*k/n)
+	}
+	return slots
 }
 
 // owned are the parts that a session has, of the first n.
@@ -151,10 +188,10 @@ func (s share) serves(runs string) bool {
 // joined is the share with the member among those who want it and without the dead, and whether
 // that changes it.
 func (s share) joined(m member) (share, bool) {
-	mine := want{m.runs, lasting(m.settle)}
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{m.token: mine}}
+	mine := want{Runs: m.runs, Settle: lasting(m.settle), Held: m.held, Until: m.until}
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{m.token: mine}, Dead: maps.Clone(s.Dead)}
 	known, is := s.Wants[m.token]
-	changed := !is || known != mine
+	changed := !is || known.Runs != mine.Runs || known.Settle != mine.Settle || known.Held != mine.Held || mine.Until.After(known.Until)
 	for token, w := range s.Wants {
 		if token == m.token {
 			continue
@@ -165,19 +202,65 @@ func (s share) joined(m member) (share, bool) {
 		}
 		changed = true
 		for _, k := range t.owned(token, len(t.Parts)) {
-			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(time.Duration(w.Settle))}
+			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(time.Duration(w.Settle)), Was: token}
+			if t.Dead == nil {
+				t.Dead = map[string]dead{}
+			}
+			t.Dead[token] = dead{Runs: w.Runs, Until: w.Until}
 		}
 	}
+	changed = t.search(m) || changed
 	for len(t.Parts) < m.parts {
 		t.Parts, changed = append(t.Parts, part{}), true
 	}
 	return t, changed
 }
 
+// search notes what the member has found of dead sessions, and frees the parts of those of which all was found.
+func (s *share) search(m member) (changed bool) {
+	for token, d := range s.Dead {
+		if until, all := m.found(token); all && !slices.Contains(d.Seen, m.token) {
+			d.Until, d.Seen, changed = latest(d.Until, until), append(slices.Clone(d.Seen), m.token), true
+			s.Dead[token] = d
+		}
+		left := func(p part) bool { return p.Owner == "" && p.Was == token }
+		if !slices.ContainsFunc(s.Parts, left) {
+			delete(s.Dead, token)
+			changed = true
+			continue
+		}
+		if !s.searched(d) {
+			continue
+		}
+		for k := range s.Parts {
+			if p := &s.Parts[k]; left(*p) {
+				if p.Was = ""; d.Until.Before(p.Free) {
+					p.Free = latest(d.Until, p.Left)
+				}
+			}
+		}
+		delete(s.Dead, token)
+		changed = true
+	}
+	return changed
+}
+
+// searched reports whether all of a dead session's instances were claimed: each session that lives has claimed what it could since, and
+// one of them knows its definitions.
+func (s *share) searched(d dead) (all bool) {
+	for token, w := range s.Wants {
+		if !slices.Contains(d.Seen, token) {
+			return false
+		}
+		all = all || w.Runs == d.Runs
+	}
+	return all
+}
+
 // taken is the share after the member has taken what is free and it ought to have, and whether that
 // changes it.
 func (s share) taken(m member) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants}
+	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants, Dead: s.Dead}
 	want := s.fair(m) - len(s.owned(m.token, m.parts))
 	changed := false
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
@@ -194,7 +277,7 @@ func (s share) taken(m member) (share, bool) {
 // given is the share after the member has given up all its parts but the first keep, which nothing
 // that it sent uses any more, and whether that changes it.
 func (s share) given(m member, keep int) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants}
+	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants, Dead: s.Dead}
 	owned := t.owned(m.token, len(t.Parts))
 	for _, k := range owned[min(keep, len(owned)):] {
 		t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest}
@@ -205,17 +288,19 @@ func (s share) given(m member, keep int) (share, bool) {
 	return t, len(owned) > keep
 }
 
-// left is the share without the member, which ends; settled: nothing that it sent can be at work
-// any more.
+// left is the share without the member, which ends; settled: it awaits nothing any more, and what it does not await is over at
+// m.until.
 func (s share) left(m member, settled bool) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}}
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}, Dead: s.Dead}
 	for token, w := range s.Wants {
 		if token != m.token {
 			t.Wants[token] = w
 		}
 	}
 	free := m.now.Latest
-	if !settled {
+	if settled {
+		free = latest(free, m.until)
+	} else {
 		free = free.Add(m.settle)
 	}
 	owned := t.owned(m.token, len(t.Parts))

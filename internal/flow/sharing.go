@@ -1,7 +1,6 @@
-package coordinator
+package flow
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/internal/program"
 )
 
 // How a destination's limit is divided among processes, as one of them does it.
@@ -19,52 +17,60 @@ import (
 // sharing is what this process has of a destination's limit.
 type sharing struct {
 	gone   func(token string) bool                        // a session is dead for ever
+	found  func(token string) (until time.Time, all bool) // what a dead session had under way here
 	divide func(f func(s share) (changed share, ok bool)) // in the background
 
 	runs    []string      // definitions that send there
-	settles time.Duration // the longest settle time
+	settles time.Duration // the longest that what is sent may be at work, from being armed on
 	share   share         // as it was stored last
 	owner   machine.Token // the session that has the parts
 	parts   []int         // that it uses
 	mine    Limit         // what they come to
+	holds   int           // slots that requests without an answer may hold
+	yields  time.Time     // when those have settled that held more, before parts were to be given up
+	again   *time.Timer   // looks at the share when a part becomes free
 	leaving bool          // the process stops
 }
 
-// sends notes a definition's step that talks to the destination.
-func (d *destination) sends(spec *program.Spec, step *program.StepSpec) {
+// sends notes a definition with a step that talks to the destination: how long an attempt or a lookup of it may last, and how long from
+// then on it may be at work; 0: nothing stays of it.
+func (d *Destination) sends(definition string, timeout, stays time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.longest, d.settles = max(d.longest, step.Timeout), max(d.settles, step.Settle)
-	if name := fmt.Sprintf("%s/%d", spec.Saga, spec.Version); !slices.Contains(d.runs, name) {
-		d.runs = append(d.runs, name)
+	d.longest, d.settles = max(d.longest, timeout), max(d.settles, stays)
+	if !slices.Contains(d.runs, definition) {
+		d.runs = append(d.runs, definition)
 		slices.Sort(d.runs)
 	}
 }
 
 // limited reports whether there is a limit to share.
-func (d *destination) limited() bool { return d.limit != Limit{} }
+func (d *Destination) limited() bool { return d.limit != Limit{} }
 
 // has reports whether this process has a part of the limit, if there is one.
-func (d *destination) has() bool { return !d.limited() || len(d.parts) > 0 && d.owner == d.who() }
+func (d *Destination) has() bool { return !d.limited() || len(d.parts) > 0 && d.owner == d.who() }
 
 // awaits reports whether it is not known yet which part this process has.
-func (d *destination) awaits() bool {
+func (d *Destination) awaits() bool {
 	_, known := d.share.Wants[d.who().String()]
 	return d.limited() && !known
 }
 
 // member is this process's view of the share.
-func (d *destination) member() member {
-	m := member{now: d.now(), token: d.who().String(), parts: d.limit.partsOf(), dead: d.gone}
+func (d *Destination) member() member {
+	m := member{now: d.now(), token: d.who().String(), parts: d.limit.partsOf(), dead: d.gone, found: d.found}
 	sum := sha256.Sum256([]byte(strings.Join(d.runs, " ")))
 	if m.runs = fmt.Sprintf("%x", sum[:6]); d.limit.Concurrent > 0 {
-		m.settle = d.longest + d.settles
+		m.settle, m.until = d.settles, d.settled
+	}
+	if n := d.unanswered(); n > 0 && 2*n >= d.mine.Concurrent {
+		m.held = n
 	}
 	return m
 }
 
 // shares takes over what was stored of the share.
-func (d *destination) shares(s share) {
+func (d *Destination) shares(s share) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.share = s
@@ -73,11 +79,13 @@ func (d *destination) shares(s share) {
 }
 
 // apportion has the share changed if it is to be.
-func (d *destination) apportion() {
+func (d *Destination) apportion() {
 	if !d.limited() || d.who() == 0 {
 		return
 	}
-	if _, changed := d.divided(d.share); changed {
+	t, changed := d.divided(d.share)
+	d.lookAgain(&t)
+	if changed {
 		d.divide(func(s share) (share, bool) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -87,7 +95,7 @@ func (d *destination) apportion() {
 }
 
 // beat looks at the share again: a session may have died, or it may be another's turn.
-func (d *destination) beat() {
+func (d *Destination) beat() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.apportion()
@@ -96,7 +104,7 @@ func (d *destination) beat() {
 // divided is the stored share as this process wants it to be, and whether that is a change. What it
 // has too much it stops using at once, and gives up when nothing that it sent there is at work any
 // more.
-func (d *destination) divided(s share) (share, bool) {
+func (d *Destination) divided(s share) (share, bool) {
 	m := d.member()
 	if d.leaving || d.who() == 0 {
 		return s, false
@@ -109,14 +117,14 @@ func (d *destination) divided(s share) (share, bool) {
 	switch {
 	case keep == len(owned):
 		t, taken = t.taken(m)
-	case d.limit.Concurrent == 0 || d.busy <= d.mine.Concurrent:
+	case d.limit.Concurrent == 0 || d.running <= d.mine.Concurrent && (d.settling <= d.holds || !m.now.Earliest.Before(d.yields)):
 		t, given = t.given(m, keep)
 	}
 	return t, joined || given || taken
 }
 
 // use is told which parts of the limit this process may use from now on.
-func (d *destination) use(s share, owned []int) {
+func (d *Destination) use(s share, owned []int) {
 	now := d.now().Earliest
 	if d.owner != d.who() {
 		d.owner, d.parts = d.who(), nil
@@ -133,6 +141,10 @@ func (d *destination) use(s share, owned []int) {
 			tokens += d.limit.saved(k, s.Parts[k].Left, now)
 		}
 	}
+	if holds := d.limit.held(owned); holds < d.holds {
+		d.yields = d.settled
+	}
+	d.holds = d.limit.held(owned)
 	if d.parts, d.mine = slices.Clone(owned), d.limit.portion(owned); d.limit.PerSecond > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(d.mine.PerSecond), d.mine.Burst)
 		d.rate.AllowN(time.Now(), d.mine.Burst-max(0, min(d.mine.Burst, int(tokens))))
@@ -146,84 +158,50 @@ func (l Limit) saved(k int, left, now time.Time) float64 {
 }
 
 // depart gives up this process's part for good.
-func (d *destination) depart(s share) (share, bool) {
+func (d *Destination) depart(s share) (share, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leaving = true
 	m := d.member()
-	t, changed := s.left(m, d.busy == 0)
+	t, changed := s.left(m, d.running == 0)
 	return t, changed
 }
 
-// linger keeps the slot of an attempt without an answer until its request cannot be at work any
+// Linger keeps the slot of an attempt without an answer until its request cannot be at work any
 // more.
-func (d *destination) linger(until time.Time) {
+func (d *Destination) Linger(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.limit.Concurrent > 0 {
-		d.busy++
-		time.AfterFunc(time.Until(until), func() { d.release(rank{}, 0) })
+		d.settling++
+		d.settled = latest(d.settled, d.now().Latest.Add(time.Until(until)).Truncate(rounded).Add(rounded))
+		d.apportion() // all are told until when
+		time.AfterFunc(time.Until(until), d.settle)
 	}
 }
 
-// part takes over what was stored of a destination's share.
-func (c *Coordinator) part(name string, s share) {
-	if d := c.destination(name); d != nil {
-		d.shares(s)
-	}
+// rounded is how exactly others are told until when what has no answer may be at work, so that they are not told of each.
+const rounded = 2 * time.Second
+
+func (d *Destination) settle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.settling--
+	d.serve()
 }
 
-// limits are the destinations with a limit.
-func (c *Coordinator) limits() (ds []*destination) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, d := range c.destinations {
-		if d.limited() && len(d.runs) > 0 {
-			ds = append(ds, d)
+// lookAgain looks at the share when the next of its parts becomes free.
+func (d *Destination) lookAgain(s *share) {
+	if d.again != nil {
+		d.again.Stop()
+	}
+	now, wait := d.now().Earliest, never
+	for i := range s.Parts {
+		if p := &s.Parts[i]; p.Owner == "" && p.Free.After(now) {
+			wait = min(wait, p.Free.Sub(now))
 		}
 	}
-	return ds
-}
-
-// sharers are the sessions that share a limit with this one, as far as is known.
-func (c *Coordinator) sharers() (tokens []string) {
-	for _, d := range c.limits() {
-		for token := range c.controls.shares.of(d.name).value.Wants {
-			tokens = append(tokens, token)
-		}
-	}
-	return tokens
-}
-
-// lives is told which sessions live, and which were known before that was asked: those that do not
-// live are dead for ever.
-func (c *Coordinator) lives(sharers []string, live []machine.Token) {
-	alive := map[string]bool{}
-	for _, t := range live {
-		alive[t.String()] = true
-	}
-	gone := map[string]bool{}
-	for _, t := range sharers {
-		gone[t] = !alive[t]
-	}
-	c.gone.Store(&gone)
-	c.beat()
-}
-
-// beat has the shares of all limits looked at again.
-func (c *Coordinator) beat() {
-	for _, d := range c.limits() {
-		d.beat()
-	}
-}
-
-// depart gives this session's parts of all limits up, so that others need not wait until it would
-// count as dead. A ledger that does not answer soon is not waited for: the end of the session says
-// the same, later.
-func (c *Coordinator) depart(ctx context.Context, s *session) {
-	ctx, cancel := context.WithTimeout(ctx, lastWord)
-	defer cancel()
-	for _, d := range c.limits() {
-		c.controls.shares.store(ctx, s, d.name, d.depart)
+	if wait < never {
+		d.again = time.AfterFunc(wait+time.Millisecond, d.beat)
 	}
 }
