@@ -81,8 +81,8 @@ func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error 
 // Skip says that a step did not happen and will not, and lets the work go on without it. "" is the
 // step at issue; a step that was skipped already can be named, to give the result that a later step
 // asks for. result is what later steps find; nil is nothing, and a later step that needs one goes
-// to review. Of an undo that was refused it says that what the step made stands. What may still arrive of the step is undone when the work goes back; a newer version
-// of the source does it again.
+// to review. What may still arrive of the step is undone when the work goes back; a newer version
+// of the source does it again. Of an undo that was refused it says that what the step made stands.
 func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *program.Result, by saga.Actor) error {
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)

@@ -2,9 +2,9 @@ package sagahttp
 
 import (
 	"encoding/json"
-	"maps"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -86,29 +86,12 @@ func oneLine(words string) string {
 	return ""
 }
 
-// speaksOfKey reports whether an answer to a request with a key says that the key came before with another request: an idempotency_error
-// of Stripe, an IDEMPOTENCY_KEY_REUSED of Square, the 422 of the IETF's Idempotency-Key. Names of fields say nothing: some echo the key.
-func speaksOfKey(e *StatusError) bool {
-	if e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
-		return false
-	}
-	body, err := reading.Text(e.Header.Get("Content-Type"), e.Body)
-	var v any
-	if err != nil || json.Unmarshal(body, &v) != nil {
-		v = string(body)
-	}
-	return mentionsKey(v)
-}
+// ofIdempotency is in a text of a JSON answer; behind the name of a field, which may only echo the key, comes a colon.
+var ofIdempotency = regexp.MustCompile(`(?i)idempoten[^"\\]*("\s*:)?`)
 
-// mentionsKey reports whether a text in v does.
-func mentionsKey(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(strings.ToLower(v), "idempoten")
-	case []any:
-		return slices.ContainsFunc(v, mentionsKey)
-	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), mentionsKey)
-	}
-	return false
+// speaksOfKey reports whether an answer to a request with a key says that the key came before with another request: an idempotency_error
+// of Stripe, an IDEMPOTENCY_KEY_REUSED of Square, the 422 of the IETF's Idempotency-Key.
+func speaksOfKey(e *StatusError) bool {
+	return (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) &&
+		slices.ContainsFunc(ofIdempotency.FindAllSubmatch(e.Body, -1), func(m [][]byte) bool { return len(m[1]) == 0 })
 }

@@ -262,7 +262,7 @@ func (m *machine) forward() Command {
 		if ss != nil && s.Waits() != ss.waits() && (ss.waits() || ss.mayHaveHappened()) {
 			return m.renamed(s)
 		}
-		if ss != nil && ss.leftAtThat(s) {
+		if ss != nil && ss.leftAtThat() {
 			break
 		} else if ss != nil && (ss.Forward.Phase == Done || ss.Forward.Phase == Skipped) {
 			continue

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/amends-dev/amends/internal/program"
 )
@@ -13,20 +12,8 @@ import (
 func (ss *StepState) Rejected() bool { return ss.Ballot() != nil && ss.Forward.Phase == Refused }
 
 // leftAtThat reports whether a person left it at the people's no: nothing behind it is done in this run.
-func (ss *StepState) leftAtThat(s *program.StepSpec) bool {
-	return s.Wait == program.WaitVotes && ss.Forward.Phase == Skipped && ss.Evidence == KindSkipped
-}
-
-// LeftAt is the step at which a person left it at the people's no; "": there is none.
-func (st *State) LeftAt(spec *program.Spec) string {
-	if spec == nil {
-		return ""
-	}
-	i := slices.IndexFunc(spec.Steps, func(s program.StepSpec) bool { ss := st.Step(s.Name); return ss != nil && ss.leftAtThat(&s) })
-	if i < 0 {
-		return ""
-	}
-	return spec.Steps[i].Name
+func (ss *StepState) leftAtThat() bool {
+	return ss.Ballot() != nil && ss.Forward.Phase == Skipped && ss.Evidence == KindSkipped
 }
 
 // NotLeft says why a person cannot leave it at the people's no at the step at issue; "" when it can be left.
@@ -55,10 +42,9 @@ func (st *State) NotLeft(spec *program.Spec) string {
 
 // nextRejected is what a person can do about a no of people for which nothing is undone.
 func (st *State) nextRejected(spec *program.Spec, ss *StepState) string {
-	words := fmt.Sprintf("People said no at step %q (%s), and nothing is undone for it: the pivot has happened or may have. To ask them again: %s.",
-		ss.Name, ss.Forward.Error, st.verb("retry", ""))
-	if st.NotLeft(spec) != "" {
-		return words
+	words := fmt.Sprintf("People said no at step %q (%s), and nothing is undone for it. To have them asked again: %s.", ss.Name, ss.Forward.Error, st.verb("retry", ""))
+	if st.NotLeft(spec) == "" {
+		words += fmt.Sprintf(" To leave it at that, so that nothing behind it is done: %s.", st.verb("skip", ""))
 	}
-	return words + fmt.Sprintf(" To leave it at that, so that nothing behind it is done: %s.", st.verb("skip", ""))
+	return words
 }

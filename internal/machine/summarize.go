@@ -95,8 +95,8 @@ func Next(spec *program.Spec, st *State) string {
 			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
 				"resolve the step, else leave it.", strings.Join(steps, ", "))
 		}
-		if left := st.LeftAt(spec); left != "" {
-			return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", left)
+		if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.leftAtThat() }); i >= 0 {
+			return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", st.Steps[i].Name)
 		} else if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
 			return "Nothing is left to do: every step is done or was skipped. Starting it again returns this result."
 		}
