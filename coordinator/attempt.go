@@ -37,7 +37,7 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 		case !o.Nameless && (o.Class == saga.Unknown || o.Class == saga.Unsent):
 			o.Outage = w.heed(d, cmd, o.HoldBack, o.RetryAfter, o.Error)
 		default: // done, without a name perhaps, or refused: the destination works
-			d.Answered()
+			d.Answered(time.Since(begun))
 		}
 	}
 	if d := w.slot; d != nil && tried && (o.Class == saga.Unknown && !o.Answered || o.Maybe) {
@@ -55,7 +55,7 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, holdBack bool, aft
 	outage = holdBack && e.Failures < freeHolds || d.Outage(latest(e.Failed, e.Since))
 	switch {
 	case after == 0: // also when it says that it has too much to do, and not for how long
-		d.FailedBy(w.head, w.asked, words)
+		d.FailedBy(w.head, w.asked, words, holdBack)
 	case holdBack:
 		d.Hush(after, words)
 	default: // it answers, about this request

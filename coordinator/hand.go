@@ -113,6 +113,13 @@ func (h *hand) free() int {
 	return max(0, min(h.maxWorks-len(h.works), large))
 }
 
+// crowded reports whether the ledger has works for which there is no room.
+func (h *hand) crowded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cut || h.free() == 0
+}
+
 // claimed notes whether a claim of so many works got as many as there was room for, and fewer than
 // it would take.
 func (h *hand) claimed(limit, got int) {

@@ -147,15 +147,18 @@ func (w *work) do(cmd machine.Command) (machine.Event, bool) {
 }
 
 // await sleeps until a ledger time. A work that has to wait for longer than it is kept in hand goes
-// back into the ledger, unless there is a signal it has to read then. It reports false when it is
-// to be let go: also when the session ended or the process stops.
+// back into the ledger, unless there is a signal it has to read then; when others have no place for want of its
+// own, for any wait. It reports false when it is to be let go: also when the session ended or the process stops.
 func (w *work) await(until time.Time) bool {
 	d := until.Sub(w.now().Earliest) + time.Millisecond
-	if d > w.c.opts.Hold && !w.spoken.Load() {
+	if most := w.c.opts.Hold; (d > most || d > shortWait && w.c.hand.crowded()) && !w.spoken.Load() {
 		return w.goBack(d)
 	}
 	return !errors.Is(doze(w.s.idle, w.nudge, d), context.Canceled)
 }
+
+// shortWait is for how long a work keeps its place in hand in any case: a place that is given back costs a call of the ledger.
+const shortWait = 100 * time.Millisecond
 
 // goBack lets go of the work for d, by the ledger's own clock. It reports false. What waits because
 // a destination failed it waits under the destination's name: when that is back, what an outage has

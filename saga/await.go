@@ -118,6 +118,12 @@ func (a *Answer[In, Out]) To(destination string) *Answer[In, Out] {
 	return a
 }
 
+// With sets To and the Timeout of a lookup, as [Action.With] does. Settle and Retry say nothing of one: it changes nothing.
+func (a *Answer[In, Out]) With(d Defaults) *Answer[In, Out] {
+	a.a.With(Defaults{To: d.To, Timeout: d.Timeout})
+	return a
+}
+
 // ID is as [Action.ID], for what read and Find return.
 func (a *Answer[In, Out]) ID(fn func(Out) string) *Answer[In, Out] {
 	a.a.ID(fn)

@@ -157,10 +157,10 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 		d, store := known(t, Health{ServedAt: time.Now().Add(ahead)})
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
 		for n := range int64(manyMisses) {
-			d.FailedBy(n, Rank{}, "500")
+			d.FailedBy(n, Rank{}, "500", false)
 		}
 		time.Sleep(manyFor) //nolint:forbidigo // virtual
-		d.FailedBy(0, Rank{Again: true}, "500")
+		d.FailedBy(0, Rank{Again: true}, "500", false)
 		store()
 		if d.health.State(d.now()) != Failing || !d.Outage(time.Now().Add(-time.Minute)) {
 			t.Errorf("served in the future: %s, outage %t", d.health.State(d.now()), d.Outage(time.Now().Add(-time.Minute)))

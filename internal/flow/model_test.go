@@ -231,17 +231,17 @@ func (f *fleet) answer(w *wish, how string) {
 	used := time.Since(w.sent)
 	switch how {
 	case "served":
-		d.Answered()
+		d.Answered(used)
 		f.wants = slices.DeleteFunc(f.wants, func(o *wish) bool { return o == w })
 	case "held back":
 		d.Hush(20*time.Second, "429")
 	case "hangs":
-		d.FailedBy(w.rank.Number, w.rank, "no answer")
+		d.FailedBy(w.rank.Number, w.rank, "no answer", false)
 		d.Linger(time.Now().Add(modelSettle))
 		f.silent = append(f.silent, time.Now().Add(modelSettle))
 		w.rank.Hung = true
 	default:
-		d.FailedBy(w.rank.Number, w.rank, "500")
+		d.FailedBy(w.rank.Number, w.rank, "500", false)
 	}
 	d.Release(w.rank, used)
 	w.of, w.sent, w.rank.Again = nil, time.Time{}, true

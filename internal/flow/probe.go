@@ -26,15 +26,19 @@ type condition struct {
 	kept     int                // sends since one of those that failed there before, and wait
 	keptHung int                // and since one of those that had no answer
 
-	// window is how many may be under way after an outage, those that hang aside: one at first, and
-	// one more for each that is served; half where most of a round fail. 0: any number.
-	window  int
-	round   int // how many more are told something in this round
-	balance int // how many more of it were served than failed
+	// window is how many may be under way after an outage, those that hang aside: one at first, and one more for each that is served;
+	// half where more than a quarter of a round fail, and from then on one more for each round. 0: any number.
+	window int
+	round  int // how many more are told something in this round
+	size   int // of it
+	wrong  int // of it, those that failed
+	slower bool
+	blamed map[int64]bool // instances that failed since
+	serves time.Duration  // how long one takes that is served, smoothed; 0: not known yet
 }
 
 const (
-	hangsFor    = time.Second      // what is under way for longer says nothing of what a destination can bear
+	hangsFor    = time.Second      // what is under way for longer, and for much longer than usual, says nothing of what a destination can bear
 	tellsServed = 10 * time.Second // how often others are told that one was served: what they see fail is at fault itself
 
 	// A destination counts as failing when twenty that never failed there before do in a row, within
@@ -60,7 +64,8 @@ func (d *Destination) obey(h Health) (was, is string) {
 	}
 	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
 	if d.health = h; was == Failing && is == Healthy {
-		d.window, d.round, d.balance = 1, 1, 0
+		d.window, d.round, d.size, d.wrong, d.slower = 1, 1, 1, 0, false
+		d.blamed = map[int64]bool{}
 		d.more = map[kind]bool{fresh: true, again: true}
 	}
 	d.serve()
@@ -136,14 +141,18 @@ func (d *Destination) probe() {
 	}
 }
 
-// Answered notes that an instance was served.
-func (d *Destination) Answered() {
+// Answered notes that an instance was served, which took so long.
+func (d *Destination) Answered(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.serves == 0 {
+		d.serves = took
+	}
+	d.serves += (took - d.serves) / 8
 	now := d.now()
 	d.worked = now.Earliest
 	d.failed, d.misses = map[int64]bool{}, 0
-	d.opens(1)
+	d.opens(true)
 	tells := func(h *Health) bool {
 		return !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
@@ -156,7 +165,7 @@ func (d *Destination) Answered() {
 func (d *Destination) unanswered() int {
 	n := min(d.settling, d.holds)
 	for _, since := range d.flights {
-		if time.Since(since) > max(longFor, 3*d.took) {
+		if d.hangs(since, longFor) {
 			n++
 		}
 	}
@@ -166,6 +175,11 @@ func (d *Destination) unanswered() int {
 // longFor is how long an attempt is under way at least before people are told of the slot that it keeps.
 const longFor = 10 * time.Second
 
+// hangs reports whether what is under way since then takes much longer than usual.
+func (d *Destination) hangs(since time.Time, least time.Duration) bool {
+	return time.Since(since) >= max(least, 3*d.serves)
+}
+
 // full reports whether as many are under way as may be after an outage.
 func (d *Destination) full() bool {
 	if d.window == 0 {
@@ -173,42 +187,51 @@ func (d *Destination) full() bool {
 	}
 	n := 0
 	for _, since := range d.flights {
-		if time.Since(since) < hangsFor {
+		if !d.hangs(since, hangsFor) {
 			n++
 		}
 	}
 	return n >= d.window
 }
 
-// opens has the window grow or shrink by what one was told: 1, it was served, or -1, it failed.
-func (d *Destination) opens(told int) {
+// opens has the window grow or shrink by what one was told: it was served, or failed.
+func (d *Destination) opens(served bool) {
 	if d.window == 0 {
 		return
 	}
-	d.window += max(0, told)
-	d.balance += told
-	if d.round--; d.round == 0 {
-		if d.balance < 0 {
-			d.window = max(1, d.window/2)
-		}
-		d.round, d.balance = d.window, 0
+	if d.round--; !served {
+		d.wrong++
+	} else if !d.slower {
+		d.window++
 	}
-	if d.window > d.room {
+	if d.round <= 0 {
+		switch {
+		case 4*d.wrong > d.size:
+			d.window, d.slower = max(1, d.window/2), true
+		case d.slower:
+			d.window++
+		}
+		d.round, d.size, d.wrong = d.window, d.window, 0
+	}
+	if d.window > d.room || len(d.line) == 0 && !d.more[fresh] && !d.more[again] { // what waited is on its way
 		d.window = 0
 	}
 }
 
-// failedBy notes that an attempt or a lookup of an instance failed there, although it reached the
-// destination or tried to. r is what the instance was when it was sent.
-func (d *Destination) FailedBy(number int64, r Rank, why string) {
+// FailedBy notes that an attempt or a lookup of an instance failed there, although it reached the
+// destination or tried to. r is what the instance was when it was sent; busy: the destination says that it has too much to do.
+func (d *Destination) FailedBy(number int64, r Rank, why string, busy bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, who, n := d.now(), d.who(), r.newcomer()
+	if d.window > 0 && (busy || !d.blamed[number]) { // who fails again may be at fault itself
+		d.blamed[number] = true
+		d.opens(false)
+	}
 	if !d.failed[number] && !r.Again {
 		if d.misses++; d.misses == 1 {
 			d.missed = now.Earliest
 		}
-		d.opens(-1)
 	}
 	if d.failed[number] = true; d.health.probing(now, who, n) {
 		d.health = d.health.unused(n) // at once: a second attempt is not to leave before that is stored

@@ -37,10 +37,10 @@ func TestWhenADestinationFails(t *testing.T) {
 		fail := func(fresh, before int) string {
 			for range fresh {
 				number++
-				d.FailedBy(number, Rank{}, "500")
+				d.FailedBy(number, Rank{}, "500", false)
 			}
 			for range before {
-				d.FailedBy(1, Rank{Again: true}, "500")
+				d.FailedBy(1, Rank{Again: true}, "500", false)
 			}
 			h := store()
 			return h.State(d.now())
@@ -50,7 +50,7 @@ func TestWhenADestinationFails(t *testing.T) {
 			if got != want {
 				t.Errorf("%s it is %s, want %s", when, got, want)
 			}
-			d.Answered()
+			d.Answered(0)
 			if h := store(); h.State(d.now()) != Healthy {
 				t.Errorf("%s, and one is served: %s", when, h.State(d.now()))
 			}
@@ -93,7 +93,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			if <-turn.over; !turn.taken || d.Try(r) {
 				t.Error("the probe was not given once")
 			}
-			d.FailedBy(1, r, "500")
+			d.FailedBy(1, r, "500", false)
 			d.Release(r, time.Millisecond)
 			if d.Try(r) {
 				t.Error("a second attempt leaves before the failed probe is stored")
@@ -172,7 +172,7 @@ func TestComingBackIsASlowStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, store := known(t, fails(alone().now()))
-		d.Answered()
+		d.Answered(0)
 		store()
 		takes := func(want int) {
 			t.Helper()
@@ -186,9 +186,9 @@ func TestComingBackIsASlowStart(t *testing.T) {
 		ends := func(served bool) {
 			for w := range d.flights {
 				if served {
-					d.Answered()
+					d.Answered(0)
 				} else {
-					d.FailedBy(int64(len(d.failed)), Rank{}, "500")
+					d.FailedBy(int64(len(d.failed)), Rank{}, "500", false)
 				}
 				d.Release(Rank{Of: w}, 0)
 			}
@@ -243,7 +243,7 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 		}
 		d, store := known(t, h)
 		for n := range int64(40) {
-			d.FailedBy(n, Rank{Again: true}, "500")
+			d.FailedBy(n, Rank{Again: true}, "500", false)
 		}
 		for _, c := range []struct{ after, least, most time.Duration }{
 			{20 * time.Second, 10 * time.Second, 21 * time.Second},
@@ -257,7 +257,7 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 				}
 			}
 		}
-		d.Answered()
+		d.Answered(0)
 		store()
 		if away := d.Aside(); away != 0 {
 			t.Errorf("it stays away for %s from a destination that is back", away)
@@ -272,7 +272,7 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const wait = 10 * time.Minute
 		d, store := known(t, fails(alone().now()).limit(alone().now(), time.Now().Add(wait), "503"))
-		d.Answered()
+		d.Answered(0)
 		store()
 		if is := d.health.State(d.now()); is != Limited || d.health.ServedAt.IsZero() {
 			t.Errorf("it is %s, served at %s", is, d.health.ServedAt)
@@ -281,7 +281,7 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 		if is := d.health.State(d.now()); is != Failing {
 			t.Errorf("it is %s when the wait is over", is)
 		}
-		d.Answered()
+		d.Answered(0)
 		store()
 		if is := d.health.State(d.now()); is != Healthy {
 			t.Errorf("it is %s when an instance was served", is)
