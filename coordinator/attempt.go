@@ -35,7 +35,7 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 		switch {
 		case o.Class == saga.Fault, o.Stack != "": // the program is at fault, and nothing is known of the destination
 		case !o.Nameless && (o.Class == saga.Unknown || o.Class == saga.Unsent):
-			o.Outage = w.heed(d, cmd, o.HoldBack, o.RetryAfter, o.Error)
+			o.Outage = w.heed(d, cmd, o.RetryAfter, flow.Failure{Busy: o.HoldBack, Away: o.Unreachable, Why: o.Error})
 		default: // done, without a name perhaps, or refused: the destination works
 			d.Answered(time.Since(begun))
 		}
@@ -50,17 +50,17 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 // heed tells a destination that it failed the work: it may have asked to be left alone (A
 // Retry-After that is about this request alone is the work's own wait), or it fails all that is
 // sent there. It reports whether that is no fault of the work's (F28).
-func (w *work) heed(d *flow.Destination, cmd machine.Command, holdBack bool, after time.Duration, words string) (outage bool) {
+func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duration, f flow.Failure) (outage bool) {
 	e := w.effort(cmd)
-	outage = holdBack && e.Failures < freeHolds || d.Outage(latest(e.Failed, e.Since))
+	f.Number, f.Rank = w.head, w.asked
 	switch {
 	case after == 0: // also when it says that it has too much to do, and not for how long
-		d.FailedBy(w.head, w.asked, words, holdBack)
-	case holdBack:
-		d.Hush(after, words)
+		d.FailedBy(f)
+	case f.Busy:
+		d.Hush(after, f.Why)
 	default: // it answers, about this request
 	}
-	return outage
+	return f.Busy && e.Failures < freeHolds || d.Outage(latest(e.Failed, e.Since))
 }
 
 // hungAside is how long a work that had no answer leaves its place to others when they stand in line.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,6 +105,7 @@ func (c *Coordinator) newFlow() *flow.Flow {
 				c.wake()
 			}
 		},
+		Recall:  func(name string) { c.recallOne(c.current.Load(), name) },
 		Changed: c.tellHealth, Paused: c.tellPause,
 	})
 }
@@ -413,6 +415,17 @@ func (c *Coordinator) recall(s *session, name string) {
 		c.giveBack(s, all...)
 		return nil
 	})
+}
+
+// recallOne has one of those be due now, whichever: none that is at fault itself is asked for ever.
+func (c *Coordinator) recallOne(s *session, name string) {
+	if s == nil {
+		return
+	}
+	page, err := c.ledger.List(s.idle, ledger.Filter{WaitsFor: flow.RetryLine(name), Limit: 100})
+	if n := len(page.Instances); err == nil && n > 0 {
+		c.giveBack(s, ledger.Return{Number: page.Instances[rand.IntN(n)].Number})
+	}
 }
 
 // tellPause tells that a person paused a saga or everything, or resumed it.

@@ -47,7 +47,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 		w.polled = &machine.Polled{Step: s.Name, At: w.now().Latest}
 	}
 	if d := w.destination(cmd.Step); d != nil && f.Answer == program.AnswerUnclear && f.Stack == "" && w.s.idle.Err() == nil {
-		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)
+		f.Outage = w.heed(d, cmd, f.RetryAfter, flow.Failure{Busy: f.HoldBack, Away: f.Unreachable, Why: f.Error})
 	}
 	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil
 }

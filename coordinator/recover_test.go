@@ -241,7 +241,7 @@ func isAway(t *testing.T, seed uint64, processes int, away error, long time.Dura
 	}
 	knocks := c.books.between(&c.books.heard, left.Add(long/12), back)
 	t.Logf("%d waited, %d requests while they were away, without the first twelfth; the first was served %s after, all %s after", backlog, knocks, served, took)
-	if most := 20 + 3*int(long.Minutes()); long > time.Minute && knocks > most {
+	if most := 20 + int(long/(7*time.Second)); long > time.Minute && knocks > most {
 		t.Errorf("%d requests while they were away, %d at most", knocks, most)
 	}
 	if flaky { // an order that fails once more waits for as long as its policy says

@@ -23,7 +23,7 @@ type DestinationStatus struct {
 	Name     string
 	State    string         // healthy, limited, failing or paused
 	Since    time.Time      // failing, paused
-	Until    time.Time      // limited: until then; failing: when the next attempt finds out, zero while one does
+	Until    time.Time      // limited: until then; failing: when the next attempt finds out, zero while one does or may at once
 	Why      string         // what the latest failure said; paused: the person's words
 	Evidence string         // failing: why it counts as that
 	Actor    string         // paused: who wants it so
@@ -95,11 +95,7 @@ func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.
 		d.Until = h.LimitedUntil
 	case flow.Failing:
 		d.Evidence = h.Evidence
-		if h.Probe.By == "" && h.Retry.By == "" {
-			if d.Until = h.Probe.Next; h.Retry.Next.Before(d.Until) {
-				d.Until = h.Retry.Next
-			}
-		}
+		d.Until = h.TriedAt(now)
 	case flow.Paused:
 		d.Actor, d.Why = h.PausedBy, h.PausedWhy
 		acts, err := op.ledger.Acts(ctx, c.Kind, c.Name, 1)

@@ -251,7 +251,7 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
 	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestSpec(w.st), w.c.opts.MaxCrashes, w.bystanders
 	if to, e := w.failedAt(); to != nil {
-		ev.Recovered, ev.Probed = !to.Outage(e.Failed), to.Probed().After(e.Failed) // by a person
+		ev.Recovered, ev.Probed = w.slot == to || to.Tries(e.Failed), to.Probed().After(e.Failed) // by a person
 	}
 	d, err := machine.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Dispatch != nil && !w.trySlot(d.Record.Dispatch.Step, d.Record.Dispatch.Direction) {

@@ -12,6 +12,7 @@ type steer struct {
 	after time.Duration
 	hold  bool
 	said  bool // the destination has answered
+	away  bool // no connection to it was to be had
 	err   error
 }
 
@@ -72,6 +73,19 @@ func Answered(err error) error {
 	class, after := Classify(err)
 	return &steer{class: class, after: after, said: true, err: err}
 }
+
+// Unreachable marks err as that of a destination to which no connection is to be had, such as a port at which nothing listens. That is no
+// fault of an order: what fails so for ten seconds is an outage, however few the orders. It says nothing about the effect: wrap a
+// [NotSent] error in it. Package sagahttp marks its own.
+func Unreachable(err error) error {
+	if err == nil {
+		return nil
+	}
+	class, after := Classify(err)
+	return &steer{class: class, after: after, away: true, err: err}
+}
+
+func unreachable(err error) bool { return has(err, func(s *steer) bool { return s.away }) }
 
 // has reports whether err, or one it wraps, has a mark.
 func has(err error, mark func(*steer) bool) bool {

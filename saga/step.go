@@ -324,7 +324,7 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) program.Evid
 	f, err := a.find(ctx, c)
 	if err != nil {
 		_, after := Classify(err)
-		return program.Evidence{Answer: program.AnswerUnclear, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
+		return program.Evidence{Answer: program.AnswerUnclear, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Unreachable: unreachable(err)}
 	}
 	if one, ok := a.recorded(c, f); ok {
 		f = one

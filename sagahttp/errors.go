@@ -34,6 +34,16 @@ const (
 // failed judges a request that got no answer. "Not sent" is what base knows, or what a RoundTripper
 // around it says of itself.
 func (c call) failed(x *exchange, err error) error {
+	failed := c.judge(x, err)
+	for _, none := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH} {
+		if errors.Is(err, none) {
+			return saga.Unreachable(failed)
+		}
+	}
+	return failed
+}
+
+func (c call) judge(x *exchange, err error) error {
 	e := &sendError{request: c.Request, state: notSent}
 	unsent := false
 	if b, ok := errors.AsType[*baseError](err); ok {

@@ -122,7 +122,7 @@ var ErrNoRoom = errors.New("the line for the destination is longer than the work
 
 func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *Destination {
 	d := &Destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, condition: c, sharing: s}
-	d.failed, d.flights, d.used = map[int64]bool{}, map[any]time.Time{}, map[bool]time.Time{}
+	d.evidence.failed, d.flights, d.used = map[int64]bool{}, map[any]time.Time{}, map[bool]time.Time{}
 	d.more = map[kind]bool{fresh: true, again: true}
 	d.change = func(f func(Health) (Health, bool)) {
 		c.change(func(h Health) (Health, bool) { return f(h.believed(d.now())) })
@@ -261,7 +261,7 @@ func (d *Destination) serve() {
 	}
 	d.probe()
 	d.sendAway()
-	if next := min(d.give(), d.ask()); next < never {
+	if next := min(d.give(), d.ask(), d.suspect()); next < never {
 		d.timer = time.AfterFunc(next, func() { d.mu.Lock(); defer d.mu.Unlock(); d.serve() })
 	}
 }

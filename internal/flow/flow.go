@@ -39,9 +39,10 @@ type Config struct {
 	Asked  func(err error) // how each call of the ledger was answered; nil: well
 	Now    func() machine.Moment
 	Limits map[string]Limit
-	Hold   time.Duration // the longest wait in line
-	Room   int           // the longest line
-	Wake   func()        // there is room in a line, and works wait in the ledger
+	Hold   time.Duration            // the longest wait in line
+	Room   int                      // the longest line
+	Recall func(destination string) // one of those that failed there before is to be due now
+	Wake   func()                   // there is room in a line, and works wait in the ledger
 
 	Changed func(destination, was, is string, h Health) // a destination's health was read
 	Paused  func(scope string, by *saga.Actor)          // a person paused a saga or everything; nil: resumed it
@@ -94,6 +95,7 @@ func (f *Flow) newDestination(name string, l Limit) *Destination {
 			}
 			return 0
 		},
+		recall: func() { f.config.Recall(name) },
 		change: func(g func(Health) (Health, bool)) { f.controls.health.change(now(), name, g) },
 	}, sharing{
 		found: func(token string) (time.Time, bool) { return f.found(name, token) },
@@ -321,6 +323,13 @@ func (f *Flow) Depart(ctx context.Context, s Session) {
 
 // ErrPaused is why an attempt may not send: a person holds its destination, its saga, or everything.
 var ErrPaused = errors.New("paused")
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
 
 func latest(a, b time.Time) time.Time {
 	if a.Before(b) {

@@ -23,6 +23,9 @@ type Health struct {
 	Evidence     string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
 	Why          string    `json:"lastError,omitempty"` // what the latest failure said
 
+	// Alone is the instance that fails and was the only one that its process knew of.
+	Alone lone `json:"failsAlone,omitzero"`
+
 	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
 	// lengthen no newcomer's.
@@ -38,6 +41,12 @@ type probe struct {
 	Next   time.Time `json:"nextAt,omitzero"`
 	By     string    `json:"session,omitempty"` // that has it now
 	Ends   time.Time `json:"until,omitzero"`
+}
+
+// lone is an instance that failed, and since when.
+type lone struct {
+	Number int64     `json:"instance,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // of is the probe of newcomers, or of others.
@@ -125,14 +134,28 @@ func (h *Health) shut(now machine.Moment, newcomer bool) time.Duration {
 // How long a probe waits after one that failed.
 const (
 	firstProbe = time.Second
-	lastProbe  = time.Minute
+	lastProbe  = 8 * time.Second
 )
 
 // wait is how long the next probe waits after one that fails now.
-func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 6), lastProbe) }
+func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 3), lastProbe) }
 
 // opens is when it is to be had: its time has come, and no session has it.
 func (p *probe) opens() time.Time { return latest(p.Next, p.Ends) }
+
+// TriedAt is when the next attempt finds out whether it is back; zero: one does, or may at once.
+func (h *Health) TriedAt(now time.Time) (at time.Time) {
+	for _, newcomer := range newcomersAndOthers {
+		p := h.of(newcomer)
+		if now.Before(p.Ends) {
+			return time.Time{}
+		}
+		if p.Next.After(now) && (at.IsZero() || p.Next.Before(at)) {
+			at = p.Next
+		}
+	}
+	return at
+}
 
 // failed begins the failing, or goes on with it when it was back for less than a minute.
 func (h Health) failed(now machine.Moment, evidence, why string) Health {
@@ -156,16 +179,14 @@ func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 	return h
 }
 
-// taken gives the probe to a session. A newcomer is answered soon or passed over: what hangs may be
-// at fault itself, and the next is asked in its place.
+// taken gives the probe to a session. It is answered soon or passed over: what hangs may be
+// at fault itself, or hang on a connection that will never be served, and the next is asked in its place.
 func (h Health) taken(now machine.Moment, who machine.Token, newcomer bool, most time.Duration) Health {
 	p := h.of(newcomer)
 	if p.By != "" { // it has not answered
 		p.Failed++
 	}
-	if newcomer {
-		most = min(most, p.wait())
-	}
+	most = min(most, max(p.wait(), firstProbe))
 	p.By, p.Ends = who.String(), now.Latest.Add(most)
 	return h
 }
@@ -179,7 +200,7 @@ func (h Health) unused(newcomer bool) Health {
 // served notes that an instance was served, and ends the failing. One that is served while the
 // destination is limited was sent before it asked for that.
 func (h Health) served(now machine.Moment) Health {
-	h.ServedAt = now.Earliest
+	h.ServedAt, h.Alone = now.Earliest, lone{}
 	if !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
 		h.BackSince, h.FailingSince, h.Evidence, h.Why = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}

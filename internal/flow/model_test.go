@@ -18,7 +18,7 @@ import (
 
 // follows is the sequential model of a destination's health, as docs/destinations.md draws it: the states that an event may lead to.
 var follows = map[string]map[string][]string{
-	Healthy: {"served": {Healthy}, "failed": {Healthy, Failing}, "held back": {Limited}, "paused": {Paused}, "resumed": {Healthy}, "tried": {Healthy}, "time": {Healthy}},
+	Healthy: {"served": {Healthy}, "failed": {Healthy, Failing}, "held back": {Limited}, "paused": {Paused}, "resumed": {Healthy}, "tried": {Healthy}, "time": {Healthy, Failing}},
 	Limited: {"served": {Limited}, "failed": {Limited}, "held back": {Limited}, "paused": {Paused}, "resumed": {Limited}, "tried": {Failing}, "time": {Limited, Healthy, Failing}},
 	Failing: {"served": {Healthy}, "failed": {Failing}, "held back": {Limited}, "paused": {Paused}, "resumed": {Failing}, "tried": {Failing}, "time": {Failing}},
 	Paused:  {"served": {Paused}, "failed": {Paused}, "held back": {Paused}, "paused": {Paused}, "resumed": {Healthy, Limited, Failing}, "tried": {Paused}, "time": {Paused}},
@@ -82,7 +82,7 @@ func (f *fleet) begin() {
 	s := newLease(f.t, l.Token)
 	m := &process{lease: s}
 	m.flow = New(Config{
-		Ledger: f.ledger, Asked: func(error) {}, Limits: map[string]Limit{"books": f.limit}, Hold: 3 * time.Second, Room: 20, Wake: func() {},
+		Ledger: f.ledger, Asked: func(error) {}, Limits: map[string]Limit{"books": f.limit}, Hold: 3 * time.Second, Room: 20, Wake: func() {}, Recall: func(string) {},
 		Now:     func() machine.Moment { return machine.Moment{Earliest: time.Now(), Latest: time.Now()} },
 		Changed: func(string, string, string, Health) {}, Paused: func(string, *saga.Actor) {},
 	})
@@ -236,12 +236,12 @@ func (f *fleet) answer(w *wish, how string) {
 	case "held back":
 		d.Hush(20*time.Second, "429")
 	case "hangs":
-		d.FailedBy(w.rank.Number, w.rank, "no answer", false)
+		d.FailedBy(Failure{Number: w.rank.Number, Rank: w.rank, Why: "no answer"})
 		d.Linger(time.Now().Add(modelSettle))
 		f.silent = append(f.silent, time.Now().Add(modelSettle))
 		w.rank.Hung = true
 	default:
-		d.FailedBy(w.rank.Number, w.rank, "500", false)
+		d.FailedBy(Failure{Number: w.rank.Number, Rank: w.rank, Why: "500"})
 	}
 	d.Release(w.rank, used)
 	w.of, w.sent, w.rank.Again = nil, time.Time{}, true

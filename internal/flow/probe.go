@@ -15,13 +15,13 @@ type condition struct {
 	who    func() machine.Token                             // the session of this process; 0: none
 	change func(f func(h Health) (changed Health, ok bool)) // in the background
 
-	health   Health
-	failed   map[int64]bool     // instances that failed since one was served
-	misses   int                // of them, those that never failed there before: the evidence
-	missed   time.Time          // when the first of these did
+	health Health
+	evidence
 	worked   time.Time          // ledger time: when this process last saw one served
 	longest  time.Duration      // the longest attempt there
 	flights  map[any]time.Time  // attempts and lookups under way, since when
+	recall   func()             // one that failed there before is due now
+	recalled time.Time          // that was asked for
 	used     map[bool]time.Time // the end of the probe that was made last, by a newcomer or another
 	kept     int                // sends since one of those that failed there before, and wait
 	keptHung int                // and since one of those that had no answer
@@ -37,8 +37,20 @@ type condition struct {
 	serves time.Duration  // how long one takes that is served, smoothed; 0: not known yet
 }
 
+// evidence is what speaks for an outage: what failed since one was served, in the ledger's time.
+type evidence struct {
+	failed map[int64]bool // instances
+	misses int            // of them, those that never failed there before
+	missed time.Time      // when the first of these did
+	since  time.Time      // when the first attempt was sent that failed
+	latest time.Time      // when the latest failed
+	away   time.Time      // when there was no connection for the first time, without an answer since
+	why    string         // what the latest said
+}
+
 const (
 	hangsFor    = time.Second      // what is under way for longer, and for much longer than usual, says nothing of what a destination can bear
+	recallEvery = 4 * time.Second  // how often one that waits is had to try, for want of another that is due
 	tellsServed = 10 * time.Second // how often others are told that one was served: what they see fail is at fault itself
 
 	// A destination counts as failing when twenty that never failed there before do in a row, within
@@ -47,6 +59,13 @@ const (
 	// Where half of all are at fault for ever, twenty in a row are one chance in a million.
 	manyMisses, manyFor = 20, 2 * time.Second
 	fewMisses, fewFor   = 5, 2 * time.Minute
+
+	// Where still less comes: when two instances at least fail, whether or not they did before, and none is served for a minute from
+	// when the first of them was sent; or when no connection is to be had for ten seconds. One alone may be at fault itself: that it
+	// fails is told the other processes, who may know another.
+	bothFor, awayFor, aloneFor = time.Minute, 10 * time.Second, 10 * time.Second
+	// evidenceFor is how long a failure speaks for an outage, without another.
+	evidenceFor = 20 * time.Minute
 )
 
 // obey takes over what is known of the health. It returns the states that it had and has.
@@ -57,7 +76,7 @@ func (d *Destination) obey(h Health) (was, is string) {
 	h = h.believed(now)
 	was, is = d.health.State(now), h.State(now)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
-		d.failed, d.misses = map[int64]bool{}, 0
+		d.evidence = evidence{failed: map[int64]bool{}}
 	}
 	if h.LimitedUntil.Before(d.health.LimitedUntil) { // a person wants it tried now
 		d.heldBack = time.Time{}
@@ -129,6 +148,10 @@ func (d *Destination) probe() {
 	if d.health = d.health.believed(now); who == 0 || !d.has() {
 		return
 	}
+	if len(d.line) == 0 && d.health.mayProbe(now, false) && time.Since(d.recalled) >= recallEvery {
+		d.recalled = time.Now()
+		go d.recall()
+	}
 	for _, n := range newcomersAndOthers {
 		switch wanted := len(d.line) > 0 && d.came() == n; {
 		case wanted && d.health.mayProbe(now, n):
@@ -151,10 +174,10 @@ func (d *Destination) Answered(took time.Duration) {
 	d.serves += (took - d.serves) / 8
 	now := d.now()
 	d.worked = now.Earliest
-	d.failed, d.misses = map[int64]bool{}, 0
+	d.evidence = evidence{failed: map[int64]bool{}}
 	d.opens(true)
 	tells := func(h *Health) bool {
-		return !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
+		return !h.FailingSince.IsZero() || h.Alone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
 		d.change(func(h Health) (Health, bool) { return h.served(now), tells(&h) })
@@ -218,42 +241,126 @@ func (d *Destination) opens(served bool) {
 	}
 }
 
-// FailedBy notes that an attempt or a lookup of an instance failed there, although it reached the
-// destination or tried to. r is what the instance was when it was sent; busy: the destination says that it has too much to do.
-func (d *Destination) FailedBy(number int64, r Rank, why string, busy bool) {
+// Failure is what is told of an attempt or a lookup of an instance that failed, although it reached the destination or tried to.
+type Failure struct {
+	Number int64 // the instance's
+	Rank   Rank  // what it was when it was sent
+	Why    string
+	Busy   bool // the destination says that it has too much to do
+	Away   bool // there was no connection to be had
+}
+
+// FailedBy notes that an instance failed there.
+func (d *Destination) FailedBy(f Failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now, who, n := d.now(), d.who(), r.newcomer()
-	if d.window > 0 && (busy || !d.blamed[number]) { // who fails again may be at fault itself
-		d.blamed[number] = true
+	now, who, n := d.now(), d.who(), f.Rank.newcomer()
+	if d.window > 0 && (f.Busy || !d.blamed[f.Number]) { // who fails again may be at fault itself
+		d.blamed[f.Number] = true
 		d.opens(false)
 	}
-	if !d.failed[number] && !r.Again {
+	d.gather(now, &f)
+	if d.health.probing(now, who, n) {
+		d.health = d.health.missed(now, n, f.Why) // at once: neither it nor another is to leave before that is stored
+		d.change(func(h Health) (Health, bool) { return h.missed(now, n, f.Why), h.of(n).By == who.String() })
+		return
+	}
+	d.suspect()
+	if d.health.FailingSince.IsZero() && len(d.failed) == 1 && now.Earliest.Sub(d.since) >= aloneFor && d.health.Alone.Number == 0 {
+		one := lone{f.Number, d.since}
+		d.change(func(h Health) (Health, bool) { h, was := h, h.Alone.Number; h.Alone = one; return h, was == 0 })
+	}
+}
+
+// gather takes a failure for what it says.
+func (d *Destination) gather(now machine.Moment, f *Failure) {
+	if !d.latest.IsZero() && now.Earliest.Sub(d.latest) > evidenceFor {
+		d.evidence = evidence{failed: map[int64]bool{}}
+	}
+	if !d.failed[f.Number] && !f.Rank.Again {
 		if d.misses++; d.misses == 1 {
 			d.missed = now.Earliest
 		}
 	}
-	if d.failed[number] = true; d.health.probing(now, who, n) {
-		d.health = d.health.unused(n) // at once: a second attempt is not to leave before that is stored
-		d.change(func(h Health) (Health, bool) { return h.missed(now, n, why), h.of(n).By == who.String() })
-		return
+	sent := now.Earliest
+	if began, flies := d.flights[f.Rank.Of]; flies {
+		sent = sent.Add(-time.Since(began))
 	}
-	within := now.Earliest.Sub(d.missed)
-	if d.health.FailingSince.IsZero() && (d.misses >= manyMisses && within >= manyFor || d.misses >= fewMisses && within >= fewFor) {
-		evidence := fmt.Sprintf("%d in a row failed that never failed there before, within %s", d.misses, within.Round(time.Second))
-		d.change(func(h Health) (Health, bool) { return h.failed(now, evidence, why), h.FailingSince.IsZero() })
+	if d.since.IsZero() || sent.Before(d.since) {
+		d.since = latest(sent, d.worked)
 	}
+	if !f.Away {
+		d.away = time.Time{}
+	} else if d.away.IsZero() {
+		d.away = now.Earliest
+	}
+	d.failed[f.Number], d.latest, d.why = true, now.Earliest, f.Why
 }
 
-// Outage reports whether none was served there since an instance failed last: it is not its fault.
+// both is since when two instances fail at least; zero: one alone does, or none.
+func (d *Destination) both(now machine.Moment) time.Time {
+	a := d.health.Alone
+	if other := a.Number != 0 && len(d.failed) > 0 && !d.failed[a.Number]; other && now.Earliest.Sub(a.Since) < evidenceFor {
+		return earliest(a.Since, d.since)
+	}
+	if len(d.failed) > 1 {
+		return d.since
+	}
+	return time.Time{}
+}
+
+// suspect has the destination count as failing when there is evidence enough. It says after which time there is, if nothing comes
+// meanwhile; never: it takes more.
+func (d *Destination) suspect() time.Duration {
+	now := d.now()
+	if !d.health.FailingSince.IsZero() || len(d.failed) == 0 || now.Earliest.Sub(d.latest) > evidenceFor {
+		return never
+	}
+	missed, both, evidence, wait := now.Earliest.Sub(d.missed), d.both(now), "", never
+	switch {
+	case d.misses >= manyMisses && missed >= manyFor || d.misses >= fewMisses && missed >= fewFor:
+		evidence = fmt.Sprintf("%d in a row failed that never failed there before, within %s", d.misses, missed.Round(time.Second))
+	case !d.away.IsZero() && d.latest.Sub(d.away) >= awayFor:
+		evidence = fmt.Sprintf("no connection to it was to be had for %s", d.latest.Sub(d.away).Round(time.Second))
+	case !both.IsZero():
+		if wait = bothFor - now.Earliest.Sub(both); wait <= 0 {
+			evidence = fmt.Sprintf("several instances failed, and none was served within %s", now.Earliest.Sub(both).Round(time.Second))
+		}
+	}
+	if evidence == "" {
+		return wait
+	}
+	why := d.why
+	d.change(func(h Health) (Health, bool) { return h.failed(now, evidence, why), h.FailingSince.IsZero() })
+	return never
+}
+
+// Outage reports whether it is not an instance's own fault that it failed again: none was served there since it failed last, and it is
+// not the only one that fails.
 func (d *Destination) Outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
+	if d.servedSince(now, since) {
+		return false
+	}
+	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || now.Earliest.Sub(d.since) < aloneFor
+}
+
+// Tries reports whether an instance that failed there is to be tried now, whatever it waits for: another was served there since, or it
+// may be the one that finds out whether an outage is over.
+func (d *Destination) Tries(failed time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	return d.servedSince(now, failed) || d.has() && (d.health.mayProbe(now, false) || d.toMake(now, false))
+}
+
+func (d *Destination) servedSince(now machine.Moment, since time.Time) bool {
 	if d.worked.After(now.Latest) { // by a clock that was set back since
 		d.worked = time.Time{}
 	}
-	return !latest(d.worked, d.health.believed(now).ServedAt).After(since)
+	return latest(d.worked, d.health.believed(now).ServedAt).After(since)
 }
 
 // asideFor is how long a work stays away at most from a destination that fails, and failed it

@@ -27,8 +27,8 @@ func known(t *testing.T, h Health) (d *Destination, store func() Health) {
 }
 
 // Rule: a destination is failing when twenty that never failed there fail in a row, for two seconds at
-// least, or five for two minutes; who failed there before counts for nothing, however often, and one
-// that is served, here or elsewhere, begins the count again.
+// least, five for two minutes, or two for a minute, whether or not they failed before; one alone is not evidence, however often it
+// fails, and one that is served, here or elsewhere, begins the count again.
 func TestWhenADestinationFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,10 +37,10 @@ func TestWhenADestinationFails(t *testing.T) {
 		fail := func(fresh, before int) string {
 			for range fresh {
 				number++
-				d.FailedBy(number, Rank{}, "500", false)
+				d.FailedBy(Failure{Number: number, Rank: Rank{}, Why: "500"})
 			}
 			for range before {
-				d.FailedBy(1, Rank{Again: true}, "500", false)
+				d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
 			}
 			h := store()
 			return h.State(d.now())
@@ -63,12 +63,15 @@ func TestWhenADestinationFails(t *testing.T) {
 		fail(19, 0)
 		later(manyFor)
 		want("with twenty", Failing, fail(1, 0))
-		fail(4, 0)
-		later(time.Hour)
-		want("with four in an hour", Healthy, fail(0, 10))
-		fail(4, 0)
-		later(fewFor)
-		want("with five in two minutes", Failing, fail(1, 0))
+		fail(0, 1)
+		later(evidenceFor - time.Second)
+		want("with one alone for long", Healthy, fail(0, 10))
+		fail(1, 1)
+		later(bothFor - time.Second)
+		want("with two for less than a minute", Healthy, fail(0, 0))
+		fail(1, 1)
+		later(bothFor)
+		want("with two for a minute, when nothing more comes", Failing, fail(0, 0))
 		fail(19, 0)
 		d.obey(Health{ServedAt: time.Now().Add(time.Second)}) // elsewhere
 		later(time.Hour)
@@ -93,7 +96,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			if <-turn.over; !turn.taken || d.Try(r) {
 				t.Error("the probe was not given once")
 			}
-			d.FailedBy(1, r, "500", false)
+			d.FailedBy(Failure{Number: 1, Rank: r, Why: "500"})
 			d.Release(r, time.Millisecond)
 			if d.Try(r) {
 				t.Error("a second attempt leaves before the failed probe is stored")
@@ -188,7 +191,7 @@ func TestComingBackIsASlowStart(t *testing.T) {
 				if served {
 					d.Answered(0)
 				} else {
-					d.FailedBy(int64(len(d.failed)), Rank{}, "500", false)
+					d.FailedBy(Failure{Number: int64(len(d.failed)), Rank: Rank{}, Why: "500"})
 				}
 				d.Release(Rank{Of: w}, 0)
 			}
@@ -243,12 +246,12 @@ func TestHowLongAFailedWorkStaysAside(t *testing.T) {
 		}
 		d, store := known(t, h)
 		for n := range int64(40) {
-			d.FailedBy(n, Rank{Again: true}, "500", false)
+			d.FailedBy(Failure{Number: n, Rank: Rank{Again: true}, Why: "500"})
 		}
 		for _, c := range []struct{ after, least, most time.Duration }{
 			{20 * time.Second, 10 * time.Second, 21 * time.Second},
-			{10 * time.Minute, 5 * time.Minute, 10*time.Minute + 21*time.Second},
-			{2 * time.Hour, 40 * 16 * time.Second / 2, 40 * 16 * time.Second}, // a probe with each of them
+			{2 * time.Minute, time.Minute, 2*time.Minute + 21*time.Second},
+			{2 * time.Hour, 40 * lastProbe / 2, 40 * lastProbe}, // a probe with each of them
 		} {
 			time.Sleep(c.after) //nolint:forbidigo // virtual
 			for range 100 {

@@ -85,19 +85,20 @@ func (r *Result) Known() bool {
 
 // Outcome is what came of one attempt.
 type Outcome struct {
-	Class      Class // succeeded is "done"; else the class of the error
-	ExternalID string
-	Output     json.RawMessage
-	Dropped    bool // the output could not be kept; Error says why
-	Maybe      bool // refused, and an earlier request of the same attempt may have taken effect
-	Error      string
-	RetryAfter time.Duration
-	HoldBack   bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
-	Answered   bool   // the destination has answered; its request is not at work any more
-	Nameless   bool   // it answered with a success that does not say the external id: it works
-	Stack      string // of a panic, for the log
-	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
-	Outage     bool   // it failed while the destination served no other work; it does not count as a try
+	Class       Class // succeeded is "done"; else the class of the error
+	ExternalID  string
+	Output      json.RawMessage
+	Dropped     bool // the output could not be kept; Error says why
+	Maybe       bool // refused, and an earlier request of the same attempt may have taken effect
+	Error       string
+	RetryAfter  time.Duration
+	HoldBack    bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
+	Unreachable bool   // there was no connection to be had
+	Answered    bool   // the destination has answered; its request is not at work any more
+	Nameless    bool   // it answered with a success that does not say the external id: it works
+	Stack       string // of a panic, for the log
+	Shutdown    bool   // the attempt ended because its process was told to stop; it does not count as a try
+	Outage      bool   // it failed while the destination served no other work; it does not count as a try
 }
 
 // Done reports whether the attempt succeeded.
@@ -118,18 +119,19 @@ const (
 
 // Evidence is what came of one lookup.
 type Evidence struct {
-	Step       string // which was looked up; set by the coordinator
-	Answer     Answer
-	ExternalID string
-	Output     json.RawMessage
-	Dropped    bool
-	IDs        []string // several: all of them
-	Error      string
-	RetryAfter time.Duration
-	HoldBack   bool   // as in Outcome
-	Outage     bool   // as in Outcome
-	Stack      string // as in Outcome
-	Unput      bool   // the last lookup of a wait could not be put: nothing was asked
+	Step        string // which was looked up; set by the coordinator
+	Answer      Answer
+	ExternalID  string
+	Output      json.RawMessage
+	Dropped     bool
+	IDs         []string // several: all of them
+	Error       string
+	RetryAfter  time.Duration
+	HoldBack    bool   // as in Outcome
+	Unreachable bool   // as in Outcome
+	Outage      bool   // as in Outcome
+	Stack       string // as in Outcome
+	Unput       bool   // the last lookup of a wait could not be put: nothing was asked
 }
 
 // Accepted is an input that may become a work.
