@@ -82,15 +82,15 @@ func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error 
 // step at issue; a step that was skipped already can be named, to give the result that a later step
 // asks for. result is what later steps find; nil is nothing, and a later step that needs one goes
 // to review. What may still arrive of the step is undone when the work goes back; a newer version
-// of the source does it again.
+// of the source does it again. Of an undo that was refused it says that what the step made stands.
 func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *program.Result, by saga.Actor) error {
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)
 	}
 	return op.order(ctx, id, "skip", by, func(s *standing) (machine.Signal, error) {
-		ss, _ := s.st.Issue(s.spec)
-		if step != "" {
-			ss = s.st.Step(step)
+		ss, dir := s.st.Issue(s.spec)
+		if step != "" && (ss == nil || ss.Name != step) {
+			ss, dir = s.st.Step(step), saga.Forward
 		}
 		switch {
 		case s.st.Status != saga.Review && s.st.Status != saga.Paused:
@@ -98,7 +98,7 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *p
 		case ss == nil:
 			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
-		sig := machine.Signal{Kind: machine.SignalSkip, Resolution: latestOf(ss, saga.Forward)}
+		sig := machine.Signal{Kind: machine.SignalSkip, Resolution: latestOf(ss, dir)}
 		if result != nil {
 			sig.ExternalID, sig.Output = result.ExternalID, result.Output
 			sum := sha256.Sum256(result.Output)
@@ -151,7 +151,7 @@ func (s *standing) wouldNote(sig machine.Signal) error {
 	if r == nil || r.Kind != machine.KindNoted {
 		return nil
 	}
-	return fmt.Errorf("%w: %s. %s", ErrChangesNothing, strings.TrimPrefix(r.Note, string(sig.Kind)+": "), s.next())
+	return fmt.Errorf("%w: %s. %s", ErrChangesNothing, strings.TrimPrefix(strings.TrimPrefix(r.Note, string(sig.Kind)+": "), "resolution: "), s.next())
 }
 
 // trial asks the machine what it would record of a signal now. It is nil where that cannot be told:

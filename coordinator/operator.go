@@ -132,7 +132,7 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga
 		}
 		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
 		sig.Happened, sig.ExternalID = v.Happened, v.ExternalID
-		return sig, nil
+		return sig, s.wouldNote(sig)
 	})
 }
 

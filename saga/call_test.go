@@ -304,6 +304,8 @@ func TestClassify(t *testing.T) {
 		{RetryAfter(time.Second, RetryAfter(time.Minute, base)), Unknown, time.Second},
 		{RetryAfter(-time.Minute, base), Unknown, 0},
 		{Permanent(NotSent(base)), Refused, 0},
+		{KeyRefused(RetryAfter(time.Second, base)), RefusedKey, time.Second},
+		{RetryAfter(time.Minute, CannotUndo(base)), NotUndoable, time.Minute},
 		{NotSent(fmt.Errorf("more: %w", Permanent(base))), Unsent, 0},
 		{errors.Join(base, Permanent(base)), Refused, 0},
 		{HoldBack(base), Unknown, 0},
@@ -320,7 +322,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%v hides its cause", c.err)
 		}
 	}
-	for _, err := range []error{Permanent(nil), NotSent(nil), RetryAfter(time.Second, nil), HoldBack(nil), Answered(nil)} {
+	for _, err := range []error{Permanent(nil), KeyRefused(nil), CannotUndo(nil), NotSent(nil), RetryAfter(time.Second, nil), HoldBack(nil), Answered(nil)} {
 		if err != nil {
 			t.Errorf("marking no error gives %v", err)
 		}

@@ -24,6 +24,16 @@ func (e *steer) Unwrap() error { return e.err }
 // after it, to review.
 func Permanent(err error) error { return mark(Refused, 0, err) }
 
+// KeyRefused marks err as a refusal that the destination has saved under [Call.Key] as its first result: it refuses every request under
+// the key, also one that comes late, until it forgets the key. So no attempt of a [Action.Keyed] step has had an effect, or will, and
+// nothing is owed an undo, where [Permanent] says so of the last attempt alone. A later retry by a person takes a new key. Say it
+// only where the destination's contract does: an answer about the request itself (its form, its rate, its credentials) is saved nowhere.
+func KeyRefused(err error) error { return mark(RefusedKey, 0, err) }
+
+// CannotUndo marks err, of an undo, as final: what it should undo is there and cannot be undone any more, as after the time for refunds.
+// The instance goes to review; a person says that it stands, and the way back goes on, or undoes it by hand.
+func CannotUndo(err error) error { return mark(NotUndoable, 0, err) }
+
 // NotSent marks err as provably without effect: nothing left this process, or the destination's
 // contract says that such an answer means "not executed". The step may be tried again whatever its
 // kind.

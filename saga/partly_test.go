@@ -37,6 +37,7 @@ func TestF7SecondRequest(t *testing.T) {
 		class Class
 		maybe bool
 	}{
+		"refused under its key": {KeyRefused(errors.New("402")), RefusedKey, true}, "cannot undo": {CannotUndo(errors.New("late")), NotUndoable, true},
 		"refused": {Permanent(errors.New("422")), Refused, true}, "not sent": {NotSent(errors.New("connection refused")), Unknown, false},
 		"unknown": {errors.New("500"), Unknown, false}, "held back": {RetryAfter(time.Second, NotSent(errors.New("429"))), Unknown, false},
 	} {

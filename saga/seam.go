@@ -10,7 +10,7 @@ type Program = program.Program
 // Class says what an attempt's error tells about its effect: see [Classify]. It is the only thing
 // an action decides about retrying: when to try again is the step's [Retry], and whether a resend
 // is safe is the step's own word ([Action.Idempotent], [Action.Keyed], [Action.Find],
-// [Action.AtMostOnce]). It is a string: [Unknown], [Unsent], [Refused], [Gone] or [Fault].
+// [Action.AtMostOnce]). It is a string: [Unknown], [Unsent], [Refused], [RefusedKey], [NotUndoable], [Gone] or [Fault].
 type Class = program.Class
 
 // The classes of errors.
@@ -24,6 +24,11 @@ const (
 	// Refused: the destination said no for good to this attempt. It proves nothing about earlier
 	// ones.
 	Refused = program.Refused
+	// RefusedKey: the destination said no for good to the key, and so to every attempt under it: see [KeyRefused]. Of a step
+	// that is not Keyed it is Refused.
+	RefusedKey = program.RefusedKey
+	// NotUndoable: what the undo should undo cannot be undone any more: see [CannotUndo]. Of an action it is Refused.
+	NotUndoable = program.NotUndoable
 	// Gone: what an earlier revision left, and the action was to change, is not there any more: see
 	// [PreviousGone]. Where an earlier revision left nothing, it is Refused.
 	Gone = program.Gone

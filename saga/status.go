@@ -48,6 +48,7 @@ type Reason string
 const (
 	ReasonInDoubt    Reason = "in-doubt"    // it cannot be told whether the step happened
 	ReasonUndoFailed Reason = "undo-failed" // a compensation was refused or gave up
+	ReasonCannotUndo Reason = "cannot-undo" // a compensation said that what it should undo cannot be undone any more
 	ReasonAfterPivot Reason = "after-pivot" // refused behind the point of no return
 	ReasonExhausted  Reason = "exhausted"   // the retry policy is used up and the step asks for a person
 	ReasonPoison     Reason = "poison"      // the step took its process down too often, or its definition is at fault

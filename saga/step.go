@@ -103,7 +103,7 @@ func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(progra
 // Undo says how the action is undone. fn gets the result, and is called only when it is known: so
 // the step has a [Action.Find] by which a result is learned whose answer was lost. fn must be a
 // no-op when there is nothing to undo: it is repeated under its own key until it succeeds.
-// Returning [Permanent] means "cannot be undone" and brings the work to review.
+// Returning [CannotUndo] means that it cannot be undone any more, [Permanent] that this attempt was refused: both bring the work to review.
 func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *Action[In, Out] {
 	a.undoes, a.spec.Undo = append(a.undoes, "Undo"), true
 	if fn == nil {

@@ -33,6 +33,10 @@ func (c call) mark(class saga.Class, err error) error {
 		return saga.NotSent(err)
 	case saga.Refused:
 		return saga.Permanent(err)
+	case saga.RefusedKey:
+		return saga.KeyRefused(err)
+	case saga.NotUndoable:
+		return saga.CannotUndo(err)
 	case saga.Gone:
 		return saga.PreviousGone(err)
 	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
@@ -49,8 +53,10 @@ func (c call) class(class saga.Class) saga.Class {
 		return class
 	case c.sent():
 		return saga.Unknown
-	case class == saga.Refused:
+	case class == saga.Refused || class == saga.RefusedKey: // a read has no key
 		return saga.Refused
+	case class == saga.NotUndoable:
+		return class
 	}
 	return saga.Unsent
 }

@@ -80,6 +80,10 @@
 //	408, 499                  unknown    the server or a proxy gave up on a request it may have passed on
 //	409, sent with a key      unknown    another attempt under this key may be running
 //	409, without a key        refused
+//	400, 422, with a key      unknown    where the answer's words are about idempotency: the key came before with other
+//	                                     content, so the first request came in, and this answer is not its result
+//	Options.SavedRefusals,    refused    for good, and so is every request under the key: nothing that was sent under it has had an
+//	with a key                           effect, or will. So is a refusal with "Idempotent-Replayed: true"
 //	412                       unknown    the object was changed since it was read: look, and try again
 //	404, 410, to an update    gone       Request.Updates: what an earlier revision left is not there any more; it is
 //	                                     made again when a lookup has found nothing

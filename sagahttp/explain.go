@@ -3,6 +3,9 @@ package sagahttp
 import (
 	"encoding/json"
 	"mime"
+	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -81,4 +84,14 @@ func oneLine(words string) string {
 		return line[:cut] + "…"
 	}
 	return ""
+}
+
+// ofIdempotency is in a text of a JSON answer; behind the name of a field, which may only echo the key, comes a colon.
+var ofIdempotency = regexp.MustCompile(`(?i)idempoten[^"\\]*("\s*:)?`)
+
+// speaksOfKey reports whether an answer to a request with a key says that the key came before with another request: an idempotency_error
+// of Stripe, an IDEMPOTENCY_KEY_REUSED of Square, the 422 of the IETF's Idempotency-Key.
+func speaksOfKey(e *StatusError) bool {
+	return (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) &&
+		slices.ContainsFunc(ofIdempotency.FindAllSubmatch(e.Body, -1), func(m [][]byte) bool { return len(m[1]) == 0 })
 }

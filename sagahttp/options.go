@@ -32,6 +32,12 @@ type Options struct {
 	// not nil trusts none.
 	NotExecuted []int
 
+	// SavedRefusals lists the statuses of refusals that this destination saves under the idempotency key, as it saves a success: it answers
+	// every request under the key so, also one that comes late. They are [saga.KeyRefused] where a key was sent: nothing is owed an undo. List
+	// only what the destination's contract says: Stripe saves a 402, and not what fails before it begins, such as an invalid parameter. Nil
+	// lists none; an answer with "Idempotent-Replayed: true" says so itself.
+	SavedRefusals []int
+
 	// CheckResponse finds the errors that the destination puts into answers: GraphQL's errors in a
 	// 200, the error of JSON-RPC, {"ok":false}. It is asked about every answer that came whole, and
 	// before Request.Into is decoded. Nil: the status counts, as the table says. An error: its
@@ -105,6 +111,7 @@ func (o *Options) withDefaults() Options {
 	}
 	d.Header = d.Header.Clone()
 	d.NotExecuted = slices.Clone(d.NotExecuted)
+	d.SavedRefusals = slices.Clone(d.SavedRefusals)
 	d.NotExecutedCodes = slices.Clone(d.NotExecutedCodes)
 	return d
 }
@@ -136,6 +143,11 @@ func (o *Options) validate() error {
 	for _, status := range o.NotExecuted {
 		if status < 300 || status > 599 {
 			errs = append(errs, fmt.Errorf("NotExecuted lists %d: only answers from 300 to 599 can say that nothing was done", status))
+		}
+	}
+	for _, status := range o.SavedRefusals {
+		if status < 400 || status > 499 || slices.Contains(o.NotExecuted, status) {
+			errs = append(errs, fmt.Errorf("SavedRefusals lists %d: only a refusal, from 400 to 499, is one, and nothing that NotExecuted lists", status))
 		}
 	}
 	if slices.Contains(o.NotExecutedCodes, "") {

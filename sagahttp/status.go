@@ -29,6 +29,7 @@ type StatusError struct {
 	asked   string // the Retry-After, where it is longer than what is waited
 	found   error  // by Options.CheckResponse, and believed
 	doubted bool   // CheckResponse called it not sent, and the destination did not
+	ofKey   bool   // it is about the key, and no refusal
 }
 
 // Unwrap returns what Options.CheckResponse found, for an action that looks for an error of its
@@ -51,6 +52,10 @@ func (e *StatusError) Error() string {
 		text += "; redirects are not followed: give the client the final address"
 	case e.Status == 401 || e.Status == 403 || e.Status == 407:
 		text += "; check the client's credentials"
+	}
+	if e.ofKey {
+		text += "; that is about the key and no refusal: a request under it may have come in before, with other content. Look what that one made, " +
+			"and send the same content on every attempt"
 	}
 	if e.asked != "" {
 		text += fmt.Sprintf("; its Retry-After is %s, and %v are waited", e.asked, maxRetryAfter)
@@ -91,6 +96,7 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 	}
 	if found == nil {
 		answer.Said = oneLine(c.opts.Explain(answer))
+		class = ofKey(this, answer, class, c.opts.SavedRefusals)
 	} else {
 		class = c.believe(this, answer, found)
 		if _, asked := saga.Classify(found); asked > 0 {
@@ -108,6 +114,20 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 		err = saga.HoldBack(err)
 	}
 	return err
+}
+
+// ofKey is the class of an answer without a success to a request with a key: what says that the key came before with other content is no
+// refusal, and a refusal that is saved under the key settles all requests under it.
+func ofKey(this call, answer *StatusError, class saga.Class, saved []int) saga.Class {
+	switch {
+	case class != saga.Refused || this.Key == "":
+	case speaksOfKey(answer):
+		answer.ofKey = true
+		return saga.Unknown
+	case slices.Contains(saved, answer.Status), strings.EqualFold(answer.Header.Get("Idempotent-Replayed"), "true"):
+		return saga.RefusedKey
+	}
+	return class
 }
 
 // gaveUp are the answers of who did not wait for the destination's own: its request may still be at

@@ -101,6 +101,63 @@ func TestClassOfStatus(t *testing.T) {
 	}
 }
 
+// "400, 422, with a key: unknown, where the answer's words are about idempotency". A refusal that only echoes the key stays one.
+func TestOfTheKey(t *testing.T) {
+	t.Parallel()
+	const stripe = `{"error":{"type":"idempotency_error","message":"Keys for idempotent requests can only be used with the same parameters they were first used with."}}`
+	for _, tc := range []struct {
+		head, body, key string
+		want            saga.Class
+	}{
+		{"400 Bad Request", stripe, "k", saga.Unknown},
+		{"400 Bad Request", `{"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED"}]}`, "k", saga.Unknown},
+		{"422 Unprocessable", `{"type":"https://example.org/problems","title":"Idempotency-Key is already used"}`, "k", saga.Unknown},
+		{"422 Unprocessable", "this idempotency key was used with another payload", "k", saga.Unknown},
+		{"400 Bad Request", stripe, "", saga.Refused},
+		{"402 Payment Required", `{"error":{"code":"card_declined"}}`, "k", saga.Refused},
+		{"422 Unprocessable", `{"message":"no such customer","idempotency_key":"k"}`, "k", saga.Refused},
+	} {
+		w := answer(t, tc.head, tc.body)
+		ctx, _ := gated(t, nil)
+		_, err := dial(t, w.URL(), nil).Do(ctx, sagahttp.Request{Method: "POST", Path: "/charges", Key: tc.key})
+		if got, _ := saga.Classify(err); got != tc.want {
+			t.Errorf("%s %s with key %q: %s, want %s (%v)", tc.head, tc.body, tc.key, got, tc.want, err)
+		}
+		if says := err != nil && strings.Contains(err.Error(), "Look what that one made"); says != (tc.want == saga.Unknown) {
+			t.Errorf("%s: %v", tc.head, err)
+		}
+	}
+}
+
+// "Options.SavedRefusals, with a key: refused for good, and so is every request under the key". So does an answer that says so itself.
+func TestSavedUnderTheKey(t *testing.T) {
+	t.Parallel()
+	stripe := &sagahttp.Options{SavedRefusals: []int{402}}
+	for _, tc := range []struct {
+		head, key string
+		opts      *sagahttp.Options
+		want      saga.Class
+	}{
+		{"402 Payment Required", "k", stripe, saga.RefusedKey},
+		{"402 Payment Required", "", stripe, saga.Refused},
+		{"402 Payment Required", "k", nil, saga.Refused},
+		{"400 Bad Request", "k", stripe, saga.Refused},
+		{"402 Payment Required\r\nIdempotent-Replayed: true", "k", nil, saga.RefusedKey},
+		{"401 Unauthorized\r\nIdempotent-Replayed: true", "k", nil, saga.Unsent},
+		{"500 Oops\r\nIdempotent-Replayed: true", "k", nil, saga.Unknown},
+	} {
+		w := answer(t, tc.head, `{"error":{"code":"card_declined","message":"Your card was declined."}}`)
+		ctx, _ := gated(t, nil)
+		_, err := dial(t, w.URL(), tc.opts).Do(ctx, sagahttp.Request{Method: "POST", Path: "/charges", Key: tc.key})
+		if got, _ := saga.Classify(err); got != tc.want {
+			t.Errorf("%s with key %q: %s, want %s (%v)", tc.head, tc.key, got, tc.want, err)
+		}
+	}
+	if _, err := sagahttp.New("https://pay.example", &sagahttp.Options{SavedRefusals: []int{503}}); err == nil {
+		t.Error("a 503 is saved as a refusal")
+	}
+}
+
 // "404, 410, to an update: gone". Every other answer, a read, and a request that is no update are as
 // they were.
 func TestGone(t *testing.T) {

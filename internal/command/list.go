@@ -23,7 +23,7 @@ var (
 		string(saga.Review), string(saga.Paused), string(saga.Adopting), string(saga.Completed), string(saga.Compensated),
 	}
 	reasons = []string{
-		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
+		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonCannotUndo), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
 		string(saga.ReasonPoison), string(saga.ReasonDeadline), string(saga.ReasonUnanswered),
 		string(saga.ReasonLate), string(saga.ReasonHung), string(saga.ReasonConflict),
 	}

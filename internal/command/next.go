@@ -34,7 +34,7 @@ func (v *view) advice(choices []choice) string {
 	if len(choices) == 0 {
 		return words
 	}
-	for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
+	for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " If it cannot be undone, and stands: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
 		words, _, _ = strings.Cut(words, rest)
 	}
 	return words
@@ -118,7 +118,7 @@ func (v *view) choices() []choice {
 		return append([]choice{resume}, sayAnswer()...)
 	case v.asks(ss) && (v.state.Status == saga.Waiting || v.state.Status == saga.Review):
 		return sayAnswer()
-	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done):
+	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == machine.Done || phase(ss, dir) == machine.Waiting):
 		return []choice{resume}
 	case v.state.Status == saga.Paused:
 		return append([]choice{resume}, v.atIssue(ss, dir)...)
@@ -146,7 +146,8 @@ func (v *view) also() []choice {
 	if status.Live() {
 		all = append(all, do("To hold it where it is", "pause", why("why it has to wait")))
 	}
-	if !status.Terminal() && status != saga.Compensating && !v.state.PastPivot(v.spec) {
+	undone := v.state.Turned && v.state.Newer == nil
+	if !status.Terminal() && status != saga.Compensating && !undone && !v.state.PastPivot(v.spec) {
 		all = append(all, do("To give it up, and to undo what it has done", "cancel", why("why it is given up")))
 	}
 	return all
@@ -235,13 +236,26 @@ func (v *view) atIssue(ss *machine.StepState, dir saga.Direction) []choice {
 		}
 	}
 	var all []choice
-	again := v.state.CanRetry(v.spec)
-	if again {
-		all = append(all, do("To try it again, under the key it has", "retry", why("what you mended")))
+	final := dir == saga.Undo && ss.Undo.Phase == machine.Refused && ss.Undo.Class == saga.NotUndoable
+	again := !final && v.state.CanRetry(v.spec, v.at)
+	if left := v.state.NotLeft(v.spec); dir == saga.Forward && (ss.Rejected() || left != "") { // people decide
+		if all = append(all, do("To have people asked again", "retry", why("what you mended, or what has changed"))); left == "" {
+			all = append(all, do("To leave it at their no: nothing behind it is done, and what stands stays", "skip", why("why it ends so")).as("Leave it at the no"))
+		}
+		return all
+	}
+	if under := "the key it has"; again {
+		if phase(ss, dir) == machine.Refused && ss.Forward.Class == saga.RefusedKey && dir == saga.Forward {
+			under = "a new key: everything under the old one is refused"
+		}
+		all = append(all, do("To try it again, under "+under, "retry", why("what you mended")))
 	}
 	if dir == saga.Undo {
 		all = append(all, do("If it is undone by now", "resolve", step, noID, know).as("It is undone"))
-		if !again {
+		if ss.CanStand(dir) {
+			all = append(all, do("If it cannot be undone: it stands, and the other steps are undone", "skip", why("why it stays")).as("It stands"))
+		}
+		if !again && !final {
 			all = append(all, do("If it is not: try the undo again, under a new key", "resolve", step, didNot, know).as("It is not undone"))
 		}
 		return all

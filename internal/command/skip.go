@@ -34,6 +34,10 @@ Where steps come behind it, say what they find of it: --result (what the action 
 --external-id, or both; or --no-result. A later step that asks for what is not there goes to review, and the result can be
 given then: skip the step once more, with --step, and retry the later one.
 
+Of an undo that was refused it says that what the step made cannot be undone, and stands: the way back goes on without it.
+
+Where people said no behind the pivot it leaves it at that: nothing behind the decision is done, nothing is undone, and the work ends.
+
 ` + severalHelp,
 		Example: `  amends skip shop:order:10492 --reason "the customer has no mailbox" --wait 30s
   amends skip shop:order:10492 --step invoice --external-id inv_77 --reason "the old system made it"
@@ -94,6 +98,9 @@ func (l *leaving) enough(v *view) error {
 		ss = v.state.Step(l.step)
 		held = held && ss != nil && ss.Forward.Phase == machine.Skipped
 	}
+	if at := v.state.Step(l.about(v)); at != nil && at.Rejected() { // nothing behind it is done
+		return nil
+	}
 	if l.noResult || l.found() != nil || len(later) == 0 || v.state.Turned || !held {
 		return nil
 	}
@@ -119,6 +126,9 @@ func (v *view) stepsBehind(step string) []string {
 
 // after says what follows from leaving the step out.
 func (l *leaving) after(v *view) []string {
+	if ss, dir := v.state.Issue(v.spec); ss != nil && v.state.Turned && ss.CanStand(dir) {
+		return []string{fmt.Sprintf("what step %q made%s stands, and the end says so; the way back goes on with the other steps", ss.Name, bracketed(ss))}
+	}
 	step := l.about(v)
 	plan := []string{fmt.Sprintf("step %q is not done, and %s", step, v.behind(step))}
 	if then := v.afterwards(); then != "" {
@@ -126,6 +136,8 @@ func (l *leaving) after(v *view) []string {
 	}
 	ss := v.state.Step(step)
 	switch {
+	case ss != nil && ss.Rejected():
+		plan = []string{"nothing behind the decision is done, nothing is undone, and the work counts as completed", "a newer version of its source, or a rerun, asks people again"}
 	case ss != nil && ss.Forward.Phase == machine.Skipped:
 		plan = []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
 	case ss != nil && ss.Forward.Phase != machine.Ready && mayBeThere(ss):

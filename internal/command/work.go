@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -168,6 +169,7 @@ func (w *which) several(heads []ledger.Instance) error {
 type view struct {
 	head       ledger.Instance
 	state      *machine.State
+	at         time.Time     // by the ledger's clock
 	spec       *program.Spec // nil when the ledger does not know the definition
 	summary    saga.Summary
 	turned     string           // why it was turned back, in the words of the ledger; "" when it was not
@@ -186,7 +188,7 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 	if len(chains) == 0 {
 		return nil, fmt.Errorf("%s: %w", id, ledger.ErrNotFound)
 	}
-	v := &view{head: chains[0].Instance}
+	v := &view{head: chains[0].Instance, at: chains[0].At}
 	if v.state, err = machine.Fold(id, chains[0].Records); err != nil {
 		return nil, &failure{
 			exit: exitFailed, what: "the chain of this work is damaged", err: err,

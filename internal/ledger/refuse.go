@@ -128,9 +128,9 @@ var (
 		machine.KindOpened, machine.KindVoted, machine.KindApproved, machine.KindRejected,
 	}
 	reasons = []saga.Reason{
-		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,
+		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonCannotUndo, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonConflict,
 		saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung,
 	}
 	// The last ones are of the machine's own making.
-	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"}
+	classes = []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.RefusedKey, saga.NotUndoable, saga.Gone, saga.Fault, "stopped", "outage"}
 )

@@ -112,11 +112,22 @@ func (m *machine) reached(step string) bool {
 		s := &m.spec.Steps[i]
 		if ss := m.st.Step(s.Name); s.Name == step {
 			return true
-		} else if s.Asks == nil && (ss == nil || ss.Forward.Phase != Done && ss.Forward.Phase != Skipped) {
+		} else if s.Asks == nil && (ss == nil || ss.Forward.Phase != Done && ss.Forward.Phase != Skipped) && !m.passedOver(i, ss) {
 			return false
 		}
 	}
 	return false
+}
+
+// passedOver reports whether a wait has not begun and is over all the same: what stands behind it was found when the ledger was lost.
+func (m *machine) passedOver(i int, ss *StepState) bool {
+	switch s := &m.spec.Steps[i]; {
+	case !s.Waits() || s.WaitsForAnswer() && s.Find || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "":
+		return false
+	case s.Wait == program.WaitVotes:
+		return m.approvedBefore(i)
+	}
+	return m.adoptedBehind(i)
 }
 
 // ours reports whether a key is that of the step's request in this revision.

@@ -101,6 +101,24 @@ func TestRebuiltWaitsAreNoEnd(t *testing.T) {
 	lost(t, paid).takeOver(told(t, "17", "a a_1", "b not-done")).tick().asked(Asked{Step: "rendered"}).review(saga.ReasonUnanswered)
 }
 
+// A7: a wait of a rebuilt work is ended by an answer, by a no, and by an answer after more time, also behind the waits that the rebuild passed
+// over (realworld 1).
+func TestRebuiltWaitsCanBeEnded(t *testing.T) {
+	t.Parallel()
+	const lines = "cool delay=1h\npay approve=72h by=finance ask\nseen await=48h on=paid\nsubmit idempotent undo\nrendered await=48h review callback=submit find poll=1h\nfinish idempotent"
+	asked := func() *desk {
+		d := lost(t, lines).takeOver(told(t, "17", "submit job_1", "finish not-done")).tick().asked(Asked{Step: "rendered"})
+		for range 3 {
+			d.feed(Event{Evidence: &program.Evidence{Step: "rendered", Answer: program.AnswerNotFound}}).wait(24 * time.Hour)
+		}
+		return d.review(saga.ReasonUnanswered)
+	}
+	asked().answer("", "film_1").wants("act finish forward", saga.Running)
+	asked().failed("").wants("act submit undo", saga.Compensating)
+	d := asked()
+	d.signal(Signal{Kind: SignalExtend, Resolution: saga.Resolution{Step: "rendered"}, Said: Said{Until: d.now.Add(day)}}).answer("", "film_1").wants("act finish forward", saga.Running)
+}
+
 // A1, A5: the first answer counts, whatever comes behind it; and a person looks once for what late ones are about.
 func TestTheFirstAnswerCounts(t *testing.T) {
 	t.Parallel()

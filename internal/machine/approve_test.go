@@ -325,3 +325,32 @@ func TestP10ARunOfItsOwn(t *testing.T) {
 	}
 	own.vote("ann", "finance", askedFor, true).wants("act charge forward", saga.Running) // who may vote at all may do so again
 }
+
+// "P11: a no behind the pivot is a review, after-pivot. A person has people asked again, or leaves it at the no: then nothing behind the
+// approval is done in this run, nothing is undone, and the work is completed. No word of a person stands for a yes".
+func TestP11ANoBehindThePivot(t *testing.T) {
+	t.Parallel()
+	const shipped = "book idempotent undo\nship idempotent undo pivot\npay approve=72h by=finance ask\ncharge keyed=720h\nmail at-most-once"
+	no := func(lines string) *desk {
+		d := newDesk(t, lines).start().succeed("b_1").succeed("s_1").shown(askedFor).succeed("q")
+		return d.vote("ann", "finance", askedFor, false)
+	}
+	d := no(shipped).review(saga.ReasonAfterPivot)
+	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "People said no") || strings.Contains(next, "destination") || !strings.Contains(next, "amends skip") {
+		t.Errorf("a person is told %q", next)
+	}
+	d.resolution("").noted("people decide at step").skip("").wants("rest", saga.Completed)
+	if d.st.Step("charge") != nil || d.st.Step("ship").Forward.Phase != Done {
+		t.Errorf("charge is %+v", d.st.Step("charge"))
+	}
+	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, `left it at that`) {
+		t.Errorf("a person is told %q", next)
+	}
+	// a newer version asks again
+	d.revise("2").succeed("b_2").succeed("s_2").shown(askedFor).succeed("q").vote("ann", "finance", askedFor, true).wants("act charge forward", saga.Running)
+	no(shipped).retry().wants("ask pay forward", saga.Running).shown(askedFor).succeed("q").vote("ann", "finance", askedFor, true).wants("act charge forward", saga.Running)
+	// before the pivot a no undoes: a pause does not change that
+	paused := newDesk(t, "book idempotent undo\npay approve=72h by=finance ask\ncharge keyed=720h pivot").start().succeed("b_1").shown(askedFor).succeed("q")
+	paused.signal(Signal{Kind: SignalPause}).vote("ann", "finance", askedFor, false).wants("rest", saga.Paused)
+	paused.skip("").noted("before the pivot").goOn().wants("act book undo", saga.Compensating)
+}

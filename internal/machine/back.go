@@ -76,6 +76,8 @@ func (m *machine) undo(s *program.StepSpec, ss *StepState) Command {
 		return m.park(u.NeedsReview)
 	case m.poisonous(u):
 		return m.poison(u)
+	case u.Phase == Refused && u.Class == saga.NotUndoable:
+		return m.park(saga.ReasonCannotUndo)
 	case u.Phase == Refused, m.exhausted(s, u):
 		return m.park(saga.ReasonUndoFailed)
 	}

@@ -262,7 +262,9 @@ func (m *machine) forward() Command {
 		if ss != nil && s.Waits() != ss.waits() && (ss.waits() || ss.mayHaveHappened()) {
 			return m.renamed(s)
 		}
-		if ss != nil && (ss.Forward.Phase == Done || ss.Forward.Phase == Skipped) {
+		if ss != nil && ss.leftAtThat() {
+			break
+		} else if ss != nil && (ss.Forward.Phase == Done || ss.Forward.Phase == Skipped) {
 			continue
 		}
 		if cmd, off := m.holdsOff(); off {

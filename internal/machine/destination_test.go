@@ -30,6 +30,9 @@ type object struct {
 	says  int       // which content of the source object it shows
 }
 
+// refusedID is remembered of a key under which everything is refused.
+const refusedID = "refused"
+
 // memory is what a destination with keys remembers of one.
 type memory struct {
 	id    string
@@ -47,6 +50,7 @@ type request struct {
 	says     int    // the content of the source object
 	finish   bool   // goes on with what was half-made
 	half     bool   // dies between creating and posting
+	refuse   bool   // refused, which is saved under the key, unless something else is
 	arrives  time.Time
 	settled  time.Time       // a settle time after its deadline
 	answered func(id string) // told when it takes effect; nil: nobody listens
@@ -100,6 +104,10 @@ func (d *destination) make(r *request) string {
 	}
 	if m, ok := d.keys[r.key]; r.step.Repeat == program.RepeatKeyed && ok && r.arrives.Before(m.until) {
 		return m.id
+	}
+	if r.refuse {
+		d.keys[r.key] = memory{refusedID, r.arrives.Add(r.step.TTL)}
+		return refusedID
 	}
 	var id string
 	if i := slices.IndexFunc(d.things[name], func(o object) bool { return o.id == r.previous }); i >= 0 {

@@ -51,15 +51,15 @@ func (m *machine) retry(s *Signal) error {
 	return m.foldSignal(s, &Record{Kind: KindRetried, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Note: "it is tried again"})
 }
 
-// CanRetry reports whether the step at issue can be tried again under its key, as far as it can be
-// told without a clock.
-func (st *State) CanRetry(spec *program.Spec) bool {
+// CanRetry reports whether the step at issue can be tried again under its key, at a time that is not before the latest record; zero: as
+// far as that tells.
+func (st *State) CanRetry(spec *program.Spec, at time.Time) bool {
 	ss, dir := st.Issue(spec)
-	return spec != nil && st.notRetriable(spec, ss, dir, Moment{}) == ""
+	return spec != nil && st.notRetriable(spec, ss, dir, Moment{Latest: later(at, st.Updated)}) == ""
 }
 
 // notRetriable says why the step at issue cannot be tried again under its key; "" when it can. now
-// is only asked about the window of a key; zero takes it as open.
+// is only asked about the window of a key.
 func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direction, now Moment) string {
 	if ss == nil || spec.Index(ss.Name) < 0 {
 		return "no step of this version of the definition is at issue"
@@ -70,6 +70,8 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 	switch {
 	case e.Phase == Done || e.Phase == Skipped || e.Phase == Waiting:
 		return "the step is " + string(e.Phase)
+	case s.Waits() && ss.mayHaveHappened():
+		return "it only waits in this version of the definition, and what stands is of an earlier one; undo that by hand, and say so"
 	case dir == saga.Undo: // it is repeated under its key (C7)
 		return ""
 	case e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused:
@@ -85,7 +87,11 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 func (e *Effort) retried() {
 	e.Tries, e.Failures, e.Lookups, e.Crashes, e.Beside, e.NeedsReview = 0, 0, 0, 0, nil, ""
 	e.Since, e.Failed, e.NotBefore = time.Time{}, time.Time{}, time.Time{}
-	if e.Phase != Refused {
+	switch {
+	case e.Phase != Refused:
+		return
+	case e.Class == saga.RefusedKey: // it would be refused again
+		e.reissue()
 		return
 	}
 	if e.Phase = Ready; !e.UnknownUntil.IsZero() {
@@ -103,21 +109,26 @@ func (m *machine) skip(s *Signal) error {
 	switch {
 	case m.st.Status != saga.Review && m.st.Status != saga.Paused:
 		return m.note(s, fmt.Sprintf("skip: the work is %s, neither in review nor paused", m.st.Status))
-	case m.st.Turned:
+	case m.st.Turned && (ss == nil || !ss.CanStand(dir)):
 		return m.note(s, "skip: the work is being undone; what is undone by hand has happened")
+	case m.st.Turned && s.Step == ss.Name && s.Direction == dir && s.Attempt == ss.Undo.Attempts:
+		return m.letStand(s)
 	case ss == nil || s.Step != ss.Name || dir != saga.Forward:
 		return m.note(s, fmt.Sprintf("skip: step %q is not the one at issue", s.Step))
 	case s.Attempt != ss.Forward.Attempts:
 		return m.note(s, fmt.Sprintf("skip: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
 	case ss.Forward.Phase == Done || ss.Forward.Phase == Waiting:
 		return m.note(s, fmt.Sprintf("skip: the step is %s", ss.Forward.Phase))
-	case m.decidedByPeople(s.Step):
-		return m.note(s, fmt.Sprintf("skip: people decide at step %q", s.Step))
+	case m.decidedByPeople(s.Step) && m.st.NotLeft(m.spec) != "":
+		return m.note(s, "skip: "+m.st.NotLeft(m.spec))
 	case m.stale(s):
 		return m.note(s, "skip: records were forgotten since, and it may have been followed already; look again")
 	}
 	m.unparked = true
 	r := &Record{Kind: KindSkipped, Step: ss.Name, Direction: saga.Forward, Attempt: s.Attempt, Note: "it did not happen and will not"}
+	if ss.Rejected() {
+		r.Note = "people said no, and it is left at that: nothing behind it is done"
+	}
 	r.bring(s.ExternalID, s.Output, false)
 	if len(s.Output) == 0 {
 		r.Body = m.step(ss.Name).ResultOf(r.ExternalID)
@@ -134,6 +145,10 @@ func (m *machine) stale(s *Signal) bool {
 // undone with the rest when the work goes back (S6).
 func (ss *StepState) skipped(r *Record) {
 	e := &ss.Forward
+	if r.Direction == saga.Undo {
+		ss.stood()
+		return
+	}
 	e.skip()
 	ss.forgetLeft()
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.BodyDropped, KindSkipped, nil, false

@@ -253,7 +253,7 @@ func TestS17Skip(t *testing.T) {
 // records were forgotten since".
 func TestS17NoSkip(t *testing.T) {
 	begin(t, "a idempotent undo").fail(saga.Unsent).skip("").noted("neither in review nor paused").wants("wait", saga.Retrying)
-	begin(t, "a idempotent undo\nb find undo").succeed("1").fail(saga.Refused).fail(saga.Refused).review(saga.ReasonUndoFailed).skip("").noted("being undone").review(saga.ReasonUndoFailed)
+	begin(t, "a idempotent undo attempts=1\nb find undo").succeed("1").fail(saga.Refused).fail(saga.Unknown).review(saga.ReasonUndoFailed).skip("").noted("being undone").review(saga.ReasonUndoFailed)
 	other := func(v saga.Resolution) *desk {
 		d := begin(t, "a idempotent undo pivot\nb find").succeed("1").fail(saga.Refused)
 		return d.signal(Signal{Kind: SignalSkip, At: d.now, Resolution: v})

@@ -179,6 +179,9 @@ func (a *audit) learn(w *world, r *Record) {
 		a.owed[r.Step] = false
 	case KindResolved:
 		a.owed[r.Step], a.lapsed[r.Step] = r.Class == "", false
+	case KindRefused: // F31
+		settles := r.Class == saga.RefusedKey
+		a.owed[r.Step], a.lapsed[r.Step] = a.owed[r.Step] && !settles, a.lapsed[r.Step] && !settles
 	case KindSkipped:
 		a.owed[r.Step], a.lapsed[r.Step] = false, false
 	}

@@ -53,11 +53,8 @@ func (m *machine) learnOutcome(o *program.Outcome) error {
 		if r.Kind = KindNotSent; o.Stack != "" {
 			r.Class = saga.Fault
 		}
-	case saga.Refused:
-		r.Kind = KindRefused
-		if o.Maybe {
-			r.Class = saga.Unknown
-		}
+	case saga.Refused, saga.RefusedKey, saga.NotUndoable:
+		r.Kind, r.Class = KindRefused, m.refusal(ss.Name, dir, o)
 	case saga.Gone:
 		if r.Kind = KindUnknown; dir == saga.Undo || ss.Previous == nil { // there is nothing that it can be about
 			r.Kind, r.Class = KindRefused, saga.Refused

@@ -36,6 +36,8 @@ var protocol = spin.Model{
 		{Name: "rebuild, a person's word, fallible step", Switches: "-DREBUILD -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "people's hands", Switches: "-DHANDS -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DWORDS=3"},
 		{Name: "people's hands, fallible step", Switches: "-DHANDS -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DAFTER -DWORDS=3"},
+		{Name: "refusals that are saved under the key", Switches: "-DKEPT", Full: "-DKEPT -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
+		{Name: "refusals that are saved under the key, fail-over", Switches: "-DKEPT -DREGRESS -DEARLY=0 -DAMBIG=0", Full: "-DKEPT -DREGRESS -DAFTER"},
 		{Name: "crashes", Switches: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Full: "-DPOISON -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
 		{Name: "crashes, fallible step", Switches: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=0 -DAMBIG=0", Full: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
 	},
@@ -71,6 +73,9 @@ var protocol = spin.Model{
 		{Name: "TAILONLY", Scene: "-DREGRESS", Breaks: "noDoubleEffect"},
 		{Name: "HASTY", Scene: "-DVERDICT -DEARLY=0 -DAMBIG=0", Breaks: "noDoubleEffect"},
 		{Name: "OLDVERDICT", Scene: "-DVERDICT -DAFTER -DAMBIG=0", Breaks: "noDoubleEffect"},
+
+		{Name: "ANYKEPT", Scene: "-DKEPT", Breaks: "compensatedIsClean"},
+		{Name: "UNKEPT", Scene: "-DKEPT", Breaks: "compensatedIsClean"},
 
 		{Name: "RETRYSENDS", Scene: hands, Breaks: "noDoubleEffect"},
 		{Name: "OLDSKIP", Scene: hands, Breaks: "completedIsWhole"},
@@ -185,6 +190,7 @@ var waits = spin.Model{
 		{Name: "MEANWHILE", Scene: votes, Breaks: "notMeanwhile"},
 		{Name: "SAMEDIGEST", Scene: runs, Breaks: "ofThisRun"},
 		{Name: "OWNVERSION", Scene: votes, Breaks: "notOwn"},
+		{Name: "OVERRULED", Scene: votes, Breaks: "heedsRejection"},
 	},
 }
 

@@ -275,12 +275,17 @@ func (w *world) act() {
 	}
 	soon := w.now.Add(w.span(deadline.Sub(w.now)/2, "answer time"))
 	r.half = s.Repeat == program.RepeatFind && r.dir == saga.Forward && !r.finish && strings.Contains(fate, "crash") && w.chance(30, "half-made")
+	r.refuse = s.Repeat == program.RepeatKeyed && r.dir == saga.Forward && !r.finish && !w.quiet && w.chance(15, "refused under the key")
 	r.arrives = soon
 	switch fate {
 	case "answered":
 		var id string
 		r.answered = func(got string) { id = got }
 		w.send(r, soon)
+		if id == refusedID {
+			w.outcomeNow(program.Outcome{Class: saga.RefusedKey, Error: "refused"})
+			return
+		}
 		o := program.Outcome{Class: program.Succeeded, ExternalID: id, Output: output(id)}
 		if w.chance(15, "a result too large to keep") {
 			o.Output, o.Dropped = nil, true
@@ -366,6 +371,9 @@ func (w *world) leave(r request, until time.Time, fate string) {
 	r.arrives = w.now.Add(w.span(until.Sub(w.now)+r.step.Settle, "arrives after") + w.beyond())
 	if fate == "crash with a late answer" {
 		r.answered = func(id string) {
+			if id == refusedID {
+				return
+			}
 			w.late = append(w.late, Signal{Kind: SignalLate, Resolution: saga.Resolution{
 				Step: r.step.Name, Direction: r.dir, Attempt: r.attempt, StepKey: r.key, Happened: true, ExternalID: id, Output: output(id),
 			}})

@@ -37,6 +37,9 @@
  * record for each step. That may be cut off between any two records and is then done again. OPAQUE counts as done.
  * People look at it, each whenever it has settled, and say later what they saw, also when the work has ended.
  *
+ * With -DKEPT the keyed destination saves some refusals under the key, as it saves a success, and says so: it refuses every request under
+ * it, also one that comes late. Such a refusal settles all attempts under the key. Others it forgets, and they speak of their own attempt.
+ *
  * With -DPOISON a step that was in flight when its process died is repeated that often (LIMIT), and then a person is
  * asked. Meanwhile a late answer still counts, and a cancel still turns the work.
  *
@@ -72,6 +75,7 @@
  *   - The answers of one work are never mixed with another's: works share no state.
  *   - Backoff, the pauses after crashes, budgets of attempts, the window of a key (it never ends here), an undo that
  *     is refused, an unfinished find, hashes, group commit, several records in the lost window.
+ *   - With KEPT: a late refusal of the key, which says no more than another late one. It is combined with AFTER and REGRESS.
  *   - With POISON: a person's verdict on the step. It is combined with AFTER alone.
  *   - A signal that says the same at a newer version, a definition that changes with the revision, and a person who
  *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
@@ -128,7 +132,7 @@
  *   PEOPLE    (REBUILD) those who look at the unconfirmed step, 0 to 2, default 1
  *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, JUMP, VERDICT, HANDS, LIES, POISON, REBUILD, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
+ * SWITCHES that change the scene: AFTER, REGRESS, JUMP, VERDICT, HANDS, KEPT, LIES, POISON, REBUILD, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
  * as above; NOOPERATOR: only the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
@@ -171,6 +175,9 @@
  *   UNDOLOOP      (POISON) the same, but only undos
  *   POISONOUT     (POISON) a step that was given up after crashes counts as one that did not happen
  *   POISONDEAF    (POISON) a late answer does not end a review after crashes
+ *
+ *   ANYKEPT       (KEPT) any refusal of a keyed step is taken as one that is saved under its key
+ *   UNKEPT        (KEPT) the destination says that it saved a refusal, and did not
  *
  *   and with REVISE:
  *
@@ -287,6 +294,7 @@
 #define OK      2
 #define REF     3
 #define NOTSENT 4
+#define SAVED   6        /* KEPT: refused, and that is saved under the key                             */
 #define MISSING 5        /* DELETED: what an earlier revision left is gone, says the destination       */
 
 #define ORPHAN 3
@@ -328,6 +336,12 @@ bit  moved[2];           /* the chain is no longer in doubt about this attempt  
 byte orphF[N], orphC[N]; /* requests under way that no process waits for                                 */
 byte effect[N], undone[2];
 bit  seen, tomb;
+#ifdef KEPT
+bit  kept;               /* a refusal is saved under the key                                           */
+#define KEPT_REFUSAL kept
+#else
+#define KEPT_REFUSAL false
+#endif
 #ifdef LIES
 bit  absent;             /* OPAQUE is in doubt, and nothing but a lookup says that it is not there     */
 #define ABSENT(s) ((s) == OPAQUE && absent)
@@ -880,7 +894,19 @@ inline arriveF(s_, v_) {
   if
   :: s_ == KEYED && tomb -> r = 2
   :: s_ == KEYED && !tomb && seen -> r = 1
-  :: s_ == KEYED && !tomb && !seen -> if :: effect[s_]++; seen = 1; r = 1 :: r = 2 fi
+#ifdef KEPT
+  :: s_ == KEYED && kept -> r = 5
+#endif
+  :: s_ == KEYED && !tomb && !seen && !KEPT_REFUSAL ->
+       if
+       :: effect[s_]++; seen = 1; r = 1
+       :: r = 2
+#ifdef UNKEPT
+       :: r = 5
+#elif defined(KEPT)
+       :: kept = 1; r = 5
+#endif
+       fi
   :: s_ != KEYED -> if :: effect[s_]++; r = 1 :: r = 2 fi
   fi;
   noDoubleEffect = (effect[0] <= 1 && effect[1] <= 1 && effect[2] <= 1); assert(noDoubleEffect)
@@ -1459,6 +1485,10 @@ append:                        /* one record: what was learned, and what it sets
        :: rec == REF -> openBy = 0; st[s] = REFUSED;
             if :: nxt -> turn() :: else fi;
             if :: nxt && TURN_ARMS -> begin(C, s - 1) :: else fi
+#ifdef KEPT
+       :: rec == SAVED -> openBy = 0; st[s] = REFUSED; maybe[s] = 0;
+            if :: nxt -> turn() :: else fi
+#endif
 #ifdef DELETED
        :: rec == MISSING -> openBy = 0;
             st[s] = INDOUBT; missing = 1; if :: maybe[s] < 2 -> maybe[s]++ :: else fi
@@ -1509,7 +1539,7 @@ append:                        /* one record: what was learned, and what it sets
 #elif defined(OLDREVLATE)
             :: k == F && late[s] != OK && (rec == OK || !moved[w]) -> late[s] = rec
 #else
-            :: k == F && late[s] != OK && rec != MISSING && SAME_REVISION && (rec == OK || !moved[w]) -> late[s] = rec
+            :: k == F && late[s] != OK && rec != MISSING && SAME_REVISION && (rec == OK || !moved[w]) -> late[s] = (rec == SAVED -> REF : rec)
 #endif
             :: else
             fi;
@@ -1555,6 +1585,16 @@ send:                          /* the send gate; any stall may come before it */
        :: nxt = 0
        fi;
        goto append }
+#ifdef KEPT
+#ifdef ANYKEPT
+  :: atomic { res[w] == 5 || (res[w] == 2 && s == KEYED) ->
+#else
+  :: atomic { res[w] == 5 ->
+#endif
+       learn(SAVED);
+       if :: fresh[w] && !lost && saga == RUN && s <= PIVOT && MAY_TURN(s) -> nxt = 1 :: nxt = 0 fi;
+       goto append }
+#endif
 #ifdef DELETED
   :: atomic { res[w] == 4 -> learn(MISSING); nxt = 0; goto append }
 #endif

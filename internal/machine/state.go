@@ -235,7 +235,7 @@ func (st *State) learn(r *Record) error {
 	if r.Attempt != e.Attempts {
 		return fmt.Errorf("%s speaks of attempt %d of step %q; the latest is %d", r.Kind, r.Attempt, r.Step, e.Attempts)
 	}
-	if r.Kind != KindRetried { // what failed last stays to be read
+	if r.Kind != KindRetried && (r.Kind != KindSkipped || r.Direction == saga.Forward) { // what failed last stays to be read
 		e.Class, e.Error = r.Class, r.Error
 	}
 	if r.Wait > 0 {
@@ -280,7 +280,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 			}
 		}
 	case KindSkipped:
-		if e.Phase == Started || e.Phase == Done || e.Phase == Waiting || r.Direction != saga.Forward {
+		if e.Phase == Started || e.Phase == Done || e.Phase == Waiting || r.Direction != saga.Forward && e.Phase != Refused {
 			return fmt.Errorf("step %q is to be left out, and is %s", r.Step, e.Phase)
 		}
 		ss.skipped(r)
@@ -311,10 +311,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 			e.NeedsReview = saga.ReasonPoison
 		}
 	case KindRefused:
-		e.Phase = Refused
-		if r.Class == saga.Unknown { // of its last request; an earlier one may have taken effect
-			e.UnknownUntil = later(e.UnknownUntil, later(e.Deadline, r.At.UTC()))
-		}
+		e.refused(r)
 	case KindLost:
 		e.crashed(r)
 		fallthrough

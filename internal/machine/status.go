@@ -21,6 +21,7 @@ const (
 var parkedBecause = map[saga.Reason]string{
 	saga.ReasonInDoubt:    "it cannot be told whether the step happened",
 	saga.ReasonUndoFailed: "the undo was given up",
+	saga.ReasonCannotUndo: "what the undo should undo cannot be undone any more",
 	saga.ReasonAfterPivot: "the step is behind the point of no return",
 	saga.ReasonExhausted:  "the retry policy is used up",
 	saga.ReasonPoison:     "the step was in flight too often when its process died",

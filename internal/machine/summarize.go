@@ -73,9 +73,13 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 	}
 	if u.Attempts > 0 && u.Phase != "" { // an undo of an earlier revision leaves only its count
 		s.Undo = &saga.StepSummary{Done: u.Phase == Done, Status: string(u.Phase), Attempts: u.Attempts, Key: u.Key}
-		if s.Status = "undoing"; u.Phase == Done {
+		switch s.Status = "undoing"; u.Phase {
+		case Done:
 			s.Status = "undone"
-		} else {
+		case Skipped:
+			s.Status = "stands"
+			fallthrough
+		default:
 			s.Undo.Error = u.Error
 		}
 	}
@@ -91,7 +95,9 @@ func Next(spec *program.Spec, st *State) string {
 			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
 				"resolve the step, else leave it.", strings.Join(steps, ", "))
 		}
-		if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
+		if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.leftAtThat() }); i >= 0 {
+			return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", st.Steps[i].Name)
+		} else if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
 			return "Nothing is left to do: every step is done or was skipped. Starting it again returns this result."
 		}
 		return "Nothing is left to do: every step is done. Starting it again returns this result."
@@ -105,6 +111,9 @@ func Next(spec *program.Spec, st *State) string {
 		} else if !st.Turned && ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
 			return fmt.Sprintf("A person holds it, and it takes the answer that it waits for all the same. To let it go on: %s. To answer for the other side: %s, or %s.",
 				st.verb("resume", ""), st.verb("complete", " --body JSON"), st.verb("fail", ""))
+		}
+		if ss := st.front(); !st.Turned && ss != nil && ss.Forward.Phase == Waiting {
+			return fmt.Sprintf("A person holds it while it waits at step %q. To let it go on: %s.", ss.Name, st.verb("resume", ""))
 		}
 		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume", ""))
 	case saga.Adopting:
@@ -220,6 +229,9 @@ func nextInReview(spec *program.Spec, st *State) string {
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."
 	}
+	if ss.Rejected() && dir == saga.Forward {
+		return st.nextRejected(spec, ss)
+	}
 	return st.lookFirst(spec, ss, dir) + st.verbsFor(spec, ss, dir)
 }
 
@@ -264,6 +276,8 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			"anything else stands there for the work.", what, named(ss.Previous))
 	case e.Phase == Refused && dir == saga.Forward:
 		return fmt.Sprintf("The destination refused %s. Mend the cause and try it again, or go on without it.", what)
+	case dir == saga.Undo && e.Class == saga.NotUndoable && e.Phase == Refused:
+		return fmt.Sprintf("Step %q%s cannot be undone any more, says its undo (%s). Say that it stands, or undo it by hand.", ss.Name, named(&program.Result{ExternalID: ss.ExternalID}), e.Error)
 	case st.Reason == saga.ReasonPoison || st.Reason == saga.ReasonExhausted:
 		return fmt.Sprintf("Mend what makes %s fail. Then look at %s for key %s or the work id.", what, where, e.Key)
 	case dir == saga.Undo:
@@ -279,7 +293,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
 	var b strings.Builder
 	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
-	again := st.CanRetry(spec)
+	again := st.CanRetry(spec, time.Time{})
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
 	}
@@ -289,6 +303,9 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 	}
 	if e.Key == "" && e.Class == saga.Fault && dir == saga.Forward { // it sends nothing
 		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
+	}
+	if ss.CanStand(dir) {
+		fmt.Fprintf(&b, " If it cannot be undone, and stands: %s.", st.verb("skip", ""))
 	}
 	if dir == saga.Undo {
 		fmt.Fprintf(&b, " If it is undone: %s.", resolve(" --happened-without-id"))

@@ -98,7 +98,7 @@
  *   ONELOOK      who loses a message does not look for another
  *   MUTE         what comes to what was given up is only noted
  *
- * With -DVOTES it is a third model: what waits for people (P2, P3, P4, P6, P8 and P10 in RULES.md).
+ * With -DVOTES it is a third model: what waits for people (P2, P3, P4, P6, P8, P10 and P11 in RULES.md).
  *
  * One instance that waits at one approval, for two people. Each may approve twice, one may also reject, of what they were
  * shown, which may be long ago. The source has a newer version, which shows the same or not, and which one of the people may
@@ -125,6 +125,7 @@
  *   MEANWHILE  votes count while a newer version is heard
  *   SAMEDIGEST the digest does not know the run
  *   OWNVERSION the votes stand of who brings a newer version
+ *   OVERRULED  a person who leaves it at a rejection, which ends it and changes nothing here, has the next step follow (P11)
  */
 
 #ifdef MESSAGES
@@ -785,6 +786,9 @@ end:	do
 	:: atomic { eyes[0] && left[0] > 0 -> vote(0) }
 	:: atomic { eyes[1] && left[1] > 0 -> vote(1) }
 	:: atomic { eyes[1] && mayReject -> mayReject = false; post(4, 1) }
+#ifdef OVERRULED
+	:: atomic { phase == rejected && counted && holder == 0 && !pending -> phase = approved; due = now }
+#endif
 	od
 }
 

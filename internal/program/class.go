@@ -10,6 +10,8 @@ const (
 	Unknown     Class = "unknown"
 	Unsent      Class = "not-sent"
 	Refused     Class = "refused"
+	RefusedKey  Class = "key-refused"
+	NotUndoable Class = "cannot-undo"
 	Gone        Class = "gone"
 	Fault       Class = "fault"
 	Interrupted Class = "stopped" // the attempt ended because its process was told to stop; it does not count as a try

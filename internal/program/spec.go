@@ -193,7 +193,7 @@ func (s *Spec) NeedsNoUndo(step string) bool {
 		return false
 	}
 	i := s.Index(step)
-	return i >= 0 && !s.Steps[i].Undo
+	return i >= 0 && !s.Steps[i].Undo && !s.Steps[i].Waits() // what stands under the name of a wait is of another version
 }
 
 // Destination returns the name of what the step talks to: the one that it names, or one of its own,

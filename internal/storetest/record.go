@@ -183,7 +183,7 @@ func recordWords(b *bench) {
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}
-	for _, class := range []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Gone, saga.Fault, "stopped", "outage"} {
+	for _, class := range []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.RefusedKey, saga.NotUndoable, saga.Gone, saga.Fault, "stopped", "outage"} {
 		r := doing(machine.KindNotSent, saga.Running)
 		r.Class = class
 		written = append(written, c.write(r, keep))
@@ -197,7 +197,7 @@ func recordWords(b *bench) {
 		}
 	}
 	for _, reason := range []saga.Reason{
-		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted,
+		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonCannotUndo, saga.ReasonAfterPivot, saga.ReasonExhausted,
 		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung,
 	} {
 		r := reviewed()
