@@ -45,7 +45,7 @@ type probe struct {
 
 // lone is an instance that failed, and since when.
 type lone struct {
-	Number int64     `json:"instance,omitempty"`
+	Number int64     `json:"number,omitzero,string"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
