@@ -200,7 +200,7 @@ func TestASmallShopsOutageIsKnown(t *testing.T) {
 			"two orders":         {errors.New("500"), 2, 75},
 			"four orders":        {errors.New("500"), 4, 75},
 			"refused, one order": {saga.Unreachable(saga.NotSent(errors.New("connection refused"))), 1, 20},
-			"it hangs":           {errHangs, 5, 61},
+			"it hangs":           {errHangs, 12, 61},
 		} {
 			for processes := 1; processes < 3; processes++ {
 				t.Run(fmt.Sprintf("%s, %d processes, AMENDS_SEED=%d", name, processes, seed), func(t *testing.T) {
