@@ -73,12 +73,13 @@ type Options struct {
 // Limit is what a destination can bear from all processes of a ledger. Each that sends there has a
 // share of it, in whole parts, of which there are as many as the smaller of Concurrent and Burst:
 // with Concurrent: 1 one process at a time sends, one request at a time. The shares are made even
-// at every heartbeat. What a process leaves when it dies passes on when the last request it may
-// have sent has had its timeout and settle time; at a stop that is when the last one was answered.
+// at every heartbeat. What a process leaves when it dies passes on when the requests that it had under way
+// have had their timeout and settle time; at a stop that is when the last one was answered.
 // Processes that know different definitions take turns where there are fewer parts than processes.
 //
 // An attempt without an answer keeps its slot until it has settled, because its request may still
-// be at work. [saga.Answered] says that it is not.
+// be at work; but all of them together half of the slots at most, where there is more than one. [saga.Answered] says that it is not.
+// An instance that had no answer comes again when no other stands in line.
 //
 // Compensations are sent first, then what is furthest along, then what came first.
 type Limit struct {

@@ -3,7 +3,10 @@ package flow
 import (
 	"context"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -489,5 +492,34 @@ func TestFlowFollowsItsModel(t *testing.T) {
 				rt.Fatal(fault)
 			}
 		})
+	}
+}
+
+// Rule: docs/destinations.md says what the model says.
+func TestThePageSaysWhatTheModelSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/destinations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]map[string][]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\w+) \| ([\w ]+) \| ([\w, ]+) \|$`).FindAllStringSubmatch(string(text), -1) {
+		if follows[row[1]] == nil {
+			continue
+		}
+		if said[row[1]] == nil {
+			said[row[1]] = map[string][]string{}
+		}
+		said[row[1]][row[2]] = strings.Split(row[3], ", ")
+	}
+	for from, events := range follows {
+		for event, to := range events {
+			want := to
+			if got := said[from][event]; event == "paused" && slices.Equal(to, []string{Paused}) || got == nil && slices.Equal(to, []string{from}) {
+				continue
+			} else if !slices.Equal(got, want) {
+				t.Errorf("%s, %s: the page says %q, the model %q", from, event, got, want)
+			}
+		}
 	}
 }
