@@ -11,6 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -170,7 +171,10 @@ func (c *Coordinator) describe(ctx context.Context, spec *program.Spec) error {
 			c.outage.answered(callDescribe)
 			return nil
 		}
-		hopeless := errors.Is(err, ledger.ErrDefinitionChanged) || errors.Is(err, ledger.ErrInvalid) || final(err)
+		hopeless := errors.Is(err, ledger.ErrInvalid) || final(err)
+		if errors.Is(err, ledger.ErrDefinitionChanged) {
+			return errors.Join(err, c.changed(ctx, spec))
+		}
 		if hopeless || tries == describeTries || tries > 1 && time.Since(began) >= describeFor {
 			return err
 		}
@@ -182,6 +186,29 @@ func (c *Coordinator) describe(ctx context.Context, spec *program.Spec) error {
 		}
 		wait *= 2
 	}
+}
+
+// changed says which step of a definition differs first from what the ledger knows; nil: that cannot be read.
+func (c *Coordinator) changed(ctx context.Context, spec *program.Spec) error {
+	known, err := c.Operator.spec(ctx, &machine.State{ID: saga.ID{Saga: spec.Saga}, Version: spec.Version})
+	if err != nil || known == nil {
+		return nil //nolint:nilerr // what is wrong is said already
+	}
+	for i := range max(len(spec.Steps), len(known.Steps)) {
+		switch {
+		case i >= len(spec.Steps):
+			return fmt.Errorf("step %q is gone", known.Steps[i].Name)
+		case i >= len(known.Steps):
+			return fmt.Errorf("step %q is new", spec.Steps[i].Name)
+		case spec.Steps[i].Name != known.Steps[i].Name:
+			return fmt.Errorf("step %d is %q, and was %q", i+1, spec.Steps[i].Name, known.Steps[i].Name)
+		}
+		is, was := program.Spec{Steps: spec.Steps[i : i+1]}, program.Spec{Steps: known.Steps[i : i+1]}
+		if is.Structure() != was.Structure() {
+			return fmt.Errorf("step %q changed: how it is safe to repeat, looked up, undone or answered, its condition, or the pivot", spec.Steps[i].Name)
+		}
+	}
+	return nil
 }
 
 // run is Run for the coordinator alone.

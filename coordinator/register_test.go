@@ -97,6 +97,9 @@ func TestRegisterAsksAgain(t *testing.T) {
 				if n := l.Calls(ledgertest.Describe); !errors.Is(err, c.want) || n != c.calls || time.Since(began) > time.Second {
 					t.Errorf("error %v after %d calls in %v, want %v after %d", err, n, time.Since(began), c.want, c.calls)
 				}
+				if c.other && !strings.Contains(err.Error(), `step "make" is new`) {
+					t.Errorf("it does not say which step: %v", err)
+				}
 				if repeats := strings.Contains(said.String(), "call=register"); repeats != (c.calls > 1) {
 					t.Errorf("after %d calls it has said %q", c.calls, said)
 				}

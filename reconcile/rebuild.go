@@ -56,7 +56,7 @@ type rebuilding struct {
 
 func (b *rebuilding) words() (why []string) {
 	if b.older > 0 {
-		why = append(why, fmt.Sprintf("%d were adopted as an older version left them, and are brought up to date when a coordinator runs", b.older))
+		why = append(why, fmt.Sprintf("%d were adopted in part (an older version of the object, or without each step of the definition), and are brought up to date when a coordinator runs", b.older))
 	}
 	if b.quarantined > 0 {
 		why = append(why, fmt.Sprintf("%d do not match, and are in review", b.quarantined))

@@ -75,7 +75,7 @@ so. Your vote counts once, and not where you started the work and the approval i
 			if errors.Is(err, coordinator.ErrNotOpen) {
 				return &failure{exit: exitConflict, err: err, next: "it does not count; look again: " + showCommand(id, "")}
 			}
-			return &failure{exit: exitConflict, err: err, next: "the history says so, and it does not count; look again: amends " + verb + " " + quote(id.Work)}
+			return &failure{exit: exitConflict, err: err, next: "the vote is on record, and does not count; look again: amends " + verb + " " + quote(id.Work)}
 		}
 		return a.with(ctx, func(s store) error { return a.speakTo(ctx, s, &o, &words{plan: plan, post: vote, same: same}) })
 	}

@@ -159,7 +159,7 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 // Start did not name.
 func source(s string) string {
 	if s == "" {
-		return "a source that was not named"
+		return "starts without a source"
 	}
 	return s
 }

@@ -223,7 +223,7 @@ func (o *order) isAsSeen(v *view, asked bool) error {
 
 // refused explains why an order was not even stored.
 func refused(err error, id saga.ID) error {
-	if exitOf(err) != exitConflict {
+	if f, told := errors.AsType[*failure](err); exitOf(err) != exitConflict || told && f.next != "" {
 		return err
 	}
 	return &failure{exit: exitConflict, err: err, next: "nothing was stored; look again: " + showCommand(id, "")}

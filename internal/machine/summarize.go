@@ -216,15 +216,15 @@ func nextInReview(spec *program.Spec, st *State) string {
 	case st.Reason == saga.ReasonLate:
 		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
 	case ss != nil && ss.asking() && ss.Ballot() != nil:
-		return fmt.Sprintf("No decision came at step %q in time (%s). %s To give people longer: %s. To undo what was done, cancel it.",
-			ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.toVote(ss), st.verb("extend", " --by 24h"))
+		return fmt.Sprintf("No decision came at step %q in time (%s). %s To give people longer: %s.%s",
+			ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.toVote(ss), st.verb("extend", " --by 24h"), st.orCancel(spec))
 	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
 		said := "No answer came"
 		if ss.Forward.Error != "" {
 			said = fmt.Sprintf("No answer counts yet (%s)", ss.Forward.Error)
 		}
-		return fmt.Sprintf("%s for step %q. Ask the other side: %s, %s, or have it wait longer: %s. To undo what was done, cancel it.",
-			said, ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"))
+		return fmt.Sprintf("%s for step %q. Ask the other side: %s, %s, or have it wait longer: %s.%s",
+			said, ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"), st.orCancel(spec))
 	}
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."
@@ -238,10 +238,15 @@ func nextInReview(spec *program.Spec, st *State) string {
 // nextOverdue: its deadline has passed, and a person decides.
 func (st *State) nextOverdue(spec *program.Spec) string {
 	next := fmt.Sprintf("It was not at its end by %s. To let it go on without a deadline: %s.", st.Deadline.UTC().Format(time.RFC3339), st.verb("resume", ""))
+	return next + st.orCancel(spec)
+}
+
+// orCancel says whether a cancel would undo what was done.
+func (st *State) orCancel(spec *program.Spec) string {
 	if m := (&machine{spec: spec, st: st}); spec != nil && !m.pastPivot() {
-		return next + " To undo what was done, cancel it."
+		return " To undo what was done, cancel it."
 	}
-	return next + " Its pivot has happened or may have, so a cancel is refused."
+	return " Its pivot has happened or may have, so a cancel is refused."
 }
 
 // lookFirst says what a person does before saying anything about the step at issue.
