@@ -3,12 +3,10 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -58,14 +56,5 @@ func TestWake(t *testing.T) {
 	var h historyJSON
 	if err := json.Unmarshal([]byte(said), &h); err != nil || h.Records[2].Until == nil && h.Records[3].Until == nil {
 		t.Errorf("until when it waits is not in the history (%v):\n%s", err, said)
-	}
-}
-
-// A deadline that passed while a person has a work is a finding.
-func TestOverdueIsAFinding(t *testing.T) {
-	t.Parallel()
-	n := forPeople{overdue: []ledger.Instance{{ID: saga.ID{Saga: "slow", Work: "slow:1"}, Status: saga.Paused, Deadline: time.Unix(0, 0)}}}
-	if f := n.findings(); len(f) != 1 || f[0].Kind != "overdue" || !strings.Contains(f[0].Words, "slow slow:1 (paused): its deadline passed at 1970") {
-		t.Errorf("the findings are %+v", f)
 	}
 }

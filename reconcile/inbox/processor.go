@@ -115,13 +115,13 @@ func (h *Processor) judgeLoop(ctx context.Context) {
 // judge judges one batch.
 func (h *Processor) judge(ctx context.Context) (int, error) {
 	var judged []intake.Delivery
-	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []intake.Delivery, es map[Object]*intake.Entry) error {
-		for i := range ds {
-			h.judgeOne(&ds[i], es[ds[i].Object], now)
+	read := map[int64]string{}
+	n, err := h.judgeRead(ctx, &judged, read)
+	for unread := (*unreadError)(nil); errors.As(err, &unread); {
+		if err = h.reread(ctx, unread.deliveries, read); err == nil {
+			n, err = h.judgeRead(ctx, &judged, read)
 		}
-		judged = ds
-		return nil
-	})
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +132,64 @@ func (h *Processor) judge(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time) {
+// judgeRead judges one batch of which every delivery is read that has to be read again: read says what became of it.
+func (h *Processor) judgeRead(ctx context.Context, judged *[]intake.Delivery, read map[int64]string) (int, error) {
+	return h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []intake.Delivery, es map[Object]*intake.Entry) error {
+		var unread []intake.Delivery
+		for i := range ds {
+			d := &ds[i]
+			nameless := d.Object.ID == "" && (d.Outcome == intake.Unknown || d.Outcome == intake.Malformed)
+			if _, is := read[d.Number]; nameless && !is {
+				unread = append(unread, *d)
+			}
+		}
+		if len(unread) > 0 {
+			return &unreadError{unread}
+		}
+		for i := range ds {
+			h.judgeOne(&ds[i], es[ds[i].Object], now, read[ds[i].Number])
+		}
+		*judged = ds
+		return nil
+	})
+}
+
+// unreadError are replayed deliveries that named no object, before they are read again.
+type unreadError struct{ deliveries []intake.Delivery }
+
+func (*unreadError) Error() string { return "deliveries are to be read again first" }
+
+// reread reads deliveries again that named no object, as their sources are set up now. What is named then is stored
+// beside them, before they are judged: it is done again after a crash, and is a copy then.
+func (h *Processor) reread(ctx context.Context, ds []intake.Delivery, read map[int64]string) error {
+	for i := range ds {
+		d := &ds[i]
+		read[d.Number] = ""
+		s := h.sources[d.Object.Source]
+		if s == nil || len(d.Body) == 0 {
+			continue
+		}
+		reader, can := s.Webhooks.(interface {
+			Reread(of *Source, d *intake.Delivery) (*intake.Event, error)
+		})
+		if !can {
+			continue
+		}
+		e, err := reader.Reread(s.Source, d)
+		if err != nil {
+			read[d.Number] = "read again, and " + intake.Brief(err)
+			continue
+		}
+		if err := h.gate.Accept(ctx, []intake.Event{*e}); err != nil {
+			return err
+		}
+		read[d.Number] = "read again: it names " + e.Object.String() + ", and is judged as a delivery of its own"
+	}
+	return nil
+}
+
+// judgeOne judges a delivery; read says what became of one that was read again.
+func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time, read string) {
 	if why := d.Because; d.Outcome != "" && why != "" { // who wanted the replay is kept
 		defer func() { d.Because += " (" + why + ")" }()
 	}
@@ -143,6 +200,7 @@ func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time)
 	}
 	err := h.guard(d.Object, func() error {
 		*e, d.Outcome, d.Because = intake.Judge(*e, d, now, &s.policy)
+		d.Because = cmp.Or(read, d.Because)
 		return nil
 	})
 	if err != nil { // a function of the policy panicked: the source knows better

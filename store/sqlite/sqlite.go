@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -138,6 +139,15 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 	db.store = sqlstore.New(db.dialect())
 	db.changes = batch.New(1, most, func(c change) int { return c.size }, db.commit)
 	return db, nil
+}
+
+// Overview says how large the log beside the file is, too.
+func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
+	o, err := db.store.Overview(ctx)
+	if i, errLog := os.Stat(db.path + "-wal"); err == nil && errLog == nil {
+		o.Log = i.Size()
+	}
+	return o, err
 }
 
 // most is how many events share one commit.

@@ -98,6 +98,10 @@ func (s *inboxRole) Entries(ctx context.Context, f intake.EntryFilter) ([]intake
 	if f.Held {
 		w.and("e.held_seq IS NOT NULL")
 	}
+	if f.Future { // few have a Due; few of those have failed
+		w.and("e.due_at IS NOT NULL")
+		w.and("e.last_error LIKE ?", intake.NotYet+"%")
+	}
 	if f.After != (intake.Object{}) {
 		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
 	}
