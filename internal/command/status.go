@@ -26,8 +26,12 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
-ledger's clock, a database without a witness that would notice a restore, what a person has while its deadline has passed, genuine webhooks of the last 24 hours that could not be read,
-withdrawals that are held, and works of one saga that wait for one message. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
+ledger's clock, a database without a witness that would notice a restore, or that a reader keeps from cleaning up,
+destinations that are not healthy or of whose limit half serves none, what is paused, what a person has while its
+deadline has passed, genuine webhooks of the last 24 hours that could not be read or named no object, sources whose clock
+is ahead, withdrawals that are held, and works of one saga that wait for one message. amends help situations has a section
+for each. What waits for a person is counted, and no finding: amends list --review, amends list --status paused. So is
+what waits for a time, an answer or a decision: amends list --waiting.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move

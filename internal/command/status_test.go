@@ -75,3 +75,23 @@ func TestWhyAWorkWaits(t *testing.T) {
 		says(name, "everything is paused, says ben: INC-77", "It goes on when the pause ends: amends resume --all --reason WHY.")
 	}
 }
+
+// A list of destinations says which of their slots serve none, and until when.
+func TestDestinationsSayWhatIsKept(t *testing.T) {
+	t.Parallel()
+	d := coordinator.DestinationStatus{Name: "books", State: "healthy", Parts: 4}
+	if got := destinationNote(&d); got != "" {
+		t.Errorf("nothing is kept, and the note is %q", got)
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	d.Unanswered, d.UnansweredUntil, d.Left, d.LeftUntil = 2, at, 1, at.Add(time.Minute)
+	want := "requests without an answer hold 2 slots of its limit, half or more of what a process may use; what is awaited no more is over at 2026-03-01T12:00:00Z; " +
+		"a process that ended left 1 of 4 parts of its limit, with requests that may be under way: they are free at 2026-03-01T12:01:00Z at the latest"
+	if got := destinationNote(&d); got != want {
+		t.Errorf("the note is %q", got)
+	}
+	f := &flow{Standing: coordinator.Standing{Destinations: []coordinator.DestinationStatus{d}}}
+	if j := f.toJSON()[0]; j.Unanswered != 2 || !j.UnansweredUntil.Equal(at) || j.Left != 1 || !j.LeftUntil.Equal(at.Add(time.Minute)) {
+		t.Errorf("as JSON it is %+v", j)
+	}
+}

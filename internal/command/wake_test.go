@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,10 @@ func TestWake(t *testing.T) {
 		}
 		wants("slow  slow:1  waiting", "list", "--status", "waiting")
 		wants("amends wake slow:1", "show", "slow:1")
+		wants("Waiting for a time, an answer or a decision: ", "status")
+		if _, said := says(t, d.env, "", "status"); strings.Contains(said, "For a person to decide: 1 waiting") {
+			t.Errorf("what waits for a time is said to wait for a person:\n%s", said)
+		}
 		wants(`step "cooling-off" waits no longer`, "wake", "slow:1", "--reason", "she called", "--dry-run")
 		if status, said := says(t, d.env, "", "wake", "slow:1"); status != exitUsage {
 			t.Errorf("without a reason it ends with %d: %s", status, said)

@@ -141,13 +141,13 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 	return db, nil
 }
 
-// Overview says how large the log beside the file is, too.
-func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
-	o, err := db.store.Overview(ctx)
-	if i, errLog := os.Stat(db.path + "-wal"); err == nil && errLog == nil {
-		o.Log = i.Size()
+// log is how many bytes the log beside the file has.
+func (db *DB) log() int64 {
+	i, err := os.Stat(db.path + "-wal")
+	if err != nil {
+		return 0 // it is there while a process writes
 	}
-	return o, err
+	return i.Size()
 }
 
 // most is how many events share one commit.

@@ -103,6 +103,8 @@ type Dialect struct {
 	// Reading selects since when the oldest transaction has been open that keeps the database from cleaning up.
 	// It may be empty.
 	Reading string
+	// Log is how many bytes the log beside the database has. It may be nil.
+	Log func() int64
 
 	// Shard is this handle's of [Shards], where several handles write at the same time.
 	Shard int64

@@ -279,8 +279,11 @@ func (v *view) unread() error {
 	return err
 }
 
-// reading looks for the transaction that has been open for longest.
+// reading looks for the transaction that has been open for longest, and at the log that grows meanwhile.
 func (v *view) reading() error {
+	if v.store.db.Log != nil {
+		v.Log = v.store.db.Log()
+	}
 	if v.store.db.Reading == "" {
 		return nil
 	}
