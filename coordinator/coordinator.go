@@ -424,7 +424,9 @@ func (c *Coordinator) recallOne(s *session, name string) {
 	}
 	page, err := c.ledger.List(s.idle, ledger.Filter{WaitsFor: flow.RetryLine(name), Limit: 100})
 	if n := len(page.Instances); err == nil && n > 0 {
-		c.giveBack(s, ledger.Return{Number: page.Instances[rand.IntN(n)].Number})
+		if err := c.ledger.GiveBack(s.idle, s.token, []ledger.Return{{Number: page.Instances[rand.IntN(n)].Number}}); err == nil {
+			c.wake()
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,30 +42,40 @@ func hangs(t *testing.T, good, hung *atomic.Int64) saga.Program {
 // all the same.
 func TestOrdersThatHangHoldUpNoOther(t *testing.T) {
 	t.Parallel()
-	served := func(every int) (n int64) {
+	served := func(t *testing.T, seed uint64, hang bool) (n int64) {
+		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
-			l := memory.New(nil)
+			l, r := memory.New(nil), rand.New(rand.NewPCG(seed, 0))
 			var good, hung atomic.Int64
 			p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 4}}}}, hangs(t, &good, &hung))
 			pass(time.Second)
+			bad := int64(0)
 			for i := range 1200 {
 				name := fmt.Sprintf("good%d", i)
-				if every > 0 && i%every == 0 {
-					name = fmt.Sprintf("bad%d", i)
+				if r.IntN(20) == 0 {
+					if name = fmt.Sprintf("bad%d", i); !hang {
+						continue
+					}
+					bad++
 				}
 				if _, err := p.Start(t.Context(), "o", name, order{}, nil); err != nil {
 					t.Fatal(err)
 				}
-				pass(time.Second)
+				pass(time.Duration(r.IntN(2000)) * time.Millisecond)
 			}
 			n = good.Load()
-			if tries := hung.Load(); every > 0 && tries < 1200/int64(every)*5/4 {
-				t.Errorf("%d that hang were tried %d times", 1200/every, tries)
+			if tries := hung.Load(); tries < bad*5/4 {
+				t.Errorf("%d that hang were tried %d times", bad, tries)
 			}
 		})
 		return n
 	}
-	if with, without := served(20), served(0)*19/20; 10*with < 9*without {
-		t.Errorf("%d were served, and %d would be if none hung", with, without)
+	for _, seed := range seeds() {
+		t.Run(fmt.Sprintf("AMENDS_SEED=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			if with, without := served(t, seed, true), served(t, seed, false); 10*with < 9*without {
+				t.Errorf("%d were served, and %d if none hangs", with, without)
+			}
+		})
 	}
 }

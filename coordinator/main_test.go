@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if where := os.Getenv(clerkEnv); where != "" {
 		os.Exit(clerk(where))
 	}
+	if where := os.Getenv(steadyEnv); where != "" {
+		os.Exit(steady(where))
+	}
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

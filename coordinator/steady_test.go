@@ -78,7 +78,8 @@ func TestWhatWaitedOverwhelmsNoDestination(t *testing.T) {
 // served in about the time that they take alone, in a process with few places; and the others come to review all the same.
 func TestWhoWaitsForATryKeepsNoPlace(t *testing.T) {
 	t.Parallel()
-	served := func(bad int) (took time.Duration) {
+	served := func(t *testing.T, places, good, bad int) (took time.Duration) {
+		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			act := func(_ context.Context, c saga.Call[order]) (thing, error) {
 				if c.Input.Memo == "bad" {
@@ -88,7 +89,7 @@ func TestWhoWaitsForATryKeepsNoPlace(t *testing.T) {
 				return thing{ID: c.Work}, nil
 			}
 			l := memory.New(nil)
-			p := several(t, l, config{opts: coordinator.Options{MaxWorks: 20}}, oneStep(t, "good", "books", act), oneStep(t, "bad", "books", act))
+			p := several(t, l, config{opts: coordinator.Options{MaxWorks: places}}, oneStep(t, "good", "books", act), oneStep(t, "bad", "books", act))
 			synctest.Wait()
 			for i := range bad {
 				if _, err := p.Start(t.Context(), "bad", fmt.Sprint(i), order{Memo: "bad"}, nil); err != nil {
@@ -96,8 +97,8 @@ func TestWhoWaitsForATryKeepsNoPlace(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			p.starts("good", 100)
-			for in(t, l, "good")[saga.Completed] < 100 && time.Since(began) < 5*time.Minute {
+			p.starts("good", good)
+			for in(t, l, "good")[saga.Completed] < good && time.Since(began) < 5*time.Minute {
 				pass(100 * time.Millisecond)
 			}
 			took = time.Since(began)
@@ -108,10 +109,17 @@ func TestWhoWaitsForATryKeepsNoPlace(t *testing.T) {
 		})
 		return took
 	}
-	alone, beside := served(0), served(100)
-	t.Logf("alone %s, beside a hundred %s", alone, beside)
-	if beside > 2*alone+5*time.Second {
-		t.Errorf("a hundred good orders took %s beside a hundred that panic, and %s alone", beside, alone)
+	for _, seed := range seeds() {
+		t.Run(fmt.Sprintf("AMENDS_SEED=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 0))
+			places, good, bad := 10+r.IntN(30), 50+r.IntN(100), 50+r.IntN(100)
+			alone, beside := served(t, places, good, 0), served(t, places, good, bad)
+			t.Logf("%d places, %d good: alone %s, beside %d %s", places, good, alone, bad, beside)
+			if beside > 2*alone+5*time.Second {
+				t.Errorf("%d good orders took %s beside %d that panic, and %s alone", good, beside, bad, alone)
+			}
+		})
 	}
 }
 
@@ -200,7 +208,7 @@ func TestASmallShopsOutageIsKnown(t *testing.T) {
 			"two orders":         {errors.New("500"), 2, 75},
 			"four orders":        {errors.New("500"), 4, 75},
 			"refused, one order": {saga.Unreachable(saga.NotSent(errors.New("connection refused"))), 1, 20},
-			"it hangs":           {errHangs, 5, 61},
+			"it hangs":           {errHangs, 12, 61},
 		} {
 			for processes := 1; processes < 3; processes++ {
 				t.Run(fmt.Sprintf("%s, %d processes, AMENDS_SEED=%d", name, processes, seed), func(t *testing.T) {

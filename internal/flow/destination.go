@@ -123,6 +123,7 @@ var ErrNoRoom = errors.New("the line for the destination is longer than the work
 func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *Destination {
 	d := &Destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, condition: c, sharing: s}
 	d.evidence.failed, d.flights, d.used = map[int64]bool{}, map[any]time.Time{}, map[bool]time.Time{}
+	d.prober = map[bool]any{}
 	d.more = map[kind]bool{fresh: true, again: true}
 	d.change = func(f func(Health) (Health, bool)) {
 		c.change(func(h Health) (Health, bool) { return f(h.believed(d.now())) })
@@ -401,7 +402,7 @@ func (d *Destination) free(of Rank) (wait time.Duration) {
 	}
 	d.running++
 	d.flights[of.Of] = time.Now()
-	d.used[of.newcomer()] = d.health.of(of.newcomer()).Ends
+	d.used[of.newcomer()], d.prober[of.newcomer()] = d.health.of(of.newcomer()).Ends, of.Of
 	switch {
 	case of.Hung:
 		d.keptHung = 0

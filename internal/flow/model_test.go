@@ -68,7 +68,9 @@ type wish struct {
 	sent   time.Time
 	due    time.Time
 	came   time.Time // in line
-	orphan string    // its process is dead, and its chain was not claimed yet
+	orphan bool      // its process is dead, and its chain was not claimed yet
+	by     string    // the dead session that its chain says armed it last
+	until  time.Time // when that has settled
 }
 
 func (f *fleet) begin() {
@@ -110,6 +112,7 @@ func (f *fleet) beat() {
 // hear has each process read what the others set.
 func (f *fleet) hear() {
 	for range 3 {
+		pass(15 * time.Millisecond) // who loses a compare-and-set tries again after ten
 		synctest.Wait()
 		_, newest, err := f.ledger.Controls(f.t.Context())
 		if err != nil {
@@ -136,10 +139,11 @@ func (f *fleet) end(m *process, stops bool) {
 	f.alive = slices.DeleteFunc(f.alive, func(o *process) bool { return o == m })
 	for _, w := range f.wants {
 		if w.of == m {
-			if w.orphan = m.lease.token.String(); !w.sent.IsZero() {
-				f.ghosts = append(f.ghosts, w.sent.Add(modelTimeout+modelSettle))
+			if w.orphan = true; !w.sent.IsZero() {
+				w.by, w.until = m.lease.token.String(), w.sent.Add(modelTimeout+modelSettle)
+				f.ghosts = append(f.ghosts, w.until)
 			}
-			w.of, w.turn = nil, nil
+			w.of, w.turn, w.sent = nil, nil, time.Time{}
 		}
 	}
 	f.pass(modelLease) // until then its session lives
@@ -169,7 +173,7 @@ func (f *fleet) sort() {
 		select {
 		case <-w.turn.over:
 			if w.turn.taken {
-				w.sent = time.Now()
+				w.sent, w.by = time.Now(), ""
 			} else if w.of = nil; w.rank.Hung {
 				w.due = time.Now().Add(30 * time.Second)
 			}
@@ -192,11 +196,11 @@ func (f *fleet) claim(m *process, slow bool) {
 	rooms, dead := m.flow.Rooms(10), m.flow.Dead()
 	before, orphans := len(f.wants), 0
 	for _, w := range f.wants {
-		if w.orphan != "" && orphans < 10 {
-			if orphan, until := w.orphan, w.sent.Add(modelTimeout+modelSettle); !w.sent.IsZero() {
-				m.loads = append(m.loads, func() { m.flow.UnderWay("books", orphan, until) })
+		if w.orphan && orphans < 10 {
+			if by, until := w.by, w.until; by != "" {
+				m.loads = append(m.loads, func() { m.flow.UnderWay("books", by, until) })
 			}
-			w.orphan, w.sent = "", time.Time{}
+			w.orphan = false
 			f.join(m, w)
 			orphans++
 		}
@@ -204,7 +208,7 @@ func (f *fleet) claim(m *process, slow bool) {
 	for _, k := range []kind{fresh, again} {
 		n := rooms[lineOf("books", k)]
 		for _, w := range f.wants {
-			if w.of == nil && w.orphan == "" && !time.Now().Before(w.due) && w.rank.kind() == k && n > 0 {
+			if w.of == nil && !w.orphan && !time.Now().Before(w.due) && w.rank.kind() == k && n > 0 {
 				f.join(m, w)
 				n--
 				before--

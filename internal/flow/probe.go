@@ -23,6 +23,7 @@ type condition struct {
 	recall   func()             // one that failed there before is due now
 	recalled time.Time          // that was asked for
 	used     map[bool]time.Time // the end of the probe that was made last, by a newcomer or another
+	prober   map[bool]any       // who made it
 	kept     int                // sends since one of those that failed there before, and wait
 	keptHung int                // and since one of those that had no answer
 
@@ -260,7 +261,7 @@ func (d *Destination) FailedBy(f Failure) {
 		d.opens(false)
 	}
 	d.gather(now, &f)
-	if d.health.probing(now, who, n) {
+	if d.health.probing(now, who, n) && d.prober[n] == f.Rank.Of { // not one that was passed over
 		d.health = d.health.missed(now, n, f.Why) // at once: neither it nor another is to leave before that is stored
 		d.change(func(h Health) (Health, bool) { return h.missed(now, n, f.Why), h.of(n).By == who.String() })
 		return

@@ -70,7 +70,7 @@ func TestWhenADestinationFails(t *testing.T) {
 		later(bothFor - time.Second)
 		want("with two for less than a minute", Healthy, fail(0, 0))
 		fail(1, 1)
-		later(bothFor)
+		later(bothFor + time.Second)
 		want("with two for a minute, when nothing more comes", Failing, fail(0, 0))
 		fail(19, 0)
 		d.obey(Health{ServedAt: time.Now().Add(time.Second)}) // elsewhere

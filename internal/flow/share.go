@@ -43,6 +43,7 @@ type dead struct {
 	Runs  string    `json:"definitions"`
 	Until time.Time `json:"underWayUntil,omitzero"` // as far as was found
 	Seen  []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
+	Lost  bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
 }
 
 // lasting is a length of time in a stored document, a text such as 30s (K18).
@@ -201,6 +202,7 @@ func (s share) joined(m member) (share, bool) {
 			continue
 		}
 		changed = true
+		t.lose(token)
 		for _, k := range t.owned(token, len(t.Parts)) {
 			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(time.Duration(w.Settle)), Was: token}
 			if t.Dead == nil {
@@ -245,9 +247,22 @@ func (s *share) search(m member) (changed bool) {
 	return changed
 }
 
+// lose notes that a session ends which may have found something of dead ones, and did not tell it.
+func (s *share) lose(token string) {
+	for of, d := range s.Dead {
+		if !slices.Contains(d.Seen, token) {
+			d.Lost = true
+			s.Dead[of] = d
+		}
+	}
+}
+
 // searched reports whether all of a dead session's instances were claimed: each session that lives has claimed what it could since, and
 // one of them knows its definitions.
 func (s *share) searched(d dead) (all bool) {
+	if d.Lost {
+		return false
+	}
 	for token, w := range s.Wants {
 		if !slices.Contains(d.Seen, token) {
 			return false
@@ -291,7 +306,8 @@ func (s share) given(m member, keep int) (share, bool) {
 // left is the share without the member, which ends; settled: it awaits nothing any more, and what it does not await is over at
 // m.until.
 func (s share) left(m member, settled bool) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}, Dead: s.Dead}
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}, Dead: maps.Clone(s.Dead)}
+	t.lose(m.token)
 	for token, w := range s.Wants {
 		if token != m.token {
 			t.Wants[token] = w
