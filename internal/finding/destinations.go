@@ -8,46 +8,37 @@ import (
 )
 
 // destinations are about those that are not healthy or held up, and what is paused.
-func (f *Facts) destinations() (findings []Finding) {
+func (f *Facts) destinations(add adder) {
 	for i := range f.Standing.Paused {
 		p := &f.Standing.Paused[i]
-		findings = append(findings, Finding{
-			Kind: "paused", Words: fmt.Sprintf("%s paused since %s, says %s: %s%s", ScopeIs(p.Scope), ISO(p.At), p.By.Name, p.By.Reason, f.queue(p.Scope.String())),
-			Next: "when it may go on: amends resume " + Flag(p.Scope.String()) + " --reason WHY",
-		})
+		add("paused", "when it may go on: amends resume "+Flag(p.Scope.String())+" --reason WHY",
+			"%s paused since %s, says %s: %s%s", ScopeIs(p.Scope), ISO(p.At), p.By.Name, p.By.Reason, f.queue(p.Scope.String()))
 	}
 	for i := range f.Standing.Destinations {
 		d := &f.Standing.Destinations[i]
 		name := program.Word(d.Name)
-		next := "it is tried by itself; when it is mended: amends destination probe " + name + " --reason WHY"
 		switch d.State {
 		case "healthy":
-			findings = append(findings, f.slots(d)...)
-			continue
+			f.slots(add, d)
 		case "paused":
-			next = "when it may go on: amends resume --destination " + name + " --reason WHY"
+			add("destination", "when it may go on: amends resume --destination "+name+" --reason WHY", "destination %s%s", Stands(d), f.queue(d.Name))
+		default:
+			add("destination", "it is tried by itself; when it is mended: amends destination probe "+name+" --reason WHY", "destination %s%s", Stands(d), f.queue(d.Name))
 		}
-		findings = append(findings, Finding{Kind: "destination", Words: "destination " + Stands(d) + f.queue(d.Name), Next: next})
 	}
-	return findings
 }
 
 // slots is about a limit of which half or more serves none, at one that is not away.
-func (f *Facts) slots(d *coordinator.DestinationStatus) (findings []Finding) {
+func (f *Facts) slots(add adder, d *coordinator.DestinationStatus) {
 	unanswered, left := d.Lasts(d.Parts, f.At)
 	if unanswered {
-		findings = append(findings, Finding{
-			Kind: "slots", Words: fmt.Sprintf("destination %s: %s%s", d.Name, Unanswered(d), f.queue(d.Name)),
-			Next: "see whether it answers. A shorter Timeout, and a Settle that is no longer than its requests can be at work, free slots sooner; one that never returns is free when its process is restarted",
-		})
+		add("slots", "see whether it answers. A shorter Timeout, and a Settle that is no longer than its requests can be at work, free slots sooner; "+
+			"one that never returns is free when its process is restarted", "destination %s: %s%s", d.Name, Unanswered(d), f.queue(d.Name))
 	}
 	if left {
-		findings = append(findings, Finding{
-			Kind: "slots", Words: fmt.Sprintf("destination %s: %s%s", d.Name, Left(d), f.queue(d.Name)),
-			Next: "it ends by itself. See why the process ended; a shorter Timeout and Settle of what is sent there make the wait shorter",
-		})
+		add("slots", "it ends by itself. See why the process ended; a shorter Timeout and Settle of what is sent there make the wait shorter",
+			"destination %s: %s%s", d.Name, Left(d), f.queue(d.Name))
 	}
-	return findings
 }
 
 // Unanswered says which slots of a destination requests without an answer hold.

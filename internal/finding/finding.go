@@ -79,16 +79,26 @@ func Read(ctx context.Context, db Database) (*Facts, error) {
 	return f, nil
 }
 
+// adder notes a finding.
+type adder func(kind, next, format string, args ...any)
+
 // All says what does not move.
 func (f *Facts) All(still time.Duration) []Finding {
-	return slices.Concat(f.overview(still), f.reader(), f.destinations(), f.overdue(), f.unreadable(), f.mappings(), f.clocks(), f.heldBack(), f.shared())
+	all := []Finding{}
+	add := func(kind, next, format string, args ...any) {
+		all = append(all, Finding{Kind: kind, Words: fmt.Sprintf(format, args...), Next: next})
+	}
+	f.processes(add, still)
+	for _, look := range []func(adder){f.reader, f.destinations, f.overdue, f.unreadable, f.mappings, f.clocks} {
+		look(add)
+	}
+	all = append(all, f.heldBack()...)
+	f.shared(add)
+	return all
 }
 
-// overview is about processes and what they run.
-func (f *Facts) overview(still time.Duration) (findings []Finding) {
-	add := func(kind, next, format string, args ...any) {
-		findings = append(findings, Finding{Kind: kind, Words: fmt.Sprintf(format, args...), Next: next})
-	}
+// processes is about those that run, and what they run.
+func (f *Facts) processes(add adder, still time.Duration) {
 	if len(f.Sessions) == 0 {
 		add("no-coordinator", "start the program that runs the sagas", "no coordinator runs: no session is live")
 	}
@@ -115,7 +125,6 @@ func (f *Facts) overview(still time.Duration) (findings []Finding) {
 		s := &f.Ahead.Sessions[i]
 		add("ahead", next, "session %s (%s) was renewed at %s, %s later than the ledger's clock: its lease ends late", s.Token, s.Label, ISO(s.Renewed), Span(s.Renewed.Sub(f.At)))
 	}
-	return findings
 }
 
 // unwitnessed says that no process which runs has a witness of the ledger.
@@ -144,42 +153,34 @@ const (
 )
 
 // reader is about what keeps a database from cleaning up.
-func (f *Facts) reader() (findings []Finding) {
+func (f *Facts) reader(add adder) {
 	if f.Log > largeLog {
-		findings = append(findings, Finding{
-			Kind: "reader", Words: fmt.Sprintf("the log beside the ledger's file has grown to %d MB, as it does while a reader stays: it grows with every record, and reading becomes slower", f.Log>>20),
-			Next: "end what has the file open and reads: a transaction in sqlite3, a copy, a backup that hangs; the log is then cut back by itself",
-		})
+		add("reader", "end what has the file open and reads: a transaction in sqlite3, a copy, a backup that hangs; the log is then cut back by itself",
+			"the log beside the ledger's file has grown to %d MB, as it does while a reader stays: it grows with every record, and reading becomes slower", f.Log>>20)
 	}
 	if open := f.At.Sub(f.Reading); !f.Reading.IsZero() && open > longRead {
-		findings = append(findings, Finding{
-			Kind: "reader", Words: fmt.Sprintf("a transaction has been open on the database for %s, since %s: what is deleted meanwhile is not cleaned away", Span(open), ISO(f.Reading)),
-			Next: "look: SELECT pid, usename, application_name, state, query FROM pg_stat_activity ORDER BY xact_start; if it hangs: SELECT pg_terminate_backend(PID)",
-		})
+		add("reader", "look: SELECT pid, usename, application_name, state, query FROM pg_stat_activity ORDER BY xact_start; if it hangs: SELECT pg_terminate_backend(PID)",
+			"a transaction has been open on the database for %s, since %s: what is deleted meanwhile is not cleaned away", Span(open), ISO(f.Reading))
 	}
-	return findings
 }
 
 // overdue are the works that a person has, and whose deadline has passed meanwhile. Nothing follows from it by itself.
-func (f *Facts) overdue() (findings []Finding) {
+func (f *Facts) overdue(add adder) {
+	n := 0
 	for _, h := range slices.Concat(f.Review, f.Paused) { // what waits is looked at by itself
-		if !h.Deadline.IsZero() && !h.Deadline.After(f.At) && len(findings) < 10 {
-			findings = append(findings, Finding{Kind: "overdue", Words: fmt.Sprintf("%s %s (%s): its deadline passed at %s, and a person has it",
-				h.ID.Saga, h.ID.Work, Status(h.Status, h.Reason), ISO(h.Deadline)), Next: "decide about it: " + show(h.ID)})
+		if !h.Deadline.IsZero() && !h.Deadline.After(f.At) && n < 10 {
+			n++
+			add("overdue", "decide about it: "+show(h.ID), "%s %s (%s): its deadline passed at %s, and a person has it", h.ID.Saga, h.ID.Work, Status(h.Status, h.Reason), ISO(h.Deadline))
 		}
 	}
-	return findings
 }
 
 // shared are the messages for which several works of a saga wait.
-func (f *Facts) shared() (findings []Finding) {
+func (f *Facts) shared(add adder) {
 	for _, s := range f.Several {
-		findings = append(findings, Finding{
-			Kind: "shared", Words: fmt.Sprintf("works of %s wait for the same message, %s about %q: one that comes is for the work that has waited for longest", s.Saga, s.Name, s.Key),
-			Next: "if each of them has a message of its own, give them keys that differ, such as the work id",
-		})
+		add("shared", "if each of them has a message of its own, give them keys that differ, such as the work id",
+			"works of %s wait for the same message, %s about %q: one that comes is for the work that has waited for longest", s.Saga, s.Name, s.Key)
 	}
-	return findings
 }
 
 // backlogWorks says how many works wait, and for how long.

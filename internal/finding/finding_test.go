@@ -19,6 +19,11 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
+// of are the findings of one kind.
+func (f *Facts) of(kind string) (all []Finding) {
+	return slices.DeleteFunc(f.All(Still), func(is Finding) bool { return is.Kind != kind })
+}
+
 // "amends status names the oldest live instance that has not moved", what is dated ahead of the
 // clock (T4, T5), and how large a backlog of an unknown definition is.
 func TestStatusFindings(t *testing.T) {
@@ -74,7 +79,7 @@ func TestStatusUnreadable(t *testing.T) {
 		"unreadable", "1 genuine webhook of books could not be read, the latest at 2026-03-01T12:00:00Z: nothing follows from what it said",
 		"look: amends inbox list --disposition malformed --source books", "",
 	}}
-	if got := (&Facts{Overview: ledger.Overview{At: now}, Counts: counts}).unreadable(); !slices.Equal(got, want) {
+	if got := (&Facts{Overview: ledger.Overview{At: now}, Counts: counts}).of("unreadable"); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -87,7 +92,7 @@ func TestStatusHeld(t *testing.T) {
 		"look: amends inbox objects --held --source shop; if the source is right, undo it all: amends inbox release shop --reason WHY; " +
 			"if it is wrong, leave all as it is: amends inbox drop shop --reason WHY", "shop",
 	}}
-	if got := (&Facts{Holdings: []intake.Holding{{Source: "shop", Count: 30}}}).heldBack(); !slices.Equal(got, want) {
+	if got := (&Facts{Holdings: []intake.Holding{{Source: "shop", Count: 30}}}).of("held"); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -97,7 +102,7 @@ func TestOverdueIsAFinding(t *testing.T) {
 	t.Parallel()
 	f := &Facts{Paused: []ledger.Instance{{ID: saga.ID{Saga: "slow", Work: "slow:1"}, Status: saga.Paused, Deadline: time.Unix(0, 0)}}}
 	f.At = time.Unix(0, 0)
-	if fs := f.overdue(); len(fs) != 1 || fs[0].Kind != "overdue" || !strings.Contains(fs[0].Words, "slow slow:1 (paused): its deadline passed at 1970") {
+	if fs := f.of("overdue"); len(fs) != 1 || fs[0].Kind != "overdue" || !strings.Contains(fs[0].Words, "slow slow:1 (paused): its deadline passed at 1970") {
 		t.Errorf("the findings are %+v", fs)
 	}
 }
@@ -132,10 +137,8 @@ func TestSlotsAreAFinding(t *testing.T) {
 		f := &Facts{Standing: coordinator.Standing{Destinations: []coordinator.DestinationStatus{{Name: "books", State: c.state, Parts: 4, Kept: c.kept}}}}
 		f.At, f.Waiting = now, []ledger.Waiting{{Destination: "books", Works: 3}, {Destination: "retry:books", Works: 4}}
 		var got []string
-		for _, is := range f.destinations() {
-			if is.Kind == "slots" {
-				got = append(got, is.Words)
-			}
+		for _, is := range f.of("slots") {
+			got = append(got, is.Words)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", name, got)
@@ -153,7 +156,7 @@ func TestReadersAreAFinding(t *testing.T) {
 		"for 2h00m, since 2026-03-01T10:00:00Z:": {Reading: now.Add(-2 * time.Hour)},
 	} {
 		o.At = now
-		if fs := (&Facts{Overview: o}).reader(); len(fs) != min(len(want), 1) || len(fs) == 1 && !strings.Contains(fs[0].Words, want) {
+		if fs := (&Facts{Overview: o}).of("reader"); len(fs) != min(len(want), 1) || len(fs) == 1 && !strings.Contains(fs[0].Words, want) {
 			t.Errorf("%q: %v", want, fs)
 		}
 	}
@@ -187,7 +190,7 @@ func TestNamelessIsAFinding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fs := f.mappings(); len(fs) != want || want == 1 && !strings.Contains(fs[0].Words, `none of the latest 10 genuine webhooks of shop named an object, so nothing follows from them: nothing is at "data.id"`) {
+		if fs := f.of("nameless"); len(fs) != want || want == 1 && !strings.Contains(fs[0].Words, `none of the latest 10 genuine webhooks of shop named an object, so nothing follows from them: nothing is at "data.id"`) {
 			t.Errorf("the findings are %v, want %d", fs, want)
 		}
 	}
@@ -219,11 +222,11 @@ func TestClocksAreAFinding(t *testing.T) {
 	f := &Facts{Future: []intake.Entry{ahead("1", time.Hour, time.Minute), ahead("2", 118*time.Minute, 30*time.Second), ahead("3", 20*time.Minute, time.Hour)}}
 	f.At = now.Add(25 * time.Minute)
 	want := "source shop: 2 objects changed up to 1h33m ahead of our clock, and each waits until its time has come; the next is asked about at 2026-03-01T12:00:30Z"
-	if fs := f.clocks(); len(fs) != 1 || fs[0].Words != want {
+	if fs := f.of("clock"); len(fs) != 1 || fs[0].Words != want {
 		t.Errorf("the findings are %v", fs)
 	}
-	if f.At = now.Add(3 * time.Hour); len(f.clocks()) != 0 {
-		t.Errorf("their time has come, and there are %v", f.clocks())
+	if f.At = now.Add(3 * time.Hour); len(f.of("clock")) != 0 {
+		t.Errorf("their time has come, and there are %v", f.of("clock"))
 	}
 }
 

@@ -5,11 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
 )
 
@@ -39,34 +37,27 @@ func nameless(ctx context.Context, db intake.Reader, counts []intake.Count, now 
 
 // unreadable are the sources whose genuine deliveries could not be read lately: their senders were
 // told that they arrived, and will not speak of it again.
-func (f *Facts) unreadable() (findings []Finding) {
+func (f *Facts) unreadable(add adder) {
 	for _, c := range f.Counts {
 		if c.Disposition == intake.Malformed && f.At.Sub(c.Last) < recent {
-			findings = append(findings, Finding{
-				Kind: "unreadable", Words: fmt.Sprintf("%s of %s could not be read, the latest at %s: nothing follows from what it said",
-					Count(int(c.Count), "genuine webhook"), c.Source, ISO(c.Last)),
-				Next: "look: amends inbox list --disposition malformed --source " + program.Word(c.Source),
-			})
+			add("unreadable", "look: amends inbox list --disposition malformed --source "+program.Word(c.Source),
+				"%s of %s could not be read, the latest at %s: nothing follows from what it said", Count(int(c.Count), "genuine webhook"), c.Source, ISO(c.Last))
 		}
 	}
-	return findings
 }
 
 // mappings are the sources of which no delivery names an object.
-func (f *Facts) mappings() (findings []Finding) {
+func (f *Facts) mappings(add adder) {
 	for i := range f.Nameless {
 		d := &f.Nameless[i]
-		findings = append(findings, Finding{
-			Kind: "nameless", Words: fmt.Sprintf("none of the latest %d genuine webhooks of %s named an object, so nothing follows from them: %s", inARow, d.Object.Source, cmp.Or(d.Why, d.Because)),
-			Next: "see where the Mapping looks, correct it and start the program; then let it read them again: amends inbox replay --disposition unknown --source " +
-				program.Word(d.Object.Source) + " --reason WHY",
-		})
+		add("nameless", "see where the Mapping looks, correct it and start the program; then let it read them again: amends inbox replay --disposition unknown --source "+
+			program.Word(d.Object.Source)+" --reason WHY",
+			"none of the latest %d genuine webhooks of %s named an object, so nothing follows from them: %s", inARow, d.Object.Source, cmp.Or(d.Why, d.Because))
 	}
-	return findings
 }
 
 // clocks are the sources that say times which have not come: their changes wait until they have.
-func (f *Facts) clocks() (findings []Finding) {
+func (f *Facts) clocks(add adder) {
 	for i := 0; i < len(f.Future); {
 		source, n, ahead, next := f.Future[i].Object.Source, 0, time.Duration(0), time.Time{}
 		for ; i < len(f.Future) && f.Future[i].Object.Source == source; i++ { // they come in the order of their sources
@@ -79,19 +70,12 @@ func (f *Facts) clocks() (findings []Finding) {
 				}
 			}
 		}
-		if n == 0 {
-			continue
+		if n > 0 {
+			add("clock", "compare the clocks. Whole hours are mostly a time without its zone: let Fetch read it in the shop's zone, as the Mapping must",
+				"source %s: %s changed up to %s ahead of our clock, and each waits until its time has come; the next is asked about at %s",
+				source, Count(n, "object"), Span(ahead), ISO(next))
 		}
-		words := Count(n, "object") + " changed"
-		if len(f.Future) >= ledger.MaxBacklog {
-			words = "at least " + words
-		}
-		findings = append(findings, Finding{
-			Kind: "clock", Words: fmt.Sprintf("source %s: %s up to %s ahead of our clock, and each waits until its time has come; the next is asked about at %s", source, words, Span(ahead), ISO(next)),
-			Next: "compare the clocks. Whole hours are mostly a time without its zone: let Fetch read it in the shop's zone, as the Mapping must",
-		})
 	}
-	return findings
 }
 
 // heldBack are the sources that withdraw more than their bounds.
@@ -100,10 +84,8 @@ func (f *Facts) heldBack() (findings []Finding) {
 		source := program.Word(h.Source)
 		findings = append(findings, Finding{
 			Kind: "held", Source: h.Source, Words: fmt.Sprintf("withdrawals of %s that are held: %d; it cancelled or removed more at once than its bound lets through, and nothing of that is undone", h.Source, h.Count),
-			Next: strings.Join([]string{
-				"look: amends inbox objects --held --source " + source, "if the source is right, undo it all: amends inbox release " + source + " --reason WHY",
-				"if it is wrong, leave all as it is: amends inbox drop " + source + " --reason WHY",
-			}, "; "),
+			Next: "look: amends inbox objects --held --source " + source + "; if the source is right, undo it all: amends inbox release " + source +
+				" --reason WHY; if it is wrong, leave all as it is: amends inbox drop " + source + " --reason WHY",
 		})
 	}
 	return findings

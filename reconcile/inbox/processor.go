@@ -99,7 +99,7 @@ func (h *Processor) Run(ctx context.Context) error {
 // judgeLoop judges what is stored, in batches, until ctx ends.
 func (h *Processor) judgeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		n, err := h.judge(ctx)
+		n, err := h.judge(ctx, map[int64]string{})
 		if err != nil && ctx.Err() == nil {
 			h.opts.Log.WithError(err).Warn("judging failed; trying again")
 		}
@@ -112,14 +112,29 @@ func (h *Processor) judgeLoop(ctx context.Context) {
 	}
 }
 
-// judge judges one batch.
-func (h *Processor) judge(ctx context.Context) (int, error) {
-	var judged []intake.Delivery
-	read := map[int64]string{}
-	n, err := h.judgeRead(ctx, &judged, read)
-	for unread := (*unreadError)(nil); errors.As(err, &unread); {
-		if err = h.reread(ctx, unread.deliveries, read); err == nil {
-			n, err = h.judgeRead(ctx, &judged, read)
+// errUnread ends a batch with deliveries that have to be read again first.
+var errUnread = errors.New("deliveries are to be read again first")
+
+// judge judges one batch. What a person replays and named no object is read again before: read says what became of it.
+func (h *Processor) judge(ctx context.Context, read map[int64]string) (int, error) {
+	var judged, unread []intake.Delivery
+	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []intake.Delivery, es map[Object]*intake.Entry) error {
+		unread = slices.DeleteFunc(slices.Clone(ds), func(d intake.Delivery) bool {
+			_, is := read[d.Number]
+			return is || d.Object.ID != "" || d.Outcome != intake.Unknown && d.Outcome != intake.Malformed
+		})
+		if len(unread) > 0 {
+			return errUnread
+		}
+		for i := range ds {
+			h.judgeOne(&ds[i], es[ds[i].Object], now, read[ds[i].Number])
+		}
+		judged = ds
+		return nil
+	})
+	if errors.Is(err, errUnread) {
+		if err = h.reread(ctx, unread, read); err == nil {
+			return h.judge(ctx, read)
 		}
 	}
 	if err != nil {
@@ -132,47 +147,20 @@ func (h *Processor) judge(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// judgeRead judges one batch of which every delivery is read that has to be read again: read says what became of it.
-func (h *Processor) judgeRead(ctx context.Context, judged *[]intake.Delivery, read map[int64]string) (int, error) {
-	return h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []intake.Delivery, es map[Object]*intake.Entry) error {
-		var unread []intake.Delivery
-		for i := range ds {
-			d := &ds[i]
-			nameless := d.Object.ID == "" && (d.Outcome == intake.Unknown || d.Outcome == intake.Malformed)
-			if _, is := read[d.Number]; nameless && !is {
-				unread = append(unread, *d)
-			}
-		}
-		if len(unread) > 0 {
-			return &unreadError{unread}
-		}
-		for i := range ds {
-			h.judgeOne(&ds[i], es[ds[i].Object], now, read[ds[i].Number])
-		}
-		*judged = ds
-		return nil
-	})
-}
-
-// unreadError are replayed deliveries that named no object, before they are read again.
-type unreadError struct{ deliveries []intake.Delivery }
-
-func (*unreadError) Error() string { return "deliveries are to be read again first" }
-
-// reread reads deliveries again that named no object, as their sources are set up now. What is named then is stored
-// beside them, before they are judged: it is done again after a crash, and is a copy then.
+// reread reads deliveries as their sources are set up now. What they name is stored beside them, before they are judged: done again
+// after a crash, it is a copy.
 func (h *Processor) reread(ctx context.Context, ds []intake.Delivery, read map[int64]string) error {
 	for i := range ds {
 		d := &ds[i]
 		read[d.Number] = ""
 		s := h.sources[d.Object.Source]
-		if s == nil || len(d.Body) == 0 {
+		if s == nil {
 			continue
 		}
 		reader, can := s.Webhooks.(interface {
 			Reread(of *Source, d *intake.Delivery) (*intake.Event, error)
 		})
-		if !can {
+		if !can || len(d.Body) == 0 {
 			continue
 		}
 		e, err := reader.Reread(s.Source, d)
