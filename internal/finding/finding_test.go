@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/flow"
@@ -257,4 +261,61 @@ func TestUnreadLedger(t *testing.T) {
 	if f, err := Read(ctx, memory.New(nil)); err == nil {
 		t.Errorf("read %+v", f)
 	}
+}
+
+// Requests that hang at a limit of four are a finding after ten seconds, and while they settle; once they are answered there is none.
+func TestHangingRequestsAreFound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := memory.New(nil)
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		c, err := coordinator.New(db, &coordinator.Options{Log: log, Destinations: map[string]coordinator.Limit{"books": {Concurrent: 4}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := make(chan struct{})
+		d, err := saga.Define("o", 1, saga.Do("make", func(ctx context.Context, _ saga.Call[string]) (string, error) {
+			select {
+			case <-answers:
+				return "made", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}).Idempotent().NoUndo("the test does not look").To("books"))
+		if err == nil {
+			err = c.Register(t.Context(), d)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		for i := range 4 {
+			if _, err := c.Start(t.Context(), "o", fmt.Sprint(i), "", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found := func(after time.Duration, want string) {
+			t.Helper()
+			<-time.After(after)
+			f, err := Read(t.Context(), db)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fs := f.of("slots"); len(fs) != min(len(want), 1) || want != "" && !strings.HasPrefix(fs[0].Words, want) {
+				t.Errorf("the findings are %q, want %q", fs, want)
+			}
+		}
+		found(5*time.Second, "")
+		found(15*time.Second, "destination books: requests without an answer hold 4 slots of its limit")
+		found(15*time.Second, "destination books: requests without an answer hold ") // of which two settle
+		close(answers)
+		found(2*time.Minute, "")
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
