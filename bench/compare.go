@@ -129,7 +129,7 @@ func (c comparison) turns(round int) (turns []turn) {
 		}
 		now, before := turn{entry: e}, turn{e, c.against}
 		switch {
-		case c.against == "" || e.role == report.Floor:
+		case c.against == "" || e.role == report.Floor || e.role == report.Slow:
 			turns = append(turns, now)
 		case round%2 == 0:
 			turns = append(turns, before, now)

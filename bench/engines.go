@@ -31,9 +31,11 @@ var entries = []entry{
 	{"floor sqlite-c", onSQLite, report.Floor, floor.SQLite},
 	{"amends", onSQLite, report.Subject, amends.SQLite},
 	{"amends without group commit", onSQLite, report.Single, amends.SQLiteSingle},
+	{"amends, one slow destination", onSQLite, report.Slow, amends.SQLiteSlow},
 	{"floor c-row", onPostgres, report.Floor, floor.Postgres},
 	{"amends", onPostgres, report.Subject, amends.Postgres},
 	{"amends without group commit", onPostgres, report.Single, amends.PostgresSingle},
+	{"amends, one slow destination", onPostgres, report.Slow, amends.PostgresSlow},
 }
 
 // find returns the engine of that name on a ledger.

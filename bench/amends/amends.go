@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -27,7 +28,7 @@ var _ workload.Engine = (*engine)(nil)
 
 // start brings up a coordinator on l and returns once it holds a session.
 // It takes over l, also when it fails.
-func start(ctx context.Context, l ledger.Ledger, steps *workload.Steps, opts coordinator.Options) (_ *engine, err error) {
+func start(ctx context.Context, l ledger.Ledger, steps *workload.Steps, opts coordinator.Options, delay time.Duration) (_ *engine, err error) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.SetLevel(logrus.WarnLevel)
@@ -42,7 +43,7 @@ func start(ctx context.Context, l ledger.Ledger, steps *workload.Steps, opts coo
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	definition, err := actions{steps}.definition()
+	definition, err := actions{steps, delay}.definition()
 	if err != nil {
 		return nil, err
 	}

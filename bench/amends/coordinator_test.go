@@ -16,7 +16,7 @@ import (
 //	go test ./amends -run - -bench Coordinator -memprofile mem.out -cpuprofile cpu.out
 func BenchmarkCoordinator(b *testing.B) {
 	steps := workload.NewSteps(0, b.N)
-	e, err := start(b.Context(), memory.New(nil), steps, coordinator.Options{})
+	e, err := start(b.Context(), memory.New(nil), steps, coordinator.Options{}, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package amends
 
 import (
 	"context"
+	"time"
 
 	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/saga"
@@ -25,8 +26,11 @@ type thing struct {
 // ExternalID implements saga.Identified.
 func (t thing) ExternalID() string { return t.ID }
 
-// actions are the no-op steps of the workload.
-type actions struct{ steps *workload.Steps }
+// actions are the no-op steps of the workload. With a delay the third one takes as long, at a destination of its own.
+type actions struct {
+	steps *workload.Steps
+	delay time.Duration
+}
 
 func (a actions) definition() (*saga.Definition[order], error) {
 	return saga.Define(name, 1,
@@ -41,6 +45,9 @@ func (a actions) do(step int) func(context.Context, saga.Call[order]) (thing, er
 	return func(_ context.Context, c saga.Call[order]) (thing, error) {
 		if err := c.Sending(); err != nil {
 			return thing{}, err
+		}
+		if a.delay > 0 && step == 2 {
+			<-time.After(a.delay)
 		}
 		return thing{ID: a.steps.Do(c.Input.Order, step)}, nil
 	}

@@ -16,6 +16,7 @@ const (
 	Floor   Role = "floor"                       // the lower bound
 	Subject Role = "amends"                      // what is measured
 	Single  Role = "amends without group commit" // the same, one commit per append
+	Slow    Role = "amends, one slow destination"
 )
 
 // ByBefore ends the role and the name of what another build measured.
@@ -36,6 +37,7 @@ type Sample struct {
 	LogBytes       float64 `json:"wal_bytes_per_saga"`
 	EngineCPU      float64 `json:"engine_cpu_ms_per_saga"`
 	DatabaseCPU    float64 `json:"database_cpu_ms_per_saga"`
+	SlowRate       float64 `json:"slow_destination_sagas_per_second,omitempty"`
 	PeakMemory     float64 `json:"rss_mb"`
 }
 
@@ -138,6 +140,7 @@ type Line struct {
 	CPU            float64 `json:"cpu_ms_per_saga"` // engine and database
 	EngineCPU      float64 `json:"engine_cpu_ms_per_saga"`
 	DatabaseCPU    float64 `json:"database_cpu_ms_per_saga"`
+	SlowRate       float64 `json:"slow_destination_sagas_per_second,omitempty"`
 	PeakMemory     float64 `json:"rss_mb"`
 	Rounds         int     `json:"rounds"`
 }
@@ -155,6 +158,7 @@ func Lines(groups []Group) []Line {
 			SagasPerSecond: round(g.Median(rate)),
 			FloorRate:      round(floorRate(groups, g)),
 			SingleRate:     round(rateOf(groups, g, Single)),
+			SlowRate:       round(rateOf(groups, g, Slow)),
 			P50:            round(g.Median(func(s Sample) float64 { return s.P50 })),
 			P99:            round(g.Median(func(s Sample) float64 { return s.P99 })),
 			Commits:        round(g.Median(func(s Sample) float64 { return s.Commits })),
