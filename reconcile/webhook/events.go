@@ -39,7 +39,7 @@ func (s *source) events(m message, unpacked error, secret string) []intake.Event
 }
 
 // Reread reads a delivery of the source that named no object again, as s is now: [inbox.Processor] asks it when a person
-// replays it. It is nil where nothing is named still.
+// replays it. The error says why nothing is named still.
 func (s *Sender) Reread(of *inbox.Source, d *intake.Delivery) (*intake.Event, error) {
 	config := *s
 	config.volatile = of.Policy.Volatile
