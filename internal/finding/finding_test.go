@@ -319,3 +319,21 @@ func TestHangingRequestsAreFound(t *testing.T) {
 		}
 	})
 }
+
+// A ledger of which no process that runs has a witness is a finding; one that has is enough.
+func TestNoWitnessIsAFinding(t *testing.T) {
+	t.Parallel()
+	for want, has := range map[string][]string{
+		"":                                 {"permission denied", ledger.WitnessKept},
+		"the ledger has no witness":        {"permission denied"},
+		"the witness of what runs knew no": {ledger.WitnessNew},
+	} {
+		f := &Facts{}
+		for _, w := range has {
+			f.Sessions = append(f.Sessions, ledger.Session{Witness: w})
+		}
+		if fs := f.of("witness"); len(fs) != min(len(want), 1) || want != "" && !strings.HasPrefix(fs[0].Words, want) {
+			t.Errorf("%q: %v", has, fs)
+		}
+	}
+}
