@@ -8,9 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -22,8 +20,7 @@ const (
 
 // Database is what is read of a store; every one of this module is one.
 type Database interface {
-	ledger.Ledger
-	intake.Reader
+	finding.Database
 	schedule.Reader
 }
 
@@ -48,13 +45,14 @@ type LedgerOptions struct {
 //	amends_sessions                      processes that live
 //	amends_inbox_deliveries{source, disposition}   deliveries that are kept; unjudged: not looked at yet
 //	amends_withdrawals_held{source}      beyond the bound of their source: a person releases or drops them
+//	amends_findings{kind}                what does not move, as amends status finds it
 //	amends_ledger_read_timestamp_seconds when this was read
 //	amends_ledger_up                     1; 0 when it could not be read, and then nothing of the above is there
 //
 // Nothing is read unless a scrape asks. It panics when reg has a ledger already, as
 // [prometheus.Registerer.MustRegister] does.
 func Ledger(reg prometheus.Registerer, db Database, o *LedgerOptions) {
-	c := &collector{db: db, op: coordinator.NewOperator(db), o: LedgerOptions{Timeout: 30 * time.Second, Log: logrus.StandardLogger()}}
+	c := &collector{db: db, o: LedgerOptions{Timeout: 30 * time.Second, Log: logrus.StandardLogger()}}
 	if o != nil && o.Timeout > 0 {
 		c.o.Timeout = o.Timeout
 	}
@@ -67,7 +65,6 @@ func Ledger(reg prometheus.Registerer, db Database, o *LedgerOptions) {
 // collector serves scrapes what was read last.
 type collector struct {
 	db Database
-	op *coordinator.Operator
 	o  LedgerOptions
 
 	mu     sync.Mutex
@@ -126,7 +123,7 @@ func (c *collector) read(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.o.Timeout)
 	defer cancel()
 	began := time.Now()
-	s, err := read(ctx, c.db, c.op)
+	s, err := read(ctx, c.db)
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

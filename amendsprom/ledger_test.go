@@ -60,6 +60,23 @@ amends_destination_state{destination="order-to-invoice/mail",state="paused"} 0
 amends_duplicates_blocked_total{layer="receiver"} 2
 amends_duplicates_blocked_total{layer="start"} 3
 amends_duplicates_blocked_total{layer="version"} 1
+# HELP amends_findings What does not move, as amends status finds it, by kind.
+# TYPE amends_findings gauge
+amends_findings{kind="ahead"} 0
+amends_findings{kind="clock"} 0
+amends_findings{kind="destination"} 1
+amends_findings{kind="held"} 1
+amends_findings{kind="nameless"} 0
+amends_findings{kind="no-coordinator"} 1
+amends_findings{kind="overdue"} 0
+amends_findings{kind="paused"} 0
+amends_findings{kind="reader"} 0
+amends_findings{kind="shared"} 0
+amends_findings{kind="slots"} 0
+amends_findings{kind="still"} 0
+amends_findings{kind="unknown-definition"} 2
+amends_findings{kind="unreadable"} 0
+amends_findings{kind="witness"} 0
 # HELP amends_inbox_deliveries Deliveries that are kept, by what became of them.
 # TYPE amends_inbox_deliveries gauge
 amends_inbox_deliveries{disposition="applied",source="shop"} 1

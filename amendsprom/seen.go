@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -53,7 +54,9 @@ var (
 	inbox    = gauge("amends_inbox_deliveries", "Deliveries that are kept, by what became of them.", "source", "disposition")
 	held     = gauge("amends_withdrawals_held", "Withdrawals beyond the bound of their source, which wait for a person.", "source")
 
-	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, jobAge, sessions, inbox, held}
+	trouble = gauge("amends_findings", "What does not move, as amends status finds it, by kind.", "kind")
+
+	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, jobAge, sessions, inbox, held, trouble}
 
 	// states are those of a destination.
 	states = []string{"healthy", "limited", "failing", "paused"}
@@ -118,27 +121,38 @@ func (m *metric) few(rows map[labels]float64) map[labels]float64 {
 }
 
 // read asks the ledger for everything.
-func read(ctx context.Context, db Database, op *coordinator.Operator) (*seen, error) {
+func read(ctx context.Context, db Database) (*seen, error) {
 	s := &seen{rows: make(map[*metric]map[labels]float64)}
-	o, err := db.Overview(ctx)
+	f, err := finding.Read(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("read the overview: %w", err)
+		return nil, err
 	}
 	s.at = time.Now()
-	s.set(sessions, float64(len(o.Sessions)))
-	s.set(signalLag, ageOf(o.OldestSignal, o.At))
+	s.set(sessions, float64(len(f.Sessions)))
+	s.set(signalLag, ageOf(f.OldestSignal, f.At))
+	s.standing(f.Standing.Destinations)
+	s.deliveries(f)
+	s.findings(f)
 	for _, look := range []func() error{
-		func() error { return s.standing(ctx, op, o.At) },
 		func() error { return s.blockedDays(ctx, db) },
 		func() error { return s.jobs(ctx, db) },
-		func() error { return s.deliveries(ctx, db) },
-		func() error { return s.totals(ctx, db, o.At) },
+		func() error { return s.totals(ctx, db, f.At) },
 	} {
 		if err := look(); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// findings counts them. The kinds of which there is none are there, too: an alert ends with a 0.
+func (s *seen) findings(f *finding.Facts) {
+	for _, kind := range finding.Kinds {
+		s.set(trouble, 0, kind)
+	}
+	for _, is := range f.All(finding.Still) {
+		s.set(trouble, 1, is.Kind)
+	}
 }
 
 // ageOf is for how long something has been since then, below zero when it is not yet; without it
@@ -166,21 +180,16 @@ func (s *seen) totals(ctx context.Context, db ledger.Ledger, now time.Time) erro
 	return nil
 }
 
-func (s *seen) standing(ctx context.Context, op *coordinator.Operator, now time.Time) error {
-	st, err := op.Standing(ctx, now)
-	if err != nil {
-		return err
-	}
-	for i := range st.Destinations {
+func (s *seen) standing(all []coordinator.DestinationStatus) {
+	for i := range all {
 		for _, state := range states {
 			v := 0.
-			if st.Destinations[i].State == state {
+			if all[i].State == state {
 				v = 1
 			}
-			s.set(destinations, v, st.Destinations[i].Name, state)
+			s.set(destinations, v, all[i].Name, state)
 		}
 	}
-	return nil
 }
 
 // blockedDays sums up the days. The layers that blocked nothing are there, too: what begins with a
@@ -217,21 +226,12 @@ func (s *seen) jobs(ctx context.Context, db Database) error {
 	return nil
 }
 
-func (s *seen) deliveries(ctx context.Context, db Database) error {
-	counts, err := db.Counts(ctx)
-	if err != nil {
-		return fmt.Errorf("count the deliveries: %w", err)
-	}
-	for _, c := range counts {
+func (s *seen) deliveries(f *finding.Facts) {
+	for _, c := range f.Counts {
 		s.set(inbox, float64(c.Count), c.Source, cmp.Or(string(c.Disposition), "unjudged"))
 		s.set(held, 0, c.Source)
 	}
-	all, err := db.Holdings(ctx)
-	if err != nil {
-		return fmt.Errorf("count what is held: %w", err)
-	}
-	for _, h := range all {
+	for _, h := range f.Holdings {
 		s.set(held, float64(h.Count), h.Source)
 	}
-	return nil
 }

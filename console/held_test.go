@@ -50,3 +50,22 @@ func TestHeldWithdrawals(t *testing.T) {
 		t.Errorf("%d deeds are on record", w.deeds())
 	}
 }
+
+// Whatever status finds stands on the first page, each with what to do: here a shop whose clock is ahead.
+func TestFindingsOnTheFirstPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	reader := w.as("rita", Reader)
+	err := w.db.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: "1"}, func(now time.Time, e *intake.Entry) error {
+		e.Dirty, e.Due, e.LastError = 1, now.Add(time.Hour), intake.NotYet+now.Add(2*time.Hour).Format(time.RFC3339)+", which lies ahead"
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text := reader.get("/")
+	has(t, text, "source shop: 1 object changed up to ", "ahead of our clock", "compare the clocks", "By themselves:")
+	if strings.Contains(text, "everything moves") {
+		t.Errorf("it says that everything moves:\n%s", text)
+	}
+}

@@ -20,6 +20,8 @@ const RetryPrefix = "retry:"
 
 // DestinationStatus is where a destination stands, for people.
 type DestinationStatus struct {
+	flow.Kept // of its limit: Unanswered slots, UnansweredUntil; parts that a session has Left, LeftUntil
+
 	Name     string
 	State    string         // healthy, limited, failing or paused
 	Since    time.Time      // failing, paused
@@ -65,7 +67,7 @@ func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, erro
 			err = op.stands(ctx, of(c.Name), c, now)
 		case c.Kind == ledger.ControlShare:
 			d := of(c.Name)
-			d.Parts, d.Shares = flow.SharesOf(c)
+			d.Parts, d.Shares, d.Kept = flow.SharesOf(c, now)
 		case c.Kind == ledger.ControlPause && len(c.Body) > 0:
 			st.Paused = append(st.Paused, Paused{Scope{c.Kind, c.Name}, *flow.PausedBy(c), c.At})
 		}

@@ -45,7 +45,7 @@ func TestAnswers(t *testing.T) {
 		}
 		why := []string{"--reason", "the partner says so"}
 		wants("for an answer to submit by message render.done", "list", "--waiting")
-		wants("3 waiting for a time or an answer", "status", "--still", "1h")
+		wants("Waiting for a time, an answer or a decision: 3 (amends list --waiting", "status", "--still", "1h")
 		wants("for callback of submit or message render.done w1", "show", "w1")
 		wants("amends complete w1", "show", "w1")
 		wants(`"waitsFor": [`, "show", "w1", "-o", "json")

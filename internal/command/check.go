@@ -104,11 +104,3 @@ func (a *app) report(r *ledger.Report) error {
 	}
 	return end
 }
-
-// count is a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

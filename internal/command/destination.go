@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/ledger"
 )
 
@@ -44,7 +45,8 @@ func (a *app) destinationList() *cobra.Command {
 While it is not healthy, what wants it waits, going forward or back, and spends neither attempts nor a key's window. What
 keeps failing beside others that are served says nothing of the destination: it is tried again, one send in ten is kept
 for it, and it spends its policy. "waiting" counts works that wait in the ledger to be sent, and "failed" those that wait
-for another try (--waits-for retry:NAME), both up to a thousand; parts are those of its limit, and who has how many. When
+for another try (--waits-for retry:NAME), both up to a thousand; parts are those of its limit, and who has how many; "note" says which
+of its slots requests without an answer hold, and until when. When
 it is mended: amends destination probe NAME.`,
 		Example: `  amends destination list
   amends destination list --exit-code || page-on-call   # 6: one is not healthy
@@ -156,14 +158,14 @@ func (f *flow) because(name string) string {
 	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
 	switch {
 	case p != nil:
-		return fmt.Sprintf("%s paused, says %s: %s", scopeIs(p.Scope), p.By.Name, p.By.Reason)
+		return fmt.Sprintf("%s paused, says %s: %s", finding.ScopeIs(p.Scope), p.By.Name, p.By.Reason)
 	case ofWorks(name):
 		return "the pause is over, and it goes on with the next claim"
 	}
 	to, failed := strings.CutPrefix(name, coordinator.RetryPrefix)
 	switch d := f.of(to); {
 	case d != nil && d.State != "healthy":
-		return f.stands(to)
+		return finding.Stands(d)
 	case failed:
 		return to + " failed this one; it does not count as away"
 	default:
@@ -176,22 +178,6 @@ func ofWorks(name string) bool {
 	return name == coordinator.Everything().String() || strings.HasPrefix(name, "saga:")
 }
 
-// stands says where a destination stands, whatever else is paused.
-func (f *flow) stands(name string) string {
-	switch d := f.of(name); {
-	case d == nil || d.State == "healthy":
-		return name + " is healthy"
-	case d.State == "paused":
-		return fmt.Sprintf("%s is paused, says %s: %s", name, d.Actor, d.Why)
-	case d.State == "limited":
-		return fmt.Sprintf("%s asked to be left alone until %s", name, iso(d.Until))
-	case d.Until.IsZero():
-		return fmt.Sprintf("%s fails since %s, and is being tried: %s; the latest: %s", name, iso(d.Since), d.Evidence, d.Why)
-	default:
-		return fmt.Sprintf("%s fails since %s, and is tried next at %s: %s; the latest: %s", name, iso(d.Since), iso(d.Until), d.Evidence, d.Why)
-	}
-}
-
 // then says when what waits under a name goes on, and what a person can do about it.
 func (f *flow) then(name string) string {
 	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
@@ -200,7 +186,7 @@ func (f *flow) then(name string) string {
 	d := f.of(name)
 	switch {
 	case p != nil:
-		return "It goes on when the pause ends: amends resume " + flagOf(p.Scope.String()) + " --reason WHY."
+		return "It goes on when the pause ends: amends resume " + finding.Flag(p.Scope.String()) + " --reason WHY."
 	case ofWorks(name):
 		return "It goes on by itself, with the next claim. Nothing to do."
 	case d != nil && d.State == "paused":
@@ -213,14 +199,6 @@ func (f *flow) then(name string) string {
 		return fmt.Sprintf("It goes on by itself when %s is back, and spends nothing until then. To try now: amends destination probe %s --reason WHY. "+
 			"What else waits for it: amends list --waits-for %s", name, quote(name), quote(line))
 	}
-}
-
-// scopeIs names a scope that is not a destination, as the beginning of a sentence.
-func scopeIs(s coordinator.Scope) string {
-	if name, ok := strings.CutPrefix(s.String(), "saga:"); ok {
-		return "saga " + name + " is"
-	}
-	return "everything is"
 }
 
 // alarm is the finding that destinations are not healthy, or nil.
@@ -252,6 +230,11 @@ type destinationJSON struct {
 	Failed      int64          `json:"failed"`      // works that failed there and wait for another try, at most 1000 are counted
 	Parts       int            `json:"parts"`       // of its limit; 0: it has none
 	Shares      map[string]int `json:"shares"`      // session to parts
+
+	Unanswered      int        `json:"unanswered"`      // slots held by requests without an answer, of processes that have half of theirs or more so
+	UnansweredUntil *time.Time `json:"unansweredUntil"` // of those that are awaited no more
+	Left            int        `json:"left"`            // parts that a process left, with requests that may be under way
+	LeftUntil       *time.Time `json:"leftUntil"`       // the latest when they are free
 }
 
 func (f *flow) toJSON() []destinationJSON {
@@ -262,6 +245,7 @@ func (f *flow) toJSON() []destinationJSON {
 		all[i] = destinationJSON{
 			Destination: d.Name, State: d.State, Since: utc(d.Since), Until: utc(d.Until), Evidence: d.Evidence, Why: d.Why, Actor: d.Actor, Served: utc(d.Served),
 			Waiting: w.Works, Oldest: utc(w.Oldest), Failed: f.waiting[coordinator.RetryPrefix+d.Name].Works, Parts: d.Parts, Shares: d.Shares,
+			Unanswered: d.Unanswered, UnansweredUntil: utc(d.UnansweredUntil), Left: d.Left, LeftUntil: utc(d.LeftUntil),
 		}
 		if d.Shares == nil {
 			all[i].Shares = map[string]int{}
@@ -282,7 +266,7 @@ func (a *app) printDestinations(f *flow) error {
 	}
 	for i := range f.Paused {
 		p := &f.Paused[i]
-		a.paragraph("", fmt.Sprintf("%s paused since %s, says %s: %s", upper(scopeIs(p.Scope)), iso(p.At), p.By.Name, p.By.Reason))
+		a.paragraph("", fmt.Sprintf("%s paused since %s, says %s: %s", upper(finding.ScopeIs(p.Scope)), iso(p.At), p.By.Name, p.By.Reason))
 	}
 	if len(f.Paused) > 0 {
 		fmt.Fprintln(a.out)
@@ -300,18 +284,6 @@ func (a *app) printDestinations(f *flow) error {
 	return nil
 }
 
-// waits is how many works wait, or nothing.
-func waits(n int64) string {
-	switch {
-	case n == 0:
-		return ""
-	case n >= ledger.MaxBacklog:
-		return "1000 or more"
-	default:
-		return strconv.FormatInt(n, 10)
-	}
-}
-
 // parts says who has how many parts of a limit: 2 of 4, 2.
 func parts(d *coordinator.DestinationStatus) string {
 	if d.Parts == 0 {
@@ -326,13 +298,22 @@ func parts(d *coordinator.DestinationStatus) string {
 }
 
 func destinationNote(d *coordinator.DestinationStatus) string {
-	if d.State == "paused" {
-		return fmt.Sprintf("%s: %s", d.Actor, d.Why)
+	var words []string
+	switch {
+	case d.State == "paused":
+		words = append(words, fmt.Sprintf("%s: %s", d.Actor, d.Why))
+	case d.Evidence != "":
+		words = append(words, d.Evidence+"; the latest: "+d.Why)
+	case d.Why != "":
+		words = append(words, d.Why)
 	}
-	if d.Evidence != "" {
-		return d.Evidence + "; the latest: " + d.Why
+	if d.Unanswered > 0 {
+		words = append(words, finding.Unanswered(d))
 	}
-	return d.Why
+	if d.Left > 0 {
+		words = append(words, finding.Left(d))
+	}
+	return strings.Join(words, "; ")
 }
 
 // pausedJSON is a saga, or everything, that is paused.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -62,7 +63,7 @@ func (a *app) probe(ctx context.Context, s store, name string, by saga.Actor) er
 		return a.printJSON(out)
 	}
 	a.field("scope", "destination:"+name)
-	a.field("stands at", f.stands(name))
+	a.field("stands at", finding.Stands(d))
 	a.field("order", "probe")
 	a.field("said by", by.Name+": "+by.Reason)
 	a.field("then", "it is tried within about a second; works that failed there and are due now: "+strconv.Itoa(out.Failed))

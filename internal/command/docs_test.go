@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amends-dev/amends/internal/finding"
 )
 
 // Adoption 7.8: what the READMEs tell people to type works outside of a clone, where `go install`
@@ -56,13 +58,12 @@ func TestSituations(t *testing.T) {
 		slices.Sort(names)
 		return slices.Compact(names)
 	}
-	found := named("status.go", `(?:Kind: |add\()"([a-z-]+)"`)
-	for _, kind := range found {
+	for _, kind := range finding.Kinds {
 		if !strings.Contains(jsonHelp, kind) {
 			t.Errorf("amends help json does not say %q", kind)
 		}
 	}
-	want := slices.Concat(reasons, found)
+	want := slices.Concat(reasons, finding.Kinds)
 	slices.Sort(want)
 	if told := named("../../docs/situations.md", "(?m)^## `([a-z-]+)`$"); !slices.Equal(told, want) {
 		t.Errorf("docs/situations.md has sections on\n%q; there are\n%q", told, want)

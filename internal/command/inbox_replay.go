@@ -23,6 +23,8 @@ func (a *app) inboxReplay() *cobra.Command {
 		Long: `Let deliveries go through the gate again: after a source was set up, after what blocked an object was mended, or
 when what became of a delivery is in doubt. Those are replayed that every flag and the list of numbers selects.
 
+What named no object is read again, as its source is set up now; what it names then is a delivery of its own.
+
 It is safe. The gate judges a replayed delivery against what is known by now, so an old one changes nothing that is
 newer; at most the source is asked. Works are started by object and version, so none runs twice. A blocked object
 is tried again. It is done as soon as a process that hears runs.`,

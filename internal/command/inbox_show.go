@@ -258,12 +258,13 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 		return "Its withdrawal is held: its source withdraws more than its bound. Release what is held of the source, or drop it; first see how much that is:",
 			"amends inbox release " + quote(h.Object.Source) + dbFlag(db) + " --reason WHY --dry-run"
 	case h.Outcome == intake.Unknown && h.Object.ID == "":
-		return "It names no object, as a test or a greeting does not. If it should, the program looks in a wrong place: correct that, and have its source send it again.", ""
+		return "It names no object, as a test or a greeting does not. If it should, the program looks in a wrong place: correct that, and let it be read again:",
+			replay("the Mapping looks in the right place now")
 	case h.Outcome == intake.Unknown:
 		return "Set its source, tenant or type up in the program that hears. Then let it go through the gate again:", replay("it is set up now")
 	case h.Outcome == intake.Malformed:
-		return "Look at it with --bodies, and see whether the program looks in the right place. What it should have said can be learned only from its source: " +
-			"let that send it again, or wait for the next delivery about the object or the next reconciliation.", ""
+		return "Look at it with --bodies, and see whether the program looks in the right place. If it did not, and does now, a replay reads it again. Else what it should have said " +
+			"can be learned only from its source: let that send it again, or wait for the next delivery about the object or the next reconciliation.", ""
 	case e != nil && (e.Owing() || len(e.Parked) > 0):
 		return soon(e, now), ""
 	}

@@ -71,14 +71,6 @@ func (k *knowledge) because(name string) string {
 	return k.flow.because(name)
 }
 
-// definition names what a process has to register.
-func definition(name string, version int, ended bool) string {
-	if ended {
-		return fmt.Sprintf("%s version %d or a newer one", name, version)
-	}
-	return fmt.Sprintf("%s version %d", name, version)
-}
-
 // of are the versions of a saga that live processes know, in order.
 func (k *knowledge) of(name string) (versions []int) {
 	for v := range k.versions {

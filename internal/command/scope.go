@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/finding"
 )
 
 // scope is more than one work that is paused or resumed at once.
@@ -175,7 +176,7 @@ func (a *app) printScope(s *scope, f *flow, out *scopeJSON, pause bool) {
 	a.field("then", then)
 	for i := range f.Paused {
 		if p := &f.Paused[i]; !pause && p.Scope.String() != out.Scope {
-			a.field("beware", fmt.Sprintf("%s still paused, says %s: %s", scopeIs(p.Scope), p.By.Name, p.By.Reason))
+			a.field("beware", fmt.Sprintf("%s still paused, says %s: %s", finding.ScopeIs(p.Scope), p.By.Name, p.By.Reason))
 		}
 	}
 	fmt.Fprintln(a.out)
@@ -184,17 +185,8 @@ func (a *app) printScope(s *scope, f *flow, out *scopeJSON, pause bool) {
 		a.paragraph("", "Dry run: nothing was stored.")
 	case pause:
 		a.paragraph("", "Stored. Every process obeys it within about a second. It ends with:")
-		a.paragraph("  ", fmt.Sprintf("amends resume %s --reason WHY%s", flagOf(out.Scope), dbFlag(a.db)))
+		a.paragraph("  ", fmt.Sprintf("amends resume %s --reason WHY%s", finding.Flag(out.Scope), dbFlag(a.db)))
 	default:
 		a.paragraph("", "Stored. Every process obeys it within about a second.")
 	}
-}
-
-// flagOf is how a scope is named on the command line.
-func flagOf(scope string) string {
-	kind, name, named := strings.Cut(scope, ":")
-	if !named {
-		return "--all"
-	}
-	return "--" + kind + " " + quote(name)
 }

@@ -210,14 +210,6 @@ func (v *view) newer() string {
 // field writes a name and its value.
 func (a *app) field(name, value string) { a.block(fmt.Sprintf("%-9s ", name), "          ", value) }
 
-// standing is a status with the reason of a review.
-func standing(s saga.Status, r saga.Reason) string {
-	if r == "" {
-		return string(s)
-	}
-	return fmt.Sprintf("%s: %s", s, r)
-}
-
 func (a *app) printSteps(s *saga.Summary) {
 	g := grid{header: []string{"step", "status", "attempts", "external id", "repeat", "key"}}
 	var errors []string

@@ -1,89 +1,14 @@
 package command
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
-
-// "amends status names the oldest live instance that has not moved", what is dated ahead of the
-// clock (T4, T5), and how large a backlog of an unknown definition is.
-func TestStatusFindings(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	head := func(work string, moved time.Time) ledger.Instance {
-		return ledger.Instance{ID: saga.ID{Saga: "s", Work: work}, Version: 1, Status: saga.Running, Updated: moved, Due: now.Add(time.Hour)}
-	}
-	o := ledger.Overview{
-		At:       now,
-		Sessions: []ledger.Session{{Token: 1, Knows: []ledger.Version{{Saga: "s", Version: 1}}}},
-		Unknown: []ledger.Backlog{
-			{Saga: "s", Version: 2, Works: ledger.MaxBacklog, Oldest: now.Add(-90 * time.Minute)},
-			{Saga: "gone", Version: 3, Ended: true, Works: 1, Oldest: now.Add(time.Minute)},
-		},
-		Oldest: []ledger.Instance{head("o1", now.Add(-11*time.Minute)), head("o2", now.Add(-9*time.Minute))},
-		Ahead:  ledger.Ahead{Works: []ledger.Instance{head("o3", now)}, Sessions: []ledger.Session{{Token: 2, Label: "vm pid 7", Renewed: now.Add(time.Minute)}}},
-	}
-	var got []string
-	for _, f := range findingsOf(&o, 10*time.Minute) {
-		got = append(got, f.Kind+": "+f.Words+" > "+f.Next)
-	}
-	want := []string{
-		"unknown-definition: no live process knows s version 2: at least 1000 works, the first due for 1h30m > start a program that registers s version 2",
-		"unknown-definition: no live process knows gone version 3 or a newer one: 1 ended work, the first due in 1m00s > start a program that registers gone version 3 or a newer one",
-		"still: s o1 (running) has not moved for 11m00s > look: amends show o1 --saga s",
-		"ahead: s o3 is due at 2026-03-01T13:00:00Z, later than the ledger's clock can explain: it was further once > see that the database's clock is right; then make it due: amends catch-up",
-		"ahead: session 0000000000000002 (vm pid 7) was renewed at 2026-03-01T12:01:00Z, later than the ledger's clock: its lease ends late > see that the database's clock is right; then make it due: amends catch-up",
-	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if o = (ledger.Overview{At: now, Sessions: o.Sessions}); len(findingsOf(&o, time.Minute)) != 0 {
-		t.Errorf("everything moves, and there are %v", findingsOf(&o, time.Minute))
-	}
-}
-
-// What a sender was told to have arrived and could not be read is a finding for a day, for each source.
-func TestStatusUnreadable(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	counts := []intake.Count{
-		{Source: "shop", Disposition: intake.Malformed, Count: 3, Last: now.Add(-23 * time.Hour)},
-		{Source: "books", Disposition: intake.Malformed, Count: 1, Last: now},
-		{Source: "old", Disposition: intake.Malformed, Count: 9, Last: now.Add(-24 * time.Hour)},
-		{Source: "fine", Disposition: intake.Applied, Count: 9, Last: now},
-		{Source: "foreign", Disposition: intake.Unknown, Count: 9, Last: now},
-	}
-	want := []troubleJSON{{
-		"unreadable", "3 genuine webhooks of shop could not be read, the latest at 2026-02-28T13:00:00Z: nothing follows from what it said",
-		"look: amends inbox list --disposition malformed --source shop", "",
-	}, {
-		"unreadable", "1 genuine webhook of books could not be read, the latest at 2026-03-01T12:00:00Z: nothing follows from what it said",
-		"look: amends inbox list --disposition malformed --source books", "",
-	}}
-	if got := unreadable(counts, now); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
-
-// What is held of a source is a finding that says what is safe to do.
-func TestStatusHeld(t *testing.T) {
-	t.Parallel()
-	want := []troubleJSON{{
-		"held", "withdrawals of shop that are held: 30; it cancelled or removed more at once than its bound lets through, and nothing of that is undone",
-		"look: amends inbox objects --held --source shop; if the source is right, undo it all: amends inbox release shop --reason WHY; " +
-			"if it is wrong, leave all as it is: amends inbox drop shop --reason WHY", "shop",
-	}}
-	if got := heldBack([]intake.Holding{{Source: "shop", Count: 30}}); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-}
 
 // A work that has ended waits for no definition, unless it has a signal to be read: its version or
 // a newer one reads that (A0, CORE-2).
@@ -149,9 +74,24 @@ func TestWhyAWorkWaits(t *testing.T) {
 	for _, name := range []string{"books", "mail", "saga:s", "all"} {
 		says(name, "everything is paused, says ben: INC-77", "It goes on when the pause ends: amends resume --all --reason WHY.")
 	}
-	for _, is := range f.findings() {
-		if is.Kind == "destination" && strings.Contains(is.Words, "everything") {
-			t.Errorf("a destination is said to be everything: %s", is.Words)
-		}
+}
+
+// A list of destinations says which of their slots serve none, and until when.
+func TestDestinationsSayWhatIsKept(t *testing.T) {
+	t.Parallel()
+	d := coordinator.DestinationStatus{Name: "books", State: "healthy", Parts: 4}
+	if got := destinationNote(&d); got != "" {
+		t.Errorf("nothing is kept, and the note is %q", got)
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	d.Unanswered, d.UnansweredUntil, d.Left, d.LeftUntil = 2, at, 1, at.Add(time.Minute)
+	want := "requests without an answer hold 2 slots of its limit, half or more of what a process may use; what is awaited no more is over at 2026-03-01T12:00:00Z; " +
+		"a process that ended left 1 of 4 parts of its limit, with requests that may be under way: they are free at 2026-03-01T12:01:00Z at the latest"
+	if got := destinationNote(&d); got != want {
+		t.Errorf("the note is %q", got)
+	}
+	f := &flow{Standing: coordinator.Standing{Destinations: []coordinator.DestinationStatus{d}}}
+	if j := f.toJSON()[0]; j.Unanswered != 2 || !j.UnansweredUntil.Equal(at) || j.Left != 1 || !j.LeftUntil.Equal(at.Add(time.Minute)) {
+		t.Errorf("as JSON it is %+v", j)
 	}
 }

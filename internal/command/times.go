@@ -33,24 +33,7 @@ func (a *app) ago(t time.Time) string {
 	}
 }
 
-// span is a duration in its two largest units, as people say it.
-func span(d time.Duration) string {
-	d = d.Round(time.Second)
-	const day = 24 * time.Hour
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
-	case d < day:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	default:
-		return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
-	}
-}
-
-// iso is a moment in UTC to the second, exact to the millisecond, clock without the day.
-func iso(t time.Time) string   { return t.UTC().Format("2006-01-02T15:04:05Z") }
+// exact is a moment in UTC to the millisecond, clock without the day.
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -40,6 +39,10 @@ func TestWake(t *testing.T) {
 		}
 		wants("slow  slow:1  waiting", "list", "--status", "waiting")
 		wants("amends wake slow:1", "show", "slow:1")
+		wants("Waiting for a time, an answer or a decision: ", "status")
+		if _, said := says(t, d.env, "", "status"); strings.Contains(said, "For a person to decide: 1 waiting") {
+			t.Errorf("what waits for a time is said to wait for a person:\n%s", said)
+		}
 		wants(`step "cooling-off" waits no longer`, "wake", "slow:1", "--reason", "she called", "--dry-run")
 		if status, said := says(t, d.env, "", "wake", "slow:1"); status != exitUsage {
 			t.Errorf("without a reason it ends with %d: %s", status, said)
@@ -58,14 +61,5 @@ func TestWake(t *testing.T) {
 	var h historyJSON
 	if err := json.Unmarshal([]byte(said), &h); err != nil || h.Records[2].Until == nil && h.Records[3].Until == nil {
 		t.Errorf("until when it waits is not in the history (%v):\n%s", err, said)
-	}
-}
-
-// A deadline that passed while a person has a work is a finding.
-func TestOverdueIsAFinding(t *testing.T) {
-	t.Parallel()
-	n := forPeople{overdue: []ledger.Instance{{ID: saga.ID{Saga: "slow", Work: "slow:1"}, Status: saga.Paused, Deadline: time.Unix(0, 0)}}}
-	if f := n.findings(); len(f) != 1 || f[0].Kind != "overdue" || !strings.Contains(f[0].Words, "slow slow:1 (paused): its deadline passed at 1970") {
-		t.Errorf("the findings are %+v", f)
 	}
 }

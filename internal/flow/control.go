@@ -41,18 +41,43 @@ func HealthOf(c *ledger.Control) (h Health, err error) {
 	return h, nil
 }
 
-// SharesOf reads how many parts a destination's limit has, and how many of them each session. What another version of amends wrote
-// is left out.
-func SharesOf(c *ledger.Control) (parts int, of map[string]int) {
+// Kept is what of a destination's limit serves none for now.
+type Kept struct {
+	Unanswered      int       // slots held by requests without an answer, of each session that has at least half of its own so
+	UnansweredUntil time.Time // when the last of those has settled that are awaited no more; those under way take as long as they take
+	Left            int       // parts that a session has left, and of which requests may be under way
+	LeftUntil       time.Time // when the last of them is free, at the latest
+}
+
+// Lasts reports whether it holds up half of a limit of so many parts or more, and longer than for a moment.
+func (k *Kept) Lasts(parts int, now time.Time) (unanswered, left bool) {
+	const moment = 10 * time.Second
+	over := k.UnansweredUntil // long ago, where what holds them is under way still
+	unanswered = k.Unanswered > 0 && (over.Before(now.Add(-moment)) || over.After(now.Add(moment)))
+	return unanswered, k.Left > 0 && 2*k.Left >= parts && k.LeftUntil.After(now.Add(moment))
+}
+
+// SharesOf reads how many parts a destination's limit has, how many of them each session, and what is kept now. What another version of
+// amends wrote is left out.
+func SharesOf(c *ledger.Control, now time.Time) (parts int, of map[string]int, k Kept) {
 	var s share
 	if len(c.Body) == 0 || json.Unmarshal(c.Body, &s) != nil {
-		return 0, nil
+		return 0, nil, k
 	}
 	of = map[string]int{}
-	for token := range s.Wants {
+	for token, w := range s.Wants {
 		of[token] = len(s.owned(token, len(s.Parts)))
+		if k.Unanswered += w.Held; w.Held > 0 {
+			k.UnansweredUntil = latest(k.UnansweredUntil, w.Until)
+		}
 	}
-	return len(s.Parts), of
+	for _, p := range s.Parts {
+		if p.Owner == "" && p.Free.After(now) {
+			k.Left++
+			k.LeftUntil = latest(k.LeftUntil, p.Free)
+		}
+	}
+	return len(s.Parts), of, k
 }
 
 // PausedBy is who paused a scope that is not a destination, and why; nil when it is not paused.

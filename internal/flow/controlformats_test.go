@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -34,5 +35,25 @@ func TestControlsAreAFormat(t *testing.T) {
 	var back want
 	if err := json.Unmarshal([]byte(`{"definitions":"d1","settle":"1m5s"}`), &back); err != nil || back.Settle != lasting(65*time.Second) {
 		t.Errorf("reads back as %+v (%v)", back, err)
+	}
+}
+
+// What of a limit serves none is read from its control: slots without an answer, and what a dead session left.
+func TestWhatIsKeptOfALimit(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	body, err := json.Marshal(share{
+		Parts: []part{{Owner: "a"}, {Was: "dead", Free: now.Add(time.Minute)}, {Was: "dead", Free: now.Add(2 * time.Minute)}, {Free: now}},
+		Wants: map[string]want{"a": {Held: 2, Until: now.Add(time.Minute)}, "b": {Until: now.Add(time.Hour)}, "c": {Held: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, of, kept := SharesOf(&ledger.Control{Body: body}, now)
+	if want := (Kept{3, now.Add(time.Minute), 2, now.Add(2 * time.Minute)}); parts != 4 || of["a"] != 1 || kept != want {
+		t.Errorf("%d parts, %v; kept are %+v, want %+v", parts, of, kept, want)
+	}
+	if unanswered, left := kept.Lasts(parts, now); !unanswered || !left {
+		t.Errorf("it lasts: %v, %v", unanswered, left)
 	}
 }

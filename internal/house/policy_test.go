@@ -45,7 +45,8 @@ const policy = `
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 	internal/reading < callback
 	coordinator < callback, approval # answers and votes by HTTP
-	coordinator, internal/intake, reconcile/schedule, github.com/prometheus/client_golang/... < amendsprom # metrics: of a store the contract alone, no driver
+	coordinator, internal/intake < internal/finding < internal/command # what does not move, for the command and for metrics
+	coordinator, internal/finding, reconcile/schedule, github.com/prometheus/client_golang/... < amendsprom # metrics: of a store the contract alone, no driver
 	coordinator, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/trace < amendsotel # traces; the SDK is the program's choice
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.

@@ -47,7 +47,7 @@ func (r *receipt) receive() (string, error) {
 	case r.f.Gone: // R6
 		return r.gone()
 	case r.p.future(v, r.now): // R8
-		return "not believed", fmt.Errorf("the source says that the object is of %s, which lies more than %s in the future; its clock or ours is wrong", v.Revision(), r.p.Skew)
+		return "not believed", fmt.Errorf(NotYet+"%s, which lies more than %s in the future; its clock or ours is wrong", v.Revision(), r.p.Skew)
 	case v.Clock == EventClock || !sameClock(v, e.Version) || (v.Clock == NoClock && e.Version.Clock != NoClock): // R9
 		return "not comparable", asking.Permanent(fmt.Errorf("the source tells version %q and told %q before, which is another way of counting; begin a new epoch for it", v.Revision(), e.Version.Revision()))
 	case e.Deleted && (v.Compare(e.Version) <= 0 || e.Rank == 1): // R7

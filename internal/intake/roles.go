@@ -109,6 +109,7 @@ type EntryFilter struct {
 	Owing   bool   // a fetch or a delivery is owed
 	Blocked bool
 	Held    bool   // a withdrawal is held
+	Future  bool   // its source says that it is of a time that has not come, or had not when it was asked
 	After   Object // the next page
 	Limit   int    // 0: 100
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -116,6 +117,20 @@ func sameClock(a, b Version) bool {
 // future reports whether v is a time that cannot have come yet.
 func (p *Policy) future(v Version, now time.Time) bool {
 	return v.Time().After(now.Add(p.Skew)) // counters are never
+}
+
+// NotYet begins the LastError of an entry whose source says that it is of a time that has not come (R8).
+const NotYet = "the source says that the object is of "
+
+// Future is that time; zero where the entry waits for none.
+func (e *Entry) Future() time.Time {
+	text, is := strings.CutPrefix(e.LastError, NotYet)
+	if !is || e.Due.IsZero() {
+		return time.Time{}
+	}
+	text, _, _ = strings.Cut(text, ",")
+	at, _ := time.Parse(time.RFC3339Nano, text[strings.Index(text, "/")+1:]) // behind its epoch
+	return at
 }
 
 const (

@@ -35,6 +35,9 @@ type Overview struct {
 	// OldestSignal is when the oldest signal was posted that no record has consumed; zero when there is
 	// none.
 	OldestSignal time.Time
+
+	Log     int64     // bytes of the log beside a SQLite file, which grows while a reader stays
+	Reading time.Time // since when the oldest transaction on Postgres has been open that keeps it from cleaning up; zero: none is, or is seen
 }
 
 // Total counts the works of one saga that have one status, for one reason.

@@ -156,7 +156,9 @@ func readEntries(b *bench) {
 		object("2"): func(e *intake.Entry) { e.Accepted, e.Delivered = 2, 2 },
 		object("3"): func(e *intake.Entry) { e.Blocked = "poison" },
 		eu:          func(e *intake.Entry) { e.Accepted = 1 },
-		books:       func(*intake.Entry) {},
+		books: func(e *intake.Entry) {
+			e.LastError, e.Due = intake.NotYet+"2126-03-01T12:00:00Z, which is ahead", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		},
 	} {
 		b.put(o, change)
 	}
@@ -167,6 +169,7 @@ func readEntries(b *bench) {
 		"none":    {intake.EntryFilter{}, "[books:invoice:9 shop:order:1 shop:order:2 shop:order:3 shop:eu:order:1]"},
 		"owing":   {intake.EntryFilter{Owing: true}, "[shop:order:1 shop:eu:order:1]"},
 		"blocked": {intake.EntryFilter{Blocked: true}, "[shop:order:3]"},
+		"future":  {intake.EntryFilter{Future: true}, "[books:invoice:9]"},
 		"source":  {intake.EntryFilter{Object: intake.Object{Source: "books"}}, "[books:invoice:9]"},
 		"object":  {intake.EntryFilter{Object: eu}, "[shop:eu:order:1]"},
 		"after":   {intake.EntryFilter{After: object("2"), Limit: 1}, "[shop:order:3]"},

@@ -99,7 +99,7 @@ func (h *Processor) Run(ctx context.Context) error {
 // judgeLoop judges what is stored, in batches, until ctx ends.
 func (h *Processor) judgeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		n, err := h.judge(ctx)
+		n, err := h.judge(ctx, map[int64]string{})
 		if err != nil && ctx.Err() == nil {
 			h.opts.Log.WithError(err).Warn("judging failed; trying again")
 		}
@@ -112,16 +112,31 @@ func (h *Processor) judgeLoop(ctx context.Context) {
 	}
 }
 
-// judge judges one batch.
-func (h *Processor) judge(ctx context.Context) (int, error) {
-	var judged []intake.Delivery
+// errUnread ends a batch with deliveries that have to be read again first.
+var errUnread = errors.New("deliveries are to be read again first")
+
+// judge judges one batch. What a person replays and named no object is read again before: read says what became of it.
+func (h *Processor) judge(ctx context.Context, read map[int64]string) (int, error) {
+	var judged, unread []intake.Delivery
 	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []intake.Delivery, es map[Object]*intake.Entry) error {
+		unread = slices.DeleteFunc(slices.Clone(ds), func(d intake.Delivery) bool {
+			_, is := read[d.Number]
+			return is || d.Object.ID != "" || d.Outcome != intake.Unknown && d.Outcome != intake.Malformed
+		})
+		if len(unread) > 0 {
+			return errUnread
+		}
 		for i := range ds {
-			h.judgeOne(&ds[i], es[ds[i].Object], now)
+			h.judgeOne(&ds[i], es[ds[i].Object], now, read[ds[i].Number])
 		}
 		judged = ds
 		return nil
 	})
+	if errors.Is(err, errUnread) {
+		if err = h.reread(ctx, unread, read); err == nil {
+			return h.judge(ctx, read)
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +147,37 @@ func (h *Processor) judge(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time) {
+// reread reads deliveries as their sources are set up now. What they name is stored beside them, before they are judged: done again
+// after a crash, it is a copy.
+func (h *Processor) reread(ctx context.Context, ds []intake.Delivery, read map[int64]string) error {
+	for i := range ds {
+		d := &ds[i]
+		read[d.Number] = ""
+		s := h.sources[d.Object.Source]
+		if s == nil {
+			continue
+		}
+		reader, can := s.Webhooks.(interface {
+			Reread(of *Source, d *intake.Delivery) (*intake.Event, error)
+		})
+		if !can || len(d.Body) == 0 {
+			continue
+		}
+		e, err := reader.Reread(s.Source, d)
+		if err != nil {
+			read[d.Number] = "read again, and " + intake.Brief(err)
+			continue
+		}
+		if err := h.gate.Accept(ctx, []intake.Event{*e}); err != nil {
+			return err
+		}
+		read[d.Number] = "read again: it names " + e.Object.String() + ", and is judged as a delivery of its own"
+	}
+	return nil
+}
+
+// judgeOne judges a delivery; read says what became of one that was read again.
+func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time, read string) {
 	if why := d.Because; d.Outcome != "" && why != "" { // who wanted the replay is kept
 		defer func() { d.Because += " (" + why + ")" }()
 	}
@@ -143,6 +188,7 @@ func (h *Processor) judgeOne(d *intake.Delivery, e *intake.Entry, now time.Time)
 	}
 	err := h.guard(d.Object, func() error {
 		*e, d.Outcome, d.Because = intake.Judge(*e, d, now, &s.policy)
+		d.Because = cmp.Or(read, d.Because)
 		return nil
 	})
 	if err != nil { // a function of the policy panicked: the source knows better

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"unicode/utf8"
 
@@ -29,9 +30,29 @@ func (s *source) events(m message, unpacked error, secret string) []intake.Event
 		e := s.complete(events[i])
 		e.Received, e.Secret = m.Received, secret
 		e.Dedupe = s.identity(&e)
+		if e.Object.ID == "" && err == nil && !s.Provider.several && json.Valid(m.Body) && utf8.Valid(m.Body) {
+			e.Body = m.Body // all of it: a Mapping that is right may read it again
+		}
 		events[i] = e
 	}
 	return once(events)
+}
+
+// Reread reads a delivery of the source that named no object again, as s is now: [inbox.Processor] asks it when a person
+// replays it. The error says why nothing is named still.
+func (s *Sender) Reread(of *inbox.Source, d *intake.Delivery) (*intake.Event, error) {
+	config := *s
+	config.volatile = of.Policy.Volatile
+	r, err := newSource(named{of.Name, config})
+	if err != nil {
+		return nil, err
+	}
+	events := r.events(message{Header: http.Header{}, Body: d.Body, Received: d.Received, Types: s.Types}, nil, d.Secret)
+	if e := &events[0]; len(events) == 1 && e.Object.ID != "" {
+		e.ID, e.Dedupe = cmp.Or(e.ID, d.ID), intake.DigestOf("read again", d.Name())
+		return e, nil
+	}
+	return nil, errors.New(cmp.Or(events[0].Why, "several objects are named"))
 }
 
 // parse calls the provider's parser. A parser that panics met something it cannot read.

@@ -64,7 +64,7 @@ func (db *DB) Entries(ctx context.Context, f intake.EntryFilter) ([]intake.Entry
 	defer unlock()
 	var found []*intake.Entry
 	for o, e := range db.entries {
-		if within(o, f.Object) && compareObjects(o, f.After) > 0 && (!f.Owing || e.Owing()) && (!f.Blocked || e.Blocked != "") && (!f.Held || e.Held > 0) {
+		if within(o, f.Object) && compareObjects(o, f.After) > 0 && (!f.Owing || e.Owing()) && (!f.Blocked || e.Blocked != "") && (!f.Held || e.Held > 0) && (!f.Future || !e.Future().IsZero()) {
 			found = append(found, e)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
+// reading looks at what is open on this database. Of transactions of other roles it sees nothing without pg_read_all_stats.
+const reading = `SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)`
+
 // dialect is what the store needs to know about Postgres.
 func (db *DB) dialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
@@ -36,6 +39,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Count:      db.count,
 		SetControl: db.setControl,
 		Shard:      db.shard,
+		Reading:    reading,
 		Bind:       func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
 		Now: func(ctx context.Context, q sqlstore.Queries) (now time.Time, err error) {
 			err = q.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)

@@ -47,5 +47,6 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Numbers:  `(SELECT value FROM json_each(?))`,
 		Elements: `(SELECT value FROM json_each(?)) AS e`,
 		Explain:  func(_ context.Context, err error) error { return explain(err) },
+		Log:      db.log,
 	}
 }

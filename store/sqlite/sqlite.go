@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"time"
 
@@ -138,6 +139,15 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 	db.store = sqlstore.New(db.dialect())
 	db.changes = batch.New(1, most, func(c change) int { return c.size }, db.commit)
 	return db, nil
+}
+
+// log is how many bytes the log beside the file has.
+func (db *DB) log() int64 {
+	i, err := os.Stat(db.path + "-wal")
+	if err != nil {
+		return 0 // it is there while a process writes
+	}
+	return i.Size()
 }
 
 // most is how many events share one commit.

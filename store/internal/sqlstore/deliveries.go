@@ -98,11 +98,17 @@ func (s *inboxRole) Entries(ctx context.Context, f intake.EntryFilter) ([]intake
 	if f.Held {
 		w.and("e.held_seq IS NOT NULL")
 	}
+	if f.Future {
+		w.and(Future, intake.NotYet+"%", cmp.Or(f.Limit, pageSize), intake.NotYet+"%")
+	}
 	if f.After != (intake.Object{}) {
 		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
 	}
 	return s.entries(ctx, &w, cmp.Or(f.Limit, pageSize))
 }
+
+// Future selects those by the index of what is due some time, which few are.
+const Future = `e.due_at IN (SELECT due_at FROM amends_objects WHERE due_at IS NOT NULL AND last_error LIKE ? ORDER BY due_at LIMIT ?) AND e.last_error LIKE ?`
 
 const owing = `e.fetch_requested > e.fetch_completed OR e.accepted_seq > e.delivered_seq`
 

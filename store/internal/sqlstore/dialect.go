@@ -100,6 +100,12 @@ type Dialect struct {
 	// live, and draws its new version. It reports whether that was so.
 	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
 
+	// Reading selects since when the oldest transaction has been open that keeps the database from cleaning up.
+	// It may be empty.
+	Reading string
+	// Log is how many bytes the log beside the database has. It may be nil.
+	Log func() int64
+
 	// Shard is this handle's of [Shards], where several handles write at the same time.
 	Shard int64
 

@@ -65,7 +65,7 @@ func (s *chains) Overview(ctx context.Context) (ledger.Overview, error) {
 	var v view
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		v = view{store: s, ctx: ctx, q: q, backlogs: make(map[ledger.Backlog]ledger.Backlog)}
-		for _, look := range []func() error{v.sessions, v.held, v.released, v.waiting, v.news, v.unread} {
+		for _, look := range []func() error{v.sessions, v.held, v.released, v.waiting, v.news, v.unread, v.reading} {
 			if err := look(); err != nil {
 				return err
 			}
@@ -276,6 +276,20 @@ func (v *view) unread() error {
 	var at Moment
 	err := v.q.QueryRowxContext(v.ctx, OldestSignal).Scan(&at)
 	v.OldestSignal = at.Time()
+	return err
+}
+
+// reading looks for the transaction that has been open for longest, and at the log that grows meanwhile.
+func (v *view) reading() error {
+	if v.store.db.Log != nil {
+		v.Log = v.store.db.Log()
+	}
+	if v.store.db.Reading == "" {
+		return nil
+	}
+	var at Moment
+	err := v.q.QueryRowxContext(v.ctx, v.store.db.Reading).Scan(&at)
+	v.Reading = at.Time()
 	return err
 }
 
