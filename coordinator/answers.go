@@ -119,7 +119,7 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	case size(before) > mostKept:
 		return Ack{}, "", ErrBehind
 	default:
-		return ack, "", op.ledger.Post(ctx, w.ID, *sig)
+		return ack, "", op.post(ctx, w.ID, *sig)
 	}
 	if same { // it was declined, and may be no more: its definition was mended
 		sig.Key += fmt.Sprintf(":%d", len(before))
@@ -182,7 +182,7 @@ func (op *Operator) hand(ctx context.Context, st *machine.State, w *ledger.Wait,
 			return r.Declined, nil
 		}
 	}
-	if err = op.ledger.Post(ctx, w.ID, *sig); err == nil && r.Fault != "" {
+	if err = op.post(ctx, w.ID, *sig); err == nil && r.Fault != "" {
 		err = fmt.Errorf("%w: %s\n%s", ErrBroken, r.Fault, r.Stack)
 	}
 	return r.Declined, err

@@ -232,7 +232,7 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 			sig.Key = before[len(before)-1].Key
 		}
 	}
-	if err := op.ledger.Post(ctx, id, sig); err != nil {
+	if err := op.post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	if objection != nil {

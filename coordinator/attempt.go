@@ -58,9 +58,10 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duratio
 		d.FailedBy(f)
 	case f.Busy:
 		d.Hush(after, f.Why)
-	default: // it answers, about this request
+	case !f.Away: // it answers, about this request
+		d.Answers()
 	}
-	return f.Busy && e.Failures < freeHolds || d.Outage(latest(e.Failed, e.Since))
+	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.Since)
 }
 
 // hungAside is how long a work that had no answer leaves its place to others when they stand in line.
@@ -354,7 +355,7 @@ func (w *work) rank(d *flow.Destination, step string, dir saga.Direction) flow.R
 	if w.st.Step(step) != nil {
 		e := w.effort(machine.Command{Step: step, Direction: dir})
 		r.Again = e.Failures > 0
-		r.Hung = r.Again && !e.Deadline.IsZero() && !e.Failed.Before(e.Deadline)
+		r.Hung = r.Again && e.Lookups == 0 && !e.Deadline.IsZero() && !e.Failed.Before(e.Deadline) // a lookup that failed says nothing of it
 	}
 	return r
 }

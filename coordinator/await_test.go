@@ -922,3 +922,29 @@ func TestSecretsChange(t *testing.T) {
 		t.Error("a secret of five bytes is taken")
 	}
 }
+
+// Rule: an answer that comes in through a process that runs a coordinator reaches the next step at once, not with the next poll: also one
+// that comes while the work is on its way out of hand.
+func TestAnAnswerReachesItsStepAtOnce(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		p := s.boot()
+		pass(time.Minute)
+		for i := range 20 {
+			work := fmt.Sprint("w", i)
+			if _, err := p.Start(s.Context(), "film", work, film{work}, nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			pass(time.Duration(i) * time.Millisecond) // the wait has just begun, or a while ago
+			began := time.Now()
+			if _, err := p.Complete(s.Context(), s.token(work), ready("film-"+work)); err != nil {
+				t.Fatal(err)
+			}
+			pass(100 * time.Millisecond)
+			if took := s.log.first("finish "+work+" film-"+work, began); took > 50*time.Millisecond {
+				t.Errorf("%s: the next step began %s behind the answer", work, took)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 		newest:     map[string]saga.Program{},
 		starting:   map[saga.ID]*starting{},
 	}
-	c.Operator.programs = c.programFor
+	c.Operator.programs, c.Operator.posted = c.programFor, c.heard
 	c.hand = newHand(&o, c.wake)
 	c.tell = &teller{o.Log, o.Listener, o.hook}
 	c.flow = c.newFlow()
@@ -106,7 +107,13 @@ func (c *Coordinator) newFlow() *flow.Flow {
 				c.wake()
 			}
 		},
-		Recall:  func(name string) { c.recallOne(c.current.Load(), name) },
+		Recall: func(name string, all bool) {
+			if all {
+				c.recall(c.current.Load(), name)
+			} else {
+				c.recallOne(c.current.Load(), name)
+			}
+		},
 		Changed: c.tellHealth, Paused: c.tellPause,
 	})
 }
@@ -450,10 +457,15 @@ func (c *Coordinator) recallOne(s *session, name string) {
 		return
 	}
 	page, err := c.ledger.List(s.idle, ledger.Filter{WaitsFor: flow.RetryLine(name), Limit: 100})
-	if n := len(page.Instances); err == nil && n > 0 {
-		if err := c.ledger.GiveBack(s.idle, s.token, []ledger.Return{{Number: page.Instances[rand.IntN(n)].Number}}); err == nil {
-			c.wake()
-		}
+	if err != nil {
+		return
+	}
+	ours := slices.DeleteFunc(page.Instances, func(h ledger.Instance) bool {
+		_, held := c.flow.Holds(h.ID.Saga)
+		return held != nil || c.program(ledger.Version{Saga: h.ID.Saga, Version: h.Version}) == nil
+	})
+	if n := len(ours); n > 0 && c.ledger.GiveBack(s.idle, s.token, []ledger.Return{{Number: ours[rand.IntN(n)].Number}}) == nil {
+		c.wake()
 	}
 }
 

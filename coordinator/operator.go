@@ -20,6 +20,7 @@ import (
 type Operator struct {
 	ledger   ledger.Ledger
 	programs func(*machine.State) saga.Program // a coordinator's, to read answers with; nil where it is not known
+	posted   func(id saga.ID)                  // a signal was posted here; nil: no coordinator runs here
 
 	mu    sync.Mutex
 	specs map[ledger.Version]*program.Spec
@@ -87,6 +88,15 @@ func (s *standing) is() string {
 	return string(s.st.Status)
 }
 
+// post posts a signal. In a process that runs a coordinator the work is told at once.
+func (op *Operator) post(ctx context.Context, id saga.ID, sig machine.Signal) error {
+	err := op.ledger.Post(ctx, id, sig)
+	if err == nil && op.posted != nil {
+		op.posted(id)
+	}
+	return err
+}
+
 // order posts what a person wants of a work. say refuses it or says which signal it is.
 func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.Actor, say func(*standing) (machine.Signal, error)) error {
 	if err := by.Validate(); err != nil {
@@ -104,7 +114,7 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	sig.Key, sig.Actor, sig.Reason, sig.ByHand = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Name, by.Reason, true
-	if err := op.ledger.Post(ctx, id, sig); err != nil {
+	if err := op.post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	return nil

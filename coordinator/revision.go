@@ -47,12 +47,17 @@ func (c *Coordinator) post(ctx context.Context, id saga.ID, sig machine.Signal) 
 	if err := c.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
 	}
+	c.heard(id)
+	return nil
+}
+
+// heard has a signal read at once that was posted in this process.
+func (c *Coordinator) heard(id saga.ID) {
 	if w := c.hand.holding(id); w != nil {
 		w.speak()
 	} else {
 		c.wake()
 	}
-	return nil
 }
 
 // newer reports whether the start brings a version of the source that the work has not heard of.

@@ -37,6 +37,7 @@ type Destination struct {
 	youngest int64         // the highest number of a work that was turned away; 0: none was
 	stale    bool          // the last that was turned away is no newcomer, nor is what waits before it
 	asked    time.Time     // when they were last asked for because there is room
+	joined   time.Time     // when one that never failed here last came to stand in line
 
 	condition
 	sharing
@@ -166,6 +167,9 @@ func (d *Destination) join(r Rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := &turn{rank: r, over: make(chan struct{})}
+	if !r.Again {
+		d.joined = time.Now()
+	}
 	t.late = d.more[fresh] && !r.Again && d.youngest > 0 && (r.Number == 0 || r.Number > d.youngest)
 	at := sort.Search(len(d.line), func(i int) bool { return r.before(d.line[i].rank) }) // behind its equals
 	d.line = slices.Insert(d.line, at, t)
@@ -393,8 +397,8 @@ func (d *Destination) free(of Rank) (wait time.Duration) {
 	if d.full() {
 		return hangsFor
 	}
-	if of.Hung && !d.turnsHung() && (d.more[fresh] || d.others() > 0) {
-		return never // what hangs again would keep a slot from them for as long as it hangs
+	if wait = d.behind(of); wait > 0 {
+		return wait
 	}
 	if r := d.rate; r != nil && !r.Allow() {
 		missing := 1 - r.Tokens()
@@ -414,6 +418,22 @@ func (d *Destination) free(of Rank) (wait time.Duration) {
 		d.keptHung++
 	}
 	d.served = time.Now()
+	return 0
+}
+
+// behind is for how long one that had no answer leaves the slots of a limit to others: when it hangs again it would keep one from them
+// for as long. Others stand in line, or did a moment ago, so that more of them may wait in the ledger. Who finds out whether an outage is
+// over leaves it to none.
+func (d *Destination) behind(r Rank) time.Duration {
+	if !r.Hung || d.mine.Concurrent == 0 || !d.health.FailingSince.IsZero() || d.turnsHung() {
+		return 0
+	}
+	if d.others() > 0 {
+		return never
+	}
+	if d.more[fresh] {
+		return max(0, d.hold-time.Since(d.joined))
+	}
 	return 0
 }
 
@@ -446,6 +466,7 @@ func (d *Destination) Hush(t time.Duration, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t = min(t, longestHush)
+	d.away = time.Time{}
 	if until := time.Now().Add(t); until.After(d.heldBack) {
 		d.heldBack = until
 		now := d.now()

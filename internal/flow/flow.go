@@ -39,10 +39,10 @@ type Config struct {
 	Asked  func(err error) // how each call of the ledger was answered; nil: well
 	Now    func() machine.Moment
 	Limits map[string]Limit
-	Hold   time.Duration            // the longest wait in line
-	Room   int                      // the longest line
-	Recall func(destination string) // one of those that failed there before is to be due now
-	Wake   func()                   // there is room in a line, and works wait in the ledger
+	Hold   time.Duration                      // the longest wait in line
+	Room   int                                // the longest line
+	Recall func(destination string, all bool) // one of those that failed there before is to be due now, or each
+	Wake   func()                             // there is room in a line, and works wait in the ledger
 
 	Changed func(destination, was, is string, h Health) // a destination's health was read
 	Paused  func(scope string, by *saga.Actor)          // a person paused a saga or everything; nil: resumed it
@@ -66,6 +66,7 @@ type Flow struct {
 type find struct {
 	until map[string]time.Time // by destination
 	all   bool                 // nothing of it is left to be claimed, that this process could
+	lost  bool                 // a chain could not be read
 }
 
 type held struct{ Session }
@@ -95,7 +96,7 @@ func (f *Flow) newDestination(name string, l Limit) *Destination {
 			}
 			return 0
 		},
-		recall: func() { f.config.Recall(name) },
+		recall: func(all bool) { f.config.Recall(name, all) },
 		change: func(g func(Health) (Health, bool)) { f.controls.health.change(now(), name, g) },
 	}, sharing{
 		found: func(token string) (time.Time, bool) { return f.found(name, token) },
@@ -270,8 +271,8 @@ func (f *Flow) UnderWay(destination, token string, until time.Time) {
 }
 
 // Searched notes that this process has claimed what it could of sessions that it knew to be dead before, and that [Flow.UnderWay] was
-// told of all of it.
-func (f *Flow) Searched(tokens []string) {
+// told of all of it; read: every chain could be.
+func (f *Flow) Searched(tokens []string, read bool) {
 	if len(tokens) == 0 {
 		return
 	}
@@ -291,6 +292,7 @@ func (f *Flow) Searched(tokens []string) {
 			f.finds[token] = &find{until: map[string]time.Time{}}
 		}
 		f.finds[token].all = true
+		f.finds[token].lost = f.finds[token].lost || !read
 	}
 	f.finding.Unlock()
 	f.beat()
@@ -303,7 +305,7 @@ func (f *Flow) found(destination, token string) (until time.Time, all bool) {
 	if of == nil {
 		return time.Time{}, false
 	}
-	return of.until[destination], of.all
+	return of.until[destination], of.all && !of.lost
 }
 
 // beat has the shares of all limits looked at again.

@@ -43,10 +43,17 @@ type probe struct {
 	Ends   time.Time `json:"until,omitzero"`
 }
 
-// lone is an instance that failed, and since when.
+// lone is an instance that fails, since when, and when it last did, to five minutes.
 type lone struct {
 	Number int64     `json:"number,omitzero,string"`
 	Since  time.Time `json:"since,omitzero"`
+	At     time.Time `json:"at,omitzero"`
+}
+
+// older reports whether another is to be told in its place: it speaks for nothing any more, or the same has failed since.
+func (l lone) older(than lone) bool {
+	age := than.At.Sub(l.At)
+	return age >= evidenceFor || l.Number == than.Number && age >= evidenceFor/4
 }
 
 // of is the probe of newcomers, or of others.

@@ -87,7 +87,7 @@ func (f *fleet) begin() {
 	s := newLease(f.t, l.Token)
 	m := &process{lease: s}
 	m.flow = New(Config{
-		Ledger: f.ledger, Asked: func(error) {}, Limits: map[string]Limit{"books": f.limit}, Hold: 3 * time.Second, Room: 20, Wake: func() {}, Recall: func(string) {},
+		Ledger: f.ledger, Asked: func(error) {}, Limits: map[string]Limit{"books": f.limit}, Hold: 3 * time.Second, Room: 20, Wake: func() {}, Recall: func(string, bool) {},
 		Now:     func() machine.Moment { return machine.Moment{Earliest: time.Now(), Latest: time.Now()} },
 		Changed: func(string, string, string, Health) {}, Paused: func(string, *saga.Actor) {},
 	})
@@ -223,7 +223,7 @@ func (f *fleet) claim(m *process, slow bool) {
 	}
 	m.loads = append(m.loads, func() {
 		if orphans < 10 {
-			m.flow.Searched(dead)
+			m.flow.Searched(dead, true)
 		}
 	})
 	if !slow {

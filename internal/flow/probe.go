@@ -20,7 +20,7 @@ type condition struct {
 	worked   time.Time          // ledger time: when this process last saw one served
 	longest  time.Duration      // the longest attempt there
 	flights  map[any]time.Time  // attempts and lookups under way, since when
-	recall   func()             // one that failed there before is due now
+	recall   func(all bool)     // one that failed there before is due now, or each
 	recalled time.Time          // that was asked for
 	used     map[bool]time.Time // the end of the probe that was made last, by a newcomer or another
 	prober   map[bool]any       // who made it
@@ -30,9 +30,10 @@ type condition struct {
 	// window is how many may be under way after an outage, those that hang aside: one at first, and one more for each that is served;
 	// half where more than a quarter of a round fail, and from then on one more for each round. 0: any number.
 	window int
-	round  int // how many more are told something in this round
-	size   int // of it
-	wrong  int // of it, those that failed
+	opened time.Time // when it was one
+	round  int       // how many more are told something in this round
+	size   int       // of it
+	wrong  int       // of it, those that failed
 	slower bool
 	blamed map[int64]bool // instances that failed since
 	serves time.Duration  // how long one takes that is served, smoothed; 0: not known yet
@@ -51,6 +52,8 @@ type evidence struct {
 
 const (
 	hangsFor    = time.Second      // what is under way for longer, and for much longer than usual, says nothing of what a destination can bear
+	opensFor    = 30 * time.Second // for as long at least a window goes on: what waits in the ledger is told of it
+	muchFor     = 64               // a window as wide is left when a quarter of it is enough
 	recallEvery = 4 * time.Second  // how often one that waits is had to try, for want of another that is due
 	tellsServed = 10 * time.Second // how often others are told that one was served: what they see fail is at fault itself
 
@@ -85,7 +88,8 @@ func (d *Destination) obey(h Health) (was, is string) {
 	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
 	if d.health = h; was == Failing && is == Healthy {
 		d.window, d.round, d.size, d.wrong, d.slower = 1, 1, 1, 0, false
-		d.blamed = map[int64]bool{}
+		d.blamed, d.opened = map[int64]bool{}, time.Now()
+		time.AfterFunc(opensFor, d.recallRefused)
 		d.more = map[kind]bool{fresh: true, again: true}
 	}
 	d.serve()
@@ -151,7 +155,7 @@ func (d *Destination) probe() {
 	}
 	if len(d.line) == 0 && d.health.mayProbe(now, false) && time.Since(d.recalled) >= recallEvery {
 		d.recalled = time.Now()
-		go d.recall()
+		go d.recall(false)
 	}
 	for _, n := range newcomersAndOthers {
 		switch wanted := len(d.line) > 0 && d.came() == n; {
@@ -169,7 +173,7 @@ func (d *Destination) probe() {
 func (d *Destination) Answered(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.serves == 0 {
+	if d.serves == 0 || !d.health.FailingSince.IsZero() { // behind an outage it may take longer than before
 		d.serves = took
 	}
 	d.serves += (took - d.serves) / 8
@@ -202,6 +206,23 @@ const longFor = 10 * time.Second
 // hangs reports whether what is under way since then takes much longer than usual.
 func (d *Destination) hangs(since time.Time, least time.Duration) bool {
 	return time.Since(since) >= max(least, 3*d.serves)
+}
+
+// recallRefused has those be due again and again that were refused because too many came back at once: that was no fault of theirs.
+func (d *Destination) recallRefused() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.window > 0 && d.who() != 0 {
+		go d.recall(true)
+		time.AfterFunc(opensFor, d.recallRefused)
+	}
+}
+
+// Opening reports whether it is sent more and more since an outage.
+func (d *Destination) Opening() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.window > 0
 }
 
 // full reports whether as many are under way as may be after an outage.
@@ -237,7 +258,7 @@ func (d *Destination) opens(served bool) {
 		}
 		d.round, d.size, d.wrong = d.window, d.window, 0
 	}
-	if d.window > d.room || len(d.line) == 0 && !d.more[fresh] && !d.more[again] { // what waited is on its way
+	if wide := d.window > muchFor && 4*len(d.flights) < d.window; d.window > d.room || len(d.line) == 0 && (wide || !d.more[fresh] && !d.more[again]) && time.Since(d.opened) > opensFor { // what waited is on its way
 		d.window = 0
 	}
 }
@@ -267,15 +288,18 @@ func (d *Destination) FailedBy(f Failure) {
 		return
 	}
 	d.suspect()
-	if d.health.FailingSince.IsZero() && len(d.failed) == 1 && now.Earliest.Sub(d.since) >= aloneFor && d.health.Alone.Number == 0 {
-		one := lone{f.Number, d.since}
-		d.change(func(h Health) (Health, bool) { h, was := h, h.Alone.Number; h.Alone = one; return h, was == 0 })
+	if one := (lone{f.Number, d.since, now.Earliest}); len(d.failed) == 1 && now.Earliest.Sub(d.since) >= aloneFor && d.health.Alone.older(one) {
+		d.change(func(h Health) (Health, bool) {
+			tells := h.FailingSince.IsZero() && h.Alone.older(one)
+			h.Alone = one
+			return h, tells
+		})
 	}
 }
 
 // gather takes a failure for what it says.
 func (d *Destination) gather(now machine.Moment, f *Failure) {
-	if !d.latest.IsZero() && now.Earliest.Sub(d.latest) > evidenceFor {
+	if !d.latest.IsZero() && (now.Earliest.Sub(d.latest) > evidenceFor || d.latest.After(now.Latest)) { // or by a clock that was set back
 		d.evidence = evidence{failed: map[int64]bool{}}
 	}
 	if !d.failed[f.Number] && !f.Rank.Again {
@@ -301,7 +325,7 @@ func (d *Destination) gather(now machine.Moment, f *Failure) {
 // both is since when two instances fail at least; zero: one alone does, or none.
 func (d *Destination) both(now machine.Moment) time.Time {
 	a := d.health.Alone
-	if other := a.Number != 0 && len(d.failed) > 0 && !d.failed[a.Number]; other && now.Earliest.Sub(a.Since) < evidenceFor {
+	if other := a.Number != 0 && len(d.failed) > 0 && !d.failed[a.Number]; other && now.Earliest.Sub(a.At) < evidenceFor {
 		return earliest(a.Since, d.since)
 	}
 	if len(d.failed) > 1 {
@@ -336,16 +360,23 @@ func (d *Destination) suspect() time.Duration {
 	return never
 }
 
+// Answers notes that the destination answered, about one request.
+func (d *Destination) Answers() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away = time.Time{}
+}
+
 // Outage reports whether it is not an instance's own fault that it failed again: none was served there since it failed last, and it is
-// not the only one that fails.
-func (d *Destination) Outage(since time.Time) bool {
+// not the only one that fails, or has only just begun to.
+func (d *Destination) Outage(failed, began time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	if d.servedSince(now, since) {
+	if d.servedSince(now, latest(failed, began)) {
 		return false
 	}
-	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || now.Earliest.Sub(d.since) < aloneFor
+	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || now.Earliest.Sub(began).Abs() < aloneFor
 }
 
 // Tries reports whether an instance that failed there is to be tried now, whatever it waits for: another was served there since, or it

@@ -15,6 +15,7 @@ func known(t *testing.T, h Health) (d *Destination, store func() Health) {
 	d = newDestination("books", Limit{}, time.Hour, 100, func() {}, c, sharing{})
 	d.obey(h)
 	return d, func() Health {
+		synctest.Wait() // a timer may have changed it
 		for _, f := range changes {
 			if changed, ok := f(h); ok {
 				h = changed
@@ -290,4 +291,78 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 			t.Errorf("it is %s when an instance was served", is)
 		}
 	})
+}
+
+// Rule: what had no answer leaves the slots of a limit to others that stand in line, or did a moment ago; where none comes it is sent,
+// whatever may wait in the ledger, and so it is without a limit, and where it finds out whether an outage is over.
+func TestWhatHungIsBarredForAMomentAtMost(t *testing.T) {
+	t.Parallel()
+	hung := Rank{Again: true, Hung: true, Number: 1, Of: new(int)}
+	synctest.Test(t, func(t *testing.T) {
+		const hold = 5 * time.Second
+		d := whole(Limit{Concurrent: 2}, hold, 100, func() {})
+		d.Try(Rank{})
+		d.Try(Rank{})
+		other, waits := d.join(Rank{Number: 2}), d.join(hung)
+		taken := func(t *turn) bool { d.mu.Lock(); defer d.mu.Unlock(); return t.taken }
+		d.Release(Rank{}, time.Second)
+		d.Release(Rank{}, time.Second)
+		if !taken(other) || taken(waits) {
+			t.Fatalf("another was sent: %t, and beside it what had hung: %t", taken(other), taken(waits))
+		}
+		time.Sleep(hold) //nolint:forbidigo // virtual
+		synctest.Wait()
+		if !taken(waits) {
+			t.Error("it waits for others of which none comes")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		if d := whole(Limit{}, time.Hour, 100, func() {}); !d.Try(hung) {
+			t.Error("without a limit it is not sent")
+		}
+		d, store := known(t, fails(alone().now()))
+		time.Sleep(firstProbe) //nolint:forbidigo // virtual
+		turn := d.join(hung)
+		if store(); !turn.taken {
+			t.Error("it does not find out whether the outage is over")
+		}
+	})
+}
+
+// Rule: one that fails alone is at fault itself, however long it was not tried; one that has just begun to may meet an outage; and that
+// one fails alone is told the others again, and for another, when it has become old.
+func TestOneThatFailsAloneIsAtFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, Health{})
+		began := time.Now()
+		for range 5 {
+			d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
+			if early := time.Since(began) < aloneFor; d.Outage(time.Now(), began) != early {
+				t.Errorf("%s behind its first attempt it is an outage: %t", time.Since(began), !early)
+			}
+			time.Sleep(2 * evidenceFor) //nolint:forbidigo // virtual
+		}
+		d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
+		time.Sleep(aloneFor) //nolint:forbidigo // virtual
+		d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
+		if h := store(); h.Alone.Number != 1 {
+			t.Fatalf("%+v", h.Alone)
+		}
+	})
+	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		was, is lone
+		older   bool
+	}{
+		{lone{}, lone{1, at(0), at(1)}, true},
+		{lone{1, at(0), at(1)}, lone{1, at(0), at(2)}, false},
+		{lone{1, at(0), at(1)}, lone{1, at(0), at(7)}, true},
+		{lone{1, at(0), at(1)}, lone{2, at(2), at(7)}, false},
+		{lone{1, at(0), at(1)}, lone{2, at(20), at(22)}, true},
+	} {
+		if c.was.older(c.is) != c.older {
+			t.Errorf("%+v is older than %+v: %t", c.was, c.is, !c.older)
+		}
+	}
 }

@@ -194,15 +194,20 @@ func (s share) joined(m member) (share, bool) {
 	known, is := s.Wants[m.token]
 	changed := !is || known.Runs != mine.Runs || known.Settle != mine.Settle || known.Held != mine.Held || mine.Until.After(known.Until)
 	for token, w := range s.Wants {
-		if token == m.token {
-			continue
-		}
-		if !m.dead(token) {
+		if token != m.token && !m.dead(token) {
 			t.Wants[token] = w
+		}
+	}
+	for token := range s.Wants { // what they had found of others, before they are dead themselves
+		if _, lives := t.Wants[token]; !lives {
+			t.lose(token)
+		}
+	}
+	for token, w := range s.Wants {
+		if _, lives := t.Wants[token]; lives {
 			continue
 		}
 		changed = true
-		t.lose(token)
 		for _, k := range t.owned(token, len(t.Parts)) {
 			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(time.Duration(w.Settle)), Was: token}
 			if t.Dead == nil {
@@ -211,20 +216,24 @@ func (s share) joined(m member) (share, bool) {
 			t.Dead[token] = dead{Runs: w.Runs, Until: w.Until}
 		}
 	}
-	changed = t.search(m) || changed
 	for len(t.Parts) < m.parts {
 		t.Parts, changed = append(t.Parts, part{}), true
 	}
+	changed = t.search(m) || changed
 	return t, changed
 }
 
 // search notes what the member has found of dead sessions, and frees the parts of those of which all was found.
 func (s *share) search(m member) (changed bool) {
 	for token, d := range s.Dead {
-		if until, all := m.found(token); all && !slices.Contains(d.Seen, m.token) {
-			d.Until, d.Seen, changed = latest(d.Until, until), append(slices.Clone(d.Seen), m.token), true
-			s.Dead[token] = d
+		until, all := m.found(token)
+		if all && !slices.Contains(d.Seen, m.token) {
+			d.Seen, changed = append(slices.Clone(d.Seen), m.token), true
 		}
+		if d.Until.Before(until) { // also behind that: what another claim had locked came to this one
+			d.Until, changed = until, true
+		}
+		s.Dead[token] = d
 		left := func(p part) bool { return p.Owner == "" && p.Was == token }
 		if !slices.ContainsFunc(s.Parts, left) {
 			delete(s.Dead, token)

@@ -63,7 +63,7 @@ func (d *Destination) member() member {
 	if m.runs = fmt.Sprintf("%x", sum[:6]); d.limit.Concurrent > 0 {
 		m.settle, m.until = d.settles, d.settled
 	}
-	if n := d.unanswered(); n > 0 && 2*n >= d.mine.Concurrent {
+	if n := d.unanswered(); d.mine.Concurrent > 0 && n > 0 && 2*n >= d.mine.Concurrent {
 		m.held = n
 	}
 	return m

@@ -192,7 +192,7 @@ func alone() condition {
 		now:    func() machine.Moment { return machine.Moment{Earliest: time.Now(), Latest: time.Now()} },
 		who:    func() machine.Token { return 1 },
 		change: func(func(Health) (Health, bool)) {},
-		recall: func() {},
+		recall: func(bool) {},
 	}
 }
 
