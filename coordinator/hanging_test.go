@@ -63,6 +63,7 @@ func TestOrdersThatHangHoldUpNoOther(t *testing.T) {
 				}
 				pass(time.Duration(r.IntN(2000)) * time.Millisecond)
 			}
+			pass(time.Minute)
 			n = good.Load()
 			if tries := hung.Load(); bad > 0 && tries <= bad {
 				t.Errorf("%d that hang were tried %d times", bad, tries)

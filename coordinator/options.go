@@ -78,7 +78,7 @@ type Options struct {
 // Processes that know different definitions take turns where there are fewer parts than processes.
 //
 // An attempt without an answer keeps its slot until it has settled, because its request may still
-// be at work; but all of them together half of the slots at most, where there is more than one. [saga.Answered] says that it is not.
+// be at work; but all of them together a quarter of the slots at most, and one at least. [saga.Answered] says that it is not.
 // An instance that had no answer comes again when no other stands in line.
 //
 // Compensations are sent first, then what is furthest along, then what came first.

@@ -43,7 +43,7 @@ func (c *counter) arrive(d time.Duration) {
 }
 
 // cut begins a request that is not awaited, and at work for so long. It counts where a limit of one is kept: of a greater one such
-// requests hold half at most.
+// requests hold a part.
 func (c *counter) cut(d time.Duration) {
 	if c.one {
 		c.arrive(d)

@@ -437,7 +437,7 @@ func (d *Destination) behind(r Rank) time.Duration {
 	return 0
 }
 
-// busy is how many slots are in use: those of what runs, and half of them at most of what only settles.
+// busy is how many slots are in use: those of what runs, and a quarter of all at most, or one, of what only settles.
 func (d *Destination) busy() int { return d.running + min(d.settling, d.holds) }
 
 // Release gives a slot back that a work of a Rank had in use for so long; 0 when it was not used. One

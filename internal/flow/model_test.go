@@ -394,11 +394,11 @@ func (f *fleet) judge(was string, e event, as string) string {
 	}
 	running += open(f.ghosts)
 	settling, n := open(f.silent), f.limit.Concurrent
-	half := max(n/2, min(n, 1))
-	if f.begun > 1 && n > 1 { // each holds no more than half of its own parts
-		half = 0
+	quarter := (n + 3) / 4
+	if f.begun > 1 && n > 1 { // each holds no more than its own parts say
+		quarter = 0
 	}
-	if n > 0 && running+min(settling, half) > n {
+	if n > 0 && running+min(settling, quarter) > n {
 		return fmt.Sprintf("%d run and %d settle, where %d are borne", running, settling, n)
 	}
 	is := f.state()

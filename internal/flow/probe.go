@@ -212,7 +212,7 @@ func (d *Destination) hangs(since time.Time, least time.Duration) bool {
 func (d *Destination) recallRefused() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.window > 0 && d.who() != 0 {
+	if d.window > 0 && d.who() != 0 && time.Since(d.opened) >= opensFor { // else it is of an earlier outage
 		go d.recall(true)
 		time.AfterFunc(opensFor, d.recallRefused)
 	}

@@ -121,13 +121,13 @@ func (l Limit) portion(owned []int) (p Limit) {
 	return p
 }
 
-// held is how many slots of some of the parts of a limit requests may hold that are not awaited any more, and may be at work: half of
-// the whole, and all of one.
+// held is how many slots of some of the parts of a limit requests may hold that are not awaited any more, and may be at work: a quarter
+// of the whole, and one at least.
 func (l Limit) held(owned []int) (slots int) {
-	half := func(n int) int { return n / max(1, min(2, l.Concurrent)) }
+	quarter := func(n int) int { return (n + 3) / 4 }
 	n := l.partsOf()
 	for _, k := range owned {
-		slots += half(l.Concurrent*(k+1)/n) - half(l.Concurrent*k/n)
+		slots += quarter(l.Concurrent*(k+1)/n) - quarter(l.Concurrent*k/n)
 	}
 	return slots
 }
