@@ -17,9 +17,6 @@ import (
 // works per statement gave the best rate of all the shapes measured.
 const claimBatch = 100
 
-// leavesWithin is how long a work may take to leave our hands that is ours on record again.
-const leavesWithin = 20 * time.Millisecond
-
 // claimer claims works for one session.
 type claimer struct {
 	c    *Coordinator
@@ -78,9 +75,7 @@ func (k *claimer) claim() (more bool) {
 		case w != nil && w.s == s && heads[i].Posted > heads[i].Consumed:
 			w.speak()
 		default: // it is on its way out of our hands, or was until its return took effect, and ours again on record
-			soon := min(leavesWithin, c.opts.Poll)
-			c.giveBack(s, ledger.Return{Number: heads[i].Number, Due: c.clock.now().Earliest.Add(soon)})
-			time.AfterFunc(soon+time.Millisecond, c.wake)
+			c.giveBack(s, ledger.Return{Number: heads[i].Number, Due: c.clock.now().Earliest.Add(c.opts.Poll)})
 		}
 	}
 	if c.hand.claimed(limit, len(fresh)); len(fresh) > 0 {
