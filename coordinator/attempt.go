@@ -61,7 +61,8 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duratio
 	case !f.Away: // it answers, about this request
 		d.Answers()
 	}
-	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.Since)
+	last := e.Tries >= w.stepSpec(cmd.Step).Retry.WithDefaults().Attempts
+	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.Since, last)
 }
 
 // hungAside is how long a work that had no answer leaves its place to others when they stand in line.

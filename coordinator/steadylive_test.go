@@ -64,6 +64,8 @@ func (s *stall) shop(rw http.ResponseWriter, _ *http.Request) {
 // opens has the stall listen, at the address that it had.
 func (s *stall) opens() {
 	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	at := s.at
 	if at == "" {
 		at = "127.0.0.1:0"

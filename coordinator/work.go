@@ -251,8 +251,9 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	spec := w.spec()
 	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestSpec(w.st), w.c.opts.MaxCrashes, w.bystanders
 	if to, e := w.failedAt(); to != nil {
-		own := (ev.Outcome != nil || ev.Evidence != nil) && e.Class != program.Outage // it fails now, maybe, for a reason of its own
-		if ev.Outcome != nil && ev.Outcome.HoldBack && to.Opening() {                 // or because too many come back at once
+		fails := ev.Outcome != nil || ev.Evidence != nil && ev.Evidence.Answer == program.AnswerUnclear
+		own := fails && e.Class != program.Outage                     // it fails now, maybe, for a reason of its own
+		if ev.Outcome != nil && ev.Outcome.HoldBack && to.Opening() { // or because too many come back at once
 			own = false
 		}
 		ev.Recovered, ev.Probed = !own && (w.slot == to || to.Tries(e.Failed)), to.Probed().After(e.Failed) // by a person

@@ -447,7 +447,9 @@ func (d *Destination) Release(r Rank, used time.Duration) {
 	defer d.mu.Unlock()
 	if r.Of != nil {
 		delete(d.flights, r.Of)
-		d.used[r.newcomer()] = time.Time{} // a lookup leaves the probe to the attempt behind it
+		if n := r.newcomer(); d.prober[n] == r.Of { // a lookup leaves the probe to the attempt behind it
+			d.used[n] = time.Time{}
+		}
 	}
 	used = min(used, 2*d.took+d.hold) // one attempt that hung says little about the next
 	if d.took == 0 {

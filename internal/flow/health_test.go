@@ -159,8 +159,8 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 		time.Sleep(manyFor) //nolint:forbidigo // virtual
 		d.FailedBy(Failure{Number: 0, Rank: Rank{Again: true}, Why: "500"})
 		store()
-		if d.health.State(d.now()) != Failing || !d.Outage(time.Now().Add(-time.Minute), time.Now().Add(-time.Minute)) {
-			t.Errorf("served in the future: %s, outage %t", d.health.State(d.now()), d.Outage(time.Now().Add(-time.Minute), time.Now().Add(-time.Minute)))
+		if d.health.State(d.now()) != Failing || !d.Outage(time.Now().Add(-time.Minute), time.Now().Add(-time.Minute), false) {
+			t.Errorf("served in the future: %s, outage %t", d.health.State(d.now()), d.Outage(time.Now().Add(-time.Minute), time.Now().Add(-time.Minute), false))
 		}
 	})
 }

@@ -52,7 +52,8 @@ type evidence struct {
 
 const (
 	hangsFor    = time.Second      // what is under way for longer, and for much longer than usual, says nothing of what a destination can bear
-	opensFor    = 30 * time.Second // for as long at least a window goes on: what waits in the ledger is told of it
+	opensFor    = 30 * time.Second // how often, while there is a window, what was refused for it is due again
+	leavesAfter = 10 * time.Minute // a window in which nothing waits: sooner, what waits in the ledger for its time would come all at once
 	muchFor     = 64               // a window as wide is left when a quarter of it is enough
 	recallEvery = 4 * time.Second  // how often one that waits is had to try, for want of another that is due
 	tellsServed = 10 * time.Second // how often others are told that one was served: what they see fail is at fault itself
@@ -67,7 +68,9 @@ const (
 	// Where still less comes: when two instances at least fail, whether or not they did before, and none is served for a minute from
 	// when the first of them was sent; or when no connection is to be had for ten seconds. One alone may be at fault itself: that it
 	// fails is told the other processes, who may know another.
-	bothFor, awayFor, aloneFor = time.Minute, 10 * time.Second, 10 * time.Second
+	bothFor, awayFor, tellsAlone = time.Minute, 10 * time.Second, 10 * time.Second
+	// aloneFor is how long one that fails alone is not given up: another may tell meanwhile that it is an outage.
+	aloneFor = 5 * time.Minute
 	// evidenceFor is how long a failure speaks for an outage, without another.
 	evidenceFor = 20 * time.Minute
 )
@@ -258,7 +261,9 @@ func (d *Destination) opens(served bool) {
 		}
 		d.round, d.size, d.wrong = d.window, d.window, 0
 	}
-	if wide := d.window > muchFor && 4*len(d.flights) < d.window; d.window > d.room || len(d.line) == 0 && (wide || !d.more[fresh] && !d.more[again]) && time.Since(d.opened) > opensFor { // what waited is on its way
+	wide := d.window > muchFor && 4*len(d.flights) < d.window
+	over := !d.more[fresh] && !d.more[again] && time.Since(d.opened) > leavesAfter
+	if d.window > d.room || len(d.line) == 0 && (wide || over) {
 		d.window = 0
 	}
 }
@@ -288,7 +293,7 @@ func (d *Destination) FailedBy(f Failure) {
 		return
 	}
 	d.suspect()
-	if one := (lone{f.Number, d.since, now.Earliest}); len(d.failed) == 1 && now.Earliest.Sub(d.since) >= aloneFor && d.health.Alone.older(one) {
+	if one := (lone{f.Number, d.since, now.Earliest}); len(d.failed) == 1 && now.Earliest.Sub(d.since) >= tellsAlone && d.health.Alone.older(one) {
 		d.change(func(h Health) (Health, bool) {
 			tells := h.FailingSince.IsZero() && h.Alone.older(one)
 			h.Alone = one
@@ -368,15 +373,15 @@ func (d *Destination) Answers() {
 }
 
 // Outage reports whether it is not an instance's own fault that it failed again: none was served there since it failed last, and it is
-// not the only one that fails, or has only just begun to.
-func (d *Destination) Outage(failed, began time.Time) bool {
+// not the only one that fails. Of one alone that cannot be told before it has failed for a while: until then its last try does not count.
+func (d *Destination) Outage(failed, began time.Time, last bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	if d.servedSince(now, latest(failed, began)) {
 		return false
 	}
-	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || now.Earliest.Sub(began).Abs() < aloneFor
+	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || last && now.Earliest.Sub(began).Abs() < aloneFor
 }
 
 // Tries reports whether an instance that failed there is to be tried now, whatever it waits for: another was served there since, or it

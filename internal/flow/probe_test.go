@@ -329,8 +329,8 @@ func TestWhatHungIsBarredForAMomentAtMost(t *testing.T) {
 	})
 }
 
-// Rule: one that fails alone is at fault itself, however long it was not tried; one that has just begun to may meet an outage; and that
-// one fails alone is told the others again, and for another, when it has become old.
+// Rule: one that fails alone is at fault itself, however long it was not tried, but is not given up before it has failed for a while; and
+// that one fails alone is told the others again, and for another, when it has become old.
 func TestOneThatFailsAloneIsAtFault(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -338,13 +338,14 @@ func TestOneThatFailsAloneIsAtFault(t *testing.T) {
 		began := time.Now()
 		for range 5 {
 			d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
-			if early := time.Since(began) < aloneFor; d.Outage(time.Now(), began) != early {
-				t.Errorf("%s behind its first attempt it is an outage: %t", time.Since(began), !early)
+			early := time.Since(began) < aloneFor
+			if d.Outage(time.Now(), began, false) || d.Outage(time.Now(), began, true) != early {
+				t.Errorf("%s behind its first attempt it is an outage for its last try: %t", time.Since(began), !early)
 			}
 			time.Sleep(2 * evidenceFor) //nolint:forbidigo // virtual
 		}
 		d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
-		time.Sleep(aloneFor) //nolint:forbidigo // virtual
+		time.Sleep(tellsAlone) //nolint:forbidigo // virtual
 		d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
 		if h := store(); h.Alone.Number != 1 {
 			t.Fatalf("%+v", h.Alone)

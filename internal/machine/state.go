@@ -238,7 +238,7 @@ func (st *State) learn(r *Record) error {
 	if r.Kind != KindRetried && (r.Kind != KindSkipped || r.Direction == saga.Forward) { // what failed last stays to be read
 		e.Class, e.Error = r.Class, r.Error
 	}
-	if r.Wait > 0 {
+	if r.Wait > 0 || r.Kind == KindUnclear { // who asks again at once waits for no failure before
 		e.NotBefore = r.Due()
 	}
 	if r.Direction == saga.Forward && (r.Kind == KindNotFound || r.Kind == KindUnfinished) {
