@@ -305,12 +305,12 @@ func TestHangingRequestsAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if fs := f.of("slots"); len(fs) != min(len(want), 1) || want != "" && !strings.HasPrefix(fs[0].Words, want) {
-				t.Errorf("the findings are %q, want %q", fs, want)
+				t.Errorf("at %s the findings are %q, want %q: %+v", time.Now(), fs, want, f.Standing.Destinations)
 			}
 		}
 		found(5*time.Second, "")
 		found(15*time.Second, "destination books: requests without an answer hold 4 slots of its limit")
-		found(25*time.Second, "destination books: requests without an answer hold ") // three are tried again, and one slot is kept for what settles
+		found(30*time.Second, "destination books: requests without an answer hold ") // three are tried again, and one slot is kept for what settles
 		close(answers)
 		found(2*time.Minute, "")
 		stop()
