@@ -65,11 +65,8 @@ func runClerk(ctx context.Context, address string) error {
 			return err
 		}
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for next := 0; ; {
+	next := 0
+	return runs(ctx, c, 20*time.Millisecond, func() error {
 		var works []string
 		if _, err := client.Do(ctx, sagahttp.Request{Method: "GET", Path: sagahttp.Path("orders", strconv.Itoa(next)), Into: &works}); err != nil {
 			return err
@@ -81,12 +78,8 @@ func runClerk(ctx context.Context, address string) error {
 			}
 			next++
 		}
-		select {
-		case err := <-ended:
-			return err
-		case <-tick.C:
-		}
-	}
+		return nil
+	})
 }
 
 // street is where orders come in, and their bills go. Clerks work in it.

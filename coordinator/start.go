@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
@@ -269,8 +270,8 @@ func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e ledger.Entry)
 		}
 		w.dropSlot()
 		lane = c.contended
-		switch err := doze(c.life, gone, pause); {
-		case errors.Is(err, errWoken):
+		switch err := flow.Doze(c.life, gone, pause); {
+		case errors.Is(err, flow.ErrWoken):
 			return a, errWithdrawn
 		case err != nil:
 			return a, errors.Join(errRefusedStart, err)

@@ -166,11 +166,8 @@ func runSteady(ctx context.Context, address string) error {
 	if err := c.Register(ctx, d); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for started := map[string]bool{}; ; {
+	started := map[string]bool{}
+	return runs(ctx, c, 100*time.Millisecond, func() error {
 		if _, err := shop.Do(ctx, sagahttp.Request{Method: "GET", Path: "/", Into: &wanted}); err != nil {
 			return err
 		}
@@ -182,12 +179,8 @@ func runSteady(ctx context.Context, address string) error {
 				started[w] = true
 			}
 		}
-		select {
-		case err := <-ended:
-			return err
-		case <-tick.C:
-		}
-	}
+		return nil
+	})
 }
 
 func TestSteadyOnSQLite(t *testing.T) {

@@ -154,7 +154,7 @@ func (w *work) await(until time.Time) bool {
 	if most := w.c.opts.Hold; (d > most || d > shortWait && w.c.hand.crowded()) && !w.spoken.Load() {
 		return w.goBack(d)
 	}
-	return !errors.Is(doze(w.s.idle, w.nudge, d), context.Canceled)
+	return !errors.Is(flow.Doze(w.s.idle, w.nudge, d), context.Canceled)
 }
 
 // shortWait is for how long a work keeps its place in hand in any case: a place that is given back costs a call of the ledger.

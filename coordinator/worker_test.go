@@ -138,13 +138,23 @@ func runWorker(ctx context.Context, address string) error {
 	if err := c.Register(ctx, orders(p, tune)); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	return runs(ctx, c, 50*time.Millisecond, func() error {
 		if err := startOrders(ctx, c, client); err != nil && ctx.Err() == nil {
 			log.WithError(err).Warn("starting orders")
+		}
+		return nil
+	})
+}
+
+// runs runs a coordinator until ctx ends, and calls visit again and again meanwhile.
+func runs(ctx context.Context, c *coordinator.Coordinator, every time.Duration, visit func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := visit(); err != nil {
+			return err
 		}
 		select {
 		case err := <-ended:

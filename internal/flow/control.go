@@ -68,13 +68,13 @@ func SharesOf(c *ledger.Control, now time.Time) (parts int, of map[string]int, k
 	for token, w := range s.Wants {
 		of[token] = len(s.owned(token, len(s.Parts)))
 		if k.Unanswered += w.Held; w.Held > 0 {
-			k.UnansweredUntil = latest(k.UnansweredUntil, w.Until)
+			k.UnansweredUntil = Latest(k.UnansweredUntil, w.Until)
 		}
 	}
 	for _, p := range s.Parts {
 		if p.Owner == "" && p.Free.After(now) {
 			k.Left++
-			k.LeftUntil = latest(k.LeftUntil, p.Free)
+			k.LeftUntil = Latest(k.LeftUntil, p.Free)
 		}
 	}
 	return len(s.Parts), of, k

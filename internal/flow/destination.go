@@ -12,7 +12,7 @@ import (
 )
 
 // Destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
-// is sent at once and the window of doubt is the send itself. Works stand in line for one by Rank, and
+// is sent at once and the window of doubt is the send itself. Works stand in line for one by [Rank], and
 // reserve nothing: when a slot and its time are there, the head gets them. Who would wait for too long
 // waits in the ledger, under the destination's name, for a process that has room in its line.
 type Destination struct {
@@ -114,9 +114,6 @@ type turn struct {
 	over  chan struct{} // closed when the turn has come, or is refused
 	taken bool          // the slot is the work's
 }
-
-// ErrWoken is why a work waits no longer: a signal was posted to it.
-var ErrWoken = errors.New("a signal was posted to the work")
 
 // ErrNoRoom is why a work leaves the line for the ledger: its turn is far away, or not foreseen.
 var ErrNoRoom = errors.New("the line for the destination is longer than the work may wait")
@@ -385,7 +382,7 @@ func (d *Destination) none(k kind) {
 	}
 }
 
-// free takes a slot for one of a Rank if there is one, and returns 0. If not, it says after which
+// free takes a slot for one of a rank if there is one, and returns 0. If not, it says after which
 // time there is; never: when one has come back.
 func (d *Destination) free(of Rank) (wait time.Duration) {
 	if wait = d.shut(of.newcomer()); wait > 0 {
@@ -440,7 +437,7 @@ func (d *Destination) behind(r Rank) time.Duration {
 // busy is how many slots are in use: those of what runs, and a quarter of all at most, or one, of what only settles.
 func (d *Destination) busy() int { return d.running + min(d.settling, d.holds) }
 
-// Release gives a slot back that a work of a Rank had in use for so long; 0 when it was not used. One
+// Release gives a slot back that a work of a rank had in use for so long; 0 when it was not used. One
 // that only lingers is no work's any more.
 func (d *Destination) Release(r Rank, used time.Duration) {
 	d.mu.Lock()

@@ -267,7 +267,7 @@ func (f *Flow) UnderWay(destination, token string, until time.Time) {
 		of = &find{until: map[string]time.Time{}}
 		f.finds[token] = of
 	}
-	of.until[destination] = latest(of.until[destination], until)
+	of.until[destination] = Latest(of.until[destination], until)
 }
 
 // Searched notes that this process has claimed what it could of sessions that it knew to be dead before, and that [Flow.UnderWay] was
@@ -331,22 +331,4 @@ func earliest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

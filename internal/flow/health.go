@@ -121,7 +121,7 @@ func (h *Health) probing(now machine.Moment, who machine.Token, newcomer bool) b
 
 // mayProbe reports whether the probe is to be had: it is time, and no other has it, nor a newcomer.
 func (h *Health) mayProbe(now machine.Moment, newcomer bool) bool {
-	return h.State(now) == Failing && !now.Earliest.Before(latest(h.of(newcomer).opens(), h.Probe.Ends))
+	return h.State(now) == Failing && !now.Earliest.Before(Latest(h.of(newcomer).opens(), h.Probe.Ends))
 }
 
 // shut is how long it is closed to newcomers, or to others; 0: not at all, never: until it is changed.
@@ -148,7 +148,7 @@ const (
 func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 3), lastProbe) }
 
 // opens is when it is to be had: its time has come, and no session has it.
-func (p *probe) opens() time.Time { return latest(p.Next, p.Ends) }
+func (p *probe) opens() time.Time { return Latest(p.Next, p.Ends) }
 
 // TriedAt is when the next attempt finds out whether it is back; zero: one does, or may at once.
 func (h *Health) TriedAt(now time.Time) (at time.Time) {
@@ -178,10 +178,10 @@ func (h Health) failed(now machine.Moment, evidence, why string) Health {
 // missed has the next probe wait longer. What a newcomer was told need not be asked by another soon.
 func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 	p := probe{Failed: h.of(newcomer).Failed + 1}
-	p.Next = latest(now.Latest.Add(p.wait()), h.LimitedUntil)
+	p.Next = Latest(now.Latest.Add(p.wait()), h.LimitedUntil)
 	*h.of(newcomer), h.Why = p, why
 	if newcomer {
-		h.Retry.Next = latest(h.Retry.Next, p.Next.Add(p.wait()/2))
+		h.Retry.Next = Latest(h.Retry.Next, p.Next.Add(p.wait()/2))
 	}
 	return h
 }
@@ -221,8 +221,8 @@ func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
 	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailingSince.IsZero() {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
-	h.LimitedUntil, h.Why = latest(h.LimitedUntil, until), why
-	h.Probe.Next, h.Retry.Next = latest(h.Probe.Next, until), latest(h.Retry.Next, until)
+	h.LimitedUntil, h.Why = Latest(h.LimitedUntil, until), why
+	h.Probe.Next, h.Retry.Next = Latest(h.Probe.Next, until), Latest(h.Retry.Next, until)
 	return h.unused(true).unused(false)
 }
 

@@ -317,7 +317,7 @@ func (d *Destination) gather(now machine.Moment, f *Failure) {
 		sent = sent.Add(-time.Since(began))
 	}
 	if d.since.IsZero() || sent.Before(d.since) {
-		d.since = latest(sent, d.worked)
+		d.since = Latest(sent, d.worked)
 	}
 	if !f.Away {
 		d.away = time.Time{}
@@ -378,7 +378,7 @@ func (d *Destination) Outage(failed, began time.Time, last bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	if d.servedSince(now, latest(failed, began)) {
+	if d.servedSince(now, Latest(failed, began)) {
 		return false
 	}
 	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || last && now.Earliest.Sub(began).Abs() < aloneFor
@@ -397,7 +397,7 @@ func (d *Destination) servedSince(now machine.Moment, since time.Time) bool {
 	if d.worked.After(now.Latest) { // by a clock that was set back since
 		d.worked = time.Time{}
 	}
-	return latest(d.worked, d.health.believed(now).ServedAt).After(since)
+	return Latest(d.worked, d.health.believed(now).ServedAt).After(since)
 }
 
 // asideFor is how long a work stays away at most from a destination that fails, and failed it

@@ -9,7 +9,7 @@ import (
 )
 
 // share is who may use which part of a destination's limit, for all processes of a ledger. Like
-// [health] it is a value, kept in the ledger as a control and changed by compare-and-set. Its times
+// [Health] it is a value, kept in the ledger as a control and changed by compare-and-set. Its times
 // are the ledger's.
 //
 // A limit has as many parts as it can be divided into without one that could not send: of
@@ -246,7 +246,7 @@ func (s *share) search(m member) (changed bool) {
 		for k := range s.Parts {
 			if p := &s.Parts[k]; left(*p) {
 				if p.Was = ""; d.Until.Before(p.Free) {
-					p.Free = latest(d.Until, p.Left)
+					p.Free = Latest(d.Until, p.Left)
 				}
 			}
 		}
@@ -324,7 +324,7 @@ func (s share) left(m member, settled bool) (share, bool) {
 	}
 	free := m.now.Latest
 	if settled {
-		free = latest(free, m.until)
+		free = Latest(free, m.until)
 	} else {
 		free = free.Add(m.settle)
 	}

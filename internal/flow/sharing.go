@@ -174,7 +174,7 @@ func (d *Destination) Linger(until time.Time) {
 	defer d.mu.Unlock()
 	if d.limit.Concurrent > 0 {
 		d.settling++
-		d.settled = latest(d.settled, d.now().Latest.Add(time.Until(until)).Truncate(rounded).Add(rounded))
+		d.settled = Latest(d.settled, d.now().Latest.Add(time.Until(until)).Truncate(rounded).Add(rounded))
 		d.apportion() // all are told until when
 		time.AfterFunc(time.Until(until), d.settle)
 	}
