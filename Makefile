@@ -43,10 +43,6 @@ test: deps fmt vet models unit ## All that must hold before a commit, in a quart
 lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
 	for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && "$(CURDIR)/$(GOLANGCI)" run ./...) || exit; done
 
-.PHONY: house
-house: ## What the house measures: packages, public names, names for each example, longest function and file, words, rules.
-	@go test -count=1 -v -run 'TestMeasures|TestEveryRule' ./internal/house | grep -v '^=== '
-
 ##@ The parts of make test
 
 .PHONY: deps

@@ -16,7 +16,7 @@ import (
 )
 
 // The votes of section B on the databases: who has no vote, who votes twice, a vote against a vote and against the end, a newer
-// version that changes what is shown or does not; processes are killed in between (P1 to P6).
+// version that changes what is shown or does not; processes are killed in between (machine/P1 to P6).
 func TestApprovalsOnDatabases(t *testing.T) {
 	t.Parallel()
 	for name, open := range databases {

@@ -187,7 +187,7 @@ func (s *filmScene) once(work string) {
 
 func ready(id string) []byte { return fmt.Appendf(nil, `{"id":%q}`, id) }
 
-// A1, A9: a callback may come while its request is still on its way, while the work waits, and again. It ends the wait once, every
+// machine/A1, A9: a callback may come while its request is still on its way, while the work waits, and again. It ends the wait once, every
 // genuine one is acknowledged as the first was, and a forged one is not known. What the definition declines is told, and on
 // record, and the work waits on.
 func TestACallback(t *testing.T) {
@@ -248,7 +248,7 @@ func TestACallback(t *testing.T) {
 	})
 }
 
-// A4, A8, A10: no answer in time turns the work, a failure does so at once, a lookup makes a lost answer a delay, and a person has
+// machine/A4, A8, A10: no answer in time turns the work, a failure does so at once, a lookup makes a lost answer a delay, and a person has
 // it wait longer.
 func TestNoCallback(t *testing.T) {
 	t.Parallel()
@@ -568,7 +568,7 @@ func TestAnOutageKeepsNoAnswer(t *testing.T) {
 	})
 }
 
-// A3, A5, A6: a newer version waits for the job of the older, and for an answer of its own then. A success that comes late is not
+// machine/A3, A5, A6: a newer version waits for the job of the older, and for an answer of its own then. A success that comes late is not
 // dropped.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
@@ -861,7 +861,7 @@ func TestAnswersToWhatIsHeld(t *testing.T) {
 	})
 }
 
-// A2: a secret that was changed makes new tokens; what the old one made is still known, and a request that is sent again carries
+// machine/A2: a secret that was changed makes new tokens; what the old one made is still known, and a request that is sent again carries
 // the same.
 func TestSecretsChange(t *testing.T) {
 	t.Parallel()

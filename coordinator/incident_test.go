@@ -141,7 +141,7 @@ func invoices(p *process, b *books) saga.Program {
 	return d
 }
 
-// Adoption A1, realworld 11: two hours without the books, and a thousand orders in flight. However
+// Two hours without the books, and a thousand orders in flight. However
 // the books are away, every order is completed at last, nothing is undone, sent twice or in review;
 // they are not knocked at by each order; and when they are back they get no more than twice what
 // they have just answered. By day it is two hundred orders.
@@ -311,7 +311,7 @@ func TestAnOverloadSendsNothingToReview(t *testing.T) {
 	})
 }
 
-// F29: a step that panics is the program's own fault, though it be the only one that asks there: it
+// machine/F29: a step that panics is the program's own fault, though it be the only one that asks there: it
 // is in review within hours, and its destination is not called failing.
 func TestAPanicIsNoOutage(t *testing.T) {
 	t.Parallel()

@@ -150,7 +150,7 @@ func TestTakeoverAfterTheLease(t *testing.T) {
 	})
 }
 
-// F10: "nothing is sent or awaited under a session that is over". The first process is only cut off
+// machine/F10: "nothing is sent or awaited under a session that is over". The first process is only cut off
 // from renewing: it stops waiting for its answer when its lease is over, long before the attempt's
 // deadline.
 func TestNoAnswerIsAwaitedPastTheLease(t *testing.T) {
@@ -196,7 +196,7 @@ func TestARenewalThatIsHeardLate(t *testing.T) {
 	})
 }
 
-// cases-4, 2: an action that does not heed its context is under way until it returns. Meanwhile its step is neither looked up, sent again
+// An action that does not heed its context is under way until it returns. Meanwhile its step is neither looked up, sent again
 // nor undone, and it keeps its place at the destination; what it made is undone behind that.
 func TestAnActionThatHasNotReturnedIsUnderWay(t *testing.T) {
 	t.Parallel()
@@ -399,7 +399,7 @@ func TestALateAnswerBecomesASignal(t *testing.T) {
 	})
 }
 
-// F20: a step whose process dies in flight twenty times is poison; other works go on. It pauses
+// machine/F20: a step whose process dies in flight twenty times is poison; other works go on. It pauses
 // longer each time.
 func TestLostAttemptsArePoison(t *testing.T) {
 	t.Parallel()

@@ -160,12 +160,26 @@ func (p *play) heardOut(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
+	if err := p.release(ctx); err != nil {
+		return false, err
+	}
 	pending, err := p.records.Deliveries(ctx, intake.DeliveryFilter{Unjudged: true, Limit: 1})
 	if err != nil || len(pending) > 0 {
 		return false, err
 	}
 	owing, err := p.records.Entries(ctx, intake.EntryFilter{Owing: true, Limit: 1})
 	return len(owing) == 0, err
+}
+
+// release lets through what the shop withdrew beyond its bound, as amends inbox release does: the operator has looked, and the
+// customers did cancel.
+func (p *play) release(ctx context.Context) error {
+	held, err := p.records.Holdings(ctx)
+	for _, h := range held {
+		n, failed := p.records.EndHold(ctx, h.Source, intake.ActRelease, saga.Actor{Name: p.person.by.Name, Reason: "the customers did cancel"})
+		p.Released, err = p.Released+int(n), errors.Join(err, failed)
+	}
+	return err
 }
 
 // audit stops everything and looks at both worlds.

@@ -20,6 +20,7 @@ type report struct {
 	audit.Result
 	Unconfirmed int                   `json:"unconfirmed"`        // works in review before the person came
 	Resolved    int                   `json:"resolved"`           // answers the person gave
+	Released    int                   `json:"released,omitempty"` // withdrawals that were held, and the person let through
 	Approved    int                   `json:"approved,omitempty"` // votes of the person, with -approve
 	Kills       int                   `json:"kills"`
 	Stalls      int                   `json:"stalls"` // with -stalls
@@ -124,6 +125,10 @@ func (r *report) text(w io.Writer) error {
 	}
 	if r.Approved > 0 {
 		fmt.Fprintf(w, "%d times an order of more than %d.00 waited until finance had looked at it.\n", r.Approved, approveAbove/100)
+	}
+	if r.Released > 0 {
+		fmt.Fprintf(w, "%s held, because the shop withdrew more at once than its bound lets through, until the\noperator had looked.\n",
+			amount(r.Released, "cancelled order was", "cancelled orders were"))
 	}
 	if len(r.Naive.Findings) > 0 {
 		fmt.Fprintf(w, "Without a ledger, for example:\n")
