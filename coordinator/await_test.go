@@ -557,7 +557,7 @@ func TestAnOutageKeepsNoAnswer(t *testing.T) {
 		p.kill()
 		pass(2 * day)
 		p = s.boot()
-		pass(30 * time.Hour)
+		pass(2 * time.Hour)
 		if sum := s.want(p, "a", saga.Review); sum.Reason != saga.ReasonUnanswered {
 			t.Errorf("it is a review, %s", sum.Reason)
 		}

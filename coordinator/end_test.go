@@ -64,7 +64,7 @@ func TestTheEndComesInTime(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					const n = 60
+					const n = 24
 					p.starts("pay", n)
 					pass(30 * time.Minute)
 					if kind == "approve" {

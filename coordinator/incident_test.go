@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -161,6 +162,9 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if strings.HasPrefix(name, "503 ") || strings.HasPrefix(name, "answers") {
+				pace.Night(t)
+			}
 			orders := 200
 			if pace.AtNight() {
 				orders = 1000
@@ -243,6 +247,9 @@ func TestABadOrderAmongGoodOnesIsInReviewSoon(t *testing.T) {
 		"it is told to come back after longer": saga.HoldBack(saga.RetryAfter(time.Minute, errors.New("429: too many requests"))),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(name, "it is told to") {
+				pace.Night(t)
+			}
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { oneBadOrder(t, fails) })
 		})
