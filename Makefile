@@ -86,6 +86,7 @@ nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, 
 	$(MAKE) deploy-check
 	$(MAKE) release-check
 	$(MAKE) vuln
+	$(MAKE) mutants
 	$(MAKE) soak RUNS=10
 
 .PHONY: night
@@ -110,6 +111,10 @@ simulate: ## Whole histories in virtual time: 100,000 webhooks of 10,000 objects
 .PHONY: soak
 soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills in four modes, on SQLite and PostgreSQL.
 	$(WITH_POSTGRES) scripts/soak.sh
+
+.PHONY: mutants
+mutants: ## Which changes of the machine and of the memory store no test notices, by gremlins.
+	@scripts/mutants.sh
 
 .PHONY: bench
 bench: ## Sagas per second and what each costs, beside the floor.
