@@ -60,9 +60,18 @@ func (d *draw) event() intake.Event {
 	return e
 }
 
-func (d *draw) events() (es []intake.Event) {
-	for range pick(d, 1, 1, 1, 2, 3) {
-		es = append(es, d.event())
+// events are one event, or several of which none is in conflict with another: in which order a call
+// stores those is not said.
+func (d *draw) events() []intake.Event {
+	es := []intake.Event{d.event()}
+	if d.one(3) {
+		es = nil
+		for range 2 + d.IntN(2) {
+			n := pick(d, "8", "9", "10")
+			e := event(n)
+			e.At, e.Received, e.Version = d.now, d.now, intake.Version{Clock: intake.CounterClock, N: 1}
+			es = append(es, e)
+		}
 	}
 	return es
 }
@@ -177,7 +186,7 @@ func drawWeigh(d *draw) act {
 	return func(s *side) {
 		err := s.Weigh(s.ctx, o, id, bound, func(now time.Time, e *intake.Entry, t intake.Tally) error {
 			s.tell("Weigh", nil, now, e, t)
-			e.Accepted, e.Delivered = 2, 1
+			e.Accepted, e.Delivered, e.Attempts = 2, 1, e.Attempts+1
 			e.Weigh(2, now, t, &bound)
 			return refusal
 		})

@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,9 +124,6 @@ func (d *draw) id() saga.ID {
 }
 
 func (d *draw) work() string {
-	if d.one(25) {
-		return d.oddity("a")
-	}
 	return pick(d, "a:1", "a:1", "a:1", "a:2", "a:2", "a:3", "b:1", "B:ä")
 }
 
@@ -165,9 +164,14 @@ func drawStart(d *draw) act {
 		if sch == nil {
 			sch = release
 		}
-		all = append(all, start{d.id(), r, sch})
+		id := d.id()
+		if d.one(25) {
+			id.Work = d.oddity("a")
+		}
+		all = append(all, start{id, r, sch})
 	}
 	d.with(all)
+	slices.SortStableFunc(all, func(a, b start) int { return cmp.Or(strings.Compare(a.id.Work, b.id.Work), strings.Compare(a.id.Saga, b.id.Saga)) }) // the order in which a batch is started is not said
 	return func(s *side) {
 		t := s.token(place)
 		if place == 8 {
@@ -379,12 +383,41 @@ func drawClaim(d *draw) act {
 	c.Rooms = map[string]int{"books": d.IntN(3), "mail": d.IntN(2)}
 	d.with(c)
 	return func(s *side) {
+		c, tied := c, s.tied()
+		if tied && c.Limit > 0 { // which of them goes first is not said
+			c.Limit = 99
+		}
 		got, err := s.Claim(s.ctx, s.token(place), c)
-		if c.Fresh > 0 { // in which order places that are kept are given is not said
+		if c.Fresh > 0 || tied { // nor in which order places that are kept are given
 			got.Instances = sorted(got.Instances, func(h ledger.Instance) string { return h.ID.String() })
 		}
 		s.tell("Claim", err, got)
 	}
+}
+
+// tied reports whether two works are due, or will be when a claim releases them, at the same time.
+func (s *side) tied() bool {
+	seen := map[any]bool{0: true}
+	sessions, _ := s.raw.Sessions(s.ctx)
+	for _, l := range sessions {
+		seen[l.Token] = !l.Dead // what it holds is not due
+	}
+	heads, _ := ledger.First(s.ctx, s.raw, ledger.Filter{Limit: 1000})
+	for _, h := range heads {
+		var key any = h.Session
+		if h.Session == 0 {
+			key = h.Due.UnixMicro()
+		} else if live := seen[h.Session]; live {
+			continue
+		} else {
+			key = "released " + h.Session.String()
+		}
+		if seen[key] && !h.Due.IsZero() || seen[key] && h.Session != 0 {
+			return true
+		}
+		seen[key] = true
+	}
+	return false
 }
 
 func drawGiveBack(d *draw) act {
@@ -431,6 +464,11 @@ func drawLoad(d *draw) act {
 	ids := []saga.ID{d.id(), d.id()}[:1+d.IntN(2)]
 	return func(s *side) {
 		cs, err := s.Load(s.ctx, ids)
+		for i := range cs {
+			if d.back { // what was written before then is not clear
+				cs[i].Changed = time.Time{}
+			}
+		}
 		s.tell("Load", err, sorted(cs, func(c ledger.Chain) string { return c.Instance.ID.String() }))
 	}
 }
@@ -513,10 +551,16 @@ func drawRest(d *draw) act {
 	}
 }
 
-func drawOverview(*draw) act {
+func drawOverview(d *draw) act {
 	return func(s *side) {
 		o, err := s.Overview(s.ctx)
 		o.Waiting = sorted(o.Waiting, func(w ledger.Waiting) string { return w.Destination })
+		for i := range o.Unknown {
+			if d.back { // since when is not clear
+				o.Unknown[i].Oldest = time.Time{}
+			}
+		}
+		o.Ahead.Works = slices.DeleteFunc(o.Ahead.Works, func(h ledger.Instance) bool { return !h.Status.Live() }) // databases name none with a signal
 		o.Ahead.Works = sorted(o.Ahead.Works, func(h ledger.Instance) string { return h.ID.String() })
 		s.tell("Overview", err, o)
 		totals, err := s.Totals(s.ctx)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -26,7 +27,7 @@ var otherCalls = []call{
 
 func drawCount(d *draw) act {
 	c := ledger.Counter(1 + d.IntN(3))
-	total := ledger.Duplicate{ID: d.id(), Source: pick(d, "cron", "hook"), Count: int64(1 + d.IntN(5))}
+	total := ledger.Duplicate{ID: saga.ID{Saga: theSaga, Work: pick(d, "a:1", "a:2", "b:1")}, Source: pick(d, "cron", "hook"), Count: int64(1 + d.IntN(5))}
 	if d.one(20) {
 		total.Source = longest + pick(d, "", "!")
 	}
@@ -153,8 +154,11 @@ func drawWaits(d *draw) act {
 
 func drawMessages(d *draw) act {
 	w := d.waits()
-	m := program.Message{Name: "paid", Key: w.Key, ID: d.oddity("m1", "m2", "m3"), Body: []byte(pick(d, "1", "\x00\xff"))}
+	m := program.Message{Name: "paid", Key: w.Key, ID: pick(d, "m1", "m2", "m3"), Body: []byte(pick(d, "1", "\x00\xff"))}
 	keep, uses := pick(d, time.Second, 30*time.Second, time.Hour), d.one(2)
+	if !uses && d.one(20) {
+		m.ID = pick(d, "", strings.Repeat("x", ledger.MaxText+1))
+	}
 	return func(s *side) {
 		if uses {
 			used, err := s.Use(s.ctx, m.Name, m.ID, w)
