@@ -27,8 +27,12 @@ type dueBlind struct{ Store }
 
 func (d dueBlind) Totals(ctx context.Context) ([]ledger.Total, error) {
 	ts, err := d.Store.Totals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := d.Store.Overview(ctx)
 	for i := range ts {
-		if ts[i].OldestDue.After(time.Now()) {
+		if ts[i].OldestDue.After(o.At) {
 			ts[i].OldestDue = time.Time{}
 		}
 	}

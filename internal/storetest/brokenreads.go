@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -103,7 +102,20 @@ type restless struct{ Store }
 
 func (r restless) AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error) {
 	rest, err := r.Store.AtRest(ctx, ids)
-	return slices.DeleteFunc(rest, func(id saga.ID) bool { return id.Work == string(saga.Review) }), err
+	if err != nil {
+		return nil, err
+	}
+	var others []saga.ID
+	for _, id := range rest {
+		heads, err := ledger.First(ctx, r.Store, ledger.Filter{Saga: id.Saga, Work: id.Work, Status: saga.Review})
+		if err != nil {
+			return nil, err
+		}
+		if len(heads) == 0 {
+			others = append(others, id)
+		}
+	}
+	return others, nil
 }
 
 // estranged: a record that is there already is another's.

@@ -69,6 +69,11 @@ type chain struct {
 	head  int64
 	seq   int64
 	tail  machine.Hash
+
+	revision string // that the work is at
+	status   saga.Status
+	reason   saga.Reason
+	before   *chain // the view before the last record
 }
 
 // entry seals r as the successor of what the writer has seen last.

@@ -59,6 +59,10 @@ type Harness struct {
 	// SetClock stops the clock of the ledger in s at a time.
 	SetClock func(t T, s Store, at time.Time)
 
+	// SetTime stops every clock of s at a time, that of the ledger and the one by which a reconciler
+	// lives. [Differ] needs it.
+	SetTime func(t T, s Store, at time.Time)
+
 	// Counters says how many counters of duplicates are kept in s.
 	Counters func(t T, s Store) int
 }

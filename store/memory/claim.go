@@ -117,15 +117,14 @@ func knows(vs []ledger.Version, h *ledger.Instance) bool {
 
 // since is when a work whose holder is lost began to wait for another: at the end of its lease.
 func (db *DB) since(h *ledger.Instance, now time.Time) time.Time {
-	s := db.sessions[h.Session]
-	switch {
-	case s == nil:
-		return h.Updated
-	case s.expires.After(now):
-		return now
-	default:
-		return s.expires
+	since := h.Updated // of a session that the ledger does not know
+	if s := db.sessions[h.Session]; s != nil {
+		since = s.expires
 	}
+	if since.After(now) {
+		return now
+	}
+	return since
 }
 
 // release takes a work from its holder: "a live work becomes due at the time the return says, and
@@ -249,7 +248,7 @@ func (db *DB) AtRest(ctx context.Context, ids []saga.ID) (rest []saga.ID, err er
 	}
 	defer unlock()
 	for _, id := range ids {
-		if w := db.byID[id]; w != nil && (w.head.Status.Terminal() || w.head.Status.Parked()) {
+		if w := db.byID[id]; w != nil && (w.head.Status.Terminal() || w.head.Status.Parked()) && !slices.Contains(rest, id) {
 			rest = append(rest, id)
 		}
 	}

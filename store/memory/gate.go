@@ -70,7 +70,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inta
 	for _, e := range due {
 		db.put(e, now)
 		if e.Holder != "" && e.Until.After(now) { // "those are returned that the callback leaves with [...] a lease in the future"
-			claimed = append(claimed, *copyEntry(e))
+			claimed = append(claimed, *copyEntry(db.entries[e.Object]))
 		}
 	}
 	return claimed, nil

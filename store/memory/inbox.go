@@ -82,7 +82,9 @@ func (db *DB) accept(e *intake.Event, now time.Time) {
 	m.last = now
 	db.block(ledger.ByReceiver, 1, now)
 	if d := db.rows[m.number]; d != nil { // "the other raises its count of copies"
-		d.Copies, d.Last = d.Copies+1, now
+		if d.Copies++; d.Last.Before(now) { // the clock may have gone back
+			d.Last = now
+		}
 	}
 }
 

@@ -134,6 +134,14 @@ func harness() storetest.Harness {
 			}
 			sqlite.SetClock(db, at)
 		},
+		SetTime: func(t storetest.T, s storetest.Store, at time.Time) {
+			t.Helper()
+			db, ok := s.(*sqlite.DB)
+			if !ok {
+				t.Fatalf("a store of the suite is a %T", s)
+			}
+			sqlite.SetTime(db, at)
+		},
 		Counters: func(t storetest.T, s storetest.Store) int {
 			t.Helper()
 			db, ok := s.(*sqlite.DB)

@@ -59,6 +59,7 @@ type DB struct {
 	path    string
 	mode    file.Mode
 	now     func() time.Time // the ledger's clock, see [anchored]
+	today   func() time.Time // the clock by which a reconciler lives
 	writer  *writer
 	readers *sqlx.DB
 	changes *batch.Group[change]
@@ -112,7 +113,7 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay), witness: witness.Over(o.Witness, path)}
+	db := &DB{path: path, mode: a.Mode, now: anchored(timeOfDay), today: time.Now, witness: witness.Over(o.Witness, path)}
 	if db.writer, err = openWriter(ctx, path, a.Mode, o.BusyTimeout); err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (db *DB) clock() int64 { return db.now().UnixMicro() }
 // calendar is the time of day, by which a reconciler lives: in microseconds, and as callbacks are
 // told, what a database would give back.
 func (db *DB) calendar() (micros int64, now time.Time) {
-	micros = time.Now().UnixMicro()
+	micros = db.today().UnixMicro()
 	return micros, time.UnixMicro(micros).UTC()
 }
 

@@ -161,6 +161,9 @@ func (l *loading) changes(ctx context.Context, q Queries) error {
 			writers[chain.Records[n-1].Session] = ""
 		}
 	}
+	if len(writers) == 0 { // PostgreSQL takes no null for a list
+		return nil
+	}
 	list, err := json.Marshal(slices.Collect(maps.Keys(writers)))
 	if err != nil {
 		return err

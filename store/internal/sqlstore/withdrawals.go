@@ -84,8 +84,8 @@ func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Act
 			}
 			at := s.db.Moment(now)
 			// They are locked in the order of all that lock several.
-			held, err := affected(q.ExecContext(ctx, s.db.Bind(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ? WHERE (`+key+`) IN (
-				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`), at, source))
+			held, err := affected(q.ExecContext(ctx, s.db.Bind(`UPDATE amends_objects SET `+done+` = held_seq, held_seq = NULL, due_at = ?, updated_at = ? WHERE (`+key+`) IN (
+				SELECT `+key+` FROM amends_objects WHERE source = ? AND held_seq IS NOT NULL ORDER BY `+key+s.db.Lock+`)`), at, at, source))
 			if n = int64(held); err != nil || n == 0 {
 				return err
 			}

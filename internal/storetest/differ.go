@@ -1,0 +1,305 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/scan"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// A history is a list of numbers, and each stands for one call with all its arguments: see [drawn].
+// Zero is no call, so that rapid takes calls away when it looks for the shortest history.
+const historyLength = 240
+
+// Differ plays random histories of calls on the reference, which is in memory, and on the stores of
+// h, under one clock that goes on between calls only. Whatever one of the two answers, the other
+// has to answer. It prints how often each method met each class of error; at night each pair of
+// [expected] has to be among them.
+func Differ(t *testing.T, h Harness) {
+	t.Helper()
+	met := coverage{}
+	end := time.Now().Add(differTime())
+	for round := 0; round == 0 || pace.AtNight() && time.Now().Before(end) && !t.Failed(); round++ {
+		failed := false
+		rapid.Check(t, func(rt *rapid.T) {
+			history := rapid.SliceOfN(rapid.Uint32(), historyLength, historyLength).Draw(rt, "history")
+			if !failed && time.Now().After(end) {
+				return
+			}
+			if where := play(rt, h, nil, history, met, rt.Logf); where != "" {
+				failed = true
+				rt.Fatalf("%s", where)
+			}
+		})
+	}
+	met.report(t)
+}
+
+// differTime is how long histories are played: seconds by day. Set AMENDS_DIFFER_TIME for another
+// time.
+func differTime() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("AMENDS_DIFFER_TIME")); err == nil {
+		return d
+	}
+	switch {
+	case pace.AtNight():
+		return 5 * time.Minute
+	case testing.Short():
+		return time.Second
+	default:
+		return 3 * time.Second
+	}
+}
+
+// side is one of the two stores, with what differs between them by chance, each by its place.
+type side struct {
+	Store
+	raw        Store
+	ctx        context.Context
+	tokens     []machine.Token
+	works      map[saga.ID]*chain
+	numbers    []int64 // of works, as they were started
+	deliveries []int64 // numbers of deliveries, as they came
+	refs       []plan.Ref
+	positions  map[string]scan.Position
+	names      map[any]string // what was drawn by chance, by the order in which it was seen
+	met        coverage
+	said       strings.Builder
+	forgot     bool  // deliveries were purged or judged again
+	last       error // that is of none of the classes
+}
+
+// player plays one history.
+type player struct {
+	now   time.Time
+	back  bool // the clock has gone back
+	over  bool // the database has become another one
+	sides [2]*side
+}
+
+// era is when every history begins.
+var era = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// play plays a history on the reference and on a store of h, which may be broken, and says where
+// they first differ.
+func play(t T, h Harness, broken func(Store) Store, history []uint32, met coverage, logf func(string, ...any)) string {
+	t.Helper()
+	p := &player{now: era}
+	other := h.Open(t)
+	t.Cleanup(func() {
+		if err := other.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	reference := memory.New(&memory.Options{Now: func() time.Time { return p.now }, Limits: other.Limits()})
+	for i, db := range []Store{reference, other} {
+		p.sides[i] = &side{Store: db, raw: db, ctx: t.Context(), works: map[saga.ID]*chain{}, positions: map[string]scan.Position{}, names: map[any]string{}}
+	}
+	if p.sides[1].met = met; broken != nil {
+		p.sides[1].Store = broken(other)
+	}
+	for i, number := range history {
+		if number == 0 {
+			continue
+		}
+		// Times within a history differ by their microseconds, so that nothing is due at the same time.
+		p.now = p.now.Add(time.Microsecond)
+		name, do := drawn(p, h, t, number)
+		h.SetTime(t, other, p.now)
+		for _, s := range p.sides {
+			s.said.Reset()
+			do(s)
+		}
+		a, b := p.sides[0].said.String(), p.sides[1].said.String()
+		logf("call %d (%d), %s at %s:%s", i, number, name, p.now.Sub(era), a)
+		if a != b {
+			return fmt.Sprintf("call %d (%d), %s at %s: the reference says%s\nand the store says%s\nthe last errors without a class: %v and %v", i, number, name, p.now.Sub(era), a, b, p.sides[0].last, p.sides[1].last)
+		}
+	}
+	return p.sound(t)
+}
+
+// sound reports whether [ledger.Check] finds the same on both sides: some of what is drawn is such as
+// no machine writes.
+func (p *player) sound(t T) string {
+	var found [2]string
+	for i, s := range p.sides {
+		report, err := ledger.Check(t.Context(), s.raw, &ledger.CheckOptions{ChainsOnly: true})
+		for _, f := range report.Findings {
+			found[i] += "\n\t" + f.Where() + ": " + f.Do
+		}
+		found[i] += "\n\t" + classOf(err)
+	}
+	if found[0] != found[1] {
+		return fmt.Sprintf("check of the reference:%s\nand of the store:%s", found[0], found[1])
+	}
+	return ""
+}
+
+// act is one call on one side.
+type act = func(s *side)
+
+// drawn is the call that a number stands for, with all its arguments. They are the same whatever
+// was called before, but for the time.
+func drawn(p *player, h Harness, t T, number uint32) (name string, do act) {
+	d := &draw{Rand: rand.New(rand.NewPCG(uint64(number), 7)), player: p, harness: h, t: t}
+	at := d.IntN(callWeight)
+	for i := range calls {
+		if at -= calls[i].weight; at < 0 {
+			do = calls[i].draw(d)
+			return fmt.Sprintf("%s%s", calls[i].name, d.args), do
+		}
+	}
+	panic("no call has that weight")
+}
+
+// call is one kind of call.
+type call struct {
+	name   string
+	weight int
+	draw   func(d *draw) act
+}
+
+var calls = slices.Concat(ledgerCalls, otherCalls, gateCalls)
+
+var callWeight = func() (sum int) {
+	for i := range calls {
+		sum += calls[i].weight
+	}
+	return sum
+}()
+
+// draw draws the arguments of one call.
+type draw struct {
+	*rand.Rand
+	*player
+	harness Harness
+	t       T
+	args    string // those that a reader wants to see
+}
+
+// with notes an argument of the call for a reader.
+func (d *draw) with(arg any) { d.args += fmt.Sprintf(" %+v", arg) }
+
+func pick[E any](d *draw, all ...E) E { return all[d.IntN(len(all))] }
+
+// one reports true once in n times.
+func (d *draw) one(n int) bool { return d.IntN(n) == 0 }
+
+// shift is a time a few seconds from now, by whole milliseconds.
+func (d *draw) shift(from, to int) time.Time {
+	return d.now.Add(time.Duration(from+d.IntN(to-from)) * 500 * time.Millisecond)
+}
+
+// oddity is text that few databases bend, and sometimes one that none stores.
+func (d *draw) oddity(usual ...string) string {
+	switch {
+	case d.one(40):
+		return pick(d, "a\x00", "\xff", strings.Repeat("x", ledger.MaxText+1))
+	case d.one(12):
+		return pick(d, oddTexts...)
+	}
+	return pick(d, usual...)
+}
+
+// coverage counts how often each method met each class of error.
+type coverage map[string]int
+
+func (c coverage) add(method, class string) {
+	if c != nil {
+		c[method+" "+class]++
+	}
+}
+
+// report prints what was met, and what is expected and was not.
+func (c coverage) report(t *testing.T) {
+	t.Helper()
+	var lines []string
+	for _, pair := range slices.Sorted(maps.Keys(c)) {
+		lines = append(lines, fmt.Sprintf("%s %d", pair, c[pair]))
+	}
+	t.Logf("methods and classes of error met:\n%s", strings.Join(lines, "\n"))
+	for _, line := range strings.Split(strings.TrimSpace(expected), "\n") {
+		method, classes, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for class := range strings.FieldsSeq(classes) {
+			if c[method+" "+class] > 0 {
+				continue
+			}
+			if pace.AtNight() {
+				t.Errorf("%s never met %s", method, class)
+			} else {
+				t.Logf("%s never met %s", method, class)
+			}
+		}
+	}
+}
+
+// classes are the errors that a caller can tell apart, and what they are called here.
+var classes = []struct {
+	name string
+	err  error
+}{
+	{"not-found", ledger.ErrNotFound}, {"invalid", ledger.ErrInvalid}, {"cursor", ledger.ErrCursor}, {"changed", ledger.ErrChanged},
+	{"session-dead", ledger.ErrSessionDead}, {"database-changed", ledger.ErrDatabaseChanged},
+	{"definition-changed", ledger.ErrDefinitionChanged}, {"no-delivery", errNoDelivery}, {"no-plan", plan.ErrNotFound},
+	{"moved", scan.ErrMoved}, {"no-run", errNoRun}, {"refused", errRefused},
+}
+
+func classOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	for _, c := range classes {
+		if errors.Is(err, c.err) {
+			return c.name
+		}
+	}
+	return "error"
+}
+
+// tell is what a call answered: what came with an error is not compared.
+func (s *side) tell(method string, err error, answers ...any) {
+	class := classOf(err)
+	if s.met.add(method, class); class == "error" {
+		s.last = err
+	}
+	fmt.Fprintf(&s.said, "\n\t%s: %s", method, class)
+	if err == nil {
+		for _, a := range answers {
+			s.said.WriteByte(' ')
+			s.show(a)
+		}
+	}
+}
+
+// sorted is for answers that come in any order.
+func sorted[E any](all []E, key func(E) string) []E {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b E) int { return cmp.Compare(key(a), key(b)) })
+	return all
+}
+
+// digest is a number for a text.
+func digest(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
+}
