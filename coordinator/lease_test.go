@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -334,7 +335,10 @@ func TestHangingBesideGoodOnes(t *testing.T) {
 		l := memory.New(nil)
 		p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 8}}}}, d)
 		pass(time.Second)
-		const n = 3600
+		n := 1200
+		if pace.AtNight() {
+			n = 3600
+		}
 		for i := range n {
 			if _, err := p.Start(t.Context(), "deaf", fmt.Sprintf("w%05d", i), order{Total: i}, nil); err != nil {
 				t.Fatal(err)

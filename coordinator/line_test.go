@@ -38,8 +38,8 @@ func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
 		limit coordinator.Limit
 		n     int
 	}{
-		"hushed for ten minutes": {hushed, coordinator.Limit{}, 1500},
-		"silent":                 {silent, coordinator.Limit{Concurrent: 2}, 6000},
+		"hushed for ten minutes": {hushed, coordinator.Limit{}, 600},
+		"silent":                 {silent, coordinator.Limit{Concurrent: 2}, 2000},
 		"one at a time":          {silent, coordinator.Limit{Concurrent: 1}, 300},
 		"once an hour":           {hushed, coordinator.Limit{PerSecond: 1.0 / 3600}, 300},
 	} {

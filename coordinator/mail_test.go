@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -285,7 +286,10 @@ func TestOneOfEachPair(t *testing.T) {
 
 func pairs(t *testing.T, open func() ledger.Ledger, name string, early bool) {
 	t.Helper()
-	const n = 100
+	n := 30
+	if pace.AtNight() {
+		n = 100
+	}
 	var undone atomic.Int64
 	d := paidSaga(t, name, func(c saga.Call[order]) string { return fmt.Sprint(name, c.Input.Total) }, &undone, nil)
 	l := open()
