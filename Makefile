@@ -122,7 +122,7 @@ bench: ## Sagas per second and what each costs, beside the floor.
 
 .PHONY: bench-against
 bench-against: ## Sagas per second beside those of another commit, in turn: make bench-against REV=main~1
-	@scripts/bench-against.sh $(REV) $(ARGS)
+	@REV=$(REV) $(MAKE) --no-print-directory -C bench bench
 
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
@@ -138,19 +138,19 @@ bench-claims: ## Due instances claimed per second, and what an empty look costs.
 
 .PHONY: bench-pages
 bench-pages: ## How long each page of the console takes over a million instances.
-	@$(MAKE) --no-print-directory -C bench pages ARGS='$(ARGS)'
+	@$(MAKE) --no-print-directory -C bench pages
 
 .PHONY: bench-size
 bench-size: ## What a finished instance takes on disk.
-	@$(MAKE) --no-print-directory -C bench size ARGS='$(ARGS)'
+	@$(MAKE) --no-print-directory -C bench size
 
 .PHONY: bench-resume
 bench-resume: ## kill -9 with 2,000 instances in flight: seconds until another process has finished them.
-	@$(MAKE) --no-print-directory -C bench resume ARGS='$(ARGS)'
+	@$(MAKE) --no-print-directory -C bench resume
 
 .PHONY: bench-reconcile
 bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.
-	@$(MAKE) --no-print-directory -C bench reconcile ARGS='--objects $(or $(N),10000000) $(ARGS)'
+	@$(MAKE) --no-print-directory -C bench reconcile
 
 ##@ Deploying and releasing
 

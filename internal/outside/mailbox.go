@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // BounceDomain is the domain whose addresses the mailbox refuses.
@@ -43,6 +44,9 @@ func (m Message) ExternalID() string { return m.ID }
 type Mailbox struct {
 	// Copy gets each letter as a text, for a person to read.
 	Copy io.Writer
+	// Takes is how long it looks at a letter before it stores it, and then again before it says so: a
+	// mail server greets, checks the sender, and scans.
+	Takes time.Duration
 
 	mu  sync.Mutex
 	all []Message
@@ -80,6 +84,10 @@ func (m *Mailbox) About(order string) []Message {
 // Handler takes letters.
 func (m *Mailbox) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /mails", sends(func(_ *http.Request, l Letter) (any, error) { return m.Deliver(l) }))
+	mux.Handle("POST /mails", sends(func(_ *http.Request, l Letter) (any, error) {
+		time.Sleep(m.Takes)
+		defer time.Sleep(m.Takes)
+		return m.Deliver(l)
+	}))
 	return mux
 }

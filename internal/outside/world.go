@@ -51,7 +51,7 @@ type World struct {
 func Start(c Config) *World {
 	c.Hooks.Seed, c.Hooks.Spread = c.Seed, c.Pace
 	w := &World{
-		Shop: NewShop(), Books: NewBooks(), Mailbox: &Mailbox{Copy: c.Letters}, Faults: NewFaults(c.Seed, c.Faults, c.Timing), config: c,
+		Shop: NewShop(), Books: NewBooks(), Mailbox: &Mailbox{Copy: c.Letters, Takes: mailTakes}, Faults: NewFaults(c.Seed, c.Faults, c.Timing), config: c,
 	}
 	w.crowd = newCrowd(c, w.Shop)
 	w.Books.Booked, w.Shop.Changed = w.crowd.booked, w.crowd.hear
@@ -116,6 +116,10 @@ func (w *World) Webhooks() Tally {
 // opening is when the first order was paid. It is fixed, so that equal seeds give equal orders on any
 // day.
 var opening = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
+
+// mailTakes is what each half of sending a letter takes: so a sync that dies does so between mark and
+// letter as often as beside a real mail server.
+const mailTakes = 2 * time.Millisecond
 
 // checkout is how long a customer takes to pay.
 const checkout = 2 * time.Minute
