@@ -372,6 +372,9 @@ func drawPlans(d *draw) act {
 		if approves {
 			s.tell("Approve", s.Approve(s.ctx, id, saga.Actor{Name: "anna", Reason: "r"}))
 		}
+		if d.back { // which is the newest is not clear
+			return
+		}
 		latest, err := s.Latest(s.ctx, job)
 		s.tell("Latest", err, latest)
 		p, err := s.Plan(s.ctx, id)

@@ -171,7 +171,9 @@ func drawStart(d *draw) act {
 		all = append(all, start{id, r, sch})
 	}
 	d.with(all)
-	slices.SortStableFunc(all, func(a, b start) int { return cmp.Or(strings.Compare(a.id.Work, b.id.Work), strings.Compare(a.id.Saga, b.id.Saga)) }) // the order in which a batch is started is not said
+	slices.SortStableFunc(all, func(a, b start) int {
+		return cmp.Or(strings.Compare(a.id.Work, b.id.Work), strings.Compare(a.id.Saga, b.id.Saga))
+	}) // the order in which a batch is started is not said
 	return func(s *side) {
 		t := s.token(place)
 		if place == 8 {
@@ -383,41 +385,39 @@ func drawClaim(d *draw) act {
 	c.Rooms = map[string]int{"books": d.IntN(3), "mail": d.IntN(2)}
 	d.with(c)
 	return func(s *side) {
-		c, tied := c, s.tied()
+		c, t := c, s.token(place)
+		mine, tied := s.held(t)
 		if tied && c.Limit > 0 { // which of them goes first is not said
 			c.Limit = 99
 		}
-		got, err := s.Claim(s.ctx, s.token(place), c)
-		if c.Fresh > 0 || tied { // nor in which order places that are kept are given
-			got.Instances = sorted(got.Instances, func(h ledger.Instance) string { return h.ID.String() })
+		got, err := s.Claim(s.ctx, t, c)
+		said := got.Instances
+		if c.Fresh == 0 && !tied { // nor in which order places that are kept are given, and what it held already is told
+			said = slices.DeleteFunc(slices.Clone(said), func(h ledger.Instance) bool { return mine[h.Number] })
+			s.tell("Claim", err, said)
 		}
+		got.Instances = sorted(got.Instances, func(h ledger.Instance) string { return h.ID.String() })
 		s.tell("Claim", err, got)
 	}
 }
 
-// tied reports whether two works are due, or will be when a claim releases them, at the same time.
-func (s *side) tied() bool {
-	seen := map[any]bool{0: true}
+// held is what a session holds, and whether two works are due, or will be when a claim releases them, at
+// the same time.
+func (s *side) held(t machine.Token) (mine map[int64]bool, tied bool) {
+	mine = map[int64]bool{}
+	live, seen := map[machine.Token]bool{}, map[string]bool{}
 	sessions, _ := s.raw.Sessions(s.ctx)
 	for _, l := range sessions {
-		seen[l.Token] = !l.Dead // what it holds is not due
+		live[l.Token] = !l.Dead
 	}
 	heads, _ := ledger.First(s.ctx, s.raw, ledger.Filter{Limit: 1000})
 	for _, h := range heads {
-		var key any = h.Session
-		if h.Session == 0 {
-			key = h.Due.UnixMicro()
-		} else if live := seen[h.Session]; live {
-			continue
-		} else {
-			key = "released " + h.Session.String()
+		mine[h.Number] = h.Session == t && live[t]
+		if since := h.Session.String() + h.Due.String(); !live[h.Session] && (h.Session != 0 || !h.Due.IsZero()) {
+			tied, seen[since] = tied || seen[since], true
 		}
-		if seen[key] && !h.Due.IsZero() || seen[key] && h.Session != 0 {
-			return true
-		}
-		seen[key] = true
 	}
-	return false
+	return mine, tied
 }
 
 func drawGiveBack(d *draw) act {
