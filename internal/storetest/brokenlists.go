@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
 )
@@ -39,24 +38,6 @@ func (m mistaken) List(ctx context.Context, f ledger.Filter) (ledger.Page, error
 	at, err = other.Position()
 	page.Next = f.Behind(at)
 	return page, err
-}
-
-// unfiltered are listings that do not narrow, each by one field.
-var unfiltered = broken{
-	"list-saga":        mistakes(func(f *ledger.Filter) { f.Saga = "" }),
-	"list-work":        mistakes(func(f *ledger.Filter) { f.ByWork, f.Work = f.InOrderOfWork(), "" }),
-	"list-prefix":      mistakes(func(f *ledger.Filter) { f.ByWork, f.Prefix = f.InOrderOfWork(), "" }),
-	"list-status":      mistakes(func(f *ledger.Filter) { f.Status = "" }),
-	"list-reason":      mistakes(func(f *ledger.Filter) { f.Reason = "" }),
-	"list-destination": mistakes(func(f *ledger.Filter) { f.WaitsFor = "" }),
-	"list-step":        mistakes(func(f *ledger.Filter) { f.Step = "" }),
-}
-
-var timeless = broken{
-	"list-created-since": mistakes(func(f *ledger.Filter) { f.CreatedSince = time.Time{} }),
-	"list-created-until": mistakes(func(f *ledger.Filter) { f.CreatedUntil = time.Time{} }),
-	"list-updated-since": mistakes(func(f *ledger.Filter) { f.UpdatedSince = time.Time{} }),
-	"list-updated-until": mistakes(func(f *ledger.Filter) { f.UpdatedUntil = time.Time{} }),
 }
 
 // misplaced are listings that lose their place.

@@ -1,9 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
-	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +9,6 @@ import (
 )
 
 var definitionCases = []testCase{
-	{name: "stored", run: definitionStored},
-	{name: "changed", run: definitionChanged, breaks: broken{"structure-compared": func(s Store) Store { return forgiving{s} }}},
 	{name: "at the same time", run: definitionRace},
 }
 
@@ -28,67 +23,6 @@ func spec(name string, version int) *program.Spec {
 			Pivot: true, Timeout: time.Second,
 		},
 	}}
-}
-
-// Describe "stores the structure of a definition"; versions stand side by side, in order.
-func definitionStored(b *bench) {
-	before := b.clock()
-	for _, s := range []*program.Spec{spec("b", 2), spec("a", 10), spec("b", 1), spec("a", 9)} {
-		for range 2 { // the same again is no change
-			if err := b.Describe(b.Context(), s); err != nil {
-				b.Fatalf("describe %s version %d: %v", s.Saga, s.Version, err)
-			}
-		}
-	}
-	ds, err := b.Definitions(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	var got []ledger.Version
-	for _, d := range ds {
-		got = append(got, ledger.Version{Saga: d.Spec.Saga, Version: d.Spec.Version})
-		want := spec(d.Spec.Saga, d.Spec.Version)
-		if !reflect.DeepEqual(d.Spec, *want) || d.Structure != want.Structure() {
-			b.Errorf("definition came back as %+v (structure %s), want %+v (structure %s)", d.Spec, d.Structure, *want, want.Structure())
-		}
-		var decoded program.Spec
-		if err := json.Unmarshal(d.JSON, &decoded); err != nil || !reflect.DeepEqual(decoded, *want) {
-			b.Errorf("its JSON decodes to %+v and error %v", decoded, err)
-		}
-		if d.First.Before(before) || d.First.After(b.clock()) {
-			b.Errorf("first seen at %v, want since %v", d.First, before)
-		}
-	}
-	if want := []ledger.Version{{Saga: "a", Version: 9}, {Saga: "a", Version: 10}, {Saga: "b", Version: 1}, {Saga: "b", Version: 2}}; !slices.Equal(got, want) {
-		b.Errorf("definitions are %v, want %v", got, want)
-	}
-}
-
-// "ErrDefinitionChanged when they differ." Timeouts and retries are not structure.
-func definitionChanged(b *bench) {
-	if err := b.Describe(b.Context(), spec("a", 1)); err != nil {
-		b.Fatal(err)
-	}
-	for name, change := range map[string]func(s *program.Spec){
-		"a step renamed": func(s *program.Spec) { s.Steps[0].Name = "client" },
-		"a step added":   func(s *program.Spec) { s.Steps = append(s.Steps, program.StepSpec{Name: "third"}) },
-		"a step removed": func(s *program.Spec) { s.Steps = s.Steps[:1] },
-		"another class":  func(s *program.Spec) { s.Steps[1].Repeat = program.RepeatAtMostOnce },
-		"no undo":        func(s *program.Spec) { s.Steps[0].Undo = false },
-	} {
-		s := spec("a", 1)
-		change(s)
-		b.wantError(name, b.Describe(b.Context(), s), ledger.ErrDefinitionChanged)
-		s.Version = 2
-		if ds, err := b.Definitions(b.Context()); err != nil || len(ds) != 1 || ds[0].Structure != spec("a", 1).Structure() {
-			b.Errorf("%s: a refused definition was stored: %+v, %v", name, ds, err)
-		}
-	}
-	tuned := spec("a", 1)
-	tuned.Steps[0].Timeout, tuned.Steps[0].Retry.Attempts, tuned.Steps[0].To = time.Hour, 99, "elsewhere"
-	if err := b.Describe(b.Context(), tuned); err != nil {
-		b.Errorf("a tuned definition was refused: %v", err)
-	}
 }
 
 // Processes that start together describe together: one structure wins, the others are told.

@@ -303,3 +303,38 @@ func digest(text string) uint64 {
 	h.Write([]byte(text))
 	return h.Sum64()
 }
+
+// rare are stores that break a rule which only a rare history meets.
+var rare = broken{
+	"wait-stays":   func(s Store) Store { return sweeping{s} },
+	"room-asked":   func(s Store) Store { return crowding{s} },
+	"line-kept":    func(s Store) Store { return caller{s} },
+	"in-sync-out":  func(s Store) Store { return clinging{s} },
+	"instant-once": func(s Store) Store { return instantRepeater{s} },
+	"act-kept":     func(s Store) Store { return shortlived{s} },
+	"over-told":    func(s Store) Store { return everlasting{s} },
+	"read-once":    func(s Store) Store { return signalRepeater{s} },
+}
+
+// DifferCatches plays histories on each store of [rare] until one shows what is broken: two minutes at
+// most, at night.
+func DifferCatches(t *testing.T, h Harness) {
+	t.Helper()
+	pace.Night(t)
+	for name, how := range rare {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n, end := 1, time.Now().Add(2*time.Minute); time.Now().Before(end); n++ {
+				history := make([]uint32, historyLength)
+				for i := range history {
+					history[i] = rand.Uint32() >> rand.IntN(32) //nolint:gosec // no secret
+				}
+				if where := play(t, h, how, history, nil, func(string, ...any) {}); where != "" {
+					t.Logf("history %d: %s", n, where)
+					return
+				}
+			}
+			t.Errorf("no history shows that the rule %q is broken", name)
+		})
+	}
+}

@@ -26,7 +26,6 @@ var groups = []group{
 	{"append", appendCases},
 	{"start", startCases},
 	{"invalid", invalidCases},
-	{"head", headCases},
 	{"record", recordCases},
 	{"session", sessionCases},
 	{"claim", claimCases},
@@ -34,8 +33,6 @@ var groups = []group{
 	{"waiting", waitingCases},
 	{"delay", delayCases},
 	{"mail", mailCases},
-	{"overview", overviewCases},
-	{"totals", totalsCases},
 	{"catch up", catchUpCases},
 	{"signal", signalCases},
 	{"control", controlCases},
@@ -43,7 +40,6 @@ var groups = []group{
 	{"list", listCases},
 	{"definition", definitionCases},
 	{"duplicate", duplicateCases},
-	{"blocked", blockedCases},
 	{"race", raceCases},
 	{"fault", faultCases},
 	{"transaction", txCases},
@@ -56,7 +52,6 @@ var groups = []group{
 	{"update", updateCases},
 	{"withdrawal", withdrawalCases},
 	{"read", readCases},
-	{"replay", replayCases},
 	{"retention", retentionCases},
 	{"plans", planCases},
 	{"drifts", driftCases},
@@ -64,7 +59,6 @@ var groups = []group{
 	{"inbox race", inboxRaceCases},
 	{"crash", crashCases},
 	{"turn", turnCases},
-	{"runs", runCases},
 }
 
 // breaker is one switch of the suite.

@@ -3,8 +3,6 @@ package storetest
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -15,9 +13,7 @@ import (
 var invalidCases = []testCase{
 	{name: "the others are stored", run: invalidSplit, breaks: broken{"split-batch": func(s Store) Store { return lumper{s} }}},
 	{name: "starts", run: invalidStart},
-	{name: "nothing changes", run: invalidNothing},
 	{name: "too long", run: invalidLong},
-	{name: "the longest external id", run: invalidExternalID},
 }
 
 // badRecords are records that no ledger can give back as they are, or that break the schema's own
@@ -101,20 +97,6 @@ func invalidStart(b *bench) {
 	}
 }
 
-// A record that was refused leaves no trace, and the chain goes on.
-func invalidNothing(b *bench) {
-	t := b.session()
-	for name, r := range badRecords() {
-		c := b.start(t, name, started(), hold)
-		before := c.now()
-		b.want(t, c.entry(r, release), ledger.Invalid)
-		if diff := headDiff(c.now(), before); diff != "" {
-			b.Errorf("%s: the head changed:%s", name, diff)
-		}
-		c.add(doing(machine.KindDone, saga.Completed), release)
-	}
-}
-
 // A text that is too long for an index is stored as it is, or it is invalid; it does not hold up
 // its batch.
 func invalidLong(b *bench) {
@@ -140,16 +122,5 @@ func invalidLong(b *bench) {
 	}
 	if as[2].Result == ledger.Appended && c.history()[1].ExternalID != long.ExternalID {
 		b.Errorf("a long text was cut")
-	}
-}
-
-// An external id of [ledger.MaxText] bytes is stored, and a longer one refused, the same on every
-// engine (CORE-23).
-func invalidExternalID(b *bench) {
-	t := b.session()
-	for n, want := range map[int]ledger.Result{ledger.MaxText: ledger.Appended, ledger.MaxText + 1: ledger.Invalid} {
-		r := doing(machine.KindDone, saga.Running)
-		r.ExternalID = strings.Repeat("x", n)
-		b.want(t, b.start(t, fmt.Sprint(n), started(), hold).entry(r, hold), want)
 	}
 }

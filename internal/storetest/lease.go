@@ -11,15 +11,10 @@ import (
 
 var leaseCases = []testCase{
 	{name: "what is due, the longest first", run: leaseDue},
-	{name: "leased entries are left alone", run: leaseHeld, breaks: broken{"lease-held": func(s Store) Store { return thief{s} }}},
-	{name: "only those with a lease are returned", run: leaseReturned},
-	{name: "an error stores nothing", run: leaseError},
 }
 
 var updateCases = []testCase{
 	{name: "everything comes back", run: updateRoundTrip},
-	{name: "an empty entry when there is none", run: updateEmpty},
-	{name: "an error stores nothing", run: updateError},
 	{name: "a late write finds another fence", run: updateFence},
 }
 
@@ -80,69 +75,6 @@ func leaseDue(b *bench) {
 	}
 }
 
-// G5: no process claims what another works on.
-func leaseHeld(b *bench) {
-	b.put(object("1"), overdue(b))
-	if es, err := b.Lease(b.Context(), 10, take("me")); err != nil || ids(es) != "[1]" {
-		b.Fatalf("claimed %s, %v", ids(es), err)
-	}
-	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || len(es) != 0 {
-		b.Errorf("claimed %s, %v; I have it", ids(es), err)
-	}
-	end := b.calendar().Add(5 * time.Millisecond)
-	b.put(object("1"), func(e *intake.Entry) { e.Until = end })
-	b.until(b.calendar, end)
-	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || ids(es) != "[1]" || es[0].Fence != 2 {
-		b.Errorf("claimed %+v, %v; my lease is over", es, err)
-	}
-}
-
-// "Those are returned that the callback leaves with a Holder and a lease in the future." The others
-// are stored.
-func leaseReturned(b *bench) {
-	now := b.calendar()
-	for i, id := range []string{"a", "b", "c"} {
-		b.put(object(id), func(e *intake.Entry) { e.Due = now.Add(time.Duration(i-10) * time.Hour) })
-	}
-	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *intake.Entry) error {
-		switch e.Object.ID {
-		case "a":
-			e.Due = time.Time{} // nothing to do after all
-		case "b":
-			e.Holder, e.Until = "me", now.Add(-time.Minute)
-		case "c":
-			return take("me")(now, e)
-		}
-		return nil
-	})
-	if err != nil || ids(es) != "[c]" {
-		b.Errorf("claimed %s, %v; want c", ids(es), err)
-	}
-	if e := b.known(object("a")); !e.Due.IsZero() {
-		b.Errorf("what the callback left of a was not stored: %+v", e)
-	}
-}
-
-// "Its error is returned as it is, and nothing is stored".
-func leaseError(b *bench) {
-	for _, id := range []string{"a", "b"} {
-		b.put(object(id), overdue(b))
-	}
-	n := 0
-	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *intake.Entry) error {
-		if n++; n == 2 {
-			return errRefused
-		}
-		return take("me")(now, e)
-	})
-	if err != errRefused || len(es) != 0 { //nolint:errorlint // as it is
-		b.Errorf("got %s and %v, want the callback's own error", ids(es), err)
-	}
-	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || len(es) != 2 || es[0].Fence != 1 || es[1].Fence != 1 {
-		b.Errorf("then %+v, %v", es, err)
-	}
-}
-
 // An entry comes back as the callback left it.
 func updateRoundTrip(b *bench) {
 	now := b.calendar()
@@ -172,41 +104,6 @@ func updateRoundTrip(b *bench) {
 	bare := intake.Entry{Object: o, First: want.First}
 	b.put(o, func(e *intake.Entry) { *e = bare })
 	same(b, "the emptied entry", b.known(o), bare)
-}
-
-// "Update hands one entry, an empty one when there is none".
-func updateEmpty(b *bench) {
-	o := object("1")
-	b.put(o, func(e *intake.Entry) {
-		same(b, "a new entry", *e, intake.Entry{Object: o, First: e.First})
-		e.Dirty = 1
-	})
-	b.put(o, func(e *intake.Entry) {
-		if e.Dirty != 1 || e.First.IsZero() {
-			b.Errorf("the second time it is %+v", e)
-		}
-	})
-	if e, err := b.Entry(b.Context(), object("2")); e != nil || err != nil {
-		b.Errorf("an unknown entry is %+v, %v; want none", e, err)
-	}
-}
-
-// "Its error is returned as it is, and nothing is stored".
-func updateError(b *bench) {
-	o := object("1")
-	for range 2 {
-		err := b.Update(b.Context(), o, func(_ time.Time, e *intake.Entry) error {
-			e.Dirty = 9
-			return errRefused
-		})
-		if err != errRefused { //nolint:errorlint // as it is
-			b.Errorf("got %v, want the callback's own error", err)
-		}
-		if e, err := b.Entry(b.Context(), o); err != nil || e != nil && e.Dirty == 9 {
-			b.Errorf("stored %+v, %v", e, err)
-		}
-		b.put(o, func(e *intake.Entry) { e.Dirty = 1 })
-	}
 }
 
 // G6: "raised by every lease; a write with an older one is refused" by the callback, which sees the

@@ -8,17 +8,12 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
 var mailCases = []testCase{
-	{name: "waits", run: mailWaits, breaks: broken{"wait-stays": func(s Store) Store { return sweeping{s} }}},
-	{name: "messages", run: mailMessages, breaks: broken{"message-once": func(s Store) Store { return renewing{s} }}},
 	{name: "a message is used once in each saga", run: mailUses, breaks: broken{"used-by-all": func(s Store) Store { return sharing{s} }}},
-	{name: "two works wait for one message", run: mailShared},
-	{name: "messages expire", run: mailExpires, needs: hasClock},
 	{name: "what cannot be stored", run: mailInvalid},
 	{name: "a message and a wait meet", run: mailMeet},
 }
@@ -78,59 +73,6 @@ func (b *bench) use(name, id string, by ledger.Wait) bool {
 	return is
 }
 
-// Waits are found by name and key, oldest first; "one that is there already stays as it is".
-func mailWaits(b *bench) {
-	one, two, token := wait("b", "paid", "7"), wait("a", "paid", "7"), wait("a", "", "digest")
-	token.StepKey = "am-key"
-	other := one // of a newer version, under the same key
-	other.StepKey = "another"
-	b.await(one, token, wait("c", "paid", "8"))
-	b.until(b.clock, b.clock().Add(time.Millisecond))
-	b.await(one, two)
-	b.until(b.clock, b.clock().Add(time.Millisecond))
-	b.await(other)
-	if got := b.waits("paid", "7"); !slices.Equal(got, []ledger.Wait{one, two, other}) {
-		b.Errorf("found %+v, want %+v, %+v and %+v", got, one, two, other)
-	}
-	if got := b.waits("", "digest"); !slices.Equal(got, []ledger.Wait{token}) {
-		b.Errorf("found %+v, want %+v", got, token)
-	}
-	for range 2 {
-		if err := b.Unwait(b.Context(), []ledger.Wait{one, wait("x", "paid", "7")}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if got := b.waits("paid", "7"); !slices.Equal(got, []ledger.Wait{two, other}) {
-		b.Errorf("found %+v, want %+v and %+v", got, two, other)
-	}
-	if got := b.waits("paid", "9"); len(got) != 0 {
-		b.Errorf("nothing waits, and %+v was found", got)
-	}
-}
-
-// A message is stored once; one with its id that says something else is told.
-func mailMessages(b *bench) {
-	m := program.Message{Name: "paid", Key: "7", ID: "evt_1", Body: []byte("\x00\xff{}")}
-	first := b.keep(m, time.Hour)
-	if first.At.IsZero() || first.Other {
-		b.Errorf("a new message is answered with %+v", first)
-	}
-	b.keep(program.Message{Name: "paid", Key: "7", ID: "evt_2"}, time.Hour)
-	b.keep(program.Message{Name: "paid", Key: "8", ID: "evt_3"}, time.Hour)
-	b.keep(program.Message{Name: "refused", Key: "7", ID: "evt_1"}, time.Hour)
-	if again := b.keep(m, time.Hour); again != first {
-		b.Errorf("the same message is answered with %+v, and before with %+v", again, first)
-	}
-	for _, other := range []program.Message{{Name: "paid", Key: "7", ID: "evt_1"}, {Name: "paid", Key: "9", ID: "evt_1", Body: m.Body}} {
-		if k := b.keep(other, time.Hour); !k.Other {
-			b.Errorf("another message with its id is answered with %+v", k)
-		}
-	}
-	if got := b.messages("paid", "7"); got != "evt_1=\x00\xff{} evt_2=" {
-		b.Errorf("messages %q", got)
-	}
-}
-
 // "In each saga one wait uses a message, the first that says so", however many say so at once; what is used in a saga is not there
 // for it any more, and its id stays known.
 func mailUses(b *bench) {
@@ -177,49 +119,6 @@ func mailUses(b *bench) {
 	}
 	if !b.use("paid", "gone", winner) {
 		b.Error("a message whose time is over cannot be used by who has it")
-	}
-}
-
-// Several works of a saga that wait by one name and key are told; one that waits twice, or does not wait, is none of them.
-func mailShared(b *bench) {
-	t := b.session()
-	waiting := func(work, key string, status saga.Status) {
-		c := b.start(t, work, started(), hold)
-		if status == saga.Waiting {
-			c.add(until(doing(machine.KindWaiting, saga.Waiting), time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC(), time.Hour), release)
-		}
-		w := wait(work, "paid", key)
-		w.ID = c.id
-		again := w
-		again.StepKey = "of another version"
-		b.await(w, again)
-	}
-	waiting("a", "7", saga.Waiting)
-	waiting("b", "7", saga.Waiting)
-	waiting("c", "8", saga.Waiting)
-	waiting("d", "8", saga.Running)
-	got, err := b.Shared(b.Context())
-	if want := []ledger.Shared{{Saga: "order-to-invoice", Name: "paid", Key: "7"}}; err != nil || !slices.Equal(got, want) {
-		b.Errorf("told %+v, %v, want %+v", got, err, want)
-	}
-}
-
-// A message is kept for as long as it was said, by the ledger's clock, and its id is new after that.
-func mailExpires(b *bench) {
-	b.setClock(ahead)
-	m := program.Message{Name: "paid", Key: "7", ID: "evt_1"}
-	b.keep(m, time.Hour)
-	b.setClock(ahead.Add(time.Hour - time.Millisecond))
-	if got := b.messages("paid", "7"); got != "evt_1=" {
-		b.Errorf("messages %q before its time is over", got)
-	}
-	b.setClock(ahead.Add(time.Hour))
-	if got := b.messages("paid", "7"); got != "" {
-		b.Errorf("messages %q when its time is over", got)
-	}
-	m.Body = []byte("another")
-	if k := b.keep(m, time.Hour); k.Other || !k.At.Equal(ahead.Add(time.Hour)) {
-		b.Errorf("its id is used again, and answered with %+v", k)
 	}
 }
 

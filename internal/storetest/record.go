@@ -20,8 +20,6 @@ var recordCases = []testCase{
 	{name: "odd texts", run: recordTexts},
 	{name: "bodies byte by byte", run: recordBodies, breaks: broken{"bytes-kept": func(s Store) Store { return tidy{s} }}},
 	{name: "large bodies", run: recordLarge},
-	{name: "any session token", run: recordTokens},
-	{name: "keys", run: recordKeys},
 }
 
 // oddTexts are valid texts that a careless database, driver or query bends.
@@ -271,61 +269,4 @@ func recordLarge(b *bench) {
 		}
 	}
 	b.sameRecords(c, []machine.Record{c.sealed(r), e.Record})
-}
-
-// A key comes back whether it derives from the revision that the work is at, from another, or from
-// nothing; behind a snapshot, too (K18).
-func recordKeys(b *bench) {
-	t := b.session()
-	key := func(revision string) string {
-		return machine.StepKey(machine.RootKey(theSaga, "w", revision), "invoice", saga.Forward, 0)
-	}
-	first := arming(started(), 1)
-	first.Dispatch.Key = key("r1")
-	c := b.start(t, "w", first, hold)
-	written := []machine.Record{c.sealed(first)}
-	for _, s := range []struct {
-		at, key         string
-		begun, snapshot bool
-	}{
-		{at: "r1", key: key("r1")},
-		{at: "r1", key: "am-of-its-own"},
-		{at: "r1", key: key("r2")},
-		{at: "r2", key: key("r2"), begun: true},
-		{at: "r2", key: key("r2")},
-		{at: "r2", key: key("r2"), snapshot: true},
-		{at: "r2", key: key("r1")},
-		{at: "r2", key: key("r2")},
-		{at: "r2", key: ""},
-	} {
-		r := arming(doing(machine.KindDone, saga.Running), 2)
-		r.Revision, r.Dispatch.Key = "another", s.key
-		if s.begun {
-			r.Kind, r.Revision, r.Version = machine.KindRevised, s.at, 2
-		}
-		if s.snapshot {
-			r.Snapshot = json.RawMessage(`{}`)
-		}
-		e := c.entry(r, keep)
-		e.Revision = s.at
-		c.moved(e, b.one(t, e))
-		written = append(written, e.Record)
-	}
-	b.sameRecords(c, written)
-}
-
-// Tokens are random 64-bit numbers: negative ones are as good as others. What a session learned is
-// stored whether the ledger remembers the session or not.
-func recordTokens(b *bench) {
-	for i, t := range []machine.Token{1, -1, math.MaxInt64, math.MinInt64} {
-		c := b.start(b.session(), order(i), started(), hold).view(t)
-		e := c.entry(doing(machine.KindDone, saga.Running), hold)
-		b.want(t, e, ledger.Appended)
-		if rs := c.history(); rs[1].Session != t {
-			b.Errorf("record 2 is by session %s, want %s", rs[1].Session, t)
-		}
-		if h := c.now(); h.Session != t {
-			b.Errorf("the work is held by %s, want %s", h.Session, t)
-		}
-	}
 }

@@ -15,43 +15,12 @@ import (
 )
 
 var signalCases = []testCase{
-	{name: "unknown work", run: signalUnknown},
 	{name: "every field", run: signalFields},
-	{name: "once per key", run: signalOnce},
-	{name: "only under its number", run: signalNumbered, breaks: broken{"signal-numbered": func(s Store) Store { return numberless{s} }}},
 	{name: "one of two under a number", run: signalNumberedRace},
 	{name: "once per key, at the same time", run: signalOnceRace},
 	{name: "numbered within the work", run: signalNumbers},
-	{name: "makes the work due", run: signalDue},
-	{name: "posted before the release", run: signalBefore, breaks: broken{"signal-kept": func(s Store) Store { return signalDeaf{s} }}},
-	{name: "posted after the release", run: signalAfter},
 	{name: "posted while it is released", run: signalRace},
 	{name: "bad values", run: signalInvalid},
-}
-
-// "One with an ID is stored only under that number", and a key that is there is there.
-func signalNumbered(b *bench) {
-	c := b.start(b.session(), "w", started(), release)
-	post := func(key string, number int64) error {
-		return b.Post(b.Context(), c.id, machine.Signal{ID: number, Kind: machine.SignalCancel, Key: key})
-	}
-	b.wantError("the second before the first", post("a", 2), ledger.ErrChanged)
-	for _, key := range []string{"a", "b"} {
-		if err := post(key, int64(len(b.signals(c.id))+1)); err != nil {
-			b.Errorf("the next one: %v", err)
-		}
-	}
-	before := c.now()
-	b.wantError("a number that another has", post("c", 2), ledger.ErrChanged)
-	if err := post("a", 1); err != nil {
-		b.Errorf("the same again: %v", err)
-	}
-	if err := post("b", 7); err != nil {
-		b.Errorf("a key that is there, under another number: %v", err)
-	}
-	if diff := headDiff(c.now(), before); diff != "" || len(b.signals(c.id)) != 2 {
-		b.Errorf("what was refused changed the head:%s, or the signals %+v", diff, b.signals(c.id))
-	}
 }
 
 // Of those who post under one number at the same moment one is stored, and the others are told.
@@ -77,13 +46,6 @@ func signalNumberedRace(b *bench) {
 	if n := len(b.signals(c.id)); stored != 1 || n != 1 {
 		b.Errorf("%d of 8 were told that they are stored, and %d are", stored, n)
 	}
-}
-
-// "An unknown work matches ErrNotFound".
-func signalUnknown(b *bench) {
-	b.wantError("post", b.Post(b.Context(), id("nowhere"), machine.Signal{Kind: machine.SignalCancel, Key: "k"}), ledger.ErrNotFound)
-	_, err := b.Signals(b.Context(), id("nowhere"))
-	b.wantError("signals", err, ledger.ErrNotFound)
 }
 
 // A signal comes back as it was posted, with the number and time the ledger gave it, oldest first.
@@ -141,35 +103,6 @@ func signalFields(b *bench) {
 	}
 	if h := c.now(); h.Posted != int64(len(want)) {
 		b.Errorf("the head counts %d signals, want %d", h.Posted, len(want))
-	}
-}
-
-// "A signal whose Key the work has already received changes nothing." Another work's keys do not
-// count.
-func signalOnce(b *bench) {
-	t := b.session()
-	c, other := b.start(t, "w", started(), hold), b.start(t, "other", started(), hold)
-	b.post(c.id, "k")
-	before, first := c.now(), b.signals(c.id)
-	if err := b.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalCancel, Key: "k", Reason: "again"}); err != nil {
-		b.Errorf("posting a known key: %v", err)
-	}
-	if got := b.signals(c.id); len(got) != 1 || got[0].ID != first[0].ID || got[0].Reason != first[0].Reason {
-		b.Errorf("posting a known key changed the signals: %+v", got)
-	}
-	if diff := headDiff(c.now(), before); diff != "" {
-		b.Errorf("posting a known key changed the head:%s", diff)
-	}
-	// Nor does it wake the work once more when the signal has been consumed.
-	c.add(due(b.consuming(c.id, doing(machine.KindNoted, saga.Retrying), 0), time.Hour), release)
-	before = c.now()
-	b.post(c.id, "k")
-	if diff := headDiff(c.now(), before); diff != "" {
-		b.Errorf("posting a consumed key changed the head:%s", diff)
-	}
-	b.post(other.id, "k")
-	if h := other.now(); h.Posted != 1 {
-		b.Errorf("the same key at another work was not posted: %+v", h)
 	}
 }
 
@@ -237,99 +170,12 @@ func signalNumbers(b *bench) {
 	}
 }
 
-// Post "makes the work due at the latest now, also one that has ended". A work that a session holds
-// stays without a due time.
-func signalDue(b *bench) {
-	t := b.session()
-	waiting := b.start(t, "waiting", due(started(), time.Hour), release)
-	parked := b.start(t, "parked", started(), hold)
-	parked.add(reviewed(), release)
-	held := b.start(t, "held", started(), hold)
-	ended := b.start(t, "ended", started(), hold)
-	ended.add(doing(machine.KindDone, saga.Completed), release)
-	before := b.clock()
-	for _, c := range []*chain{waiting, parked, held, ended} {
-		b.post(c.id, "k")
-		h := c.now()
-		isDue := !h.Due.IsZero() && !h.Due.Before(before) && !h.Due.After(b.clock())
-		if want := c != held; isDue != want || !want && !h.Due.IsZero() {
-			b.Errorf("%s is due at %v, want due now: %v", c.id, h.Due, want)
-		}
-		if h.Posted != 1 || len(b.signals(c.id)) != 1 {
-			b.Errorf("%s: the signal was not counted or not stored: %+v", c.id, h)
-		}
-	}
-	if h := held.now(); h.Session != t {
-		b.Errorf("a signal took the work from its holder: %+v", h)
-	}
-	overdue := b.start(t, "overdue", started(), release)
-	since := overdue.now().Due
-	b.until(b.clock, since)
-	b.post(overdue.id, "k")
-	if h := overdue.now(); !h.Due.Equal(since) { // "at the latest now"
-		b.Errorf("a work that was due since %v is due at %v behind a signal", since, h.Due)
-	}
-}
-
 // releases are the ways to let go of a work with something left to wait for.
 var releases = map[string]machine.Record{
 	"review":   reviewed(),
 	"paused":   doing(machine.KindPaused, saga.Paused),
 	"retrying": due(doing(machine.KindNotSent, saga.Retrying), time.Hour),
 	"ended":    doing(machine.KindDone, saga.Completed),
-}
-
-// A signal that comes while the work is held, and that the releasing record does not consume, must
-// not be lost: the work is due at once.
-func signalBefore(b *bench) {
-	t := b.session()
-	for name, r := range releases {
-		lost := b.start(t, "unread "+name, started(), hold)
-		b.post(lost.id, "k")
-		lost.add(r, release)
-		b.claimable(t, lost, true)
-
-		half := b.start(t, "half read "+name, started(), hold)
-		b.post(half.id, "k1")
-		b.post(half.id, "k2")
-		half.add(b.consuming(half.id, r, 0), release)
-		b.claimable(t, half, true)
-
-		read := b.start(t, "read "+name, started(), hold)
-		b.post(read.id, "k")
-		read.add(b.consuming(read.id, r, 0), release)
-		b.claimable(t, read, false)
-
-		earlier := b.start(t, "read earlier "+name, started(), hold)
-		b.post(earlier.id, "k")
-		earlier.add(b.consuming(earlier.id, doing(machine.KindNoted, saga.Running), 0), keep)
-		earlier.add(r, release)
-		b.claimable(t, earlier, false)
-	}
-}
-
-// A signal that comes after the release makes the work due.
-func signalAfter(b *bench) {
-	t := b.session()
-	for name, r := range releases {
-		c := b.start(t, name, started(), hold)
-		c.add(r, release)
-		b.claimable(t, c, false)
-		b.post(c.id, "k")
-		b.claimable(t, c, true)
-	}
-}
-
-// claimable claims and expects c to be given, or not.
-func (b *bench) claimable(t machine.Token, c *chain, want bool) {
-	b.Helper()
-	got := false
-	for _, h := range b.claim(t, 1000) {
-		got = got || h.ID == c.id
-	}
-	if got != want {
-		b.Errorf("%s can be claimed: %v, want %v; its head is %+v", c.id, got, want, c.now())
-	}
 }
 
 // Whichever comes first, the post or the release: the signal is found.
