@@ -11,15 +11,9 @@ import (
 )
 
 var appendCases = []testCase{
-	{name: "empty batch", run: appendEmpty},
 	{name: "result without a lease", run: appendResult, breaks: broken{"result-kept": func(s Store) Store { return resultForgetter{s} }}},
 	{name: "every answer in one batch", run: appendMixed},
 	{name: "caller's memory", run: appendCopies},
-}
-
-// An empty batch is no work and no error.
-func appendEmpty(b *bench) {
-	b.append(b.session())
 }
 
 // "Recording a result needs only the tail": what was learned is never dropped. On NoLease the same

@@ -290,6 +290,11 @@ func (s *side) tell(method string, err error, answers ...any) {
 	}
 }
 
+// says is tell for a call that answers one thing.
+func (s *side) says(method string) func(answer any, err error) {
+	return func(answer any, err error) { s.tell(method, err, answer) }
+}
+
 // sorted is for answers that come in any order.
 func sorted[E any](all []E, key func(E) string) []E {
 	all = slices.Clone(all)

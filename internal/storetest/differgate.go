@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
@@ -107,26 +108,26 @@ func (s *side) delivery(place int) int64 {
 // alter changes an entry as a callback might.
 func (d *draw) alter(e *intake.Entry, now time.Time, place int) {
 	e.Attempts++
-	switch d.IntN(9) {
-	case 0:
-		e.Blocked = pick(d, "b", "")
-	case 1:
-		e.Dirty = e.Clean + int64(d.IntN(2))
-	case 2:
-		e.Due = now.Add(time.Duration(d.IntN(4)-1)*time.Second + time.Duration(place)*time.Millisecond)
-	case 3:
-		e.Accepted, e.Body, e.Version = e.Accepted+1, json.RawMessage(`{"t": 3}`), intake.Version{Clock: intake.ObjectClock, N: now.UnixNano() + int64(d.IntN(2))*int64(time.Hour), Step: time.Second}
-	case 4:
-		e.Delivered, e.LastError, e.Deleted = e.Accepted, pick(d, "", "e"), d.one(2)
-	case 5:
-		e.Held, e.Withdrawn, e.Changed = int64(d.IntN(2)), now, now
-	case 6:
-		e.Parked = append(e.Parked, intake.Event{Object: e.Object, Payload: intake.Delta, Body: json.RawMessage(`1`), Received: now})
-	case 7:
-		e.Newest, e.Missing, e.Reread, e.Behind = intake.Version{Clock: intake.CounterClock, N: 9}, now, now, now
-	case 8:
-		e.Changed, e.Due = now, time.Time{}
-	}
+	pick(d,
+		func() { e.Blocked = pick(d, "b", "") },
+		func() { e.Dirty = e.Clean + int64(d.IntN(2)) },
+		func() {
+			e.Due = now.Add(time.Duration(d.IntN(4)-1)*time.Second + time.Duration(place)*time.Millisecond)
+		},
+		func() {
+			e.Accepted, e.Body = e.Accepted+1, json.RawMessage(`{"t": 3}`)
+			e.Version = intake.Version{Clock: intake.ObjectClock, N: now.UnixNano() + int64(d.IntN(2))*int64(time.Hour), Step: time.Second}
+		},
+		func() { e.Delivered, e.LastError, e.Deleted = e.Accepted, pick(d, "", "e"), d.one(2) },
+		func() { e.Held, e.Withdrawn, e.Changed = int64(d.IntN(2)), now, now },
+		func() {
+			e.Parked = append(e.Parked, intake.Event{Object: e.Object, Payload: intake.Delta, Body: json.RawMessage(`1`), Received: now})
+		},
+		func() {
+			e.Newest, e.Missing, e.Reread, e.Behind = intake.Version{Clock: intake.CounterClock, N: 9}, now, now, now
+		},
+		func() { e.Changed, e.Due = now, time.Time{} },
+	)()
 }
 
 func (d *draw) refusal() error {
@@ -175,8 +176,7 @@ func drawUpdate(d *draw) act {
 			return refusal
 		})
 		s.tell("Update", err)
-		e, err := s.Entry(s.ctx, o)
-		s.tell("Entry", err, e)
+		s.says("Entry")(s.Entry(s.ctx, o))
 	}
 }
 
@@ -195,22 +195,15 @@ func drawWeigh(d *draw) act {
 }
 
 func (d *draw) deliveryFilter() (f intake.DeliveryFilter) {
-	switch d.IntN(9) {
-	case 0:
-		f.Source = pick(d, "shop", "crm")
-	case 1:
-		f.Object.ID = pick(d, "1", "2")
-	case 2:
-		f.Object = d.object()
-	case 3:
-		f.Disposition = pick(d, intake.Applied, intake.Stale, intake.Hint, intake.Malformed)
-	case 4:
-		f.Unjudged = true
-	case 5:
-		f.From = d.shift(-80, 0)
-	case 6:
-		f.Until = d.shift(-80, 0)
-	}
+	pick(d, func() {}, func() {},
+		func() { f.Source = pick(d, "shop", "crm") },
+		func() { f.Object.ID = pick(d, "1", "2") },
+		func() { f.Object = d.object() },
+		func() { f.Disposition = pick(d, intake.Applied, intake.Stale, intake.Hint, intake.Malformed) },
+		func() { f.Unjudged = true },
+		func() { f.From = d.shift(-80, 0) },
+		func() { f.Until = d.shift(-80, 0) },
+	)()
 	f.Limit = d.IntN(4)
 	return f
 }
@@ -227,10 +220,8 @@ func drawDeliveries(d *draw) act {
 		if some {
 			f.Numbers = []int64{s.delivery(one), s.delivery(0), s.delivery(99)}
 		}
-		ds, err := s.Deliveries(s.ctx, f)
-		s.tell("Deliveries", err, ds)
-		delivery, err := s.Delivery(s.ctx, s.delivery(one))
-		s.tell("Delivery", err, delivery)
+		s.says("Deliveries")(s.Deliveries(s.ctx, f))
+		s.says("Delivery")(s.Delivery(s.ctx, s.delivery(one)))
 		counts, err := s.Counts(s.ctx)
 		for i := range counts {
 			if s.forgot { // a store may remember one that is gone or was judged otherwise since
@@ -238,26 +229,15 @@ func drawDeliveries(d *draw) act {
 			}
 		}
 		s.tell("Counts", err, counts)
-		days, err := s.BlockedDays(s.ctx, time.Time{})
-		s.tell("BlockedDays", err, days)
+		s.says("BlockedDays")(s.BlockedDays(s.ctx, time.Time{}))
 	}
 }
 
 func drawEntries(d *draw) act {
 	f := intake.EntryFilter{Limit: d.IntN(4), Owing: d.one(5), Blocked: d.one(8), Held: d.one(8), Future: d.one(8)}
-	switch d.IntN(4) {
-	case 0:
-		f.Object = intake.Object{Source: pick(d, "shop", "crm")}
-	case 1:
-		f.Object = d.object()
-	case 2:
-		f.After = d.object()
-	}
+	pick(d, func() {}, func() { f.Object = intake.Object{Source: "shop"} }, func() { f.Object = d.object() }, func() { f.After = d.object() })()
 	d.with(f)
-	return func(s *side) {
-		es, err := s.Entries(s.ctx, f)
-		s.tell("Entries", err, es)
-	}
+	return func(s *side) { s.says("Entries")(s.Entries(s.ctx, f)) }
 }
 
 func drawStopped(d *draw) act {
@@ -265,19 +245,14 @@ func drawStopped(d *draw) act {
 	if d.one(3) {
 		f.Object = pick(d, d.object(), intake.Object{Tenant: "a:b"})
 	}
-	return func(s *side) {
-		all, err := s.Stopped(s.ctx, f)
-		s.tell("Stopped", err, all)
-	}
+	return func(s *side) { s.says("Stopped")(s.Stopped(s.ctx, f)) }
 }
 
 func drawHold(d *draw) act {
 	source, act := pick(d, "shop", "shop", "crm", ""), pick(d, intake.ActRelease, intake.ActDrop)
 	return func(s *side) {
-		held, err := s.Holdings(s.ctx)
-		s.tell("Holdings", err, held)
-		n, err := s.EndHold(s.ctx, source, act, saga.Actor{Name: "anna", Reason: "r"})
-		s.tell("EndHold", err, n)
+		s.says("Holdings")(s.Holdings(s.ctx))
+		s.says("EndHold")(s.EndHold(s.ctx, source, act, saga.Actor{Name: "anna", Reason: "r"}))
 		all, _ := s.raw.Entries(s.ctx, intake.EntryFilter{Owing: true})
 		for i, e := range all { // none is due at the time of another
 			_ = s.raw.Update(s.ctx, e.Object, func(now time.Time, e *intake.Entry) error {
@@ -293,8 +268,7 @@ func drawReplay(d *draw) act {
 	d.with(f)
 	return func(s *side) {
 		s.forgot = true
-		n, err := s.Replay(s.ctx, f, "why")
-		s.tell("Replay", err, n)
+		s.says("Replay")(s.Replay(s.ctx, f, "why"))
 	}
 }
 
@@ -303,8 +277,7 @@ func drawPurge(d *draw) act {
 	r := intake.Retention{Bodies: kept(), Rows: kept(), Digests: kept()}
 	return func(s *side) {
 		s.forgot = true
-		n, err := s.Purge(s.ctx, r, 1000)
-		s.tell("Purge", err, n)
+		s.says("Purge")(s.Purge(s.ctx, r, 1000))
 	}
 }
 
@@ -346,8 +319,7 @@ func drawFind(d *draw) act {
 		}
 		q := q
 		q.Plan = s.ref(place)
-		rows, err := s.Findings(s.ctx, q)
-		s.tell("Findings", err, rows)
+		s.says("Findings")(s.Findings(s.ctx, q))
 	}
 }
 
@@ -358,8 +330,7 @@ func drawFinish(d *draw) act {
 	return func(s *side) {
 		ref := s.ref(place)
 		if finishes {
-			at, err := s.Finish(s.ctx, ref, &plan.Plan{ID: id, Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}})
-			s.tell("Finish", err, at)
+			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: id, Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}}))
 			return
 		}
 		s.tell("Done", s.Done(s.ctx, ref, []plan.Row{{Finding: plan.Finding{Key: key}, Outcome: done, Error: "e"}}))
@@ -375,22 +346,19 @@ func drawPlans(d *draw) act {
 		if d.back { // which is the newest is not clear
 			return
 		}
-		latest, err := s.Latest(s.ctx, job)
-		s.tell("Latest", err, latest)
-		p, err := s.Plan(s.ctx, id)
-		s.tell("Plan", err, p)
+		s.says("Latest")(s.Latest(s.ctx, job))
+		s.says("Plan")(s.Plan(s.ctx, id))
 	}
 }
 
 func drawDrift(d *draw) act {
 	ref, part := plan.Ref{Job: pick(d, "books", "books", "tax"), Number: int64(1 + d.IntN(9))}, plan.Part{From: pick(d, "", "", "1"), Until: pick(d, "", "", "2", "Z")}
-	var fs []plan.Finding
-	for key, f := range keyed(d.findings()) {
-		if part.Has(key) && f.Class != plan.InSync {
+	var fs []plan.Finding // each key once
+	for _, f := range d.findings() {
+		if part.Has(f.Key) && f.Class != plan.InSync && !slices.ContainsFunc(fs, func(o plan.Finding) bool { return o.Key == f.Key }) {
 			fs = append(fs, f)
 		}
 	}
-	fs = sorted(fs, func(f plan.Finding) string { return f.Key })
 	q := plan.DriftQuery{Job: pick(d, "", "", "books"), Key: pick(d, "", "", "1"), Class: pick(d, "", "", plan.Missing), Times: d.IntN(3), Limit: d.IntN(4)}
 	remembers := d.one(2)
 	d.with(q)
@@ -400,21 +368,11 @@ func drawDrift(d *draw) act {
 		}
 		ds, err := s.Drifts(s.ctx, q)
 		s.tell("Drifts", err, ds)
-		if len(ds) > 0 {
-			q := q
+		if q := q; len(ds) > 0 {
 			q.After = &ds[0]
-			ds, err = s.Drifts(s.ctx, q)
-			s.tell("Drifts", err, ds)
+			s.says("Drifts")(s.Drifts(s.ctx, q))
 		}
 	}
-}
-
-func keyed(fs []plan.Finding) map[string]plan.Finding {
-	by := make(map[string]plan.Finding)
-	for _, f := range fs {
-		by[f.Key] = f
-	}
-	return by
 }
 
 func drawSweep(d *draw) act {
@@ -436,18 +394,15 @@ func drawSweep(d *draw) act {
 			at.Serial--
 		}
 		at.State = json.RawMessage(state)
-		next, err := s.Advance(s.ctx, at, page)
-		s.tell("Advance", err, next)
+		s.says("Advance")(s.Advance(s.ctx, at, page))
 		if again {
 			if other {
 				at.State = json.RawMessage(`{}`)
 			}
-			next, err = s.Advance(s.ctx, at, page)
-			s.tell("Advance", err, next)
+			s.says("Advance")(s.Advance(s.ctx, at, page))
 		}
 		s.arrived()
-		ps, err := s.Positions(s.ctx, "o")
-		s.tell("Positions", err, ps)
+		s.says("Positions")(s.Positions(s.ctx, "o"))
 	}
 }
 
@@ -460,12 +415,9 @@ func drawSightings(d *draw) act {
 	d.with(q)
 	return func(s *side) {
 		if discards {
-			n, err := s.Discard(s.ctx, q, limit)
-			s.tell("Discard", err, n)
+			s.says("Discard")(s.Discard(s.ctx, q, limit))
 		}
-		rows, err := s.Sightings(s.ctx, q)
-		s.tell("Sightings", err, rows)
-		tally, err := s.Tally(s.ctx, q)
-		s.tell("Tally", err, tally)
+		s.says("Sightings")(s.Sightings(s.ctx, q))
+		s.says("Tally")(s.Tally(s.ctx, q))
 	}
 }

@@ -56,6 +56,22 @@ func (s *side) token(place int) machine.Token {
 	return s.tokens[len(s.tokens)-1-place%len(s.tokens)]
 }
 
+// writer is the same, or no session.
+func (s *side) writer(place int) machine.Token {
+	if place == 8 {
+		return 0
+	}
+	return s.token(place)
+}
+
+// number is the ledger's number of the work that was started in a place.
+func (s *side) number(place int) int64 {
+	if place >= len(s.numbers) {
+		return 1 << 40
+	}
+	return s.numbers[place]
+}
+
 // session is the place of one of the sessions, the newest of them mostly.
 func (d *draw) session() int { return pick(d, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 3, 8, 8+d.IntN(2)) }
 
@@ -74,24 +90,17 @@ func drawOpen(d *draw) act {
 	ttl, label, knows := pick(d, 10*time.Second, time.Minute, time.Hour, time.Hour), pick(d, "p", "ö"), d.knows()
 	return func(s *side) {
 		l, err := s.OpenSession(s.ctx, ttl, label, knows)
-		if err == nil {
-			s.tokens = append(s.tokens, l.Token)
-		}
+		s.tokens = append(s.tokens, l.Token)
 		s.named("session", l.Token, false)
 		s.tellLease("OpenSession", l, err)
 	}
 }
 
 func drawRenew(d *draw) act {
-	place, inHand := d.session(), []int{d.IntN(9), d.IntN(9)}
+	place, inHand := d.session(), d.Perm(9)[:2]
 	r := ledger.Renewal{TTL: pick(d, time.Second, time.Minute, time.Hour), Knows: d.knows()}
 	return func(s *side) {
-		r.InHand = nil
-		for _, i := range inHand {
-			if i < len(s.numbers) {
-				r.InHand = append(r.InHand, s.numbers[i])
-			}
-		}
+		r.InHand = []int64{s.number(inHand[0]), s.number(inHand[1])}
 		l, err := s.Renew(s.ctx, s.token(place), r)
 		s.tellLease("Renew", l, err)
 	}
@@ -138,28 +147,21 @@ func (d *draw) schedule() *ledger.Schedule {
 }
 
 func drawStart(d *draw) act {
-	type start struct {
-		id saga.ID
-		r  machine.Record
-		s  *ledger.Schedule
-	}
-	var all []start
+	var all []follow
 	place, twice := d.session(), d.one(8)
 	for i := range pick(d, 1, 1, 1, 2, 3) {
 		r := started()
 		r.Version, r.Nonce, r.Revision = pick(d, 1, 1, 1, 2), d.Int64(), pick(d, "r1", "r2", "")
 		r.Wait, r.Cause = d.wait(i), pick(d, "", "shop/1")
-		switch d.IntN(6) {
-		case 0:
-			r = arming(r, 1)
-			r.Dispatch.Key = pick(d, "am-key", d.key(pick(d, theSaga, "crm"), d.work(), r.Revision))
-		case 1:
-			r.Limit = pick(d, time.Second, time.Minute, time.Hour)
-		case 2:
-			r.Until = d.now.Add(r.Wait).Truncate(time.Millisecond)
-		case 3:
-			r.Status = pick(d, saga.Adopting, saga.Completed, saga.Paused)
-		}
+		pick(d, func() {}, func() {},
+			func() {
+				r = arming(r, 1)
+				r.Dispatch.Key = pick(d, "am-key", machine.StepKey(machine.RootKey(theSaga, "a:1", r.Revision), "invoice", saga.Forward, 0))
+			},
+			func() { r.Limit = pick(d, time.Second, time.Minute, time.Hour) },
+			func() { r.Until = d.now.Add(r.Wait).Truncate(time.Millisecond) },
+			func() { r.Status = pick(d, saga.Adopting, saga.Completed, saga.Paused) },
+		)()
 		sch := d.schedule()
 		if sch == nil {
 			sch = release
@@ -168,17 +170,14 @@ func drawStart(d *draw) act {
 		if d.one(25) {
 			id.Work = d.oddity("a")
 		}
-		all = append(all, start{id, r, sch})
+		all = append(all, follow{id: id, r: r, s: sch})
 	}
 	d.with(all)
-	slices.SortStableFunc(all, func(a, b start) int {
+	slices.SortStableFunc(all, func(a, b follow) int {
 		return cmp.Or(strings.Compare(a.id.Work, b.id.Work), strings.Compare(a.id.Saga, b.id.Saga))
 	}) // the order in which a batch is started is not said
 	return func(s *side) {
-		t := s.token(place)
-		if place == 8 {
-			t = 0
-		}
+		t := s.writer(place)
 		var es []ledger.Entry
 		var cs []*chain
 		for _, a := range all {
@@ -190,10 +189,6 @@ func drawStart(d *draw) act {
 			s.append(t, cs, es)
 		}
 	}
-}
-
-func (d *draw) key(name, work, revision string) string {
-	return machine.StepKey(machine.RootKey(name, work, revision), "invoice", saga.Forward, 0)
 }
 
 // append appends entries and moves the views of those that are stored.
@@ -325,25 +320,23 @@ func (d *draw) follow(place int) follow {
 	r.Body = json.RawMessage(pick(d, `{"a": 1}`, `{"a":1}`, ` [1, 2]`, ``))
 	r.ExternalID = pick(d, "", "", "inv_1", "inv_2")
 	r.Wait = d.wait(place)
-	switch d.IntN(10) {
-	case 0, 1, 2:
-		*r = arming(*r, 1+d.IntN(3))
-	case 3:
-		r.Snapshot = json.RawMessage(`{"steps": [] }`)
-	case 4:
-		r.Kind, r.Version, r.Revision = machine.KindRevised, pick(d, 1, 2), pick(d, "r2", "r3")
-		r.Limit = pick(d, 0, time.Second, time.Hour)
-	case 5:
-		r.Kind, r.Class = machine.KindAdopted, pick(d, "", saga.Unknown)
-	case 6:
-		r.Kind, r.Until = machine.KindWaiting, d.now.Truncate(time.Millisecond).Add(d.wait(place))
-	case 7:
-		r.Error, r.Note, r.Actor, r.Why = d.oddity("e"), d.oddity("n"), d.oddity("anna"), d.oddity("w")
-	case 8:
-		whole := full()
-		whole.Status, whole.Reason, whole.Kind, whole.Wait = r.Status, r.Reason, r.Kind, r.Wait
-		*r = whole
-	}
+	arms := func() { *r = arming(*r, 1+d.IntN(3)) }
+	pick(d, arms, arms, arms, func() {},
+		func() { r.Snapshot = json.RawMessage(`{"steps": [] }`) },
+		func() {
+			r.Kind, r.Version, r.Revision, r.Limit = machine.KindRevised, pick(d, 1, 2), pick(d, "r2", "r3"), pick(d, 0, time.Second, time.Hour)
+		},
+		func() { r.Kind, r.Class = machine.KindAdopted, pick(d, "", saga.Unknown) },
+		func() { r.Kind, r.Until = machine.KindWaiting, d.now.Truncate(time.Millisecond).Add(d.wait(place)) },
+		func() {
+			r.Error, r.Note, r.Actor, r.Why = d.oddity("e"), d.oddity("n"), d.oddity("anna"), d.oddity("w")
+		},
+		func() {
+			whole := full()
+			whole.Status, whole.Reason, whole.Kind, whole.Wait = r.Status, r.Reason, r.Kind, r.Wait
+			*r = whole
+		},
+	)()
 	f.consume = pick(d, 0, 0, 0, 1, 2, 9)
 	f.wrong = pick(d, asItIs, asItIs, asItIs, asItIs, asItIs, asItIs, asItIs, asItIs, asBefore, asBefore, asGone, asOfNoWork, asInvalid)
 	if f.wrong == asInvalid {
@@ -437,16 +430,10 @@ func drawGiveBack(d *draw) act {
 	}
 	d.with(all)
 	return func(s *side) {
-		t := s.token(place)
-		if place == 8 {
-			t = 0
-		}
+		t := s.writer(place)
 		var back []ledger.Return
 		for _, r := range all {
-			if int(r.Number) >= len(s.numbers) {
-				continue
-			}
-			r.Number = s.numbers[r.Number]
+			r.Number = s.number(int(r.Number))
 			back = append(back, r)
 		}
 		s.tell("GiveBack", s.GiveBack(s.ctx, t, back))
@@ -476,10 +463,8 @@ func drawLoad(d *draw) act {
 func drawHistory(d *draw) act {
 	id := d.id()
 	return func(s *side) {
-		rs, err := s.History(s.ctx, id)
-		s.tell("History", err, rs)
-		signals, err := s.Signals(s.ctx, id)
-		s.tell("Signals", err, signals)
+		s.says("History")(s.History(s.ctx, id))
+		s.says("Signals")(s.Signals(s.ctx, id))
 	}
 }
 
@@ -487,30 +472,19 @@ func drawHistory(d *draw) act {
 func (d *draw) filter() ledger.Filter {
 	var f ledger.Filter
 	for range pick(d, 0, 1, 1, 1, 2) {
-		switch d.IntN(11) {
-		case 0:
-			f.Saga = pick(d, theSaga, "crm", "other")
-		case 1:
-			f.Work = d.work()
-		case 2:
-			f.Prefix = pick(d, "a:", "b", "a", "%")
-		case 3:
-			f.Status = pick(d, saga.Running, saga.Running, saga.Review, saga.Waiting, saga.Retrying, saga.Compensating, saga.Completed)
-		case 4:
-			f.Status, f.Reason = saga.Review, pick(d, saga.ReasonInDoubt, saga.ReasonExhausted)
-		case 5:
-			f.WaitsFor = pick(d, "books", "mail")
-		case 6:
-			f.Step = pick(d, "invoice", "mail")
-		case 7:
-			f.ExternalID = pick(d, "inv_1", "inv_2", "inv_5530")
-		case 8:
-			f.Unconfirmed = true
-		case 9:
-			f.CreatedSince, f.UpdatedUntil = pick(d, time.Time{}, d.shift(-40, 0)), pick(d, time.Time{}, d.shift(-20, 1))
-		case 10:
-			f.UpdatedSince, f.CreatedUntil = pick(d, time.Time{}, d.shift(-20, 0)), pick(d, time.Time{}, d.shift(-40, 1))
-		}
+		pick(d,
+			func() { f.Saga = pick(d, theSaga, "crm", "other") },
+			func() { f.Work = d.work() },
+			func() { f.Prefix = pick(d, "a:", "b", "a", "%") },
+			func() { f.Status = pick(d, saga.Running, saga.Running, saga.Review, saga.Waiting, saga.Completed) },
+			func() { f.Status, f.Reason = saga.Review, pick(d, saga.ReasonInDoubt, saga.ReasonExhausted) },
+			func() { f.WaitsFor = pick(d, "books", "mail") },
+			func() { f.Step = pick(d, "invoice", "mail") },
+			func() { f.ExternalID = pick(d, "inv_1", "inv_2", "inv_5530") },
+			func() { f.Unconfirmed = true },
+			func() { f.CreatedSince = d.shift(-40, 0) }, func() { f.CreatedUntil = d.shift(-40, 1) },
+			func() { f.UpdatedSince = d.shift(-20, 0) }, func() { f.UpdatedUntil = d.shift(-20, 1) },
+		)()
 	}
 	f.Newest, f.ByWork = d.one(3), d.one(6)
 	if f.ByWork && d.one(2) {
@@ -563,10 +537,8 @@ func drawOverview(d *draw) act {
 		o.Ahead.Works = slices.DeleteFunc(o.Ahead.Works, func(h ledger.Instance) bool { return !h.Status.Live() }) // databases name none with a signal
 		o.Ahead.Works = sorted(o.Ahead.Works, func(h ledger.Instance) string { return h.ID.String() })
 		s.tell("Overview", err, o)
-		totals, err := s.Totals(s.ctx)
-		s.tell("Totals", err, totals)
-		sessions, err := s.Sessions(s.ctx)
-		s.tell("Sessions", err, sessions)
+		s.says("Totals")(s.Totals(s.ctx))
+		s.says("Sessions")(s.Sessions(s.ctx))
 	}
 }
 

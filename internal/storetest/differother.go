@@ -32,21 +32,12 @@ func drawCount(d *draw) act {
 		total.Source = longest + pick(d, "", "!")
 	}
 	f := ledger.Filter{Limit: d.IntN(3)}
-	switch d.IntN(5) {
-	case 0:
-		f.Saga = pick(d, theSaga, "crm")
-	case 1:
-		f.Work = d.work()
-	case 2:
-		f.Prefix = "a"
-	}
+	pick(d, func() {}, func() { f.Saga = pick(d, theSaga, "crm") }, func() { f.Work = d.work() }, func() { f.Prefix = "a" })()
 	since := pick(d, time.Time{}, d.now)
 	return func(s *side) {
 		s.tell("Count", s.Count(s.ctx, c, []ledger.Duplicate{total}))
-		ds, err := s.Duplicates(s.ctx, f)
-		s.tell("Duplicates", err, ds)
-		days, err := s.BlockedDays(s.ctx, since)
-		s.tell("BlockedDays", err, days)
+		s.says("Duplicates")(s.Duplicates(s.ctx, f))
+		s.says("BlockedDays")(s.BlockedDays(s.ctx, since))
 	}
 }
 
@@ -80,16 +71,13 @@ func drawControl(d *draw) act {
 				set.Version = max(set.Version, is.Version)
 			}
 		}
-		got, err := s.SetControl(s.ctx, t, set)
-		s.tell("SetControl", err, got)
+		s.says("SetControl")(s.SetControl(s.ctx, t, set))
 		if twice {
-			got, err = s.SetControl(s.ctx, t, set)
-			s.tell("SetControl", err, got)
+			s.says("SetControl")(s.SetControl(s.ctx, t, set))
 		}
 		all, newest, err := s.Controls(s.ctx)
 		s.tell("Controls", err, all, s.named("control", number{"control", newest}, newest == 0))
-		acts, err := s.Acts(s.ctx, c.Kind, c.Name, limit)
-		s.tell("Acts", err, acts)
+		s.says("Acts")(s.Acts(s.ctx, c.Kind, c.Name, limit))
 	}
 }
 
@@ -97,8 +85,7 @@ func drawDeeds(d *draw) act {
 	before, limit, looked := pick(d, time.Time{}, d.now, d.shift(-30, 0)), d.IntN(4), d.oddity("bodies", "bodies", "")
 	return func(s *side) {
 		s.tell("Looked", s.Looked(s.ctx, looked, saga.Actor{Name: "cid", Reason: "a complaint"}))
-		deeds, err := s.Deeds(s.ctx, before, limit)
-		s.tell("Deeds", err, deeds)
+		s.says("Deeds")(s.Deeds(s.ctx, before, limit))
 	}
 }
 
@@ -113,8 +100,7 @@ func drawRequest(d *draw) act {
 			s.tell("Answer", s.Answer(s.ctx, r.Key, r.Nonce, answer))
 			return
 		}
-		kept, err := s.Request(s.ctx, r)
-		s.tell("Request", err, kept)
+		s.says("Request")(s.Request(s.ctx, r))
 	}
 }
 
@@ -122,8 +108,7 @@ func drawDescribe(d *draw) act {
 	spec := d.spec()
 	return func(s *side) {
 		s.tell("Describe", s.Describe(s.ctx, spec))
-		all, err := s.Definitions(s.ctx)
-		s.tell("Definitions", err, all)
+		s.says("Definitions")(s.Definitions(s.ctx))
 	}
 }
 
@@ -161,19 +146,16 @@ func drawMessages(d *draw) act {
 	}
 	return func(s *side) {
 		if uses {
-			used, err := s.Use(s.ctx, m.Name, m.ID, w)
-			s.tell("Use", err, used)
+			s.says("Use")(s.Use(s.ctx, m.Name, m.ID, w))
 		} else {
-			kept, err := s.Keep(s.ctx, m, keep)
-			s.tell("Keep", err, kept)
+			s.says("Keep")(s.Keep(s.ctx, m, keep))
 		}
 		ms, err := s.Messages(s.ctx, "paid", w.Key, w.ID.Saga)
 		if d.back {
 			ms = sorted(ms, func(m program.Message) string { return m.ID })
 		}
 		s.tell("Messages", err, ms)
-		all, err := s.Uses(s.ctx, m.Name, m.ID)
-		s.tell("Uses", err, all)
+		s.says("Uses")(s.Uses(s.ctx, m.Name, m.ID))
 	}
 }
 
@@ -189,35 +171,31 @@ func drawTurn(d *draw) act {
 			return nil
 		})
 		s.tell("Turn", err)
-		paused, err := s.Paused(s.ctx, "j1")
-		s.tell("Paused", err, paused)
+		s.says("Paused")(s.Paused(s.ctx, "j1"))
 	}
 }
 
 // change changes an agenda as a number says.
 func change(seed uint64, now time.Time, a *schedule.Agenda) {
 	d := drawOf(seed)
-	switch d.IntN(7) {
-	case 0:
-		a.State.Paused = schedule.Mark{At: now, By: "anna", Why: "w"}
-	case 1:
-		a.State.Paused = schedule.Mark{}
-	case 2, 3:
+	records := func() {
 		if a.State.Name != schedule.Everything {
 			r := planned(now, pick(d, "i1", "i2", "i3", "i4"))
 			r.Job, r.By, r.Ask = a.State.Name, pick(d, "", "anna"), pick(d, "", "now")
 			a.New = append(a.New, r)
 		}
-	case 4:
-		for i := range a.Open {
-			a.Open[i].Result, a.Open[i].Ended, a.Open[i].Until = pick(d, schedule.OK, schedule.Skipped), now, time.Time{}
-		}
-	case 5:
-		a.State = fullState(now)
-		a.State.Fence = int64(d.IntN(9))
-	case 6:
-		a.Forget = now.Add(-time.Duration(d.IntN(20)) * time.Second)
 	}
+	pick(d, records, records,
+		func() { a.State.Paused = schedule.Mark{At: now, By: "anna", Why: "w"} },
+		func() { a.State.Paused = schedule.Mark{} },
+		func() {
+			for i := range a.Open {
+				a.Open[i].Result, a.Open[i].Ended, a.Open[i].Until = pick(d, schedule.OK, schedule.Skipped), now, time.Time{}
+			}
+		},
+		func() { a.State = fullState(now) },
+		func() { a.Forget = now.Add(-time.Duration(d.IntN(20)) * time.Second) },
+	)()
 	if len(a.Open) > 0 && a.Open[0].Open() && d.one(3) {
 		a.Open[0].Holder, a.Open[0].Until, a.Open[0].Fence = "p", now.Add(time.Minute), a.State.Fence
 	}
@@ -233,15 +211,11 @@ func drawRuns(d *draw) act {
 	return func(s *side) {
 		runs, err := s.Runs(s.ctx, f)
 		s.tell("Runs", err, runs)
-		if next && len(runs) > 0 {
-			f := f
+		if f := f; next && len(runs) > 0 {
 			f.Before = &runs[len(runs)-1]
-			runs, err = s.Runs(s.ctx, f)
-			s.tell("Runs", err, runs)
+			s.says("Runs")(s.Runs(s.ctx, f))
 		}
-		run, err := s.Run(s.ctx, "j1", number)
-		s.tell("Run", err, run)
-		board, err := s.Jobs(s.ctx)
-		s.tell("Jobs", err, board)
+		s.says("Run")(s.Run(s.ctx, "j1", number))
+		s.says("Jobs")(s.Jobs(s.ctx))
 	}
 }

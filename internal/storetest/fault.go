@@ -12,7 +12,6 @@ import (
 
 var faultCases = []testCase{
 	{name: "every answer lost", run: faultLost},
-	{name: "every method repeated", run: faultRepeat},
 	{name: "cancelled context", run: faultCancelled},
 }
 
@@ -57,42 +56,6 @@ func faultLost(b *bench) {
 		if rs := c.history(); len(rs) != len(records) {
 			b.Errorf("%s has %d records, want each once: %d", c.id, len(rs), len(records))
 		}
-	}
-}
-
-// Every method can be repeated after an error.
-func faultRepeat(b *bench) {
-	t := b.session()
-	c := b.start(t, "w", started(), hold)
-	free := b.start(t, "free", started(), release)
-	l := ledgertest.Faulty(b.Store, ledgertest.LoseAnswer(1, ledgertest.Renew), ledgertest.LoseAnswer(1, ledgertest.Bury), ledgertest.LoseAnswer(1, ledgertest.Post), ledgertest.LoseAnswer(1, ledgertest.Describe), ledgertest.LoseAnswer(1, ledgertest.Count), ledgertest.LoseAnswer(1, ledgertest.ClaimWorks))
-	for name, do := range map[string]func() error{
-		"renew":    func() error { _, err := l.Renew(b.Context(), t, ledger.Renewal{TTL: 1 << 40}); return err },
-		"post":     func() error { return l.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalCancel, Key: "k"}) },
-		"describe": func() error { return l.Describe(b.Context(), spec("a", 1)) },
-		"count": func() error {
-			return l.Count(b.Context(), 7, []ledger.Duplicate{{ID: c.id, Source: "webhook", Count: 3}})
-		},
-		"claim": func() error { _, err := l.Claim(b.Context(), t, ledger.Claim{Limit: 9, Known: known}); return err },
-	} {
-		b.wantError(name, do(), ledgertest.ErrInjected)
-		if err := do(); err != nil {
-			b.Errorf("%s again: %v", name, err)
-		}
-	}
-	if n := len(b.signals(c.id)); n != 1 {
-		b.Errorf("%d signals, want 1", n)
-	}
-	if ds := b.duplicates(ledger.Filter{}); len(ds) != 1 || ds[0].Count != 3 {
-		b.Errorf("counted %+v, want 3 (K15)", ds)
-	}
-	// A claim whose answer was lost has taken the work all the same.
-	if h := free.now(); h.Session != t || !h.Due.IsZero() {
-		b.Errorf("the claimed work's head is %+v, want held", h)
-	}
-	b.wantError("bury", l.Bury(b.Context(), t), ledgertest.ErrInjected)
-	if err := l.Bury(b.Context(), t); err != nil {
-		b.Errorf("bury again: %v", err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 var inboxRaceCases = []testCase{
 	{name: "one row of many identical deliveries", run: inboxRaceIdentical},
-	{name: "two bodies of one event", run: inboxRaceConflict},
 	{name: "two processes judge one inbox", run: inboxRaceJudge},
 	{name: "two processes lease", run: inboxRaceLease},
 	{name: "everything at once", run: inboxRaceAll},
@@ -44,34 +43,6 @@ func inboxRaceIdentical(b *bench) {
 		}
 	}
 	b.wantBlocked("at the same time", ledger.ByReceiver, 99*int64(len(es)))
-}
-
-// C2 under concurrency: of two bodies one came first, whichever it was, and the other is in
-// conflict with it.
-func inboxRaceConflict(b *bench) {
-	stores := []Store{b.Store, b.again()}
-	var wg sync.WaitGroup
-	for i := range 60 {
-		wg.Go(func() {
-			e := event("1")
-			e.Fingerprint = intake.DigestOf(fmt.Sprint(i % 3))
-			if err := stores[i%2].Accept(b.Context(), []intake.Event{e}); err != nil {
-				b.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	firsts, copies := 0, 0
-	for _, d := range b.all() {
-		copies += d.Copies
-		if d.Disposition == "" {
-			firsts++
-		}
-	}
-	if n := len(b.all()); n != 3 || firsts != 1 || copies != 60 {
-		b.Errorf("%d rows, %d of them without conflict, %d copies; want 3, 1 and 60", n, firsts, copies)
-	}
-	b.wantBlocked("at the same time", ledger.ByReceiver, 57)
 }
 
 // "Two processes share one inbox without doubling": every delivery is judged once, and no count on

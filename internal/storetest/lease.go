@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -14,7 +13,6 @@ var leaseCases = []testCase{
 }
 
 var updateCases = []testCase{
-	{name: "everything comes back", run: updateRoundTrip},
 	{name: "a late write finds another fence", run: updateFence},
 }
 
@@ -73,37 +71,6 @@ func leaseDue(b *bench) {
 			same(b, "what is stored", b.known(e.Object), e)
 		}
 	}
-}
-
-// An entry comes back as the callback left it.
-func updateRoundTrip(b *bench) {
-	now := b.calendar()
-	parked := event("1")
-	parked.Payload, parked.Deleted = intake.Delta, true
-	o := intake.Object{Source: "shop", Tenant: "eu", Type: "order", ID: "1"}
-	parked.Object = o
-	want := intake.Entry{
-		Object:  o,
-		Version: intake.Version{Epoch: 2, Clock: intake.CounterClock, N: 17}, Rank: 1, Ticket: 4,
-		Fingerprint: intake.DigestOf("fp"), Deleted: true, Body: json.RawMessage(`{"a": 1}`),
-		Dirty: 5, Clean: 4, Newest: intake.At(now, time.Second), Missing: now.Add(-1), Reread: now.Add(time.Hour),
-		Behind: now.Add(-time.Minute), Cause: 12,
-		Accepted: 9, Delivered: 8, Parked: []intake.Event{parked, parked},
-		Due: now.Add(time.Minute), Holder: "me", Until: now.Add(2 * time.Minute), Fence: 3,
-		Attempts: 6, LastError: "it was refused", Blocked: "poison",
-		Held: 8, Let: 7, Withdrawn: now.Add(-2 * time.Minute), Changed: now.Add(-3 * time.Minute),
-		First: now.Add(-time.Hour),
-	}
-	want.Missing = want.Missing.Truncate(time.Microsecond)
-	want.Newest.N = now.UnixNano()
-	b.put(o, func(e *intake.Entry) { *e = want })
-	same(b, "the entry", b.known(o), want)
-	if e := b.known(o); e.Updated.Before(now) {
-		b.Errorf("updated at %v", e.Updated)
-	}
-	bare := intake.Entry{Object: o, First: want.First}
-	b.put(o, func(e *intake.Entry) { *e = bare })
-	same(b, "the emptied entry", b.known(o), bare)
 }
 
 // G6: "raised by every lease; a write with an older one is refused" by the callback, which sees the

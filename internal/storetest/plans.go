@@ -18,7 +18,6 @@ var planCases = []testCase{
 	{name: "the newest stay", run: plansKept},
 	{name: "values", run: plansValues},
 	{name: "drafts race", run: plansRace},
-	{name: "numbered within their job", run: plansNumbered},
 }
 
 // finding is a finding about a key.
@@ -168,31 +167,5 @@ func plansValues(b *bench) {
 	}
 	if rows, err := b.Findings(b.Context(), plan.FindingQuery{Plan: ref, Outcome: plan.Applied}); err != nil || len(rows) != 3 {
 		b.Errorf("by its own key nothing can be noted: %d of 3, %v", len(rows), err)
-	}
-}
-
-// "Plans are numbered within their job, from 1; a number is never given twice" (K18): not when the
-// draft that had it is erased, and not by two processes.
-func plansNumbered(b *bench) {
-	other := b.again()
-	for i := range int64(3) {
-		books := b.draft("books", missing("1")...)
-		tax, err := other.Draft(b.Context(), "tax")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if want := (plan.Ref{Job: "books", Number: 2*i + 1}); books != want {
-			b.Errorf("draft %s, want %s", books, want)
-		}
-		if want := (plan.Ref{Job: "tax", Number: i + 1}); tax != want {
-			b.Errorf("draft %s, want %s", tax, want)
-		}
-		if again, err := other.Draft(b.Context(), "books"); err != nil || again.Number != 2*i+2 {
-			b.Errorf("draft %s, %v", again, err)
-		}
-	}
-	b.plan("tax", "aa", missing("of tax")...) // its fourth, as that of books is
-	if got := b.keys(plan.FindingQuery{Plan: plan.Ref{Job: "books", Number: 4}}); got != "[]" {
-		b.Errorf("the plan of another job has %s", got)
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 var recordCases = []testCase{
 	{name: "every field", run: recordFields},
-	{name: "every kind and status", run: recordWords},
 	{name: "odd texts", run: recordTexts},
 	{name: "bodies byte by byte", run: recordBodies, breaks: broken{"bytes-kept": func(s Store) Store { return tidy{s} }}},
 	{name: "large bodies", run: recordLarge},
@@ -163,55 +162,6 @@ func recordDiff(got, want machine.Record) (diff string) {
 		line("Arm", *got.Dispatch, *want.Dispatch)
 	}
 	return diff
-}
-
-// Every kind of record, class and status is storable, with and without each other's fields.
-func recordWords(b *bench) {
-	t := b.session()
-	c := b.start(t, "w", started(), hold)
-	written := []machine.Record{c.sealed(started())}
-	for _, k := range []machine.Kind{
-		machine.KindDispatched, machine.KindDone, machine.KindNotSent, machine.KindRefused, machine.KindUnknown, machine.KindLost,
-		machine.KindFault, machine.KindFound, machine.KindUnfinished, machine.KindNotFound, machine.KindUnclear, machine.KindSeveral,
-		machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
-		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindForgotten, machine.KindAdopted,
-		machine.KindWaiting, machine.KindOver, machine.KindOverdue, machine.KindApplies, machine.KindLeftOut,
-		machine.KindAnswered, machine.KindAnswerKept, machine.KindAnsweredNo, machine.KindUnanswered, machine.KindExtended,
-		machine.KindOpened, machine.KindVoted, machine.KindApproved, machine.KindRejected,
-	} {
-		written = append(written, c.write(doing(k, saga.Running), keep))
-	}
-	for _, class := range []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.RefusedKey, saga.NotUndoable, saga.Gone, saga.Fault, "stopped", "outage"} {
-		r := doing(machine.KindNotSent, saga.Running)
-		r.Class = class
-		written = append(written, c.write(r, keep))
-	}
-	for _, s := range []saga.Status{
-		saga.Running, saga.Retrying, saga.Waiting, saga.Compensating, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated,
-	} {
-		written = append(written, c.write(doing(machine.KindNoted, s), release))
-		if h := c.now(); h.Status != s {
-			b.Errorf("the head shows %s, want %s", h.Status, s)
-		}
-	}
-	for _, reason := range []saga.Reason{
-		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonCannotUndo, saga.ReasonAfterPivot, saga.ReasonExhausted,
-		saga.ReasonPoison, saga.ReasonConflict, saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung,
-	} {
-		r := reviewed()
-		r.Reason = reason
-		written = append(written, c.write(r, release))
-		if h := c.now(); h.Reason != reason {
-			b.Errorf("the head shows reason %s, want %s", h.Reason, reason)
-		}
-	}
-	wait := doing(machine.KindWaiting, saga.Waiting)
-	wait.Until = time.UnixMilli(1773576000123).UTC()
-	written = append(written, c.write(due(wait, time.Hour), release))
-	if h := c.now(); h.Due.IsZero() || h.Session != 0 || h.Step != wait.Step {
-		b.Errorf("the head of what waits is %+v", h)
-	}
-	b.sameRecords(c, written)
 }
 
 // Any valid text comes back byte by byte: no trimming, folding, normalising or quoting.

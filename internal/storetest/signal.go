@@ -1,10 +1,8 @@
 package storetest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +13,7 @@ import (
 )
 
 var signalCases = []testCase{
-	{name: "every field", run: signalFields},
 	{name: "one of two under a number", run: signalNumberedRace},
-	{name: "once per key, at the same time", run: signalOnceRace},
 	{name: "numbered within the work", run: signalNumbers},
 	{name: "posted while it is released", run: signalRace},
 	{name: "bad values", run: signalInvalid},
@@ -45,84 +41,6 @@ func signalNumberedRace(b *bench) {
 	}
 	if n := len(b.signals(c.id)); stored != 1 || n != 1 {
 		b.Errorf("%d of 8 were told that they are stored, and %d are", stored, n)
-	}
-}
-
-// A signal comes back as it was posted, with the number and time the ledger gave it, oldest first.
-func signalFields(b *bench) {
-	t := b.session()
-	c, other := b.start(t, "w", started(), hold), b.start(t, "other", started(), hold)
-	before := b.clock()
-	want := []machine.Signal{
-		{Kind: machine.SignalCancel, Key: "k0"},
-		{Kind: machine.SignalResolve, Key: "k1", Actor: "anna@example.com", Reason: "looked in the mailbox", Resolution: saga.Resolution{
-			Step: "receipt", Direction: saga.Undo, Attempt: math.MaxInt32, Happened: true, ExternalID: "msg-1",
-			Output: json.RawMessage(`{"z":1,"a":[1.0]}`),
-		}},
-		{Kind: machine.SignalConflict, Key: "k2"}, {Kind: machine.SignalLate, Key: "k3"}, {Kind: machine.SignalWake, Key: "k4"},
-		{Kind: machine.SignalKeep, Key: "k5", Actor: "anna@example.com", ByHand: true},
-		{Kind: machine.SignalRevise, Key: "k6", News: machine.News{Revision: "2/17", Version: 3, Input: json.RawMessage(`{"z":1,"a":[1.0]}`)}},
-		{Kind: machine.SignalCancel, Key: "k7", News: machine.News{Revision: "2026-11-20T10:00:00.25Z"}},
-		{Kind: machine.SignalPause, Key: "k8", Actor: "anna@example.com"}, {Kind: machine.SignalResume, Key: "k9", Actor: "anna@example.com"},
-		{Kind: machine.SignalRetry, Key: "k10", Resolution: saga.Resolution{Step: "receipt", Direction: saga.Forward, Attempt: 3}},
-		{Kind: machine.SignalSkip, Key: "k11", Resolution: saga.Resolution{Step: "receipt", Direction: saga.Forward, Attempt: 3, Output: json.RawMessage(`{"z":1}`)}},
-	}
-	for i, s := range oddTexts {
-		out, err := json.Marshal(s)
-		if err != nil {
-			b.Fatal(err)
-		}
-		want = append(want, machine.Signal{
-			Kind: machine.SignalLate, Key: fmt.Sprint("odd ", i, s), Actor: s, Reason: s,
-			Resolution: saga.Resolution{Step: s, ExternalID: s, Output: out},
-		})
-	}
-	for i, s := range want {
-		if err := b.Post(b.Context(), c.id, s); err != nil {
-			b.Fatalf("post %d: %v", i, err)
-		}
-		b.post(other.id, fmt.Sprint(i))
-	}
-	got := b.signals(c.id)
-	if len(got) != len(want) {
-		b.Fatalf("%d signals, want %d", len(got), len(want))
-	}
-	last := machine.Signal{At: before}
-	for i, g := range got {
-		w := want[i]
-		if g.ID <= last.ID || g.At.Before(last.At) {
-			b.Errorf("signal %d has number %d and time %v, behind number %d and time %v", i, g.ID, g.At, last.ID, last.At)
-		}
-		last = g
-		if g.Kind != w.Kind || g.Key != w.Key || g.Actor != w.Actor || g.Reason != w.Reason ||
-			g.Step != w.Step || g.Direction != w.Direction || g.Attempt != w.Attempt || g.Happened != w.Happened ||
-			g.ExternalID != w.ExternalID || string(g.Output) != string(w.Output) ||
-			g.Revision != w.Revision || g.Version != w.Version || string(g.Input) != string(w.Input) {
-			b.Errorf("signal %d came back as\n%+v, want\n%+v", i, g, w)
-		}
-	}
-	if h := c.now(); h.Posted != int64(len(want)) {
-		b.Errorf("the head counts %d signals, want %d", h.Posted, len(want))
-	}
-}
-
-// The same key posted by many at once is one signal.
-func signalOnceRace(b *bench) {
-	c := b.start(b.session(), "w", started(), release)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for k := range 5 {
-				s := machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(k), Actor: fmt.Sprint(i)}
-				if err := b.Post(b.Context(), c.id, s); err != nil {
-					b.Errorf("post: %v", err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n, h := len(b.signals(c.id)), c.now(); n != 5 || h.Posted != 5 {
-		b.Errorf("%d signals and a count of %d, want 5 of both", n, h.Posted)
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 var sweepCases = []testCase{
 	{name: "a page is one transaction", run: sweepPage, breaks: broken{"sweep-one-transaction": func(s Store) Store { return torn{s} }}},
 	{name: "of two one moves on", run: sweepRace},
-	{name: "positions by name", run: sweepPositions},
 	{name: "sightings come back whole", run: sweepWhole},
 	{name: "a second process sees it", run: sweepAgain},
 }
@@ -125,23 +124,6 @@ func sweepRace(b *bench) {
 	told := n == p.Serial || b.harness.LosesAnswers && n < p.Serial
 	if err != nil || n < 10 || !told || events != p.Serial || sightings != p.Serial {
 		b.Errorf("%d moved on; the serial is %d, and there are %d events and %d sightings; %v", n, p.Serial, events, sightings, err)
-	}
-}
-
-// "Positions whose names begin with prefix, in the order of their bytes".
-func sweepPositions(b *bench) {
-	for _, name := range []string{"a_/x", "a/é", "a/Z", "a/b", "a", "a/", "ab", "a%/x", "A/x"} {
-		b.advance(position(name, 0, `{}`), scan.Catch{})
-	}
-	for prefix, want := range map[string]string{"a/": "a/ a/Z a/b a/é", "a_": "a_/x", "a%": "a%/x", "none": "", "": "A/x a a%/x a/ a/Z a/b a/é a_/x ab"} {
-		ps, err := b.Positions(b.Context(), prefix)
-		var names []string
-		for _, p := range ps {
-			names = append(names, p.Name)
-		}
-		if got := strings.Join(names, " "); err != nil || got != want {
-			b.Errorf("of %q: %q, want %q; %v", prefix, got, want, err)
-		}
 	}
 }
 

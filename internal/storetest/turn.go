@@ -10,8 +10,6 @@ import (
 )
 
 var turnCases = []testCase{
-	{name: "everything of a job comes back", run: turnJob},
-	{name: "everything of a run comes back", run: turnRun},
 	{name: "the job is locked", run: turnLocks, breaks: broken{"turn-locks": func(s Store) Store { return turnOverwriter{s} }}},
 	{name: "one transaction", run: turnOneTransaction, breaks: broken{"turn-one-transaction": func(s Store) Store { return piecemeal{s} }}},
 	{name: "odd values", run: turnOdd},
@@ -59,60 +57,6 @@ func fullState(now time.Time) schedule.JobState {
 		Paused: mark, Approved: schedule.Mark{At: now.Add(time.Hour), By: "bob", Why: "looks good"},
 		Good:     schedule.Good{Instant: "2026-11-21T01:00:00 Europe/Vienna", At: now.Add(-time.Hour), Ended: now.Add(-time.Minute)},
 		Failures: 2, Watermark: strings.Repeat("w", 10_000),
-	}
-}
-
-// "What decide leaves is stored: the state".
-func turnJob(b *bench) {
-	want := fullState(b.calendar())
-	b.turn(func(_ time.Time, a *schedule.Agenda) { a.State = want })
-	if got := b.agenda().State; got != want {
-		b.Errorf("the job is\n%+v, want\n%+v", got, want)
-	}
-	b.turn(func(_ time.Time, a *schedule.Agenda) {
-		a.State = schedule.JobState{Name: "another name", First: want.First}
-	})
-	if got := b.agenda().State; got != (schedule.JobState{Name: sweepJob, First: want.First}) {
-		b.Errorf("emptied, the job is %+v", got)
-	}
-}
-
-// fullRun is a run of which everything is known.
-func fullRun(now time.Time) schedule.RunRow {
-	return schedule.RunRow{
-		Job: sweepJob, Instant: "2026-11-21T01:00:00 Europe/Vienna", At: now, From: now.Add(-time.Hour), Instants: 13,
-		Due: now.Add(time.Second), Created: now.Add(time.Millisecond), Ask: "apply " + strings.Repeat("p", 9000), By: "ann", Why: "an incident",
-		Began: now.Add(2 * time.Second), Attempt: 3, Crashes: 2, Fence: 9, Holder: "host-1 abc", Until: now.Add(time.Minute),
-		Outcome: schedule.Outcome{
-			Before: strings.Repeat("b", 10_000), After: "a", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5, Calls: 6, Plan: "p1", Note: "n",
-		},
-		Error: "no",
-	}
-}
-
-// "What decide leaves is stored: [...] the open runs, and the new ones", which it numbers.
-func turnRun(b *bench) {
-	want := fullRun(b.calendar())
-	b.turn(func(_ time.Time, a *schedule.Agenda) { a.New = append(a.New, want) })
-	if got := b.agenda().Open; len(got) != 1 || got[0].Number == 0 {
-		b.Fatalf("open are %+v", got)
-	} else {
-		want.Number = got[0].Number
-	}
-	if got := b.agenda().Open[0]; got != want {
-		b.Errorf("the new run is\n%+v, want\n%+v", got, want)
-	}
-	ended := schedule.RunRow{
-		Number: want.Number, Job: sweepJob, Instant: want.Instant, At: want.At, From: want.From, Instants: 1, Due: want.Due, Created: want.Created,
-		Ended: want.At.Add(time.Hour), Outcome: schedule.Outcome{Result: schedule.Skipped, Note: "why not"},
-	}
-	b.turn(func(_ time.Time, a *schedule.Agenda) {
-		a.Open[0] = ended
-		a.Open[0].Number, a.Open[0].Job, a.Open[0].Instant = 99, "another", "another" // what it is stays
-	})
-	got, err := b.Run(b.Context(), want.Job, want.Number)
-	if err != nil || got != ended {
-		b.Errorf("the changed run is\n%+v, %v; want\n%+v", got, err, ended)
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 
 var valueCases = []testCase{
 	{name: "a bad value fails no other", run: valuesBad},
-	{name: "long names stay apart", run: valuesLong},
-	{name: "odd bodies", run: valuesBodies},
 	{name: "bad values of an entry", run: valuesEntry},
 }
 
@@ -76,38 +74,6 @@ func valuesBad(b *bench) {
 	for _, d := range b.all() {
 		if d.Judged.IsZero() {
 			b.Errorf("%.80q was not judged", d.Object)
-		}
-	}
-}
-
-// Two objects whose names are too long for an index, and differ at their end, stay two.
-func valuesLong(b *bench) {
-	long := strings.Repeat("n", 3000)
-	one, two := object(long+"1"), object(long+"2")
-	b.put(one, func(e *intake.Entry) { e.Dirty = 1 })
-	b.put(two, func(e *intake.Entry) { e.Dirty = 2 })
-	if e := b.known(one); e.Dirty != 1 {
-		b.Errorf("the first is %d", e.Dirty)
-	}
-	if e := b.known(two); e.Dirty != 2 {
-		b.Errorf("the second is %d", e.Dirty)
-	}
-}
-
-// Bodies come back byte for byte.
-func valuesBodies(b *bench) {
-	for i, body := range []string{`{"a" :  1.0}`, `"\u0000\ud800 é < > & \\ \""`, `null`, ` [1,2] ` + "\n", `{"k":"{\"x\",NULL}"}`} {
-		e := events(i + 1)[i]
-		e.Body = json.RawMessage(body)
-		b.accept(e)
-		b.put(e.Object, func(n *intake.Entry) { n.Body, n.Parked = e.Body, []intake.Event{e} })
-		ds := b.all()
-		if got := string(ds[len(ds)-1].Body); got != body {
-			b.Errorf("the body %q came back as %q", body, got)
-		}
-		n := b.known(e.Object)
-		if string(n.Body) != body || len(n.Parked) != 1 || string(n.Parked[0].Body) != body {
-			b.Errorf("the body %q came back from its entry as %q and %+v", body, n.Body, n.Parked)
 		}
 	}
 }
