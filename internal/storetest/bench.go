@@ -156,20 +156,6 @@ func (b *bench) sessionOf(ttl time.Duration) machine.Token {
 	return lease.Token
 }
 
-// expire ends a session's lease without burying it: it renews it to one millisecond and waits for
-// its end by every clock.
-func (b *bench) expire(t machine.Token) {
-	b.Helper()
-	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Millisecond})
-	switch {
-	case errors.Is(err, ledger.ErrSessionDead): // a store that lost its own answer asked again, and it had ended by then
-	case err != nil:
-		b.Fatalf("renew session %s: %v", t, err)
-	default:
-		b.until(b.clock, lease.At.Add(lease.TTL+b.Limits().Skew))
-	}
-}
-
 // bury ends a session as a process does when it stops.
 func (b *bench) bury(t machine.Token) {
 	b.Helper()

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -31,20 +30,6 @@ func once(ctx context.Context, s Store, t machine.Token, e ledger.Entry) (ledger
 		return ledger.Answer{}, err
 	}
 	return as[0], nil
-}
-
-// resultForgetter: what a session learned before it died is refused with its lease.
-type resultForgetter struct{ Store }
-
-func (f resultForgetter) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	if _, err := f.Claim(ctx, t, ledger.Claim{}); !errors.Is(err, ledger.ErrSessionDead) {
-		return f.Store.Append(ctx, t, es)
-	}
-	as := make([]ledger.Answer, len(es))
-	for i := range as {
-		as[i].Result = ledger.NoLease
-	}
-	return as, nil
 }
 
 // lumper: one bad value fails its whole batch, every time.

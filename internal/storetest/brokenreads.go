@@ -74,17 +74,6 @@ func (l *lagging) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, erro
 	return now, nil
 }
 
-// unmarked: nothing tells that what a chain ends with may be forgotten.
-type unmarked struct{ Store }
-
-func (u unmarked) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	chains, err := u.Store.Load(ctx, ids)
-	for i := range chains {
-		chains[i].Changed = time.Time{}
-	}
-	return chains, err
-}
-
 // everlasting: nothing tells that a session is over.
 type everlasting struct{ Store }
 

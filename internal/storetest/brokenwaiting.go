@@ -25,23 +25,6 @@ func (c crowding) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (l
 	return c.Store.Claim(ctx, t, k)
 }
 
-// pushing: what waits for a destination is claimed only when nothing else is due.
-type pushing struct{ Store }
-
-func (p pushing) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
-	rooms := c.Rooms
-	c.Rooms = nil
-	got, err := p.Store.Claim(ctx, t, c)
-	if err != nil || len(got.Instances) >= c.Limit {
-		return got, err
-	}
-	c.Rooms = rooms
-	c.Limit -= len(got.Instances)
-	more, err := p.Store.Claim(ctx, t, c)
-	got.Instances = append(got.Instances, more.Instances...)
-	return got, err
-}
-
 // caller: a return of a released work for an earlier time takes it out of its line.
 type caller struct{ Store }
 

@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -11,60 +9,12 @@ import (
 )
 
 var claimCases = []testCase{
-	{name: "places for works that have not begun", run: claimFresh},
-	{name: "works of dead sessions in their order", run: claimOrphanOrder},
 	{name: "many signalled works", run: claimManySignalled},
 	{name: "once each", run: claimRace},
 }
 
 // class releases a work in a class.
 func class(c ledger.Class) *ledger.Schedule { return &ledger.Schedule{Class: c} }
-
-// "Of them, up to this many go first to works that have not begun", so that a backlog of begun ones
-// does not keep new ones waiting for ever; a place that no such work wants goes to the others.
-func claimFresh(b *bench) {
-	t := b.session()
-	begin := func(kind string, n int, c ledger.Class) {
-		for i := range n {
-			b.start(t, fmt.Sprint(kind, " ", i), started(), class(c))
-		}
-	}
-	begin("begun", 4, ledger.ClassBegun)
-	begin("unbegun", 3, ledger.ClassUnbegun)
-	begin("compensating", 1, ledger.ClassCompensating)
-	b.until(b.clock, b.clock())
-	for i, step := range []struct {
-		c    ledger.Claim
-		want []string
-	}{
-		{ledger.Claim{Limit: 3, Fresh: 1}, []string{"begun 0", "compensating 0", "unbegun 0"}},
-		{ledger.Claim{Limit: 1, Fresh: 5}, []string{"unbegun 1"}},
-		{ledger.Claim{Limit: 9, Fresh: 5}, []string{"begun 1", "begun 2", "begun 3", "unbegun 2"}},
-	} {
-		step.c.Known = known
-		got := works(b.claimAs(t, step.c))
-		if slices.Sort(got); !slices.Equal(got, step.want) {
-			b.Errorf("claim %d gave %v, want %v", i+1, got, step.want)
-		}
-	}
-}
-
-// "A work whose holder died counts as due since the end of its holder's lease", in its class.
-func claimOrphanOrder(b *bench) {
-	dying, t := b.session(), b.session()
-	b.start(dying, "orphaned", started(), hold)
-	b.start(dying, "orphaned, compensating", started(), &ledger.Schedule{Hold: true, Class: ledger.ClassCompensating})
-	b.start(t, "due before", started(), release)
-	b.until(b.clock, b.clock())
-	b.expire(dying)
-	b.until(b.clock, b.clock())
-	b.start(t, "due since", started(), release)
-	for _, want := range []string{"orphaned, compensating", "due before", "orphaned", "due since"} {
-		if got := works(b.claim(t, 1)); !slices.Equal(got, []string{want}) {
-			b.Fatalf("claimed %v, want %s", got, want)
-		}
-	}
-}
 
 // However many works in hand have an unread signal, Claim names each: those that are read late hide
 // no other (core.md, D4).

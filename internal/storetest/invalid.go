@@ -1,8 +1,6 @@
 package storetest
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -13,7 +11,6 @@ import (
 var invalidCases = []testCase{
 	{name: "the others are stored", run: invalidSplit, breaks: broken{"split-batch": func(s Store) Store { return lumper{s} }}},
 	{name: "starts", run: invalidStart},
-	{name: "too long", run: invalidLong},
 }
 
 // badRecords are records that no ledger can give back as they are, or that break the schema's own
@@ -94,33 +91,5 @@ func invalidStart(b *bench) {
 	}
 	if got := works(b.list(ledger.Filter{})); len(got) != 2 || got[0] != "a" || got[1] != "e" {
 		b.Errorf("works after invalid starts: %q, want a and e", got)
-	}
-}
-
-// A text that is too long for an index is stored as it is, or it is invalid; it does not hold up
-// its batch.
-func invalidLong(b *bench) {
-	t := b.session()
-	var random [8 << 10]byte // does not compress
-	rand.Read(random[:])
-	long := doing(machine.KindDone, saga.Running)
-	long.ExternalID = hex.EncodeToString(random[:])
-	c, other := b.start(t, "c", started(), hold), b.start(t, "other", started(), hold)
-	as := b.append(t,
-		b.fresh(t, long.ExternalID).entry(started(), hold),
-		b.fresh(t, "beside").entry(started(), hold),
-		c.entry(long, hold),
-		other.entry(doing(machine.KindDone, saga.Running), hold),
-	)
-	for i, a := range as {
-		switch ok := a.Result == ledger.Appended; {
-		case !ok && i%2 == 1:
-			b.Errorf("beside a long text: got %s (%v), want appended", a.Result, a.Err)
-		case !ok && (a.Result != ledger.Invalid || a.Err == nil):
-			b.Errorf("a long text: got %s (%v), want appended, or invalid with the reason", a.Result, a.Err)
-		}
-	}
-	if as[2].Result == ledger.Appended && c.history()[1].ExternalID != long.ExternalID {
-		b.Errorf("a long text was cut")
 	}
 }

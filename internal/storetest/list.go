@@ -1,9 +1,7 @@
 package storetest
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
@@ -11,8 +9,7 @@ import (
 
 var listCases = []testCase{
 	{name: "prefixes are literal", run: listPrefix},
-	{name: "pages", run: listPages, breaks: misplaced},
-	{name: "cursors", run: listCursors, breaks: broken{"cursor-own": func(s Store) Store { return obliging{s} }}},
+	{name: "pages", run: listPages},
 }
 
 // lists wants the works that a filter does not narrow away, in the order of their ids or of
@@ -81,43 +78,5 @@ func listPages(b *bench) {
 		if !slices.Equal(got, want) {
 			b.Errorf("pages of %d list %q, want %q", limit, got, want)
 		}
-	}
-}
-
-// A cursor goes on with its own listing and with no other: the filter and the order count, the size
-// of a page does not.
-func listCursors(b *bench) {
-	t := b.session()
-	for i := range 9 {
-		c := b.start(t, order(i), started(), hold)
-		if i%3 == 0 {
-			c.add(reviewed(), release)
-		}
-	}
-	filters := []ledger.Filter{
-		{}, {Newest: true}, {ByWork: true}, {Prefix: "o"}, {Saga: theSaga}, {Saga: "another"}, {Status: saga.Review}, {Status: saga.Running},
-		{Reason: saga.ReasonInDoubt}, {WaitsFor: books}, {Step: books}, {ExternalID: "x"}, {Unconfirmed: true},
-		{CreatedSince: time.Unix(1, 0)}, {CreatedUntil: time.Unix(1<<40, 0)}, {UpdatedSince: time.Unix(1, 0)}, {UpdatedUntil: time.Unix(1<<40, 0)},
-		{Work: order(1)}, {ByWork: true, AfterWork: "a"},
-	}
-	for i, f := range filters {
-		f.Limit = 2
-		cursor := f.Behind(ledger.Position{Number: 2, ID: saga.ID{Saga: theSaga, Work: order(1)}})
-		if page := b.page(f); page.Next != "" {
-			cursor = page.Next
-		}
-		for k, g := range filters {
-			g.After, g.Limit = cursor, 5
-			_, err := b.List(b.Context(), g)
-			if k == i && err != nil {
-				b.Errorf("%+v does not go on: %v", f, err)
-			} else if k != i {
-				b.wantError(fmt.Sprintf("the cursor of %+v for %+v", f, g), err, ledger.ErrCursor)
-			}
-		}
-	}
-	for _, broken := range []string{"7", "x", "1", "1AAAA", "2" + ledger.Filter{}.Behind(ledger.Position{Number: 7})[1:], ledger.Filter{}.Behind(ledger.Position{Number: 7}) + "AAAA"} {
-		_, err := ledger.First(b.Context(), b, ledger.Filter{After: broken})
-		b.wantError(fmt.Sprintf("the cursor %q", broken), err, ledger.ErrCursor)
 	}
 }

@@ -11,10 +11,7 @@ import (
 )
 
 var planCases = []testCase{
-	{name: "pages", run: plansPages, breaks: broken{
-		"finding-repeats": func(s Store) Store { return turned{s, -1} },
-		"finding-skips":   func(s Store) Store { return turned{s, 1} },
-	}},
+	{name: "pages", run: plansPages},
 	{name: "the newest stay", run: plansKept},
 	{name: "values", run: plansValues},
 	{name: "drafts race", run: plansRace},

@@ -3,7 +3,6 @@ package storetest
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -12,8 +11,6 @@ import (
 )
 
 var waitingCases = []testCase{
-	{name: "lines take turns", run: waitingTurns, breaks: broken{"turns-taken": func(s Store) Store { return pushing{s} }}},
-	{name: "names", run: waitingNames},
 	{name: "once each", run: waitingRace},
 }
 
@@ -39,45 +36,6 @@ func (b *bench) wait(t machine.Token, destination string, s *ledger.Schedule, na
 	}
 	b.until(b.clock, b.clock())
 	return chains
-}
-
-// claimRooms claims as a process that has room at destinations.
-func (b *bench) claimRooms(t machine.Token, limit int, rooms map[string]int) []string {
-	b.Helper()
-	return works(b.claimAs(t, ledger.Claim{Limit: limit, Known: known, Rooms: rooms}))
-}
-
-func (b *bench) wantRooms(t machine.Token, limit int, rooms map[string]int, want ...string) {
-	b.Helper()
-	if got := b.claimRooms(t, limit, rooms); !slices.Equal(got, want) {
-		b.Errorf("%d with rooms %v: claimed %v, want %v", limit, rooms, got, want)
-	}
-}
-
-// A name is any text of at most [ledger.MaxText] bytes, given back as it is. One that cannot be
-// stored is refused, "and nothing is given back".
-func waitingNames(b *bench) {
-	t := b.session()
-	good := []string{"ö \"x\" \\ '", " ", "a\nb", strings.Repeat("x", ledger.MaxText)}
-	rooms := map[string]int{"a\x00b": 9, "\xff": 9, strings.Repeat("y", ledger.MaxText+1): 9}
-	for i, name := range good {
-		if c := b.wait(t, name, release, order(i))[0]; c.now().WaitsFor != name {
-			b.Errorf("waits for %q, want %q", c.now().WaitsFor, name)
-		}
-		rooms[name] = 1
-	}
-	held := b.start(t, "held", started(), hold)
-	fine := b.start(t, "fine", started(), hold)
-	for _, bad := range []string{"a\x00b", "\xff", strings.Repeat("x", ledger.MaxText+1)} {
-		err := b.GiveBack(b.Context(), t, []ledger.Return{{Number: fine.head}, {Number: held.head, WaitsFor: bad}})
-		b.wantError("give back for a name that cannot be stored", err, ledger.ErrInvalid)
-	}
-	if fine.now().Session != t || held.now().Session != t {
-		b.Error("works were given back in a call that was refused")
-	}
-	if got := b.claimRooms(t, 9, rooms); len(got) != len(good) {
-		b.Errorf("claimed %v, want the %d that wait", got, len(good))
-	}
 }
 
 // However many claim at once, from however many processes, one that waits is given to one, and none
