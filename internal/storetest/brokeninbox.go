@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/saga"
 )
 
 // unlocked: what others write while a batch is judged is overwritten.
@@ -100,4 +102,20 @@ func (h hasty) Accept(ctx context.Context, events []intake.Event) error {
 	later := context.WithoutCancel(ctx)
 	time.AfterFunc(time.Second, func() { _ = h.Store.Accept(later, events) })
 	return nil
+}
+
+// apart: what is counted is not locked.
+type apart struct{ Store }
+
+func (a apart) Weigh(ctx context.Context, o intake.Object, id saga.ID, bound intake.Bound, decide func(time.Time, *intake.Entry, intake.Tally) error) error {
+	var t intake.Tally
+	err := a.Store.Weigh(ctx, o, id, bound, func(_ time.Time, _ *intake.Entry, tally intake.Tally) error {
+		t = tally
+		return errRefused
+	})
+	if !errors.Is(err, errRefused) {
+		return err
+	}
+	<-time.After(50 * time.Millisecond)
+	return a.Update(ctx, o, func(now time.Time, e *intake.Entry) error { return decide(now, e, t) })
 }
