@@ -78,7 +78,7 @@ const policy = `
 	testing/..., coordinator, store/memory < sagatest/...
 	STD, testing/... < internal/pace < internal/prove < internal/storetest
 	testing/..., internal/ledger < internal/ledgertest
-	internal/ledgertest, internal/intake, internal/plan, internal/scan, reconcile/schedule < internal/storetest
+	internal/ledgertest, internal/intake, internal/plan, internal/scan, reconcile/schedule, store/memory, pgregory.net/rapid < internal/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
 	STD, testing/..., github.com/santhosh-tekuri/jsonschema/v6 < internal/answers # beside tests

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +32,8 @@ type bench struct {
 	failed  atomic.Bool
 }
 
-// newBench opens a store for a case, closes it at the end, and checks what is in it unless the case
-// leaves it unsound.
-func newBench(t T, h Harness, c testCase, broken func(Store) Store) *bench {
+// newBench opens a store for a case, closes it at the end, and checks what is in it.
+func newBench(t T, h Harness, broken func(Store) Store) *bench {
 	t.Helper()
 	raw := h.Open(t)
 	b := &bench{T: t, Store: raw, harness: h, raw: raw}
@@ -41,27 +41,53 @@ func newBench(t T, h Harness, c testCase, broken func(Store) Store) *bench {
 		b.Store = broken(raw)
 	}
 	t.Cleanup(func() {
-		if !c.unsound {
-			b.check()
+		defer b.caught()
+		// In a Cleanup the context of the test is over.
+		report := of(ledger.Check(context.Background(), b.raw, &ledger.CheckOptions{ChainsOnly: true}))
+		for _, f := range report.Findings {
+			b.Errorf("check the ledger: %s", f)
 		}
-		if err := raw.Close(); err != nil {
-			b.Errorf("close: %v", err)
-		}
+		ok(raw.Close())
 	})
 	return b
 }
 
-// check runs [ledger.Check] on every chain there is.
-func (b *bench) check() {
-	b.Helper()
-	// In a Cleanup the context of the test is over.
-	report, err := ledger.Check(context.Background(), b.raw, &ledger.CheckOptions{ChainsOnly: true})
+// failure is an error that a case did not expect.
+type failure struct{ error }
+
+// of is what a call answers, which must be no error: one ends the case.
+func of[A any](answer A, err error) A {
+	ok(err)
+	return answer
+}
+
+func ok(err error) {
 	if err != nil {
-		b.Errorf("check the ledger: %v", err)
+		panic(failure{err})
 	}
-	for _, f := range report.Findings {
-		b.Errorf("check the ledger: %s", f)
+}
+
+// caught tells of the error that ended a case, or a goroutine of it.
+func (b *bench) caught() {
+	switch e := recover().(type) {
+	case nil:
+	case failure:
+		b.Errorf("%v", e.error)
+	default:
+		panic(e)
 	}
+}
+
+// atOnce runs functions at the same time, and waits for all.
+func (b *bench) atOnce(n int, do func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			defer b.caught()
+			do(i)
+		})
+	}
+	all.Wait()
 }
 
 func (b *bench) Errorf(format string, args ...any) {
@@ -70,23 +96,10 @@ func (b *bench) Errorf(format string, args ...any) {
 	b.T.Errorf(format, args...)
 }
 
-func (b *bench) Error(what any) {
-	b.Helper()
-	b.Errorf("%v", what)
-}
+// stores are two processes on one database where the harness can have them, else the same store twice.
+func (b *bench) stores() [2]Store { return [2]Store{b.Store, b.again()} }
 
-func (b *bench) Fatal(what any) {
-	b.Helper()
-	b.Fatalf("%v", what)
-}
-
-// Failed reports whether something was wrong so far.
-func (b *bench) Failed() bool { return b.failed.Load() }
-
-// again is a second process on the same database where the harness can have one, else the same
-// store.
 func (b *bench) again() Store {
-	b.Helper()
 	if b.harness.Again == nil {
 		return b.Store
 	}
@@ -101,42 +114,32 @@ func (b *bench) again() Store {
 
 // clock reads the ledger's clock, by which leases end and works become due: every renewal tells it.
 func (b *bench) clock() time.Time {
-	b.Helper()
 	if b.witness == 0 {
 		b.witness = b.session()
 	}
-	lease, err := b.raw.Renew(b.Context(), b.witness, ledger.Renewal{TTL: time.Hour})
-	if err != nil {
-		b.Fatalf("read the ledger's clock: %v", err)
-	}
-	return lease.At
+	return of(b.raw.Renew(b.Context(), b.witness, ledger.Renewal{TTL: time.Hour})).At
 }
 
-var errOnlyAsking = errors.New("only asking what time it is")
+var (
+	errOnlyAsking = errors.New("only asking what is there")
+	errRefused    = errors.New("the callback refuses")
+)
 
 // calendar reads the clock by which a reconciler lives, and stores nothing: every callback is told.
 func (b *bench) calendar() (at time.Time) {
-	b.Helper()
-	err := b.raw.Update(b.Context(), object("clock"), func(now time.Time, _ *intake.Entry) error {
+	b.wantError("ask for the time", b.raw.Update(b.Context(), object("clock"), func(now time.Time, _ *intake.Entry) error {
 		at = now
 		return errOnlyAsking
-	})
-	if !errors.Is(err, errOnlyAsking) {
-		b.Fatalf("read the store's clock: %v", err)
-	}
+	}), errOnlyAsking)
 	return at
 }
 
-// until waits for one of the two clocks to pass at. Times in the suite are either a few
-// milliseconds or an hour away, so a case waits briefly or not at all, and a slow machine changes
+// until waits for one of the two clocks to pass at: a few milliseconds, so that a slow machine changes
 // nothing.
 func (b *bench) until(clock func() time.Time, at time.Time) {
-	b.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
 	for !clock().After(at) {
 		select {
-		case <-tick.C:
+		case <-time.After(2 * time.Millisecond):
 		case <-b.Context().Done():
 			b.Fatalf("the store's clock did not reach %v: %v", at, b.Context().Err())
 		}
@@ -144,38 +147,8 @@ func (b *bench) until(clock func() time.Time, at time.Time) {
 }
 
 // session opens a session that outlives the test.
-func (b *bench) session() machine.Token { b.Helper(); return b.sessionOf(time.Hour) }
-
-// sessionOf opens a session that outlives a clock which is set forward by less than ttl.
-func (b *bench) sessionOf(ttl time.Duration) machine.Token {
-	b.Helper()
-	lease, err := b.OpenSession(b.Context(), ttl, "suite", nil)
-	if err != nil {
-		b.Fatalf("open session: %v", err)
-	}
-	return lease.Token
-}
-
-// expire ends a session's lease without burying it: it renews it to one millisecond and waits for
-// its end by every clock.
-func (b *bench) expire(t machine.Token) {
-	b.Helper()
-	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Millisecond})
-	switch {
-	case errors.Is(err, ledger.ErrSessionDead): // a store that lost its own answer asked again, and it had ended by then
-	case err != nil:
-		b.Fatalf("renew session %s: %v", t, err)
-	default:
-		b.until(b.clock, lease.At.Add(lease.TTL+b.Limits().Skew))
-	}
-}
-
-// bury ends a session as a process does when it stops.
-func (b *bench) bury(t machine.Token) {
-	b.Helper()
-	if err := b.Bury(b.Context(), t); err != nil {
-		b.Fatalf("bury session %s: %v", t, err)
-	}
+func (b *bench) session() machine.Token {
+	return of(b.OpenSession(b.Context(), time.Hour, "suite", nil)).Token
 }
 
 func (b *bench) wantError(what string, err, want error) {

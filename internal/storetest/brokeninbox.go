@@ -1,73 +1,13 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"maps"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/saga"
 )
-
-// twinOf returns the delivery of an event that e is a copy of, or in conflict with.
-func twinOf(ctx context.Context, s Store, e *intake.Event) (*intake.Delivery, error) {
-	ds, err := s.Deliveries(ctx, intake.DeliveryFilter{Limit: 10_000})
-	i := slices.IndexFunc(ds, func(d intake.Delivery) bool {
-		return d.Dedupe == e.Dedupe && d.Object.Source == e.Object.Source
-	})
-	if err != nil || i < 0 {
-		return nil, err
-	}
-	return &ds[i], nil
-}
-
-// copyDoubler: the second delivery of an event is a second event.
-type copyDoubler struct{ Store }
-
-func (d copyDoubler) Accept(ctx context.Context, events []intake.Event) error {
-	for _, e := range events {
-		twin, err := twinOf(ctx, d.Store, &e)
-		if err != nil {
-			return err
-		}
-		if twin != nil {
-			e.Dedupe = intake.DigestOf(rand.Text())
-		}
-		if err := d.Store.Accept(ctx, []intake.Event{e}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// contentBlind: an event with a known dedupe digest is a copy, whatever it says.
-type contentBlind struct{ Store }
-
-func (b contentBlind) Accept(ctx context.Context, events []intake.Event) error {
-	for _, e := range events {
-		twin, err := twinOf(ctx, b.Store, &e)
-		if err != nil {
-			return err
-		}
-		if twin != nil {
-			e.Object, e.Body, e.Fingerprint = twin.Object, twin.Body, twin.Fingerprint
-		}
-		if err := b.Store.Accept(ctx, []intake.Event{e}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// digestForgetter: with a delivery goes what recognises its copies.
-type digestForgetter struct{ Store }
-
-func (f digestForgetter) Purge(ctx context.Context, r intake.Retention, limit int) (int, error) {
-	r.Digests = r.Rows
-	return f.Store.Purge(ctx, r, limit)
-}
 
 // unlocked: what others write while a batch is judged is overwritten.
 type unlocked struct{ Store }
@@ -155,45 +95,6 @@ func (h halver) Judge(ctx context.Context, limit int, decide decision) (int, err
 	return n, err
 }
 
-// stubborn: what a callback left when it failed is stored.
-type stubborn struct{ Store }
-
-func (s stubborn) Judge(ctx context.Context, limit int, decide decision) (int, error) {
-	var refused error
-	n, err := s.Store.Judge(ctx, limit, func(now time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
-		refused = decide(now, ds, es)
-		return nil
-	})
-	if refused != nil {
-		return 0, refused
-	}
-	return n, err
-}
-
-// thief: entries are claimed that another process works on.
-type thief struct{ Store }
-
-func (t thief) Lease(ctx context.Context, limit int, decide func(time.Time, *intake.Entry) error) ([]intake.Entry, error) {
-	held, err := t.Entries(ctx, intake.EntryFilter{})
-	if err != nil {
-		return nil, err
-	}
-	var claimed []intake.Entry
-	for _, h := range held {
-		if h.Due.IsZero() || len(claimed) == limit {
-			continue
-		}
-		err := t.Update(ctx, h.Object, func(now time.Time, e *intake.Entry) error {
-			defer func() { claimed = append(claimed, *e) }()
-			return decide(now, e)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return claimed, nil
-}
-
 // hasty: Accept answers and stores a moment later.
 type hasty struct{ Store }
 
@@ -203,40 +104,18 @@ func (h hasty) Accept(ctx context.Context, events []intake.Event) error {
 	return nil
 }
 
-// careless: what was not judged yet is purged.
-type careless struct{ Store }
+// apart: what is counted is not locked.
+type apart struct{ Store }
 
-func (c careless) Purge(ctx context.Context, r intake.Retention, limit int) (int, error) {
-	_, err := c.Judge(ctx, limit, func(_ time.Time, ds []intake.Delivery, _ map[intake.Object]*intake.Entry) error {
-		for i := range ds {
-			ds[i].Outcome = intake.Stale
-		}
-		return nil
+func (a apart) Weigh(ctx context.Context, o intake.Object, id saga.ID, bound intake.Bound, decide func(time.Time, *intake.Entry, intake.Tally) error) error {
+	var t intake.Tally
+	err := a.Store.Weigh(ctx, o, id, bound, func(_ time.Time, _ *intake.Entry, tally intake.Tally) error {
+		t = tally
+		return errRefused
 	})
-	if err != nil {
-		return 0, err
+	if !errors.Is(err, errRefused) {
+		return err
 	}
-	return c.Store.Purge(ctx, r, limit)
-}
-
-// hoarder: a count never falls.
-type hoarder struct {
-	Store
-
-	most map[string]intake.Count
-}
-
-func (h hoarder) Counts(ctx context.Context) ([]intake.Count, error) {
-	counts, err := h.Store.Counts(ctx)
-	for _, c := range counts {
-		if name := c.Source + " " + string(c.Disposition); c.Disposition != "" && c.Count > h.most[name].Count {
-			h.most[name] = c
-		}
-	}
-	counts = slices.DeleteFunc(counts, func(c intake.Count) bool { return c.Disposition != "" })
-	counts = append(counts, slices.Collect(maps.Values(h.most))...)
-	slices.SortFunc(counts, func(a, b intake.Count) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Disposition, b.Disposition))
-	})
-	return counts, err
+	<-time.After(50 * time.Millisecond)
+	return a.Update(ctx, o, func(now time.Time, e *intake.Entry) error { return decide(now, e, t) })
 }

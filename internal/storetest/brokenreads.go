@@ -11,7 +11,6 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -75,17 +74,6 @@ func (l *lagging) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, erro
 	return now, nil
 }
 
-// unmarked: nothing tells that what a chain ends with may be forgotten.
-type unmarked struct{ Store }
-
-func (u unmarked) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	chains, err := u.Store.Load(ctx, ids)
-	for i := range chains {
-		chains[i].Changed = time.Time{}
-	}
-	return chains, err
-}
-
 // everlasting: nothing tells that a session is over.
 type everlasting struct{ Store }
 
@@ -97,51 +85,6 @@ func (e everlasting) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, e
 	return chains, err
 }
 
-// restless: what is in review counts as going on.
-type restless struct{ Store }
-
-func (r restless) AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error) {
-	rest, err := r.Store.AtRest(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	var others []saga.ID
-	for _, id := range rest {
-		heads, err := ledger.First(ctx, r.Store, ledger.Filter{Saga: id.Saga, Work: id.Work, Status: saga.Review})
-		if err != nil {
-			return nil, err
-		}
-		if len(heads) == 0 {
-			others = append(others, id)
-		}
-	}
-	return others, nil
-}
-
-// estranged: a record that is there already is another's.
-type estranged struct{ Store }
-
-func (e estranged) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	as, err := e.Store.Append(ctx, t, es)
-	for i := range as {
-		if as[i].Result == ledger.Mine {
-			as[i] = ledger.Answer{Result: ledger.Stale}
-		}
-	}
-	return as, err
-}
-
-// forgiving: another structure under a known version is taken for the same.
-type forgiving struct{ Store }
-
-func (f forgiving) Describe(ctx context.Context, spec *program.Spec) error {
-	err := f.Store.Describe(ctx, spec)
-	if errors.Is(err, ledger.ErrDefinitionChanged) {
-		return nil
-	}
-	return err
-}
-
 // credulous: a schema that this program does not know is no reason to stop.
 type credulous struct{ Store }
 
@@ -151,15 +94,6 @@ func (c credulous) Renew(ctx context.Context, t machine.Token, r ledger.Renewal)
 		return ledger.Lease{Token: t, TTL: r.TTL, At: time.Now()}, nil
 	}
 	return lease, err
-}
-
-// unaware: no one is told what is ahead of a clock that went back.
-type unaware struct{ Store }
-
-func (u unaware) Overview(ctx context.Context) (ledger.Overview, error) {
-	o, err := u.Store.Overview(ctx)
-	o.Ahead.Works, o.Ahead.Sessions = nil, nil
-	return o, err
 }
 
 // tidy: a body comes back without its spaces.

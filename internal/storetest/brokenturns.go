@@ -30,21 +30,6 @@ func (o turnOverwriter) Turn(ctx context.Context, job string, decide agendaOf) e
 	})
 }
 
-// turnDeaf: what a callback left of a job when it failed is stored.
-type turnDeaf struct{ Store }
-
-func (d turnDeaf) Turn(ctx context.Context, job string, decide agendaOf) error {
-	var refused error
-	err := d.Store.Turn(ctx, job, func(now time.Time, a *schedule.Agenda) error {
-		refused = decide(now, a)
-		return nil
-	})
-	if refused != nil {
-		return refused
-	}
-	return err
-}
-
 // instantRepeater: a second run of an instant is recorded, under another name.
 type instantRepeater struct{ Store }
 
@@ -89,17 +74,4 @@ func (p piecemeal) Turn(ctx context.Context, job string, decide agendaOf) error 
 		a.State = after
 		return nil
 	})
-}
-
-// haltless: the pause of everything is no pause of a job.
-type haltless struct{ Store }
-
-func (h haltless) Paused(ctx context.Context, job string) (schedule.Mark, error) {
-	board, err := h.Jobs(ctx)
-	for _, j := range board.Jobs {
-		if j.Name == job {
-			return j.Paused, err
-		}
-	}
-	return schedule.Mark{}, err
 }

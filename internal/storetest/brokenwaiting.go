@@ -3,13 +3,9 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/internal/program"
-	"github.com/amends-dev/amends/saga"
 )
 
 // What breaks the rules of waiting for a destination.
@@ -27,71 +23,6 @@ func (c crowding) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (l
 		k.Rooms[h.WaitsFor] = len(all)
 	}
 	return c.Store.Claim(ctx, t, k)
-}
-
-// newcomer: what came to wait first is claimed first. It takes the longest due of all that wait,
-// and gives the others back into their lines.
-type newcomer struct{ Store }
-
-func (n newcomer) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (ledger.Claimed, error) {
-	all, err := ledger.First(ctx, n, ledger.Filter{Limit: 1000})
-	if err != nil {
-		return ledger.Claimed{}, err
-	}
-	before := make(map[int64]ledger.Instance)
-	rooms := make(map[string]int)
-	for _, h := range all {
-		before[h.Number], rooms[h.WaitsFor] = h, len(all)
-	}
-	everything := k
-	everything.Limit, everything.Rooms = len(all), rooms
-	got, err := n.Store.Claim(ctx, t, everything)
-	if err != nil {
-		return got, err
-	}
-	slices.SortFunc(got.Instances, func(a, b ledger.Instance) int {
-		return before[a.Number].Due.Compare(before[b.Number].Due)
-	})
-	kept, taken := got.Instances[:0:0], make(map[string]int)
-	for _, h := range got.Instances {
-		was := before[h.Number]
-		if was.WaitsFor == "" || taken[was.WaitsFor] < k.Rooms[was.WaitsFor] && len(kept) < k.Limit {
-			taken[was.WaitsFor]++
-			kept = append(kept, h)
-		} else if err := n.GiveBack(ctx, t, []ledger.Return{{Number: h.Number, Due: was.Due, WaitsFor: was.WaitsFor}}); err != nil {
-			return got, err
-		}
-	}
-	got.Instances = kept
-	return got, nil
-}
-
-// pushing: what waits for a destination is claimed only when nothing else is due.
-type pushing struct{ Store }
-
-func (p pushing) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
-	rooms := c.Rooms
-	c.Rooms = nil
-	got, err := p.Store.Claim(ctx, t, c)
-	if err != nil || len(got.Instances) >= c.Limit {
-		return got, err
-	}
-	c.Rooms = rooms
-	c.Limit -= len(got.Instances)
-	more, err := p.Store.Claim(ctx, t, c)
-	got.Instances = append(got.Instances, more.Instances...)
-	return got, err
-}
-
-// patient: a signal to what waits for a destination is read when there is room.
-type patient struct{ Store }
-
-func (p patient) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	heads, err := ledger.First(ctx, p, ledger.Filter{Saga: id.Saga, Work: id.Work})
-	if err != nil || len(heads) == 1 && heads[0].WaitsFor != "" {
-		return err
-	}
-	return p.Store.Post(ctx, id, s)
 }
 
 // caller: a return of a released work for an earlier time takes it out of its line.
@@ -115,15 +46,6 @@ func (c caller) GiveBack(ctx context.Context, t machine.Token, works []ledger.Re
 	return c.Store.GiveBack(ctx, t, works)
 }
 
-// waitBlind: what waits for a destination is not counted.
-type waitBlind struct{ Store }
-
-func (s waitBlind) Overview(ctx context.Context) (ledger.Overview, error) {
-	o, err := s.Store.Overview(ctx)
-	o.Waiting = nil
-	return o, err
-}
-
 // sweeping: a wait that ends takes those of other versions with it.
 type sweeping struct{ Store }
 
@@ -142,14 +64,6 @@ func (s sweeping) Unwait(ctx context.Context, waits []ledger.Wait) error {
 		}
 	}
 	return nil
-}
-
-// renewing: a message that comes again is as one that was never there.
-type renewing struct{ Store }
-
-func (r renewing) Keep(ctx context.Context, m program.Message, keep time.Duration) (ledger.Kept, error) {
-	k, err := r.Store.Keep(ctx, m, keep)
-	return ledger.Kept{At: k.At}, err
 }
 
 // sharing: a message is used by all who say so.

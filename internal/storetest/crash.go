@@ -16,11 +16,6 @@ import (
 	"github.com/amends-dev/amends/internal/prove"
 )
 
-var crashCases = []testCase{
-	{name: "what was answered is there", run: crashAnswered, breaks: broken{"survives-kill": func(s Store) Store { return hasty{s} }},
-		needs: func(h Harness) bool { return h.Address != nil }}, // else it dies with its process
-}
-
 // childVariable makes a test binary a child that accepts until it is killed. It holds the address
 // of the database.
 const childVariable = "AMENDS_STORE_CHILD"
@@ -74,20 +69,11 @@ func acceptForEver(s Store) error {
 
 // I-13: "has them on disk when it returns": what a process answered before it was killed is there.
 func crashAnswered(b *bench) {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	child := exec.CommandContext(b.Context(), self, "-test.run=^$")
+	child := exec.CommandContext(b.Context(), of(os.Executable()), "-test.run=^$")
 	child.Env = append(os.Environ(), childVariable+"="+b.harness.Address(b.T, b.raw))
 	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		b.Fatal(err)
-	}
+	out := of(child.StdoutPipe())
+	ok(child.Start())
 	watchdog := time.AfterFunc(time.Minute, func() { _ = child.Process.Kill() })
 	defer watchdog.Stop()
 
@@ -95,9 +81,7 @@ func crashAnswered(b *bench) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		answered = append(answered, lines.Text())
 		if len(answered) == 500 {
-			if err := child.Process.Kill(); err != nil { // SIGKILL
-				b.Fatal(err)
-			}
+			ok(child.Process.Kill()) // SIGKILL
 		}
 	}
 	_ = child.Wait() // it was killed

@@ -44,7 +44,7 @@ func Differ(t *testing.T, h Harness) {
 			if !failed && time.Now().After(end) {
 				return
 			}
-			if where := play(rt, h, nil, history, met, rt.Logf); where != "" {
+			if where := play(rt, h, nil, history, met, rt.Log); where != "" {
 				failed = true
 				rt.Fatalf("%s", where)
 			}
@@ -79,11 +79,11 @@ type side struct {
 	numbers    []int64 // of works, as they were started
 	deliveries []int64 // numbers of deliveries, as they came
 	refs       []plan.Ref
-	positions  map[string]scan.Position
 	names      map[any]string // what was drawn by chance, by the order in which it was seen
 	met        coverage
 	said       strings.Builder
 	forgot     bool  // deliveries were purged or judged again
+	over       bool  // the database has become another one
 	last       error // that is of none of the classes
 }
 
@@ -91,7 +91,6 @@ type side struct {
 type player struct {
 	now   time.Time
 	back  bool // the clock has gone back
-	over  bool // the database has become another one
 	sides [2]*side
 }
 
@@ -100,7 +99,7 @@ var era = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // play plays a history on the reference and on a store of h, which may be broken, and says where
 // they first differ.
-func play(t T, h Harness, broken func(Store) Store, history []uint32, met coverage, logf func(string, ...any)) string {
+func play(t T, h Harness, broken func(Store) Store, history []uint32, met coverage, logf func(...any)) string {
 	t.Helper()
 	p := &player{now: era}
 	other := h.Open(t)
@@ -111,30 +110,46 @@ func play(t T, h Harness, broken func(Store) Store, history []uint32, met covera
 	})
 	reference := memory.New(&memory.Options{Now: func() time.Time { return p.now }, Limits: other.Limits()})
 	for i, db := range []Store{reference, other} {
-		p.sides[i] = &side{Store: db, raw: db, ctx: t.Context(), works: map[saga.ID]*chain{}, positions: map[string]scan.Position{}, names: map[any]string{}}
+		p.sides[i] = &side{Store: db, raw: db, ctx: t.Context(), works: map[saga.ID]*chain{}, names: map[any]string{}}
 	}
 	if p.sides[1].met = met; broken != nil {
 		p.sides[1].Store = broken(other)
 	}
-	for i, number := range history {
-		if number == 0 {
+	for i, n := range history {
+		if n == 0 {
 			continue
 		}
 		// Times within a history differ by their microseconds, so that nothing is due at the same time.
 		p.now = p.now.Add(time.Microsecond)
-		name, do := drawn(p, h, t, number)
+		d := &draw{player: p, harness: h, t: t}
+		c := d.begin(n)
+		p.tick(d)
 		h.SetTime(t, other, p.now)
 		for _, s := range p.sides {
 			s.said.Reset()
-			do(s)
+			d.begin(n)
+			c.do(d, s)
 		}
 		a, b := p.sides[0].said.String(), p.sides[1].said.String()
-		logf("call %d (%d), %s at %s:%s", i, number, name, p.now.Sub(era), a)
-		if a != b {
-			return fmt.Sprintf("call %d (%d), %s at %s: the reference says%s\nand the store says%s\nthe last errors without a class: %v and %v", i, number, name, p.now.Sub(era), a, b, p.sides[0].last, p.sides[1].last)
+		call := fmt.Sprintf("call %d (%d), %s%s at %s", i, n, c.name, d.args, p.now.Sub(era))
+		if logf(call + ":" + a); a != b {
+			return fmt.Sprintf("%s: the reference says%s\nand the store says%s\nthe last errors without a class: %v and %v", call, a, b, p.sides[0].last, p.sides[1].last)
 		}
 	}
 	return p.sound(t)
+}
+
+// tick moves the clock on now and then, by whole milliseconds, and seldom back.
+func (p *player) tick(d *draw) {
+	switch {
+	case !d.one(9):
+	case d.one(30):
+		p.now = p.now.Add(25 * time.Hour)
+	case d.one(30):
+		p.now, p.back = p.now.Add(-time.Hour), true
+	default:
+		p.now = p.now.Add(pick(d, time.Millisecond, 500*time.Millisecond, time.Second, 3*time.Second, 3*time.Second, 20*time.Second, 2*time.Minute))
+	}
 }
 
 // sound reports whether [ledger.Check] finds the same on both sides: some of what is drawn is such as
@@ -154,46 +169,37 @@ func (p *player) sound(t T) string {
 	return ""
 }
 
-// act is one call on one side.
-type act = func(s *side)
-
-// drawn is the call that a number stands for, with all its arguments. They are the same whatever
-// was called before, but for the time.
-func drawn(p *player, h Harness, t T, number uint32) (name string, do act) {
-	d := &draw{Rand: rand.New(rand.NewPCG(uint64(number), 7)), player: p, harness: h, t: t}
-	at := d.IntN(callWeight)
-	for i := range calls {
-		if at -= calls[i].weight; at < 0 {
-			do = calls[i].draw(d)
-			return fmt.Sprintf("%s%s", calls[i].name, d.args), do
-		}
-	}
-	panic("no call has that weight")
-}
-
 // call is one kind of call.
 type call struct {
 	name   string
 	weight int
-	draw   func(d *draw) act
+	do     func(d *draw, s *side)
 }
 
 var calls = slices.Concat(ledgerCalls, otherCalls, gateCalls)
 
-var callWeight = func() (sum int) {
-	for i := range calls {
-		sum += calls[i].weight
-	}
-	return sum
-}()
-
-// draw draws the arguments of one call.
+// draw draws the arguments of one call. They are the same for both sides, whatever was called before, but
+// for the time.
 type draw struct {
 	*rand.Rand
 	*player
 	harness Harness
 	t       T
 	args    string // those that a reader wants to see
+}
+
+// begin draws the kind of call that a number stands for, and then the same arguments again.
+func (d *draw) begin(n uint32) call {
+	d.Rand, d.args = rand.New(rand.NewPCG(uint64(n), 7)), ""
+	weight := 0
+	for i := range calls {
+		weight += calls[i].weight
+	}
+	at, i := d.IntN(weight), 0
+	for ; at >= calls[i].weight; i++ {
+		at -= calls[i].weight
+	}
+	return calls[i]
 }
 
 // with notes an argument of the call for a reader.
@@ -290,9 +296,14 @@ func (s *side) tell(method string, err error, answers ...any) {
 	}
 }
 
+// says is tell for a call that answers one thing.
+func (s *side) says(method string) func(answer any, err error) {
+	return func(answer any, err error) { s.tell(method, err, answer) }
+}
+
 // sorted is for answers that come in any order.
 func sorted[E any](all []E, key func(E) string) []E {
-	all = slices.Clone(all)
+	all = slices.Clip(append([]E(nil), all...)) // nil of none
 	slices.SortFunc(all, func(a, b E) int { return cmp.Compare(key(a), key(b)) })
 	return all
 }
@@ -302,4 +313,39 @@ func digest(text string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(text))
 	return h.Sum64()
+}
+
+// rare are stores that break a rule which only a rare history meets.
+var rare = broken{
+	"wait-stays":   func(s Store) Store { return sweeping{s} },
+	"room-asked":   func(s Store) Store { return crowding{s} },
+	"line-kept":    func(s Store) Store { return caller{s} },
+	"in-sync-out":  func(s Store) Store { return clinging{s} },
+	"instant-once": func(s Store) Store { return instantRepeater{s} },
+	"act-kept":     func(s Store) Store { return shortlived{s} },
+	"over-told":    func(s Store) Store { return everlasting{s} },
+	"read-once":    func(s Store) Store { return signalRepeater{s} },
+}
+
+// DifferCatches plays histories on each store of [rare] until one shows what is broken: two minutes at
+// most, at night.
+func DifferCatches(t *testing.T, h Harness) {
+	t.Helper()
+	pace.Night(t)
+	for name, how := range rare {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n, end := 1, time.Now().Add(2*time.Minute); time.Now().Before(end); n++ {
+				history := make([]uint32, historyLength)
+				for i := range history {
+					history[i] = rand.Uint32() >> rand.IntN(32) //nolint:gosec // no secret
+				}
+				if where := play(t, h, how, history, nil, func(...any) {}); where != "" {
+					t.Logf("history %d: %s", n, where)
+					return
+				}
+			}
+			t.Errorf("no history shows that the rule %q is broken", name)
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
@@ -14,39 +15,99 @@ import (
 
 // What a reconciler calls.
 var gateCalls = []call{
-	{"accept", 20, drawAccept},
-	{"judge", 14, drawJudge},
-	{"lease", 8, drawLease},
-	{"update", 8, drawUpdate},
-	{"weigh", 6, drawWeigh},
-	{"deliveries", 16, drawDeliveries},
-	{"entries", 12, drawEntries},
-	{"stopped", 5, drawStopped},
-	{"hold", 3, drawHold},
-	{"replay", 4, drawReplay},
-	{"purge", 5, drawPurge},
-	{"draft", 7, drawDraft},
-	{"find", 14, drawFind},
-	{"finish", 9, drawFinish},
-	{"plans", 8, drawPlans},
-	{"drift", 12, drawDrift},
-	{"sweep", 12, drawSweep},
-	{"sightings", 8, drawSightings},
+	{"accept", 20, func(d *draw, s *side) {
+		s.tell("Accept", s.Accept(s.ctx, d.events()))
+		s.arrived()
+	}},
+	{"judge", 14, callJudge},
+	{"lease", 8, callLease},
+	{"update", 8, callUpdate},
+	{"weigh", 6, callWeigh},
+	{"deliveries", 16, callDeliveries},
+	{"entries", 12, callEntries},
+	{"stopped", 5, func(d *draw, s *side) {
+		o := pick(d, intake.Object{}, intake.Object{}, d.object(), intake.Object{Tenant: "a:b"})
+		s.says("Stopped")(s.Stopped(s.ctx, intake.StoppedFilter{Object: o, Prefix: pick(d, "", "shop:", "shop:a%3Ab", "crm::"), Limit: d.IntN(3)}))
+	}},
+	{"hold", 3, callHold},
+	{"replay", 4, func(d *draw, s *side) {
+		s.forgot = true
+		s.says("Replay")(s.Replay(s.ctx, d.deliveryFilter(), "why"))
+	}},
+	{"purge", 5, func(d *draw, s *side) {
+		kept := func() time.Duration { return pick(d, 0, time.Second, time.Minute, time.Hour) }
+		s.forgot = true
+		s.says("Purge")(s.Purge(s.ctx, intake.Retention{Bodies: kept(), Rows: kept(), Digests: kept()}, 1000))
+	}},
+	{"draft", 7, func(d *draw, s *side) {
+		ref, err := s.Draft(s.ctx, pick(d, "books", "books", "tax"))
+		s.refs = append(s.refs, ref)
+		s.tell("Draft", err, ref)
+	}},
+	{"find", 14, callFind},
+	{"finish", 9, func(d *draw, s *side) {
+		ref := s.ref(d)
+		if d.one(2) {
+			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}}))
+			return
+		}
+		row := plan.Row{Finding: plan.Finding{Key: pick(d, "1", "2", "Z")}, Outcome: pick(d, plan.Failed, plan.Applied, plan.Withheld, plan.ForPerson), Error: "e"}
+		s.tell("Done", s.Done(s.ctx, ref, []plan.Row{row}))
+	}},
+	{"plans", 8, func(d *draw, s *side) {
+		id := pick(d, "aa1", "aa2", "bb", "aa", "b", "")
+		if d.one(3) {
+			s.tell("Approve", s.Approve(s.ctx, id, saga.Actor{Name: "anna", Reason: "r"}))
+		}
+		if !d.back { // else which is the newest is not clear
+			s.says("Latest")(s.Latest(s.ctx, pick(d, "books", "tax")))
+			s.says("Plan")(s.Plan(s.ctx, id))
+		}
+	}},
+	{"drift", 12, callDrift},
+	{"sweep", 12, callSweep},
+	{"sightings", 8, func(d *draw, s *side) {
+		q := scan.SightingQuery{Name: "o", Side: pick(d, scan.SourceSide, scan.SourceSide, scan.DestinationSide), Generation: int64(d.IntN(4)), Limit: d.IntN(4), Bare: d.one(4)}
+		q.After, q.AfterID = pick(d, "", "", "B", "a"), pick(d, "", "1")
+		d.with(q)
+		if d.one(4) {
+			s.says("Discard")(s.Discard(s.ctx, q, d.IntN(3)))
+		}
+		s.says("Sightings")(s.Sightings(s.ctx, q))
+		s.says("Tally")(s.Tally(s.ctx, q))
+	}},
 }
 
-// drawOf draws for a callback, which may be called again.
-func drawOf(seed uint64) *draw { return &draw{Rand: rand.New(rand.NewPCG(seed, 11))} }
+// again draws for a callback, which may be called again, the same each time.
+func (d *draw) again() func() *draw {
+	seed := d.Uint64()
+	return func() *draw { return &draw{Rand: rand.New(rand.NewPCG(seed, 11))} }
+}
+
+func (d *draw) refusal() error {
+	if d.one(5) {
+		return errRefused
+	}
+	return nil
+}
 
 func (d *draw) object() intake.Object {
 	return intake.Object{Source: pick(d, "shop", "shop", "crm"), Tenant: pick(d, "", "", "a:b"), Type: "order", ID: pick(d, "1", "2", "3")}
 }
 
-func (d *draw) event() intake.Event {
-	n := pick(d, "1", "2", "3", "4", "5", "6", "7")
-	e := intake.Event{
-		Object: d.object(), Topic: "order.updated", ID: "evt" + n, Dedupe: intake.DigestOf("evt", n), Payload: intake.Whole, At: d.now,
-		Body: json.RawMessage(pick(d, `{"t": 1}`, `{"t": 1}`, `{"t": 2}`)), Received: d.now.Add(-time.Duration(d.IntN(50)) * time.Second), Secret: "new",
+// events are one event, or several of which none is in conflict with another: in which order a call
+// stores those is not said.
+func (d *draw) events() (es []intake.Event) {
+	for range pick(d, 0, 0, 2, 3) {
+		e := event(pick(d, "8", "9", "10"))
+		e.At, e.Received, e.Version = d.now, d.now, intake.Version{Clock: intake.CounterClock, N: 1}
+		es = append(es, e)
 	}
+	if len(es) > 0 {
+		return es
+	}
+	e := event(pick(d, "1", "2", "3", "4", "5", "6", "7"))
+	e.Object, e.Body, e.At, e.Received = d.object(), json.RawMessage(pick(d, `{"t": 1}`, `{"t": 1}`, `{"t": 2}`)), d.now, d.now.Add(-time.Duration(d.IntN(50))*time.Second)
 	e.Version = intake.Version{Clock: intake.CounterClock, N: int64(d.IntN(4))}
 	if e.Fingerprint = intake.DigestOf(string(e.Body)); d.one(6) {
 		e.Fingerprint = intake.Digest{}
@@ -57,41 +118,16 @@ func (d *draw) event() intake.Event {
 	if d.one(25) {
 		e.Dedupe = intake.Digest{}
 	}
-	return e
-}
-
-// events are one event, or several of which none is in conflict with another: in which order a call
-// stores those is not said.
-func (d *draw) events() []intake.Event {
-	es := []intake.Event{d.event()}
-	if d.one(3) {
-		es = nil
-		for range 2 + d.IntN(2) {
-			n := pick(d, "8", "9", "10")
-			e := event(n)
-			e.At, e.Received, e.Version = d.now, d.now, intake.Version{Clock: intake.CounterClock, N: 1}
-			es = append(es, e)
-		}
-	}
-	return es
-}
-
-func drawAccept(d *draw) act {
-	es := d.events()
-	return func(s *side) {
-		s.tell("Accept", s.Accept(s.ctx, es))
-		s.arrived()
-	}
+	return []intake.Event{e}
 }
 
 // arrived gives the deliveries that came their places, whatever number a store drew.
 func (s *side) arrived() {
 	all, _ := s.raw.Deliveries(s.ctx, intake.DeliveryFilter{Limit: 1000})
-	for i := range all {
-		n := all[len(all)-1-i].Number
-		if name := (number{"delivery", n}); s.names[name] == "" {
+	for _, delivery := range slices.Backward(all) {
+		if name := (number{"delivery", delivery.Number}); s.names[name] == "" {
 			s.named("delivery", name, false)
-			s.deliveries = append(s.deliveries, n)
+			s.deliveries = append(s.deliveries, delivery.Number)
 		}
 	}
 }
@@ -107,222 +143,135 @@ func (s *side) delivery(place int) int64 {
 // alter changes an entry as a callback might.
 func (d *draw) alter(e *intake.Entry, now time.Time, place int) {
 	e.Attempts++
-	switch d.IntN(9) {
-	case 0:
-		e.Blocked = pick(d, "b", "")
-	case 1:
-		e.Dirty = e.Clean + int64(d.IntN(2))
-	case 2:
-		e.Due = now.Add(time.Duration(d.IntN(4)-1)*time.Second + time.Duration(place)*time.Millisecond)
-	case 3:
-		e.Accepted, e.Body, e.Version = e.Accepted+1, json.RawMessage(`{"t": 3}`), intake.Version{Clock: intake.ObjectClock, N: now.UnixNano() + int64(d.IntN(2))*int64(time.Hour), Step: time.Second}
-	case 4:
-		e.Delivered, e.LastError, e.Deleted = e.Accepted, pick(d, "", "e"), d.one(2)
-	case 5:
-		e.Held, e.Withdrawn, e.Changed = int64(d.IntN(2)), now, now
-	case 6:
-		e.Parked = append(e.Parked, intake.Event{Object: e.Object, Payload: intake.Delta, Body: json.RawMessage(`1`), Received: now})
-	case 7:
-		e.Newest, e.Missing, e.Reread, e.Behind = intake.Version{Clock: intake.CounterClock, N: 9}, now, now, now
-	case 8:
-		e.Changed, e.Due = now, time.Time{}
-	}
+	pick(d,
+		func() { e.Blocked = pick(d, "b", "") },
+		func() { e.Dirty = e.Clean + int64(d.IntN(2)) },
+		func() {
+			e.Due = now.Add(time.Duration(d.IntN(4)-1)*time.Second + time.Duration(place)*time.Millisecond)
+		},
+		func() {
+			e.Accepted, e.Body = e.Accepted+1, json.RawMessage(`{"t": 3}`)
+			e.Version = intake.Version{Clock: intake.ObjectClock, N: now.UnixNano() + int64(d.IntN(2))*int64(time.Hour), Step: time.Second}
+		},
+		func() { e.Delivered, e.LastError, e.Deleted = e.Accepted, pick(d, "", "e"), d.one(2) },
+		func() { e.Held, e.Withdrawn, e.Changed = int64(d.IntN(2)), now, now },
+		func() {
+			e.Parked = append(e.Parked, intake.Event{Object: e.Object, Payload: intake.Delta, Body: json.RawMessage(`1`), Received: now})
+		},
+		func() {
+			e.Newest, e.Missing, e.Reread, e.Behind = intake.Version{Clock: intake.CounterClock, N: 9}, now, now, now
+		},
+		func() { e.Changed, e.Due = now, time.Time{} },
+	)()
 }
 
-func (d *draw) refusal() error {
-	if d.one(5) {
-		return errRefused
-	}
-	return nil
+func callJudge(d *draw, s *side) {
+	again := d.again()
+	s.says("Judge")(s.Judge(s.ctx, pick(d, 1, 2, 9), func(now time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
+		d := again()
+		s.tell("Judge", nil, now, ds)
+		for i := range ds {
+			e := es[ds[i].Object]
+			s.tell("Judge", nil, e)
+			ds[i].Outcome, ds[i].Because = pick(d, intake.Applied, intake.Stale, intake.Duplicate, intake.Hint), "b"
+			d.alter(e, now, i)
+		}
+		return d.refusal()
+	}))
 }
 
-func drawJudge(d *draw) act {
-	limit, seed, refusal := pick(d, 1, 2, 9), d.Uint64(), d.refusal()
-	return func(s *side) {
-		n, err := s.Judge(s.ctx, limit, func(now time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
-			d := drawOf(seed)
-			s.tell("Judge", nil, now, ds)
-			for i := range ds {
-				e := es[ds[i].Object]
-				s.tell("Judge", nil, e)
-				ds[i].Outcome, ds[i].Because = pick(d, intake.Applied, intake.Stale, intake.Duplicate, intake.Hint), "b"
-				d.alter(e, now, i)
-			}
-			return refusal
-		})
-		s.tell("Judge", err, n)
-	}
+func callLease(d *draw, s *side) {
+	again, who := d.again(), pick(d, "p1", "p2")
+	// Which goes first of those whose lease is over is not said: all are taken.
+	got, err := s.Lease(s.ctx, 100, func(now time.Time, e *intake.Entry) error {
+		d := again()
+		e.Holder, e.Until, e.Fence = who, now.Add(time.Duration(d.IntN(6)-1)*time.Second), e.Fence+1
+		return d.refusal()
+	})
+	s.tell("Lease", err, sorted(got, func(e intake.Entry) string { return e.Object.String() }))
 }
 
-func drawLease(d *draw) act {
-	limit, seed, refusal, who := 100, d.Uint64(), d.refusal(), pick(d, "p1", "p2") // which goes first of those whose lease is over is not said
-	return func(s *side) {
-		got, err := s.Lease(s.ctx, limit, func(now time.Time, e *intake.Entry) error {
-			d := drawOf(seed)
-			e.Holder, e.Until, e.Fence = who, now.Add(time.Duration(d.IntN(6)-1)*time.Second), e.Fence+1
-			return refusal
-		})
-		s.tell("Lease", err, sorted(got, func(e intake.Entry) string { return e.Object.String() }))
-	}
+func callUpdate(d *draw, s *side) {
+	again, o := d.again(), d.object()
+	s.tell("Update", s.Update(s.ctx, o, func(now time.Time, e *intake.Entry) error {
+		d := again()
+		s.tell("Update", nil, now, e)
+		d.alter(e, now, 0)
+		return d.refusal()
+	}))
+	s.says("Entry")(s.Entry(s.ctx, o))
 }
 
-func drawUpdate(d *draw) act {
-	o, seed, refusal := d.object(), d.Uint64(), d.refusal()
-	return func(s *side) {
-		err := s.Update(s.ctx, o, func(now time.Time, e *intake.Entry) error {
-			s.tell("Update", nil, now, e)
-			drawOf(seed).alter(e, now, 0)
-			return refusal
-		})
-		s.tell("Update", err)
-		e, err := s.Entry(s.ctx, o)
-		s.tell("Entry", err, e)
-	}
-}
-
-func drawWeigh(d *draw) act {
-	o, id, refusal := d.object(), d.id(), d.refusal()
-	bound := intake.Bound{Count: int64(1 + d.IntN(2)), Percent: 50, Window: time.Minute}
-	return func(s *side) {
-		err := s.Weigh(s.ctx, o, id, bound, func(now time.Time, e *intake.Entry, t intake.Tally) error {
-			s.tell("Weigh", nil, now, e, t)
-			e.Accepted, e.Delivered, e.Attempts = 2, 1, e.Attempts+1
-			e.Weigh(2, now, t, &bound)
-			return refusal
-		})
-		s.tell("Weigh", err)
-	}
+func callWeigh(d *draw, s *side) {
+	again, bound := d.again(), intake.Bound{Count: int64(1 + d.IntN(2)), Percent: 50, Window: time.Minute}
+	s.tell("Weigh", s.Weigh(s.ctx, d.object(), d.id(), bound, func(now time.Time, e *intake.Entry, t intake.Tally) error {
+		s.tell("Weigh", nil, now, e, t)
+		e.Accepted, e.Delivered, e.Attempts = 2, 1, e.Attempts+1
+		e.Weigh(2, now, t, &bound)
+		return again().refusal()
+	}))
 }
 
 func (d *draw) deliveryFilter() (f intake.DeliveryFilter) {
-	switch d.IntN(9) {
-	case 0:
-		f.Source = pick(d, "shop", "crm")
-	case 1:
-		f.Object.ID = pick(d, "1", "2")
-	case 2:
-		f.Object = d.object()
-	case 3:
-		f.Disposition = pick(d, intake.Applied, intake.Stale, intake.Hint, intake.Malformed)
-	case 4:
-		f.Unjudged = true
-	case 5:
-		f.From = d.shift(-80, 0)
-	case 6:
-		f.Until = d.shift(-80, 0)
-	}
+	pick(d, func() {}, func() {},
+		func() { f.Source = pick(d, "shop", "crm") },
+		func() { f.Object.ID = pick(d, "1", "2") },
+		func() { f.Object = d.object() },
+		func() { f.Disposition = pick(d, intake.Applied, intake.Stale, intake.Hint, intake.Malformed) },
+		func() { f.Unjudged = true },
+		func() { f.From = d.shift(-80, 0) },
+		func() { f.Until = d.shift(-80, 0) },
+	)()
 	f.Limit = d.IntN(4)
+	d.with(f)
 	return f
 }
 
-func drawDeliveries(d *draw) act {
+func callDeliveries(d *draw, s *side) {
 	f, one := d.deliveryFilter(), d.IntN(12)
-	before, some := d.one(2), d.one(6)
-	d.with(f)
-	return func(s *side) {
-		f := f
-		if before {
-			f.Before = s.delivery(one)
-		}
-		if some {
-			f.Numbers = []int64{s.delivery(one), s.delivery(0), s.delivery(99)}
-		}
-		ds, err := s.Deliveries(s.ctx, f)
-		s.tell("Deliveries", err, ds)
-		delivery, err := s.Delivery(s.ctx, s.delivery(one))
-		s.tell("Delivery", err, delivery)
-		counts, err := s.Counts(s.ctx)
-		for i := range counts {
-			if s.forgot { // a store may remember one that is gone or was judged otherwise since
-				counts[i].Last = time.Time{}
-			}
-		}
-		s.tell("Counts", err, counts)
-		days, err := s.BlockedDays(s.ctx, time.Time{})
-		s.tell("BlockedDays", err, days)
+	if d.one(2) {
+		f.Before = s.delivery(one)
 	}
+	if d.one(6) {
+		f.Numbers = []int64{s.delivery(one), s.delivery(0), s.delivery(99)}
+	}
+	s.says("Deliveries")(s.Deliveries(s.ctx, f))
+	s.says("Delivery")(s.Delivery(s.ctx, s.delivery(one)))
+	counts, err := s.Counts(s.ctx)
+	for i := range counts {
+		if s.forgot { // a store may remember one that is gone or was judged otherwise since
+			counts[i].Last = time.Time{}
+		}
+	}
+	s.tell("Counts", err, counts)
+	s.says("BlockedDays")(s.BlockedDays(s.ctx, time.Time{}))
 }
 
-func drawEntries(d *draw) act {
+func callEntries(d *draw, s *side) {
 	f := intake.EntryFilter{Limit: d.IntN(4), Owing: d.one(5), Blocked: d.one(8), Held: d.one(8), Future: d.one(8)}
-	switch d.IntN(4) {
-	case 0:
-		f.Object = intake.Object{Source: pick(d, "shop", "crm")}
-	case 1:
-		f.Object = d.object()
-	case 2:
-		f.After = d.object()
-	}
+	pick(d, func() {}, func() { f.Object = intake.Object{Source: "shop"} }, func() { f.Object = d.object() }, func() { f.After = d.object() })()
 	d.with(f)
-	return func(s *side) {
-		es, err := s.Entries(s.ctx, f)
-		s.tell("Entries", err, es)
-	}
+	s.says("Entries")(s.Entries(s.ctx, f))
 }
 
-func drawStopped(d *draw) act {
-	f := intake.StoppedFilter{Prefix: pick(d, "", "shop:", "shop:a%3Ab", "crm::"), Limit: d.IntN(3)}
-	if d.one(3) {
-		f.Object = pick(d, d.object(), intake.Object{Tenant: "a:b"})
-	}
-	return func(s *side) {
-		all, err := s.Stopped(s.ctx, f)
-		s.tell("Stopped", err, all)
-	}
-}
-
-func drawHold(d *draw) act {
-	source, act := pick(d, "shop", "shop", "crm", ""), pick(d, intake.ActRelease, intake.ActDrop)
-	return func(s *side) {
-		held, err := s.Holdings(s.ctx)
-		s.tell("Holdings", err, held)
-		n, err := s.EndHold(s.ctx, source, act, saga.Actor{Name: "anna", Reason: "r"})
-		s.tell("EndHold", err, n)
-		all, _ := s.raw.Entries(s.ctx, intake.EntryFilter{Owing: true})
-		for i, e := range all { // none is due at the time of another
-			_ = s.raw.Update(s.ctx, e.Object, func(now time.Time, e *intake.Entry) error {
-				e.Due = now.Add(time.Duration(i) * time.Millisecond)
-				return nil
-			})
-		}
-	}
-}
-
-func drawReplay(d *draw) act {
-	f := d.deliveryFilter()
-	d.with(f)
-	return func(s *side) {
-		s.forgot = true
-		n, err := s.Replay(s.ctx, f, "why")
-		s.tell("Replay", err, n)
-	}
-}
-
-func drawPurge(d *draw) act {
-	kept := func() time.Duration { return pick(d, 0, time.Second, time.Minute, time.Hour) }
-	r := intake.Retention{Bodies: kept(), Rows: kept(), Digests: kept()}
-	return func(s *side) {
-		s.forgot = true
-		n, err := s.Purge(s.ctx, r, 1000)
-		s.tell("Purge", err, n)
-	}
-}
-
-func drawDraft(d *draw) act {
-	job := pick(d, "books", "books", "tax")
-	return func(s *side) {
-		ref, err := s.Draft(s.ctx, job)
-		s.refs = append(s.refs, ref)
-		s.tell("Draft", err, ref)
+func callHold(d *draw, s *side) {
+	s.says("Holdings")(s.Holdings(s.ctx))
+	s.says("EndHold")(s.EndHold(s.ctx, pick(d, "shop", "shop", "crm", ""), pick(d, intake.ActRelease, intake.ActDrop), saga.Actor{Name: "anna", Reason: "r"}))
+	all, _ := s.raw.Entries(s.ctx, intake.EntryFilter{Owing: true})
+	for i, e := range all { // none is due at the time of another
+		_ = s.raw.Update(s.ctx, e.Object, func(now time.Time, e *intake.Entry) error {
+			e.Due = now.Add(time.Duration(i) * time.Millisecond)
+			return nil
+		})
 	}
 }
 
 // ref is one of the newest drafts or plans.
-func (s *side) ref(place int) plan.Ref {
-	if len(s.refs) == 0 {
-		return plan.Ref{Job: "books", Number: 77}
+func (s *side) ref(d *draw) plan.Ref {
+	if place := pick(d, 0, 0, 0, 1, 2); place < len(s.refs) {
+		return s.refs[len(s.refs)-1-place]
 	}
-	return s.refs[max(0, len(s.refs)-1-place)]
+	return plan.Ref{Job: "books", Number: 77}
 }
 
 func (d *draw) findings() (fs []plan.Finding) {
@@ -332,137 +281,54 @@ func (d *draw) findings() (fs []plan.Finding) {
 	return fs
 }
 
-func drawFind(d *draw) act {
-	place, fs := pick(d, 0, 0, 1, 2), d.findings()
-	q := plan.FindingQuery{After: pick(d, "", "", "1", "a"), Acting: d.one(3), Class: pick(d, "", "", plan.Missing, plan.Orphan), Limit: d.IntN(4)}
-	if d.one(4) {
-		q.Outcome = plan.Failed
-	}
-	finds := d.one(2)
+func callFind(d *draw, s *side) {
+	q := plan.FindingQuery{Plan: s.ref(d), After: pick(d, "", "", "1", "a"), Acting: d.one(3), Class: pick(d, "", "", plan.Missing, plan.Orphan), Outcome: pick(d, "", "", "", plan.Failed), Limit: d.IntN(4)}
 	d.with(q)
-	return func(s *side) {
-		if finds {
-			s.tell("Find", s.Find(s.ctx, s.ref(place), fs))
-		}
-		q := q
-		q.Plan = s.ref(place)
-		rows, err := s.Findings(s.ctx, q)
-		s.tell("Findings", err, rows)
+	if d.one(2) {
+		s.tell("Find", s.Find(s.ctx, q.Plan, d.findings()))
 	}
+	s.says("Findings")(s.Findings(s.ctx, q))
 }
 
-func drawFinish(d *draw) act {
-	place, id, key := pick(d, 0, 0, 0, 1), pick(d, "aa1", "aa2", "bb"), pick(d, "1", "2", "Z")
-	done := pick(d, plan.Failed, plan.Applied, plan.Withheld, plan.ForPerson)
-	finishes := d.one(2)
-	return func(s *side) {
-		ref := s.ref(place)
-		if finishes {
-			at, err := s.Finish(s.ctx, ref, &plan.Plan{ID: id, Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}})
-			s.tell("Finish", err, at)
-			return
-		}
-		s.tell("Done", s.Done(s.ctx, ref, []plan.Row{{Finding: plan.Finding{Key: key}, Outcome: done, Error: "e"}}))
-	}
-}
-
-func drawPlans(d *draw) act {
-	id, job, approves := pick(d, "aa1", "aa2", "bb", "aa", "b", ""), pick(d, "books", "tax"), d.one(3)
-	return func(s *side) {
-		if approves {
-			s.tell("Approve", s.Approve(s.ctx, id, saga.Actor{Name: "anna", Reason: "r"}))
-		}
-		latest, err := s.Latest(s.ctx, job)
-		s.tell("Latest", err, latest)
-		p, err := s.Plan(s.ctx, id)
-		s.tell("Plan", err, p)
-	}
-}
-
-func drawDrift(d *draw) act {
+func callDrift(d *draw, s *side) {
 	ref, part := plan.Ref{Job: pick(d, "books", "books", "tax"), Number: int64(1 + d.IntN(9))}, plan.Part{From: pick(d, "", "", "1"), Until: pick(d, "", "", "2", "Z")}
-	var fs []plan.Finding
-	for key, f := range keyed(d.findings()) {
-		if part.Has(key) && f.Class != plan.InSync {
+	var fs []plan.Finding // each key once
+	for _, f := range d.findings() {
+		if part.Has(f.Key) && f.Class != plan.InSync && !slices.ContainsFunc(fs, func(o plan.Finding) bool { return o.Key == f.Key }) {
 			fs = append(fs, f)
 		}
 	}
-	fs = sorted(fs, func(f plan.Finding) string { return f.Key })
 	q := plan.DriftQuery{Job: pick(d, "", "", "books"), Key: pick(d, "", "", "1"), Class: pick(d, "", "", plan.Missing), Times: d.IntN(3), Limit: d.IntN(4)}
-	remembers := d.one(2)
 	d.with(q)
-	return func(s *side) {
-		if remembers {
-			s.tell("Remember", s.Remember(s.ctx, ref, part, fs))
-		}
-		ds, err := s.Drifts(s.ctx, q)
-		s.tell("Drifts", err, ds)
-		if len(ds) > 0 {
-			q := q
-			q.After = &ds[0]
-			ds, err = s.Drifts(s.ctx, q)
-			s.tell("Drifts", err, ds)
-		}
+	if d.one(2) {
+		s.tell("Remember", s.Remember(s.ctx, ref, part, fs))
+	}
+	ds, err := s.Drifts(s.ctx, q)
+	if s.tell("Drifts", err, ds); len(ds) > 0 {
+		q.After = &ds[0]
+		s.says("Drifts")(s.Drifts(s.ctx, q))
 	}
 }
 
-func keyed(fs []plan.Finding) map[string]plan.Finding {
-	by := make(map[string]plan.Finding)
-	for _, f := range fs {
-		by[f.Key] = f
-	}
-	return by
-}
-
-func drawSweep(d *draw) act {
-	name, state := pick(d, "o/s", "o/s", "p"), fmt.Sprintf(`{"n": %d}`, d.IntN(1000))
-	behind, again, other := d.one(4), d.one(4), d.one(8)
-	page := scan.Catch{Name: "o", Side: scan.SourceSide}
+func callSweep(d *draw, s *side) {
+	p := scan.Catch{Name: "o", Side: scan.SourceSide}
 	for range 1 + d.IntN(2) {
 		row := sighting(pick(d, "a", "B", "c"), pick(d, "1", "2", "ä"), int64(1+d.IntN(3)))
 		row.Partition = pick(d, "p", "q")
-		page.Sightings = append(page.Sightings, row)
+		p.Sightings = append(p.Sightings, row)
 	}
 	if d.one(2) {
-		page.Events = d.events()
+		p.Events = d.events()
 	}
-	return func(s *side) {
-		at, err := s.Position(s.ctx, name)
-		s.tell("Position", err, at)
-		if behind {
-			at.Serial--
+	at, err := s.Position(s.ctx, pick(d, "o/s", "o/s", "p"))
+	s.tell("Position", err, at)
+	at.Serial, at.State = at.Serial-int64(pick(d, 0, 0, 0, 1)), json.RawMessage(fmt.Sprintf(`{"n": %d}`, d.IntN(1000)))
+	for range pick(d, 1, 1, 1, 2) {
+		s.says("Advance")(s.Advance(s.ctx, at, p))
+		if d.one(8) {
+			at.State = json.RawMessage(`{}`)
 		}
-		at.State = json.RawMessage(state)
-		next, err := s.Advance(s.ctx, at, page)
-		s.tell("Advance", err, next)
-		if again {
-			if other {
-				at.State = json.RawMessage(`{}`)
-			}
-			next, err = s.Advance(s.ctx, at, page)
-			s.tell("Advance", err, next)
-		}
-		s.arrived()
-		ps, err := s.Positions(s.ctx, "o")
-		s.tell("Positions", err, ps)
 	}
-}
-
-func drawSightings(d *draw) act {
-	q := scan.SightingQuery{Name: "o", Side: pick(d, scan.SourceSide, scan.SourceSide, scan.DestinationSide), Generation: int64(d.IntN(4)), Limit: d.IntN(4), Bare: d.one(4)}
-	if d.one(3) {
-		q.After, q.AfterID = pick(d, "B", "a"), pick(d, "", "1")
-	}
-	discards, limit := d.one(4), d.IntN(3)
-	d.with(q)
-	return func(s *side) {
-		if discards {
-			n, err := s.Discard(s.ctx, q, limit)
-			s.tell("Discard", err, n)
-		}
-		rows, err := s.Sightings(s.ctx, q)
-		s.tell("Sightings", err, rows)
-		tally, err := s.Tally(s.ctx, q)
-		s.tell("Tally", err, tally)
-	}
+	s.arrived()
+	s.says("Positions")(s.Positions(s.ctx, "o"))
 }

@@ -14,234 +14,163 @@ import (
 
 // What a coordinator calls beside its chains, and the runs of jobs.
 var otherCalls = []call{
-	{"count", 8, drawCount},
-	{"control", 12, drawControl},
-	{"deeds", 4, drawDeeds},
-	{"request", 8, drawRequest},
-	{"describe", 3, drawDescribe},
-	{"wait", 8, drawWaits},
-	{"message", 10, drawMessages},
-	{"turn", 14, drawTurn},
-	{"runs", 6, drawRuns},
+	{"count", 8, callCount},
+	{"control", 12, callControl},
+	{"deeds", 4, func(d *draw, s *side) {
+		s.tell("Looked", s.Looked(s.ctx, d.oddity("bodies", "bodies", ""), saga.Actor{Name: "cid", Reason: "a complaint"}))
+		s.says("Deeds")(s.Deeds(s.ctx, pick(d, time.Time{}, d.now, d.shift(-30, 0)), d.IntN(4)))
+	}},
+	{"request", 8, func(d *draw, s *side) {
+		r := ledger.Request{Key: pick(d, "k1", "k2"), Nonce: int64(1 + d.IntN(3)), Asks: pick(d, "a", "b")}
+		if d.one(3) {
+			s.tell("Answer", s.Answer(s.ctx, r.Key, r.Nonce, pick(d, []byte(`{"é": 1}`), nil)))
+			return
+		}
+		s.says("Request")(s.Request(s.ctx, r))
+	}},
+	{"describe", 3, func(d *draw, s *side) {
+		steps := []program.StepSpec{{Name: pick(d, "a", "a", "b")}}
+		s.tell("Describe", s.Describe(s.ctx, &program.Spec{Saga: pick(d, theSaga, "crm"), Version: 1 + d.IntN(2), Steps: steps}))
+		s.says("Definitions")(s.Definitions(s.ctx))
+	}},
+	{"wait", 8, callWaits},
+	{"message", 10, callMessages},
+	{"turn", 14, callTurn},
+	{"runs", 6, callRuns},
 }
 
-func drawCount(d *draw) act {
-	c := ledger.Counter(1 + d.IntN(3))
+func callCount(d *draw, s *side) {
 	total := ledger.Duplicate{ID: saga.ID{Saga: theSaga, Work: pick(d, "a:1", "a:2", "b:1")}, Source: pick(d, "cron", "hook"), Count: int64(1 + d.IntN(5))}
 	if d.one(20) {
 		total.Source = longest + pick(d, "", "!")
 	}
+	s.tell("Count", s.Count(s.ctx, ledger.Counter(1+d.IntN(3)), []ledger.Duplicate{total}))
 	f := ledger.Filter{Limit: d.IntN(3)}
-	switch d.IntN(5) {
-	case 0:
-		f.Saga = pick(d, theSaga, "crm")
-	case 1:
-		f.Work = d.work()
-	case 2:
-		f.Prefix = "a"
-	}
-	since := pick(d, time.Time{}, d.now)
-	return func(s *side) {
-		s.tell("Count", s.Count(s.ctx, c, []ledger.Duplicate{total}))
-		ds, err := s.Duplicates(s.ctx, f)
-		s.tell("Duplicates", err, ds)
-		days, err := s.BlockedDays(s.ctx, since)
-		s.tell("BlockedDays", err, days)
-	}
+	pick(d, func() {}, func() { f.Saga = pick(d, theSaga, "crm") }, func() { f.Work = d.work() }, func() { f.Prefix = "a" })()
+	s.says("Duplicates")(s.Duplicates(s.ctx, f))
+	s.says("BlockedDays")(s.BlockedDays(s.ctx, pick(d, time.Time{}, d.now)))
 }
 
-func drawControl(d *draw) act {
-	place, person, twice, decided := d.session(), d.one(2), d.one(3), d.IntN(4)
+func callControl(d *draw, s *side) {
+	t := s.token(d.session())
 	c := ledger.Control{
 		Kind: pick(d, ledger.ControlPause, ledger.ControlDestination, ledger.ControlShare), Name: d.oddity("all", "books", "books"),
-		Nonce: d.Int64(), Body: json.RawMessage(pick(d, `{"a": 1}`, `[]`, ``)),
+		Nonce: d.Int64(), Body: pick(d, json.RawMessage(`{"a": 1}`), json.RawMessage(`[]`), nil),
 	}
-	if len(c.Body) == 0 {
-		c.Body = nil
-	}
-	if person {
-		c.Actor, c.Reason = pick(d, "anna", "ben"), pick(d, "", "why")
+	if d.one(2) {
+		if c.Actor, c.Reason = pick(d, "anna", "ben"), pick(d, "", "why"); !d.one(3) {
+			t = 0
+		}
 	}
 	if d.one(30) {
 		c.Body = json.RawMessage(`{`)
 	}
-	limit := d.IntN(3)
-	return func(s *side) {
-		t := s.token(place)
-		if person && place > 0 {
-			t = 0
+	decided := d.IntN(4)
+	all, _, _ := s.raw.Controls(s.ctx)
+	for _, is := range all {
+		if is.Kind == c.Kind && is.Name == c.Name && decided > 0 {
+			c.Version = is.Version
+		} else if decided == 2 {
+			c.Version = max(c.Version, is.Version)
 		}
-		set := c
-		all, _, _ := s.raw.Controls(s.ctx)
-		for _, is := range all {
-			if is.Kind == c.Kind && is.Name == c.Name && decided > 0 {
-				set.Version = is.Version
-			} else if decided == 2 {
-				set.Version = max(set.Version, is.Version)
-			}
-		}
-		got, err := s.SetControl(s.ctx, t, set)
-		s.tell("SetControl", err, got)
-		if twice {
-			got, err = s.SetControl(s.ctx, t, set)
-			s.tell("SetControl", err, got)
-		}
-		all, newest, err := s.Controls(s.ctx)
-		s.tell("Controls", err, all, s.named("control", number{"control", newest}, newest == 0))
-		acts, err := s.Acts(s.ctx, c.Kind, c.Name, limit)
-		s.tell("Acts", err, acts)
 	}
-}
-
-func drawDeeds(d *draw) act {
-	before, limit, looked := pick(d, time.Time{}, d.now, d.shift(-30, 0)), d.IntN(4), d.oddity("bodies", "bodies", "")
-	return func(s *side) {
-		s.tell("Looked", s.Looked(s.ctx, looked, saga.Actor{Name: "cid", Reason: "a complaint"}))
-		deeds, err := s.Deeds(s.ctx, before, limit)
-		s.tell("Deeds", err, deeds)
+	for range pick(d, 1, 1, 2) {
+		s.says("SetControl")(s.SetControl(s.ctx, t, c))
 	}
-}
-
-func drawRequest(d *draw) act {
-	r := ledger.Request{Key: pick(d, "k1", "k2"), Nonce: int64(1 + d.IntN(3)), Asks: pick(d, "a", "b")}
-	answers, answer := d.one(3), []byte(pick(d, `{"é": 1}`, ``))
-	if len(answer) == 0 {
-		answer = nil
-	}
-	return func(s *side) {
-		if answers {
-			s.tell("Answer", s.Answer(s.ctx, r.Key, r.Nonce, answer))
-			return
-		}
-		kept, err := s.Request(s.ctx, r)
-		s.tell("Request", err, kept)
-	}
-}
-
-func drawDescribe(d *draw) act {
-	spec := d.spec()
-	return func(s *side) {
-		s.tell("Describe", s.Describe(s.ctx, spec))
-		all, err := s.Definitions(s.ctx)
-		s.tell("Definitions", err, all)
-	}
+	all, newest, err := s.Controls(s.ctx)
+	s.tell("Controls", err, all, s.named("control", number{"control", newest}, newest == 0))
+	s.says("Acts")(s.Acts(s.ctx, c.Kind, c.Name, d.IntN(3)))
 }
 
 func (d *draw) waits() ledger.Wait {
 	return ledger.Wait{Name: pick(d, "paid", "paid", ""), Key: pick(d, "1", "2"), ID: d.id(), Step: pick(d, "s", "t"), StepKey: pick(d, "k1", "k2")}
 }
 
-func drawWaits(d *draw) act {
-	waits, ends := []ledger.Wait{d.waits(), d.waits()}[:1+d.IntN(2)], d.one(4)
-	if d.one(30) {
-		waits[0].Key = d.oddity("")
-	}
-	return func(s *side) {
-		if ends {
-			s.tell("Unwait", s.Unwait(s.ctx, waits))
-		} else {
-			s.tell("Await", s.Await(s.ctx, waits[:1]))
+func callWaits(d *draw, s *side) {
+	w := d.waits()
+	if d.one(4) {
+		s.tell("Unwait", s.Unwait(s.ctx, []ledger.Wait{w, d.waits()}))
+	} else {
+		bad := w
+		if d.one(30) {
+			bad.Key = d.oddity("")
 		}
-		found, err := s.Waits(s.ctx, waits[0].Name, waits[0].Key)
-		if d.back { // which is the oldest is not clear
-			found = sorted(found, func(w ledger.Wait) string { return fmt.Sprint(w) })
-		}
-		s.tell("Waits", err, found)
-		shared, err := s.Shared(s.ctx)
-		s.tell("Shared", err, sorted(shared, func(w ledger.Shared) string { return w.Saga + w.Name + w.Key }))
+		s.tell("Await", s.Await(s.ctx, []ledger.Wait{bad}))
 	}
+	found, err := s.Waits(s.ctx, w.Name, w.Key)
+	if d.back { // which is the oldest is not clear
+		found = sorted(found, func(w ledger.Wait) string { return fmt.Sprint(w) })
+	}
+	s.tell("Waits", err, found)
+	shared, err := s.Shared(s.ctx)
+	s.tell("Shared", err, sorted(shared, func(w ledger.Shared) string { return w.Saga + w.Name + w.Key }))
 }
 
-func drawMessages(d *draw) act {
+func callMessages(d *draw, s *side) {
 	w := d.waits()
 	m := program.Message{Name: "paid", Key: w.Key, ID: pick(d, "m1", "m2", "m3"), Body: []byte(pick(d, "1", "\x00\xff"))}
-	keep, uses := pick(d, time.Second, 30*time.Second, time.Hour), d.one(2)
-	if !uses && d.one(20) {
-		m.ID = pick(d, "", strings.Repeat("x", ledger.MaxText+1))
-	}
-	return func(s *side) {
-		if uses {
-			used, err := s.Use(s.ctx, m.Name, m.ID, w)
-			s.tell("Use", err, used)
-		} else {
-			kept, err := s.Keep(s.ctx, m, keep)
-			s.tell("Keep", err, kept)
+	if d.one(2) {
+		s.says("Use")(s.Use(s.ctx, m.Name, m.ID, w))
+	} else {
+		kept := m
+		if d.one(20) {
+			kept.ID = pick(d, "", strings.Repeat("x", ledger.MaxText+1))
 		}
-		ms, err := s.Messages(s.ctx, "paid", w.Key, w.ID.Saga)
-		if d.back {
-			ms = sorted(ms, func(m program.Message) string { return m.ID })
-		}
-		s.tell("Messages", err, ms)
-		all, err := s.Uses(s.ctx, m.Name, m.ID)
-		s.tell("Uses", err, all)
+		s.says("Keep")(s.Keep(s.ctx, kept, pick(d, time.Second, 30*time.Second, time.Hour)))
 	}
+	ms, err := s.Messages(s.ctx, "paid", w.Key, w.ID.Saga)
+	if d.back {
+		ms = sorted(ms, func(m program.Message) string { return m.ID })
+	}
+	s.tell("Messages", err, ms)
+	s.says("Uses")(s.Uses(s.ctx, m.Name, m.ID))
 }
 
-func drawTurn(d *draw) act {
-	job, seed, refuse := pick(d, "j1", "j1", "j2", schedule.Everything), d.Uint64(), d.one(4)
-	return func(s *side) {
-		err := s.Turn(s.ctx, job, func(now time.Time, a *schedule.Agenda) error {
-			s.tell("Turn", nil, now, a)
-			change(seed, now, a)
-			if refuse {
-				return errRefused
-			}
-			return nil
-		})
-		s.tell("Turn", err)
-		paused, err := s.Paused(s.ctx, "j1")
-		s.tell("Paused", err, paused)
-	}
+func callTurn(d *draw, s *side) {
+	again := d.again()
+	err := s.Turn(s.ctx, pick(d, "j1", "j1", "j2", schedule.Everything), func(now time.Time, a *schedule.Agenda) error {
+		s.tell("Turn", nil, now, a)
+		return change(again(), now, a)
+	})
+	s.tell("Turn", err)
+	s.says("Paused")(s.Paused(s.ctx, "j1"))
 }
 
-// change changes an agenda as a number says.
-func change(seed uint64, now time.Time, a *schedule.Agenda) {
-	d := drawOf(seed)
-	switch d.IntN(7) {
-	case 0:
-		a.State.Paused = schedule.Mark{At: now, By: "anna", Why: "w"}
-	case 1:
-		a.State.Paused = schedule.Mark{}
-	case 2, 3:
+// change changes an agenda as a callback might.
+func change(d *draw, now time.Time, a *schedule.Agenda) error {
+	records := func() {
 		if a.State.Name != schedule.Everything {
 			r := planned(now, pick(d, "i1", "i2", "i3", "i4"))
 			r.Job, r.By, r.Ask = a.State.Name, pick(d, "", "anna"), pick(d, "", "now")
 			a.New = append(a.New, r)
 		}
-	case 4:
-		for i := range a.Open {
-			a.Open[i].Result, a.Open[i].Ended, a.Open[i].Until = pick(d, schedule.OK, schedule.Skipped), now, time.Time{}
-		}
-	case 5:
-		a.State = fullState(now)
-		a.State.Fence = int64(d.IntN(9))
-	case 6:
-		a.Forget = now.Add(-time.Duration(d.IntN(20)) * time.Second)
 	}
+	pick(d, records, records,
+		func() { a.State.Paused = schedule.Mark{At: now, By: "anna", Why: "w"} },
+		func() { a.State.Paused = schedule.Mark{} },
+		func() {
+			for i := range a.Open {
+				a.Open[i].Result, a.Open[i].Ended, a.Open[i].Until = pick(d, schedule.OK, schedule.Skipped), now, time.Time{}
+			}
+		},
+		func() { a.State = fullState(now) },
+		func() { a.Forget = now.Add(-time.Duration(d.IntN(20)) * time.Second) },
+	)()
 	if len(a.Open) > 0 && a.Open[0].Open() && d.one(3) {
 		a.Open[0].Holder, a.Open[0].Until, a.Open[0].Fence = "p", now.Add(time.Minute), a.State.Fence
 	}
+	return d.refusal()
 }
 
-func drawRuns(d *draw) act {
-	f := schedule.RunFilter{Job: pick(d, "", "j1"), Open: d.one(3), Limit: d.IntN(4)}
-	if d.one(3) {
-		f.Result = schedule.OK
-	}
-	number, next := int64(1+d.IntN(3)), d.one(2)
+func callRuns(d *draw, s *side) {
+	f := schedule.RunFilter{Job: pick(d, "", "j1"), Result: pick(d, "", "", schedule.OK), Open: d.one(3), Limit: d.IntN(4)}
 	d.with(f)
-	return func(s *side) {
-		runs, err := s.Runs(s.ctx, f)
-		s.tell("Runs", err, runs)
-		if next && len(runs) > 0 {
-			f := f
-			f.Before = &runs[len(runs)-1]
-			runs, err = s.Runs(s.ctx, f)
-			s.tell("Runs", err, runs)
-		}
-		run, err := s.Run(s.ctx, "j1", number)
-		s.tell("Run", err, run)
-		board, err := s.Jobs(s.ctx)
-		s.tell("Jobs", err, board)
+	runs, err := s.Runs(s.ctx, f)
+	s.tell("Runs", err, runs)
+	if len(runs) > 0 {
+		f.Before = &runs[len(runs)-1]
+		s.says("Runs")(s.Runs(s.ctx, f))
 	}
+	s.says("Run")(s.Run(s.ctx, "j1", int64(1+d.IntN(3))))
+	s.says("Jobs")(s.Jobs(s.ctx))
 }

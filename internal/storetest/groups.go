@@ -10,11 +10,10 @@ type group struct {
 
 // testCase is one rule of the contract.
 type testCase struct {
-	name    string // the rule in a few words
-	run     func(*bench)
-	breaks  broken             // the switches that it must notice
-	needs   func(Harness) bool // whether a harness can do what the case needs, nil: any can
-	unsound bool               // it leaves chains behind that no process writes
+	name   string // the rule in a few words
+	run    func(*bench)
+	breaks broken             // the switches that it must notice
+	needs  func(Harness) bool // whether a harness can do what the case needs, nil: any can
 }
 
 // broken are stores that break a rule, really, in the database behind them, by the names of the
@@ -22,49 +21,11 @@ type testCase struct {
 type broken map[string]func(Store) Store
 
 var groups = []group{
-	// What a coordinator needs.
-	{"append", appendCases},
-	{"start", startCases},
-	{"invalid", invalidCases},
-	{"head", headCases},
-	{"record", recordCases},
-	{"session", sessionCases},
-	{"claim", claimCases},
-	{"give back", giveBackCases},
-	{"waiting", waitingCases},
-	{"delay", delayCases},
-	{"mail", mailCases},
-	{"overview", overviewCases},
-	{"totals", totalsCases},
-	{"catch up", catchUpCases},
-	{"signal", signalCases},
-	{"control", controlCases},
-	{"load", loadCases},
-	{"list", listCases},
-	{"definition", definitionCases},
-	{"duplicate", duplicateCases},
-	{"blocked", blockedCases},
-	{"race", raceCases},
+	{"values", valueCases},
+	{"ledger", raceCases},
+	{"inbox", inboxRaceCases},
 	{"fault", faultCases},
 	{"transaction", txCases},
-
-	// What a reconciler needs.
-	{"inbox", inboxCases},
-	{"values", valueCases},
-	{"judge", judgeCases},
-	{"lease", leaseCases},
-	{"update", updateCases},
-	{"withdrawal", withdrawalCases},
-	{"read", readCases},
-	{"replay", replayCases},
-	{"retention", retentionCases},
-	{"plans", planCases},
-	{"drifts", driftCases},
-	{"sweep", sweepCases},
-	{"inbox race", inboxRaceCases},
-	{"crash", crashCases},
-	{"turn", turnCases},
-	{"runs", runCases},
 }
 
 // breaker is one switch of the suite.

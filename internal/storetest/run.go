@@ -56,15 +56,9 @@ type Harness struct {
 	// what they did.
 	LosesAnswers bool
 
-	// SetClock stops the clock of the ledger in s at a time.
-	SetClock func(t T, s Store, at time.Time)
-
 	// SetTime stops every clock of s at a time, that of the ledger and the one by which a reconciler
 	// lives. [Differ] needs it.
 	SetTime func(t T, s Store, at time.Time)
-
-	// Counters says how many counters of duplicates are kept in s.
-	Counters func(t T, s Store) int
 }
 
 // Run runs the suite on the stores of h. Every case has a store of its own, and all run in
@@ -80,7 +74,9 @@ func Run(t *testing.T, h Harness) {
 					if c.needs != nil && !c.needs(h) {
 						t.Skip("the harness does not say how")
 					}
-					c.run(newBench(t, h, c, switches()[prove.Broken()].how))
+					b := newBench(t, h, switches()[prove.Broken()].how)
+					defer b.caught()
+					c.run(b)
 				})
 			}
 		})

@@ -24,30 +24,18 @@ func hasTx(h Harness) bool { return h.DB != nil }
 // inTx runs do in a transaction of the caller's own and ends it.
 func (b *bench) inTx(commit bool, do func(s ledger.TxStarter, tx *sqlx.Tx)) {
 	b.Helper()
-	s, ok := b.raw.(ledger.TxStarter)
-	if !ok {
-		b.Fatal("the harness has a DB, and the ledger is no TxStarter")
-	}
-	tx, err := b.harness.DB(b.T, b.raw).BeginTxx(b.Context(), nil)
-	if err != nil {
-		b.Fatalf("begin: %v", err)
-	}
-	do(s, tx)
+	tx := of(b.harness.DB(b.T, b.raw).BeginTxx(b.Context(), nil))
+	do(b.raw.(ledger.TxStarter), tx) //nolint:forcetypeassert // the harness has a DB
 	end := tx.Rollback
 	if commit {
 		end = tx.Commit
 	}
-	if err := end(); err != nil {
-		b.Fatalf("end the transaction: %v", err)
-	}
+	ok(end())
 }
 
 func (b *bench) startTx(ctx context.Context, s ledger.TxStarter, tx *sqlx.Tx, c *chain, r machine.Record, want ledger.Result) ledger.Answer {
 	b.Helper()
-	a, err := s.StartTx(ctx, struct{ ledger.Tx }{tx}, c.entry(r, release)) // no more of it than a Tx has
-	if err != nil {
-		b.Fatalf("start %s in a transaction: %v", c.id, err)
-	}
+	a := of(s.StartTx(ctx, struct{ ledger.Tx }{tx}, c.entry(r, release))) // no more of it than a Tx has
 	if a.Result != want {
 		b.Fatalf("start %s in a transaction: got %+v, want %s", c.id, a, want)
 	}
@@ -66,9 +54,11 @@ func txCommit(b *bench) {
 	if h.Session != 0 || h.Due.IsZero() || h.Due.After(b.clock()) || h.Status != saga.Running || h.Number != c.head {
 		b.Errorf("the head is %+v, want unheld and due now", h)
 	}
-	b.sameRecords(c, []machine.Record{c.sealed(started())})
+	if rs := c.history(); len(rs) != 1 || rs[0].Hash != c.tail {
+		b.Errorf("the chain is %+v", rs)
+	}
 	if got := b.claim(t, 1); len(got) != 1 || got[0].ID != c.id {
-		b.Errorf("claimed %v, want the new work", works(got))
+		b.Errorf("claimed %v, want the new work", got)
 	}
 	c.add(arming(doing(machine.KindDispatched, saga.Running), 1), hold)
 }
@@ -87,7 +77,7 @@ func txRollback(b *bench) {
 // "Exists is answered without aborting tx".
 func txExists(b *bench) {
 	t := b.session()
-	first := b.start(t, "first", started(), hold)
+	first := b.start(t, "first", hold)
 	second := b.fresh(t, "second")
 	other := started()
 	other.Body = []byte(`{"order":2}`)
@@ -112,7 +102,7 @@ func txExists(b *bench) {
 // instead; either way the same entries again settle it once the transaction has ended.
 func txOpen(b *bench) {
 	t := b.session()
-	c := b.start(t, "known", started(), hold)
+	c := b.start(t, "known", hold)
 	other := started()
 	other.Body = []byte(`{"order":2}`)
 	batch := []ledger.Entry{
@@ -132,13 +122,13 @@ func txOpen(b *bench) {
 			}
 		}
 	})
-	for i, a := range b.append(t, batch...) {
+	for i, a := range of(b.Append(b.Context(), t, batch)) {
 		if exists := a.Result == ledger.Exists; exists != (i == 1) || !exists && a.Result != ledger.Mine && a.Result != ledger.Appended {
 			b.Errorf("after the commit, entry %d: got %s (%v)", i, a.Result, a.Err)
 		}
 	}
-	if rs, err := b.History(b.Context(), id("committed")); err != nil || string(rs[0].Body) != string(started().Body) {
-		b.Errorf("the work is %+v (error %v), want the one the transaction started", rs, err)
+	if rs := b.fresh(t, "committed").history(); string(rs[0].Body) != string(started().Body) {
+		b.Errorf("the work is %+v, want the one the transaction started", rs)
 	}
 	undone := b.fresh(t, "rolled back").entry(other, hold)
 	b.inTx(false, func(s ledger.TxStarter, tx *sqlx.Tx) {

@@ -139,7 +139,9 @@ func (w *work) release(due, now time.Time, waitsFor string) {
 	case unread:
 		h.Due = due
 	case ledger.GoesOn(h.Status, h.Reason):
-		h.Due, h.WaitsFor = due, waitsFor
+		if h.Due = due; h.Status.Live() { // what hung waits for no destination
+			h.WaitsFor = waitsFor
+		}
 	}
 }
 

@@ -12,3 +12,9 @@ func TestDiffer(t *testing.T) {
 	t.Parallel()
 	storetest.Differ(t, harness(ledger.Limits{}))
 }
+
+// Histories show what only a rare one meets.
+func TestDifferCatches(t *testing.T) {
+	t.Parallel()
+	storetest.DifferCatches(t, harness(ledger.Limits{}))
+}

@@ -46,9 +46,7 @@ func harness(l ledger.Limits) storetest.Harness {
 			db := of(t, s)
 			db.FailOver(db.Backup())
 		},
-		SetClock: func(t storetest.T, s storetest.Store, at time.Time) { t.Helper(); of(t, s).stopped = at },
-		SetTime:  func(t storetest.T, s storetest.Store, at time.Time) { t.Helper(); of(t, s).stopped = at },
-		Counters: func(t storetest.T, s storetest.Store) int { t.Helper(); return of(t, s).Counters() },
+		SetTime: func(t storetest.T, s storetest.Store, at time.Time) { t.Helper(); of(t, s).stopped = at },
 	}
 }
 

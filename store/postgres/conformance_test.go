@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -98,17 +97,6 @@ func (v variant) harness() storetest.Harness {
 		Newer: func(t storetest.T, s storetest.Store) {
 			t.Helper()
 			connect(t, where(t, s)).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
-		},
-		SetClock: func(t storetest.T, s storetest.Store, at time.Time) {
-			t.Helper()
-			postgres.SetClock(of(t, s).DB, at)
-		},
-		Counters: func(t storetest.T, s storetest.Store) (n int) {
-			t.Helper()
-			if err := connect(t, where(t, s)).GetContext(t.Context(), &n, `SELECT count(*) FROM amends_duplicates`); err != nil {
-				t.Fatalf("count the counters: %v", err)
-			}
-			return n
 		},
 	}
 }

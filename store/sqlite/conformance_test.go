@@ -126,14 +126,6 @@ func harness() storetest.Harness {
 			t.Helper()
 			f.execute(t, s, `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, 1)`)
 		},
-		SetClock: func(t storetest.T, s storetest.Store, at time.Time) {
-			t.Helper()
-			db, ok := s.(*sqlite.DB)
-			if !ok {
-				t.Fatalf("a store of the suite is a %T", s)
-			}
-			sqlite.SetClock(db, at)
-		},
 		SetTime: func(t storetest.T, s storetest.Store, at time.Time) {
 			t.Helper()
 			db, ok := s.(*sqlite.DB)
@@ -141,18 +133,6 @@ func harness() storetest.Harness {
 				t.Fatalf("a store of the suite is a %T", s)
 			}
 			sqlite.SetTime(db, at)
-		},
-		Counters: func(t storetest.T, s storetest.Store) int {
-			t.Helper()
-			db, ok := s.(*sqlite.DB)
-			if !ok {
-				t.Fatalf("a store of the suite is a %T", s)
-			}
-			n, err := sqlite.Counters(t.Context(), db)
-			if err != nil {
-				t.Fatalf("count the counters: %v", err)
-			}
-			return n
 		},
 	}
 }
