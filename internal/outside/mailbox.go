@@ -44,8 +44,8 @@ func (m Message) ExternalID() string { return m.ID }
 type Mailbox struct {
 	// Copy gets each letter as a text, for a person to read.
 	Copy io.Writer
-	// Takes is how long it looks at a letter before it stores it, and then again before it says so: a
-	// mail server greets, checks the sender, and scans.
+	// Takes is how long a sender talks with it before it takes a letter, as with a real mail server: one
+	// who is gone by then has sent none.
 	Takes time.Duration
 
 	mu  sync.Mutex
@@ -84,10 +84,13 @@ func (m *Mailbox) About(order string) []Message {
 // Handler takes letters.
 func (m *Mailbox) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /mails", sends(func(_ *http.Request, l Letter) (any, error) {
-		time.Sleep(m.Takes)
-		defer time.Sleep(m.Takes)
-		return m.Deliver(l)
+	mux.Handle("POST /mails", sends(func(r *http.Request, l Letter) (any, error) {
+		select {
+		case <-time.After(m.Takes):
+			return m.Deliver(l)
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
 	}))
 	return mux
 }

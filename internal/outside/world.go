@@ -117,9 +117,9 @@ func (w *World) Webhooks() Tally {
 // day.
 var opening = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
-// mailTakes is what each half of sending a letter takes: so a sync that dies does so between mark and
-// letter as often as beside a real mail server.
-const mailTakes = 2 * time.Millisecond
+// mailTakes is what a conversation with a mail server takes: a sync that dies then has marked an order
+// and sent no letter.
+const mailTakes = 10 * time.Millisecond
 
 // checkout is how long a customer takes to pay.
 const checkout = 2 * time.Minute
