@@ -78,38 +78,3 @@ func TestTemplate(t *testing.T) { //nolint:tparallel // a group has ended before
 		}
 	}
 }
-
-// A process to which a template was lent prepares nothing and copies the same.
-func TestALentTemplate(t *testing.T) { //nolint:tparallel // it looks when its subtests have ended
-	pace.Day(t)
-	t.Parallel()
-	const name = "OF_A_TEST"
-	var prepared atomic.Int32
-	m := &pgtest.Template{Name: name, Prepare: prepare(&prepared)}
-	t.Run("while it is lent", func(t *testing.T) {
-		m.Lend(t)
-		used(t, &pgtest.Template{Name: name, Prepare: func(context.Context, string) error { return errors.New("it is prepared again") }})
-	})
-	used(t, &pgtest.Template{Name: name, Prepare: prepare(&prepared)})
-	if prepared.Load() != 2 {
-		t.Error("it is lent for longer than the test")
-	}
-}
-
-// A failed preparation fails the test, and leaves nothing behind.
-func TestTemplateThatFails(t *testing.T) {
-	pace.Day(t)
-	t.Parallel()
-	var address string
-	m := &pgtest.Template{Prepare: func(_ context.Context, at string) error {
-		address = at
-		return errors.New("no")
-	}}
-	db := open(t, pgtest.URL(t)) // or the test is skipped
-	if got := ending(func(tb pgtest.TB) { m.URL(tb) }); got != "failed: no" {
-		t.Errorf("ended with %q", got)
-	}
-	if n := value[int](t, db, "SELECT count(*) FROM pg_database WHERE starts_with(datname, $1)", databaseName(t, address)); n != 0 {
-		t.Errorf("%s was left behind", address)
-	}
-}
