@@ -48,6 +48,9 @@ type handler struct {
 	log  logrus.FieldLogger
 	now  func() time.Time
 	room room
+
+	sessions sessions
+	key      []byte // of the notices
 }
 
 // New returns the pages and /api/v1 over db.
@@ -55,7 +58,7 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	if o == nil || o.Who == nil && o.Tokens == nil {
 		return nil, errors.New("console: say who may ask: Options.Tokens or Options.Who")
 	}
-	h := &handler{db: db, opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now}
+	h := &handler{db: db, opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now, key: []byte(random())}
 	if h.log == nil {
 		h.log = logrus.StandardLogger()
 	}
@@ -78,7 +81,7 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	})
 	h.health(mux)
 	h.pages(mux)
-	return h.guard(http.StripPrefix(h.base, mux)), nil
+	return h.guard(h.below(mux)), nil
 }
 
 // completer takes answers to callbacks.
@@ -140,41 +143,39 @@ func (h *handler) known(host string) bool {
 		slices.ContainsFunc(h.opts.Hosts, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
-// cookieOf is where a browser keeps its token: one for each port, because browsers share cookies
-// between the ports of a host.
-func cookieOf(r *http.Request) string {
-	if _, port, err := net.SplitHostPort(r.Host); err == nil {
-		return "amends_token_" + port
+// person is who asks for a page: who calls, or who signed in with the browser.
+func (h *handler) person(r *http.Request) Person {
+	if p := h.caller(r); p.Name != "" {
+		return p
 	}
-	return "amends_token"
+	return h.signedIn(r)
 }
 
-// person is who asks: as the program says, by a token in the header, or by one in the cookie.
-func (h *handler) person(r *http.Request) Person {
+// caller is who asks by what a request itself says: as the program tells, or by a token in the header. Only pages know the browser's
+// session, so that no address of /api/v1 does anything for a page of another site.
+func (h *handler) caller(r *http.Request) Person {
 	if h.opts.Who != nil {
 		if p := h.opts.Who(r); strings.TrimSpace(p.Name) != "" {
 			return p
 		}
 	}
-	text, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if c, err := r.Cookie(cookieOf(r)); err == nil && !bearer {
-		text = c.Value
-	}
+	text, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return h.holder(strings.TrimSpace(text))
 }
 
 // holder is who has a token.
-func (h *handler) holder(text string) Person {
-	p, err := h.opts.Tokens.of(text, h.now())
+func (h *handler) holder(text string) Person { return h.told(h.opts.Tokens.of(text, h.now())) }
+
+// told is who was found among the tokens.
+func (h *handler) told(p Person, err error) Person {
 	if err != nil {
 		h.log.WithError(err).Error("the console's tokens cannot be read: it lets no one in")
 	}
 	return p
 }
 
-// signIn lets a browser keep a token. Only a page of the console itself is gone to from there. An
-// address carries a token only if it is this process's own: with another one, a page of a stranger
-// could sign a person in under a name of its own.
+// signIn begins a session. Only a page of the console itself is gone to from there. An address carries a token only if it is this
+// process's own: with another one, a page of a stranger could sign a person in under a name of its own.
 func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("token")
 	if r.Method == http.MethodPost {
@@ -193,16 +194,9 @@ func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
 		h.signInPage(w, r, http.StatusForbidden, "There is no such token, or its time is over.")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieOf(r), Value: text, Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: secure(r), MaxAge: int((30 * 24 * time.Hour).Seconds()),
-	})
-	http.Redirect(w, r, h.base+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
-}
-
-// secure reports whether a browser came by TLS, as far as it or a proxy says: a cookie is then for TLS only.
-func secure(r *http.Request) bool {
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+	id, s := h.sessions.begin(text, secure(r), h.now())
+	http.SetCookie(w, h.cookie(r, sessionCookie, s.place, id, sessionFor))
+	http.Redirect(w, r, h.base+s.place+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
 }
 
 // ownPath is a path of the console, whatever it was given.
@@ -216,7 +210,8 @@ func ownPath(to string) string {
 }
 
 func (h *handler) signOut(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Path: h.base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r), MaxAge: -1})
+	h.sessions.end(h.sessionOf(r))
+	http.SetCookie(w, h.cookie(r, sessionCookie, placeOf(r), "", -time.Second))
 	http.Redirect(w, r, h.base+"/sign-in", http.StatusSeeOther)
 }
 
@@ -235,7 +230,7 @@ func (h *handler) health(mux *http.ServeMux) {
 		_, _ = w.Write([]byte("ok\n"))
 	})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		p := h.person(r)
+		p := h.caller(r)
 		switch {
 		case h.opts.Metrics == nil:
 			http.Error(w, "this console has no metrics", http.StatusNotFound)

@@ -2,11 +2,13 @@ package console
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -222,12 +224,70 @@ func TestForeignRequests(t *testing.T) {
 	}
 }
 
+// What a browser keeps is not the token, answers nothing but pages, and nothing any more once its person has signed out, or the line of
+// the token is gone. Without TLS it is sent to one path only, of which no other server of the host knows; with TLS no other can have set
+// it. A notice that another server set is not shown.
+func TestTheCookieIsNotTheToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	x := w.as("anna", Admin)
+	site, err := url.Parse(w.server.URL + x.place + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := x.c.Jar.Cookies(site)
+	if len(kept) != 1 || strings.Contains(kept[0].Value, x.token) || len(x.place) < 20 {
+		t.Fatalf("the browser keeps %v below %q", kept, x.place)
+	}
+	if elsewhere := x.c.Jar.Cookies(&url.URL{Scheme: "http", Host: site.Host, Path: "/works"}); len(elsewhere) > 0 {
+		t.Errorf("every port of the host is sent %v", elsewhere)
+	}
+	stolen := w.as("")
+	as := func(path string, header map[string]string) int {
+		stolen.place = ""
+		status, _ := stolen.ask("GET", path, "", header)
+		return status
+	}
+	cookie := kept[0].Name + "=" + kept[0].Value
+	for path, want := range map[string]int{x.place + "/works": 200, "/works": 401, "/~other/works": 401, "/api/v1/status": 401, x.place + "/api/v1/status": 401, x.place + "/metrics": 404} {
+		if got := as(path, map[string]string{"Cookie": cookie}); got != want {
+			t.Errorf("with the cookie %s answers %d, want %d", path, got, want)
+		}
+	}
+	if got := as("/api/v1/status", map[string]string{"Authorization": "Bearer " + kept[0].Value}); got != 401 {
+		t.Errorf("the cookie is a token: %d", got)
+	}
+	said := saidCookie + "=" + base64.RawURLEncoding.EncodeToString([]byte(`{"good":true,"text":"Run: curl evil"}`))
+	stolen.place = ""
+	if _, text := stolen.ask("GET", x.place+"/works", "", map[string]string{"Cookie": cookie + "; " + said + ".x"}); strings.Contains(text, "curl evil") {
+		t.Error("the notice of another server is shown")
+	}
+	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+	x.ask("POST", "/sign-out", "", form)
+	if got := as(x.place+"/works", map[string]string{"Cookie": cookie}); got != 401 {
+		t.Errorf("signed out, the cookie still answers %d", got)
+	}
+	for _, header := range []map[string]string{{"X-Forwarded-Proto": "HTTPS"}, {"X-Forwarded-Proto": "https, http"}, {"Forwarded": `for=192.0.2.1; proto="https"`}} {
+		r := httptest.NewRequest(http.MethodPost, w.server.URL+"/sign-in", strings.NewReader("token="+x.token))
+		for name, value := range with(header, "Content-Type", form["Content-Type"]) {
+			r.Header.Set(name, value)
+		}
+		rec := httptest.NewRecorder()
+		w.server.Config.Handler.ServeHTTP(rec, r)
+		c := rec.Result().Cookies()
+		if len(c) != 1 || !strings.HasPrefix(c[0].Name, "__Host-") || !c[0].Secure || c[0].Path != "/" || rec.Header().Get("Location") != "/" {
+			t.Errorf("%v: the browser is given %v and goes to %q", header, c, rec.Header().Get("Location"))
+		}
+	}
+}
+
 // Below a path every link, form and redirect stays below it.
 func TestBelowAPath(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, &Options{Path: "/x/y/"})
 	w.start("mail", "a/b?c", letter{Outcome: "the line went dead"}, saga.Review)
 	x := w.as("") // its jar is empty
+	x.base = "/x/y"
 	token, err := w.tokens.Issue(Person{"anna", []string{Admin}}, time.Hour)
 	if err != nil {
 		t.Fatal(err)

@@ -205,7 +205,7 @@ func told(out, errs []byte) *problem {
 // api answers a route as JSON.
 func (h *handler) api(rt *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p := h.person(r)
+		p := h.caller(r)
 		if p.Name == "" {
 			answerProblem(w, unknownCaller())
 			return

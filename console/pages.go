@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"embed"
-	"encoding/base64"
 	"encoding/json"
 	"html/template"
 	"net/http"
@@ -160,7 +159,7 @@ func (h *handler) shown(show func(*asked)) http.HandlerFunc {
 			return
 		}
 		a := &asked{h: h, r: r, status: http.StatusOK, page: page{
-			Base: h.base, To: r.URL.RequestURI(), Person: p, Query: r.URL.Query(), Docs: document{}, now: h.now(), Said: flash(w, r, h.base),
+			Base: h.home(r), To: r.URL.RequestURI(), Person: p, Query: r.URL.Query(), Docs: document{}, now: h.now(), Said: h.flash(w, r),
 		}}
 		show(a)
 		h.write(w, a.name, a.status, &a.page)
@@ -172,7 +171,7 @@ func (h *handler) signInPage(w http.ResponseWriter, r *http.Request, status int,
 	if to == "" && r.URL.Path != "/sign-in" && r.Method == http.MethodGet {
 		to = r.URL.RequestURI()
 	}
-	p := &page{Title: "Sign in", Base: h.base, To: ownPath(to)}
+	p := &page{Title: "Sign in", Base: h.home(r), To: ownPath(to)}
 	if why != "" {
 		p.Said = &notice{Text: why}
 	}
@@ -219,8 +218,8 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	}
 	doc, _, err := h.once(r.Context(), &p, &routes[i], s, r.PostForm.Get("key"))
 	n := outcome(doc, err)
-	setFlash(w, r, h.base, n)
-	http.Redirect(w, r, h.base+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
+	h.setFlash(w, r, n)
+	http.Redirect(w, r, h.home(r)+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
 }
 
 // clean makes what a person typed storable.
@@ -251,34 +250,6 @@ func outcome(raw json.RawMessage, err *problem) notice {
 	default:
 		return notice{true, "It is stored, and applied as soon as a process reads it."}
 	}
-}
-
-// saidCookie carries a notice over to the next page.
-const saidCookie = "amends_said"
-
-func setFlash(w http.ResponseWriter, r *http.Request, base string, n notice) {
-	if len(n.Text) > 1500 {
-		n.Text = strings.ToValidUTF8(n.Text[:1500], "") + " …"
-	}
-	raw, _ := json.Marshal(n) // it always can be
-	http.SetCookie(w, &http.Cookie{
-		Name: saidCookie, Value: base64.RawURLEncoding.EncodeToString(raw), Path: base + "/", MaxAge: 60,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r),
-	})
-}
-
-func flash(w http.ResponseWriter, r *http.Request, base string) *notice {
-	c, err := r.Cookie(saidCookie)
-	if err != nil {
-		return nil
-	}
-	http.SetCookie(w, &http.Cookie{Name: saidCookie, Path: base + "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure(r)})
-	var n notice
-	raw, err := base64.RawURLEncoding.DecodeString(c.Value)
-	if err != nil || json.Unmarshal(raw, &n) != nil || n.Text == "" {
-		return nil
-	}
-	return &n
 }
 
 // templates are the pages, each with the frame around it.

@@ -80,7 +80,7 @@ func (h *handler) start(rt *route) http.HandlerFunc {
 
 // starter is who starts, if that person may and this program can.
 func (h *handler) starter(rt *route, r *http.Request) (*Person, *problem) {
-	p := h.person(r)
+	p := h.caller(r)
 	switch {
 	case p.Name == "":
 		return nil, unknownCaller()

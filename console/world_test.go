@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -169,6 +170,8 @@ func (w *world) until(sagaName, id string, status saga.Status) {
 type window struct {
 	w     *world
 	token string
+	base  string // where the console is mounted
+	place string // below which its browser's pages are, once it is signed in
 	c     *http.Client
 }
 
@@ -187,12 +190,23 @@ func (w *world) as(name string, roles ...string) *window {
 	return x
 }
 
+// asks is whether a program is asked for, and no page.
+func asks(path string) bool {
+	return strings.HasPrefix(path, "/api/") || slices.Contains(healthPaths, path) || path == "/metrics"
+}
+
 // ask sends a request, and returns its status and what was answered.
 func (x *window) ask(method, path, body string, header map[string]string) (int, string) {
 	x.w.t.Helper()
+	if below, ok := strings.CutPrefix(path, x.base+"/"); ok && !asks(path) {
+		path = x.base + x.place + "/" + below
+	}
 	r, err := http.NewRequestWithContext(x.w.t.Context(), method, x.w.server.URL+path, strings.NewReader(body))
 	if err != nil {
 		x.w.t.Fatal(err)
+	}
+	if x.token != "" && asks(path) {
+		r.Header.Set("Authorization", "Bearer "+x.token)
 	}
 	for name, value := range header {
 		r.Header.Set(name, value)
@@ -211,6 +225,9 @@ func (x *window) sends(r *http.Request) (status int, text, replayed string) {
 		x.w.t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if name, _, ok := strings.Cut(strings.TrimPrefix(answer.Request.URL.Path, x.base+"/"), "/"); ok && strings.HasPrefix(name, "~") {
+		x.place = "/" + name
+	}
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		x.w.t.Fatal(err)

@@ -38,6 +38,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	url := run.says(`Watch it in a browser: (\S+)`)[1]
 	b.do(chromedp.Navigate(url), chromedp.WaitVisible("nav"))
 	b.url, b.token, _ = strings.Cut(url, "/sign-in?token=")
+	b.pages = strings.TrimSuffix(get(b, chromedp.Location()), "/")
 
 	letters := run.says(`grep -A6 'X-Order: \S+' (\S+)`)[1]
 	settled := 0
@@ -56,7 +57,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	counts := b.metrics()
 	b.answers()
 	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
-	b.do(chromedp.Navigate(b.url+"/works"), chromedp.WaitVisible("#asof"))
+	b.do(chromedp.Navigate(b.pages+"/works"), chromedp.WaitVisible("#asof"))
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +245,7 @@ type browser struct {
 	ctx context.Context
 
 	url, token string // of the console
+	pages      string // of the browser that signed in
 }
 
 func newBrowser(t *testing.T) *browser {
@@ -293,7 +295,7 @@ func (b *browser) sees() string {
 func (b *browser) review(over func() bool) string {
 	b.t.Helper()
 	for !over() {
-		b.do(chromedp.Navigate(b.url+"/"), chromedp.WaitVisible("main"))
+		b.do(chromedp.Navigate(b.pages+"/"), chromedp.WaitVisible("main"))
 		const first = `document.querySelector("section article.card h3 a")?.textContent ?? ""`
 		if work := get(b, chromedp.Evaluate[string](first)); work != "" {
 			return work
@@ -328,7 +330,7 @@ func (b *browser) settle(work, id string) {
 func (b *browser) keyboard() {
 	b.t.Helper()
 	focus := func() string { return get(b, chromedp.Evaluate[string]("document.activeElement.textContent.trim()")) }
-	b.do(chromedp.Navigate(b.url+"/works"), chromedp.WaitVisible("main"), chromedp.KeyEvent(kb.Tab))
+	b.do(chromedp.Navigate(b.pages+"/works"), chromedp.WaitVisible("main"), chromedp.KeyEvent(kb.Tab))
 	if at := focus(); at != "To the content" {
 		b.t.Errorf("the first Tab comes to %q", at)
 	}
@@ -346,7 +348,7 @@ func (b *browser) keyboard() {
 // live sees a page read again by itself, also after a click in a table and after a pause that was ended.
 func (b *browser) live() {
 	b.t.Helper()
-	b.do(chromedp.Navigate(b.url+"/works"), chromedp.WaitVisible("#asof"))
+	b.do(chromedp.Navigate(b.pages+"/works"), chromedp.WaitVisible("#asof"))
 	b.press("#pause")
 	b.press("#pause")
 	b.do(chromedp.Click(".wide thead"))
@@ -375,7 +377,7 @@ func (b *browser) look(paths ...string) {
 	for i, path := range paths {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390} {
-				b.do(themed(theme), chromedp.EmulateViewport(width, 900), chromedp.Navigate(b.url+path), chromedp.WaitVisible("main h1"))
+				b.do(themed(theme), chromedp.EmulateViewport(width, 900), chromedp.Navigate(b.pages+path), chromedp.WaitVisible("main h1"))
 				wide := get(b, chromedp.Evaluate[int64]("document.documentElement.scrollWidth"))
 				shot := get(b, chromedp.FullScreenshot(90))
 				if wide > width {

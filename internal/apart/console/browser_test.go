@@ -25,6 +25,8 @@ import (
 type tab struct {
 	t   *testing.T
 	ctx context.Context
+
+	site string // the pages of who signed in
 }
 
 func newTab(t *testing.T) *tab {
@@ -38,7 +40,7 @@ func newTab(t *testing.T) *tab {
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(stop)
-	b := &tab{t, ctx}
+	b := &tab{t: t, ctx: ctx}
 	b.do() // the browser lives as long as the context of the first call
 	return b
 }
@@ -48,7 +50,7 @@ func (b *tab) beside(address string) *tab {
 	b.t.Helper()
 	ctx, stop := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(stop)
-	other := &tab{b.t, ctx}
+	other := &tab{t: b.t, ctx: ctx, site: b.site}
 	other.open(address)
 	return other
 }
@@ -119,6 +121,11 @@ func (b *tab) as(w *world, name string, roles ...string) {
 		b.t.Fatal(err)
 	}
 	b.open(w.server.URL + "/sign-in?token=" + token)
+	address, err := chromedp.Run(b.ctx, chromedp.Location())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.site = strings.TrimSuffix(address, "/")
 }
 
 // buttons are those of forms that decide.
@@ -133,7 +140,7 @@ func TestNoFormIsExchanged(t *testing.T) {
 	b.as(w, "fay", console.Approver, console.Operator, "finance")
 
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
-	b.open(w.server.URL + address("pay", "bill:1"))
+	b.open(b.site + address("pay", "bill:1"))
 	b.until(`document.querySelector("main").textContent.includes("Alice")`)
 	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &saga.StartOptions{Revision: "2", Source: "shop"}); err != nil {
 		t.Fatal(err)
@@ -154,7 +161,7 @@ func TestNoFormIsExchanged(t *testing.T) {
 
 	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
 	w.start("mail", "order:2", letter{Outcome: "the line went dead"}, saga.Review)
-	b.open(w.server.URL + "/")
+	b.open(b.site + "/")
 	order := saga.ID{Saga: "mail", Work: "order:1"}
 	if err := w.c.Resolve(t.Context(), order, "send", coordinator.DidNotHappen(), saga.Actor{Name: "ben", Reason: "not in the outbox"}); err != nil {
 		t.Fatal(err)
@@ -209,7 +216,7 @@ func TestVotesOnBothPages(t *testing.T) {
 	t.Cleanup(server.Close)
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
 	b.as(w, "fay", console.Approver, "finance")
-	own, pack := w.server.URL+address("pay", "bill:1"), server.URL+"/pay/bill:1/release"
+	own, pack := b.site+address("pay", "bill:1"), server.URL+"/pay/bill:1/release"
 	inConsole, inPackage := b.beside(own), b.beside(pack)
 	oldConsole, oldPackage := b.beside(own), b.beside(pack)
 	w.halt()
