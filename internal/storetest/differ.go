@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -159,7 +158,9 @@ func (p *player) sound(t T) string {
 	for i, s := range p.sides {
 		report, err := ledger.Check(t.Context(), s.raw, &ledger.CheckOptions{ChainsOnly: true})
 		for _, f := range report.Findings {
-			found[i] += "\n\t" + f.Where() + ": " + f.Do
+			if !strings.HasSuffix(f.Do, "catch-up.") { // the check takes its own time for that of the clock
+				found[i] += "\n\t" + f.Where() + ": " + f.Do
+			}
 		}
 		found[i] += "\n\t" + classOf(err)
 	}
@@ -235,24 +236,19 @@ func (c coverage) add(method, class string) {
 	}
 }
 
-// report prints what was met, and what is expected and was not.
+// report prints what was met, and what is [expected] and was not, which at night is a failure.
 func (c coverage) report(t *testing.T) {
 	t.Helper()
-	var lines []string
 	for _, pair := range slices.Sorted(maps.Keys(c)) {
-		lines = append(lines, fmt.Sprintf("%s %d", pair, c[pair]))
+		t.Logf("%s: %d times", pair, c[pair])
 	}
-	t.Logf("methods and classes of error met:\n%s", strings.Join(lines, "\n"))
-	for _, line := range strings.Split(strings.TrimSpace(expected), "\n") {
-		method, classes, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		for class := range strings.FieldsSeq(classes) {
-			if c[method+" "+class] > 0 {
-				continue
-			}
-			if pace.AtNight() {
-				t.Errorf("%s never met %s", method, class)
-			} else {
-				t.Logf("%s never met %s", method, class)
+	for line := range strings.FieldsFuncSeq(expected, func(r rune) bool { return r == ';' }) {
+		words := strings.Fields(line)
+		for _, class := range words[1:] {
+			if pair := words[0] + " " + class; c[pair] == 0 && pace.AtNight() {
+				t.Errorf("%s was never met", pair)
+			} else if c[pair] == 0 {
+				t.Logf("%s was not met today", pair)
 			}
 		}
 	}
@@ -306,13 +302,6 @@ func sorted[E any](all []E, key func(E) string) []E {
 	all = slices.Clip(append([]E(nil), all...)) // nil of none
 	slices.SortFunc(all, func(a, b E) int { return cmp.Compare(key(a), key(b)) })
 	return all
-}
-
-// digest is a number for a text.
-func digest(text string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(text))
-	return h.Sum64()
 }
 
 // rare are stores that break a rule which only a rare history meets.
