@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
@@ -296,29 +297,6 @@ func (o turnOverwriter) Turn(ctx context.Context, job string, decide agendaOf) e
 	})
 }
 
-// instantRepeater: a second run of an instant is recorded, under another name.
-type instantRepeater struct{ Store }
-
-func (r instantRepeater) Turn(ctx context.Context, job string, decide agendaOf) error {
-	rs, err := r.Runs(ctx, schedule.RunFilter{Job: job, Limit: 1000})
-	if err != nil {
-		return err
-	}
-	return r.Store.Turn(ctx, job, func(now time.Time, a *schedule.Agenda) error {
-		if err := decide(now, a); err != nil {
-			return err
-		}
-		for i := range a.New {
-			for _, known := range rs {
-				if known.Instant == a.New[i].Instant {
-					a.New[i].Instant += " again"
-				}
-			}
-		}
-		return nil
-	})
-}
-
 // piecemeal: runs are stored first, and the job a moment later.
 type piecemeal struct{ Store }
 
@@ -357,27 +335,6 @@ func (c crowding) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (l
 	return c.Store.Claim(ctx, t, k)
 }
 
-// caller: a return of a released work for an earlier time takes it out of its line.
-type caller struct{ Store }
-
-func (c caller) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
-	for i, r := range works {
-		f := ledger.Filter{Limit: 1}
-		f.After = f.Behind(ledger.Position{Number: r.Number - 1})
-		heads, err := ledger.First(ctx, c, f)
-		if err != nil {
-			return err
-		}
-		if len(heads) == 1 && heads[0].WaitsFor != "" && heads[0].WaitsFor != r.WaitsFor {
-			wake := machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint("called ", i), Actor: "suite", Reason: "because"}
-			if err := c.Post(ctx, heads[0].ID, wake); err != nil {
-				return err
-			}
-		}
-	}
-	return c.Store.GiveBack(ctx, t, works)
-}
-
 // sweeping: a wait that ends takes those of other versions with it.
 type sweeping struct{ Store }
 
@@ -404,4 +361,22 @@ type sharing struct{ Store }
 func (s sharing) Use(ctx context.Context, name, id string, by ledger.Wait) (bool, error) {
 	_, err := s.Store.Use(ctx, name, id, by)
 	return true, err
+}
+
+// impatient: a claim takes what has not begun before what has.
+type impatient struct{ Store }
+
+func (i impatient) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
+	c.Fresh = c.Limit
+	return i.Store.Claim(ctx, t, c)
+}
+
+// forgiving: another structure under a known version is taken for the same.
+type forgiving struct{ Store }
+
+func (f forgiving) Describe(ctx context.Context, spec *program.Spec) error {
+	if err := f.Store.Describe(ctx, spec); !errors.Is(err, ledger.ErrDefinitionChanged) {
+		return err
+	}
+	return nil
 }
