@@ -43,10 +43,6 @@ test: deps fmt vet models unit ## All that must hold before a commit, in a quart
 lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
 	for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && "$(CURDIR)/$(GOLANGCI)" run ./...) || exit; done
 
-.PHONY: house
-house: ## What the house measures: packages, public names, names for each example, longest function and file, words, rules.
-	@go test -count=1 -v -run 'TestMeasures|TestEveryRule' ./internal/house | grep -v '^=== '
-
 ##@ The parts of make test
 
 .PHONY: deps
@@ -90,6 +86,7 @@ nightly: deps fmt vet model lint night shuffled $(WITH_POSTGRES) ## Every seed, 
 	$(MAKE) deploy-check
 	$(MAKE) release-check
 	$(MAKE) vuln
+	$(MAKE) mutants
 	$(MAKE) soak RUNS=10
 
 .PHONY: night
@@ -115,13 +112,17 @@ simulate: ## Whole histories in virtual time: 100,000 webhooks of 10,000 objects
 soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills in four modes, on SQLite and PostgreSQL.
 	$(WITH_POSTGRES) scripts/soak.sh
 
+.PHONY: mutants
+mutants: ## Which changes of the machine and of the memory store no test notices, by gremlins.
+	@scripts/mutants.sh
+
 .PHONY: bench
 bench: ## Sagas per second and what each costs, beside the floor.
 	@$(MAKE) --no-print-directory -C bench bench
 
 .PHONY: bench-against
 bench-against: ## Sagas per second beside those of another commit, in turn: make bench-against REV=main~1
-	@scripts/bench-against.sh $(REV) $(ARGS)
+	@REV=$(REV) $(MAKE) --no-print-directory -C bench bench
 
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
@@ -137,19 +138,19 @@ bench-claims: ## Due instances claimed per second, and what an empty look costs.
 
 .PHONY: bench-pages
 bench-pages: ## How long each page of the console takes over a million instances.
-	@$(MAKE) --no-print-directory -C bench pages ARGS='$(ARGS)'
+	@$(MAKE) --no-print-directory -C bench pages
 
 .PHONY: bench-size
 bench-size: ## What a finished instance takes on disk.
-	@$(MAKE) --no-print-directory -C bench size ARGS='$(ARGS)'
+	@$(MAKE) --no-print-directory -C bench size
 
 .PHONY: bench-resume
 bench-resume: ## kill -9 with 2,000 instances in flight: seconds until another process has finished them.
-	@$(MAKE) --no-print-directory -C bench resume ARGS='$(ARGS)'
+	@$(MAKE) --no-print-directory -C bench resume
 
 .PHONY: bench-reconcile
 bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.
-	@$(MAKE) --no-print-directory -C bench reconcile ARGS='--objects $(or $(N),10000000) $(ARGS)'
+	@$(MAKE) --no-print-directory -C bench reconcile
 
 ##@ Deploying and releasing
 

@@ -92,7 +92,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// cases-4, 6: an answer is read as webhooks and the answers to our own requests are: unpacked, in UTF-8, without a byte order mark. What
+// An answer is read as webhooks and the answers to our own requests are: unpacked, in UTF-8, without a byte order mark. What
 // cannot be read is refused, and a bomb does not unfold.
 func TestBodies(t *testing.T) {
 	t.Parallel()

@@ -71,7 +71,7 @@ func votes(name string, roles ...string) coordinator.Voter {
 }
 
 // Whatever a process dies of, and whenever: who decides is asked once, reminded once, and it is escalated once; without a
-// decision it is undone, and with two votes it is charged once (P5, P6).
+// decision it is undone, and with two votes it is charged once (machine/P5, P6).
 func TestApprovalsSurviveEveryCrash(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []bool{false, true} {
@@ -132,7 +132,7 @@ func TestApprovalsSurviveEveryCrash(t *testing.T) {
 	}
 }
 
-// "P6: a vote that was posted before the end counts, however late it is read", and so does an answer (A4): also what another process
+// "machine/P6: a vote that was posted before the end counts, however late it is read", and so does an answer (machine/A4): also what another process
 // stored at the last moment, between two polls of the one that holds the work.
 func TestWhatIsSaidAtTheLastMomentCounts(t *testing.T) {
 	t.Parallel()

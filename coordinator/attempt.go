@@ -49,7 +49,7 @@ func (w *work) act(cmd machine.Command) program.Outcome {
 
 // heed tells a destination that it failed the work: it may have asked to be left alone (A
 // Retry-After that is about this request alone is the work's own wait), or it fails all that is
-// sent there. It reports whether that is no fault of the work's (F28).
+// sent there. It reports whether that is no fault of the work's (machine/F28).
 func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duration, f flow.Failure) (outage bool) {
 	e := w.effort(cmd)
 	f.Number, f.Rank = w.head, w.asked

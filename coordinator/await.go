@@ -157,7 +157,7 @@ func messageSignal(m *program.Message, step, wait string) machine.Signal {
 }
 
 // read has the definition read what may be the answer that a step waits for. A message that the work does not use is offered to the
-// others that wait for it before that is on record, and what else is there is looked for (A13). It reports false when the work is to
+// others that wait for it before that is on record, and what else is there is looked for (machine/A13). It reports false when the work is to
 // be let go.
 func (w *work) read(sig *machine.Signal) (*machine.Read, bool) {
 	if ss := w.st.Step(sig.Step); sig.Kind == machine.SignalExtend && ss != nil && ss.Answering().Asks != nil { // what came meanwhile is kept

@@ -33,7 +33,7 @@ func (a *answering) Append(ctx context.Context, t machine.Token, es []ledger.Ent
 	return a.DB.Append(ctx, t, es)
 }
 
-// CORE-12: a start whose connection was cut while the server went on with it is blocked by itself
+// A start whose connection was cut while the server went on with it is blocked by itself
 // when it is repeated. The very same record is appended until there is an answer, so that nothing
 // is held that is not in hand.
 func TestAStartThatBlocksItself(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAStartThatBlocksItself(t *testing.T) {
 	})
 }
 
-// CORE-30, CORE-12: what a lost answer left on record under a live session, and in no process's
+// What a lost answer left on record under a live session, and in no process's
 // hands, is given back after two renewals and goes on.
 func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 	t.Parallel()
@@ -94,7 +94,7 @@ func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 	})
 }
 
-// CORE-13, T6: starts while the database is away leave nothing behind once their callers have gone,
+// Starts while the database is away leave nothing behind once their callers have gone,
 // and what waits is bounded: further ones are told at once that this process is busy. One start of
 // a work is under way at a time.
 func TestStartsDoNotPileUp(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the whole process
@@ -155,7 +155,7 @@ func TestStartsDoNotPileUp(t *testing.T) { //nolint:paralleltest // it counts th
 	})
 }
 
-// CORE-14, T7: starts that a transaction holds up repeat beside the others, at growing pauses, and
+// Starts that a transaction holds up repeat beside the others, at growing pauses, and
 // stall none of them.
 func TestContendedStartsStallNoOther(t *testing.T) {
 	t.Parallel()

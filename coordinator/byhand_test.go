@@ -104,7 +104,7 @@ func TestAPersonHasADestinationTried(t *testing.T) {
 					}
 				}
 				c.books.be(func(string) error { return away })
-				c.orders(time.Second, 30*time.Minute)
+				c.orders(time.Second, 6*time.Minute)
 				before := time.Now()
 				probe()
 				pass(3 * time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -84,7 +85,10 @@ func TestCallbacksOfEveryKind(t *testing.T) {
 		}
 		opts := coordinator.Options{CallbackSecrets: [][]byte{farmSecret}}
 		c.ps = []*process{several(t, c.l, config{opts: opts}, d), several(t, open(), config{opts: opts}, d)}
-		const n = 100
+		n := 40
+		if pace.AtNight() {
+			n = 100
+		}
 		var all sync.WaitGroup
 		for i := range n {
 			all.Go(func() {

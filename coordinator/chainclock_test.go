@@ -8,7 +8,7 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 )
 
-// K10: the latest record may be of the fastest node and the next answer of the slowest, or the
+// The latest record may be of the fastest node and the next answer of the slowest, or the
 // other way round. Neither end of what is known of the clock comes too early.
 func TestTheLatestRecordIsOfAnyNode(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestTheLatestRecordIsOfAnyNode(t *testing.T) {
 	})
 }
 
-// T4, T5: the ledger's clock steps forward while an attempt is under way. Its time is not used
+// The ledger's clock steps forward while an attempt is under way. Its time is not used
 // before the attempt has settled by our own clock, and it is used from then on: a step of a day
 // freezes no work for a day.
 func TestAnAttemptHoldsTheClockUntilItHasSettled(t *testing.T) {

@@ -244,7 +244,7 @@ func (c *Coordinator) underWay(w *work, by machine.Token) {
 }
 
 // unread reports whether what was forgotten may have consumed a signal: one that was posted before the
-// database became another one is unread, or the database was restored (F27).
+// database became another one is unread, or the database was restored (machine/F27).
 func unread(st *machine.State, chain *ledger.Chain) bool {
 	return chain.Restored || slices.ContainsFunc(chain.Signals, func(s machine.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // A process that claims a work while it answers a duplicate start of the same work still runs it:
-// claimed and forgotten would be lost until the process ends. I3: no lost work.
+// claimed and forgotten would be lost until the process ends.
 func TestADuplicateStartDoesNotStrandAClaimedWork(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"claimed while the start is under way", "started while the claim is loaded"} {
@@ -148,8 +148,7 @@ func headOf(t *testing.T, l ledger.Catalogue, work string) ledger.Instance {
 
 // A claim may bring a work that is on its way out of our hands: the answer to what released it is
 // late, or it was in hand for a session that has ended. It is given back, due a poll
-// later. Renewals would give it back, too, but only the second one that finds it out of hand
-// (CORE-12).
+// later. Renewals would give it back, too, but only the second one that finds it out of hand.
 func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 	t.Parallel()
 	t.Run("released", func(t *testing.T) {
@@ -213,7 +212,7 @@ func onItsWayOut(t *testing.T, l ledger.Ledger, w *world) {
 	verify(t, l, w, "o1")
 }
 
-// "take returns on a chain that does not fold and its head stays ours" (core.md D1): it does not.
+// "take returns on a chain that does not fold and its head stays ours": it does not.
 // The work is given back, asked for again every ten minutes with a line in the log, and the others
 // go on.
 func TestAChainThatDoesNotFold(t *testing.T) {

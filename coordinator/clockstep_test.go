@@ -62,7 +62,7 @@ func lateInvoice(t testing.TB, made *diary) saga.Program {
 	return d
 }
 
-// CORE-18: records keep the order of their chain's times, so after the database's clock was set
+// Records keep the order of their chain's times, so after the database's clock was set
 // back their times run ahead of it. The clock is not learned from them, or a lookup comes before
 // the attempt has settled.
 func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
@@ -91,7 +91,7 @@ func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
 	})
 }
 
-// T4, A5: the ledger's clock steps forward while an attempt is under way, or after it ended in
+// saga/A5: the ledger's clock steps forward while an attempt is under way, or after it ended in
 // doubt. The lookup still comes when the attempt has settled by our own clock, so that nothing is
 // made twice. It is logged.
 func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
 	}
 }
 
-// T5: the ledger's clock steps back. What is in hand goes on as if it had not: the latest record
+// The ledger's clock steps back. What is in hand goes on as if it had not: the latest record
 // and the time gone by since say how late it is. It is logged.
 func TestAClockThatStepsBackFreezesNothingInHand(t *testing.T) {
 	t.Parallel()
@@ -211,7 +211,7 @@ func (h *hall) seats(t testing.TB) saga.Program {
 	return d
 }
 
-// torture-4, Q3: the ledger's clock steps forward again and again while several processes work, and leases end by it. What a twin of a
+// The ledger's clock steps forward again and again while several processes work, and leases end by it. What a twin of a
 // lost attempt does late is still undone, and half a minute after the last step everything is at its end.
 func TestAClockThatStepsForwardLeavesNothingBehind(t *testing.T) {
 	t.Parallel()

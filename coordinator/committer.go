@@ -41,7 +41,7 @@ type commit struct {
 }
 
 // batchBytes is how much one transaction carries at most, beside its first record: more than a few
-// snapshots of the largest works, and less than a database takes as one parameter (D5).
+// snapshots of the largest works, and less than a database takes as one parameter.
 const batchBytes = 8 << 20
 
 // size is about how many bytes the record takes on its way.

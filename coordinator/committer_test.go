@@ -116,7 +116,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// core.md D5, D9: a batch is bounded in bytes, too, and the queue keeps nothing of what was taken
+// A batch is bounded in bytes, too, and the queue keeps nothing of what was taken
 // from it.
 func TestBatchesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// CORE-14: a batch that takes longer than a call may take goes on in halves, so that what holds one
+// A batch that takes longer than a call may take goes on in halves, so that what holds one
 // record up does not hold up the others for ever.
 func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
 	t.Parallel()
@@ -356,7 +356,7 @@ func quiet() *logrus.Logger {
 	return log
 }
 
-// CORE-1: a record that its own fold refuses is not sent, whatever decided on it. It counts as one
+// A record that its own fold refuses is not sent, whatever decided on it. It counts as one
 // that the ledger calls invalid.
 func TestWhatDoesNotFoldIsNotSent(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Realworld 1 and 2: a process that is killed every eight seconds, with six steps of half a second
+// A process that is killed every eight seconds, with six steps of half a second
 // at a destination that takes one request at a time, and more works than it can finish. What is
 // furthest along goes first, so that every life completes at least one; and in an hour of it, at
 // night, no step that may be repeated is sent to a person. The race detector takes half a minute
@@ -71,7 +71,7 @@ func TestEveryLifeOfACrashLoopCompletesOne(t *testing.T) {
 	})
 }
 
-// Realworld 2: what a crash left in flight is told of how many others stood beside it.
+// What a crash left in flight is told of how many others stood beside it.
 func TestACrashCountsTheBystanders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,7 @@ func (s *waitScene) once(step string, after time.Duration) {
 	}
 }
 
-// W1, W2: whoever is killed, before the time, at it and behind it: a delay is over once, and never early. What
+// machine/W1, W2: whoever is killed, before the time, at it and behind it: a delay is over once, and never early. What
 // waits is in no process.
 func TestADelayOutlivesEveryProcess(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestADelayOutlivesEveryProcess(t *testing.T) {
 	})
 }
 
-// W3, W4: while it waits a cancel undoes, a newer version begins and does not wait again, and a person ends the
+// machine/W3, W4: while it waits a cancel undoes, a newer version begins and does not wait again, and a person ends the
 // wait, on record.
 func TestWhatHappensDuringADelay(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestWhatHappensDuringADelay(t *testing.T) {
 	})
 }
 
-// W5: a deadline that compensates does so while the destination is away, whatever waits in line for it.
+// machine/W5: a deadline that compensates does so while the destination is away, whatever waits in line for it.
 func TestADeadlineHoldsInAnOutage(t *testing.T) {
 	t.Parallel()
 	delays(t, func(s *waitScene) {
@@ -188,7 +188,7 @@ func TestADeadlineHoldsInAnOutage(t *testing.T) {
 	})
 }
 
-// W6: what a person holds is not undone at its deadline, nor when it goes on.
+// machine/W6: what a person holds is not undone at its deadline, nor when it goes on.
 func TestADeadlineLeavesWhatAPersonHolds(t *testing.T) {
 	t.Parallel()
 	delays(t, func(s *waitScene) {
@@ -216,7 +216,7 @@ func TestADeadlineLeavesWhatAPersonHolds(t *testing.T) {
 	})
 }
 
-// W6: nor is what waits for a destination while its saga is paused.
+// machine/W6: nor is what waits for a destination while its saga is paused.
 func TestADeadlineLeavesAPausedSaga(t *testing.T) {
 	t.Parallel()
 	delays(t, func(s *waitScene) {
@@ -239,7 +239,7 @@ func TestADeadlineLeavesAPausedSaga(t *testing.T) {
 	})
 }
 
-// W6: nor is one whose deadline passed while its saga was paused and no process lived.
+// machine/W6: nor is one whose deadline passed while its saga was paused and no process lived.
 func TestADeadlineLeavesAPausedSagaThatNoProcessRuns(t *testing.T) {
 	t.Parallel()
 	delays(t, func(s *waitScene) {
@@ -297,7 +297,7 @@ func TestDelaysThatEndTogether(t *testing.T) {
 	})
 }
 
-// W9, W10: an Until is asked once, in local time, whatever becomes of the clocks; a start for later begins then.
+// machine/W9, W10: an Until is asked once, in local time, whatever becomes of the clocks; a start for later begins then.
 func TestUntilAndNotBefore(t *testing.T) {
 	t.Parallel()
 	delays(t, func(s *waitScene) {

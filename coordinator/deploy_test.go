@@ -18,7 +18,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-2: a backlog of a saga that a running process knows is nothing to review, however old it is
+// A backlog of a saga that a running process knows is nothing to review, however old it is
 // and whatever other processes run beside it. A cancel that is posted meanwhile is kept for the
 // process that can follow it.
 func TestABacklogIsNothingToReview(t *testing.T) {
@@ -45,7 +45,7 @@ func TestABacklogIsNothingToReview(t *testing.T) {
 	})
 }
 
-// A0, CORE-1: what no running process knows stays due and untouched, and people are told; what is
+// What no running process knows stays due and untouched, and people are told; what is
 // posted to it is kept for a process that knows it, also for a work that has ended. A chain that
 // cannot be read makes no busy loop.
 func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
@@ -134,7 +134,7 @@ func twoSteps(t testing.TB, version int) saga.Program {
 	return d
 }
 
-// CORE-3: a work in the hands of an older process hears a revision that takes version 2. The older
+// A work in the hands of an older process hears a revision that takes version 2. The older
 // process lets go of it, due now, and a process that knows version 2 goes on.
 func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 	})
 }
 
-// CORE-32: a starter that is still at version 1 posts a revision of a work that has ended, to a
+// A starter that is still at version 1 posts a revision of a work that has ended, to a
 // process that knows version 2 alone. The revision takes what its holder knows, and later ones are
 // heard.
 func TestARevisionByAnOlderStarter(t *testing.T) {

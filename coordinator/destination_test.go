@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// F2: "no step is armed until its send slot is in hand". So whatever is armed is sent at that very
+// machine/F2: "no step is armed until its send slot is in hand". So whatever is armed is sent at that very
 // moment, even when six works want a destination that takes one request at a time and needs a
 // second for each.
 func TestNothingIsArmedWithoutASlot(t *testing.T) {
@@ -190,7 +190,7 @@ func TestALookupsRetryAfterSilencesTheLine(t *testing.T) {
 	})
 }
 
-// S2: "cancel turns the work, from any place before the pivot may have happened", also from a line,
+// machine/S2: "cancel turns the work, from any place before the pivot may have happened", also from a line,
 // and from the ledger where the work waits for a turn that is far away: it does not wait for a slot
 // that it does not want any more.
 func TestACancelDoesNotWaitInLine(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// core-4, 2: the end of a wait comes in time whatever its destination does, and is a review where nothing could be asked (A15). Meanwhile
+// The end of a wait comes in time whatever its destination does, and is a review where nothing could be asked (machine/A15). Meanwhile
 // people see what they may decide.
 func TestTheEndComesInTime(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestTheEndComesInTime(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					const n = 60
+					const n = 24
 					p.starts("pay", n)
 					pass(30 * time.Minute)
 					if kind == "approve" {
@@ -120,7 +120,7 @@ func approvals(t *testing.T, l ledger.Ledger) (n int) {
 	return n
 }
 
-// core-4, 11: what a lookup found several of is answered, and no resolution is taken that would do nothing.
+// What a lookup found several of is answered, and no resolution is taken that would do nothing.
 func TestSeveralAreAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestSeveralAreAnswered(t *testing.T) {
 	})
 }
 
-// A15: the end of a wait comes in time also for a lookup that stands in the line of this process, behind an action that does not return.
+// machine/A15: the end of a wait comes in time also for a lookup that stands in the line of this process, behind an action that does not return.
 func TestTheEndComesInTheLineOfAProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

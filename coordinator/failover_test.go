@@ -90,7 +90,7 @@ func failOver(t *testing.T, until, at string, dies bool) {
 	verify(t, l, w, "o1")
 }
 
-// F27: a resolution that a person gave before the fail-over may have been followed by what was
+// machine/F27: a resolution that a person gave before the fail-over may have been followed by what was
 // forgotten. It is not followed again: somebody has to look once more.
 func TestAFailOverForgetsThatAResolutionWasFollowed(t *testing.T) {
 	t.Parallel()

@@ -35,12 +35,12 @@ func (s *simulation) verify() {
 	for _, w := range s.tap.order {
 		rs, err := reader.History(context.Background(), w.st.ID)
 		if err != nil {
-			s.faultf("I3: %s: %v", w.st.ID, err)
+			s.faultf("%s: %v", w.st.ID, err)
 			continue
 		}
 		st, err := machine.Fold(w.st.ID, rs)
 		if err != nil {
-			s.faultf("I5: %v", err)
+			s.faultf("%v", err)
 			continue
 		}
 		s.verifyEffects(st, rs, found)

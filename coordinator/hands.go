@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// What a person does to a work by hand, beside a resolution (S14 to S17). Each is refused here
+// What a person does to a work by hand, beside a resolution (machine/S14 to S17). Each is refused here
 // where the machine would only note it, and looked at again when it is applied.
 
 // Pause holds a work where it is, going forward or back, until it is resumed or decided about

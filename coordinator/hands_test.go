@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// S14: "a pause holds the work where it is, going forward or back". No process moves it, whichever
+// machine/S14: "a pause holds the work where it is, going forward or back". No process moves it, whichever
 // dies, until a person lets it go on.
 func TestPause(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestResumeBehindAPause(t *testing.T) {
 	})
 }
 
-// S16: a retry goes out at once, under the key that the step has.
+// machine/S16: a retry goes out at once, under the key that the step has.
 func TestRetryUnderTheSameKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -210,7 +210,7 @@ func asks(p *process) saga.Program {
 	return d
 }
 
-// S17: a skipped step is not sent, and later steps find the result that was given, then or later.
+// machine/S17: a skipped step is not sent, and later steps find the result that was given, then or later.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	bounced := func(t *testing.T) (*memory.DB, *world, *process) {

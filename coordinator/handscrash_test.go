@@ -135,7 +135,7 @@ func (tr *trial) byHand(h *handed, b blow, n int, mended *atomic.Bool) (hit bool
 		}
 		tr.w.pending.Wait()
 		for _, why := range tr.w.illegal {
-			tr.t.Errorf("I8: %s", why)
+			tr.t.Errorf("%s", why)
 		}
 		tr.handAudit(l, h, work)
 		ledgertest.MustCheck(tr.t, l)

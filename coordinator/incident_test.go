@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -141,7 +142,7 @@ func invoices(p *process, b *books) saga.Program {
 	return d
 }
 
-// Adoption A1, realworld 11: two hours without the books, and a thousand orders in flight. However
+// Two hours without the books, and a thousand orders in flight. However
 // the books are away, every order is completed at last, nothing is undone, sent twice or in review;
 // they are not knocked at by each order; and when they are back they get no more than twice what
 // they have just answered. By day it is two hundred orders.
@@ -161,6 +162,9 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if strings.HasPrefix(name, "503 ") || strings.HasPrefix(name, "answers") {
+				pace.Night(t)
+			}
 			orders := 200
 			if pace.AtNight() {
 				orders = 1000
@@ -243,6 +247,9 @@ func TestABadOrderAmongGoodOnesIsInReviewSoon(t *testing.T) {
 		"it is told to come back after longer": saga.HoldBack(saga.RetryAfter(time.Minute, errors.New("429: too many requests"))),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if strings.HasPrefix(name, "it is told to") {
+				pace.Night(t)
+			}
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { oneBadOrder(t, fails) })
 		})
@@ -311,7 +318,7 @@ func TestAnOverloadSendsNothingToReview(t *testing.T) {
 	})
 }
 
-// F29: a step that panics is the program's own fault, though it be the only one that asks there: it
+// machine/F29: a step that panics is the program's own fault, though it be the only one that asks there: it
 // is in review within hours, and its destination is not called failing.
 func TestAPanicIsNoOutage(t *testing.T) {
 	t.Parallel()

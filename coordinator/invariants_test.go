@@ -13,8 +13,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// watch makes the world ask the ledger about every request that arrives. I8: "nothing arrives at a
-// destination that was not armed before (or adopted)"; A1: "a request's first byte leaves before
+// watch makes the world ask the ledger about every request that arrives. "Nothing arrives at a
+// destination that was not armed before (or adopted)"; saga/A1: "a request's first byte leaves before
 // its recorded deadline or never".
 func (w *world) watch(l ledger.Catalogue) {
 	w.judge = func(a arrival) string {
@@ -42,12 +42,12 @@ func (w *world) watch(l ledger.Catalogue) {
 	}
 }
 
-// verify checks what must hold of every work once all is quiet: I1, I2, I4, I5, I7, I8.
+// verify checks what must hold of every work once all is quiet.
 func verify(t testing.TB, l ledger.Ledger, w *world, works ...string) {
 	t.Helper()
 	w.pending.Wait() // "stays 0 after the network drains"
 	for _, why := range w.illegal {
-		t.Errorf("I8: %s", why)
+		t.Errorf("%s", why)
 	}
 	for _, work := range works {
 		verifyWork(t, l, w, work)
@@ -59,31 +59,31 @@ func verifyWork(t testing.TB, l ledger.Catalogue, w *world, work string) {
 	t.Helper()
 	rs, err := l.History(t.Context(), idOf(work))
 	if err != nil {
-		t.Errorf("I3: %s: %v", work, err)
+		t.Errorf("%s: %v", work, err)
 		return
 	}
-	st, err := machine.Fold(idOf(work), rs) // it refuses a record behind a terminal one: I6
+	st, err := machine.Fold(idOf(work), rs) // it refuses a record behind a terminal one
 	if err != nil {
-		t.Errorf("I5: %v", err)
+		t.Errorf("%v", err)
 		return
 	}
 	if n := len(w.made("customer", "c-"+work)); n > 1 {
-		t.Errorf("I2: %d customers of %s", n, work)
+		t.Errorf("%d customers of %s", n, work)
 	}
 	if n := len(w.made("mark", work)); n > 1 {
-		t.Errorf("I2: %d marks of %s: the key changed between attempts", n, work)
+		t.Errorf("%d marks of %s: the key changed between attempts", n, work)
 	}
 	if made := w.made("invoice", work); len(made) > 1 {
 		t.Errorf("%d invoices of %s, undone ones included\n%s", len(made), work, timing(t, l, rs, made))
 	}
 	if mails, licensed := len(w.made("receipt", work)), 1+licences(rs, "receipt"); mails > licensed {
-		t.Errorf("I1: %d mails for %s; %d were licensed", mails, work, licensed)
+		t.Errorf("%d mails for %s; %d were licensed", mails, work, licensed)
 	}
 	waited(t, rs)
 	agrees(t, w, st, work, func(step, ref string) string { return timing(t, l, rs, w.made(step, ref)) })
 }
 
-// waited checks what waits of a chain: W1 to W3. Each is begun once and over once, and not before its time, unless
+// waited checks what waits of a chain: machine/W1 to W3. Each is begun once and over once, and not before its time, unless
 // a person ended it. What a fail-over forgot is not in the chain.
 func waited(t testing.TB, rs []machine.Record) {
 	t.Helper()
@@ -92,19 +92,19 @@ func waited(t testing.TB, rs []machine.Record) {
 		switch r := &rs[i]; r.Kind { //nolint:exhaustive // only these
 		case machine.KindWaiting:
 			if !until[r.Step].IsZero() {
-				t.Errorf("W3: the wait of %s begins a second time, by record %d", r.Step, r.Seq)
+				t.Errorf("machine/W3: the wait of %s begins a second time, by record %d", r.Step, r.Seq)
 			}
 			until[r.Step] = r.Until
 		case machine.KindOver:
 			if over[r.Step] || until[r.Step].IsZero() || r.At.Before(until[r.Step]) && r.Actor == "" {
-				t.Errorf("W2: the wait of %s, until %s, is over at %s, by record %d", r.Step, until[r.Step], r.At, r.Seq)
+				t.Errorf("machine/W2: the wait of %s, until %s, is over at %s, by record %d", r.Step, until[r.Step], r.At, r.Seq)
 			}
 			over[r.Step] = true
 		}
 	}
 }
 
-// timing says whose fault it is that a lookup missed an effect. A2: "a request not answered by its
+// timing says whose fault it is that a lookup missed an effect. saga/A2: "a request not answered by its
 // deadline takes effect within settle of it, or never". On a machine that is too busy the world
 // itself may break that; then nothing is shown about the coordinator. The chain and the times of
 // all requests are there to judge by.
@@ -178,7 +178,7 @@ func licences(rs []machine.Record, step string) (n int) {
 	return n
 }
 
-// agrees holds I4 "compensated ⇒ every compensable step's net effect is 0" and I7 "ledger and
+// agrees holds "compensated ⇒ every compensable step's net effect is 0" and "ledger and
 // destination agree both ways". whose says whose fault it is that an effect was missed.
 func agrees(t testing.TB, w *world, st *machine.State, work string, whose func(step, ref string) string) {
 	t.Helper()
@@ -199,16 +199,16 @@ func agrees(t testing.TB, w *world, st *machine.State, work string, whose func(s
 		case saga.Compensated:
 			for id, alive := range live {
 				if alive && step != "customer" {
-					t.Errorf("I4: %s is compensated and %s is alive\n%s", work, id, whose(step, ref))
+					t.Errorf("%s is compensated and %s is alive\n%s", work, id, whose(step, ref))
 				}
 			}
 		case saga.Completed:
 			if recorded == "" || !live[recorded] {
-				t.Errorf("I7: %s is completed with %s %q, which is not there: %v", work, step, recorded, live)
+				t.Errorf("%s is completed with %s %q, which is not there: %v", work, step, recorded, live)
 			}
 			for id, alive := range live {
 				if alive && id != recorded {
-					t.Errorf("I7: %s of %s is at its destination and not in the ledger\n%s", id, work, whose(step, ref))
+					t.Errorf("%s of %s is at its destination and not in the ledger\n%s", id, work, whose(step, ref))
 				}
 			}
 		default: // whatever is not at its end may be half done

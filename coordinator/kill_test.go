@@ -299,6 +299,30 @@ func TestKilledOnPostgres(t *testing.T) {
 	t.Logf("%d works, %d kills, %d pauses, %d requests, %d reviews", works, n, a.paused, a.arrivals(), reviews)
 }
 
+// The database itself is restarted while requests are under way: what was learned meanwhile is kept, and every chain goes on from
+// its tail.
+func TestADatabaseRestartLosesNothing(t *testing.T) {
+	pace.Day(t)
+	t.Parallel()
+	cluster := pgtest.Own(t, nil)
+	_, works := kills()
+	a := newArena(t, cluster.URL(), works)
+	a.w.judge = nil // it could not ask
+	w := a.launch()
+	restarts := 1
+	if pace.AtNight() {
+		restarts = 20
+	}
+	for range restarts {
+		a.after(2 * works / restarts)
+		if err := errors.Join(cluster.Down(t.Context()), cluster.Up(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d works, %d restarts, %d reviews", works, restarts, a.finish())
+	w.end(syscall.SIGTERM)
+}
+
 // "Stalled process wakes after takeover: its appends are stale; its sends are past their deadline."
 // A worker is stopped for longer than its lease, another one finishes everything, and the first one
 // wakes up again.

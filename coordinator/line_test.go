@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-7, T3: works that wait for one destination never take the places of others. It asks for ten
+// Works that wait for one destination never take the places of others. It asks for ten
 // minutes of silence, or takes requests and never answers, while six thousand works want it and the
 // process has places for far fewer.
 func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
@@ -38,8 +38,8 @@ func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
 		limit coordinator.Limit
 		n     int
 	}{
-		"hushed for ten minutes": {hushed, coordinator.Limit{}, 1500},
-		"silent":                 {silent, coordinator.Limit{Concurrent: 2}, 6000},
+		"hushed for ten minutes": {hushed, coordinator.Limit{}, 600},
+		"silent":                 {silent, coordinator.Limit{Concurrent: 2}, 2000},
 		"one at a time":          {silent, coordinator.Limit{Concurrent: 1}, 300},
 		"once an hour":           {hushed, coordinator.Limit{PerSecond: 1.0 / 3600}, 300},
 	} {
@@ -89,7 +89,7 @@ func held(t testing.TB, l *memory.DB, p *process) (n int64) {
 	return n
 }
 
-// CORE-8: a Retry-After is about the request that was answered so, unless the destination says that
+// A Retry-After is about the request that was answered so, unless the destination says that
 // it has too much to do (429, 503). Others are not held back by a document that is being edited,
 // not by its lookup either.
 func TestARetryAfterIsForItsOwnWork(t *testing.T) {
@@ -118,7 +118,7 @@ func TestARetryAfterIsForItsOwnWork(t *testing.T) {
 	})
 }
 
-// CORE-9: waiting in line reserves nothing. When the lease is lost with a thousand works in line,
+// Waiting in line reserves nothing. When the lease is lost with a thousand works in line,
 // the destination hears of the next at once and not after the turns of those that left; a signal to
 // a work in line costs no turn.
 func TestALineThatIsLeftReservesNothing(t *testing.T) {
@@ -163,7 +163,7 @@ func TestALineThatIsLeftReservesNothing(t *testing.T) {
 	}
 }
 
-// CORE-15, T3: "a claim wakes when room is there", also for works that a line has turned away. A
+// "A claim wakes when room is there", also for works that a line has turned away. A
 // destination takes one request a minute, and sixty wait for it in the ledger; then it is fast, and
 // nothing waits for the old estimate.
 func TestWhoWasTurnedAwayComesBackWhenTheLineIsShort(t *testing.T) {

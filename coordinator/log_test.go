@@ -104,7 +104,7 @@ func TestOneLinePerStateChange(t *testing.T) {
 	})
 }
 
-// I14: "canary secrets never appear in logs". The canary is in the input, in every output, and in
+// "Canary secrets never appear in logs". The canary is in the input, in every output, and in
 // what a lookup finds; every level is on, and everything that can be logged happens.
 func TestBodiesAreNeverLogged(t *testing.T) {
 	t.Parallel()

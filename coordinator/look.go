@@ -53,7 +53,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 }
 
 // unput is what is learned when the last lookup of a wait cannot be put: its destination is paused or fails, or the line does not move
-// (A15). nil: it stands in line.
+// (machine/A15). nil: it stands in line.
 func (w *work) unput(d *flow.Destination, s *program.StepSpec) *program.Evidence {
 	ss, now := w.st.Step(s.Name), w.now().Earliest
 	if !s.WaitsForAnswer() || now.Before(ss.Until) || w.s.idle.Err() != nil {

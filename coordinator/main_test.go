@@ -12,9 +12,6 @@ func TestMain(m *testing.M) {
 	if where := os.Getenv(workerEnv); where != "" {
 		os.Exit(work(where))
 	}
-	if where := os.Getenv(clerkEnv); where != "" {
-		os.Exit(clerk(where))
-	}
 	if where := os.Getenv(steadyEnv); where != "" {
 		os.Exit(steady(where))
 	}

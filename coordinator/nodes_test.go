@@ -28,7 +28,7 @@ func nodesApart() (*memory.DB, *stepping) {
 	return memory.New(&memory.Options{Now: clock.now, Limits: ledger.Limits{Skew: skew, Forgets: true}}), clock
 }
 
-// K10: "opening is refused when the margin is below 2 ε": then a lease could be taken over that is
+// "Opening is refused when the margin is below 2 ε": then a lease could be taken over that is
 // still trusted.
 func TestALeaseThatTheClocksCannotKeepIsRefused(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestALeaseThatTheClocksCannotKeepIsRefused(t *testing.T) {
 	}
 }
 
-// K10: the slow node grants, the fast one looks. A holder that can renew no more keeps what it
+// The slow node grants, the fast one looks. A holder that can renew no more keeps what it
 // holds until its lease is over by the right time, and arms nothing in the margin and the skew
 // before, where the answer comes that it waits for.
 func TestNothingIsTakenFromAHolderWhoseLeaseGoesOn(t *testing.T) {
@@ -120,7 +120,7 @@ func unreached(t *testing.T, left time.Duration) { //nolint:thelper // it is the
 	verifyWork(t, l, w, "o1")
 }
 
-// K10: "with clocks ±3 s apart sends behind recorded deadlines". The slow node writes the arm and
+// "With clocks ±3 s apart sends behind recorded deadlines". The slow node writes the arm and
 // grants the lease, its process dies, and the fast one answers who takes it over: the attempt is
 // asked for when it has settled by the right time, and not before.
 func TestAnAttemptSettlesByEveryClock(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAnAttemptSettlesByEveryClock(t *testing.T) {
 		p.kill()
 		synctest.Wait()
 		settled := renewed.Add(quick().Lease + 30*time.Second)
-		time.AfterFunc(time.Until(settled)-time.Millisecond, func() { made.note("invoice") }) // as late as A2 allows
+		time.AfterFunc(time.Until(settled)-time.Millisecond, func() { made.note("invoice") }) // as late as saga/A2 allows
 		clock.step(skew)
 		several(t, l, config{}, program)
 		pass(5 * time.Minute)
@@ -172,7 +172,7 @@ func askedFor(t testing.TB, made *diary) saga.Program {
 	return d
 }
 
-// K9: the ledger tells how much one call of it carries, and no batch is larger.
+// The ledger tells how much one call of it carries, and no batch is larger.
 func TestBatchesKeepToTheLedgersLimits(t *testing.T) {
 	t.Parallel()
 	for _, limits := range []ledger.Limits{{Records: 5}, {Bytes: 1500}} {

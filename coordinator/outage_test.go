@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-6: a fail-over that passes a standby, a disk that is full, a file that is locked for a
+// A fail-over that passes a standby, a disk that is full, a file that is locked for a
 // moment: what ends the first attempt to open a session ends no process that has had one.
 func TestOnlyTheFirstSessionIsRefusedForGood(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestOnlyTheFirstSessionIsRefusedForGood(t *testing.T) {
 	}
 }
 
-// CORE-11: the stop comes between the loss of a session and the next one, while a renewal hangs.
+// The stop comes between the loss of a session and the next one, while a renewal hangs.
 // What was sent is awaited and recorded all the same.
 func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 	})
 }
 
-// T1, CORE-4: a call that is never answered, and does not heed its context, costs its own time-out
+// A call that is never answered, and does not heed its context, costs its own time-out
 // and no more, whichever it is: works go on, and the process stops when it is told to.
 func TestASilentConnectionCostsATimeOut(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestASilentConnectionCostsATimeOut(t *testing.T) {
 	}
 }
 
-// T1: a lease is renewed only while records and claims are answered. When they have not been for a
+// A lease is renewed only while records and claims are answered. When they have not been for a
 // lease, the session is let go, so that another process takes the works over; and that is in the
 // log.
 func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
@@ -186,7 +186,7 @@ func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
 	}
 }
 
-// T1: what a process has claimed and cannot load, or cannot give back, is let go with its session,
+// What a process has claimed and cannot load, or cannot give back, is let go with its session,
 // too. The connections for that fall silent, and those for renewals and claims do not.
 func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 	t.Parallel()
@@ -378,7 +378,7 @@ func TestAnOutageIsLogged(t *testing.T) {
 	})
 }
 
-// CORE-33: a schema that has become newer than the program is noticed at the next renewal. Nothing
+// A schema that has become newer than the program is noticed at the next renewal. Nothing
 // is claimed or sent from then on, what is under way is recorded, and it is said; nor does the
 // process end.
 func TestANewerSchemaIsNoticedAtRunTime(t *testing.T) {

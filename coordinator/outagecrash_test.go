@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -40,8 +41,11 @@ var incidents = []incident{
 // dies: every order is completed, once.
 func TestEveryBoundaryOfAnOutage(t *testing.T) {
 	t.Parallel()
-	for _, in := range incidents {
-		for _, b := range blows[:3] {
+	for i, in := range incidents {
+		for j, b := range blows[:3] {
+			if !pace.AtNight() && i%3 != j {
+				continue
+			}
 			t.Run(in.name+"/"+b.name, func(t *testing.T) {
 				t.Parallel()
 				n := 1

@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Adoption A3: "a pause reaches three processes on Postgres within two seconds, measured". The
+// "A pause reaches three processes on Postgres within two seconds, measured". The
 // figure is logged and stands in docs/testing.md; what is held here is that it reaches all of them,
 // and that everything goes on afterwards.
 func TestAPauseReachesThreeProcesses(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Adoption A6: a process is not healthy from the moment on in which its lease is over, while the
+// A process is not healthy from the moment on in which its lease is over, while the
 // ledger is still away; it is healthy when it has another, and not when it has stopped.
 func TestHealth(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// A6: the counters say how every attempt ended and what became of every instance, each once.
+// The counters say how every attempt ended and what became of every instance, each once.
 func TestCounters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

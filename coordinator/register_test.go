@@ -61,7 +61,7 @@ func TestRegisterWithASilentLedger(t *testing.T) {
 	})
 }
 
-// K8: a process does not end because one answer to Describe was lost. It ends soon, and says why,
+// A process does not end because one answer to Describe was lost. It ends soon, and says why,
 // when the ledger is away or refuses the definition.
 func TestRegisterAsksAgain(t *testing.T) {
 	t.Parallel()

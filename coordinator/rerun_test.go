@@ -125,7 +125,7 @@ func TestRerunOfARun(t *testing.T) {
 	})
 }
 
-// Adoption A2: a compensated work whose source still wants it is run again by a command, and every
+// A compensated work whose source still wants it is run again by a command, and every
 // step is made under a new key. A duplicate start and the log name the command.
 func TestRerunOfWhatWasUndone(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func mails(p *process) saga.Program {
 	return d
 }
 
-// V5, V9: a mail that was sent, or may have been, is not sent again by a rerun: the first is kept,
+// machine/V5, V9: a mail that was sent, or may have been, is not sent again by a rerun: the first is kept,
 // about the second a person is asked before the run begins.
 func TestRerunSendsNoSecondMail(t *testing.T) {
 	t.Parallel()

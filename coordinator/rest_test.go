@@ -31,7 +31,7 @@ func (r *reads) AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error) {
 	return r.Ledger.AtRest(ctx, ids)
 }
 
-// Issue Resume: callers who wait for what another process does cost their process two statements a
+// Callers who wait for what another process does cost their process two statements a
 // second, however many they are, and a load each at the beginning and at the end.
 func TestWaitingCostsNothing(t *testing.T) {
 	t.Parallel()

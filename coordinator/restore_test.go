@@ -351,7 +351,7 @@ func (r *restoring) recover(section, words string, what ledger.Recovery) {
 	}
 }
 
-// cases-4, 1: a ledger that is put back does not go on where a witness knows better, and pays nothing twice once a person has
+// A ledger that is put back does not go on where a witness knows better, and pays nothing twice once a person has
 // said what happened: those that were awake, and those that slept and were woken since.
 func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 	t.Parallel()
@@ -380,7 +380,7 @@ func TestARestoredLedgerPaysNothingTwice(t *testing.T) {
 	}
 }
 
-// cases-4, 9: a ledger that was moved with everything in it goes on without a review, a file as it is and a database once that
+// A ledger that was moved with everything in it goes on without a review, a file as it is and a database once that
 // is said.
 func TestAMovedLedgerGoesOn(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func versions(version int, sent *diary) func(*process) saga.Program {
 	}
 }
 
-// CORE-2, CORE-3, CORE-32: what is said to a work that has ended waits for a process that knows the
+// What is said to a work that has ended waits for a process that knows the
 // version it ran with, or a newer one. After a deploy was rolled back, a process that knows only
 // older versions neither undoes it by halves nor begins it again without knowing what must not be
 // done twice.

@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-15: a backlog is not worked off at MaxWorks per Poll: what is let go makes room, and room is
+// A backlog is not worked off at MaxWorks per Poll: what is let go makes room, and room is
 // claimed at once.
 func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func (s slowly) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (led
 	return s.DB.Claim(ctx, t, c)
 }
 
-// CORE-27: starts that come at five times what a process can do keep nothing that is due from
+// Starts that come at five times what a process can do keep nothing that is due from
 // running: a retry, a compensation, the works of a process that died. Nor does a backlog of those
 // keep new works from beginning.
 func TestStartsAndWhatIsDueShareTheRoom(t *testing.T) {
@@ -91,7 +91,7 @@ func TestStartsAndWhatIsDueShareTheRoom(t *testing.T) {
 	})
 }
 
-// T9: what is in hand is bounded in bytes, whether it was started here or claimed; everything is
+// What is in hand is bounded in bytes, whether it was started here or claimed; everything is
 // done in the end.
 func TestWhatIsInHandIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestWhatIsInHandIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// CORE-28: a source that adds a time to every redelivery makes a record and a signal of the first
+// A source that adds a time to every redelivery makes a record and a signal of the first
 // few only; all of them are counted and told that they are in conflict.
 func TestConflictsAreKeptAFewTimes(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Adoption A3: a pause of a destination, a saga or everything is obeyed at the send gate by every
+// A pause of a destination, a saga or everything is obeyed at the send gate by every
 // process within a poll, and holds undos, too. What is held takes a person's word. When it is
 // resumed everything goes on.
 func TestAPauseIsObeyedByEveryProcess(t *testing.T) {
@@ -127,7 +127,7 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	}
 }
 
-// Adoption A3: a process that begins while something is paused sends nothing before it knows,
+// A process that begins while something is paused sends nothing before it knows,
 // however long the ledger takes to say so. When it is resumed everything goes on.
 func TestAPauseIsKnownBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()

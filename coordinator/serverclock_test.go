@@ -84,7 +84,7 @@ func (c *serverClock) offset(db *sqlx.DB) time.Duration {
 	return time.Until(now)
 }
 
-// T4, T5: the clock of a real server steps forward and back while real processes work. What was due
+// The clock of a real server steps forward and back while real processes work. What was due
 // in the future becomes due once the clock is right again; nothing is sent twice and nothing is
 // lost.
 func TestTheServersClockSteps(t *testing.T) {

@@ -105,7 +105,7 @@ func (s *session) Obeys() {
 }
 
 // passed reports whether t has come by the monotonic clock or by the time of day. The monotonic
-// clock stands still while a machine is suspended, and the lease and the deadline go on (D2).
+// clock stands still while a machine is suspended, and the lease and the deadline go on.
 func passed(now, t time.Time) bool {
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
 }

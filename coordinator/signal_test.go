@@ -17,7 +17,7 @@ import (
 
 var anna = saga.Actor{Name: "anna", Reason: "the customer called"}
 
-// S2: "cancel turns the work, from any place before the pivot may have happened".
+// machine/S2: "cancel turns the work, from any place before the pivot may have happened".
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -122,7 +122,7 @@ func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
 	}
 }
 
-// S5, S6: a person's resolution on a step that nobody can tell about, both ways.
+// machine/S5, S6: a person's resolution on a step that nobody can tell about, both ways.
 func TestResolveForward(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -181,7 +181,7 @@ func refusedResolutions(t *testing.T, p *process) {
 	}
 }
 
-// C8: an undo that is refused goes to review; a person says whether it is undone.
+// machine/C8: an undo that is refused goes to review; a person says whether it is undone.
 func TestResolveUndo(t *testing.T) {
 	t.Parallel()
 	for name, happened := range map[string]bool{"undone by hand": true, "to be tried again": false} {

@@ -51,7 +51,7 @@ func (a *arena) leave(w *worker) {
 	}
 }
 
-// T1, T2, CORE-4, CORE-25: "a connection that dies silently costs its own time-out and no more",
+// "A connection that dies silently costs its own time-out and no more",
 // whichever it is, one of several or all of them, and whatever it held locked. Without time-outs of
 // its own a process waits for a quarter of an hour here, longer than this test does.
 func TestSilentConnections(t *testing.T) {
@@ -85,7 +85,7 @@ func TestSilentConnections(t *testing.T) {
 	a.leave(other)
 }
 
-// CORE-6: "a read-only moment ends no process". For twice a lease every new connection finds a
+// "A read-only moment ends no process". For twice a lease every new connection finds a
 // server that takes no writes, as a standby does, or one whose disk is full.
 func TestAReadOnlyMoment(t *testing.T) {
 	pace.Night(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Adoption A7: a program that logs by slog gets every line there, once, with its level and its
+// A program that logs by slog gets every line there, once, with its level and its
 // fields as attributes, and at the level that its handler has at that moment.
 func TestSlog(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 
 // "Feed what was learned to the machine again": what a stale answer rejected is decided again, on
 // the chain as it is now, while the attempt is open. Another process took the work over, could not
-// decide about it, and gave it up, which leaves the attempt open (M3); the work is no longer in the
+// decide about it, and gave it up, which leaves the attempt open (machine/M3); the work is no longer in the
 // hands of the process that sent, and is parked. Its answer is put on record all the same, at once
 // and by that process, and not as a signal for the process that holds the work next.
 func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
 	}
 }
 
-// givesUp appends what a process appends that cannot decide about a work (M3).
+// givesUp appends what a process appends that cannot decide about a work (machine/M3).
 func givesUp(t *testing.T, l *memory.DB, spec *program.Spec, work string) {
 	t.Helper()
 	lease, err := l.OpenSession(t.Context(), time.Minute, "another process", nil)

@@ -327,7 +327,7 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 
 // keptConflicts is how many starts with another identity are kept in a work's history. A source
 // that adds a time to every redelivery sends one with each; further ones are counted as duplicates
-// only (CORE-28).
+// only.
 const keptConflicts = 3
 
 func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string) error {

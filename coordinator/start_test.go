@@ -187,7 +187,7 @@ func TestDuplicatesAreCountedWithoutRun(t *testing.T) {
 	})
 }
 
-// K15: an answer of the ledger is lost and the duplicate is counted once, because the same total is
+// An answer of the ledger is lost and the duplicate is counted once, because the same total is
 // stored again; and what is counted next comes on top of it.
 func TestALostAnswerCountsNothingTwice(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestALostAnswerCountsNothingTwice(t *testing.T) {
 	})
 }
 
-// K15: counts are stored again while the ledger does not take them, and that holds up no claim.
+// Counts are stored again while the ledger does not take them, and that holds up no claim.
 func TestASlowCountHoldsUpNoClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestASlowCountHoldsUpNoClaim(t *testing.T) {
 	})
 }
 
-// K15: a process that runs for long keeps no name that others would take for silent one day, and
+// A process that runs for long keeps no name that others would take for silent one day, and
 // loses no count when it changes names.
 func TestACounterIsReplaced(t *testing.T) {
 	t.Parallel()

@@ -327,14 +327,14 @@ func verifyMails(t *testing.T, l *memory.DB, w *world, mails int, works ...strin
 	t.Helper()
 	w.pending.Wait()
 	for _, why := range w.illegal {
-		t.Errorf("I8: %s", why)
+		t.Errorf("%s", why)
 	}
 	if n := w.count("", "receipt", saga.Forward); n != mails {
 		t.Errorf("%d mails, want %d", n, mails)
 	}
 	for _, work := range works {
 		if n := len(w.made("receipt", work)); n > 1 {
-			t.Errorf("I1: %d mails for %s", n, work)
+			t.Errorf("%d mails for %s", n, work)
 		}
 	}
 	ledgertest.MustCheck(t, l)

@@ -19,7 +19,7 @@ func suspended(t time.Time, d time.Duration) time.Time {
 	return earlier
 }
 
-// D2: the monotonic clock stands still while a machine is suspended. What the time of day calls
+// The monotonic clock stands still while a machine is suspended. What the time of day calls
 // over is over.
 func TestASuspendedMachine(t *testing.T) {
 	t.Parallel()

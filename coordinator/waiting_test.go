@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// CORE-9, T3: "compensations, then what is furthest along, then first come" holds for works that
+// "Compensations, then what is furthest along, then first come" holds for works that
 // were turned away from a long line, too: what comes while they wait in the ledger does not go
 // before them, however much more comes than can be sent.
 func TestAWorkThatWasTurnedAwayKeepsItsPlace(t *testing.T) {
@@ -63,7 +63,7 @@ func TestAWorkThatWasTurnedAwayKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// T3: an attempt that hangs is waited for once, and not once more by each work that comes
+// An attempt that hangs is waited for once, and not once more by each work that comes
 // meanwhile: when it is over they all go on.
 func TestAHangIsWaitedForOnce(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 )
 
-// T1, F27: a process whose session ended opens no other too soon. When the database went back,
+// machine/F27: a process whose session ended opens no other too soon. When the database went back,
 // others may hold leases that it has forgotten, for a lease. When something had no answer, others
 // look first for what is free at the end of the lease.
 func TestANewSessionWaitsForOthers(t *testing.T) {
@@ -51,7 +51,7 @@ func TestANewSessionWaitsForOthers(t *testing.T) {
 	}
 }
 
-// CORE-12: a claimed chain that cannot be loaded is given back at once, for a process that may be
+// A claimed chain that cannot be loaded is given back at once, for a process that may be
 // able to; the renewals that would find it are for what the process does not know of. It is not
 // tried without a pause.
 func TestAChainThatCannotBeLoadedIsGivenBack(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// T1, T5, CORE-30: what does not move is said, by name: definitions of due works that no process
+// What does not move is said, by name: definitions of due works that no process
 // knows, the oldest work that ought to have a new record by now, and what waits for a clock that
 // was further once. What waits for its time, or moves, is not.
 func TestWhatDoesNotMoveIsSaid(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// "N1: the condition is asked once in a run", wherever the process dies: the step is done once or not at all, and history and summary say
-// which. "N2: a no skips the step".
+// "machine/N1: the condition is asked once in a run", wherever the process dies: the step is done once or not at all, and history and summary say
+// which. "machine/N2: a no skips the step".
 func TestAConditionAcrossCrashes(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 6; n++ {
@@ -79,7 +79,7 @@ func TestAConditionAcrossCrashes(t *testing.T) {
 
 func undoNothing(context.Context, saga.Call[order], *thing) error { return nil }
 
-// "N3: a newer version asks again": what it leaves out stays and is undone with all else. "N4: a condition that fails is a fault of the
+// "machine/N3: a newer version asks again": what it leaves out stays and is undone with all else. "machine/N4: a condition that fails is a fault of the
 // program". A pivot that waits is one.
 func TestAConditionOfANewerVersion(t *testing.T) {
 	t.Parallel()

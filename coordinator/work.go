@@ -93,7 +93,7 @@ func (w *work) letGo() {
 // lastLook is how long the last lookup of a wait may stand in line behind its end.
 const lastLook = 10 * time.Minute
 
-// ends is when the wait is over that the work is in, whatever line it stands in (A15); zero: it is in none. Behind that a lookup has a
+// ends is when the wait is over that the work is in, whatever line it stands in (machine/A15); zero: it is in none. Behind that a lookup has a
 // while more, and then it is looked at again every minute.
 func (w *work) ends() (at time.Time) {
 	now := w.now().Earliest
@@ -289,7 +289,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 }
 
 // seal seals the next record, and reports when the work's fold refuses it: nothing is appended that
-// breaks a chain (CORE-1).
+// breaks a chain.
 func (w *work) seal(r *machine.Record) error {
 	r.Seal(w.id, w.salt, w.st.Seq, w.st.Tail, w.s.token)
 	trial := *r

@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 	"github.com/amends-dev/amends/store/postgres"
@@ -90,6 +92,34 @@ func (w *world) serve() http.Handler {
 		_ = json.NewEncoder(rw).Encode(w.orders)
 	})
 	return mux
+}
+
+// brisk are times for a real database: a lease and attempts of two seconds.
+func brisk() config {
+	return config{opts: fast(), tune: tuning{timeout: 2 * time.Second, settle: time.Second, retry: saga.Retry{Initial: 100 * time.Millisecond, Max: 2 * time.Second}}}
+}
+
+// openPostgres opens the ledger at url for the length of the test, as one process does.
+func openPostgres(t *testing.T, url string) ledger.Ledger {
+	t.Helper()
+	l, err := openLedger(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() }) // after a restart of the server its connections are broken
+	return l
+}
+
+// postgresAndItsDatabase opens a fresh ledger, and the database it lives in.
+func postgresAndItsDatabase(t *testing.T) (ledger.Ledger, *sqlx.DB) {
+	t.Helper()
+	url := pgtest.URL(t)
+	db, err := sqlx.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return openPostgres(t, url), db
 }
 
 // openLedger opens a ledger by its address: a Postgres URL or a file.

@@ -37,7 +37,7 @@ type world struct {
 	arrivals []arrival
 	effects  []*outcome
 	plan     func(arrival) fault           // what goes wrong; nil: nothing
-	judge    func(arrival) string          // I8: says why a request must not be here
+	judge    func(arrival) string          // says why a request must not be here
 	asked    func(step, work string) error // what goes wrong with a lookup; nil: nothing
 	illegal  []string                      // what judge said
 	orders   []string                      // works that somebody should start

@@ -9,7 +9,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// U3: that an object is gone is proven by a whole listing, two questions by id, and an earlier run
+// That an object is gone is proven by a whole listing, two questions by id, and an earlier run
 // that found the same longer than the grace ago. Until then nothing is said; then a person is
 // asked, and nothing is done by itself.
 func TestAbsenceIsProvenThrice(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 	})
 }
 
-// U3: the ledger has no say in it. A work whose adoption was cut off is listed as one that is held
+// The ledger has no say in it. A work whose adoption was cut off is listed as one that is held
 // back, and its object may be gone when the adoption is taken up again.
 func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 	})
 }
 
-// U3: what is seen again by then begins anew, and one answer to a question by id outweighs every
+// What is seen again by then begins anew, and one answer to a question by id outweighs every
 // listing.
 func TestAbsenceIsDoubted(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestAbsenceIsDoubted(t *testing.T) {
 	})
 }
 
-// U4: where the source would not show an object, its silence says nothing.
+// Where the source would not show an object, its silence says nothing.
 func TestInvisibleIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 	})
 }
 
-// X3, I-9: an empty or shrunk source proves nothing about what it does not have, however often it
+// An empty or shrunk source proves nothing about what it does not have, however often it
 // is asked.
 func TestShrunkSourceDestroysNothing(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestShrunkSourceDestroysNothing(t *testing.T) {
 	}
 }
 
-// X3: what was on its way to be proven is not proven by a listing of a source that shrank
+// What was on its way to be proven is not proven by a listing of a source that shrank
 // meanwhile.
 func TestShrunkSourceProvesNothing(t *testing.T) {
 	t.Parallel()

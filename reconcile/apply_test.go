@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// P3: an action whose grounds have changed since it was planned is superseded, whatever changed.
+// An action whose grounds have changed since it was planned is superseded, whatever changed.
 // Nothing is done.
 func TestStalePlanIsSuperseded(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestVoidDocumentIsARemnant(t *testing.T) {
 	})
 }
 
-// P4: a plan is kept, applied by its id or the beginning of it, once; who approved it and why is
+// A plan is kept, applied by its id or the beginning of it, once; who approved it and why is
 // kept, too.
 func TestSavedPlan(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func wide(missing int) *world {
 	return w
 }
 
-// X1, X2: what is over its bound is withheld as a whole, the rest is done, and the run is refused
+// What is over its bound is withheld as a whole, the rest is done, and the run is refused
 // until somebody has approved that very plan.
 func TestOverABound(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestOverABound(t *testing.T) {
 	})
 }
 
-// X7: the first runs of a job only plan, until somebody has approved the job, or the plan. Applying
+// The first runs of a job only plan, until somebody has approved the job, or the plan. Applying
 // a plan by its id is a person's word as well.
 func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/amends-dev/amends/internal/plan"
 )
 
-// X4: five failures in a row, or more than a fifth of the last fifty outcomes, end a run; fewer
+// Five failures in a row, or more than a fifth of the last fifty outcomes, end a run; fewer
 // never do. The figures are counted anew here, over the whole history.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func count(failed []bool) (n int) {
 	return n
 }
 
-// X4: after a run that ended for its failures the first action decides: one more failure ends this
+// After a run that ended for its failures the first action decides: one more failure ends this
 // run, too, and a success gives it the whole measure back.
 func TestBreakerProbes(t *testing.T) {
 	t.Parallel()

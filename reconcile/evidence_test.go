@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/plan"
 )
 
-// P3: each piece of the evidence counts for itself. An action is superseded also when one of them
+// Each piece of the evidence counts for itself. An action is superseded also when one of them
 // alone is another, and everything else is as it was planned.
 func TestEachPieceOfEvidenceCounts(t *testing.T) {
 	t.Parallel()

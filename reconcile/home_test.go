@@ -61,7 +61,7 @@ func (w *world) draw(t *rapid.T, key string) {
 	w.works[key], w.mails[key] = k, 1
 }
 
-// P5, I-6: whatever the three sides say, a second run right after the first one plans nothing,
+// Whatever the three sides say, a second run right after the first one plans nothing,
 // unless the first was kept from doing what it planned. And nothing is ever lost: no posted
 // document is changed, none is voided but for a cancelled order, no key gets a second document by
 // our hand, and nobody gets a second mail.

@@ -49,7 +49,7 @@ func (w *sagaWorld) lives(t *testing.T, p *process) {
 	}
 }
 
-// L7: one miss is no proof, in a rebuild either: what is not adopted is made again by the next word
+// One miss is no proof, in a rebuild either: what is not adopted is made again by the next word
 // about it.
 func TestRebuildBelievesOneMiss(t *testing.T) {
 	for _, side := range []string{"source", "destination"} {
@@ -196,7 +196,7 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 	})
 }
 
-// L6: a work that was run again is rebuilt at the sub-revision it had; else its keys are used a
+// A work that was run again is rebuilt at the sub-revision it had; else its keys are used a
 // second time.
 func TestRebuildForgetsSubRevisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -82,7 +82,7 @@ func (p *process) live(history []event) {
 	w.faults = nil
 }
 
-// L6, I-8, L2, L4, L5: after any history, with lost webhooks, lost answers and people who edit
+// After any history, with lost webhooks, lost answers and people who edit
 // invoices, the ledger is lost and rebuilt. Where it had come to rest, and the source says no more
 // than it had heard, the rebuilt one says the same. Nothing is made or sent by the rebuild, cut off
 // anywhere and repeated it gives the same, and the runs that follow bring everything home that no
@@ -115,7 +115,7 @@ func TestRebuildAfterAnyHistory(t *testing.T) {
 	})
 }
 
-// Realworld 7: the mail of an order was refused, so that its invoice was voided, and the ledger is
+// The mail of an order was refused, so that its invoice was voided, and the ledger is
 // lost. Where the adapter says that no mail was sent it is believed: the next version of the order
 // sends it. Where it says nothing the mail counts as sent.
 func TestRebuildBelievesNotDone(t *testing.T) {
@@ -323,7 +323,7 @@ func (p *process) dump(l *memory.DB) string {
 	return string(all)
 }
 
-// Realworld 7: a mail that could not be told after a rebuild is unconfirmed, and the work is
+// A mail that could not be told after a rebuild is unconfirmed, and the work is
 // completed. A person who finds out says so: a mail that was not sent is sent, once, and one that
 // was is on record.
 func TestUnconfirmedIsResolved(t *testing.T) {

@@ -66,7 +66,7 @@ func TestLooksThatFail(t *testing.T) {
 	})
 }
 
-// U6: a source that asks to be left alone for longer than the patience is. What was not looked at
+// A source that asks to be left alone for longer than the patience is. What was not looked at
 // is listed, and has its turn with the next run; the run is partial, and says why.
 func TestLongRetryAfter(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func (w *world) between(do func()) func(*settings) {
 	}
 }
 
-// U2: the source is listed before the destination, and the ledger is read last: in the order in
+// The source is listed before the destination, and the ledger is read last: in the order in
 // which a saga makes them true. So a work that comes to its end during the run is plainly in sync,
 // and costs nobody a question. The other way round every such work would be without a document as
 // far as the listings go, and what follows from that is done by itself (a start; here the policy
@@ -71,7 +71,7 @@ func TestSourceIsListedFirst(t *testing.T) {
 	})
 }
 
-// U2: an order that was sold and invoiced between the two listings has a document, and no object as
+// An order that was sold and invoiced between the two listings has a document, and no object as
 // far as the listings go. It is looked at, and is not remembered as an orphan.
 func TestSoldBetweenTheListings(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestSoldBetweenTheListings(t *testing.T) {
 	})
 }
 
-// U2, U3: the grace begins with a look that found nothing, not with a listing. An order that came
+// The grace begins with a look that found nothing, not with a listing. An order that came
 // between the listings, and could not be looked at then, is not proven to be gone by the first run
 // that asks for it in vain.
 func TestGraceBeginsWithALook(t *testing.T) {
@@ -114,7 +114,7 @@ func TestGraceBeginsWithALook(t *testing.T) {
 	})
 }
 
-// U3: a night on which nobody could look does not begin the grace of an orphan anew.
+// A night on which nobody could look does not begin the grace of an orphan anew.
 func TestGraceOutlivesABadNight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (w *world) halted(t *testing.T, at int) *halted {
 // perBatch is how many keys are looked at between two questions whether to go on.
 const perBatch = 500
 
-// X6: a pause in the middle of planning is obeyed before the next batch of looks, and there is no
+// A pause in the middle of planning is obeyed before the next batch of looks, and there is no
 // plan.
 func TestPauseWhilePlanning(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestPauseWhilePlanning(t *testing.T) {
 	})
 }
 
-// X6: a pause in the middle of a rebuild is obeyed before anything more is recorded, and before the
+// A pause in the middle of a rebuild is obeyed before anything more is recorded, and before the
 // next batch of looks.
 func TestPauseWhileRebuilding(t *testing.T) {
 	t.Parallel()

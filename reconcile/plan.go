@@ -287,7 +287,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 
 // orphansAmong returns the keys that an earlier run found to be without an object, and whether that
 // was longer than the grace ago. Together with the complete listing and two looks by the id that
-// proves that the object is gone (U3). What the listing made of a key does not matter, as long as
+// proves that the object is gone. What the listing made of a key does not matter, as long as
 // it has no version for it: a head in the ledger may be all that is left of an adoption that was
 // cut off, and the look passes over it.
 func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[string]bool, error) {

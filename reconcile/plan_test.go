@@ -61,7 +61,7 @@ func mess() *world {
 	return w
 }
 
-// P1: a plan is data: what was found of each key, what would be done, why, from what to what, and
+// A plan is data: what was found of each key, what would be done, why, from what to what, and
 // on what it rests.
 func TestPlanSaysWhatAndWhy(t *testing.T) {
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 	})
 }
 
-// P2, I-7: planning writes nothing to the source, the destination, the ledger, the inbox or an
+// Planning writes nothing to the source, the destination, the ledger, the inbox or an
 // incremental cursor.
 func TestPlanWritesNothing(t *testing.T) {
 	t.Parallel()
@@ -151,7 +151,7 @@ func (w *world) snapshot(t *testing.T) []byte {
 	return s
 }
 
-// P6: the same three sides give the same plan, byte for byte, whoever looks and when.
+// The same three sides give the same plan, byte for byte, whoever looks and when.
 func TestPlansAreEqual(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestPlansAreEqual(t *testing.T) {
 	})
 }
 
-// X8: when the mapping makes everything look different, the plan is refused with that diagnosis,
+// When the mapping makes everything look different, the plan is refused with that diagnosis,
 // and nobody is asked about ten thousand documents first.
 func TestMappingIsDiagnosed(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,7 @@ func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key str
 }
 
 // unseen looks at the objects that want a document, of which the listing has none and the ledger
-// nothing: one miss is no proof (L7), and what is not recorded is started by the next word about
+// nothing: one miss is no proof, and what is not recorded is started by the next word about
 // it.
 func (b *rebuilding) unseen(ctx context.Context, l *listing) error {
 	_, err := b.compare(ctx, l, func(f *plan.Finding) error {

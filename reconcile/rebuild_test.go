@@ -49,7 +49,7 @@ func ruins() *world {
 	return w
 }
 
-// L2, L4: a rebuild adopts what is exactly as it should be, and what an older version left; it puts
+// A rebuild adopts what is exactly as it should be, and what an older version left; it puts
 // in review what does not match, and records nothing where nothing stands or nobody can say what
 // for. It makes, sends and undoes nothing.
 func TestRebuild(t *testing.T) {
@@ -131,7 +131,7 @@ type made string
 
 func (m made) ExternalID() string { return string(m) }
 
-// L4, realworld 7: "it was not sent" is believed where the adapter says it, behind a void document,
+// "It was not sent" is believed where the adapter says it, behind a void document,
 // too: the adapter is shown which documents count and which are void. And what stands in the way of
 // a quarantined work is named by its id, as the result knows it.
 func TestWhatCountsAsEvidence(t *testing.T) {
@@ -172,7 +172,7 @@ func TestWhatCountsAsEvidence(t *testing.T) {
 	})
 }
 
-// L5: rebuilding again changes nothing, and a ledger that was not lost is left as it is.
+// Rebuilding again changes nothing, and a ledger that was not lost is left as it is.
 func TestRebuildTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestRebuildTwice(t *testing.T) {
 	})
 }
 
-// L5: a rebuild that is cut off anywhere, and repeated, gives the ledger that one in peace gives.
+// A rebuild that is cut off anywhere, and repeated, gives the ledger that one in peace gives.
 func TestRebuildCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestRebuildListsAnew(t *testing.T) {
 	})
 }
 
-// X8: a mapping that fits nothing would put every work in review; the rebuild is refused with the
+// A mapping that fits nothing would put every work in review; the rebuild is refused with the
 // diagnosis.
 func TestRebuildDiagnosesTheMapping(t *testing.T) {
 	t.Parallel()

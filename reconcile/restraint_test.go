@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// X2, X5: the first actions of one kind do nothing that is withheld.
+// The first actions of one kind do nothing that is withheld.
 func TestFirstActionsLetWithheldThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(0)
@@ -44,7 +44,7 @@ func TestFirstActionsLetWithheldThrough(t *testing.T) {
 	})
 }
 
-// X1: what an adoption leaves to be updated is an update.
+// What an adoption leaves to be updated is an update.
 func TestAdoptionUpdatesWithoutBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(0)
@@ -66,7 +66,7 @@ func TestAdoptionUpdatesWithoutBounds(t *testing.T) {
 	})
 }
 
-// X8: the diagnosis stays until somebody has mended the mapping or said that it is meant.
+// The diagnosis stays until somebody has mended the mapping or said that it is meant.
 func TestDiagnosisIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -96,7 +96,7 @@ func TestDiagnosisIsForgotten(t *testing.T) {
 	})
 }
 
-// X6: a pause is obeyed right before the action, not only before the look, which may wait for its
+// A pause is obeyed right before the action, not only before the look, which may wait for its
 // turn for minutes.
 func TestPauseDuringTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPauseDuringTheLook(t *testing.T) {
 	})
 }
 
-// X4: the next run probes, also when something is withheld.
+// The next run probes, also when something is withheld.
 func TestProbeIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(0)
@@ -153,7 +153,7 @@ func TestProbeIsForgotten(t *testing.T) {
 	})
 }
 
-// P6, and the words of amends reconcile plan --help: "Equal sides give the same plan, byte for
+// The words of amends reconcile plan --help: "Equal sides give the same plan, byte for
 // byte, under the same id".
 func TestEqualSidesEqualIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// X6, X7: a reconciler heeds approval and pause of the job that runs it, with nothing wired: before
+// A reconciler heeds approval and pause of the job that runs it, with nothing wired: before
 // the approval it only plans, and a pause in the middle of its actions ends the run between two of
 // them.
 func TestApprovalAndPauseNeedNoWiring(t *testing.T) {

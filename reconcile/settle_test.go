@@ -60,7 +60,7 @@ func (l *tardy) settings(c *settings) {
 	}
 }
 
-// L7, Settle apart: that the destination shows no document twice proves something only if it had
+// That the destination shows no document twice proves something only if it had
 // the time to show it in between. One that was made just now is adopted, and not made again.
 func TestMissesAreApartByTheSettling(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestMissesAreApartByTheSettling(t *testing.T) {
 	})
 }
 
-// L7, Settle apart: a rebuild, too, gives the destination time to show what the listing and the
+// A rebuild, too, gives the destination time to show what the listing and the
 // first look did not.
 func TestRebuildWaitsForTheSettling(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestRebuildWaitsForTheSettling(t *testing.T) {
 	}
 }
 
-// X5, Settle apart: a first action is read back when the destination had the time to show what it
+// A first action is read back when the destination had the time to show what it
 // made.
 func TestReadingBackWaitsForTheSettling(t *testing.T) {
 	t.Parallel()

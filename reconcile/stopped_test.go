@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// X4: five failures in a row end a run. What is left is left, and the next run begins with one that
+// Five failures in a row end a run. What is left is left, and the next run begins with one that
 // did not fail.
 func TestFailuresEndARun(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestFailuresEndARun(t *testing.T) {
 	})
 }
 
-// X4: one failure here and there is listed, and does not end a run; it is tried again by the next
+// One failure here and there is listed, and does not end a run; it is tried again by the next
 // one.
 func TestFailuresHereAndThere(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestFailuresHereAndThere(t *testing.T) {
 	})
 }
 
-// X5: of many actions of a kind the first few are done one by one, and each is read back when its
+// Of many actions of a kind the first few are done one by one, and each is read back when its
 // work has come to rest. If what it made is not what it should be, nothing more of the kind is
 // done; other kinds are.
 func TestFirstActionsAreReadBack(t *testing.T) {
@@ -117,7 +117,7 @@ func TestFirstActionsAreReadBack(t *testing.T) {
 	}
 }
 
-// X6: a pause is obeyed between any two actions, and what was done until then is on record.
+// A pause is obeyed between any two actions, and what was done until then is on record.
 func TestPauseBetweenActions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func (s strict) Done(ctx context.Context, of plan.Ref, rows []plan.Row) error {
 	return cmp.Or(ctx.Err(), s.Plans.Done(ctx, of, rows))
 }
 
-// X9: withdrawals that are withheld, and one that fails, neither end the run nor read as success.
+// Withdrawals that are withheld, and one that fails, neither end the run nor read as success.
 func TestWithheldIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,7 @@ func deaf(key string, on *bool) func(*settings) {
 	}
 }
 
-// P5: an action that was carried out and changed nothing is not a success every night. The second
+// An action that was carried out and changed nothing is not a success every night. The second
 // night, and for as long as nothing it rests on changes, it is for a person; once something changes
 // it has its turn again.
 func TestWhatIsInVainIsForAPerson(t *testing.T) {

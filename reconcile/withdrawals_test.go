@@ -153,7 +153,7 @@ func (h *heard) ends(act string, want int64) {
 	}
 }
 
-// B1 to B4: a shop that cancels everything by webhooks is held at its bound, for ever, and its other
+// intake/B1 to B4: a shop that cancels everything by webhooks is held at its bound, for ever, and its other
 // changes go on. A person releases what is held, once; what has been told otherwise meanwhile is
 // not withdrawn.
 func TestMassCancellationByWebhooks(t *testing.T) {
@@ -221,7 +221,7 @@ func TestMassCancellationByWebhooks(t *testing.T) {
 	})
 }
 
-// B1, B4: the same by the listing of what changed. What is dropped counts as told, once, and what the
+// intake/B1, B4: the same by the listing of what changed. What is dropped counts as told, once, and what the
 // shop says later is taken as always.
 func TestMassCancellationByChanges(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestMassCancellationByChanges(t *testing.T) {
 	})
 }
 
-// B1: the bound holds for all processes and both roads together.
+// intake/B1: the bound holds for all processes and both roads together.
 func TestMassCancellationOverTwoProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestMassCancellationOverTwoProcesses(t *testing.T) {
 	})
 }
 
-// B1: a few are never held, nor are 5 % of many, nor what undoes nothing.
+// intake/B1: a few are never held, nor are 5 % of many, nor what undoes nothing.
 func TestRightfulCancellations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestRightfulCancellations(t *testing.T) {
 	})
 }
 
-// B1: what was counted outlives the process, and a withdrawal that has to be tried again counts once.
+// intake/B1: what was counted outlives the process, and a withdrawal that has to be tried again counts once.
 // Once the window is over it counts no more.
 func TestWithdrawalsAreCountedDurably(t *testing.T) {
 	t.Parallel()
@@ -355,7 +355,7 @@ func TestWithdrawalsAreCountedDurably(t *testing.T) {
 	})
 }
 
-// B1: a source may say other numbers, and that it has no bound.
+// intake/B1: a source may say other numbers, and that it has no bound.
 func TestBoundsOfASource(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {

@@ -161,7 +161,7 @@ func failed(g *program.Gate, err error) program.Outcome {
 		class = Unsent
 	}
 	o := program.Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Unreachable: unreachable(err), Answered: answered(err) || holdsBack(err)}
-	if g != nil && g.Again() { // CORE-20: the error is about the last request, and an earlier one may have taken effect
+	if g != nil && g.Again() { // the error is about the last request, and an earlier one may have taken effect
 		o.Maybe, o.Answered = class == Refused || class == RefusedKey || class == NotUndoable, false
 		if class == Unsent || class == Gone {
 			o.Class = Unknown

@@ -250,7 +250,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.f.answer, got, c.want)
 		}
 	}
-	for recorded, want := range map[string]program.Answer{"2": program.AnswerFound, "3": program.AnswerSeveral, "": program.AnswerSeveral} { // C5: for its undo
+	for recorded, want := range map[string]program.Answer{"2": program.AnswerFound, "3": program.AnswerSeveral, "": program.AnswerSeveral} { // machine/C5: for its undo
 		d, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"1"}, thing{"2"}))).EachRun().Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
@@ -329,7 +329,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// CORE-8: a wait is for its own step, unless the destination is marked as one that has too much to
+// A wait is for its own step, unless the destination is marked as one that has too much to
 // do.
 func TestHoldBack(t *testing.T) {
 	t.Parallel()

@@ -202,7 +202,7 @@ func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error
 
 // identify hashes the part of the input that makes two starts the same. A user's Identity that
 // panics, on the input of a newer version of the source perhaps, has no identity: it must not take
-// down every process that reads it (CORE-16).
+// down every process that reads it.
 func (d *Definition[In]) identify(in In) (id string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -28,8 +28,8 @@ func twoRequests(t *testing.T, second error) *Definition[string] {
 	return d
 }
 
-// "F7: ... Nor does one of an attempt's second request say anything of its first: the gate counts
-// what it lets out (CORE-20). Not sent after a second request is in doubt likewise (F5)".
+// "machine/F7: ... Nor does one of an attempt's second request say anything of its first: the gate counts
+// what it lets out. Not sent after a second request is in doubt likewise (machine/F5)".
 func TestF7SecondRequest(t *testing.T) {
 	inv := &program.Invocation{Step: "a", Direction: Forward, Input: []byte(`"x"`)}
 	for what, c := range map[string]struct {
@@ -57,7 +57,7 @@ func TestF7SecondRequest(t *testing.T) {
 	}
 }
 
-// CORE-16: an Identity that panics is an identity that cannot be compared. It takes no process
+// An Identity that panics is an identity that cannot be compared. It takes no process
 // down, neither the one that starts nor one that reads a newer version.
 func TestCore16IdentityPanics(t *testing.T) {
 	d, err := Define("s", 1, Identity(func(lines []string) any { return lines[0] }),

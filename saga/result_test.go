@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/program"
 )
 
-// A4: "the quick start teaches two bugs: an undo dereferences a result that is nil when the outcome
+// "The quick start teaches two bugs: an undo dereferences a result that is nil when the outcome
 // is unknown". Undo gets a result that is known, or is not called; only UndoMaybe takes a nil.
 func TestUndoGetsTheResult(t *testing.T) {
 	t.Parallel()
@@ -159,7 +159,7 @@ type number string
 
 func (n number) MarshalText() ([]byte, error) { return []byte("no. " + n), nil }
 
-// A4: "it records no external id although the step returns "ticket_1"". A string is its own
+// "It records no external id although the step returns "ticket_1"". A string is its own
 // external id; a result that has none says so; ".ID says what the destination calls the result" and
 // goes before an ExternalID method.
 func TestID(t *testing.T) {

@@ -374,7 +374,7 @@ func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *program.R
 			return program.Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
 		}
 	}
-	if out == nil && !a.spec.UndoMaybe { // the machine looks it up first (C5)
+	if out == nil && !a.spec.UndoMaybe { // the machine looks it up first (machine/C5)
 		return program.Outcome{Class: Fault, Error: "the result of " + c.Step + " is not known, and its undo needs it"}
 	}
 	if err := a.undo(ctx, c, out); err != nil {

@@ -71,7 +71,7 @@ func rpc(code int) string {
 
 var promised = []string{"THROTTLED", "-32005"}
 
-// realworld.md 8: "take errors out of a 200". What the hook finds counts, and "not sent" only where
+// "Take errors out of a 200". What the hook finds counts, and "not sent" only where
 // the answer says so; what it does not find is left to the table.
 func TestErrorsInTheBody(t *testing.T) {
 	t.Parallel()

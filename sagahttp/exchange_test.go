@@ -148,7 +148,7 @@ type lateTimer struct {
 
 func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
 
-// A1: "a request's first byte leaves before its recorded deadline or never", also when a timer is
+// "A request's first byte leaves before its recorded deadline or never", also when a timer is
 // late.
 func TestDeadlineIsComparedItself(t *testing.T) {
 	t.Parallel()

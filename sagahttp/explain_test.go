@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-// A7: "the destination's words are lost: POST /invoices answered 422 Unprocessable Entity is all
+// "The destination's words are lost: POST /invoices answered 422 Unprocessable Entity is all
 // that log, show and history ever say; the body said amount must be positive". One bounded line of
 // it is in the error, and so on record.
 func TestWhatTheDestinationSaid(t *testing.T) {
@@ -64,7 +64,7 @@ func TestWhatTheDestinationSaid(t *testing.T) {
 	}
 }
 
-// A7: "redactable by an option of the client".
+// "Redactable by an option of the client".
 func TestExplainMayWithhold(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-7f3a"

@@ -235,7 +235,7 @@ func TestAuthorizeDoesNotPassTheGate(t *testing.T) {
 	}
 }
 
-// protocol.md A1: "a request's first byte leaves before its recorded deadline or never".
+// "A request's first byte leaves before its recorded deadline or never".
 func TestDeadlineBeforeTheFirstByte(t *testing.T) {
 	t.Parallel()
 	t.Run("already past", func(t *testing.T) {

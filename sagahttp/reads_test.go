@@ -14,7 +14,7 @@ import (
 // query is a request that has no effect, although it is sent by POST.
 var query = sagahttp.Request{Method: "POST", Path: "/graphql", Reads: true, Body: map[string]string{"query": "{ order { id } }"}}
 
-// realworld.md 8: GraphQL and JSON-RPC read by POST. Such a request needs no gate and no key, is
+// GraphQL and JSON-RPC read by POST. Such a request needs no gate and no key, is
 // sent once, and goes out behind a closed gate as a GET does.
 func TestQueryByPost(t *testing.T) {
 	t.Parallel()

@@ -279,7 +279,7 @@ func TestRetryAfterKeepsTheClass(t *testing.T) {
 	}
 }
 
-// CORE-8: only a 429 and a 503 speak of the whole destination; any other Retry-After is about one
+// Only a 429 and a 503 speak of the whole destination; any other Retry-After is about one
 // request. The mark changes neither class nor wait.
 func TestHoldBack(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // An id is recorded as the destination meant it, or the step is in doubt: it is never altered, and
-// nothing beside it makes a success doubtful: "an external id is never altered" (M2).
+// nothing beside it makes a success doubtful: "an external id is never altered".
 func TestAnIDIsNeverAltered(t *testing.T) {
 	t.Parallel()
 	const latin1 = "Content-Type: application/json; charset=iso-8859-1"

@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/sagahttp"
 )
 
-// L5: an answer belongs to the request that was sent. What a destination says besides is no answer
+// An answer belongs to the request that was sent. What a destination says besides is no answer
 // to the next one: the connection is closed, and what was said is not read.
 func TestAnswerOfAnother(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 }
 
-// L5: what comes while nothing is under way ends the connection, whenever it comes and however much
+// What comes while nothing is under way ends the connection, whenever it comes and however much
 // it is.
 func TestUnaskedLater(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestUnaskedLater(t *testing.T) {
 	}
 }
 
-// L5: what is there when the next request comes has been said before it, also where net/http has not
+// What is there when the next request comes has been said before it, also where net/http has not
 // read it yet: the socket is asked. So is whether the other side has closed the connection.
 func TestUnread(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store"
+	"github.com/amends-dev/amends/store/postgres"
 )
 
 // engine runs the workload's saga on a coordinator.
@@ -25,6 +28,41 @@ type engine struct {
 }
 
 var _ workload.Engine = (*engine)(nil)
+
+// Variant is in what an engine is not as a user opens it.
+type Variant struct {
+	Single bool // one transaction for each record
+	Slow   bool // the third step takes 400 ms, at a destination of its own
+}
+
+// singleWriters is how many transactions of one record each run at a time on Postgres when group commit
+// is off: as many as a well-filled connection pool allows.
+const singleWriters = 32
+
+// Open opens amends on an empty ledger, at the path of a file or the URL of a database.
+func Open(ctx context.Context, address string, steps *workload.Steps, v Variant) (workload.Engine, error) {
+	var l ledger.Ledger
+	var opts coordinator.Options
+	var err error
+	switch {
+	case !v.Single:
+		l, err = store.Open(ctx, address, &store.Options{Migrate: true})
+	case strings.HasPrefix(address, "postgres"):
+		opts = coordinator.Options{Writers: singleWriters, MaxBatch: 1}
+		l, err = postgres.Open(ctx, address, &postgres.Options{Writers: singleWriters, Migrate: true})
+	default:
+		opts = coordinator.Options{MaxBatch: 1}
+		l, err = store.Open(ctx, address, &store.Options{Migrate: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	delay := time.Duration(0)
+	if v.Slow {
+		delay = 400 * time.Millisecond
+	}
+	return start(ctx, l, steps, opts, delay)
+}
 
 // start brings up a coordinator on l and returns once it holds a session.
 // It takes over l, also when it fails.

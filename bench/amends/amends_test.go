@@ -1,7 +1,6 @@
 package amends
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
@@ -11,35 +10,22 @@ import (
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/postgres"
-	"github.com/amends-dev/amends/store/sqlite"
+	"github.com/amends-dev/amends/store"
 )
 
-// variant is an engine on an empty ledger, and how to read that ledger.
-type variant struct {
-	name    string
-	address string
-	open    func(context.Context, string, *workload.Steps) (workload.Engine, error)
-	read    func(ctx context.Context, address string) (readable, error)
-}
-
-// readable is a ledger as people read it.
-type readable interface {
-	ledger.Catalogue
-	Close() error
-}
-
-func variants(t *testing.T) []variant {
+// variants are engines on empty ledgers.
+func variants(t *testing.T) map[string]func(*workload.Steps) (string, workload.Engine, error) {
 	t.Helper()
-	file := func() string { return filepath.Join(t.TempDir(), "ledger.db") }
-	readSQLite := func(ctx context.Context, path string) (readable, error) { return sqlite.Open(ctx, path, nil) }
-	readPostgres := func(ctx context.Context, url string) (readable, error) { return postgres.Open(ctx, url, nil) }
-	return []variant{
-		{"sqlite", file(), SQLite, readSQLite},
-		{"sqlite without group commit", file(), SQLiteSingle, readSQLite},
-		{"postgres", pgtest.URL(t), Postgres, readPostgres},
-		{"postgres without group commit", pgtest.URL(t), PostgresSingle, readPostgres},
+	all := map[string]func(*workload.Steps) (string, workload.Engine, error){}
+	for name, v := range map[string]Variant{"": {}, ", without group commit": {Single: true}} {
+		for where, address := range map[string]string{"sqlite": filepath.Join(t.TempDir(), "ledger.db"), "postgres": pgtest.URL(t)} {
+			all[where+name] = func(steps *workload.Steps) (string, workload.Engine, error) {
+				e, err := Open(t.Context(), address, steps, v)
+				return address, e, err
+			}
+		}
 	}
+	return all
 }
 
 // What the benchmark measures is the whole product: every saga it reports is in the
@@ -47,10 +33,11 @@ func variants(t *testing.T) []variant {
 // the external id of its one run, and nobody holds it any more.
 func TestMeasuredSagasAreInTheLedger(t *testing.T) {
 	const sagas = 100
-	for _, v := range variants(t) {
-		t.Run(v.name, func(t *testing.T) {
-			steps := workload.NewSteps(0, sagas)
-			e, err := v.open(t.Context(), v.address, steps)
+	for name, open := range variants(t) {
+		t.Run(name, func(t *testing.T) {
+			steps, free := workload.NewSteps(0, sagas)
+			defer free()
+			address, e, err := open(steps)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +56,7 @@ func TestMeasuredSagasAreInTheLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			l, err := v.read(t.Context(), v.address)
+			l, err := store.Open(t.Context(), address, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,27 +82,6 @@ func TestMeasuredSagasAreInTheLedger(t *testing.T) {
 				if len(ids) != workload.StepCount || len(ids[0]) != 20 || ids[0] == ids[1] {
 					t.Errorf("%s is %d records with the external ids %q, want %d ids", h.ID.Work, len(records), ids, workload.StepCount)
 				}
-			}
-		})
-	}
-}
-
-// A work that is in the ledger already is not measured again.
-func TestKnownWorkIsRefused(t *testing.T) {
-	for _, v := range variants(t) {
-		t.Run(v.name, func(t *testing.T) {
-			e, err := v.open(t.Context(), v.address, workload.NewSteps(0, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Run(t.Context(), workload.NewSaga(0)); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Run(t.Context(), workload.NewSaga(0)); err == nil {
-				t.Error("the second run of a saga gave no error")
-			}
-			if err := e.Close(); err != nil {
-				t.Error(err)
 			}
 		})
 	}

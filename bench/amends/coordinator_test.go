@@ -15,7 +15,8 @@ import (
 //
 //	go test ./amends -run - -bench Coordinator -memprofile mem.out -cpuprofile cpu.out
 func BenchmarkCoordinator(b *testing.B) {
-	steps := workload.NewSteps(0, b.N)
+	steps, free := workload.NewSteps(0, b.N)
+	defer free()
 	e, err := start(b.Context(), memory.New(nil), steps, coordinator.Options{}, 0)
 	if err != nil {
 		b.Fatal(err)

@@ -35,7 +35,8 @@ func TestEndedSagasAreRecorded(t *testing.T) {
 	const sagas = 500
 	for _, f := range floors(t) {
 		t.Run(f.driver, func(t *testing.T) {
-			steps := workload.NewSteps(0, sagas)
+			steps, free := workload.NewSteps(0, sagas)
+			defer free()
 			e, err := f.open(t.Context(), f.address, steps)
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +66,8 @@ func TestEndedSagasAreRecorded(t *testing.T) {
 func TestDuplicateIsRefused(t *testing.T) {
 	for _, f := range floors(t) {
 		t.Run(f.driver, func(t *testing.T) {
-			steps := workload.NewSteps(0, 1)
+			steps, free := workload.NewSteps(0, 1)
+			defer free()
 			e, err := f.open(t.Context(), f.address, steps)
 			if err != nil {
 				t.Fatal(err)
@@ -99,7 +101,8 @@ func (failing) close() error { return nil }
 
 // A step runs only after the end of the one before it is durable.
 func TestNoStepBeforeTheOneBeforeItIsDurable(t *testing.T) {
-	steps := workload.NewSteps(0, 1)
+	steps, free := workload.NewSteps(0, 1)
+	defer free()
 	e := newEngine(failing{seq: 2}, steps, 1)
 	if err := e.Run(t.Context(), workload.NewSaga(0)); !errors.Is(err, errFull) {
 		t.Errorf("got %v, want %v", err, errFull)

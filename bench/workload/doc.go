@@ -1,24 +1,10 @@
-// Package workload is the one saga every engine of this benchmark runs, and
-// the closed loop that drives it.
+// Package workload is the one saga every engine of this benchmark runs.
 //
-// # The saga
-//
-// order-to-invoice has four forward steps: customer, invoice, mark-synced and
-// receipt. The first three have a compensation, which this workload never
-// needs. A step is a no-op inside the process that returns an external id of
-// 20 bytes, so all that is measured is what an engine adds: it must make the
+// order-to-invoice has four forward steps: customer, invoice, mark-synced and receipt. The first three
+// have a compensation, which this workload never needs. A step is a no-op inside the process that
+// returns an external id of 20 bytes, so all that is measured is what an engine adds: it must make the
 // end of each step durable before the next step runs.
 //
-// # The loop
-//
-// A [Load] keeps a fixed number of sagas in flight. Each of its runners starts
-// a saga, waits until the engine reports its end, and starts the next. The
-// rate is the number of sagas finished between the first start and the last
-// end. A warm-up runs first and is not measured.
-//
-// # The check
-//
-// [Steps] counts every run of every step. An engine that skips a step, runs
-// one twice or reports an end too early fails the run: a fast wrong engine
-// has no figures.
+// [Steps] counts every run of every step. An engine that skips a step, runs one twice or reports an
+// end too early fails the run: a fast wrong engine has no figures.
 package workload

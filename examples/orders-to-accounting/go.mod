@@ -4,15 +4,11 @@ go 1.26.0
 
 replace github.com/amends-dev/amends => ../..
 
-replace github.com/amends-dev/amends/internal/shopsim => ../../internal/shopsim
-
 require github.com/amends-dev/amends v0.0.0-00010101000000-000000000000
 
 require (
-	github.com/amends-dev/amends/internal/shopsim v0.0.0-00010101000000-000000000000
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
-	github.com/emersion/go-smtp v0.25.1
 	github.com/sirupsen/logrus v1.10.2
 	golang.org/x/sync v0.24.0
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/internal/shopsim/shop"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
@@ -35,7 +35,7 @@ func newSource(job *Sync, c *coordinator.Coordinator, secret string, forgetful b
 		Webhooks: &webhook.Sender{
 			// The topic of an event is its type, like order.updated; its data is the whole order.
 			Provider: webhook.Standard(webhook.Mapping{
-				Version: "data.version", Deleted: []string{string(shop.TopicDeleted)},
+				Version: "data.version", Deleted: []string{string(outside.TopicDeleted)},
 			}),
 			Secrets: []webhook.Secret{{Name: "example", Text: secret}},
 		},
@@ -91,14 +91,14 @@ func listen(ctx context.Context, address string, receiver *webhook.Receiver) err
 // decide says what the saga of an order should do: a paid order has its invoice, a cancelled one is
 // undone, and what is not paid yet waits.
 func decide(state inbox.Snapshot) (saga.Change, error) {
-	var o shop.Order
+	var o outside.Order
 	if err := state.Decode(&o); err != nil {
 		return saga.Change{}, err
 	}
 	switch o.Status {
-	case shop.Paid:
+	case outside.Paid:
 		return saga.Change{Input: o}, nil
-	case shop.Cancelled:
+	case outside.Cancelled:
 		return saga.Change{Want: saga.WantWithdrawn, Input: o, Reason: "cancelled in the shop"}, nil
 	default:
 		return saga.Change{Want: saga.WantNothing, Input: o}, nil

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/shopsim/faults"
-	"github.com/amends-dev/amends/internal/shopsim/play"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/play"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
@@ -106,17 +106,19 @@ func withSync(ctx context.Context, p play.Place, log logrus.FieldLogger, do func
 // none for longer than real ones do.
 func givesUp(r *http.Request) error {
 	if until, ok := r.Context().Deadline(); ok {
-		r.Header.Set(faults.GivenUp, strconv.FormatInt(until.UnixMilli(), 10))
+		r.Header.Set(outside.GivenUp, strconv.FormatInt(until.UnixMilli(), 10))
 	}
 	return nil
 }
 
 func newSync(p play.Place) (*Sync, error) {
-	s := &Sync{mail: p.Mail, timeout: p.Answer, settle: p.Settle, approveAbove: p.ApproveAbove}
-	var errShop, errBooks error
-	s.shop, errShop = sagahttp.New(p.Shop, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
-	s.books, errBooks = sagahttp.New(p.Books, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
-	return s, errors.Join(errShop, errBooks)
+	s := &Sync{timeout: p.Answer, settle: p.Settle, approveAbove: p.ApproveAbove}
+	var errShop, errBooks, errMail error
+	options := &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp}
+	s.shop, errShop = sagahttp.New(p.Shop, options)
+	s.books, errBooks = sagahttp.New(p.Books, options)
+	s.mail, errMail = sagahttp.New(p.Mail, options)
+	return s, errors.Join(errShop, errBooks, errMail)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -8,8 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/shopsim/books"
-	"github.com/amends-dev/amends/internal/shopsim/shop"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -63,18 +62,20 @@ func (b *byTheClock) run(ctx context.Context) error {
 // went out: what is not named here and cannot be asked for counts as sent. But before the mark
 // there is none, unless a void invoice shows that the mark may have been taken off again.
 func effects(o *reconcile.Listed, live, void []reconcile.Document) (map[string]reconcile.Effect, error) {
-	var order shop.Order
+	var order outside.Order
 	if err := json.Unmarshal(o.Body, &order); err != nil {
 		return nil, err
 	}
 	marked := false
 	stands := map[string]reconcile.Effect{"customer": {NotDone: true}, "invoice": {NotDone: true}}
 	for _, d := range live {
-		var inv books.Invoice
+		var inv outside.Invoice
 		if err := json.Unmarshal(d.Body, &inv); err != nil {
 			return nil, err
 		}
-		stands["customer"] = reconcile.Effect{Output: books.Customer{ID: inv.Customer, Ref: inv.CustomerRef, Name: order.Customer.Name, Email: order.Customer.Email}}
+		stands["customer"] = reconcile.Effect{Output: outside.Customer{
+			ID: inv.Customer, Ref: inv.CustomerRef, Contact: outside.Contact{Name: order.Customer.Name, Email: order.Customer.Email},
+		}}
 		stands["invoice"] = reconcile.Effect{Output: inv}
 		marked = marked || order.InvoiceID == inv.ID
 	}

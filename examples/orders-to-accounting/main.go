@@ -8,8 +8,8 @@
 // Read sync.go first: it is the saga. hear.go hears of orders by webhooks. sides.go reads shop and
 // books as the reconciler needs them, jobs.go names what is compared by the clock, and memo.go is
 // what an invoice says of itself. job.go is the process that runs all three. Everything else stages
-// the run: package internal/shopsim/play starts the processes and kills them, and the packages
-// beside it are the shop, the books, the mail server and the audit.
+// the run: package play starts the processes and kills them, audit looks at what they did, naive is the
+// sync without a ledger, and internal/outside is the shop, the books and the mailbox.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/amends-dev/amends/internal/shopsim/play"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/play"
 )
 
 func main() {

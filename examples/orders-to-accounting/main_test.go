@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/play"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/internal/shopsim/books"
-	"github.com/amends-dev/amends/internal/shopsim/play"
-	"github.com/amends-dev/amends/internal/shopsim/world"
 	"github.com/amends-dev/amends/store"
 )
 
@@ -30,7 +33,10 @@ import (
 const programVariable = "AMENDS_EXAMPLE_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(programVariable) != "" {
+	if is := os.Getenv(programVariable); is != "" {
+		if is == stranger {
+			staged.Sync = bookToo
+		}
 		main()
 	}
 	var err error
@@ -74,8 +80,9 @@ const seed = 5
 // cancelled counts the orders that the world will cancel: meanwhile, and after they were marked.
 func cancelled(t *testing.T, orders int) (meanwhile, late int) {
 	t.Helper()
-	c := world.Config{Seed: seed, Orders: orders, Cancels: 0.05, LateCancels: 0.05, Deletes: 0.01} // the last two are half and a tenth of the default of -edits
-	for _, o := range world.Orders(c) {
+	c := outside.Config{Seed: seed, Orders: orders}
+	c.Cancels, c.LateCancels, c.Deletes = 0.05, 0.05, 0.01 // the last two are half and a tenth of the default of -edits
+	for _, o := range outside.Orders(c) {
 		switch {
 		case c.Cancelled(o.ID):
 			meanwhile++
@@ -287,7 +294,7 @@ func checkLeftBehind(t *testing.T, r map[string]any) {
 	if err != nil || len(found.Findings) > 0 {
 		t.Errorf("the ledger: %v, %v", found.Findings, err)
 	}
-	for _, name := range []string{"sync.log", "naive.log", "sync/shop.db", "naive/books.db", "sync/mailbox/new"} {
+	for _, name := range []string{"sync.log", "naive.log", "sync-shop.json", "naive-books.json", "sync-mailbox.txt"} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 && name != "naive.log" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -381,47 +388,33 @@ var built = sync.OnceValues(func() (string, error) {
 	return amends, nil
 })
 
-// When the audit finds anything, it is printed and the exit status is 1. Here another program books
-// an invoice for the first order while the sync is at work.
+// When the audit finds anything, it is printed and the exit status is 1. Here another program books an
+// invoice for the first order while the sync is at work.
 func TestFindingsExitWithOne(t *testing.T) {
 	pace.Day(t)
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	t.Setenv(programVariable, "1") // for the processes that it starts
-	stranger := writer(func() {
-		found, err := filepath.Glob(filepath.Join(tmp, "amends-*", "sync", "books.db"))
-		if err != nil || len(found) != 1 {
-			t.Errorf("the books of the run: %v, %v", found, err)
-			return
-		}
-		store, err := books.Open(found[0])
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer store.Close()
-		addInvoice(t, store, books.Live)
-	})
-	var out bytes.Buffer
-	status := play.Run(t.Context(), staged, []string{"-orders", "5", "-kills", "0", "-faults", "0", "-seed", "1"}, nil, &out, stranger)
+	t.Parallel()
+	cmd := command(t, "-orders", "5", "-kills", "0", "-faults", "0", "-seed", "1")
+	cmd.Env = append(cmd.Env, programVariable+"="+stranger)
+	status, text, _ := finish(t, cmd)
 	if status != 1 {
 		t.Errorf("exit status %d", status)
 	}
 	const found = "\nWith amends, the audit found:\n  duplicate: shop:order:10001: inv_"
-	if !strings.Contains(out.String(), found) || strings.Contains(out.String(), "With amends: each") {
-		t.Errorf("there is no %q in\n%s", found, out.String())
+	if !strings.Contains(text, found) || strings.Contains(text, "With amends: each") {
+		t.Errorf("there is no %q in\n%s", found, text)
 	}
 }
 
-// writer calls a function once, at the first write, and holds up the writer until it is through.
-func writer(do func()) io.Writer {
-	r, w := io.Pipe()
-	go func() {
-		_, _ = r.Read(make([]byte, 1))
-		do()
-		_, _ = io.Copy(io.Discard, r)
-	}()
-	return w
+// stranger is the value of programVariable with which the sync process books an invoice too many.
+const stranger = "stranger"
+
+func bookToo(ctx context.Context, at play.Place, log logrus.FieldLogger) error {
+	draft := `{"reference":"shop:order:10001","totalCents":890}`
+	answer, err := http.Post(at.Books+"/invoices", "application/json", strings.NewReader(draft)) //nolint:noctx // one request of a test
+	if err != nil {
+		return err
+	}
+	return errors.Join(answer.Body.Close(), runSync(ctx, at, log))
 }
 
 // A ledger in which there is something is not touched: a second run over the works of a first would

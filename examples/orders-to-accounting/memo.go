@@ -5,14 +5,14 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/internal/intake"
-	"github.com/amends-dev/amends/internal/shopsim/shop"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/reconcile"
 )
 
 // memo is what an invoice says of itself, so that a ledger that is lost can be rebuilt from the
 // books: which version of the order it shows, and a digest of what we wrote on it.
-func memo(revision string, o shop.Order) string {
-	return "version " + revision + " #" + digest(fields(o.Customer.Ref(), invoiceLines(o)))
+func memo(revision string, o outside.Order) string {
+	return "version " + revision + " #" + digest(fields(o.Customer.Ref(), o.Lines))
 }
 
 // readMemo reads the version that an invoice with these fields shows, and whether they are still

@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/internal/shopsim/books"
-	"github.com/amends-dev/amends/internal/shopsim/shop"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/sagahttp"
@@ -108,7 +107,7 @@ func (s *Sync) fetchOrder(ctx context.Context, of inbox.Object) (inbox.Fetched, 
 
 // objectOf reads what the gate and a sweep need of an order, as the shop gave it.
 func objectOf(body json.RawMessage) (reconcile.Listed, error) {
-	var o shop.Order
+	var o outside.Order
 	if err := json.Unmarshal(body, &o); err != nil {
 		return reconcile.Listed{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
 	}
@@ -117,15 +116,15 @@ func objectOf(body json.RawMessage) (reconcile.Listed, error) {
 
 // fieldsOf is what the invoice of an order should say. That a newer version of an order is no news
 // when only our mark has moved, is seen by it.
-func fieldsOf(o shop.Order) reconcile.Fields { return fields(o.Customer.Ref(), invoiceLines(o)) }
+func fieldsOf(o outside.Order) reconcile.Fields { return fields(o.Customer.Ref(), o.Lines) }
 
 // fields are what is ours on an invoice.
-func fields(customer string, lines []books.Line) reconcile.Fields {
+func fields(customer string, lines []outside.Line) reconcile.Fields {
 	var sold strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&sold, "%d × %s at %d; ", l.Quantity, strings.TrimSpace(l.Description), l.UnitCents)
 	}
-	return reconcile.Fields{"customer": customer, "total": strconv.FormatInt(books.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
+	return reconcile.Fields{"customer": customer, "total": strconv.FormatInt(outside.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
 }
 
 // invoices is the books as a sweep reads them.
@@ -136,7 +135,7 @@ func (s *Sync) invoices() reconcile.Destination {
 // ourInvoices lists what carries our mark, void and posted ones too.
 func (s *Sync) ourInvoices(ctx context.Context, q reconcile.Query) (page []reconcile.Document, next string, err error) {
 	const most = 200
-	list, err := s.listInvoices(ctx, map[string][]string{"mark": {shop.RefPrefix}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
+	list, err := s.listInvoices(ctx, map[string][]string{"mark": {outside.RefPrefix}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
 	if err != nil {
 		return nil, "", err
 	}
@@ -152,11 +151,11 @@ func (s *Sync) invoicesOf(ctx context.Context, key string) ([]reconcile.Document
 	return documents(list.Invoices), err
 }
 
-func (s *Sync) listInvoices(ctx context.Context, which map[string][]string) (list books.List, err error) {
+func (s *Sync) listInvoices(ctx context.Context, which map[string][]string) (list outside.List, err error) {
 	return list, s.ask(ctx, s.books, sagahttp.Path("invoices"), which, &list)
 }
 
-func documents(invoices []books.Invoice) []reconcile.Document {
+func documents(invoices []outside.Invoice) []reconcile.Document {
 	docs := make([]reconcile.Document, len(invoices))
 	for i := range invoices {
 		docs[i] = document(&invoices[i])
@@ -167,10 +166,10 @@ func documents(invoices []books.Invoice) []reconcile.Document {
 // document returns an invoice in the form in which it is compared. The memo holds the version of
 // the order that the invoice shows, and a digest of the fields that the sync wrote. While the
 // digest matches the fields, the document is Intact: no other writer has changed them since.
-func document(inv *books.Invoice) reconcile.Document {
+func document(inv *outside.Invoice) reconcile.Document {
 	f := fields(inv.CustomerRef, inv.Lines)
 	d := reconcile.Document{
-		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == books.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
+		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == outside.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
 	}
 	d.Revision, d.Intact = readMemo(inv.Memo, f)
 	d.Body, _ = json.Marshal(inv) //nolint:errchkjson // what was read from JSON can be written

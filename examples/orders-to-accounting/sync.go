@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/emersion/go-smtp"
-
-	"github.com/amends-dev/amends/internal/shopsim/books"
-	"github.com/amends-dev/amends/internal/shopsim/mail"
-	"github.com/amends-dev/amends/internal/shopsim/shop"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -23,7 +18,7 @@ const sagaName = "order-to-invoice"
 type Sync struct {
 	shop  *sagahttp.Client
 	books *sagahttp.Client
-	mail  string // host and port of the mail server
+	mail  *sagahttp.Client
 
 	timeout time.Duration // of one attempt
 	settle  time.Duration // after which an unanswered request has happened, visibly, or never will
@@ -32,11 +27,11 @@ type Sync struct {
 }
 
 // Saga says what is done for an order, how each step is safe to repeat, and how it is undone.
-func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
+func (s *Sync) Saga() (*saga.Definition[outside.Order], error) {
 	common := saga.Defaults{
 		Timeout: s.timeout, Settle: s.settle, Retry: saga.Retry{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Attempts: 20},
 	}
-	steps := []saga.Step[shop.Order]{
+	steps := []saga.Step[outside.Order]{
 		saga.Identity(whatWasSold),
 		saga.Do("customer", s.ensureCustomer).With(common).To("books").Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", s.createInvoice).With(common).To("books").Find(s.findInvoice).Update(s.updateInvoice).Undo(s.voidInvoice),
@@ -44,73 +39,70 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 		saga.Do("receipt", s.sendReceipt).With(common).To("mail").AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 	}
 	if s.approveAbove > 0 { // with -approve
-		large := func(c saga.Call[shop.Order]) bool { return c.Input.TotalCents > s.approveAbove }
-		steps = slices.Insert(steps, 2, saga.Step[shop.Order](saga.Approve[shop.Order]("approved").By("finance").NotStarter().When(large).Within(time.Hour)))
+		large := func(c saga.Call[outside.Order]) bool { return c.Input.TotalCents > s.approveAbove }
+		steps = slices.Insert(steps, 2, saga.Step[outside.Order](saga.Approve[outside.Order]("approved").By("finance").NotStarter().When(large).Within(time.Hour)))
 	}
 	return saga.Define(sagaName, 1, steps...)
 }
 
 // whatWasSold is what makes two starts of an order the same. Our own mark moves the order's version
 // and updatedAt; that is no news.
-func whatWasSold(o shop.Order) any {
+func whatWasSold(o outside.Order) any {
 	return struct {
-		Customer shop.Customer
-		Lines    []shop.Line
+		Customer outside.Buyer
+		Lines    []outside.Line
 		Total    int64
 	}{o.Customer, o.Lines, o.TotalCents}
 }
 
-func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (books.Customer, error) {
-	var made books.Customer
+func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[outside.Order]) (outside.Customer, error) {
+	var made outside.Customer
 	_, err := s.books.Do(ctx, sagahttp.Request{
 		Method: http.MethodPut, Path: sagahttp.Path("customers", c.Input.Customer.Ref()), Key: c.Key,
-		Body: books.Contact{Name: c.Input.Customer.Name, Email: c.Input.Customer.Email}, Into: &made,
+		Body: outside.Contact{Name: c.Input.Customer.Name, Email: c.Input.Customer.Email}, Into: &made,
 	})
 	return made, err
 }
 
-// createInvoice makes the order's invoice. The memo tells which version an invoice shows.
-func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
-	var made books.Invoice
+// createInvoice makes the order's invoice.
+func (s *Sync) createInvoice(ctx context.Context, c saga.Call[outside.Order]) (outside.Invoice, error) {
+	var made outside.Invoice
 	_, err := s.books.Do(ctx, sagahttp.Request{
 		Method: http.MethodPost, Path: sagahttp.Path("invoices"), Key: c.Key, Into: &made,
-		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c.Revision, c.Input), Lines: invoiceLines(c.Input)},
+		Body: outside.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Content: content(c)},
 	})
 	return made, err
 }
 
 // updateInvoice brings the invoice up to date that an earlier version of the order has.
-func (s *Sync) updateInvoice(ctx context.Context, c saga.Call[shop.Order], id string) (books.Invoice, error) {
-	var made books.Invoice
+func (s *Sync) updateInvoice(ctx context.Context, c saga.Call[outside.Order], id string) (outside.Invoice, error) {
+	var made outside.Invoice
 	_, err := s.books.Do(ctx, sagahttp.Request{
 		Method: http.MethodPut, Path: sagahttp.Path("invoices", id), Updates: true, Key: c.Key, Into: &made,
-		Body: books.Update{Memo: memo(c.Revision, c.Input), Lines: invoiceLines(c.Input)},
+		Body: content(c),
 	})
 	return made, err
 }
 
-// invoiceLines are the positions of an order's invoice.
-func invoiceLines(o shop.Order) (lines []books.Line) {
-	for _, l := range o.Lines {
-		lines = append(lines, books.Line{Description: l.Description, Quantity: l.Quantity, UnitCents: l.UnitCents})
-	}
-	return lines
+// content is what an order's invoice says. The memo tells which version of the order it shows.
+func content(c saga.Call[outside.Order]) outside.Content {
+	return outside.Content{Memo: memo(c.Revision, c.Input), Lines: c.Input.Lines}
 }
 
 // findInvoice asks the books for live invoices under our reference. A voided one keeps its
 // reference and does not count, and neither does one that does not show this version of the order
 // yet.
-func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.Finding[books.Invoice], error) {
-	var list books.List
+func (s *Sync) findInvoice(ctx context.Context, c saga.Call[outside.Order]) (saga.Finding[outside.Invoice], error) {
+	var list outside.List
 	_, err := s.books.Do(ctx, sagahttp.Request{
 		Method: http.MethodGet, Path: sagahttp.Path("invoices"), Query: map[string][]string{"reference": {c.Work}}, Into: &list,
 	})
 	if err != nil {
-		return saga.CannotTell[books.Invoice](), err
+		return saga.CannotTell[outside.Invoice](), err
 	}
-	var live []books.Invoice
+	var live []outside.Invoice
 	for _, inv := range list.Invoices {
-		if inv.State == books.Live && (inv.Memo == memo(c.Revision, c.Input) || inv.ID != c.PreviousID()) {
+		if inv.State == outside.Live && (inv.Memo == memo(c.Revision, c.Input) || inv.ID != c.PreviousID()) {
 			live = append(live, inv)
 		}
 	}
@@ -120,24 +112,24 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 // voidInvoice undoes createInvoice. Where the answer was lost, or a person named the id only, the
 // coordinator has looked before: an invoice that is not there needs no undo, and one that is there
 // is known.
-func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv books.Invoice) error {
+func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[outside.Order], inv outside.Invoice) error {
 	_, err := s.books.Do(ctx, sagahttp.Request{Method: http.MethodPost, Path: sagahttp.Path("invoices", inv.ID, "void"), Key: c.Key})
 	return err
 }
 
 // markSynced fails for good when the order was cancelled meanwhile: the shop answers 422, which
 // package sagahttp reads as a refusal, and the invoice is voided.
-func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Order, error) {
-	var marked shop.Order
+func (s *Sync) markSynced(ctx context.Context, c saga.Call[outside.Order]) (outside.Order, error) {
+	var marked outside.Order
 	_, err := s.shop.Do(ctx, sagahttp.Request{
 		Method: http.MethodPut, Path: sagahttp.Path("orders", c.Input.ID, "synced"), Key: c.Key,
-		Body: shop.Mark{InvoiceID: c.ExternalID("invoice")}, Into: &marked,
+		Body: outside.Mark{InvoiceID: c.ExternalID("invoice")}, Into: &marked,
 	})
 	return marked, err
 }
 
 // clearSynced takes the mark off, known or not. An order that was deleted has none.
-func (s *Sync) clearSynced(ctx context.Context, c saga.Call[shop.Order], _ *shop.Order) error {
+func (s *Sync) clearSynced(ctx context.Context, c saga.Call[outside.Order], _ *outside.Order) error {
 	answer, err := s.shop.Do(ctx, sagahttp.Request{Method: http.MethodDelete, Path: sagahttp.Path("orders", c.Input.ID, "synced"), Key: c.Key})
 	if answer != nil && answer.Status == http.StatusNotFound {
 		return nil
@@ -145,44 +137,16 @@ func (s *Sync) clearSynced(ctx context.Context, c saga.Call[shop.Order], _ *shop
 	return err
 }
 
-// receipt is what is known of a sent e-mail.
-type receipt struct {
-	MessageID string `json:"messageId"`
-}
-
-// ExternalID is the message's id.
-func (r receipt) ExternalID() string { return r.MessageID }
-
-// sendReceipt sends the confirmation. A mail server knows no idempotency key and offers no lookup,
-// so the outcome of this step stays unknown when the answer is lost.
-func (s *Sync) sendReceipt(ctx context.Context, c saga.Call[shop.Order]) (receipt, error) {
-	r := receipt{MessageID: c.Key + "@orders.example"}
-	o := c.Input
-	sending := false
-	err := mail.Send(ctx, s.mail, mail.Letter{
-		From: "shop@orders.example", To: o.Customer.Email, Order: c.Work, MessageID: r.MessageID, Subject: "Your order " + o.ID,
-		Text: fmt.Sprintf("Thank you, %s. Your invoice is %s.", o.Customer.Name, c.ExternalID("invoice")),
-	}, func() error {
-		err := c.Sending()
-		sending = err == nil
-		return err
+// sendReceipt sends the confirmation. A mail server knows no idempotency key and offers no lookup, so the
+// outcome of this step stays unknown when the answer is lost.
+func (s *Sync) sendReceipt(ctx context.Context, c saga.Call[outside.Order]) (outside.Message, error) {
+	var sent outside.Message
+	_, err := s.mail.Do(ctx, sagahttp.Request{
+		Method: http.MethodPost, Path: sagahttp.Path("mails"), Key: c.Key, Into: &sent,
+		Body: outside.Letter{
+			ID: c.Key + "@orders.example", From: "shop@orders.example", To: c.Input.Customer.Email, Order: c.Work,
+			Subject: "Your order " + c.Input.ID, Text: fmt.Sprintf("Thank you, %s. Your invoice is %s.", c.Input.Customer.Name, c.ExternalID("invoice")),
+		},
 	})
-	if err != nil && !sending {
-		err = saga.NotSent(err) // the letter itself never left
-	}
-	return r, said(err)
-}
-
-// said puts what a mail server says into the saga's words: 4xx is "not now" and 5xx is "no", both
-// said instead of taking the letter.
-func said(err error) error {
-	var word *smtp.SMTPError
-	switch {
-	case !errors.As(err, &word):
-		return err
-	case word.Temporary():
-		return saga.NotSent(err)
-	default:
-		return saga.Permanent(err)
-	}
+	return sent, err
 }

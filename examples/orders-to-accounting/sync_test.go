@@ -5,24 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"path/filepath"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/emersion/go-smtp"
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/play"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/internal/program"
-	"github.com/amends-dev/amends/internal/shopsim/books"
-	"github.com/amends-dev/amends/internal/shopsim/mail"
-	"github.com/amends-dev/amends/internal/shopsim/play"
-	"github.com/amends-dev/amends/internal/shopsim/rest"
-	"github.com/amends-dev/amends/internal/shopsim/shop"
-	"github.com/amends-dev/amends/internal/shopsim/world"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -31,9 +25,9 @@ import (
 const silent = "http://127.0.0.1:1"
 
 // definition is the job's saga in a place. Servers left out do not answer.
-func definition(t *testing.T, p play.Place) *saga.Definition[shop.Order] {
+func definition(t *testing.T, p play.Place) *saga.Definition[outside.Order] {
 	t.Helper()
-	for _, url := range []*string{&p.Shop, &p.Books} {
+	for _, url := range []*string{&p.Shop, &p.Books, &p.Mail} {
 		if *url == "" {
 			*url = silent
 		}
@@ -51,7 +45,7 @@ func definition(t *testing.T, p play.Place) *saga.Definition[shop.Order] {
 }
 
 // order is a paid order, and call what a step of it is called with once the steps before are done.
-func order() shop.Order { return world.Orders(world.Config{Seed: 1, Orders: 1})[0] }
+func order() outside.Order { return outside.Orders(outside.Config{Seed: 1, Orders: 1})[0] }
 
 func call(t *testing.T, step string) *program.Invocation {
 	t.Helper()
@@ -105,99 +99,67 @@ func TestSaga(t *testing.T) {
 	}
 }
 
-// What a mail server says decides what is known: it did not take the letter for now (4xx) or for
-// good (5xx), and both are said instead of taking it. What breaks before the letter leaves has not
-// sent it. What breaks after leaves open whether it did, and it is not guessed.
+// What the mail server says decides what is known: it did not take the letter for now, or for good, and
+// both are said instead of taking it. Where no server answers or our own gate is closed it never left.
+// What breaks after it left leaves open whether it arrived, and it is not guessed.
 func TestReceipt(t *testing.T) {
 	t.Parallel()
-	says := func(code int) mail.Around {
-		return func(string, net.Conn, func() error) error { return &smtp.SMTPError{Code: code, Message: "no"} }
+	says := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	}
+	cut := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	closed := program.NewGate(nil)
+	closed.Close()
 	for name, c := range map[string]struct {
-		around mail.Around
-		to     string // the customer's address, if not the order's
+		before http.Handler // answers instead of the mailbox; nil: none
+		kept   bool         // the mailbox gets the letter all the same
+		to     string       // the customer's address, if not the order's
+		gate   *program.Gate
 		want   saga.Class
 		stored int
 	}{
-		"taken":                {nil, "", "done", 1},
-		"not now":              {says(451), "", saga.Unsent, 0},
-		"no":                   {says(554), "", saga.Refused, 0},
-		"no such mailbox":      {nil, "gone@" + mail.BounceDomain, saga.Refused, 0},
-		"taken, then cut off":  {func(_ string, c net.Conn, store func() error) error { return errors.Join(store(), c.Close()) }, "", saga.Unknown, 1},
-		"cut off, never taken": {func(_ string, c net.Conn, _ func() error) error { return c.Close() }, "", saga.Unknown, 0},
+		"taken":                {nil, true, "", nil, "done", 1},
+		"not now":              {says(429), false, "", nil, saga.Unsent, 0},
+		"no":                   {says(422), false, "", nil, saga.Refused, 0},
+		"no such mailbox":      {nil, true, "gone@" + outside.BounceDomain, nil, saga.Refused, 0},
+		"taken, then cut off":  {cut, true, "", nil, saga.Unknown, 1},
+		"taken, then broken":   {says(502), true, "", nil, saga.Unknown, 1},
+		"cut off, never taken": {cut, false, "", nil, saga.Unknown, 0},
+		"the gate closed":      {nil, true, "", closed, saga.Unsent, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			box, addr := mailServer(t, c.around)
+			box := &outside.Mailbox{}
+			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer := w
+				if c.before != nil {
+					answer = httptest.NewRecorder()
+				}
+				if c.kept {
+					box.Handler().ServeHTTP(answer, r)
+				}
+				if c.before != nil {
+					c.before.ServeHTTP(w, r)
+				}
+			}))
 			inv := call(t, "receipt")
-			if c.to != "" {
+			if inv.Gate = c.gate; c.to != "" {
 				o := order()
 				o.Customer.Email = c.to
 				inv.Input, _ = json.Marshal(o)
 			}
-			got := definition(t, play.Place{Mail: addr}).Act(t.Context(), inv)
+			got := definition(t, play.Place{Mail: url}).Act(t.Context(), inv)
 			if got.Class != c.want || len(box.Messages()) != c.stored {
 				t.Errorf("%s (%s), %d in the mailbox; want %s and %d", got.Class, got.Error, len(box.Messages()), c.want, c.stored)
 			}
-			if got.Done() && (got.ExternalID != "the-key@orders.example" || len(box.Find(got.ExternalID)) != 1) {
+			if got.Done() && (got.ExternalID != "the-key@orders.example" || box.Messages()[0].ID != got.ExternalID) {
 				t.Errorf("the receipt's id is %q, the mailbox has %+v", got.ExternalID, box.Messages())
 			}
 		})
 	}
-}
-
-// A letter that never left is provably not sent: no server answers, the server hangs up before it
-// asks for the letter, or our own gate is closed.
-func TestReceiptThatNeverLeft(t *testing.T) {
-	t.Parallel()
-	rude, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if got := definition(t, play.Place{}).Act(t.Context(), call(t, "receipt")); got.Class != saga.Unsent {
+		t.Errorf("no server answers: %s (%s), want %s", got.Class, got.Error, saga.Unsent)
 	}
-	defer rude.Close()
-	go func() {
-		for {
-			conn, err := rude.Accept()
-			if err != nil {
-				return
-			}
-			conn.Close()
-		}
-	}()
-	box, addr := mailServer(t, nil)
-	closed := program.NewGate(nil)
-	closed.Close()
-	for name, c := range map[string]struct {
-		addr string
-		gate *program.Gate
-	}{
-		"no server answers": {"127.0.0.1:1", nil},
-		"hangs up":          {rude.Addr().String(), nil},
-		"the gate closed":   {addr, closed},
-	} {
-		inv := call(t, "receipt")
-		inv.Gate = c.gate
-		if got := definition(t, play.Place{Mail: c.addr}).Act(t.Context(), inv); got.Class != saga.Unsent {
-			t.Errorf("%s: %s (%s), want %s", name, got.Class, got.Error, saga.Unsent)
-		}
-	}
-	if n := len(box.Messages()); n != 0 {
-		t.Errorf("%d letters left through a closed gate", n)
-	}
-}
-
-func mailServer(t *testing.T, around mail.Around) (*mail.Mailbox, string) {
-	t.Helper()
-	box, err := mail.OpenMailbox(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := mail.Listen(t.Context(), box, around)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	return box, server.Addr
 }
 
 // The lookup tells live invoices under our reference. A voided one keeps its reference and does not
@@ -205,21 +167,21 @@ func mailServer(t *testing.T, around mail.Around) (*mail.Mailbox, string) {
 func TestFindInvoice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		states []books.State
+		states []outside.State
 		want   program.Answer
 		id     string
 	}{
 		"none":           {nil, program.AnswerNotFound, ""},
-		"one":            {[]books.State{books.Live}, program.AnswerFound, "inv_0001"},
-		"voided":         {[]books.State{books.Void}, program.AnswerNotFound, ""},
-		"voided, remade": {[]books.State{books.Void, books.Live}, program.AnswerFound, "inv_0002"},
-		"two":            {[]books.State{books.Live, books.Live}, program.AnswerSeveral, ""},
+		"one":            {[]outside.State{outside.Live}, program.AnswerFound, "inv_0001"},
+		"voided":         {[]outside.State{outside.Void}, program.AnswerNotFound, ""},
+		"voided, remade": {[]outside.State{outside.Void, outside.Live}, program.AnswerFound, "inv_0002"},
+		"two":            {[]outside.State{outside.Live, outside.Live}, program.AnswerSeveral, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, url := booksServer(t)
+			books, url := booksServer(t)
 			for _, state := range c.states {
-				addInvoice(t, store, state)
+				addInvoice(t, books, state)
 			}
 			got := definition(t, play.Place{Books: url}).Look(t.Context(), call(t, "invoice"))
 			if got.Answer != c.want || got.ExternalID != c.id {
@@ -239,10 +201,10 @@ func TestFindInvoice(t *testing.T) {
 // shown: the lookup finds nothing, and the next attempt makes another.
 func TestInvoiceDeletedAtTheBooks(t *testing.T) {
 	t.Parallel()
-	store, url := booksServer(t)
+	books, url := booksServer(t)
 	d := definition(t, play.Place{Books: url})
-	left := addInvoice(t, store, books.Live)
-	if _, err := store.Delete(t.Context(), left.ID); err != nil {
+	left := addInvoice(t, books, outside.Live)
+	if _, err := books.Delete(left.ID); err != nil {
 		t.Fatal(err)
 	}
 	update := call(t, "invoice")
@@ -255,10 +217,7 @@ func TestInvoiceDeletedAtTheBooks(t *testing.T) {
 	if got := d.Look(t.Context(), update); got.Answer != program.AnswerNotFound {
 		t.Errorf("the lookup says %s (%s)", got.Answer, got.Error)
 	}
-	customer, err := store.PutCustomer(t.Context(), order().Customer.Ref(), books.Contact{Name: order().Customer.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	customer := books.PutCustomer(order().Customer.Ref(), outside.Contact{Name: order().Customer.Name})
 	update.Results["customer"], update.Key = program.Result{ExternalID: customer.ID}, "a new key"
 	if got := d.Act(t.Context(), update); !got.Done() || got.ExternalID == left.ID {
 		t.Errorf("made again it is %s %q (%s)", got.Class, got.ExternalID, got.Error)
@@ -274,18 +233,18 @@ func TestVoidInvoice(t *testing.T) {
 		id      string
 		output  bool
 		outcome saga.Class
-		state   books.State
+		state   outside.State
 	}{
-		"the result is known":       {true, "inv_0001", true, "done", books.Void},
-		"only its id is known":      {true, "inv_0001", false, saga.Fault, books.Live},
-		"half-made":                 {false, "inv_0001", true, "done", books.Void},
-		"a person named no id":      {true, "", false, saga.Fault, books.Live},
-		"nothing is known, not due": {false, "", false, saga.Fault, books.Live},
+		"the result is known":       {true, "inv_0001", true, "done", outside.Void},
+		"only its id is known":      {true, "inv_0001", false, saga.Fault, outside.Live},
+		"half-made":                 {false, "inv_0001", true, "done", outside.Void},
+		"a person named no id":      {true, "", false, saga.Fault, outside.Live},
+		"nothing is known, not due": {false, "", false, saga.Fault, outside.Live},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, url := booksServer(t)
-			inv := addInvoice(t, store, books.Live)
+			books, url := booksServer(t)
+			inv := addInvoice(t, books, outside.Live)
 			undo := call(t, "invoice")
 			undo.Direction = saga.Undo
 			known := program.Result{ExternalID: c.id}
@@ -304,36 +263,26 @@ func TestVoidInvoice(t *testing.T) {
 					t.Errorf("%s (%s), want %s", got.Class, got.Error, c.outcome)
 				}
 			}
-			all, err := store.Invoices(t.Context())
-			if err != nil || len(all) != 1 || all[0].State != c.state {
-				t.Errorf("the books have %+v, %v; want it %s", all, err, c.state)
+			if all := books.Invoices(); len(all) != 1 || all[0].State != c.state {
+				t.Errorf("the books have %+v; want it %s", all, c.state)
 			}
 		})
 	}
 }
 
-func booksServer(t *testing.T) (*books.Store, string) {
+func booksServer(t *testing.T) (*outside.Books, string) {
 	t.Helper()
-	store, err := books.Open(filepath.Join(t.TempDir(), "books.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return store, serve(t, books.NewHandler(store, books.Options{}))
+	books := outside.NewBooks()
+	return books, serve(t, books.Handler())
 }
 
-func addInvoice(t *testing.T, store *books.Store, state books.State) books.Invoice {
+func addInvoice(t *testing.T, books *outside.Books, state outside.State) outside.Invoice {
 	t.Helper()
 	o := order()
-	customer, err := store.PutCustomer(t.Context(), o.Customer.Ref(), books.Contact{Name: o.Customer.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inv, err := store.AddInvoice(t.Context(), books.Draft{
-		Customer: customer.ID, Reference: o.Ref(), Lines: []books.Line{{Description: "tea", Quantity: 1, UnitCents: 890}},
-	}, 0)
-	if err == nil && state == books.Void {
-		inv, err = store.Void(t.Context(), inv.ID)
+	customer := books.PutCustomer(o.Customer.Ref(), outside.Contact{Name: o.Customer.Name})
+	inv, err := books.Add(outside.Draft{Customer: customer.ID, Reference: o.Ref(), Content: outside.Content{Lines: []outside.Line{tea}}}, 0)
+	if err == nil && state == outside.Void {
+		inv, err = books.Void(inv.ID)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -341,19 +290,15 @@ func addInvoice(t *testing.T, store *books.Store, state books.State) books.Invoi
 	return inv
 }
 
+var tea = outside.Line{Description: "tea", Quantity: 1, UnitCents: 890}
+
 // An order that was cancelled meanwhile refuses its mark for good; the mark of one that was not can
 // be set again and taken off again.
 func TestMarkSynced(t *testing.T) {
 	t.Parallel()
-	store, err := shop.Open(filepath.Join(t.TempDir(), "shop.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	if err := store.Add(t.Context(), order()); err != nil {
-		t.Fatal(err)
-	}
-	d := definition(t, play.Place{Shop: serve(t, shop.NewHandler(store))})
+	shop := outside.NewShop()
+	shop.Add(order())
+	d := definition(t, play.Place{Shop: serve(t, shop.Handler())})
 	wipe := call(t, "mark-synced")
 	wipe.Direction = saga.Undo
 	for _, inv := range []*program.Invocation{call(t, "mark-synced"), call(t, "mark-synced"), wipe, wipe} {
@@ -361,7 +306,7 @@ func TestMarkSynced(t *testing.T) {
 			t.Errorf("%s: %s (%s)", inv.Direction, got.Class, got.Error)
 		}
 	}
-	if _, err := store.Cancel(t.Context(), order().ID); err != nil {
+	if _, err := shop.Cancel(order().ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.Act(t.Context(), call(t, "mark-synced")); got.Class != saga.Refused {
@@ -371,11 +316,8 @@ func TestMarkSynced(t *testing.T) {
 
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
-	server, err := rest.Listen(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
 	return server.URL
 }
 

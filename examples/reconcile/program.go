@@ -17,7 +17,7 @@ import (
 
 // serve runs everything that the process has, over the database in a file, for as long as the story
 // takes.
-func serve(ctx context.Context, file string, shop *town.Shop, books *town.Books, story town.Story) (err error) {
+func serve(ctx context.Context, file string, shop town.Shop, books town.Books, story town.Story) (err error) {
 	db, err := store.Open(ctx, file, nil) // the ledger, the inbox, plans and jobs
 	if err != nil {
 		return err
@@ -84,11 +84,11 @@ func serve(ctx context.Context, file string, shop *town.Shop, books *town.Books,
 func decide(o inbox.Snapshot) (saga.Change, error) {
 	var order town.Order
 	err := o.Decode(&order)
-	if order.Cancelled {
+	if order.Status == "cancelled" {
 		return saga.Change{Want: saga.WantWithdrawn, Input: order, Reason: "cancelled in the shop"}, err
 	}
 	return saga.Change{Input: order}, err
 }
 
 // fields are what an invoice should say for an order.
-func fields(o town.Order) map[string]string { return map[string]string{"total": o.Total} }
+func fields(o town.Order) map[string]string { return map[string]string{"total": o.Total()} }

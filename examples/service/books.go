@@ -15,9 +15,9 @@ import (
 type Invoice struct {
 	ID        string `json:"id,omitempty"`
 	Reference string `json:"reference"` // the work id: by it we know our own again
-	Version   string `json:"version"`   // of the order that it shows
-	Cents     int64  `json:"cents"`
-	Void      bool   `json:"void,omitempty"`
+	Version   string `json:"memo"`      // of the order that it shows
+	Cents     int64  `json:"totalCents"`
+	State     string `json:"state,omitempty"` // live or void
 }
 
 // ExternalID is what the books call it.
@@ -51,13 +51,13 @@ func (b *Books) update(ctx context.Context, c saga.Call[Order], id string) (made
 
 // find asks whether the invoice of this version is there. A void one is none.
 func (b *Books) find(ctx context.Context, c saga.Call[Order]) (saga.Finding[Invoice], error) {
-	all, err := b.list(ctx, url.Values{"reference": {c.Work}})
+	all, _, err := b.list(ctx, url.Values{"reference": {c.Work}})
 	if err != nil {
 		return saga.CannotTell[Invoice](), err
 	}
 	var live []Invoice
 	for _, i := range all {
-		if !i.Void && (i.Version == c.Revision || i.ID != c.PreviousID()) {
+		if i.State == "live" && (i.Version == c.Revision || i.ID != c.PreviousID()) {
 			live = append(live, i)
 		}
 	}
@@ -71,27 +71,34 @@ func (b *Books) void(ctx context.Context, c saga.Call[Order], i Invoice) error {
 }
 
 // marked lists everything that carries our mark, void or not.
-func (b *Books) marked(ctx context.Context, _ reconcile.Query) (page []reconcile.Document, next string, err error) {
-	all, err := b.list(ctx, url.Values{"prefix": {"shop:order:"}})
-	return documents(all), "", err
+func (b *Books) marked(ctx context.Context, q reconcile.Query) (page []reconcile.Document, next string, err error) {
+	all, next, err := b.list(ctx, url.Values{"mark": {"shop:order:"}, "after": {q.Cursor}})
+	return documents(all), next, err
 }
 
 // under lists everything that carries one mark.
 func (b *Books) under(ctx context.Context, reference string) ([]reconcile.Document, error) {
-	all, err := b.list(ctx, url.Values{"reference": {reference}})
+	all, _, err := b.list(ctx, url.Values{"reference": {reference}})
 	return documents(all), err
 }
 
-func (b *Books) list(ctx context.Context, which url.Values) (all []Invoice, err error) {
-	_, err = b.client.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: "/invoices", Query: which, Into: &all})
-	return all, err
+func (b *Books) list(ctx context.Context, which url.Values) (all []Invoice, next string, err error) {
+	var listed struct {
+		Invoices []Invoice `json:"invoices"`
+		Next     string    `json:"next"`
+	}
+	_, err = b.client.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: "/invoices", Query: which, Into: &listed})
+	if next = listed.Next; len(listed.Invoices) == 0 {
+		next = "" // that was all
+	}
+	return listed.Invoices, next, err
 }
 
 func documents(all []Invoice) []reconcile.Document {
 	docs := make([]reconcile.Document, len(all))
 	for n, i := range all {
 		docs[n] = reconcile.Document{
-			ID: i.ID, Key: i.Reference, Revision: i.Version, Void: i.Void, Fields: map[string]string{"cents": fmt.Sprint(i.Cents)},
+			ID: i.ID, Key: i.Reference, Revision: i.Version, Void: i.State == "void", Fields: map[string]string{"cents": fmt.Sprint(i.Cents)},
 		}
 	}
 	return docs

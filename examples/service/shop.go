@@ -16,9 +16,9 @@ import (
 type Order struct {
 	ID      string    `json:"id"`
 	Version int64     `json:"version"` // grows by one with every change
-	Status  string    `json:"status"`  // open, paid or cancelled
-	Cents   int64     `json:"cents"`
-	Changed time.Time `json:"changedAt"`
+	Status  string    `json:"status"`  // pending, paid or cancelled
+	Cents   int64     `json:"totalCents"`
+	Changed time.Time `json:"updatedAt"`
 }
 
 // Shop is the source of truth.
@@ -43,14 +43,14 @@ func (s *Shop) fetch(ctx context.Context, of inbox.Object) (inbox.Fetched, error
 	return inbox.Fetched{Version: inbox.Counter(o.Version), Body: body}, err
 }
 
-// all lists every order, in the order of their ids.
+// all lists every order, in the order in which they came in.
 func (s *Shop) all(ctx context.Context, q reconcile.Query) (page []reconcile.Listed, next string, err error) {
 	return s.list(ctx, q, url.Values{})
 }
 
 // changed lists what changed at or since a time, the oldest change first.
 func (s *Shop) changed(ctx context.Context, q reconcile.Query) (page []reconcile.Listed, next string, err error) {
-	return s.list(ctx, q, url.Values{"since": {q.Since.UTC().Format(time.RFC3339Nano)}})
+	return s.list(ctx, q, url.Values{"changedSince": {q.Since.UTC().Format(time.RFC3339Nano)}})
 }
 
 func (s *Shop) list(ctx context.Context, q reconcile.Query, which url.Values) (page []reconcile.Listed, next string, err error) {
@@ -67,5 +67,8 @@ func (s *Shop) list(ctx context.Context, q reconcile.Query, which url.Values) (p
 		}
 		page = append(page, reconcile.Listed{ID: o.ID, Version: inbox.Counter(o.Version), Changed: o.Changed, Body: body})
 	}
-	return page, listed.Next, err
+	if next = listed.Next; len(page) == 0 {
+		next = "" // that was all
+	}
+	return page, next, err
 }

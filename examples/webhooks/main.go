@@ -49,7 +49,7 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 		if id = c.PreviousID(); id == "" {
 			id = "invoice for " + c.Input.ID
 		}
-		_, err = fmt.Fprintf(out, "%s says %s (version %s of the order)\n", id, c.Input.Total, c.Revision)
+		_, err = fmt.Fprintf(out, "%s says %s (version %s of the order)\n", id, c.Input.Total(), c.Revision)
 		return id, err
 	}
 	void := func(_ context.Context, c saga.Call[shop.Order], _ *string) error { // nil if its answer was lost

@@ -135,7 +135,7 @@ func (q *Quota) Turn() time.Duration {
 const slowest = 1.0 / 64
 
 // Answered learns from how the other side answered: it is asked half as often when it said that it
-// was too often (see [Wait]), and with every answer a little more often again (E6).
+// was too often (see [Wait]), and with every answer a little more often again.
 func (q *Quota) Answered(err error) {
 	if q == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// U6: "hints reserved 30 %": sweeps that ask as often as they can get seven tenths of the rate,
+// "Hints reserved 30 %": sweeps that ask as often as they can get seven tenths of the rate,
 // however many they are.
 func TestSweepsLeaveHintsTheirShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSweepsLeaveHintsTheirShare(t *testing.T) {
 	})
 }
 
-// E6, U6: a Retry-After silences hints and sweeps alike, and both are slower for a while. One that
+// A Retry-After silences hints and sweeps alike, and both are slower for a while. One that
 // is long ends a sweep.
 func TestRetryAfterSilencesBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ func listed[T, J, K any](items []T, more bool, toJSON func(*T) J, key func(*T) K
 		if len(items) > 0 {
 			last = &items[len(items)-1]
 		}
-		next := fmt.Sprint(key(last)) // a text, whatever it is (K18)
+		next := fmt.Sprint(key(last)) // a text, whatever it is
 		l.Next = &next
 	}
 	return l

@@ -11,7 +11,7 @@ import (
 )
 
 // A work that has ended waits for no definition, unless it has a signal to be read: its version or
-// a newer one reads that (A0, CORE-2).
+// a newer one reads that.
 func TestWhatALiveProcessKnows(t *testing.T) {
 	t.Parallel()
 	k := knowledgeOf([]ledger.Session{

@@ -29,7 +29,7 @@ func (f *Facts) of(kind string) (all []Finding) {
 }
 
 // "amends status names the oldest live instance that has not moved", what is dated ahead of the
-// clock (T4, T5), and how large a backlog of an unknown definition is.
+// clock, and how large a backlog of an unknown definition is.
 func TestStatusFindings(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -209,7 +209,7 @@ func TestNamelessIsAFinding(t *testing.T) {
 	found(0)
 }
 
-// A source whose times lie ahead is a finding with the difference, told by what the gate itself says of it (R8).
+// A source whose times lie ahead is a finding with the difference, told by what the gate itself says of it.
 func TestClocksAreAFinding(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// controls is this process's copy of what every process of the ledger obeys (K17): the health of
+// controls is this process's copy of what every process of the ledger obeys: the health of
 // destinations, the shares of their limits, and pauses. It is read when a session is opened, and
 // again when a claim or a renewal tells of another version.
 type controls struct {

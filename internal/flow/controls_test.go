@@ -51,7 +51,7 @@ func untold() told {
 	return told{func(string, Health) {}, func(string, share) {}, func(string, *saga.Actor) {}, func() {}}
 }
 
-// K17: a process reads the controls under every session that it opens, also while a read of the
+// A process reads the controls under every session that it opens, also while a read of the
 // last one is on its way; and what that one says of another database counts no more.
 func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 	t.Parallel()

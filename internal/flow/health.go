@@ -88,7 +88,7 @@ func (h *Health) State(now machine.Moment) string {
 }
 
 // believed is the health without times that only a clock explains which ran ahead and was set back
-// since (T5): they would close the destination until it has come there again.
+// since: they would close the destination until it has come there again.
 func (h Health) believed(now machine.Moment) Health {
 	ahead := func(t time.Time, by time.Duration) bool { return t.After(now.Latest.Add(by + time.Minute)) }
 	if ahead(h.ServedAt, 0) {

@@ -131,7 +131,7 @@ func TestHealthProbedByHand(t *testing.T) {
 	}
 }
 
-// T5: a clock that ran ahead by days and was set back closes no destination until it has come there
+// A clock that ran ahead by days and was set back closes no destination until it has come there
 // again, and does not make an outage look like the fault of those who want it.
 func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ type dead struct {
 	Lost  bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
 }
 
-// lasting is a length of time in a stored document, a text such as 30s (K18).
+// lasting is a length of time in a stored document, a text such as 30s.
 type lasting time.Duration
 
 func (l lasting) MarshalText() ([]byte, error) { return []byte(time.Duration(l).String()), nil }

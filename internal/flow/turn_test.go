@@ -124,7 +124,7 @@ func TestALineTurnsAway(t *testing.T) {
 	})
 }
 
-// CORE-15, T3: "a claim wakes when room is there". A line has room for as many of those that wait
+// "A claim wakes when room is there". A line has room for as many of those that wait
 // in the ledger as have their turns within Hold, and for one at least; for none while it is as long
 // as that, or the destination wants to hear nothing. When it has become short it asks for more,
 // unless nothing waits.
@@ -196,7 +196,7 @@ func alone() condition {
 	}
 }
 
-// T3: a place in line that a work took which came after those that wait in the ledger is still
+// A place in line that a work took which came after those that wait in the ledger is still
 // theirs: the line asks for them, and they stand before it. When one of them is turned away all the
 // same, what stands in line keeps its place, and is not asked about again and again.
 func TestWhoComesLateLeavesItsPlace(t *testing.T) {

@@ -83,11 +83,10 @@ const policy = `
 	STD, testing/... < internal/spin
 	STD, testing/..., github.com/santhosh-tekuri/jsonschema/v6 < internal/answers # beside tests
 	STD < internal/address/addresstest # beside tests
-	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against
-	coordinator, internal/ledger, store !< internal/shopsim/...
-	internal/shopsim/... < examples/..., bench/...
-	internal/shopsim/..., coordinator, reconcile/schedule, store, internal/command, console, amendsprom < internal/shopsim/play < examples/... # reads the ledger as the command does
-	examples/... !< internal/shopsim/..., internal/shopsim/play
+	STD, reconcile/webhook < internal/outside # the systems that the examples and their tests are against
+	coordinator, internal/ledger, store !< internal/outside
+	internal/outside < examples/..., bench/...
+	internal/command, console, reconcile/schedule < examples/... # the play reads the ledger as the command does
 	STD < internal/house
 	STD < internal/apart/... # a module of its own, only tests
 	ANY < internal/kubecheck # a program and a module of its own, which reads deploy/kubernetes

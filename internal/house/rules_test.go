@@ -32,15 +32,13 @@ var write = flag.Bool("rules", false, "write the inventory of rules")
 // rule.
 var defines = regexp.MustCompile(`^(?://|-)?\s*(?:- )?([A-Z]{1,2}\d{1,2})(?::| {1,4})\s*\S`)
 
-// quotes is how a test names one, or several in a row: F11 to F19.
-var quotes = regexp.MustCompile(`\b([A-Z]{1,2})(\d{1,2})(?: to ([A-Z]{1,2})(\d{1,2}))?\b`)
+// quotes is how a test names rules: by the room that states them, and several of a room in a row, as in
+// saga/A1, A2 and machine/F11 to F19. In its own room a rule needs no more than its number.
+var quotes = regexp.MustCompile(`(?:\b(machine|saga|intake|scan|schedule)/)?\b([A-Z]{1,2}\d{1,2}(?:(?:, and |, | and | to )[A-Z]{1,2}\d{1,2})*)\b`)
 
-// holders says where the tests of a package's rules may stand besides the package itself and what
-// lies below it: the suites of those that carry the rules out.
-var holders = map[string][]string{
-	"internal/machine": {"saga", "sagahttp", "internal/reading", "coordinator", "internal/ledger", "internal/ledgertest", "internal/storetest", "store", "reconcile"},
-	"saga":             {"internal/machine", "coordinator"},
-	"reconcile/inbox":  {"reconcile", "store"},
+// rooms are the packages that state rules, by the names under which others quote them.
+var rooms = map[string]string{
+	"machine": "internal/machine", "saga": "saga", "intake": "internal/intake", "scan": "internal/scan", "schedule": "reconcile/schedule",
 }
 
 // held by no test, and why.
@@ -60,19 +58,19 @@ func TestEveryRuleHasATest(t *testing.T) {
 	for _, pkg := range slices.Sorted(maps.Keys(rules)) {
 		table[pkg] = map[pace][]string{}
 		for _, rule := range rules[pkg] {
-			name := pkg + " " + rule
-			files, first := quotedBy(quoted, pkg, rule)
+			name, said := pkg+" "+rule, path.Base(pkg)+"/"+rule
+			files, first := quotedBy(quoted, name)
 			why, excused := unheld[name]
 			switch {
 			case len(files) == 0 && !excused:
-				t.Errorf("%s: no test quotes it. Quote it where it is held, or say in this file why nothing can hold it", name)
+				t.Errorf("%s: no test quotes it. Quote it where it is held, or say in this file why nothing can hold it", said)
 			case len(files) > 0 && excused:
-				t.Errorf("%s: a test quotes it now, so it is excused no longer", name)
+				t.Errorf("%s: a test quotes it now, so it is excused no longer", said)
 			case excused:
-				fmt.Fprintf(&list, "%-24s %-8s (%s)\n", name, "", why)
+				fmt.Fprintf(&list, "%-14s %-8s (%s)\n", said, "", why)
 				continue
 			}
-			fmt.Fprintf(&list, "%-24s %-8s %s\n", name, first, strings.Join(files, " "))
+			fmt.Fprintf(&list, "%-14s %-8s %s\n", said, first, strings.Join(files, " "))
 			table[pkg][first] = append(table[pkg][first], rule)
 		}
 	}
@@ -164,6 +162,9 @@ func quotations(t *testing.T) map[string]map[string]pace {
 	t.Helper()
 	quoted := make(map[string]map[string]pace)
 	for _, name := range tree(t, "_test.go", ".txtar", ".txt", "test.go") {
+		if strings.HasPrefix(name, "internal/house/") {
+			continue
+		}
 		quoted[name] = named(t, name)
 	}
 	for _, dir := range []string{"internal/ledgertest/", "internal/storetest/"} { // suites that stores run
@@ -176,19 +177,18 @@ func quotations(t *testing.T) map[string]map[string]pace {
 	return quoted
 }
 
-// named are the rules that a file names.
+// named are the rules that a file names, each with its room's package before it.
 func named(t *testing.T, name string) map[string]pace {
 	t.Helper()
 	rules, at := map[string]pace{}, paces(t, name)
 	for number, line := range lines(t, name) {
 		for _, m := range quotes.FindAllStringSubmatch(line, -1) {
-			from, _ := strconv.Atoi(m[2])
-			to := from
-			if m[3] == m[1] {
-				to, _ = strconv.Atoi(m[4])
+			room := path.Dir(name)
+			if m[1] != "" {
+				room = rooms[m[1]]
 			}
-			for n := from; n <= to; n++ {
-				rule := m[1] + strconv.Itoa(n)
+			for _, id := range inRow(m[2]) {
+				rule := room + " " + id
 				if before, ok := rules[rule]; !ok || at(number+1) < before {
 					rules[rule] = at(number + 1)
 				}
@@ -198,14 +198,31 @@ func named(t *testing.T, name string) map[string]pace {
 	return rules
 }
 
+var numbers = regexp.MustCompile(`( to )?([A-Z]{1,2})(\d{1,2})`)
+
+// inRow are the ids of a row: A1, A2 and F11 to F19.
+func inRow(text string) (ids []string) {
+	last := 0
+	for _, m := range numbers.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[3])
+		from := n
+		if m[1] != "" {
+			from = last + 1
+		}
+		for i := from; i <= n; i++ {
+			ids = append(ids, m[2]+strconv.Itoa(i))
+		}
+		last = n
+	}
+	return ids
+}
+
 // quotedBy are the files that quote a package's rule, sorted, and when the first of them does.
-func quotedBy(quoted map[string]map[string]pace, pkg, rule string) (files []string, first pace) {
+func quotedBy(quoted map[string]map[string]pace, name string) (files []string, first pace) {
 	first = night
-	for name, rules := range quoted {
-		dir := path.Dir(name) + "/"
-		near := slices.ContainsFunc(append([]string{pkg}, holders[pkg]...), func(p string) bool { return strings.HasPrefix(dir, p+"/") })
-		if at, ok := rules[rule]; near && ok {
-			files = append(files, name)
+	for file, rules := range quoted {
+		if at, ok := rules[name]; ok {
+			files = append(files, file)
 			first = min(first, at)
 		}
 	}

@@ -18,49 +18,49 @@ func TestDoubt(t *testing.T) {
 		policy Policy
 		story  func(d *desk)
 	}{
-		{"M4 (J6): an old delivery behind a new epoch is a hint", Policy{}, func(d *desk) {
+		{"J6: an old delivery behind a new epoch is a hint", Policy{}, func(d *desk) {
 			d.hears(says(clocked(1), "pending"), Applied).hears(says(clocked(20), "paid"), Applied)
 			d.hears(says(epoch(1, clocked(1)), "pending"), Hint).holds(clocked(20), "paid", 2).owes(true)
 			d.asks(shows(epoch(1, clocked(30)), "shipped"), "accepted").holds(epoch(1, clocked(30)), "shipped", 3)
 			d.hears(says(epoch(1, clocked(1)), "pending"), Stale).hears(says(epoch(1, clocked(31)), "sent"), Applied)
 		}},
-		{"M4 (J6): it counts for nothing, so a source that was not restored is clean", Policy{}, func(d *desk) {
+		{"J6: it counts for nothing, so a source that was not restored is clean", Policy{}, func(d *desk) {
 			d.hears(says(clocked(20), "paid"), Applied).hears(says(epoch(1, clocked(1)), "pending"), Hint)
 			d.asks(shows(clocked(20), "paid"), "unchanged").owes(false)
 		}},
-		{"M4 (J6): nor does an old deletion bury the object, or a part of it name a version", Policy{}, func(d *desk) {
+		{"J6: nor does an old deletion bury the object, or a part of it name a version", Policy{}, func(d *desk) {
 			d.hears(says(clocked(20), "paid"), Applied).hears(deletes(epoch(1, clocked(1))), Hint).hears(thin(epoch(1, clocked(1))), Hint)
 			d.holds(clocked(20), "paid", 1)
 			if d.e.Newest != clocked(20) {
 				d.t.Fatalf("%s was spoken of", d.e.Newest.Revision())
 			}
 		}},
-		{"M4 (J6): where nothing is known, nothing is older", Policy{}, func(d *desk) {
+		{"J6: where nothing is known, nothing is older", Policy{}, func(d *desk) {
 			d.hears(says(epoch(3, Counter(1)), "a"), Applied).holds(epoch(3, Counter(1)), "a", 1)
 		}},
-		{"M5 (J4): a counter beyond all reason is not believed, and what comes after it is", Policy{}, func(d *desk) {
+		{"J4: a counter beyond all reason is not believed, and what comes after it is", Policy{}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(says(Counter(math.MaxInt64), "0"), Hint).holds(Counter(7), "7", 1).owes(true)
 			d.hears(says(Counter(8), "8"), Applied).asks(shows(Counter(8), "8"), "unchanged").owes(false).hears(deletes(Counter(math.MaxInt64)), Hint)
 			d.holds(Counter(8), "8", 2)
 		}},
-		{"M5 (J4): of a dense counter one leaps further than anything can be missed", Policy{Dense: true}, func(d *desk) {
+		{"J4: of a dense counter one leaps further than anything can be missed", Policy{Dense: true}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(says(Counter(20_000), "x"), Hint).asks(shows(Counter(8), "8"), "accepted").owes(false)
 			d.hears(says(Counter(9), "9"), Applied).hears(says(Counter(10_000), "y"), Applied)
 		}},
-		{"M5 (J4, J7): a counter of an epoch that is over neither leaps nor is far too low, it is old", Policy{Dense: true}, func(d *desk) {
+		{"J4, J7: a counter of an epoch that is over neither leaps nor is far too low, it is old", Policy{Dense: true}, func(d *desk) {
 			d.hears(says(epoch(1, Counter(15_000)), "a"), Applied).hears(says(Counter(40_000), "x"), Stale).hears(says(Counter(1), "y"), Stale).owes(false)
 		}},
-		{"M4 (J6): of an epoch that was spoken of before, it is not the first", Policy{}, func(d *desk) {
+		{"J6: of an epoch that was spoken of before, it is not the first", Policy{}, func(d *desk) {
 			d.hears(thin(epoch(1, clocked(1))), Hint).hears(says(epoch(1, clocked(2)), "a"), Applied)
 		}},
-		{"M5 (J4): the source itself may count as high as it wants", Policy{Dense: true}, func(d *desk) {
+		{"J4: the source itself may count as high as it wants", Policy{Dense: true}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(says(Counter(math.MaxInt64), "z"), Hint).asks(shows(Counter(math.MaxInt64), "z"), "accepted")
 			d.hears(thin(Version{}), Hint).later(2*time.Second).asks(gone, "a second look").later(2*time.Second).asks(gone, "gone")
 			if r := d.e.Snapshot().Revision; r != "9223372036854775807" {
 				d.t.Fatalf("revision %s", r)
 			}
 		}},
-		{"M5 (R10): what was only spoken of is forgotten when the source has shown less for an hour", Policy{}, func(d *desk) {
+		{"R10: what was only spoken of is forgotten when the source has shown less for an hour", Policy{}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(thin(Counter(1<<50)), Hint).asks(shows(Counter(8), "8"), "spoken of").holds(Counter(8), "8", 2)
 			d.later(59*time.Minute).asks(shows(Counter(9), "9"), "spoken of")
 			if d.e.Blocked == "" || d.e.Due.IsZero() {
@@ -72,7 +72,7 @@ func TestDoubt(t *testing.T) {
 			}
 			d.hears(says(Counter(11), "11"), Applied).owes(false)
 		}},
-		{"M5 (R10): a source that is only slow is no reason to forget", Policy{}, func(d *desk) {
+		{"R10: a source that is only slow is no reason to forget", Policy{}, func(d *desk) {
 			d.hears(thin(Counter(9)), Hint).asks(shows(Counter(7), "7"), "spoken of").later(10*time.Second).asks(shows(Counter(8), "8"), "spoken of")
 			if d.e.Blocked != "" {
 				d.t.Fatalf("blocked %q", d.e.Blocked)
@@ -82,15 +82,15 @@ func TestDoubt(t *testing.T) {
 				d.t.Fatalf("it shows what was spoken of, and is behind since %s", d.e.Behind)
 			}
 		}},
-		{"M5 (R10): news begin the hour again", Policy{}, func(d *desk) {
+		{"R10: news begin the hour again", Policy{}, func(d *desk) {
 			d.hears(thin(Counter(9)), Hint).asks(shows(Counter(7), "7"), "spoken of").later(50*time.Minute).hears(thin(Counter(10)), Hint)
 			d.asks(shows(Counter(9), "9"), "spoken of").later(50*time.Minute).asks(shows(Counter(9), "9"), "spoken of").owes(true)
 		}},
-		{"M5 (J7): a counter that is far too low says that the accepted one may be wrong", Policy{}, func(d *desk) {
+		{"J7: a counter that is far too low says that the accepted one may be wrong", Policy{}, func(d *desk) {
 			d.hears(says(Counter(1<<50), "0"), Applied).hears(says(Counter(8), "8"), Hint).owes(true).asks(shows(Counter(1<<50), "0"), "unchanged")
 			d.hears(says(Counter(9), "9"), Stale) // the source has shown it
 		}},
-		{"M5 (R10): what was accepted goes to a person, who begins a new epoch; meanwhile it is blocked and tried", Policy{}, func(d *desk) {
+		{"R10: what was accepted goes to a person, who begins a new epoch; meanwhile it is blocked and tried", Policy{}, func(d *desk) {
 			d.hears(says(Counter(1<<50), "0"), Applied).hears(says(Counter(8), "8"), Hint)
 			for range 3 {
 				d.asks(shows(Counter(8), "8"), "begin a new epoch").holds(Counter(1<<50), "0", 1).later(time.Hour)
@@ -103,14 +103,14 @@ func TestDoubt(t *testing.T) {
 				d.t.Fatalf("blocked %q, revision %s", d.e.Blocked, d.e.Snapshot().Revision)
 			}
 		}},
-		{"M5 (R10): so does a deletion at a counter that was never the object's", Policy{}, func(d *desk) {
+		{"R10: so does a deletion at a counter that was never the object's", Policy{}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(deletes(Counter(1<<50)), Tombstoned).hears(says(Counter(8), "8"), Hint)
 			d.asks(shows(Counter(8), "8"), "spoken of").later(time.Minute).asks(shows(Counter(8), "8"), "begin a new epoch")
 			if d.e.Blocked == "" {
 				d.t.Fatal("no person would see it")
 			}
 		}},
-		{"M5: a source that was restored to an older time is seen, too", Policy{}, func(d *desk) {
+		{"a source that was restored to an older time is seen, too", Policy{}, func(d *desk) {
 			d.hears(says(clocked(20), "paid"), Applied).hears(thin(Version{}), Hint).asks(shows(clocked(10), "pending"), "spoken of")
 			d.later(time.Minute).asks(shows(clocked(10), "pending"), "restored")
 			if d.e.Blocked == "" {

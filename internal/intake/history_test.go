@@ -93,7 +93,7 @@ func is(e *Entry, source *Fetched) bool {
 	return e.Fingerprint == source.Fingerprint && e.Version.Compare(source.Version) == 0
 }
 
-// D20: "permutations of a 6-event history with drops and copies: final state identical for all 6!
+// "Permutations of a 6-event history with drops and copies: final state identical for all 6!
 // orders after quiescence". Every kind of source, every order; in each order some events are copied
 // and some dropped, but never the last, and the work is done after some of the events.
 func TestEveryOrderEndsEqual(t *testing.T) {
@@ -167,7 +167,7 @@ func permute(n int, visit func([]int)) {
 }
 
 // Whatever is heard and whatever the source answers, in any order: versions never go down (I-4),
-// only the source brings an object back (I-5, F3), what is clean was asked for, what is parked is
+// only the source brings an object back (I-5), what is clean was asked for, what is parked is
 // bounded and in order, and what was given to the pure functions is as it was.
 func TestGateInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// L4: the names of objects are what work ids are made of, so they never change. Those without a
+// The names of objects are what work ids are made of, so they never change. Those without a
 // colon are as they read.
 func TestObjectNames(t *testing.T) {
 	t.Parallel()
@@ -22,20 +22,20 @@ func TestObjectNames(t *testing.T) {
 		"shop:order:%2525%%3A":   {Source: "shop", Type: "order", ID: "%25%:"},
 	} {
 		if got := o.String(); got != name {
-			t.Errorf("L4: %+v is named %s; want %s", o, got, name)
+			t.Errorf("%+v is named %s; want %s", o, got, name)
 		}
 		if got, ok := ParseObject(name); !ok || got != o {
-			t.Errorf("L4: %s is read as %+v, %t; want %+v", name, got, ok, o)
+			t.Errorf("%s is read as %+v, %t; want %+v", name, got, ok, o)
 		}
 	}
 	for _, name := range []string{"", "shop", "shop:order", "shop:order:", ":order:1", "shop::order:1", "shop:eu:order:17:9"} {
 		if got, ok := ParseObject(name); ok {
-			t.Errorf("L4: %q names no object and is read as %+v", name, got)
+			t.Errorf("%q names no object and is read as %+v", name, got)
 		}
 	}
 }
 
-// L4: two objects never share a work id, whatever their parts are.
+// Two objects never share a work id, whatever their parts are.
 func TestObjectNamesAreApart(t *testing.T) {
 	t.Parallel()
 	part := rapid.StringMatching(`[ab:%235A]{1,8}`)
@@ -49,10 +49,10 @@ func TestObjectNamesAreApart(t *testing.T) {
 		}
 		a, b := draw("a"), draw("b")
 		if a != b && a.String() == b.String() {
-			r.Fatalf("L4: %+v and %+v are both named %s", a, b, a)
+			r.Fatalf("%+v and %+v are both named %s", a, b, a)
 		}
 		if got, ok := ParseObject(a.String()); !ok || got != a {
-			r.Fatalf("L4: %s is read as %+v; want %+v", a, got, a)
+			r.Fatalf("%s is read as %+v; want %+v", a, got, a)
 		}
 	})
 }

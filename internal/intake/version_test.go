@@ -7,7 +7,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// D9: times are read in every way that sources write them, to one instant, with the resolution they
+// Times are read in every way that sources write them, to one instant, with the resolution they
 // were written in.
 func TestParseTime(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// D9: versions are compared at the coarser of their resolutions, and an epoch counts before
+// Versions are compared at the coarser of their resolutions, and an epoch counts before
 // everything.
 func TestVersionsCompareAtTheCoarserResolution(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ func (p *Policy) Due(e *Entry, now time.Time) time.Time {
 }
 
 // fetchDue is when the source should be asked; zero means never. A hint that names no newer version
-// waits for the second look that is planned anyway: thousands of hints are two fetches (E4).
+// waits for the second look that is planned anyway: thousands of hints are two fetches.
 func (p *Policy) fetchDue(e *Entry, now time.Time) time.Time {
 	switch {
 	case e.Dirty == e.Clean:
@@ -48,7 +48,7 @@ func (p *Policy) parkedUntil(e *Entry) time.Time {
 
 // postpone lets a second look that is planned wait until the source has settled after one more
 // hint, but not for ever: thousands of hints are two fetches, and an object that is hinted at
-// without end is still read (E4).
+// without end is still read.
 func (p *Policy) postpone(e *Entry, now time.Time) {
 	if !e.Reread.IsZero() {
 		e.Reread = Latest(e.Reread, earlier(now.Add(p.Settle), p.putOff(e)))
@@ -117,14 +117,14 @@ func Finish(e *Entry, r *Round, now time.Time, p *Policy) {
 	switch {
 	case e.Accepted > r.Accepted:
 		e.Due = now
-	case r.hopeless(e): // G2
+	case r.hopeless(e):
 		e.Blocked, e.Due = e.LastError, time.Time{}
-	case r.Deliver == nil && errors.Is(err, errBehind): // E3
+	case r.Deliver == nil && errors.Is(err, errBehind):
 		e.Due = now.Add(p.Settle + p.backoff(e.Object, e.Attempts))
 		if !e.Behind.IsZero() && !now.Before(e.Behind.Add(patient*p.Settle)) { // R10
 			e.Blocked = e.LastError
 		}
-	default: // G1, E6
+	default:
 		e.Due = now.Add(max(asking.Wait(r.Fetch), asking.Wait(r.Deliver), p.backoff(e.Object, e.Attempts)))
 	}
 }

@@ -27,7 +27,7 @@ func TestCheckSound(t *testing.T) {
 }
 
 // What is due later than the clock can explain is reported, and so is a session that was renewed
-// later (T5).
+// later.
 func TestCheckFindsWhatIsAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	b := soundBook(t)
@@ -121,7 +121,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"a parked work's signal unheard", func(b *book) {
 			b.head(review).Posted, b.signals[review] = 1, []machine.Signal{{ID: 1}}
 		}, review, 0, "no coordinator would read them"},
-		{"a signal lost", func(b *book) { b.signals[done] = []machine.Signal{{ID: 2}} }, done, 0, "number 2 is where number 1 should be"}, // K4
+		{"a signal lost", func(b *book) { b.signals[done] = []machine.Signal{{ID: 2}} }, done, 0, "number 2 is where number 1 should be"},
 		{"a signal twice", func(b *book) {
 			b.head(done).Posted, b.head(done).Due, b.signals[done] = 2, time.Unix(1, 0), append(b.signals[done], b.signals[done]...)
 		}, done, 0, "number 1 is where number 2 should be"},

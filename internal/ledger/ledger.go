@@ -122,7 +122,7 @@ type Catalogue interface {
 
 	// Count stores how many blocked duplicates a counter has seen of each work and source since it
 	// was drawn: not how many more. The greatest total counts, so a call that comes again, or late,
-	// counts nothing twice (K15). A source that is longer than [MaxText] is cut. A counter that was
+	// counts nothing twice. A source that is longer than [MaxText] is cut. A counter that was
 	// silent for longer than [CounterSilence] is folded into one with all others of its work and
 	// source, and must not speak again. By what a call really adds the day grows, see [BlockedDay].
 	Count(ctx context.Context, c Counter, totals []Duplicate) error

@@ -102,7 +102,7 @@ func TestRebuiltWaitsAreNoEnd(t *testing.T) {
 }
 
 // A7: a wait of a rebuilt work is ended by an answer, by a no, and by an answer after more time, also behind the waits that the rebuild passed
-// over (realworld 1).
+// over.
 func TestRebuiltWaitsCanBeEnded(t *testing.T) {
 	t.Parallel()
 	const lines = "cool delay=1h\npay approve=72h by=finance ask\nseen await=48h on=paid\nsubmit idempotent undo\nrendered await=48h review callback=submit find poll=1h\nfinish idempotent"

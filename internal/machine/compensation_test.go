@@ -52,7 +52,7 @@ func (d *desk) cancelAfter(c saga.Class) *desk { d.t.Helper(); return d.fail(c).
 // "C2: owed an undo is a step that is done, in doubt, refused after a maybe, or found half-made."
 // And "C3: skipped is a step that was never armed, was refused with no maybe, was provably not sent
 // every time, was not there when a settled lookup asked, of which a person said so, or that needs
-// no undo." These are all the reasons there are (I15).
+// no undo." These are all the reasons there are.
 func TestC2OwedAndC3Skipped(t *testing.T) {
 	for _, c := range []struct {
 		what string

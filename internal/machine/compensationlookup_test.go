@@ -33,7 +33,7 @@ func TestC5CannotTell(t *testing.T) {
 }
 
 // "C5: ... So is one whose result is not on record (a person's resolution, an adoption, a result
-// too large to keep), where its undo takes no nil" (A4).
+// too large to keep), where its undo takes no nil".
 func TestC5LookForTheResult(t *testing.T) {
 	without := func(t *testing.T, line string) *desk { // done, by the word of a person who knows the id only
 		t.Helper()

@@ -87,7 +87,7 @@ func TestF20TellsTheLatestCrashes(t *testing.T) {
 	}
 }
 
-// Realworld 2: a process that is killed every eight seconds for an hour, always with the same step
+// A process that is killed every eight seconds for an hour, always with the same step
 // in flight, and is known to be dead at once, which is the worst that can happen to a step: no step
 // that may be repeated goes to review, and it is neither given up nor undone. (In an hour there is
 // time for 18 crashes at most: twelve within the pauses up to 8.5 min, halved by their jitter, and

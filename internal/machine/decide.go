@@ -250,7 +250,7 @@ func (m *machine) proceed() Command {
 // forward decides on the first step that is not done.
 func (m *machine) forward() Command {
 	switch newest := m.newest().Version; {
-	case m.st.Version > newest: // CORE-3: it is due now, for a process that knows this version
+	case m.st.Version > newest: // it is due now, for a process that knows this version
 		m.moving()
 		return Command{Do: Rest}
 	case m.st.Version != m.spec.Version: // the revision takes another version of the definition

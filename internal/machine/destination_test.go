@@ -156,7 +156,7 @@ func (d *destination) visible(r *request) time.Time {
 	return r.settled.Add(d.lag())
 }
 
-// shows is what a lookup is shown of a content: everything whose attempt has settled (A3), and of
+// shows is what a lookup is shown of a content: everything whose attempt has settled (saga/A3), and of
 // the rest what luck wants.
 func (d *destination) shows(s *program.StepSpec, says int, lucky func() bool) (seen []object) {
 	for _, o := range d.things[s.Name] {

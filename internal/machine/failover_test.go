@@ -137,7 +137,7 @@ func TestF26ALookupAcquits(t *testing.T) {
 		if d.st.Step("p").inDoubt() {
 			t.Errorf("%s: the pivot is still in doubt", kind)
 		}
-		d.succeed("a1").succeed("p1").review(saga.ReasonInDoubt) // CORE-29, 31: a lookup is no licence to send a mail
+		d.succeed("a1").succeed("p1").review(saga.ReasonInDoubt) // a lookup is no licence to send a mail
 	}
 	d := lost().found(KindFound, "a1")
 	if d.wants("act p forward", saga.Running).succeed("p1").review(saga.ReasonInDoubt); d.st.Step("mail").Forward.Attempts != 0 {

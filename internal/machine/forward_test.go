@@ -134,7 +134,7 @@ func TestF5NotSentAfterMaybe(t *testing.T) {
 	}
 }
 
-// cases-4, 2: an action that did not heed its deadline has its settle time from its return. One that was in time, or lost, has it from
+// An action that did not heed its deadline has its settle time from its return. One that was in time, or lost, has it from
 // its deadline, or from the end of its process.
 func TestSettlesFromALateReturn(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Hour: time.Hour} {
@@ -337,7 +337,7 @@ func TestF12WindowIsAskedOfLatest(t *testing.T) {
 	}
 }
 
-// "F12": a request that lingers takes effect as late as its settle time after the deadline (A2).
+// "F12": a request that lingers takes effect as late as its settle time after the deadline (saga/A2).
 // The key must be remembered then, so a short window is not trusted to its end.
 func TestF12WindowCoversSettling(t *testing.T) {
 	d := begin(t, "a keyed=5m undo timeout=30s settle=1m")

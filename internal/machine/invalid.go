@@ -77,7 +77,7 @@ func (r *Record) bring(id string, body json.RawMessage, dropped bool) {
 
 // name puts an external id into the record. One that cannot be kept is left out, and the record
 // says so: it is never altered, because the next step and the undo would take what is left for the
-// destination's word (CORE-17).
+// destination's word.
 func (r *Record) name(id string) {
 	if program.KeepsID(id) {
 		r.ExternalID = id
@@ -89,7 +89,7 @@ func (r *Record) name(id string) {
 	r.Note += fmt.Sprintf("its external id is not kept: it has %d bytes (at most %d), or is not valid text", len(id), program.MaxExternalID)
 }
 
-// sound makes a body one that every ledger takes: valid UTF-8, at most limit bytes (CORE-10). A
+// sound makes a body one that every ledger takes: valid UTF-8, at most limit bytes. A
 // body whose syntax is JSON and whose content is not UTF-8 (Latin-1, by a destination) keeps
 // everything but those bytes.
 func sound(body json.RawMessage, limit int) (kept json.RawMessage, dropped bool) {

@@ -16,7 +16,7 @@ import (
 // latin1 is JSON by its syntax and no UTF-8 by its content.
 var latin1 = json.RawMessage("{\"name\":\"caf\xe9\"}")
 
-// "M1: bodies are valid UTF-8 where they enter", by every way (CORE-10).
+// "M1: bodies are valid UTF-8 where they enter", by every way.
 func TestM1BodiesAreUTF8(t *testing.T) {
 	resolve := Signal{Kind: SignalResolve, Resolution: saga.Resolution{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
 	late := Signal{Kind: SignalLate, Resolution: saga.Resolution{Step: "a", Direction: saga.Forward, Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
@@ -45,8 +45,7 @@ func TestM1BodiesAreUTF8(t *testing.T) {
 	}
 }
 
-// "M2: an external id that cannot be kept is left out, and the record says so. It is never cut"
-// (CORE-17).
+// "M2: an external id that cannot be kept is left out, and the record says so. It is never cut".
 func TestM2ExternalIDsAreNeverCut(t *testing.T) {
 	for _, id := range []string{strings.Repeat("x", program.MaxExternalID+1), "a\x00b", "caf\xe9"} {
 		d := begin(t, "a find undo\nb find undo").succeed(id).wants("act b forward", saga.Running)
@@ -68,7 +67,7 @@ func TestM2ExternalIDsAreNeverCut(t *testing.T) {
 }
 
 // "M3: what the ledger calls invalid is decided again, without the bodies and words that others
-// gave it. What is known of the effect stays" (CORE-10).
+// gave it. What is known of the effect stays".
 func TestM3InvalidIsDecidedAgain(t *testing.T) {
 	d := begin(t, "a find undo-maybe\nb find undo")
 	d.feed(Event{Invalid: 1, Outcome: &program.Outcome{Class: program.Succeeded, ExternalID: "a1", Output: output("a1")}}).wants("act b forward", saga.Running)
@@ -133,7 +132,7 @@ func TestM3WhatOthersGave(t *testing.T) {
 }
 
 // "M3: ... then it is parked as poison with words of the machine alone, and a signal is consumed by
-// that. A work that has ended stays so" (CORE-10, 30).
+// that. A work that has ended stays so".
 func TestM3InvalidParksInTheEnd(t *testing.T) {
 	t.Run("an outcome: the attempt is open until its deadline, and a person is told of it", func(t *testing.T) {
 		d := begin(t, "a find undo\nb find undo").feed(Event{Invalid: 2, Outcome: &program.Outcome{Class: program.Succeeded, ExternalID: "a1"}}).review(saga.ReasonPoison)
@@ -213,7 +212,7 @@ func TestM4NoPanic(t *testing.T) {
 }
 
 // Follows is what a caller asks before it sends a record: whether its own fold takes it. The state is
-// left alone (CORE-1).
+// left alone.
 func TestFollows(t *testing.T) {
 	d := begin(t, "a find undo").succeed("1").wants("rest", saga.Completed)
 	before := string(dump(t, d.st))
@@ -233,7 +232,7 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// CORE-1: a note behind the end that names no signal was written by processes that did not know the
+// A note behind the end that names no signal was written by processes that did not know the
 // saga. Such chains fold.
 func TestCore1BrokenChainsFoldAgain(t *testing.T) {
 	d := beginAt(t, "a find undo").succeed("1")
@@ -247,7 +246,7 @@ func TestCore1BrokenChainsFoldAgain(t *testing.T) {
 	}
 }
 
-// CORE-3, CORE-32: a revision takes the newest version of the definition that its holder knows, or
+// A revision takes the newest version of the definition that its holder knows, or
 // that the signal or the work names. A holder that does not know it lets go of the work, which is
 // due at once for a process that does.
 func TestV6TakesTheNewestVersion(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Rule: within its settle time a destination may take, and show, what was sent as late as it likes,
-// and there is no second effect: that is A2 and A3, and what TestInvariants draws. Beyond it, where
+// and there is no second effect: that is saga/A2 and A3, and what TestInvariants draws. Beyond it, where
 // the assumptions are broken, AtMostOnce still never happens twice without a person's word. A Find
 // step may; then the ledger names one of those that stand, so that an audit, which holds what a
 // destination has under our reference against it, reports every other one.
@@ -36,7 +36,7 @@ func TestDestinationsThatLagBeyondSettle(t *testing.T) {
 	})
 }
 
-// "A3" broken by hand: the first invoice shows only after the lookup, so there are two; and the
+// saga/A3 broken by hand: the first invoice shows only after the lookup, so there are two; and the
 // ledger names one of them.
 func TestAFindDuplicateIsReported(t *testing.T) {
 	d := begin(t, "a find undo").fail(saga.Unknown).due().found(KindNotFound).wants("act a forward", saga.Running).succeed("inv_2").wants("rest", saga.Completed)

@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Rule (F17, CORE-29, 31): AtMostOnce is never sent again without a person's word, whatever lookups
+// Rule (F17): AtMostOnce is never sent again without a person's word, whatever lookups
 // answer, on no path: not when it is found half-made, not behind a revision, not when the work went
 // back meanwhile, not over a fail-over. And once lookups tell the truth again the work ends.
 func TestLookupsThatLie(t *testing.T) {
@@ -45,7 +45,7 @@ func (w *world) lie(step string) {
 // "F17: ... Review", on every path that leads from a lookup to another send.
 func TestF17NoPathToASecondSend(t *testing.T) {
 	const noUndo, undo = "a idempotent undo\nm at-most-once lookup no-undo\nz find undo", "a idempotent undo\nm at-most-once lookup undo\nz find undo"
-	t.Run("CORE-29: found half-made", func(t *testing.T) {
+	t.Run("found half-made", func(t *testing.T) {
 		d := beginAt(t, noUndo).succeed("a1").fail(saga.Unknown).due().found(KindUnfinished, "draft").review(saga.ReasonInDoubt)
 		d.wait(24 * time.Hour).review(saga.ReasonInDoubt)
 		d.resolution("m1").wants("act z forward", saga.Running)
@@ -64,17 +64,17 @@ func TestF17NoPathToASecondSend(t *testing.T) {
 		d := beginAt(t, noUndo).succeed("a1").fail(saga.Unknown).due().found(KindUnfinished, "draft").cancel().succeed("").resolutionIs(saga.Compensated)
 		d.revise("2").review(saga.ReasonInDoubt)
 	})
-	t.Run("CORE-31b: not found, and a newer version waits", func(t *testing.T) {
+	t.Run("not found, and a newer version waits", func(t *testing.T) {
 		d := beginAt(t, noUndo).succeed("a1").fail(saga.Unknown).revise("2").due().found(KindNotFound).review(saga.ReasonInDoubt)
 		d.resolution("").runs("2", "").wants("act a forward", saga.Running)
 	})
-	t.Run("CORE-31: not found on the way back, and then a newer version", func(t *testing.T) {
+	t.Run("not found on the way back, and then a newer version", func(t *testing.T) {
 		d := beginAt(t, undo).succeed("a1").fail(saga.Unknown).cancel().due().found(KindNotFound)
 		d.wants("act a undo", saga.Compensating).succeed("").resolutionIs(saga.Compensated)
 		d.revise("2").review(saga.ReasonInDoubt)
 		d.resolution("").runs("2", "").wants("act a forward", saga.Running)
 	})
-	t.Run("CORE-31, and the newer version comes on the way back", func(t *testing.T) {
+	t.Run("not found, and the newer version comes on the way back", func(t *testing.T) {
 		d := beginAt(t, undo).succeed("a1").fail(saga.Unknown).cancel().revise("2").due().found(KindNotFound)
 		d.wants("act a undo", saga.Compensating).succeed("").review(saga.ReasonInDoubt)
 		d.resolution("m1").wants("look m undo", saga.Compensating).found(KindFound, "m1")

@@ -160,7 +160,7 @@ func TestF23Exhausted(t *testing.T) {
 // longest is longer than any policy of the tests.
 const longest = 100 * time.Hour
 
-// "F4: ... spends nothing of the policy" (CORE-19): however often, and whatever the step says about
+// "F4: ... spends nothing of the policy": however often, and whatever the step says about
 // repeating.
 func TestF4UnsentSpendsNothing(t *testing.T) {
 	for _, class := range []string{"idempotent", "keyed=1h", "find", "at-most-once"} {
@@ -174,7 +174,7 @@ func TestF4UnsentSpendsNothing(t *testing.T) {
 	}
 }
 
-// "F23: ... The policy is asked when something failed, and not by the clock" (CORE-19): a weekend
+// "F23: ... The policy is asked when something failed, and not by the clock": a weekend
 // on which nobody runs gives up nothing.
 func TestF23TimeAloneGivesUpNothing(t *testing.T) {
 	for _, c := range []saga.Class{saga.Unsent, saga.Unknown} {

@@ -263,8 +263,8 @@ func (w *world) say(s Signal) {
 
 func (w *world) open() *StepState { return w.st.live() }
 
-// act makes the attempt that was armed. Its request leaves before the deadline or never (A1), and
-// takes effect before the deadline if it is answered, else within the settle time after it (A2).
+// act makes the attempt that was armed. Its request leaves before the deadline or never (saga/A1), and
+// takes effect before the deadline if it is answered, else within the settle time after it (saga/A2).
 func (w *world) act() {
 	r, deadline := w.request()
 	s := r.step
@@ -294,7 +294,7 @@ func (w *world) act() {
 	case "refused":
 		w.pass(soon.Sub(w.now))
 		w.outcomeNow(program.Outcome{Class: saga.Refused, Error: "refused"})
-	case "refused in part": // created, and then refused to be posted (CORE-20)
+	case "refused in part": // created, and then refused to be posted
 		r.half = s.Repeat == program.RepeatFind && r.dir == saga.Forward && !r.finish
 		w.send(r, soon)
 		w.outcomeNow(program.Outcome{Class: saga.Refused, Maybe: true, Error: "refused"})
@@ -362,7 +362,7 @@ func (w *world) crashed(r request, fate string, deadline time.Time) {
 }
 
 // leave puts what a process sent before it died on its way. It is awaited until then, and takes
-// effect within the settle time after it (A2).
+// effect within the settle time after it (saga/A2).
 func (w *world) leave(r request, until time.Time, fate string) {
 	if fate == "crash before" {
 		return
@@ -382,7 +382,7 @@ func (w *world) leave(r request, until time.Time, fate string) {
 	w.dest.network = append(w.dest.network, r)
 }
 
-// look asks the destination for the step, as honestly as A3 says. C5 and F13: it is asked only when
+// look asks the destination for the step, as honestly as saga/A3 says. C5 and F13: it is asked only when
 // nothing is on the way any more.
 func (w *world) look() {
 	name := w.last.Do.Step

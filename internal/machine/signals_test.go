@@ -54,7 +54,7 @@ func TestS1ConsumedOnce(t *testing.T) {
 }
 
 // "S1: ... the state remembers the latest 64, so that it does not grow with a work's life
-// (CORE-24)".
+// ".
 func TestS1StateIsBounded(t *testing.T) {
 	d := begin(t, "a idempotent undo").fail(saga.Unsent)
 	for range 10 * maxConsumed {

@@ -20,7 +20,7 @@ type page struct {
 
 // reopens reports whether r may follow the end of a chain: a newer version of the source, or a
 // note, which changes nothing. A note need not name a signal: then a chain that has one too many
-// still folds (CORE-1).
+// still folds.
 func (st *State) reopens(r *Record) bool {
 	switch r.Kind {
 	case KindHeard, KindRevised:

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// signalIDs are ids of signals in a stored document: texts, as every id is in JSON (K18).
+// signalIDs are ids of signals in a stored document: texts, as every id is in JSON.
 type signalIDs []int64
 
 func (ids signalIDs) MarshalJSON() ([]byte, error) {

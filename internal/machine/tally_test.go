@@ -7,8 +7,8 @@ import (
 
 // tally counts, without the fold, how often each AtMostOnce step may have been sent, and how often
 // it was allowed: once, once more for each person's word that it did not happen (a skip is one),
-// and once more for each undo. It is held against every record that any test of this package stores
-// (CORE-29, 31): the price of the promise is that no lookup, no revision, no fail-over and no way
+// and once more for each undo. It is held against every record that any test of this package stores:
+// the price of the promise is that no lookup, no revision, no fail-over and no way
 // back counts. What a fail-over forgets stays counted.
 type tally struct {
 	sends   map[string]int

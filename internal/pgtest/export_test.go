@@ -1,7 +1,4 @@
 package pgtest
 
-// For tests: what package pgtest_test looks at from inside.
-var (
-	Newest      = newest
-	Unavailable = unavailable
-)
+// Unavailable is for tests: what package pgtest_test looks at from inside.
+var Unavailable = unavailable

@@ -14,7 +14,7 @@ func acts(do plan.Verb, r plan.Risk, n int64) plan.Tally {
 	return plan.Tally{Class: plan.Missing, Do: do, Risk: r, Count: n}
 }
 
-// X1, X2: a kind of action that is more than its count, or more than its percentage, is withheld,
+// A kind of action that is more than its count, or more than its percentage, is withheld,
 // with words for a person; the other kinds are not. What is few is never too many of a percentage.
 func TestBounds(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// X3: from a source that is empty or has shrunk nothing is concluded about what it does not list,
+// From a source that is empty or has shrunk nothing is concluded about what it does not list,
 // and nothing is withdrawn.
 func TestShrunk(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestShrunk(t *testing.T) {
 	}
 }
 
-// X8: when more than half of what can be compared differs in one same field, it is the mapping, and
+// When more than half of what can be compared differs in one same field, it is the mapping, and
 // the words say which field, how many, and which mappings.
 func TestSameField(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ func TestEmptyPlan(t *testing.T) {
 	}
 }
 
-// P6: the same input makes the same plan, byte for byte; another finding, count, mapping or bound
+// The same input makes the same plan, byte for byte; another finding, count, mapping or bound
 // that matters makes one with another id.
 func TestPlanIsItsInput(t *testing.T) {
 	t.Parallel()
@@ -229,7 +229,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// X8, looked at closely: what a listing took for news of the source counts as somebody's doing when
+// Looked at closely: what a listing took for news of the source counts as somebody's doing when
 // the finding, looked at anew, says so; and so a mapping that changed without saying so is noticed
 // before anything is done.
 func TestSpreadOfFindings(t *testing.T) {

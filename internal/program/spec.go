@@ -161,7 +161,7 @@ func (s *StepSpec) Waits() bool { return s.Wait != "" }
 func (s *StepSpec) WaitsForAnswer() bool { return s.Wait == WaitAnswer }
 
 // OncePerInstance reports whether the step, once done, stays done when the work is revised. A wait for a time that
-// is over stays over (W3); an answer belongs to its revision (A3) or to its key (A12), and votes to what was shown (P2), by which those
+// is over stays over (machine/W3); an answer belongs to its revision (machine/A3) or to its key (machine/A12), and votes to what was shown (machine/P2), by which those
 // are asked again who vote.
 func (s *StepSpec) OncePerInstance() bool {
 	return s.Once && !s.WaitsForAnswer() || s.Repeat == RepeatAtMostOnce || s.Asks != nil || s.Wait == WaitDelay || s.Wait == WaitUntil

@@ -6,8 +6,7 @@ import (
 )
 
 // Duration is a length of time in a stored document: "1m30s", as people and Go write it. A number
-// of nanoseconds would say little, and a reader in JavaScript loses the end of one beyond 104 days
-// (K18).
+// of nanoseconds would say little, and a reader in JavaScript loses the end of one beyond 104 days.
 type Duration time.Duration
 
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

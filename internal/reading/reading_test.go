@@ -25,7 +25,7 @@ type nested struct {
 }
 
 // What is read is what was sent, or an error that says where and why, and quotes no value. What is
-// not read changes nothing. "M2: an external id is never altered", and M1 and R5: reading is strict
+// not read changes nothing. "An external id is never altered" (machine/M2), and machine/M1 and R5: reading is strict
 // only about what is read.
 func TestStrictOnlyAboutWhatIsRead(t *testing.T) {
 	t.Parallel()

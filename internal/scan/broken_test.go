@@ -152,7 +152,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// R9: "partial never advances past the first unprocessed item": whatever page fails, the cursor
+// "Partial never advances past the first unprocessed item": whatever page fails, the cursor
 // stays, what was read is heard, and the next run reads the rest.
 func TestPartialKeepsTheCursor(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// U6: a Retry-After that is longer than the patience ends a run as partial; the next ones ask
+// A Retry-After that is longer than the patience ends a run as partial; the next ones ask
 // nothing until it is over, and then go on where it stopped.
 func TestChangedHeedsALongRetryAfter(t *testing.T) {
 	t.Parallel()

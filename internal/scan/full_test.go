@@ -171,7 +171,7 @@ func TestU1CountsMove(t *testing.T) {
 	b.ok(b.list())
 }
 
-// U2: when the listing began is told with it: what was made later is not proven absent.
+// When the listing began is told with it: what was made later is not proven absent.
 func TestU2Started(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
@@ -183,7 +183,7 @@ func TestU2Started(t *testing.T) {
 	}
 }
 
-// U5: "resumable: (partition, cursor, generation)": killed behind any page, another process goes
+// "Resumable: (partition, cursor, generation)": killed behind any page, another process goes
 // on, asks for no page twice, and completes the same generation.
 func TestU5Resumes(t *testing.T) {
 	t.Parallel()
@@ -309,7 +309,7 @@ func TestPartFailsAtACursor(t *testing.T) {
 	}
 }
 
-// U6: a Retry-After that is longer than the patience ends the run as partial, and no part is to
+// A Retry-After that is longer than the patience ends the run as partial, and no part is to
 // blame; a run after it goes on where it stopped.
 func TestU6LongRetryAfter(t *testing.T) {
 	t.Parallel()

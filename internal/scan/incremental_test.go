@@ -136,7 +136,7 @@ func TestI3SafetyLag(t *testing.T) {
 	b.current()
 }
 
-// I4: "resume repeats at most one page": a run that is killed behind any page is gone on with, by
+// "Resume repeats at most one page": a run that is killed behind any page is gone on with, by
 // another process.
 func TestI4ResumesAtThePage(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func TestCallsAreTriedAgain(t *testing.T) {
 	})
 }
 
-// E6, U6: "too many requests" is waited for as long as was asked, and everybody who shares the
+// "Too many requests" is waited for as long as was asked, and everybody who shares the
 // quota with the sweep is slower.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

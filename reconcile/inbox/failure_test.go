@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// G1: "exponential backoff with full jitter 1 s..1 h, attempts and last error on the row; other
+// "Exponential backoff with full jitter 1 s..1 h, attempts and last error on the row; other
 // keys unaffected".
 func TestFailureBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestFailureBacksOff(t *testing.T) {
 	})
 }
 
-// G2: "dead-letter at once with reason; operator replay".
+// "Dead-letter at once with reason; operator replay".
 func TestPermanentErrorBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -90,7 +90,7 @@ func TestPermanentErrorBlocks(t *testing.T) {
 	})
 }
 
-// E5, G2: a source that refuses for good blocks; a refusal that may pass never does, and neither is
+// A source that refuses for good blocks; a refusal that may pass never does, and neither is
 // a deletion.
 func TestRefusedFetchIsNoDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestRefusedFetchIsNoDeletion(t *testing.T) {
 	})
 }
 
-// G2: a source that refuses for good does not end the tries to deliver what was accepted before.
+// A source that refuses for good does not end the tries to deliver what was accepted before.
 func TestRefusedFetchDoesNotBlockDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -144,7 +144,7 @@ func TestRefusedFetchDoesNotBlockDelivery(t *testing.T) {
 	})
 }
 
-// G3: "recovered, counted, treated as G1, stack stored once per fingerprint".
+// "Recovered, counted, treated as any error, stack stored once per fingerprint".
 func TestPanicIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -174,7 +174,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	})
 }
 
-// M5: an object whose accepted counter was never its source's own shows as blocked, a person is
+// An object whose accepted counter was never its source's own shows as blocked, a person is
 // told once, the source is asked all the same, and when its versions begin a new epoch the object
 // goes on by itself.
 func TestFrozenObjectIsShown(t *testing.T) {
@@ -196,17 +196,17 @@ func TestFrozenObjectIsShown(t *testing.T) {
 		b.after(5 * time.Hour)
 		blocked, err := b.store.Entries(t.Context(), intake.EntryFilter{Blocked: true})
 		if err != nil || len(blocked) != 1 || !strings.Contains(blocked[0].Blocked, "begin a new epoch") || told.Load() != 1 {
-			t.Fatalf("M5: %d blocked, told %d times, %v", len(blocked), told.Load(), err)
+			t.Fatalf("%d blocked, told %d times, %v", len(blocked), told.Load(), err)
 		}
 		asked := len(b.fetched)
 		b.after(3 * time.Hour)
 		if len(b.fetched) == asked {
-			t.Error("M5: the source is not asked any more")
+			t.Error("the source is not asked any more")
 		}
 		epoch.Store(1)
 		b.after(2 * time.Hour)
 		if e := b.entry("1"); e.Blocked != "" || !slices.Contains(b.delivered, "1@1/8") {
-			t.Errorf("M5: delivered %v, blocked %q", b.delivered, e.Blocked)
+			t.Errorf("delivered %v, blocked %q", b.delivered, e.Blocked)
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Rows E*, G* and D17 of the checklist, as the processor holds them. All of it runs in virtual time
+// What the processor promises. All of it runs in virtual time
 // on the memory store.
 
 func TestPushedStateIsDelivered(t *testing.T) {
@@ -77,7 +77,7 @@ func TestNewsDuringDelivery(t *testing.T) {
 	})
 }
 
-// G5: "N workers never run one key twice at once, on any node"; E1: a hint during a fetch is one
+// "N workers never run one key twice at once, on any node"; a hint during a fetch is one
 // more round.
 func TestOneObjectIsSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestOneObjectIsSerial(t *testing.T) {
 	})
 }
 
-// G6: "fencing epoch on every final write; late write matches nothing". A fetch that hears no
+// "Fencing epoch on every final write; late write matches nothing". A fetch that hears no
 // deadline comes back after its lease; meanwhile another process has done the work.
 func TestLateWriteMatchesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestLateWriteMatchesNothing(t *testing.T) {
 	})
 }
 
-// G6: the fence also holds between two leases of one process.
+// The fence also holds between two leases of one process.
 func TestLateWriteOfTheSameProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -223,7 +223,7 @@ func TestStopGivesBack(t *testing.T) {
 	})
 }
 
-// D17: "concurrent D2 from two nodes: both orders give max ver". Many batches, two processes.
+// "Concurrent deliveries from two nodes: both orders give max ver". Many batches, two processes.
 func TestTwoProcessesJudgeOneInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

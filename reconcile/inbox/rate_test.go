@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// E6: "429: honour Retry-After, shrink the bucket, keep the key dirty". The whole source waits, not
+// "429: honour Retry-After, shrink the bucket, keep the key dirty". The whole source waits, not
 // only the key.
 func TestRetryAfterHoldsTheSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 	})
 }
 
-// E4: the bucket bounds what a source is asked for, a slow source keeps nobody else waiting, and
+// The bucket bounds what a source is asked for, a slow source keeps nobody else waiting, and
 // deliveries need no turn.
 func TestRateIsPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRateIsPerSource(t *testing.T) {
 	})
 }
 
-// U6: "a sweep can never starve live traffic": beside a sweep without end, hints are heard at the
+// "A sweep can never starve live traffic": beside a sweep without end, hints are heard at the
 // rate that is theirs.
 func TestHintsBesideASweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // §2.8: bodies are forgotten first, then dispositions, then what recognises a copy; a redelivery
-// years later meets the gate and is still a duplicate (C6). Forever keeps.
+// years later meets the gate and is still a duplicate. Forever keeps.
 func TestRetention(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, c := range map[string]struct {

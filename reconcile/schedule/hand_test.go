@@ -14,7 +14,7 @@ import (
 
 var ann = saga.Actor{Name: "ann", Reason: "to see"}
 
-// R7: what is asked for by hand goes the way of every run: it waits for the one at work, has the
+// What is asked for by hand goes the way of every run: it waits for the one at work, has the
 // same lock and the same wrappers, and is recorded with who asked and why. What waits already is
 // not asked for twice.
 func TestByHand(t *testing.T) {
@@ -43,7 +43,7 @@ func TestByHand(t *testing.T) {
 	})
 }
 
-// R7: a person does not wait behind what merely waits.
+// A person does not wait behind what merely waits.
 func TestByHandGoesFirst(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		j := s.job("*/5 * * * *", "", 12*time.Minute)
@@ -107,7 +107,7 @@ func TestByHandHasTheWrappers(t *testing.T) {
 	})
 }
 
-// X6, S5: a pause, of the job or of everything, is obeyed between any two actions; nothing begins
+// schedule/S5: a pause, of the job or of everything, is obeyed between any two actions; nothing begins
 // under it, by hand neither; and when it is over, one run makes up for what was missed.
 func TestPause(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// X7: until a person has approved the job once, its runs are told that they may not change
+// Until a person has approved the job once, its runs are told that they may not change
 // anything.
 func TestApproval(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

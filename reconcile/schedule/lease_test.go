@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// R2: what crashed is taken over when its lease is over, under a higher fence, with what it
+// What crashed is taken over when its lease is over, under a higher fence, with what it
 // reported.
 func TestCrashIsTakenOver(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -61,7 +61,7 @@ func (s *severed) Turn(ctx context.Context, job string, decide func(time.Time, *
 	return s.Store.Turn(ctx, job, decide)
 }
 
-// R2: a process that comes back after another has taken its run over may do nothing, and what it
+// A process that comes back after another has taken its run over may do nothing, and what it
 // writes matches nothing.
 func TestZombieWritesNothing(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -99,7 +99,7 @@ func TestZombieWritesNothing(t *testing.T) {
 	})
 }
 
-// R3: the process trusts its lease for less than the others wait, counted from before it asked:
+// The process trusts its lease for less than the others wait, counted from before it asked:
 // answers of the database that take long stretch nothing, and the context of the work ends in time.
 func TestTrustEndsEarly(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -129,7 +129,7 @@ func TestTrustEndsEarly(t *testing.T) {
 	})
 }
 
-// R3: a claim that is answered when its lease can no longer be trusted begins nothing; the run is
+// A claim that is answered when its lease can no longer be trusted begins nothing; the run is
 // given back.
 func TestLateClaimBeginsNothing(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

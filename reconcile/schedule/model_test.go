@@ -84,7 +84,7 @@ func (m *model) turn(ctx context.Context, n *node, decide func(now time.Time, a 
 	})
 }
 
-// checkPlan holds the rules of planning against an enumeration: R5, R6, and that no instant is
+// checkPlan holds the rules of planning against an enumeration, and that no instant is
 // planned twice or left out.
 func (m *model) checkPlan(now time.Time, before, a *Agenda) {
 	text, err := Parse(a.State.Schedule, a.State.Zone)

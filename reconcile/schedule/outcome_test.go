@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// R9: an error, a panic, or no result is a failed run, whatever else the job says, and only ok is a
+// An error, a panic, or no result is a failed run, whatever else the job says, and only ok is a
 // good one.
 func TestOnlyOKIsGood(t *testing.T) {
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestOnlyOKIsGood(t *testing.T) {
 	}
 }
 
-// R10: that no run ended well for longer than so many periods is told once, with the reason, and
+// That no run ended well for longer than so many periods is told once, with the reason, and
 // that all is well again, too. A pause that somebody forgot is told like any other reason.
 func TestFreshness(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

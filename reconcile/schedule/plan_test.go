@@ -89,7 +89,7 @@ func TestStretch(t *testing.T) {
 	}
 }
 
-// R2: what an earlier attempt writes matches nothing, not even an attempt of the same process at
+// What an earlier attempt writes matches nothing, not even an attempt of the same process at
 // the same run.
 func TestLateWriteMatchesNothing(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func (m *mute) Paused(ctx context.Context, job string) (schedule.Mark, error) {
 	return m.Store.Paused(ctx, job)
 }
 
-// X6: when the database cannot be asked whether the job is paused, the work may not go on. That is
+// When the database cannot be asked whether the job is paused, the work may not go on. That is
 // no pause and no lost lease: the run has failed, and says why. The next one, with a database that
 // answers, does its work.
 func TestNoAnswerIsNoLeave(t *testing.T) {

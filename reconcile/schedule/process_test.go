@@ -22,7 +22,7 @@ import (
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// R1, R2, R6 with real processes that are killed at random moments.
+// Runs are planned once, taken over and caught up with, by real processes that are killed at random moments.
 func TestKilledOnSQLite(t *testing.T) {
 	pace.Day(t)
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// R1: every planned run is a row, unique on (job, instant), before it runs: three processes run
+// Every planned run is a row, unique on (job, instant), before it runs: three processes run
 // every instant once.
 func TestThreeProcessesRunEachInstantOnce(t *testing.T) {
 	bubble(t, "2026-06-15T10:00:30Z", func(s *stage) {
@@ -36,7 +36,7 @@ func TestThreeProcessesRunEachInstantOnce(t *testing.T) {
 	})
 }
 
-// R4: the time of the database decides, whatever the clocks of the processes say: those of the
+// The time of the database decides, whatever the clocks of the processes say: those of the
 // bubble are in the year 2000.
 func TestTheDatabaseSaysWhen(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -97,7 +97,7 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// R5, S3: two runs of a job are never at work at once. Instants that come during one are skipped,
+// S3: two runs of a job are never at work at once. Instants that come during one are skipped,
 // and that is recorded with the reason.
 func TestOverlapIsSkipped(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -113,7 +113,7 @@ func TestOverlapIsSkipped(t *testing.T) {
 	})
 }
 
-// R5, S3, buffer-one: one instant waits for the end of the run, those after it are skipped.
+// S3, buffer-one: one instant waits for the end of the run, those after it are skipped.
 func TestOverlapIsBuffered(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		j := s.job("*/5 * * * *", "", 12*time.Minute)
@@ -127,7 +127,7 @@ func TestOverlapIsBuffered(t *testing.T) {
 	})
 }
 
-// R6, S2: after three days down there is exactly one run, for all that was missed within the
+// S2: after three days down there is exactly one run, for all that was missed within the
 // window; what is older is recorded as skipped.
 func TestThreeDaysDown(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -148,7 +148,7 @@ func TestThreeDaysDown(t *testing.T) {
 	})
 }
 
-// R6, S4: what was planned and not begun within the window is skipped like what was never planned.
+// S4: what was planned and not begun within the window is skipped like what was never planned.
 func TestTooLateToBegin(t *testing.T) {
 	bubble(t, "2026-06-14T23:58:00Z", func(s *stage) {
 		j := s.job("0 0 * * *", "", 10*time.Minute)
@@ -171,7 +171,7 @@ func TestTooLateToBegin(t *testing.T) {
 	})
 }
 
-// R6, S1: another schedule goes on behind the last instant of the one before it. None from before
+// S1: another schedule goes on behind the last instant of the one before it. None from before
 // that is run again, and none is lost that came before the new one was deployed.
 func TestAnotherSchedule(t *testing.T) {
 	bubble(t, "2026-06-15T09:00:00Z", func(s *stage) {

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// G7: "process kill at every statement boundary: restart converges; no effect twice". One small
+// "Process kill at every statement boundary: restart converges; no effect twice". One small
 // world is run again and again; in the n-th run the process is crashed at its n-th boundary, until
 // a run passes untouched.
 func TestCrashAtEveryBoundary(t *testing.T) {

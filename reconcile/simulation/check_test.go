@@ -14,7 +14,7 @@ import (
 //	I-4  versions never go down
 //	I-5  a deleted object comes back only if the source has brought it back
 //	     and nothing is taken for deleted that the source has not deleted
-//	G6   a lease that was lost writes nothing: the fence of an entry never goes down
+//	     a lease that was lost writes nothing: the fence of an entry never goes down
 //	     what is accepted is something that the source once had
 type watched struct {
 	intake.Gate

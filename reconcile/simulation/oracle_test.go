@@ -38,11 +38,11 @@ func (x *theirs) hear(ev *intake.Event, arrived time.Time) {
 	o := x.world.byName[ev.Object]
 	n := slices.IndexFunc(o.states, func(s state) bool { return s.at.Equal(ev.At) })
 	if ev.Deleted {
-		delete(x.rows, ev.Object) // S4
+		delete(x.rows, ev.Object)
 		return
 	}
 	fresh := row{content: o.states[n].content, stamp: ev.At.Truncate(time.Second)}
-	if final := n == len(o.states)-1; x.asks && !final { // S2
+	if final := n == len(o.states)-1; x.asks && !final {
 		seen := o.at(arrived)
 		x.fetchN++
 		if o.states[seen].deleted {
@@ -50,7 +50,7 @@ func (x *theirs) hear(ev *intake.Event, arrived time.Time) {
 		}
 		fresh = row{content: o.states[seen].content, stamp: x.clock(arrived)}
 	}
-	if known, ok := x.rows[ev.Object]; !ok || known.stamp.Before(fresh.stamp) { // S1
+	if known, ok := x.rows[ev.Object]; !ok || known.stamp.Before(fresh.stamp) {
 		x.rows[ev.Object] = fresh
 	}
 }

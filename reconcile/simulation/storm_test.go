@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// I-12, E4: "fetches <= 2 x distinct keys under a hint storm". A thousand hints on each of twenty
+// "Fetches <= 2 x distinct keys under a hint storm". A thousand hints on each of twenty
 // objects within a second, heard by two processes.
 func TestHintStorm(t *testing.T) {
 	for _, versioned := range []bool{false, true} {

@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// B1: 200 with an empty body, and only once the inbox has said that it has the event.
+// 200 with an empty body, and only once the inbox has said that it has the event.
 func TestStoredThenAnswered(t *testing.T) {
 	t.Parallel()
 	var order []string
@@ -27,15 +27,15 @@ func TestStoredThenAnswered(t *testing.T) {
 	d.inbox.accept = func(context.Context) error { order = append(order, "inbox"); return nil }
 	a := d.send(t, http.MethodPost, "/webhooks/shop", signed(t, "msg_1", paid), strings.NewReader(paid))
 	if a.status != 200 || a.body != "" || a.header.Get("Content-Length") != "0" {
-		t.Errorf("B1: %+v", a)
+		t.Errorf("%+v", a)
 	}
 	if !slices.Equal(order, []string{"inbox", "stored shop1"}) {
-		t.Errorf("B1: order %v", order)
+		t.Errorf("order %v", order)
 	}
 }
 
-// B2: the process dies after the commit and before the answer. The sender comes again, and there is
-// one event. B3: it dies before the commit: no 200 was ever sent, and the next delivery is stored.
+// The process dies after the commit and before the answer. The sender comes again, and there is
+// one event. It dies before the commit: no 200 was ever sent, and the next delivery is stored.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
@@ -47,19 +47,19 @@ func TestCrashes(t *testing.T) {
 		return errDown // the answer of the commit is lost
 	})
 	if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 503 {
-		t.Errorf("B2: answer %d to a delivery of which nothing is known", got)
+		t.Errorf("answer %d to a delivery of which nothing is known", got)
 	}
 	d.Receiver.inbox = lost
 	if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 || len(lost.stored()) != 1 {
-		t.Errorf("B2: answer %d, %d events; want 200 and 1", got, len(lost.stored()))
+		t.Errorf("answer %d, %d events; want 200 and 1", got, len(lost.stored()))
 	}
 	lost.accept = func(context.Context) error { return errDown }
 	if got := d.post(t, "shop", signed(t, "msg_2", paid), paid); got != 503 {
-		t.Errorf("B3: answer %d", got)
+		t.Errorf("answer %d", got)
 	}
 	lost.accept = nil
 	if got := d.post(t, "shop", signed(t, "msg_2", paid), paid); got != 200 || len(lost.stored()) != 2 {
-		t.Errorf("B3: answer %d, %d events; want 200 and 2", got, len(lost.stored()))
+		t.Errorf("answer %d, %d events; want 200 and 2", got, len(lost.stored()))
 	}
 }
 
@@ -69,7 +69,7 @@ func (f acceptFunc) Accept(ctx context.Context, events []intake.Event) error {
 	return f(ctx, events)
 }
 
-// B4: whatever is wrong with the database is our affair: 503 and when to come again, never 4xx,
+// Whatever is wrong with the database is our affair: 503 and when to come again, never 4xx,
 // within the budget even when the inbox does not come back, and with nothing of the error in the
 // answer.
 func TestDatabaseTrouble(t *testing.T) {
@@ -89,18 +89,18 @@ func TestDatabaseTrouble(t *testing.T) {
 		began := time.Now()
 		a := d.send(t, http.MethodPost, "/webhooks/shop", signed(t, "msg_1", paid), strings.NewReader(paid))
 		if a.status != 503 || a.header.Get("Retry-After") != "7" {
-			t.Errorf("B4: %s: answer %d, Retry-After %q", name, a.status, a.header.Get("Retry-After"))
+			t.Errorf("%s: answer %d, Retry-After %q", name, a.status, a.header.Get("Retry-After"))
 		}
 		if took := time.Since(began); took > hardStop {
-			t.Errorf("B4: %s took %s", name, took)
+			t.Errorf("%s took %s", name, took)
 		}
 		if got := d.reasons(); !slices.Equal(got, []Refusal{NotStored}) {
-			t.Errorf("B4: %s: counted as %v", name, got)
+			t.Errorf("%s: counted as %v", name, got)
 		}
 	}
 }
 
-// B5: an inbox that hangs holds its place, so that calls do not pile up without bound; when it
+// An inbox that hangs holds its place, so that calls do not pile up without bound; when it
 // comes back the source is open again.
 func TestHangingInbox(t *testing.T) {
 	t.Parallel()
@@ -116,12 +116,12 @@ func TestHangingInbox(t *testing.T) {
 		}
 	}
 	if n := calls.Load(); n != 1 {
-		t.Errorf("B5: %d calls wait in the inbox; want 1", n)
+		t.Errorf("%d calls wait in the inbox; want 1", n)
 	}
 	close(hang)
 	<-left
 	if got := d.post(t, "shop", signed(t, "later", paid), paid); got != 200 {
-		t.Errorf("B5: afterwards: answer %d", got)
+		t.Errorf("afterwards: answer %d", got)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestHangUp(t *testing.T) {
 	}
 }
 
-// B6: what was verified and can be of no use is stored with its disposition and answered with 200,
+// What was verified and can be of no use is stored with its disposition and answered with 200,
 // so that the sender neither repeats it nor switches us off. Its bytes are kept as JSON, whatever
 // they were.
 func TestUseless(t *testing.T) {
@@ -177,41 +177,41 @@ func TestUseless(t *testing.T) {
 	} {
 		d := open(t, nil, s)
 		if got := d.post(t, "shop", signed(t, "msg_1", tc.body), tc.body); got != 200 {
-			t.Errorf("B6: %s: answer %d; want 200", name, got)
+			t.Errorf("%s: answer %d; want 200", name, got)
 		}
 		events := d.inbox.stored()
 		if len(events) != 1 || events[0].Disposition != tc.disposition || !strings.Contains(events[0].Why, tc.why) {
-			t.Errorf("B6: %s: stored %+v; want %s for %q", name, events, tc.disposition, tc.why)
+			t.Errorf("%s: stored %+v; want %s for %q", name, events, tc.disposition, tc.why)
 			continue
 		}
 		if tc.kept == "" && events[0].Object.ID == "" && len(tc.body) < 1000 && !strings.Contains(tc.why, "printed") {
 			tc.kept = tc.body // all of what names no object, so that it can be read again
 		}
 		if tc.kept != "" && string(events[0].Body) != tc.kept {
-			t.Errorf("B6: %s: kept %s; want %s", name, events[0].Body, tc.kept)
+			t.Errorf("%s: kept %s; want %s", name, events[0].Body, tc.kept)
 		}
 		if e := events[0]; e.Object.Source != "shop" || !e.Received.Equal(noon) || e.Dedupe.IsZero() {
-			t.Errorf("B6: %s: incomplete: %+v", name, e)
+			t.Errorf("%s: incomplete: %+v", name, e)
 		}
 	}
 }
 
-// B7: a parser of ours that fails is not the sender's affair.
+// A parser of ours that fails is not the sender's affair.
 func TestParserPanics(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
 	s.Provider.parse = func(message) ([]intake.Event, error) { panic("a secret inside") }
 	d := open(t, nil, s)
 	if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 {
-		t.Errorf("B7: answer %d", got)
+		t.Errorf("answer %d", got)
 	}
 	events := d.inbox.stored()
 	if len(events) != 1 || events[0].Disposition != intake.Malformed || strings.Contains(events[0].Why, "secret") {
-		t.Errorf("B7: stored %+v", events)
+		t.Errorf("stored %+v", events)
 	}
 }
 
-// B8: no reason that we have leads to an answer that redirects, disables a subscription or blames
+// No reason that we have leads to an answer that redirects, disables a subscription or blames
 // the sender for our database. The helpers of these tests check the same of every answer they see.
 func TestStatuses(t *testing.T) {
 	t.Parallel()
@@ -220,12 +220,12 @@ func TestStatuses(t *testing.T) {
 		TooOld, TooNew, Busy, Closed, NotStored, "a new one",
 	} {
 		if s := r.Status(); !slices.Contains([]int{401, 404, 405, 408, 413, 503}, s) {
-			t.Errorf("B8: %s answers %d", r, s)
+			t.Errorf("%s answers %d", r, s)
 		}
 	}
 }
 
-// C1 at the door: many copies at once all get 200, are counted, and are one event.
+// Many copies at once all get 200, are counted, and are one event.
 func TestConcurrentCopies(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t), woo())
@@ -235,26 +235,26 @@ func TestConcurrentCopies(t *testing.T) {
 		wg.Go(func() {
 			if i%2 == 0 {
 				if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 {
-					t.Errorf("C1: answer %d", got)
+					t.Errorf("answer %d", got)
 				}
 				return
 			}
 			if got := d.post(t, "woo", wooSigned(order), order); got != 200 {
-				t.Errorf("C1: answer %d", got)
+				t.Errorf("answer %d", got)
 			}
 		})
 	}
 	wg.Wait()
 	events := d.inbox.stored()
 	if len(events) != 2 {
-		t.Fatalf("C1: %d events; want one of each source", len(events))
+		t.Fatalf("%d events; want one of each source", len(events))
 	}
 	for id, n := range d.inbox.copies {
 		if n != 20 {
-			t.Errorf("C1: %d copies of %v; want 20", n, id)
+			t.Errorf("%d copies of %v; want 20", n, id)
 		}
 	}
 	if got := d.Secrets(); got[0].Count != 20 || got[2].Count != 20 {
-		t.Errorf("A4: use of secrets: %v", got)
+		t.Errorf("use of secrets: %v", got)
 	}
 }

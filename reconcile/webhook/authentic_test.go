@@ -11,23 +11,23 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// A1: what is verified are the bytes as they came. The same JSON with a blank more is another body.
+// What is verified are the bytes as they came. The same JSON with a blank more is another body.
 func TestRawBytes(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
 	spaced := "  " + strings.ReplaceAll(paid, ",", " ,\t") + "\n"
 	if got := d.post(t, "shop", signed(t, "msg_1", spaced), spaced); got != 200 {
-		t.Errorf("A1: the body as it was signed: answer %d", got)
+		t.Errorf("the body as it was signed: answer %d", got)
 	}
 	if got := d.post(t, "shop", signed(t, "msg_1", spaced), paid); got != 401 {
-		t.Errorf("A1: the same JSON in other bytes: answer %d", got)
+		t.Errorf("the same JSON in other bytes: answer %d", got)
 	}
 	if n := len(d.inbox.stored()); n != 1 {
-		t.Errorf("A2: %d events are stored; want 1", n)
+		t.Errorf("%d events are stored; want 1", n)
 	}
 }
 
-// A3: whatever stands in the header, the answer is 401, nothing is stored, and each reason has its
+// Whatever stands in the header, the answer is 401, nothing is stored, and each reason has its
 // counter.
 func TestUnreadableSignatures(t *testing.T) {
 	t.Parallel()
@@ -64,23 +64,23 @@ func TestUnreadableSignatures(t *testing.T) {
 			t.Parallel()
 			d := open(t, nil, shop(t))
 			if got := d.post(t, "shop", tc.header, paid); got != 401 {
-				t.Errorf("A3: answer %d; want 401", got)
+				t.Errorf("answer %d; want 401", got)
 			}
 			if got := d.reasons(); !slices.Equal(got, []Refusal{tc.why}) {
-				t.Errorf("A3: counted as %v; want %s", got, tc.why)
+				t.Errorf("counted as %v; want %s", got, tc.why)
 			}
 			if n := len(d.inbox.stored()); n != 0 {
-				t.Errorf("A2: %d events are stored", n)
+				t.Errorf("%d events are stored", n)
 			}
 		})
 	}
 	d := open(t, nil, shop(t))
 	if got := d.post(t, "shop", set("Webhook-Signature", strings.Repeat("v1,AAAA ", 15)+good), paid); got != 200 {
-		t.Errorf("A3: the sixteenth signature is genuine: answer %d", got)
+		t.Errorf("the sixteenth signature is genuine: answer %d", got)
 	}
 }
 
-// A3, of the schemes in hexadecimal: an odd number of digits, and what is no digit.
+// Of the schemes in hexadecimal: an odd number of digits, and what is no digit.
 func TestUnreadableHex(t *testing.T) {
 	t.Parallel()
 	stripe, github := named{"stripe", Sender{Provider: Stripe()}}, named{"github", Sender{Provider: GitHub(), Types: []string{"issue"}}}
@@ -106,12 +106,12 @@ func TestUnreadableHex(t *testing.T) {
 		d := open(t, nil, tc.source)
 		got := d.post(t, tc.source.Name, http.Header{tc.header: {tc.value}}, "{}")
 		if got != 401 || !slices.Equal(d.reasons(), []Refusal{tc.why}) {
-			t.Errorf("A3: %.40s: answer %d for %v; want 401 for %s", tc.value, got, d.reasons(), tc.why)
+			t.Errorf("%.40s: answer %d for %v; want 401 for %s", tc.value, got, d.reasons(), tc.why)
 		}
 	}
 }
 
-// A4: while one secret replaces the other both are good, also in one header; the record says which
+// While one secret replaces the other both are good, also in one header; the record says which
 // it was, and when the old one was used last.
 func TestRotation(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 	both.Set("Webhook-Signature", stranger+" "+both.Get("Webhook-Signature"))
 	for _, h := range []http.Header{signed(t, "msg_1", paid), signedAt(t, "msg_2", paid, oldSecret, noon), both} {
 		if got := d.post(t, "shop", h, paid); got != 200 {
-			t.Errorf("A4: answer %d", got)
+			t.Errorf("answer %d", got)
 		}
 	}
 	var by []string
@@ -129,15 +129,15 @@ func TestRotation(t *testing.T) {
 		by = append(by, e.Secret)
 	}
 	if !slices.Equal(by, []string{"new", "old", "old"}) {
-		t.Errorf("A4: signed by %v", by)
+		t.Errorf("signed by %v", by)
 	}
 	want := []SecretUse{{"shop", "new", 1, noon}, {"shop", "old", 2, noon}}
 	if got := d.Secrets(); !slices.Equal(got, want) {
-		t.Errorf("A4: use of secrets: %v; want %v", got, want)
+		t.Errorf("use of secrets: %v; want %v", got, want)
 	}
 }
 
-// A5, A6: a signed time may be as far from our clock as the tolerance says, on either side, and no
+// A signed time may be as far from our clock as the tolerance says, on either side, and no
 // second more.
 func TestTolerance(t *testing.T) {
 	t.Parallel()
@@ -160,15 +160,15 @@ func TestTolerance(t *testing.T) {
 		d := open(t, nil, s)
 		status := d.post(t, "shop", signedAt(t, "msg_1", paid, newSecret, noon.Add(tc.away)), paid)
 		if tc.why == "" && status != 200 {
-			t.Errorf("A5: tolerance %s, %s away: answer %d", tc.tolerance, tc.away, status)
+			t.Errorf("tolerance %s, %s away: answer %d", tc.tolerance, tc.away, status)
 		}
 		if tc.why != "" && (status != 401 || !slices.Equal(d.reasons(), []Refusal{tc.why})) {
-			t.Errorf("A5: tolerance %s, %s away: answer %d for %v; want %s", tc.tolerance, tc.away, status, d.reasons(), tc.why)
+			t.Errorf("tolerance %s, %s away: answer %d for %v; want %s", tc.tolerance, tc.away, status, d.reasons(), tc.why)
 		}
 	}
 }
 
-// A7: when our own clock is wrong everything genuine fails, and one alarm says by how much. Forged
+// When our own clock is wrong everything genuine fails, and one alarm says by how much. Forged
 // deliveries with an old time raise none, and one success in between ends the row.
 func TestClockAlarm(t *testing.T) {
 	t.Parallel()
@@ -182,7 +182,7 @@ func TestClockAlarm(t *testing.T) {
 		for i := range n {
 			h := signedAt(t, "msg_1", paid, newSecret, noon.Add(ahead+time.Duration(i)*time.Second))
 			if got := d.post(t, "shop", h, paid); got != 401 {
-				t.Errorf("A7: answer %d", got)
+				t.Errorf("answer %d", got)
 			}
 		}
 	}
@@ -196,18 +196,18 @@ func TestClockAlarm(t *testing.T) {
 	}
 	fail(4, time.Hour)
 	if len(alarms) != 0 {
-		t.Errorf("A7: alarms without cause: %v", alarms)
+		t.Errorf("alarms without cause: %v", alarms)
 	}
 	fail(10, time.Hour)
 	if len(alarms) != 1 || alarms[0].n != 5 || alarms[0].skew < time.Hour || alarms[0].skew > time.Hour+10*time.Second {
-		t.Errorf("A7: alarms %v; want one, of an hour", alarms)
+		t.Errorf("alarms %v; want one, of an hour", alarms)
 	}
 	if n := strings.Count(d.log.String(), "clock is probably wrong"); n != 1 {
-		t.Errorf("A7: %d lines about the clock; want 1", n)
+		t.Errorf("%d lines about the clock; want 1", n)
 	}
 }
 
-// A8: a captured delivery that is sent again within the tolerance is one event still. A9: where no
+// A captured delivery that is sent again within the tolerance is one event still. Where no
 // time is signed, it passes however old it is, and then has the digest, version and fingerprint by
 // which inbox and gate know it.
 func TestReplay(t *testing.T) {
@@ -216,12 +216,12 @@ func TestReplay(t *testing.T) {
 	order := fixture(t, "woocommerce.json")
 	for range 3 {
 		if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 {
-			t.Errorf("A8: answer %d", got)
+			t.Errorf("answer %d", got)
 		}
 	}
 	first := d.inbox.stored()
 	if len(first) != 1 {
-		t.Fatalf("A8: %d events; want 1", len(first))
+		t.Fatalf("%d events; want 1", len(first))
 	}
 	d.post(t, "woo", wooSigned(order), order)
 	before := d.inbox.stored()[1]
@@ -231,11 +231,11 @@ func TestReplay(t *testing.T) {
 	d.post(t, "woo", wooSigned(order), order)
 	after := d.inbox.stored()[2]
 	if before.Dedupe != after.Dedupe || before.Version.Compare(after.Version) != 0 || before.Fingerprint != after.Fingerprint || after.Fingerprint.IsZero() {
-		t.Errorf("A9: a late replay looks new:\n%+v\n%+v", before, after)
+		t.Errorf("a late replay looks new:\n%+v\n%+v", before, after)
 	}
 }
 
-// A10: a source that does not exist and one that is hidden answer alike. One that ignores stores
+// A source that does not exist and one that is hidden answer alike. One that ignores stores
 // and says 200, one that refuses keeps the sender trying; neither says anything to who cannot sign.
 func TestStates(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestStates(t *testing.T) {
 		unknown.header.Del("Date")
 		hidden.header.Del("Date")
 		if unknown.status != 404 || hidden.status != 404 || len(unknown.header) != len(hidden.header) {
-			t.Errorf("A10: %s answers %v, a hidden source %v", path, unknown, hidden)
+			t.Errorf("%s answers %v, a hidden source %v", path, unknown, hidden)
 		}
 	}
 	for source, want := range map[string]int{"ignoring": 200, "refusing": 503} {
@@ -260,19 +260,19 @@ func TestStates(t *testing.T) {
 			genuine = signed(t, "msg_1", paid)
 		}
 		if got := d.post(t, source, genuine, paid); got != want {
-			t.Errorf("A10: %s answers %d; want %d", source, got, want)
+			t.Errorf("%s answers %d; want %d", source, got, want)
 		}
 		if got := d.post(t, source, genuine, paid+" "); got != 401 {
-			t.Errorf("A10: %s answers a forged delivery with %d", source, got)
+			t.Errorf("%s answers a forged delivery with %d", source, got)
 		}
 	}
 	events := d.inbox.stored()
 	if len(events) != 1 || events[0].Object.Source != "ignoring" || events[0].Disposition != intake.Ignored {
-		t.Errorf("A10: stored %+v; want one ignored event", events)
+		t.Errorf("stored %+v; want one ignored event", events)
 	}
 }
 
-// A11: a source that could not verify is refused when it is set up, with every fault of every
+// A source that could not verify is refused when it is set up, with every fault of every
 // source in one error, and no secret in it.
 func TestConfigFaults(t *testing.T) {
 	t.Parallel()
@@ -288,7 +288,7 @@ func TestConfigFaults(t *testing.T) {
 		{"keys", Sender{Provider: orders(t), Secrets: []Secret{{"", "whpk_c2hvcnQ="}}, Tolerance: -3}},
 	}, &Options{Prefix: "hooks", Budget: time.Minute, RetryAfter: time.Millisecond, MaxHeader: -1})
 	if err == nil {
-		t.Fatal("A11: it was accepted")
+		t.Fatal("it was accepted")
 	}
 	for _, want := range []string{
 		"no inbox", "webhook-id", `"Shop One": its name`, `"a" is none`, "8 bytes; at least 16", `"none": it has no secret`,
@@ -297,16 +297,16 @@ func TestConfigFaults(t *testing.T) {
 		`Prefix is "hooks"`, "Budget is 1m0s", "RetryAfter is 1ms", "MaxHeader is -1",
 	} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("A11: the error does not say %q", want)
+			t.Errorf("the error does not say %q", want)
 		}
 	}
 	for _, leaked := range []string{"tooshort", "long-enough", "some-secret", "secret-of", "!!not", "c2hvcnQ"} {
 		if strings.Contains(err.Error(), leaked) {
-			t.Errorf("A15: the error contains the secret %q", leaked)
+			t.Errorf("the error contains the secret %q", leaked)
 		}
 	}
 	if _, err := newReceiver(&fakeInbox{}, nil, nil); err == nil || !strings.Contains(err.Error(), "0 sources") {
-		t.Errorf("A11: without sources: %v", err)
+		t.Errorf("without sources: %v", err)
 	}
 	if _, err := newReceiver(&fakeInbox{}, make([]named, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
 		t.Error("too many sources were accepted")
@@ -314,39 +314,39 @@ func TestConfigFaults(t *testing.T) {
 	one, two := woo(), gitSource()
 	two.Secrets = one.Secrets
 	if _, err := newReceiver(&fakeInbox{}, []named{one, two}, nil); err == nil || !strings.Contains(err.Error(), `source "woo" has the same`) || strings.Contains(err.Error(), wooSecret) {
-		t.Errorf("L2: one secret of two sources: %v", err)
+		t.Errorf("one secret of two sources: %v", err)
 	}
 	double := woo()
 	if _, err := newReceiver(&fakeInbox{}, []named{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
-		t.Errorf("A11: the same name twice: %v", err)
+		t.Errorf("the same name twice: %v", err)
 	}
 }
 
-// A11: also at the request, without keys nothing is genuine.
+// Also at the request, without keys nothing is genuine.
 func TestNoKeysNoEntry(t *testing.T) {
 	t.Parallel()
 	s := &source{named: shop(t)}
 	k, why := s.verify(signed(t, "msg_1", paid), []byte(paid), noon)
 	if k != nil || why == nil || why.reason != WrongSignature {
-		t.Errorf("A11: key %v, refusal %v", k, why)
+		t.Errorf("key %v, refusal %v", k, why)
 	}
 	s.Provider.claim = func(http.Header, []byte) (claim, error) { return claim{}, errors.New("odd") }
 	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != BadSignature {
-		t.Errorf("A11: refusal %v", why)
+		t.Errorf("refusal %v", why)
 	}
 	s.Provider.claim = func(http.Header, []byte) (claim, error) { return claim{At: noon}, nil }
 	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != NoSignature {
-		t.Errorf("A11: a claim without signatures: refusal %v", why)
+		t.Errorf("a claim without signatures: refusal %v", why)
 	}
 	// A provider that says it signs the time, and does not, replays for ever.
 	s.keys = []*key{{name: "any", proves: func(claim) bool { return true }}}
 	s.Provider.claim = func(http.Header, []byte) (claim, error) { return claim{Signatures: make([]signature, 1)}, nil }
 	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != BadSignature {
-		t.Errorf("A11: a claim without its time: refusal %v", why)
+		t.Errorf("a claim without its time: refusal %v", why)
 	}
 }
 
-// A14: only POST is possible; the content type is the sender's affair as long as the signature is
+// Only POST is possible; the content type is the sender's affair as long as the signature is
 // good.
 func TestMethods(t *testing.T) {
 	t.Parallel()
@@ -354,17 +354,17 @@ func TestMethods(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 		a := d.send(t, method, "/webhooks/shop", http.Header{}, nil)
 		if a.status != 405 || a.header.Get("Allow") != http.MethodPost {
-			t.Errorf("A14: %s: answer %d, Allow %q", method, a.status, a.header.Get("Allow"))
+			t.Errorf("%s: answer %d, Allow %q", method, a.status, a.header.Get("Allow"))
 		}
 	}
 	for i, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-8"} {
 		h := signed(t, "msg_"+string(rune('a'+i)), paid)
 		h.Set("Content-Type", kind)
 		if got := d.post(t, "shop", h, paid); got != 200 {
-			t.Errorf("A14: content type %q: answer %d", kind, got)
+			t.Errorf("content type %q: answer %d", kind, got)
 		}
 	}
 	if n := len(d.inbox.stored()); n != 4 {
-		t.Errorf("A14: %d events; want 4", n)
+		t.Errorf("%d events; want 4", n)
 	}
 }

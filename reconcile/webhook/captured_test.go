@@ -91,7 +91,7 @@ const (
 	githubIssue  = `{"action":"edited","issue":{"id":11,"updated_at":"2026-11-20T10:30:00Z"},"repository":{"id":22,"updated_at":"2026-11-20T10:30:00Z"},"sender":{"id":33,"updated_at":"2026-11-20T10:30:00Z"}}`
 )
 
-// H1: one captured delivery is one object and one state of it, under whatever headers it is shown
+// One captured delivery is one object and one state of it, under whatever headers it is shown
 // again.
 func TestCapturedUnderOtherHeaders(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestCapturedUnderOtherHeaders(t *testing.T) {
 		h.judge(t)
 		es := h.entries(t)
 		if len(es) != 1 || es[0].Accepted != 1 || es[0].Deleted {
-			t.Errorf("H1: %s: %d objects, of which %+v; want the genuine one, accepted once", name, len(es), es)
+			t.Errorf("%s: %d objects, of which %+v; want the genuine one, accepted once", name, len(es), es)
 		}
 		applied := 0
 		for _, d := range h.rows(t) {
@@ -132,16 +132,16 @@ func TestCapturedUnderOtherHeaders(t *testing.T) {
 				applied++
 			case intake.Hint, intake.Unknown:
 			default:
-				t.Errorf("H1: %s: %s (%s)", name, d.Outcome, d.Because)
+				t.Errorf("%s: %s (%s)", name, d.Outcome, d.Because)
 			}
 		}
 		if n := len(h.rows(t)); applied != 1 || n > 4 {
-			t.Errorf("H1: %s: %d applied of %d rows; want 1, and few rows", name, applied, n)
+			t.Errorf("%s: %d applied of %d rows; want 1, and few rows", name, applied, n)
 		}
 	}
 }
 
-// H1: ids in headers make no event: sixty replays are one row, whatever the header says.
+// Ids in headers make no event: sixty replays are one row, whatever the header says.
 func TestCapturedUnderOtherIDs(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, shopSource(), woo(), gitSource())
@@ -153,16 +153,16 @@ func TestCapturedUnderOtherIDs(t *testing.T) {
 	}
 	rows := h.rows(t)
 	if len(rows) != 3 {
-		t.Fatalf("H1: %d rows of 180 deliveries of 3 events", len(rows))
+		t.Fatalf("%d rows of 180 deliveries of 3 events", len(rows))
 	}
 	for _, d := range rows {
 		if d.Copies != 60 {
-			t.Errorf("H1: %d copies of %s; want 60", d.Copies, d.Object)
+			t.Errorf("%d copies of %s; want 60", d.Copies, d.Object)
 		}
 	}
 }
 
-// H1: topics and tenants that were made up grow neither the inbox nor the gate, and ask no source.
+// Topics and tenants that were made up grow neither the inbox nor the gate, and ask no source.
 func TestMadeUpTopics(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, shopSource(), woo(), gitSource())
@@ -175,11 +175,11 @@ func TestMadeUpTopics(t *testing.T) {
 	}
 	h.judge(t)
 	if rows, es := h.rows(t), h.entries(t); len(rows) != 4 || len(es) != 0 {
-		t.Errorf("H1: %d rows and %d objects of four captured deliveries; want 4 and none", len(rows), len(es))
+		t.Errorf("%d rows and %d objects of four captured deliveries; want 4 and none", len(rows), len(es))
 	}
 }
 
-// H1: a body that does not say what it is (a deletion is an id) is a hint about a type that is set
+// A body that does not say what it is (a deletion is an id) is a hint about a type that is set
 // up, and never more.
 func TestSilentBodies(t *testing.T) {
 	t.Parallel()
@@ -191,11 +191,11 @@ func TestSilentBodies(t *testing.T) {
 	h.deliver(t, wooCapture(`{"id":5,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/?rest_route=/wc/v3/orders/5"}]}}`))
 	want := []intake.Disposition{intake.Hint, intake.Hint, intake.Hint, intake.Hint, intake.Applied}
 	if got := h.judge(t); !slices.Equal(got, want) {
-		t.Errorf("H1: dispositions %v; want %v", got, want)
+		t.Errorf("dispositions %v; want %v", got, want)
 	}
 }
 
-// H1: where the header says something else than the body, the event is a hint about what the body
+// Where the header says something else than the body, the event is a hint about what the body
 // names, also when it is the first that is heard of it.
 func TestHeaderAgainstBody(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func TestHeaderAgainstBody(t *testing.T) {
 		h.deliver(t, c)
 		got, es := h.judge(t), h.entries(t)
 		if !slices.Equal(got, []intake.Disposition{intake.Hint}) || len(es) != 1 || es[0].Accepted != 0 || es[0].Object.Type != "order" && es[0].Object.Type != "issue" {
-			t.Errorf("H1: %s: dispositions %v, objects %+v; want a hint about the object of the body", name, got, es)
+			t.Errorf("%s: dispositions %v, objects %+v; want a hint about the object of the body", name, got, es)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestSecondDeletion(t *testing.T) {
 	}
 }
 
-// H1: what a source leaves to headers that are not signed is said, or the source is refused with
+// What a source leaves to headers that are not signed is said, or the source is refused with
 // the reason.
 func TestHeadersAreSettled(t *testing.T) {
 	t.Parallel()
@@ -251,12 +251,12 @@ func TestHeadersAreSettled(t *testing.T) {
 	} {
 		_, err := newReceiver(&fakeInbox{}, []named{tc.source}, nil)
 		if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
-			t.Errorf("H1: %s: %v; want %q", name, err, tc.fault)
+			t.Errorf("%s: %v; want %q", name, err, tc.fault)
 		}
 	}
 }
 
-// H1: of a source with several tenants every delivery is a hint, so that the source of the tenant
+// Of a source with several tenants every delivery is a hint, so that the source of the tenant
 // says what is true.
 func TestSharedSourceHints(t *testing.T) {
 	t.Parallel()
@@ -267,16 +267,16 @@ func TestSharedSourceHints(t *testing.T) {
 	h.deliver(t, genuine)
 	h.deliver(t, genuine.under("X-Shopify-Shop-Domain", "b.example"))
 	if got := h.judge(t); !slices.Equal(got, []intake.Disposition{intake.Hint, intake.Hint}) {
-		t.Errorf("H1: dispositions %v; want two hints", got)
+		t.Errorf("dispositions %v; want two hints", got)
 	}
 	for _, e := range h.entries(t) {
 		if e.Accepted != 0 || e.Dirty != 1 {
-			t.Errorf("H1: %s: %d accepted, %d hints", e.Object, e.Accepted, e.Dirty)
+			t.Errorf("%s: %d accepted, %d hints", e.Object, e.Accepted, e.Dirty)
 		}
 	}
 }
 
-// H1: the fields of a body say which event of GitHub it is.
+// The fields of a body say which event of GitHub it is.
 func TestGitHubSubjects(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -296,12 +296,12 @@ func TestGitHubSubjects(t *testing.T) {
 		`[]`:                                                                                       "",
 	} {
 		if got, _, err := githubSubject(raw(body)); err != nil || got != want {
-			t.Errorf("H1: %s is of %q; want %q", body, got, want)
+			t.Errorf("%s is of %q; want %q", body, got, want)
 		}
 	}
 }
 
-// L7: an order that is nested too deep to be compared is a hint: its body names it, so the source
+// An order that is nested too deep to be compared is a hint: its body names it, so the source
 // can be asked.
 func TestDeepBody(t *testing.T) {
 	t.Parallel()
@@ -309,7 +309,7 @@ func TestDeepBody(t *testing.T) {
 	body := strings.Replace(paid, `"status":"paid"`, `"status":`+strings.Repeat("[", 100)+strings.Repeat("]", 100), 1)
 	h.deliver(t, capture{"shop", signed(t, "m1", body), body})
 	if got := h.judge(t); !slices.Equal(got, []intake.Disposition{intake.Hint}) {
-		t.Errorf("L7: dispositions %v; want a hint", got)
+		t.Errorf("dispositions %v; want a hint", got)
 	}
 }
 

@@ -64,11 +64,11 @@ func TestSameEvent(t *testing.T) {
 		"standard: sent again":         {orders(t), standard("m1"), standard("m1"), paid, paid, true},
 		"standard: other id":           {orders(t), standard("m1"), standard("m2"), paid, paid, false},
 
-		// C2: the same id is the same event, whatever the body: the inbox then finds the conflict.
+		// The same id is the same event, whatever the body: the inbox then finds the conflict.
 		"C2: standard, other body": {orders(t), standard("m1"), standard("m1"), paid, strings.Replace(paid, "3", "4", 1), true},
-		// C4: neighbouring fields do not run together.
+		// Neighbouring fields do not run together.
 		"C4: webhook and topic": {WooCommerce(), woo("1order.updated", "1", ""), woo("order.updated", "11", ""), `{"id":1}`, `{"id":1}`, false},
-		// C5: without an id it is the content, in whatever order and spacing it is written, and the
+		// Without an id it is the content, in whatever order and spacing it is written, and the
 		// topic.
 		"C5: same content":    {orders(t), nil, nil, paid, strings.Replace(paid, `"type":"order.paid",`, "", 1)[:1] + ` "type" : "order.paid",` + strings.Replace(paid, `"type":"order.paid",`, "", 1)[1:], true},
 		"C5: other topic":     {GitHub(), github(""), github(""), issue, changed, false},
@@ -84,7 +84,7 @@ func TestSameEvent(t *testing.T) {
 	}
 }
 
-// C3: one change told under two ids, by two subscriptions, is one event where the ids are not
+// One change told under two ids, by two subscriptions, is one event where the ids are not
 // signed. Told in other words it is two, with the same version and fingerprint, by which the gate
 // knows the second as a duplicate.
 func TestSameChange(t *testing.T) {
@@ -99,16 +99,16 @@ func TestSameChange(t *testing.T) {
 	}
 	events := d.inbox.stored()
 	if len(events) != 2 || moved == order {
-		t.Fatalf("C3: %d events; want 2", len(events))
+		t.Fatalf("%d events; want 2", len(events))
 	}
 	for _, e := range events[1:] {
 		if e.Dedupe == events[0].Dedupe || e.Version.Compare(events[0].Version) != 0 || e.Fingerprint != events[0].Fingerprint {
-			t.Errorf("C3: %+v and %+v", events[0], e)
+			t.Errorf("%+v and %+v", events[0], e)
 		}
 	}
 }
 
-// C2, over a real store: the same id with another body is answered with 200 and kept beside the
+// Over a real store: the same id with another body is answered with 200 and kept beside the
 // first as a conflict.
 func TestConflict(t *testing.T) {
 	t.Parallel()
@@ -118,19 +118,19 @@ func TestConflict(t *testing.T) {
 	other := strings.Replace(paid, `"version":3`, `"version":4`, 1)
 	for _, body := range []string{paid, paid, other, paid, other} {
 		if got := d.post(t, "shop", signed(t, "msg_1", body), body); got != 200 {
-			t.Errorf("C2: answer %d", got)
+			t.Errorf("answer %d", got)
 		}
 	}
 	rows, err := store.Deliveries(t.Context(), intake.DeliveryFilter{})
 	if err != nil || len(rows) != 2 {
-		t.Fatalf("C2: %d rows, %v; want 2", len(rows), err)
+		t.Fatalf("%d rows, %v; want 2", len(rows), err)
 	}
 	conflict, first := rows[0], rows[1]
 	if first.Disposition != "" || first.Copies != 3 || string(conflict.Body) == string(first.Body) {
-		t.Errorf("C2: first %+v", first)
+		t.Errorf("first %+v", first)
 	}
 	if conflict.Disposition != intake.Conflict && conflict.Outcome != intake.Conflict {
-		t.Errorf("C2: second %+v", conflict)
+		t.Errorf("second %+v", conflict)
 	}
 }
 

@@ -183,18 +183,18 @@ func (d *door) send(t *testing.T, method, path string, h http.Header, body io.Re
 	return a
 }
 
-// neverWrong holds B8 for every answer that any test of this package sees.
+// neverWrong holds for every answer that any test of this package sees.
 func neverWrong(t *testing.T, a answer) {
 	t.Helper()
 	possible := []int{200, 401, 404, 405, 408, 413, 415, 503}
 	if !slices.Contains(possible, a.status) {
-		t.Errorf("B8: answer %d", a.status)
+		t.Errorf("answer %d", a.status)
 	}
 	if a.body != "" || len(a.header.Values("Set-Cookie")) > 0 || a.header.Get("Location") != "" {
-		t.Errorf("B8: answer %d with body %q and header %v", a.status, a.body, a.header)
+		t.Errorf("answer %d with body %q and header %v", a.status, a.body, a.header)
 	}
 	if (a.status == http.StatusServiceUnavailable) != (a.header.Get("Retry-After") != "") {
-		t.Errorf("B4: answer %d with Retry-After %q", a.status, a.header.Get("Retry-After"))
+		t.Errorf("answer %d with Retry-After %q", a.status, a.header.Get("Retry-After"))
 	}
 }
 

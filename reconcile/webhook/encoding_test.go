@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// A12, B6: what is packed in deflate is unpacked, too. A genuine delivery in another encoding is taken
+// What is packed in deflate is unpacked, too. A genuine delivery in another encoding is taken
 // as it came and said to be unreadable, by name: its sender cannot be made to pack it otherwise. What
 // is forged is not looked at.
 func TestEncodings(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// H2: whoever proved nothing cannot keep small genuine deliveries out by large bodies, however many
+// Whoever proved nothing cannot keep small genuine deliveries out by large bodies, however many
 // connections send them, how fast, and how much of them.
 func TestFloodOfUnsignedBodies(t *testing.T) {
 	t.Parallel()
@@ -116,7 +116,7 @@ func pour(conn net.Conn, body []byte, pace int) {
 	}
 }
 
-// H2: what proved nothing never has more than its share, what was verified has the rest, and all of
+// What proved nothing never has more than its share, what was verified has the rest, and all of
 // it is given back.
 func TestShareOfMemory(t *testing.T) {
 	t.Parallel()
@@ -154,7 +154,7 @@ func TestShareOfMemory(t *testing.T) {
 	}
 }
 
-// L6: what a delivery holds beyond the bound is not stored event by event, which would take longer
+// What a delivery holds beyond the bound is not stored event by event, which would take longer
 // than its sender waits: it is answered, and kept as one that could not be read. Not parallel: the time
 // for an answer runs.
 func TestManyEvents(t *testing.T) {

@@ -75,8 +75,8 @@ func (h *hall) forget(t *testing.T) {
 	}
 }
 
-// From the wire through the gate: the first is applied, C3 the same change in other words is a
-// duplicate, an older state stale, a deletion a hint. A9, C6: when the inbox has forgotten all of
+// From the wire through the gate: the first is applied, the same change in other words is a
+// duplicate, an older state stale, a deletion a hint. When the inbox has forgotten all of
 // it, a captured delivery still verifies where no time is signed, and the gate knows it.
 func TestThroughTheGate(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestThroughTheGate(t *testing.T) {
 	}
 	send("1", newer)
 	send("2", moved)
-	send("2", newer) // A8, H1
+	send("2", newer)
 	send("1", older)
 	expect("D1, C3, D3", intake.Applied, intake.Duplicate, intake.Stale)
 
@@ -117,11 +117,11 @@ func TestThroughTheGate(t *testing.T) {
 	expect("F4", intake.Hint)
 	e, err := h.store.Entry(t.Context(), inbox.Object{Source: "woo", Type: "order", ID: "10492"})
 	if err != nil || e == nil || e.Deleted || e.Dirty == e.Clean || e.Accepted != 1 {
-		t.Errorf("F4: a deletion by an unsigned header has to be confirmed by the source: %+v, %v", e, err)
+		t.Errorf("a deletion by an unsigned header has to be confirmed by the source: %+v, %v", e, err)
 	}
 }
 
-// D21 from the wire: an event of Stripe fills what is unknown, and afterwards asks for a look at
+// From the wire: an event of Stripe fills what is unknown, and afterwards asks for a look at
 // the source.
 func TestStripeThroughTheGate(t *testing.T) {
 	t.Parallel()
@@ -138,6 +138,6 @@ func TestStripeThroughTheGate(t *testing.T) {
 		h.forget(t)
 	}
 	if want := []intake.Disposition{intake.Applied, intake.Hint}; !slices.Equal(dispositions, want) {
-		t.Errorf("D21: dispositions %v; want %v", dispositions, want)
+		t.Errorf("dispositions %v; want %v", dispositions, want)
 	}
 }

@@ -56,7 +56,7 @@ func zipped(t *testing.T, plain []byte) string {
 // padded is a delivery of exactly n bytes.
 func padded(n int) string { return paid + strings.Repeat(" ", n-len(paid)) }
 
-// A12: a body of the limit passes, one byte more is 413, whether its length is announced or it
+// A body of the limit passes, one byte more is 413, whether its length is announced or it
 // comes in chunks.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
@@ -64,20 +64,20 @@ func TestBodyLimit(t *testing.T) {
 	for n, want := range map[int]int{1000: 200, 1001: 413} {
 		body := padded(n)
 		if got := d.post(t, "shop", signed(t, fmt.Sprint("length", n), body), body); got != want {
-			t.Errorf("A12: %d bytes: answer %d; want %d", n, got, want)
+			t.Errorf("%d bytes: answer %d; want %d", n, got, want)
 		}
 		chunked := io.MultiReader(strings.NewReader(body)) // hides the length
 		a := d.send(t, http.MethodPost, "/webhooks/shop", signed(t, fmt.Sprint("chunked", n), body), chunked)
 		if a.status != want {
-			t.Errorf("A12: %d bytes in chunks: answer %d; want %d", n, a.status, want)
+			t.Errorf("%d bytes in chunks: answer %d; want %d", n, a.status, want)
 		}
 	}
 	if got := d.reasons(); !slices.Equal(got, []Refusal{LargeBody, LargeBody}) {
-		t.Errorf("A12: counted as %v", got)
+		t.Errorf("counted as %v", got)
 	}
 }
 
-// A12: an announced length over the limit is answered before a byte of the body has come, and the
+// An announced length over the limit is answered before a byte of the body has come, and the
 // connection closed.
 func TestAnnouncedLength(t *testing.T) {
 	t.Parallel()
@@ -93,11 +93,11 @@ func TestAnnouncedLength(t *testing.T) {
 	defer resp.Body.Close()
 	// Whoever waits for the body waits for readShare of the budget.
 	if took := time.Since(began); resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close || took > hardStop/2 {
-		t.Errorf("A12: answer %d after %s, connection closed: %t", resp.StatusCode, took, resp.Close)
+		t.Errorf("answer %d after %s, connection closed: %t", resp.StatusCode, took, resp.Close)
 	}
 }
 
-// A12: a bomb is unpacked up to the limit and no further. Not parallel: it looks at what was
+// A bomb is unpacked up to the limit and no further. Not parallel: it looks at what was
 // allocated meanwhile.
 func TestBombCostsNoMemory(t *testing.T) {
 	bomb := []byte(zipped(t, make([]byte, 4<<20)))
@@ -112,14 +112,14 @@ func TestBombCostsNoMemory(t *testing.T) {
 	_, err = unpack(http.Header{"Content-Encoding": {"gzip"}}, bomb, 16<<10, h)
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, errTooLarge) {
-		t.Errorf("A12: %v", err)
+		t.Errorf("%v", err)
 	}
 	if n := (after.TotalAlloc - before.TotalAlloc) >> 10; n > 1024 {
-		t.Errorf("A12: %d KiB were allocated for a limit of 16 KiB", n)
+		t.Errorf("%d KiB were allocated for a limit of 16 KiB", n)
 	}
 }
 
-// A12: reading stops one byte behind the limit, however much the sender has.
+// Reading stops one byte behind the limit, however much the sender has.
 func TestReadingStops(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, small(t))
@@ -132,7 +132,7 @@ func TestReadingStops(t *testing.T) {
 	w := &plainWriter{}
 	d.ServeHTTP(w, req)
 	if w.status != 413 || body.read > 16<<10 {
-		t.Errorf("A12: answer %d after %d bytes; want 413 after about 1000", w.status, body.read)
+		t.Errorf("answer %d after %d bytes; want 413 after about 1000", w.status, body.read)
 	}
 }
 
@@ -151,7 +151,7 @@ func (w *plainWriter) Header() http.Header {
 	return w.header
 }
 
-// A12: a packed body is verified as it was sent, unpacked up to the limit and no further; what is
+// A packed body is verified as it was sent, unpacked up to the limit and no further; what is
 // larger is 413.
 func TestGzip(t *testing.T) {
 	t.Parallel()
@@ -175,18 +175,18 @@ func TestGzip(t *testing.T) {
 		h.Set("Content-Encoding", "gzip")
 		before := len(d.inbox.stored())
 		if got := d.post(t, "shop", h, tc.body); got != tc.status {
-			t.Errorf("A12: %s: answer %d; want %d", name, got, tc.status)
+			t.Errorf("%s: answer %d; want %d", name, got, tc.status)
 		}
 		after := d.inbox.stored()[before:]
 		if tc.status == 200 && (len(after) != 1 || after[0].Disposition != tc.disposition) || tc.status != 200 && len(after) != 0 {
-			t.Errorf("A12: %s: stored %+v", name, after)
+			t.Errorf("%s: stored %+v", name, after)
 		}
 	}
 	// Nobody unpacks what nobody signed.
 	h := signed(t, "msg_forged", paid)
 	h.Set("Content-Encoding", "gzip")
 	if got := d.post(t, "shop", h, zipped(t, make([]byte, 800_000))); got != 401 {
-		t.Errorf("A12: a forged bomb: answer %d", got)
+		t.Errorf("a forged bomb: answer %d", got)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestHeaderLimit(t *testing.T) {
 // signedLines are the header of a delivery whose signature can be read, and is wrong.
 const signedLines = "Webhook-Id: m\r\nWebhook-Timestamp: 1763640000\r\nWebhook-Signature: v1,AAAA\r\n"
 
-// A13: a body that trickles in is cut off within the budget: 408, and the connection is closed. The
+// A body that trickles in is cut off within the budget: 408, and the connection is closed. The
 // same holds for a body that belongs to no source, and nothing is stored.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
@@ -217,21 +217,21 @@ func TestSlowBody(t *testing.T) {
 		r := bufio.NewReader(conn)
 		line, err := r.ReadString('\n')
 		if err != nil || !strings.Contains(line, want) {
-			t.Errorf("A13: %s answers %q, %v; want %s", path, line, err, want)
+			t.Errorf("%s answers %q, %v; want %s", path, line, err, want)
 		}
 		if _, err := io.Copy(io.Discard, r); err != nil {
-			t.Errorf("A13: %s: the connection is open still: %v", path, err)
+			t.Errorf("%s: the connection is open still: %v", path, err)
 		}
 		if took := time.Since(began); took > hardStop {
-			t.Errorf("A13: %s took %s; the hard stop is %s", path, took, hardStop)
+			t.Errorf("%s took %s; the hard stop is %s", path, took, hardStop)
 		}
 	}
 	if got := d.reasons(); !slices.Contains(got, SlowBody) || len(d.inbox.stored()) != 0 {
-		t.Errorf("A13: counted as %v, %d events stored", got, len(d.inbox.stored()))
+		t.Errorf("counted as %v, %d events stored", got, len(d.inbox.stored()))
 	}
 }
 
-// A13: a sender that goes away in the middle of its body is no delivery.
+// A sender that goes away in the middle of its body is no delivery.
 func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	refused := make(chan Refusal, 1)
@@ -245,7 +245,7 @@ func TestBrokenBody(t *testing.T) {
 	}
 }
 
-// B5: deliveries beyond Concurrent wait shortly and then are asked to come again, and the place is
+// Deliveries beyond Concurrent wait shortly and then are asked to come again, and the place is
 // free afterwards.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
@@ -270,17 +270,17 @@ func TestConcurrent(t *testing.T) {
 	}
 	d.opts.Budget = 2 * time.Second
 	if got := d.post(t, "shop", signed(t, "c", paid), paid); got != 503 || !slices.Equal(d.reasons(), []Refusal{Busy}) {
-		t.Errorf("B5: the third at once: answer %d for %v", got, d.reasons())
+		t.Errorf("the third at once: answer %d for %v", got, d.reasons())
 	}
 	d.opts.Budget = time.Minute
 	close(leave)
 	wg.Wait()
 	if got := d.post(t, "shop", signed(t, "c", paid), paid); got != 200 {
-		t.Errorf("B5: afterwards: answer %d", got)
+		t.Errorf("afterwards: answer %d", got)
 	}
 }
 
-// B5: genuine deliveries beyond the rate are asked to come again; forged ones use up nothing of it.
+// Genuine deliveries beyond the rate are asked to come again; forged ones use up nothing of it.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
@@ -293,7 +293,7 @@ func TestRate(t *testing.T) {
 	}
 	for i, want := range []int{200, 200, 200, 503, 503} {
 		if got := d.post(t, "shop", signed(t, fmt.Sprint("m", i), paid), paid); got != want {
-			t.Errorf("B5: delivery %d: answer %d; want %d", i+1, got, want)
+			t.Errorf("delivery %d: answer %d; want %d", i+1, got, want)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func TestServerRuns(t *testing.T) {
 	}
 }
 
-// A12, A13 and B1 over HTTP/2, where a delivery is a stream among others.
+// The limits and the answers over HTTP/2, where a delivery is a stream among others.
 func TestHTTP2(t *testing.T) {
 	t.Parallel()
 	s := small(t)
@@ -388,15 +388,15 @@ func TestHTTP2(t *testing.T) {
 		return resp.StatusCode
 	}
 	if got := post(strings.NewReader(paid)); got != 200 {
-		t.Errorf("B1: answer %d", got)
+		t.Errorf("answer %d", got)
 	}
 	if got := post(io.MultiReader(strings.NewReader(padded(1001)))); got != 413 {
-		t.Errorf("A12: answer %d", got)
+		t.Errorf("answer %d", got)
 	}
 	trickle, end := io.Pipe()
 	defer end.Close()
 	if got := post(trickle); got != 408 {
-		t.Errorf("A13: answer %d", got)
+		t.Errorf("answer %d", got)
 	}
 	if n := len(d.inbox.stored()); n != 1 {
 		t.Errorf("%d events; want 1", n)

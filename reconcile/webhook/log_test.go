@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A15: neither secrets nor signatures, headers, bodies, or names that a stranger made up are in the
+// Neither secrets nor signatures, headers, bodies, or names that a stranger made up are in the
 // log, in what is stored, or in a printed configuration.
 func TestNothingLeaks(t *testing.T) {
 	t.Parallel()
@@ -54,12 +54,12 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		for _, leaked := range []string{"canary", signature, newSecret, oldSecret, newSecret[6:], "new secret for"} {
 			if strings.Contains(text, leaked) {
-				t.Errorf("A15: the %s contains %q", where, leaked)
+				t.Errorf("the %s contains %q", where, leaked)
 			}
 		}
 	}
 	if !strings.Contains(d.log.String(), errDown.Error()) {
-		t.Error("B4: the log does not say what is wrong with the database")
+		t.Error("the log does not say what is wrong with the database")
 	}
 }
 

@@ -57,7 +57,7 @@ func (d *door) free() bool {
 	return m.free == fresh.free && m.unproven == fresh.unproven && len(s.slots) == 0
 }
 
-// H2: bodies that do not come to their end take no place: whatever number of them is open, a
+// Bodies that do not come to their end take no place: whatever number of them is open, a
 // genuine delivery is stored.
 func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 	open = append(open, d.begin(t, signed(t, "late", paid), paid[:20]))
 	for _, id := range []string{"a", "b", "c"} {
 		if got := d.post(t, "shop", signed(t, id, paid), paid); got != 200 {
-			t.Errorf("H2: answer %d to a genuine delivery beside 161 unfinished ones", got)
+			t.Errorf("answer %d to a genuine delivery beside 161 unfinished ones", got)
 		}
 	}
 	for i, u := range open {
@@ -81,15 +81,15 @@ func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 			want, rest = 200, paid[20:]
 		}
 		if got := u.end(rest); got != want {
-			t.Errorf("H2: unfinished delivery %d: answer %d; want %d", i, got, want)
+			t.Errorf("unfinished delivery %d: answer %d; want %d", i, got, want)
 		}
 	}
 	if !d.free() {
-		t.Error("H2: memory or a place was not given back")
+		t.Error("memory or a place was not given back")
 	}
 }
 
-// H2: memory is counted in bytes that came, not in deliveries: nine bytes cost little of it,
+// Memory is counted in bytes that came, not in deliveries: nine bytes cost little of it,
 // however much is announced. When it is used up what comes next is asked to come again, and goes on
 // when it was given back.
 func TestMemoryIsCountedInBytes(t *testing.T) {
@@ -103,25 +103,25 @@ func TestMemoryIsCountedInBytes(t *testing.T) {
 		open = append(open, d.begin(t, forged, "123456789"))
 	}
 	if got := d.post(t, "shop", signed(t, "small", paid), paid); got != 200 {
-		t.Errorf("H2: answer %d beside 45 bytes", got)
+		t.Errorf("answer %d beside 45 bytes", got)
 	}
 	large := d.begin(t, forged, strings.Repeat(" ", 900))
 	if got := d.post(t, "shop", signed(t, "large", padded(1000)), padded(1000)); got != 503 || !slices.Contains(d.reasons(), Busy) {
-		t.Errorf("H2: answer %d for %v when the memory is used up", got, d.reasons())
+		t.Errorf("answer %d for %v when the memory is used up", got, d.reasons())
 	}
 	large.end("")
 	if got := d.post(t, "shop", signed(t, "large", padded(1000)), padded(1000)); got != 200 {
-		t.Errorf("H2: answer %d when it was given back", got)
+		t.Errorf("answer %d when it was given back", got)
 	}
 	for _, u := range open {
 		u.end("")
 	}
 	if !d.free() {
-		t.Error("H2: memory or a place was not given back")
+		t.Error("memory or a place was not given back")
 	}
 }
 
-// H2: without a signature that can be read, nothing of the body is read, whatever it is.
+// Without a signature that can be read, nothing of the body is read, whatever it is.
 func TestUnsignedIsNotRead(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t), woo(), gitSource())
@@ -139,12 +139,12 @@ func TestUnsignedIsNotRead(t *testing.T) {
 		}
 		w := &plainWriter{}
 		if d.ServeHTTP(w, req); w.status != 401 || body.read != 0 {
-			t.Errorf("H2: %s: answer %d after %d bytes; want 401 after none", source, w.status, body.read)
+			t.Errorf("%s: answer %d after %d bytes; want 401 after none", source, w.status, body.read)
 		}
 	}
 }
 
-// H2: what may be an unsigned greeting is read as far as a greeting goes.
+// What may be an unsigned greeting is read as far as a greeting goes.
 func TestGreetingIsShort(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, woo())
@@ -156,14 +156,14 @@ func TestGreetingIsShort(t *testing.T) {
 	req.Header, req.ContentLength = http.Header{}, -1
 	w := &plainWriter{}
 	if d.ServeHTTP(w, req); w.status != 413 || body.read > 4<<10 {
-		t.Errorf("H2: answer %d after %d bytes", w.status, body.read)
+		t.Errorf("answer %d after %d bytes", w.status, body.read)
 	}
 	if got := d.post(t, "woo", http.Header{}, strings.Repeat(" ", 2000)); got != 401 {
-		t.Errorf("H2: answer %d", got)
+		t.Errorf("answer %d", got)
 	}
 }
 
-// H2: a delivery keeps its memory for as long as the inbox has it, also when its sender was
+// A delivery keeps its memory for as long as the inbox has it, also when its sender was
 // answered long ago.
 func TestInboxKeepsMemory(t *testing.T) {
 	t.Parallel()
@@ -174,7 +174,7 @@ func TestInboxKeepsMemory(t *testing.T) {
 		t.Errorf("answer %d", got)
 	}
 	if d.free() {
-		t.Error("H2: memory was given back while the inbox has the delivery")
+		t.Error("memory was given back while the inbox has the delivery")
 	}
 	close(hang)
 	<-left

@@ -81,7 +81,7 @@ func TestProviders(t *testing.T) {
 		body     string
 		want     []told
 	}{
-		// D21: the event's time orders events, never objects.
+		// The event's time orders events, never objects.
 		"stripe": {Stripe(), nil, fixture(t, "stripe.json"), []told{
 			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", intake.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
 		"stripe, of another mode": {StripeTest(), nil, fixture(t, "stripe.json"), []told{
@@ -188,17 +188,17 @@ func TestNotOfTheProvider(t *testing.T) {
 		for _, body := range tc.bodies {
 			events := parsed(t, tc.provider, tc.header, body)
 			if len(events) != 1 || events[0].Disposition != intake.Malformed || events[0].Why == "" {
-				t.Errorf("B6: %s: %s: %+v", name, body, events)
+				t.Errorf("%s: %s: %+v", name, body, events)
 			}
 			var kept string
 			if err := json.Unmarshal(events[0].Body, &kept); err != nil || !strings.Contains(body, kept) {
-				t.Errorf("B6: %s: %s is kept as %s", name, body, events[0].Body)
+				t.Errorf("%s: %s is kept as %s", name, body, events[0].Body)
 			}
 		}
 	}
 }
 
-// A16: an event goes to its tenant; one of a tenant that nobody set up is kept as unknown, and
+// An event goes to its tenant; one of a tenant that nobody set up is kept as unknown, and
 // answered with 200.
 func TestTenants(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestTenants(t *testing.T) {
 		d := open(t, nil, named{"xero", Sender{Provider: Xero(), Secrets: []Secret{{"only", plain}}, Tenants: tc.tenants}})
 		h := http.Header{"X-Xero-Signature": {"WNhKa6hvGD8gNS5oL8TUXaOoQfqp8NQ9VaYXt2bbRDo="}}
 		if got := d.post(t, "xero", h, fixture(t, "xero.json")); got != 200 {
-			t.Errorf("A16: answer %d", got)
+			t.Errorf("answer %d", got)
 		}
 		events := d.inbox.stored()
 		if len(events) != 2 {
@@ -223,13 +223,13 @@ func TestTenants(t *testing.T) {
 		}
 		for _, e := range events {
 			if e.Disposition != tc.want || e.Object.Tenant != "c2cc9b6e-9458-4c7d-93cc-f02b81b0594f" {
-				t.Errorf("A16: tenants %v: %+v; want %q", tc.tenants, e, tc.want)
+				t.Errorf("tenants %v: %+v; want %q", tc.tenants, e, tc.want)
 			}
 		}
 	}
 }
 
-// D10: the operator's epoch is part of every version, and makes none of an event that has none.
+// The operator's epoch is part of every version, and makes none of an event that has none.
 func TestEpoch(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
@@ -244,7 +244,7 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// A17: what a provider sends to see whether somebody is there is answered as it wants. Nothing
+// What a provider sends to see whether somebody is there is answered as it wants. Nothing
 // unsigned is stored.
 func TestHandshakes(t *testing.T) {
 	t.Parallel()
@@ -259,24 +259,24 @@ func TestHandshakes(t *testing.T) {
 
 	// WooCommerce, when a webhook is saved: a form that nobody signed.
 	if got := d.post(t, "woo", form, "webhook_id=12"); got != 200 || greeted != 1 {
-		t.Errorf("A17: the greeting of WooCommerce: answer %d, %d greeted", got, greeted)
+		t.Errorf("the greeting of WooCommerce: answer %d, %d greeted", got, greeted)
 	}
 	for _, body := range []string{"webhook_id=12&x=1", "webhook_id=", "webhook_id=1\n", " webhook_id=1", `{"webhook_id":1}`} {
 		if got := d.post(t, "woo", form, body); got != 401 {
-			t.Errorf("A17: %q: answer %d; want 401", body, got)
+			t.Errorf("%q: answer %d; want 401", body, got)
 		}
 	}
 	if got := d.post(t, "xero", form, "webhook_id=12"); got != 401 {
-		t.Errorf("A17: the greeting at another's door: answer %d", got)
+		t.Errorf("the greeting at another's door: answer %d", got)
 	}
 	// With a signature it is a delivery like any other.
 	signedPing := wooSigned("webhook_id=12")
 	signedPing.Set(wooSignature, "AAAA")
 	if got := d.post(t, "woo", signedPing, "webhook_id=12"); got != 401 {
-		t.Errorf("A17: a greeting with a wrong signature: answer %d", got)
+		t.Errorf("a greeting with a wrong signature: answer %d", got)
 	}
 	if n := len(d.inbox.stored()); n != 0 {
-		t.Errorf("A17: %d unsigned events are stored", n)
+		t.Errorf("%d unsigned events are stored", n)
 	}
 
 	// Xero, when a webhook is set up: 200 for the right signature, 401 for the wrong one, no body,
@@ -285,17 +285,17 @@ func TestHandshakes(t *testing.T) {
 	for signature, want := range map[string]int{intentSignature: 200, "AAAA" + intentSignature[4:]: 401} {
 		a := d.send(t, http.MethodPost, "/webhooks/xero", http.Header{"X-Xero-Signature": {signature}}, strings.NewReader(intent))
 		if a.status != want || a.body != "" || a.header.Get("Content-Length") != "0" {
-			t.Errorf("A17: intent to receive: %+v; want %d", a, want)
+			t.Errorf("intent to receive: %+v; want %d", a, want)
 		}
 	}
 	// GitHub, when a webhook is made: a signed ping.
 	const zen = `{"zen":"Design for failure.","hook_id":1}`
 	h := http.Header{"X-Hub-Signature-256": {zenSignature}, "X-Github-Event": {"ping"}}
 	if got := d.post(t, "github", h, zen); got != 200 {
-		t.Errorf("A17: the ping of GitHub: answer %d", got)
+		t.Errorf("the ping of GitHub: answer %d", got)
 	}
 	events := d.inbox.stored()
 	if len(events) != 2 || events[0].Disposition != intake.Ignored || events[1].Disposition != intake.Ignored {
-		t.Errorf("A17: signed handshakes are stored as %+v", events)
+		t.Errorf("signed handshakes are stored as %+v", events)
 	}
 }

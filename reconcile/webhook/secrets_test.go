@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 )
 
-// M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside
+// A signature of a scheme that is not known here, in whatever form, keeps no genuine one beside
 // it from being believed.
 func TestUnknownSchemesAreSkipped(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestUnknownSchemesAreSkipped(t *testing.T) {
 		h := genuine.Clone()
 		h.Set("Webhook-Signature", list)
 		if got := d.post(t, "shop", h, paid); got != 200 {
-			t.Errorf("M6: %q: answer %d", strings.ReplaceAll(list, good, "GOOD"), got)
+			t.Errorf("%q: answer %d", strings.ReplaceAll(list, good, "GOOD"), got)
 		}
 	}
 	v := independent(t)[0]
@@ -30,13 +30,12 @@ func TestUnknownSchemesAreSkipped(t *testing.T) {
 		h := http.Header{}
 		h.Set("Stripe-Signature", v.header["Stripe-Signature"]+extra)
 		if got := d.post(t, "stripe", h, v.body); got != 200 {
-			t.Errorf("M6: Stripe, %q behind the genuine one: answer %d", extra, got)
+			t.Errorf("Stripe, %q behind the genuine one: answer %d", extra, got)
 		}
 	}
 }
 
-// A provider of the user's may read as many signatures as it likes; more than 16 are not tried
-// (L1).
+// A provider of the user's may read as many signatures as it likes; more than 16 are not tried.
 func TestSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	tried, n := 0, 0
@@ -54,12 +53,12 @@ func TestSignaturesAreBounded(t *testing.T) {
 			want = 401
 		}
 		if got != want || (tried > 0) != (want == 200) {
-			t.Errorf("L1: %d signatures: answer %d, tried %d times", n, got, tried)
+			t.Errorf("%d signatures: answer %d, tried %d times", n, got, tried)
 		}
 	}
 }
 
-// L8: deliveries of long ago, captured and sent again, say nothing about our clock.
+// Deliveries of long ago, captured and sent again, say nothing about our clock.
 func TestReplaysRaiseNoClockAlarm(t *testing.T) {
 	t.Parallel()
 	alarms := 0
@@ -67,16 +66,16 @@ func TestReplaysRaiseNoClockAlarm(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, -time.Hour, -2 * time.Hour, -3 * time.Hour, -time.Hour, -time.Hour, -4 * time.Hour, -5 * time.Hour, -time.Hour} {
 		for range 5 {
 			if got := d.post(t, "shop", signedAt(t, "msg_1", paid, newSecret, noon.Add(ahead)), paid); got != 401 {
-				t.Errorf("L8: answer %d", got)
+				t.Errorf("answer %d", got)
 			}
 		}
 	}
 	if alarms != 0 || strings.Contains(d.log.String(), "clock is probably wrong") {
-		t.Errorf("L8: %d alarms of five captured deliveries", alarms)
+		t.Errorf("%d alarms of five captured deliveries", alarms)
 	}
 }
 
-// L2: what may be a public key, or can be guessed, is no secret.
+// What may be a public key, or can be guessed, is no secret.
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
 	for secret, fault := range map[string]string{
@@ -87,7 +86,7 @@ func TestNoSecrets(t *testing.T) {
 	} {
 		_, err := newReceiver(&fakeInbox{}, []named{{"shop", Sender{Provider: orders(t), Secrets: []Secret{{"only", secret}}}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), fault) {
-			t.Errorf("L2: %q: %v; want %q", secret, err, fault)
+			t.Errorf("%q: %v; want %q", secret, err, fault)
 		}
 	}
 }

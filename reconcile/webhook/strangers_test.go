@@ -11,7 +11,7 @@ import (
 
 // What a sender wrote is read as it was meant, by every provider and by mappings: a name that is
 // written exactly so wins, another case counts where it is alone, and what is not clear is stored as
-// malformed. "An external id is never altered" (M2), nor one that is asked for.
+// malformed. "An external id is never altered", nor one that is asked for.
 func TestWhatStrangersWrite(t *testing.T) {
 	t.Parallel()
 	mapping, err := made(Standard(Mapping{Version: "data.version", Tenant: "account", EventID: ""}))

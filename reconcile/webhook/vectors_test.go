@@ -114,7 +114,7 @@ func (v vector) reason(t *testing.T, header map[string]string, body string) Refu
 	return why.reason
 }
 
-// A1: what the provider signed is believed. A2: with one bit flipped in any byte of the body it is
+// What the provider signed is believed. With one bit flipped in any byte of the body it is
 // not, nor in a signed id or time, nor in the signature itself. Nor is it with another secret.
 func TestVectors(t *testing.T) {
 	t.Parallel()
@@ -122,11 +122,11 @@ func TestVectors(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			if why := v.reason(t, v.header, v.body); why != "" {
-				t.Fatalf("A1: refused: %s", why)
+				t.Fatalf("refused: %s", why)
 			}
 			for i := range v.body {
 				if v.reason(t, v.header, flip(v.body, i, i%8)) != WrongSignature {
-					t.Fatalf("A2: believed with a bit of byte %d of the body flipped", i)
+					t.Fatalf("believed with a bit of byte %d of the body flipped", i)
 				}
 			}
 			for name, value := range v.header {
@@ -134,14 +134,14 @@ func TestVectors(t *testing.T) {
 				for i := range value {
 					changed := cloneWith(v.header, name, value[:i]+other(value[i])+value[i+1:]+rest)
 					if why := v.reason(t, changed, v.body); why == "" {
-						t.Fatalf("A2: believed with character %d of %s changed", i, name)
+						t.Fatalf("believed with character %d of %s changed", i, name)
 					}
 				}
 			}
 			wrong := v
 			wrong.secret = v.secret[:len(v.secret)-4] + "AAA="
 			if why := wrong.reason(t, v.header, v.body); why != WrongSignature {
-				t.Errorf("A2: with another secret: %q", why)
+				t.Errorf("with another secret: %q", why)
 			}
 		})
 	}

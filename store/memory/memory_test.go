@@ -61,7 +61,7 @@ func TestConformanceCatches(t *testing.T) {
 	storetest.Prove(t, harness(ledger.Limits{}), "TestConformance")
 }
 
-// A database of several nodes keeps to the same, with clocks that are apart (K10).
+// A database of several nodes keeps to the same, with clocks that are apart.
 func TestConformanceOfSeveralNodes(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, harness(ledger.Limits{Skew: 20 * time.Millisecond, Forgets: true}))

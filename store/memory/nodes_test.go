@@ -22,7 +22,7 @@ func (n *nodes) now() time.Time {
 	return time.Now().Add(time.Duration(n.answer.Load()-1) * n.apart / 2)
 }
 
-// K10: "with nodes ±1 s apart an instance was taken from a live holder after 0.84 s of a 2 s
+// "With nodes ±1 s apart an instance was taken from a live holder after 0.84 s of a 2 s
 // lease". Whichever node grants the lease, and whichever looks, nothing is taken over before the
 // lease has been over by the right time.
 func TestNoNodesClockEndsALeaseEarly(t *testing.T) {

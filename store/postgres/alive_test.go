@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-// Issue Resume: a process that starts on the host of one that was killed has its works, and what it had of the inbox (core-4), at once. A
+// A process that starts on the host of one that was killed has its works, and what it had of the inbox, at once. A
 // process that lives, and one of which nothing proves that it ended, keep theirs.
 func TestWhatAKilledProcessHadIsFreeAtOnce(t *testing.T) {
 	t.Parallel()

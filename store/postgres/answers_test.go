@@ -30,7 +30,7 @@ func (o *oneFault) draw(statement string, _, inTx bool) fault {
 
 func (*oneFault) readsOnly(statement string) bool { return statement != "" && !writes(statement) }
 
-// K8: what the database undid, before or behind the rows and at the commit, the store does again.
+// What the database undid, before or behind the rows and at the commit, the store does again.
 // When it is not known what became of a statement or a commit, it does so where the verb may be
 // done again. Of the others the caller learns, and nothing is done twice behind his back. What an
 // attempt that failed has read does not count.
@@ -142,7 +142,7 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 	}
 }
 
-// K8: opening is done again as well, whichever of its statements goes wrong.
+// Opening is done again as well, whichever of its statements goes wrong.
 func TestOpeningIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	url := migrated.URL(t)
@@ -173,7 +173,7 @@ func TestOpeningIsDoneAgain(t *testing.T) {
 	}
 }
 
-// K8: repetitions have a bound. What never comes through is told as what it is.
+// Repetitions have a bound. What never comes through is told as what it is.
 func TestRepetitionsEnd(t *testing.T) {
 	t.Parallel()
 	var always atomic.Bool

@@ -154,7 +154,7 @@ type appending struct{ starts, follows []*pending }
 
 // statementBytes is how much one statement carries at most; a record that is larger by itself is
 // refused. At a message of a gigabyte the server hangs up, and the same batch would be sent again
-// for ever (core.md D5). What is quoted in an array may take twice the room.
+// for ever. What is quoted in an array may take twice the room.
 const statementBytes = 256 << 20
 
 // inParts stores entries in as many statements as their size demands.

@@ -130,7 +130,7 @@ func TestConnectionToAnotherServer(t *testing.T) {
 	}
 }
 
-// core.md D6: after a move every tail counts as written on another database, until a person says that nothing was lost; and of one
+// After a move every tail counts as written on another database, until a person says that nothing was lost; and of one
 // that was restored until its records are met, those that no session ever had as well. Neither is heard while a process runs.
 func TestWhatAPersonSaysOfADatabase(t *testing.T) {
 	t.Parallel()
@@ -264,7 +264,7 @@ func TestAWitnessAndAFailOver(t *testing.T) {
 	}
 }
 
-// cases-4, 10: a ledger that was moved by logical replication has rows and no sequences: its next delivery is stored all the same.
+// A ledger that was moved by logical replication has rows and no sequences: its next delivery is stored all the same.
 func TestASequenceBehindItsTable(t *testing.T) {
 	t.Parallel()
 	address := migrated.URL(t)

@@ -27,7 +27,7 @@ type variant struct {
 	name    string
 	options postgres.Options
 	faults  *faults
-	buckets bool // 64, as a ledger on several nodes has (K3)
+	buckets bool // 64, as a ledger on several nodes has
 }
 
 // variants are all of them: the first is what users have.

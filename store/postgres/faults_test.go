@@ -16,7 +16,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// What goes wrong between a driver and a database whose nodes come and go (K8).
+// What goes wrong between a driver and a database whose nodes come and go.
 type fault int
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-// torture-4, T10: where all connections of a server are taken, one is waited for; where none comes, the error says what to change.
+// Where all connections of a server are taken, one is waited for; where none comes, the error says what to change.
 func TestAServerWithoutAConnectionLeft(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Own(t, pgtest.Settings{"max_connections": "8", "superuser_reserved_connections": "0"}).URL()

@@ -133,7 +133,7 @@ func TestLanes(t *testing.T) {
 }
 
 // A process takes ten connections and no more, whatever it does, and gives back what it does not
-// use (T10): each pool closes what was idle for a minute.
+// use: each pool closes what was idle for a minute.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -218,7 +218,7 @@ func (c *counting) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // What a command of an operator does takes one connection of the server's: to open the database
-// prepares nothing, and a lane that is not used takes none (T10).
+// prepares nothing, and a lane that is not used takes none.
 func TestAListingTakesOneConnection(t *testing.T) {
 	t.Parallel()
 	var c *counting

@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/store/postgres"
 )
 
-// K8: the store's own transactions are isolated as it asks, whatever the database's default is, and
+// The store's own transactions are isolated as it asks, whatever the database's default is, and
 // in the suite at the level that a variant names.
 func TestLevels(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// K8: the caller's transaction keeps its own level. Where another starts the same work behind its
+// The caller's transaction keeps its own level. Where another starts the same work behind its
 // snapshot it is told to repeat the transaction, and finds the work then; where every statement has
 // a snapshot of its own it finds it at once.
 func TestAStartInTheCallersTransactionThatIsOvertaken(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // A record and a start say themselves how long they wait for a lock, and leave their connection as
 // they found it. In a transaction of the caller's a start says nothing: it is not ours to be
-// impatient in (T7).
+// impatient in.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	db, _ := opened(t)

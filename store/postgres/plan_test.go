@@ -57,7 +57,7 @@ func buffers(t *testing.T, l *store, what, known string, token machine.Token, ro
 }
 
 // Works of sagas and versions that a process does not know cost its claims nothing, however many
-// are due (CORE-26); and a look with fifty sagas in two versions is one statement that finds each
+// are due; and a look with fifty sagas in two versions is one statement that finds each
 // by the index.
 func TestClaimPassesUnknownBacklogs(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestClaimPassesLockedWorks(t *testing.T) {
 }
 
 // So it is with what a dead session held, and with the session itself: a transaction that stands
-// still there delays no claim, and what it has not locked is taken over (CORE-25).
+// still there delays no claim, and what it has not locked is taken over.
 func TestClaimPassesLockedOrphans(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -247,7 +247,7 @@ func TestClaimPassesLockedOrphans(t *testing.T) {
 	}
 }
 
-// K11: a claimer that stands still inside its transaction delays no other. One has buried a
+// A claimer that stands still inside its transaction delays no other. One has buried a
 // session, taken over what it held, and claimed; it does not commit. Another claims beside it what
 // is left, and does not wait: a wait would not end.
 func TestAClaimerThatStandsStillDelaysNoOther(t *testing.T) {

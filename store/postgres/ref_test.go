@@ -17,7 +17,7 @@ import (
 func frozen() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
 
 // Two processes that draw the same references clash, and draw again; nothing is stored twice, and a
-// start that is repeated after a lost answer is known by its work and not by its reference (K2).
+// start that is repeated after a lost answer is known by its work and not by its reference.
 func TestReferencesThatClash(t *testing.T) {
 	t.Parallel()
 	one := open(t, migrated.URL(t))
@@ -51,7 +51,7 @@ func TestReferencesThatClash(t *testing.T) {
 }
 
 // A clash does not abort the caller's transaction, whatever its level; nor does a work that is
-// known (K2).
+// known.
 func TestReferencesThatClashInTransactions(t *testing.T) {
 	t.Parallel()
 	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
@@ -89,7 +89,7 @@ func TestReferencesThatClashInTransactions(t *testing.T) {
 	}
 }
 
-// References go on from each other when the clock is set back, and stay positive (K2).
+// References go on from each other when the clock is set back, and stay positive.
 func TestReferencesNeverStepBack(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -109,7 +109,7 @@ func TestReferencesNeverStepBack(t *testing.T) {
 	}
 }
 
-// The bucket of a work stands in the top bits of its reference; without buckets they are zero (K3).
+// The bucket of a work stands in the top bits of its reference; without buckets they are zero.
 func TestReferencesNameTheirBucket(t *testing.T) {
 	t.Parallel()
 	for buckets, want := range map[int]int64{1: 0, 64: 51} { // of the golden test
@@ -125,7 +125,7 @@ func TestReferencesNameTheirBucket(t *testing.T) {
 	}
 }
 
-// A ledger that this program would misread is refused when it is opened (K3, K18).
+// A ledger that this program would misread is refused when it is opened.
 func TestOpenRefusesAnotherLedger(t *testing.T) {
 	t.Parallel()
 	for change, says := range map[string]string{

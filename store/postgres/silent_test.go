@@ -65,7 +65,7 @@ func methods(l *store, token machine.Token, e ledger.Entry, head int64) map[stri
 }
 
 // A connection that goes silent, in either direction or both, costs the call that was on it its own
-// time and no more (CORE-4, T1). The call comes back while the connection is silent still, the
+// time and no more. The call comes back while the connection is silent still, the
 // connection is thrown away, and the next call goes on through another one. So it is when new
 // connections are silent, too: none of them, and no request to cancel, gets the hour that there is
 // for connecting here.
@@ -103,7 +103,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// Whatever is done on a connection that has gone silent ends with its context (CORE-4), also what
+// Whatever is done on a connection that has gone silent ends with its context, also what
 // the ledger does not do.
 func TestSilentWhateverIsDone(t *testing.T) {
 	t.Parallel()
@@ -267,7 +267,7 @@ func TestSilentWhileConnecting(t *testing.T) {
 }
 
 // Works whose rows another transaction has locked hold up no other record of their batch, and are
-// told apart (CORE-25, T2). What they were told is not final.
+// told apart. What they were told is not final.
 func TestLockedWorksHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -302,7 +302,7 @@ func TestLockedWorksHoldUpNoOther(t *testing.T) {
 	appendAll(t, l, token, es, ledger.Mine)
 }
 
-// A client that vanishes while it posts leaves nothing locked: its post is one statement (T2).
+// A client that vanishes while it posts leaves nothing locked: its post is one statement.
 func TestVanishedPost(t *testing.T) {
 	t.Parallel()
 	address := migrated.URL(t)
@@ -327,7 +327,7 @@ func TestVanishedPost(t *testing.T) {
 }
 
 // Every connection of every pool is bounded by the server, too: what a client locked and forgot is
-// free again (T2).
+// free again.
 func TestServerGivesUp(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
@@ -343,7 +343,7 @@ func TestServerGivesUp(t *testing.T) {
 }
 
 // A process that opens no session (it only starts, adopts or reads works) goes on with whatever
-// database answers after a fail-over (CORE-5).
+// database answers after a fail-over.
 func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	t.Parallel()
 	before := migrated.URL(t)
@@ -373,7 +373,7 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	})
 }
 
-// Starts that wait for open transactions stall no other start (CORE-14, T7): they are answered at
+// Starts that wait for open transactions stall no other start: they are answered at
 // once, and when they are repeated they take a lane of their own.
 func TestBlockedStartsStallNoOther(t *testing.T) {
 	t.Parallel()

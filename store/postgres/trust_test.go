@@ -137,7 +137,7 @@ func TestSettings(t *testing.T) {
 
 // A status of a newer program comes with a newer schema. A claim that meets one gives it like any
 // other, so that it holds up none; to load it is an error that names it, until the next renewal,
-// which says that the schema is newer (core.md D1).
+// which says that the schema is newer.
 func TestAStatusOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))

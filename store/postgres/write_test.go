@@ -132,7 +132,7 @@ func TestTooLongForAnIndex(t *testing.T) {
 	}
 }
 
-// "MaxBatch counts records, not bytes" (core.md D5): a batch takes as many statements as its size
+// "MaxBatch counts records, not bytes": a batch takes as many statements as its size
 // demands, whichever caller hands it in, and a record that no statement can carry is refused for
 // itself.
 func TestBatchesAreBoundedInBytes(t *testing.T) {

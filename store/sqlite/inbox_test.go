@@ -123,7 +123,7 @@ func TestPanicOfACallback(t *testing.T) {
 	}
 }
 
-// core-4: what a killed process had of the inbox is due at once for the next one that has the file's lock. What a process without a
+// What a killed process had of the inbox is due at once for the next one that has the file's lock. What a process without a
 // session has stays its own.
 func TestWhatAKilledProcessHeardIsFreeAtOnce(t *testing.T) {
 	t.Parallel()

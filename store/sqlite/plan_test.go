@@ -8,8 +8,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// What is claimed is found by index, place by place: works that are not known cost nothing
-// (CORE-26).
+// What is claimed is found by index, place by place: works that are not known cost nothing.
 func TestClaimUsesItsIndexes(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))

@@ -240,7 +240,7 @@ func TestMigratesAndKnowsItself(t *testing.T) {
 	}
 }
 
-// A symbolic link is no way around the lock (CORE-21): the second coordinator is told, by whatever
+// A symbolic link is no way around the lock: the second coordinator is told, by whatever
 // name it comes.
 func TestOneCoordinatorBySymbolicLink(t *testing.T) {
 	t.Parallel()
@@ -260,7 +260,7 @@ func TestOneCoordinatorBySymbolicLink(t *testing.T) {
 }
 
 // The ledger's clock is the computer's, read once: a step of it while the ledger is open changes
-// nothing (T4, CORE-18).
+// nothing.
 func TestClockIsAnchored(t *testing.T) {
 	t.Parallel()
 	var readings atomic.Int64
@@ -306,7 +306,7 @@ func TestPostByAnotherClock(t *testing.T) {
 	}
 }
 
-// "Ahead is what the clock cannot explain" (T5). That a session was renewed while an operator
+// "Ahead is what the clock cannot explain". That a session was renewed while an operator
 // looked explains it: the clock is read behind what was seen.
 func TestOverviewBesideARenewal(t *testing.T) {
 	t.Parallel()

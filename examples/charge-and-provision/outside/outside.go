@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/internal/outside"
 )
 
 // Secret is what the shop signs its webhooks with.
@@ -348,27 +348,17 @@ func (w *World) tell(ctx context.Context, id string) error {
 	w.mu.Lock()
 	body, err := json.Marshal(map[string]any{"type": "order.created", "data": w.orders["order:"+id]})
 	w.mu.Unlock()
-	for err == nil {
-		var r *http.Request
-		if r, err = http.NewRequestWithContext(ctx, http.MethodPost, w.front+"/webhooks/shop", bytes.NewReader(body)); err != nil {
-			break
-		}
-		if err = webhook.SignStandard(r.Header, Secret, "msg_"+id, time.Now(), body); err != nil {
-			break
-		}
-		if answer, err := http.DefaultClient.Do(r); err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode < 300 {
-				return nil
-			}
-		}
+	if err != nil {
+		return err
+	}
+	for outside.Tell(ctx, w.front+"/webhooks/shop", Secret, outside.Webhook{Order: id, Version: 1, Body: body}) != nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return err
+	return nil
 }
 
 // Orders is how many orders there are.

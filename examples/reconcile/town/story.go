@@ -1,10 +1,8 @@
 package town
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,29 +13,29 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
 
 // Story is what happens while a program runs, and what is said of it.
 type Story struct {
-	shop  *Shop
-	books *Books
+	shop  Shop
+	books Books
 	out   io.Writer
 	acts  []act
 	begun bool // the sagas run from the beginning
 }
 
 // FirstPart is told of a new program.
-func FirstPart(shop *Shop, books *Books, out io.Writer) Story {
+func FirstPart(shop Shop, books Books, out io.Writer) Story {
 	return Story{shop, books, out, []act{unheard, told, lost, tampered, decided}, true}
 }
 
 // SecondPart is told of one whose ledger was deleted.
-func SecondPart(shop *Shop, books *Books, out io.Writer) Story {
+func SecondPart(shop Shop, books Books, out io.Writer) Story {
 	return Story{shop, books, out, []act{rebuilt}, false}
 }
 
@@ -97,8 +95,8 @@ func (p *performance) tell(ctx context.Context, acts ...act) error {
 }
 
 func unheard(ctx context.Context, p *performance) error {
-	for _, o := range []Order{{ID: "41", Total: "20.00"}, {ID: "42", Total: "25.00"}, {ID: "43", Total: "8.50"}, {ID: "44", Total: "12.00"}, {ID: "45", Total: "99.00"}} {
-		p.shop.put(o)
+	for i, cents := range []int64{2000, 2500, 850, 1200, 9900} {
+		p.shop.Put(Order{ID: fmt.Sprint(41 + i), Status: outside.Paid, TotalCents: cents})
 	}
 	p.say("Five orders are in the shop, and no webhook has come. A new job only plans.")
 	if err := p.ask(ctx, "orders-compared", ""); err != nil {
@@ -115,23 +113,26 @@ func compared(ctx context.Context, p *performance) error { return p.ask(ctx, "or
 
 func told(ctx context.Context, p *performance) error {
 	p.say("One more comes in, and its webhook with it.")
-	if err := p.webhook(ctx, p.shop.put(Order{ID: "46", Total: "5.00"})); err != nil {
+	if err := p.webhook(ctx, p.shop.Put(Order{ID: "46", Status: outside.Paid, TotalCents: 500})); err != nil {
 		return err
 	}
 	return p.rest(ctx, "46")
 }
 
 func lost(ctx context.Context, p *performance) error {
-	p.shop.put(Order{ID: "47", Total: "7.00"})
+	p.shop.Put(Order{ID: "47", Status: outside.Paid, TotalCents: 700})
 	p.say("Another comes in, and its webhook is lost. The listing of what changed shows it.")
 	return p.ask(ctx, "orders-changed", "", "47")
 }
 
 func tampered(ctx context.Context, p *performance) error {
-	p.books.Edit("inv-42", func(inv *Invoice) { inv.Total = "2.50" })
-	p.books.remove("inv-43")
-	p.shop.put(Order{ID: "44", Total: "12.00", Cancelled: true})
-	p.shop.lose("45")
+	of := func(order string) Invoice { return p.books.Lookup(outside.RefPrefix + order)[0] }
+	_, edited := p.books.Update(of("42").ID, outside.Content{Memo: of("42").Memo, TotalCents: 250}, 0)
+	_, removed := p.books.Delete(of("43").ID)
+	_, cancelled := p.shop.Cancel("44")
+	if err := errors.Join(edited, removed, cancelled, p.shop.Delete("45")); err != nil {
+		return err
+	}
 	p.say("A bookkeeper edits one invoice and deletes another. One order is cancelled, and one is not there any more.")
 	if err := p.ask(ctx, "orders-compared", "plan"); err != nil {
 		return err
@@ -144,7 +145,7 @@ func tampered(ctx context.Context, p *performance) error {
 
 func decided(ctx context.Context, p *performance) error {
 	p.say("Anna knows that 43 was deleted by mistake, and has it made again.")
-	_, err := p.c.Rerun(ctx, saga.ID{Saga: "invoice-order", Work: mark + "43"}, "ticket 17", saga.Actor{Name: "anna", Reason: "deleted by mistake"})
+	_, err := p.c.Rerun(ctx, saga.ID{Saga: "invoice-order", Work: outside.RefPrefix + "43"}, "ticket 17", saga.Actor{Name: "anna", Reason: "deleted by mistake"})
 	if err != nil {
 		return err
 	}
@@ -167,22 +168,10 @@ func rebuilt(ctx context.Context, p *performance) error {
 func (p *performance) say(what string) { fmt.Fprintf(p.out, "%s\n", what) }
 
 // webhook tells the program of an order.
-func (p *performance) webhook(ctx context.Context, o Order) error {
-	p.shop.sent++
-	body, err := json.Marshal(map[string]any{"type": "order.created", "data": o})
-	if err != nil {
-		return err
-	}
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/webhooks/shop", bytes.NewReader(body))
-	if err := webhook.SignStandard(r.Header, Secret, fmt.Sprint("msg_", p.shop.sent), time.Now(), body); err != nil {
-		return err
-	}
-	answer := httptest.NewRecorder()
-	p.receiver.ServeHTTP(answer, r)
-	if answer.Code != http.StatusOK {
-		return fmt.Errorf("the webhook was answered with %d", answer.Code)
-	}
-	return nil
+func (p *performance) webhook(ctx context.Context, w outside.Webhook) error {
+	door := httptest.NewServer(p.receiver)
+	defer door.Close()
+	return outside.Tell(ctx, door.URL+"/webhooks/shop", Secret, w)
 }
 
 // ask asks for a run of a job, as amends does, and waits until it has ended and the instances are
@@ -252,7 +241,7 @@ func (p *performance) rest(ctx context.Context, orders ...string) error {
 func (p *performance) wait(ctx context.Context, orders []string) error {
 	var works []string
 	for _, id := range orders {
-		works = append(works, mark+id)
+		works = append(works, outside.RefPrefix+id)
 	}
 	for i, err := range p.c.List(ctx, coordinator.Filter{Saga: "invoice-order"}) {
 		if err != nil {

@@ -2,17 +2,13 @@
 package shop
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -20,112 +16,56 @@ import (
 const Secret = "whsec_YSBzZWNyZXQgb2YgdGhlIHNob3A=" //nolint:gosec // of no real shop
 
 // Order is an order as the shop has it.
-type Order struct {
-	ID      string `json:"id"`
-	Version int64  `json:"version"` // grows by one with every change
-	Total   string `json:"total"`
-}
-
-// event is what the shop tells.
-type event struct {
-	Topic string `json:"type"`
-	Order Order  `json:"data"`
-}
+type Order = outside.Order
 
 // Shop has orders, and tells of them.
-type Shop struct {
-	mu     sync.Mutex
-	latest map[string]event // by order
-	sent   int
-}
+type Shop struct{ shop *outside.Shop }
 
 // New returns a shop without orders.
-func New() *Shop { return &Shop{latest: map[string]event{}} }
+func New() *Shop { return &Shop{outside.NewShop()} }
 
 // Order is an order as it is now.
 func (s *Shop) Order(id string) (Order, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e, ok := s.latest[id]
-	return e.Order, ok && e.Topic != "order.deleted"
+	o, err := s.shop.Order(id)
+	return o, err == nil
 }
 
-// Tell sends the webhooks of an order, late, twice and out of order, and waits for what each leads
-// to.
+// Tell sends the webhooks of an order, late, twice and out of order, and waits for what each leads to.
 func (s *Shop) Tell(ctx context.Context, out io.Writer, url string, wait func(ctx context.Context, saga, work string) (saga.Summary, error)) error {
-	for _, w := range []struct {
-		event   event
+	costs := func(cents int64) func() {
+		return func() { s.shop.Put(Order{ID: "42", Status: outside.Pending, TotalCents: cents}) }
+	}
+	for _, is := range []struct {
+		happens []func() // in the shop
+		version int      // that is told then
 		comment string
 		settled saga.Status
 	}{
-		{event{"order.created", Order{ID: "42", Version: 1, Total: "20.00"}}, "", saga.Completed},
-		{event{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (version 2 is late)", saga.Completed},
-		{event{"order.updated", Order{ID: "42", Version: 2, Total: "22.00"}}, " (here it is: nothing follows)", saga.Completed},
-		{event{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (again: nothing follows)", saga.Completed},
-		{event{"order.deleted", Order{ID: "42", Version: 4}}, "", saga.Compensated},
-		{event{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (an old one, months later: nothing follows)", saga.Compensated},
+		{[]func(){costs(2000)}, 1, "", saga.Completed},
+		{[]func(){costs(2200), costs(2500)}, 3, " (version 2 is late)", saga.Completed},
+		{nil, 2, " (here it is: nothing follows)", saga.Completed},
+		{nil, 3, " (again: nothing follows)", saga.Completed},
+		{[]func(){func() { _ = s.shop.Delete("42") }}, 4, "", saga.Compensated},
+		{nil, 3, " (an old one, months later: nothing follows)", saga.Compensated},
 	} {
-		fmt.Fprintf(out, "webhook: %s, version %d%s\n", w.event.Topic, w.event.Order.Version, w.comment)
-		if err := s.send(ctx, url, w.event); err != nil {
+		for _, happens := range is.happens {
+			happens()
+		}
+		w := s.shop.Webhooks()[is.version-1]
+		fmt.Fprintf(out, "webhook: %s, version %d%s\n", w.Topic, w.Version, is.comment)
+		if err := outside.Tell(ctx, url, Secret, w); err != nil {
 			return err
 		}
-		settled := func() bool {
-			is, err := wait(ctx, "invoice-order", "shop:order:"+w.event.Order.ID)
-			return err == nil && is.Status == w.settled && saga.CompareRevisions(cmp.Or(is.NewestRevision, is.Revision), fmt.Sprint(w.event.Order.Version)) >= 0
-		}
-		if err := until(ctx, settled); err != nil {
-			return fmt.Errorf("order %s did not come to rest: %w", w.event.Order.ID, err)
-		}
-	}
-	return nil
-}
-
-// until waits until something is so, half a minute at most.
-func until(ctx context.Context, so func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for !so() {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		for begun := time.Now(); ; {
+			work, err := wait(ctx, "invoice-order", outside.RefPrefix+w.Order)
+			if err == nil && work.Status == is.settled && saga.CompareRevisions(cmp.Or(work.NewestRevision, work.Revision), fmt.Sprint(w.Version)) >= 0 {
+				break
+			}
+			if time.Since(begun) > 30*time.Second {
+				return fmt.Errorf("order %s did not come to rest: %w", w.Order, err)
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	return nil
-}
-
-// send delivers a webhook, signed.
-func (s *Shop) send(ctx context.Context, url string, e event) error {
-	id := s.note(e)
-	body, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	if err := webhook.SignStandard(r.Header, Secret, id, time.Now(), body); err != nil {
-		return err
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the webhook was answered with %s", answer.Status)
-	}
-	return nil
-}
-
-// note remembers what is newest and names the delivery.
-func (s *Shop) note(e event) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.latest[e.Order.ID].Order.Version < e.Order.Version {
-		s.latest[e.Order.ID] = e
-	}
-	s.sent++
-	return fmt.Sprintf("msg_%d", s.sent)
 }

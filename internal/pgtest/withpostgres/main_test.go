@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"net/url"
-	"os"
 	"strings"
 	"testing"
 
@@ -45,55 +42,5 @@ func TestExitStatus(t *testing.T) {
 				t.Errorf("status %d; want %d. It said: %s", got, tc.want, said)
 			}
 		})
-	}
-}
-
-// A given server is used as it is.
-func TestGivenServer(t *testing.T) {
-	pace.Day(t)
-	const given = "postgres://given/none"
-	t.Setenv(pgtest.Env, given)
-	if _, got, _ := with(t, "sh", "-c", "echo $"+pgtest.Env); got != given {
-		t.Errorf("the command got %q; want %q", got, given)
-	}
-}
-
-// A cluster of our own lasts as long as the command, failed or not.
-func TestOwnServerEndsWithTheCommand(t *testing.T) {
-	pace.Day(t)
-	if _, err := pgtest.Find(); err != nil && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	t.Setenv(pgtest.Env, "")
-	status, got, said := with(t, "sh", "-c", "echo $"+pgtest.Env+"; exit 3")
-	if status != 3 {
-		t.Fatalf("status %d; want 3. It said: %s", status, said)
-	}
-	address, err := url.Parse(got)
-	if err != nil || address.Query().Get("host") == "" {
-		t.Fatalf("the command got %q, %v; want a URL with a socket", got, err)
-	}
-	if _, err := os.Stat(address.Query().Get("host")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the cluster is still there: %v", err)
-	}
-}
-
-// -fresh gives each command another database and drops it, failed or not.
-func TestFreshDatabase(t *testing.T) {
-	pace.Day(t)
-	server := pgtest.URL(t)
-	t.Setenv(pgtest.Env, server)
-	seen := map[string]bool{server: true}
-	for range 2 {
-		status, got, said := with(t, "-fresh", "sh", "-c", "echo $"+pgtest.Env+"; exit 1")
-		if status != 1 || seen[got] {
-			t.Fatalf("status %d, database %q; want 1 and a new one. It said: %s", status, got, said)
-		}
-		seen[got] = true
-		t.Setenv(pgtest.Env, got)
-		if status, _, said := with(t, "-fresh", "true"); status == 0 || !strings.Contains(said, "does not exist") {
-			t.Errorf("database %s is still there: status %d, %s", got, status, said)
-		}
-		t.Setenv(pgtest.Env, server)
 	}
 }

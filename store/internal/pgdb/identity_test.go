@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
-// K13: who the database is, the provider asks, and nothing else does: the greeting needs no
+// Who the database is, the provider asks, and nothing else does: the greeting needs no
 // function of Postgres's own log, which what only speaks its protocol has not.
 func TestOnlyTheProviderAsksForTheLog(t *testing.T) {
 	t.Parallel()
@@ -33,8 +33,8 @@ func (named) Forgets() bool   { return false }
 
 func (named) FailedOver(string, string) bool { return false }
 
-// A database is who its provider says, on every connection and in every answer, and one that has no
-// name is a standby.
+// saga/A4: a database is who its provider says, on every connection and in every answer, and one that has no
+// name is a standby, on whose word nothing is decided.
 func TestTheProviderSaysWhoItIs(t *testing.T) {
 	t.Parallel()
 	s, err := New(pgtest.URL(t), time.Second)

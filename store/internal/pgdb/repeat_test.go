@@ -15,7 +15,7 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// K8: 40001 and 40P01 mean that nothing happened, and are repeated; 40003 and a lost connection
+// 40001 and 40P01 mean that nothing happened, and are repeated; 40003 and a lost connection
 // mean that nothing is known, and are repeated where the verb may be. Everything else is the
 // caller's.
 func TestRepeat(t *testing.T) {

@@ -70,7 +70,7 @@ func TestConfig(t *testing.T) {
 }
 
 // Every connection asks the server to give up a peer that is gone, a lock that is not to be had and
-// a transaction that is forgotten (T2); a pool may set others. Over a Unix socket, as in tests, a
+// a transaction that is forgotten; a pool may set others. Over a Unix socket, as in tests, a
 // server shows none of the first.
 func TestBounds(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestBounds(t *testing.T) {
 }
 
 // A pool opens no more connections than it was given, keeps them while they are used, and gives
-// back those that nothing uses (T10). Nothing but the field says for how long it keeps them, short
+// back those that nothing uses. Nothing but the field says for how long it keeps them, short
 // of waiting.
 func TestUnusedConnectionsAreGivenBack(t *testing.T) {
 	t.Parallel()

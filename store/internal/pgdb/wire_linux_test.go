@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel gives up a server that acknowledges nothing (CORE-4), while something is under way and
+// The kernel gives up a server that acknowledges nothing, while something is under way and
 // while nothing is: of the calls of a process that are without a deadline, and of the connections
 // that no call uses, nothing else would.
 func TestUnacknowledged(t *testing.T) {

@@ -18,8 +18,7 @@ func (e *ends) SetReadDeadline(time.Time) error  { e.deadlines++; return nil }
 func (e *ends) SetWriteDeadline(time.Time) error { e.deadlines++; return nil }
 
 // Once a socket has ended no deadline brings it back, and its connection is not used again,
-// although the driver may not have noticed: its context can end behind the last byte of an answer
-// (CORE-4).
+// although the driver may not have noticed: its context can end behind the last byte of an answer.
 func TestEndedSocket(t *testing.T) {
 	t.Parallel()
 	e, identity := &ends{}, "7/1"

@@ -141,7 +141,7 @@ type parked struct {
 }
 
 // parkedVersion is a version there. Its numbers may be nanoseconds since 1970: they are texts in
-// JSON (K18).
+// JSON.
 type parkedVersion struct {
 	Epoch int64         `json:"epoch,string,omitempty"`
 	Clock intake.Clock  `json:"kind,omitempty"`

@@ -108,7 +108,7 @@ func TestSame(t *testing.T) {
 }
 
 // Events that wait for their turn stand in a row of the objects: the names in their JSON never
-// change, and neither a counter nor nanoseconds lose digits in it (K18).
+// change, and neither a counter nor nanoseconds lose digits in it.
 func TestPendingEventsAreAFormat(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

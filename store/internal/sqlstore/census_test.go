@@ -23,7 +23,7 @@ const heard = `
 	INSERT INTO amends_inbox (number, received_at, processed_at, digest, dedupe_key, source, tenant, type, id, disposition)
 	SELECT n, %[1]s, CASE WHEN n %% 10000 <> 0 THEN %[1]s END, %[2]s, %[2]s, 'shop', '', 'order', n %% 1000, 'applied' FROM n`
 
-// T11: "no listing and no count scans the ledger". A count reads the deliveries that are to be
+// "No listing and no count scans the ledger". A count reads the deliveries that are to be
 // judged and no others, and what was stopped of an object is found along the object.
 func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 	pace.Night(t)

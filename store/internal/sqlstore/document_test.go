@@ -65,7 +65,7 @@ func TestDocumentsAreAFormat(t *testing.T) {
 	}
 }
 
-// What a newer program wrote is refused, and not misread (K18); so is what no program wrote.
+// What a newer program wrote is refused, and not misread; so is what no program wrote.
 func TestDocumentsOfOthers(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]struct {

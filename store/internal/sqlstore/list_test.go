@@ -73,10 +73,10 @@ var looks = []struct {
 	{"unconfirmed", ledger.Filter{Unconfirmed: true, Newest: true}, "amends_instances_unconfirmed", "amends_instances_unconfirmed", 20},
 }
 
-// T11: "four listings scan the whole ledger". No listing reads more pages than its row limit takes,
+// "Four listings scan the whole ledger". No listing reads more pages than its row limit takes,
 // however many works have ended, and each is led by its index, whatever the server knows of the
 // table, and over however many buckets works are spread: rows that one of 64 has side by side lie
-// in as many pages (K3).
+// in as many pages.
 func TestListingsOnPostgres(t *testing.T) {
 	pace.Night(t)
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestListingsOnPostgres(t *testing.T) {
 const spread = `UPDATE amends_instances SET ref = ref % 64 << 57 | ref; UPDATE amends_records SET instance = instance % 64 << 57 | instance;
 	VACUUM FULL amends_instances; VACUUM FULL amends_records; ANALYZE`
 
-// K14: "finished ones are walked under a row limit, and the page says how far it looked". What
+// "Finished ones are walked under a row limit, and the page says how far it looked". What
 // matches is found however many pages have nothing.
 func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 	t.Helper()

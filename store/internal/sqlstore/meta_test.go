@@ -2,7 +2,7 @@ package sqlstore
 
 import "testing"
 
-// The bucket of a work is a format (K3). The values were computed by another program (Python's
+// The bucket of a work is a format. The values were computed by another program (Python's
 // hashlib).
 func TestBucketsAreAFormat(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/witness"
 )
 
-// lag is what a fail-over may have forgotten and be met as every fail-over is (F26). What has forgotten
+// lag is what a fail-over may have forgotten and be met as every fail-over is (machine/F26). What has forgotten
 // more was restored, as far as we know, and a person says so first.
 const lag = time.Minute
 

@@ -40,7 +40,7 @@ var (
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead`
 
-	// leaveLines makes what waits for a destination due when its deadline has passed, or the end of its wait (W5, A15). It waits for no lock:
+	// leaveLines makes what waits for a destination due when its deadline has passed, or the end of its wait (machine/W5, A15). It waits for no lock:
 	// the next heartbeat comes.
 	leaveLines = `
 		UPDATE amends_instances SET waits_for = NULL, due_at = leaves_at, leaves_at = NULL

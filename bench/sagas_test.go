@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/amends-dev/amends/bench/amends"
+	"github.com/amends-dev/amends/bench/floor"
+	"github.com/amends-dev/amends/bench/preload"
+	"github.com/amends-dev/amends/bench/workload"
+)
+
+// opener opens an engine on an empty ledger.
+type opener = func(ctx context.Context, address string, steps *workload.Steps) (workload.Engine, error)
+
+var floors = map[string]opener{onSQLite: floor.SQLite, onPostgres: floor.Postgres}
+
+func engine(v amends.Variant) opener {
+	return func(ctx context.Context, address string, steps *workload.Steps) (workload.Engine, error) {
+		return amends.Open(ctx, address, steps, v)
+	}
+}
+
+// sagas is an engine with n sagas to run, numbered from first on, and those that warm it up. When it
+// is closed each of their steps must have run once.
+func sagas(b *testing.B, ledger, address string, open opener, first, n int) subject {
+	b.Helper()
+	steps, free := workload.NewSteps(first, n)
+	b.Cleanup(free)
+	e, err := open(context.WithoutCancel(b.Context()), address, steps)
+	must(b, err)
+	return subject{ledger, address,
+		func(ctx context.Context, i int) error { return e.Run(ctx, workload.NewSaga(first+i)) },
+		func() error { return errors.Join(e.Close(), steps.Verify(n)) },
+	}
+}
+
+// beside measures two subjects, in any order, and returns the figures of both. The timer is of the first.
+func beside(b *testing.B, inFlight int, open, other func() subject) (f, of figures) {
+	b.Helper()
+	b.StopTimer()
+	if rand.IntN(2) == 0 {
+		of = other().measure(b, inFlight, b.N, false)
+	}
+	f = open().measure(b, inFlight, b.N, true)
+	if of.n == 0 {
+		of = other().measure(b, inFlight, b.N, false)
+	}
+	return f, of
+}
+
+// perSaga are the figures of sagas.
+func perSaga(f *figures) map[string]float64 {
+	return map[string]float64{
+		"sagas/s": f.perSecond(), "p50-ms": ms(f.p50), "p99-ms": ms(f.p99),
+		"commits/saga": float64(f.cost.Commits) / float64(f.n), "log-B/saga": float64(f.cost.LogBytes) / float64(f.n),
+		"cpu-ms/saga": f.cpu(), "db-cpu-ms/saga": ms(f.cost.DatabaseCPU) / float64(f.n), "peak-B": float64(f.peak),
+	}
+}
+
+// BenchmarkSagas is amends beside the floor, in one run. One iteration is one saga of each.
+func BenchmarkSagas(b *testing.B) {
+	for _, ledger := range ledgers {
+		for _, inFlight := range []int{1, 64, 1024} {
+			b.Run(fmt.Sprintf("ledger=%s/in-flight=%d", ledger, inFlight), func(b *testing.B) {
+				n := warm(inFlight) + b.N
+				f, of := beside(b, inFlight,
+					func() subject { return sagas(b, ledger, fresh(b, ledger), engine(amends.Variant{}), 0, n) },
+					func() subject { return sagas(b, ledger, fresh(b, ledger), floors[ledger], 0, n) })
+				all := perSaga(&f)
+				all["floor-sagas/s"], all["%floor"], all["floor-cpu-ms/saga"] = of.perSecond(), 100*f.perSecond()/of.perSecond(), of.cpu()
+				report(b, all)
+			})
+		}
+	}
+}
+
+// BenchmarkSingle is amends with one transaction for each record.
+func BenchmarkSingle(b *testing.B) { variant(b, amends.Variant{Single: true}, 64) }
+
+// BenchmarkSlow is amends with a third step that takes 400 ms, so that hundreds are under way at one destination; 1,024 in flight
+// make 2,560 sagas a second at best.
+func BenchmarkSlow(b *testing.B) { variant(b, amends.Variant{Slow: true}, 1024) }
+
+func variant(b *testing.B, v amends.Variant, inFlight int) {
+	b.Helper()
+	for _, ledger := range ledgers {
+		b.Run(fmt.Sprintf("ledger=%s/in-flight=%d", ledger, inFlight), func(b *testing.B) {
+			f := sagas(b, ledger, fresh(b, ledger), engine(v), 0, warm(inFlight)+b.N).measure(b, inFlight, b.N, true)
+			report(b, perSaga(&f))
+		})
+	}
+}
+
+// templates is how many sagas are run for real before they are copied.
+const templates = 500
+
+// grown are ledgers with many finished works, and the number of the next saga in each.
+var grown = map[string]*struct {
+	address string
+	next    int
+}{}
+
+// grow returns the address of a ledger with finished works, and the first number of n new ones.
+func grow(b *testing.B, ledger string, n int) (address string, first int) {
+	b.Helper()
+	b.StopTimer()
+	g := grown[ledger]
+	if g == nil {
+		address := kept(b, ledger)
+		finish(b, ledger, address, 0, templates)
+		db := database(b, ledger, address, "_pragma=synchronous(0)&_pragma=cache_size(-200000)") // a crash here costs a benchmark
+		must(b, preload.Fill(b.Context(), db, number(b, "WORKS", 1_000_000), func(int) {}), db.Close())
+		syscall.Sync() // gigabytes on their way to the disk would be measured, too
+		grown[ledger] = &struct {
+			address string
+			next    int
+		}{address, templates}
+		g = grown[ledger]
+	}
+	first, g.next = g.next, g.next+n
+	return g.address, first
+}
+
+// finish runs the sagas of a range for real, 64 at a time.
+func finish(b *testing.B, ledger, address string, first, n int) {
+	b.Helper()
+	s := sagas(b, ledger, address, engine(amends.Variant{}), first, n)
+	_, err := s.loop(b.Context(), 0, n, 64, nil)
+	must(b, err, s.close())
+}
+
+// BenchmarkGrown is what a million finished works cost a new one: a ledger with them beside an empty one. WORKS=n has fewer.
+func BenchmarkGrown(b *testing.B) {
+	for _, ledger := range ledgers {
+		for _, inFlight := range []int{1, 64} {
+			b.Run(fmt.Sprintf("ledger=%s/in-flight=%d", ledger, inFlight), func(b *testing.B) {
+				n := warm(inFlight) + b.N
+				address, first := grow(b, ledger, n)
+				f, of := beside(b, inFlight,
+					func() subject { return sagas(b, ledger, address, engine(amends.Variant{}), first, n) },
+					func() subject { return sagas(b, ledger, fresh(b, ledger), engine(amends.Variant{}), 0, n) })
+				report(b, map[string]float64{
+					"sagas/s": f.perSecond(), "empty-sagas/s": of.perSecond(), "%slower": 100 * (of.perSecond()/f.perSecond() - 1),
+					"cpu-ms/saga": f.cpu(), "empty-cpu-ms/saga": of.cpu(),
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkSize is what a finished work takes on disk. One iteration is one work: -benchtime 20000x.
+func BenchmarkSize(b *testing.B) {
+	for _, ledger := range ledgers {
+		b.Run("ledger="+ledger, func(b *testing.B) {
+			b.StopTimer()
+			address := fresh(b, ledger)
+			finish(b, ledger, address, 0, 1)
+			before := size(b, ledger, address)
+			b.StartTimer()
+			finish(b, ledger, address, 1, b.N)
+			b.StopTimer()
+			report(b, map[string]float64{"B/work": float64(size(b, ledger, address)-before) / float64(b.N)})
+		})
+	}
+}
+
+// size is that of a database that no process has open.
+func size(b *testing.B, ledger, address string) (n int64) {
+	b.Helper()
+	if ledger == onSQLite {
+		info, err := os.Stat(address)
+		must(b, err)
+		return info.Size()
+	}
+	db := database(b, ledger, address, "")
+	must(b, db.Get(&n, "SELECT pg_database_size(current_database())"), db.Close())
+	return n
+}
