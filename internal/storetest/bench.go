@@ -104,11 +104,7 @@ func (b *bench) again() Store {
 		return b.Store
 	}
 	s := b.harness.Again(b.T, b.raw)
-	b.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			b.Errorf("close the second process: %v", err)
-		}
-	})
+	b.Cleanup(func() { defer b.caught(); ok(s.Close()) })
 	return s
 }
 

@@ -19,12 +19,7 @@ var gateCalls = []call{
 		s.tell("Accept", s.Accept(s.ctx, d.events()))
 		s.arrived()
 	}},
-	{"judge", 14, callJudge},
-	{"lease", 8, callLease},
-	{"update", 8, callUpdate},
-	{"weigh", 6, callWeigh},
-	{"deliveries", 16, callDeliveries},
-	{"entries", 12, callEntries},
+	{"judge", 14, callJudge}, {"lease", 8, callLease}, {"update", 8, callUpdate}, {"weigh", 6, callWeigh}, {"deliveries", 16, callDeliveries}, {"entries", 12, callEntries},
 	{"stopped", 5, func(d *draw, s *side) {
 		o := pick(d, intake.Object{}, intake.Object{}, d.object(), intake.Object{Tenant: "a:b"})
 		s.says("Stopped")(s.Stopped(s.ctx, intake.StoppedFilter{Object: o, Prefix: pick(d, "", "shop:", "shop:a%3Ab", "crm::"), Limit: d.IntN(3)}))

@@ -25,10 +25,7 @@ var ledgerCalls = []call{
 	}},
 	{"bury", 3, func(d *draw, s *side) { s.tell("Bury", s.Bury(s.ctx, s.token(d.session()))) }},
 	{"fail over", 1, callFailOver},
-	{"append", 70, callAppend},
-	{"post", 16, callPost},
-	{"claim", 24, callClaim},
-	{"give back", 20, callGiveBack},
+	{"append", 70, callAppend}, {"post", 16, callPost}, {"claim", 24, callClaim}, {"give back", 20, callGiveBack},
 	{"catch up", 3, func(_ *draw, s *side) {
 		works, sessions, err := s.CatchUp(s.ctx)
 		s.tell("CatchUp", err, works, sessions)

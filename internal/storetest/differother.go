@@ -14,8 +14,6 @@ import (
 
 // What a coordinator calls beside its chains, and the runs of jobs.
 var otherCalls = []call{
-	{"count", 8, callCount},
-	{"control", 12, callControl},
 	{"deeds", 4, func(d *draw, s *side) {
 		s.tell("Looked", s.Looked(s.ctx, d.oddity("bodies", "bodies", ""), saga.Actor{Name: "cid", Reason: "a complaint"}))
 		s.says("Deeds")(s.Deeds(s.ctx, pick(d, time.Time{}, d.now, d.shift(-30, 0)), d.IntN(4)))
@@ -33,10 +31,7 @@ var otherCalls = []call{
 		s.tell("Describe", s.Describe(s.ctx, &program.Spec{Saga: pick(d, theSaga, "crm"), Version: 1 + d.IntN(2), Steps: steps}))
 		s.says("Definitions")(s.Definitions(s.ctx))
 	}},
-	{"wait", 8, callWaits},
-	{"message", 10, callMessages},
-	{"turn", 14, callTurn},
-	{"runs", 6, callRuns},
+	{"wait", 8, callWaits}, {"message", 10, callMessages}, {"turn", 14, callTurn}, {"runs", 6, callRuns}, {"count", 8, callCount}, {"control", 12, callControl},
 }
 
 func callCount(d *draw, s *side) {

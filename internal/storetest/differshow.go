@@ -7,14 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/reconcile/schedule"
-)
-
-var (
-	errNoDelivery = intake.ErrNotFound
-	errNoRun      = schedule.ErrNotFound
 )
 
 // byChance are fields whose values are a store's own: each is shown by the order in which it was
@@ -47,23 +40,13 @@ func (s *side) named(kind string, drawn any, zero bool) string {
 	return name
 }
 
-// show writes an answer so that equal answers are equal texts.
-func (s *side) show(v any) {
-	if v == nil {
-		s.said.WriteString("-")
-		return
-	}
-	s.value(reflect.ValueOf(v))
-}
-
+// value writes an answer so that equal answers are equal texts.
 func (s *side) value(v reflect.Value) {
 	switch x := v.Interface().(type) {
 	case time.Time:
-		if x.IsZero() {
-			s.said.WriteString("-")
-			return
+		if !x.IsZero() {
+			s.said.WriteString(x.Sub(era).String())
 		}
-		s.said.WriteString(x.Sub(era).String())
 		return
 	case machine.Token:
 		s.said.WriteString(s.named("session", x, x == 0))
@@ -74,11 +57,9 @@ func (s *side) value(v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			s.said.WriteString("-")
-			return
+		if s.said.WriteByte('*'); !v.IsNil() {
+			s.value(v.Elem())
 		}
-		s.value(v.Elem())
 	case reflect.Struct:
 		s.fields(v)
 	case reflect.Slice, reflect.Array:
@@ -86,7 +67,7 @@ func (s *side) value(v reflect.Value) {
 	case reflect.Map:
 		s.entries(v)
 	case reflect.String:
-		fmt.Fprintf(&s.said, "%q", short(v.String()))
+		fmt.Fprintf(&s.said, "%.80q", v.String())
 	default:
 		fmt.Fprint(&s.said, v.Interface())
 	}
@@ -117,7 +98,7 @@ func (s *side) elements(v reflect.Value) {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		b := make([]byte, v.Len())
 		reflect.Copy(reflect.ValueOf(b), v)
-		fmt.Fprintf(&s.said, "%q", short(string(b)))
+		fmt.Fprintf(&s.said, "%.80q", b)
 		return
 	}
 	s.said.WriteByte('[')
@@ -137,15 +118,11 @@ func (s *side) entries(v reflect.Value) {
 	fmt.Fprint(&s.said, lines)
 }
 
-// short is a text of which not all is shown.
-func short(text string) string {
-	if len(text) > 80 {
-		return fmt.Sprintf("%s… %d, %x", text[:20], len(text), digest(text))
-	}
-	return text
-}
-
 // expected are the classes of error that each method has to meet in a night.
-const expected = `
-Append: appended mine stale missing no-lease exists invalid
-`
+const expected = `Accept error ok; Acts ok; Advance moved ok; Answer ok; Append appended exists invalid mine missing no-lease ok stale; Approve no-plan ok; AtRest ok; Await invalid ok;
+BlockedDays ok; Bury ok; CatchUp ok; Claim ok session-dead; Controls ok; Count ok; Counts ok; Deeds ok; Definitions ok; Deliveries ok; Delivery no-delivery ok; Describe
+definition-changed ok; Discard ok; Done no-plan ok; Draft ok; Drifts ok; Duplicates ok; EndHold invalid ok; Entries ok; Entry ok; Find no-plan ok; Findings ok; Finish
+no-plan ok; GiveBack ok; History not-found ok; Holdings ok; Jobs ok; Judge ok refused; Keep invalid ok; Latest no-plan ok; Lease ok refused; List cursor ok; Load ok;
+Looked invalid ok; Messages ok; OpenSession ok; Overview ok; Paused ok; Plan no-plan ok; Position ok; Positions ok; Post changed invalid not-found ok; Purge ok; Remember
+ok; Renew ok session-dead; Replay ok; Request ok; Run no-run ok; Runs ok; Sessions ok; SetControl changed invalid ok session-dead; Shared ok; Sightings ok; Signals
+not-found ok; Stopped ok; Tally ok; Totals ok; Turn ok refused; Unwait ok; Update ok refused; Use ok; Uses ok; Waits ok; Weigh ok refused`

@@ -21,11 +21,7 @@ type testCase struct {
 type broken map[string]func(Store) Store
 
 var groups = []group{
-	{"values", valueCases},
-	{"ledger", raceCases},
-	{"inbox", inboxRaceCases},
-	{"fault", faultCases},
-	{"transaction", txCases},
+	{"values", valueCases}, {"ledger", raceCases}, {"inbox", inboxRaceCases}, {"fault", faultCases}, {"transaction", txCases},
 }
 
 // breaker is one switch of the suite.

@@ -12,8 +12,7 @@ import (
 )
 
 var txCases = []testCase{
-	{name: "commit", run: txCommit, needs: hasTx},
-	{name: "rollback", run: txRollback, needs: hasTx},
+	{name: "commit", run: txCommit, needs: hasTx}, {name: "rollback", run: txRollback, needs: hasTx},
 	{name: "exists", run: txExists, needs: hasTx},
 	{name: "open", run: txOpen, needs: hasTx},
 }

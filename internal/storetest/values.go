@@ -22,7 +22,6 @@ import (
 
 var valueCases = []testCase{
 	{name: "records", run: valuesRecords, breaks: broken{"bytes-kept": func(s Store) Store { return tidy{s} }}},
-	{name: "odd work ids", run: valuesIDs},
 	{name: "prefixes are literal", run: valuesPrefix},
 	{name: "caller's memory", run: valuesCopied},
 	{name: "a bad record fails no other", run: valuesBadRecords, breaks: broken{"split-batch": func(s Store) Store { return lumper{s} }}},
@@ -130,18 +129,6 @@ func valuesRecords(b *bench) {
 		}
 		if !reflect.DeepEqual(got[i], want) {
 			b.Errorf("record %d came back as\n%.2000v, want\n%.2000v", i+1, fmt.Sprint(got[i]), fmt.Sprint(want))
-		}
-	}
-}
-
-// A work id may be any text.
-func valuesIDs(b *bench) {
-	t := b.session()
-	for _, s := range oddTexts[1:] {
-		c := b.start(t, s, hold)
-		c.post(b, s)
-		if h := c.now(); h.ID != c.id || h.Posted != 1 {
-			b.Errorf("the head of %q is %+v", s, h)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (s state) snapshot() state {
 		c.sessions[t] = &lease
 	}
 	for _, old := range s.works {
-		w := &work{head: old.head, records: slices.Clone(old.records), signals: slices.Clone(old.signals), read: maps.Clone(old.read)}
+		w := &work{head: old.head, leaves: old.leaves, records: slices.Clone(old.records), signals: slices.Clone(old.signals), read: maps.Clone(old.read)}
 		c.works = append(c.works, w)
 		c.byID[w.head.ID] = w
 	}

@@ -156,7 +156,7 @@ const (
 const (
 	Live    = `IN ('running', 'retrying', 'waiting', 'compensating')`
 	Ended   = `IN ('completed', 'compensated')`
-	Parked  = `IN ('review', 'paused')`
+	Parked  = `IN ('review', 'paused', 'adopting')`
 	Turned  = `IN ('compensating', 'completed', 'compensated')`
 	AtIssue = `IN ('retrying', 'waiting', 'compensating', 'review', 'paused')`
 )
