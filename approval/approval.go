@@ -28,6 +28,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/visible"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -146,7 +147,10 @@ func (h *handler) one(w http.ResponseWriter, r *http.Request, status int, notice
 		return
 	}
 	p := page{Title: "Approve " + a.ID.Work + "?", By: voter(r), Notice: notice, View: &view{Approval: a}}
-	p.View.Shown, p.View.Mine = indented(a.Shown), h.who != nil && a.Outcome == "" && mine(&a, p.By.Roles)
+	p.View.Mine = h.who != nil && a.Outcome == "" && mine(&a, p.By.Roles)
+	if p.View.Shown = "what is decided about is shown to who may vote"; h.who == nil || mine(&a, p.By.Roles) {
+		p.View.Shown = indented(a.Shown)
+	}
 	h.page(w, status, p)
 }
 
@@ -246,5 +250,5 @@ func (h *handler) page(w http.ResponseWriter, status int, p page) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who hung up is told nothing
+	_, _ = w.Write(visible.HTML(b.Bytes())) // who hung up is told nothing
 }

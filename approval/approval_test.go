@@ -268,3 +268,15 @@ func TestDocsShowTheVote(t *testing.T) {
 		t.Errorf("docs/approvals.md does not show it as it is compiled here (%v, %v)", err, err2)
 	}
 }
+
+// What is decided about is shown to those who may vote on it, and to no one else who can sign in.
+func TestADocumentIsForItsVoters(t *testing.T) {
+	t.Parallel()
+	h := newHall(t)
+	path := h.pay("bill:1", payment{Cents: 4200, Note: "for Alice"})
+	for roles, want := range map[string]bool{"finance": true, saga.Admin: true, "sales": false, "": false} {
+		if text := h.ask(h.page, "GET", path, "fay", roles, nil).Body.String(); strings.Contains(text, "for Alice") != want {
+			t.Errorf("with the roles %q the document is shown: %v", roles, !want)
+		}
+	}
+}

@@ -50,6 +50,7 @@ type handler struct {
 	room room
 
 	sessions sessions
+	checking chan struct{}
 	key      []byte // of the notices
 }
 
@@ -58,7 +59,7 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	if o == nil || o.Who == nil && o.Tokens == nil {
 		return nil, errors.New("console: say who may ask: Options.Tokens or Options.Who")
 	}
-	h := &handler{db: db, opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now, key: []byte(random())}
+	h := &handler{db: db, opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now, key: []byte(random()), checking: make(chan struct{}, 1)}
 	if h.log == nil {
 		h.log = logrus.StandardLogger()
 	}
@@ -169,7 +170,7 @@ func (h *handler) holder(text string) Person { return h.told(h.opts.Tokens.of(te
 // told is who was found among the tokens.
 func (h *handler) told(p Person, err error) Person {
 	if err != nil {
-		h.log.WithError(err).Error("the console's tokens cannot be read: it lets no one in")
+		h.log.WithError(err).Error("of the console's tokens some cannot be read: they let no one in")
 	}
 	return p
 }

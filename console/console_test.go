@@ -353,9 +353,18 @@ func TestTokens(t *testing.T) {
 	write("# taken away\n")
 	is("", time.Now())
 	write(string(raw) + "{half a line\n")
-	is("", time.Now())
-	if _, err := tokens.of(text, time.Now()); err == nil || !strings.Contains(err.Error(), "line 2") {
+	is("maria", time.Now())
+	if _, err := tokens.of("a stranger's", time.Now()); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("it does not say what is wrong with the file: %v", err)
+	}
+	if _, err := tokens.of("a stranger's", time.Now()); err != nil {
+		t.Errorf("each request of a stranger says it again: %v", err)
+	}
+	if err := os.Chmod(file, 0o666); err != nil { //nolint:gosec // that is what is refused
+		t.Fatal(err)
+	}
+	if _, err := OpenTokens(file); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("every user can let themselves in: %v", err)
 	}
 	if _, err := OpenTokens(file); err == nil {
 		t.Error("a file that is no file of tokens is opened")
@@ -379,6 +388,22 @@ func TestHeader(t *testing.T) {
 		if p := who(r); p.Name != want || want != "" && !slices.Equal(p.Roles, []string{"operator", "finance"}) {
 			t.Errorf("from %s it is %v, want %q", from, p, want)
 		}
+	}
+	for header, second := range map[string]string{"X-User": "mallory", "X-Roles": "admin"} { // a proxy that appends leaves its client's before its own
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = "10.0.0.2:4711"
+		r.Header.Set("X-User", "maria")
+		r.Header.Set("X-Roles", "reader")
+		if r.Header.Add(header, second); who(r).Name != "" {
+			t.Errorf("%s comes twice, and it is %v", header, who(r))
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "10.0.0.2:4711"
+	r.Header.Set("X-User", "maria")
+	r.Header.Set("X-Roles", "cn=finance,admin,dc=example")
+	if p := who(r); p.Name != "" {
+		t.Errorf("a distinguished name makes %v", p)
 	}
 }
 
@@ -437,6 +462,31 @@ func TestBodies(t *testing.T) {
 	has(t, text, "4111-1111", "it is on record that you looked")
 	_, text = rita.get("/acts")
 	has(t, text, "olaf", "bodies of mail order:1")
+	otto := w.as("otto", Operator)
+	if status, _ := otto.ask("GET", "/api/v1/works/mail/order:1/bodies", "", map[string]string{"Sec-Fetch-Site": "cross-site"}); status != http.StatusForbidden {
+		t.Errorf("another site has a person look: %d", status)
+	}
+	if _, text := rita.get("/acts"); strings.Contains(text, "otto") {
+		t.Error("it is on record that a person looked, who did not")
+	}
+	r := httptest.NewRequest(http.MethodGet, w.server.URL+"/api/v1/works/mail/order:1/bodies", nil)
+	r.Header.Set("Authorization", "Bearer "+otto.token)
+	rec := httptest.NewRecorder()
+	w.server.Config.Handler.ServeHTTP(rec, r)
+	if rec.Code != http.StatusOK || rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("ETag") != "" {
+		t.Errorf("%d: a browser keeps bodies on disk: %v", rec.Code, rec.Header())
+	}
+}
+
+// A character that turns the direction of writing is drawn as what it is, and a form says an id with it back as it is.
+func TestUnseenCharacters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "order\u202e:1", letter{To: "Alice\u202eyrollaM ot \u2066x", Outcome: "the line went dead"}, saga.Review)
+	x := w.as("olaf", Operator)
+	_, text := x.get(address("mail", "order\u202e:1") + "&bodies=1")
+	has(t, text, `Alice\u202eyrollaM ot \u2066x`, `order\u202e:1`)
+	has(t, x.press(address("mail", "order\u202e:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "It is completed now")
 }
 
 // Of two people who decide at the same moment one is followed, and the other is told.

@@ -76,6 +76,14 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if r.path == "/check" { // it reads the whole ledger: one at a time
+		select {
+		case h.checking <- struct{}{}:
+			defer func() { <-h.checking }()
+		case <-ctx.Done():
+			return nil, refuse(http.StatusServiceUnavailable, "interrupted", "another check is under way; ask again when it has ended")
+		}
+	}
 	var out, errs bytes.Buffer
 	status := command.Run(ctx, &command.Line{
 		Args: r.command(p, s), Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: h.db,
@@ -122,7 +130,7 @@ func (p *Person) withheld(r *route, raw json.RawMessage) json.RawMessage {
 
 // looked puts on record who sees what is hidden otherwise, before it is shown.
 func (h *handler) looked(ctx context.Context, p *Person, r *route, s *say) *problem {
-	if !strings.HasSuffix(r.path, "/bodies") {
+	if !r.looks() {
 		return nil
 	}
 	what := "bodies of delivery " + s.parts["number"]
@@ -210,6 +218,10 @@ func (h *handler) api(rt *route) http.HandlerFunc {
 			answerProblem(w, unknownCaller())
 			return
 		}
+		if site := r.Header.Get("Sec-Fetch-Site"); rt.looks() && site != "" && site != "same-origin" && site != "none" { // or it is on record that a person looked who did not
+			answerProblem(w, refuse(http.StatusForbidden, "not-allowed", "another site asked for this: nothing is shown, and nothing is on record"))
+			return
+		}
 		s := &say{parts: map[string]string{}, flags: r.URL.Query()}
 		for name := range partsOf(rt.path) {
 			s.parts[name] = r.PathValue(name)
@@ -290,7 +302,7 @@ func said(r *http.Request) (map[string][]string, *problem) {
 func answer(w http.ResponseWriter, r *http.Request, rt *route, doc json.RawMessage) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if !rt.changes() {
+	if !rt.changes() && !rt.looks() && rt.shape != "approval" && rt.shape != "approvals" { // what people wrote is kept on no disk
 		sum := sha256.Sum256(doc)
 		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 		w.Header().Set("Cache-Control", "private, no-cache")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/amends-dev/amends/internal/visible"
 )
 
 //go:embed html
@@ -187,7 +189,7 @@ func (h *handler) write(w http.ResponseWriter, name string, status int, p *page)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who hung up is told nothing
+	_, _ = w.Write(visible.HTML(b.Bytes())) // who hung up is told nothing
 }
 
 // do does what a form says, by the same routes as /api/v1, and goes back to the page it came from.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +55,7 @@ type Tokens struct {
 	read  fs.FileInfo // the file as it was read
 	kept  []token     // in the file
 	lent  []token     // in this process only
-	wrong error       // why the file could not be read: it lets no one in until it can
+	wrong error       // what of the file could not be read, until it is told
 }
 
 // token is a line of the file.
@@ -144,7 +145,9 @@ func (t *Tokens) by(d string, now time.Time) (Person, error) {
 			return one.Person, nil
 		}
 	}
-	return Person{}, t.wrong
+	wrong := t.wrong
+	t.wrong = nil // a stranger's requests fill no log
+	return Person{}, wrong
 }
 
 // own reports whether a token is one of this process, and in no file.
@@ -172,12 +175,14 @@ func (t *Tokens) refresh() {
 	if t.read != nil && info.ModTime().Equal(t.read.ModTime()) && info.Size() == t.read.Size() && os.SameFile(info, t.read) {
 		return
 	}
-	if t.kept, t.wrong = readTokens(t.file); t.wrong == nil {
-		t.read = info
+	t.read = info
+	if t.kept, t.wrong = readTokens(t.file); info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" {
+		t.kept, t.wrong = nil, fmt.Errorf("%s: every user of this machine may write it, and let themselves in: chmod 600 %[1]s", t.file)
 	}
 }
 
-func readTokens(file string) (all []token, err error) {
+// readTokens reads a file. A line that is none is told, and keeps only its own token out.
+func readTokens(file string) (all []token, wrong error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -191,22 +196,28 @@ func readTokens(file string) (all []token, err error) {
 		}
 		var one token
 		if err := json.Unmarshal([]byte(text), &one); err != nil || len(one.SHA256) != 64 || one.Name == "" || one.Expires.IsZero() {
-			return nil, fmt.Errorf("%s, line %d: it is no {\"sha256\", \"name\", \"roles\", \"expires\"}; amends token writes them", file, n)
+			wrong = errors.Join(wrong, fmt.Errorf("%s, line %d: it is no {\"sha256\", \"name\", \"roles\", \"expires\"}; amends token writes them", file, n))
+			continue
 		}
 		all = append(all, one)
 	}
-	return all, lines.Err()
+	return all, errors.Join(wrong, lines.Err())
 }
 
 // Header says who asks by headers that a proxy in front of the console sets, such as
 // X-Forwarded-User, and X-Forwarded-Groups with roles between commas. They count only where the
 // request comes from one of the proxy's addresses; the proxy must remove what its own clients send
-// under these names.
+// under these names. Where one of them comes twice, or roles hold an "=" as distinguished names do,
+// it is not known who asks. Every user of the proxy's own machine can send the headers from there: where
+// others have accounts on it, let Options.Who check a secret, too.
 func Header(user, roles string, from ...netip.Prefix) func(*http.Request) Person {
 	return func(r *http.Request) Person {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		addr, err := netip.ParseAddr(host)
 		if err != nil || !slices.ContainsFunc(from, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+			return Person{}
+		}
+		if len(r.Header.Values(user)) > 1 || len(r.Header.Values(roles)) > 1 || strings.Contains(r.Header.Get(roles), "=") {
 			return Person{}
 		}
 		p := Person{Name: strings.TrimSpace(r.Header.Get(user))}

@@ -149,3 +149,6 @@ func (r *route) command(p *Person, s *say) []string {
 
 // changes reports whether r may change something.
 func (r *route) changes() bool { return r.method != http.MethodGet }
+
+// looks reports whether r shows what is hidden otherwise, which is put on record.
+func (r *route) looks() bool { return strings.HasSuffix(r.path, "/bodies") }

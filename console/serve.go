@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"net"
 	"net/http"
@@ -26,7 +27,7 @@ func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error 
 		o.Hosts = append(slices.Clone(o.Hosts), at.IP.String()) // the address that is printed
 	}
 	if s.User != "" {
-		o.Who = Header(s.User, s.Roles, s.From...)
+		o.Who = proven(s.Secret, Header(s.User, s.Roles, s.From...))
 	}
 	pages, err := New(s.DB, o)
 	if err != nil {
@@ -55,6 +56,16 @@ func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error 
 		return err
 	}
 	return <-stopped
+}
+
+// proven is who asks through a proxy that sends its secret; without one, the proxy's address has to do.
+func proven(secret string, who func(*http.Request) Person) func(*http.Request) Person {
+	return func(r *http.Request) Person {
+		if secret != "" && subtle.ConstantTimeCompare([]byte(digest(secret)), []byte(digest(r.Header.Get("X-Amends-Proxy")))) == 0 {
+			return Person{}
+		}
+		return who(r)
+	}
 }
 
 // named is an address as a browser on this machine asks for it.

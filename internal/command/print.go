@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/amends-dev/amends/internal/program"
+	unseen "github.com/amends-dev/amends/internal/visible"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -184,8 +185,8 @@ func visibleLines(s string) string {
 	return b.String()
 }
 
-// hidden reports control characters and those that turn the direction of writing.
-func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// hidden reports control characters and those that change a text without being seen.
+func hidden(r rune) bool { return unicode.IsControl(r) || unseen.Hides(r) }
 
 // quote makes s one word of a shell's command line.
 func quote(s string) string { return program.Word(s) }

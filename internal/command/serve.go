@@ -28,13 +28,14 @@ type Serving struct {
 	User     string // the header in which a proxy says who asks; "": none does
 	Roles    string
 	From     []netip.Prefix
+	Secret   string // that the proxy sends as X-Amends-Proxy; "": none
 	// Ready is told the address at which a browser begins.
 	Ready func(url string) error
 }
 
 func (a *app) serve() *cobra.Command {
 	var s Serving
-	var addr string
+	var addr, secret string
 	var from []string
 	cmd := &cobra.Command{
 		Use: "serve [flags]", Args: noArguments,
@@ -56,6 +57,7 @@ tokens into a file (amends token), or let a proxy say who asks. Put a proxy with
 	fl.StringVar(&s.User, "proxy-user", "", "the header in which a proxy says who asks")
 	fl.StringVar(&s.Roles, "proxy-roles", "", "the header in which a proxy says that person's roles, between commas")
 	fl.StringSliceVar(&from, "proxy-from", nil, "the addresses from which that is believed, such as 10.0.0.7/32")
+	fl.StringVar(&secret, "proxy-secret", "", "the file with what the proxy sends as X-Amends-Proxy; needed where it runs on this machine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var wrong []string
 		if s.From, wrong = prefixes(from); (s.User == "") != (len(from) == 0) {
@@ -64,6 +66,9 @@ tokens into a file (amends token), or let a proxy say who asks. Put a proxy with
 		if (s.User == "") != (s.Roles == "") {
 			wrong = append(wrong, "say both --proxy-user and --proxy-roles, or neither: without a role a person may do nothing")
 		}
+		var more []string
+		s.Secret, more = secretOf(secret, s.From)
+		wrong = append(wrong, more...)
 		if _, err := os.Stat(s.Tokens); s.Tokens != "" && err != nil {
 			wrong = append(wrong, fmt.Sprintf("--tokens %s cannot be read (%v): amends token --file %[1]s … makes it", s.Tokens, err))
 		}
@@ -92,12 +97,33 @@ func prefixes(texts []string) (all []netip.Prefix, wrong []string) {
 			}
 		}
 		p, err := netip.ParsePrefix(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			wrong = append(wrong, fmt.Sprintf("--proxy-from %q is no address such as 10.0.0.7/32", text))
+		case p.Bits() == 0:
+			wrong = append(wrong, fmt.Sprintf("--proxy-from %q is everywhere: a header that anyone can send says nothing", text))
 		}
 		all = append(all, p)
 	}
 	return all, wrong
+}
+
+// shortestSecret is how many bytes a proxy's secret has at least.
+const shortestSecret = 16
+
+// secretOf reads the secret of a proxy. One on this machine needs it: every user of the machine can send the headers from there.
+func secretOf(file string, from []netip.Prefix) (secret string, wrong []string) {
+	if file == "" {
+		if slices.ContainsFunc(from, func(p netip.Prefix) bool { return p.Addr().Unmap().IsLoopback() }) {
+			wrong = append(wrong, "--proxy-from names this machine, of which every user could say who they are: say --proxy-secret FILE, too, and have the proxy send what is in it as X-Amends-Proxy")
+		}
+		return "", wrong
+	}
+	text, err := os.ReadFile(file)
+	if secret = strings.TrimSpace(string(text)); err != nil || len(secret) < shortestSecret {
+		wrong = append(wrong, fmt.Sprintf("--proxy-secret %s cannot be read, or has fewer than %d bytes (%v)", file, shortestSecret, err))
+	}
+	return secret, wrong
 }
 
 // serving listens, and serves until it is stopped. Only this machine may ask where no one is known but who

@@ -65,6 +65,7 @@ const policy = `
 
 	# The command is a package, so that console can run its verbs: there is one code for what people do.
 	docs < internal/command
+	STD < internal/visible < internal/command, console, approval
 	ANY, coordinator, sagahttp, store, callback < internal/command < console < cmd/..., examples/..., bench/...
 	amendsprom, amendsotel < cmd/..., examples/..., bench/...
 	STD, testing/..., coordinator, sagahttp < docs # the programs that the pages show
