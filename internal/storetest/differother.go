@@ -26,7 +26,7 @@ var otherCalls = []call{
 		}
 		s.says("Request")(s.Request(s.ctx, r))
 	}},
-	{"describe", 3, func(d *draw, s *side) {
+	{"describe", 6, func(d *draw, s *side) {
 		steps := []program.StepSpec{{Name: pick(d, "a", "a", "b")}}
 		s.tell("Describe", s.Describe(s.ctx, &program.Spec{Saga: pick(d, theSaga, "crm"), Version: 1 + d.IntN(2), Steps: steps}))
 		s.says("Definitions")(s.Definitions(s.ctx))
@@ -87,8 +87,8 @@ func callWaits(d *draw, s *side) {
 		s.tell("Unwait", s.Unwait(s.ctx, []ledger.Wait{w, d.waits()}))
 	} else {
 		bad := w
-		if d.one(30) {
-			bad.Key = d.oddity("")
+		if d.one(10) {
+			bad.Key = pick(d, "", "\x00", longest+"!")
 		}
 		s.tell("Await", s.Await(s.ctx, []ledger.Wait{bad}))
 	}
