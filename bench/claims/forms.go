@@ -16,7 +16,7 @@ type Form struct {
 	Buckets int
 }
 
-// Forms are the four of the contract's K11.
+// Forms are the four that a claim can have.
 var Forms = []Form{{true, 1}, {true, 64}, {false, 1}, {false, 64}}
 
 func (f Form) String() string {

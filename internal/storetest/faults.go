@@ -27,7 +27,7 @@ var faultCases = []testCase{
 }
 
 // "A method that returns an error may or may not have taken effect, and calling it again with the
-// same arguments settles which" (K8). Here every append takes effect, and every other answer is lost.
+// same arguments settles which". Here every append takes effect, and every other answer is lost.
 func faultLost(b *bench) {
 	t := b.session()
 	var chains []*chain
@@ -85,7 +85,7 @@ func faultCancelled(b *bench) {
 }
 
 // "A schema that is newer than this program answers ErrSchema", also when it has become so while
-// the process runs (K16): a renewal notices, and no session is opened.
+// the process runs: a renewal notices, and no session is opened.
 func faultSchema(b *bench) {
 	t := b.session()
 	b.harness.Newer(b.T, b.raw)
@@ -115,7 +115,7 @@ func named(all []ledger.Control, name string) (c ledger.Control) {
 
 // Sixteen setters in two processes set one control at once, and each one of its own. Of the sets that
 // were decided on one version, one succeeds. Versions ascend and no set is lost. A setter that was told
-// of a version reads every control as it was then or later (K17).
+// of a version reads every control as it was then or later.
 func raceControl(b *bench) {
 	const setters, sets = 16, 6
 	stores := b.stores()

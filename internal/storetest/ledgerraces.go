@@ -258,7 +258,7 @@ func raceRelease(b *bench) {
 }
 
 // "Signals are numbered within their work, from 1 and without a gap": sixteen posts of one key at
-// the same time take one number, and sixteen of different keys one each (K4).
+// the same time take one number, and sixteen of different keys one each.
 func raceNumbers(b *bench) {
 	c := b.start(b.session(), "w", hold)
 	numbers := func(want int, key func(i int) string) {
@@ -334,7 +334,7 @@ func raceMeet(b *bench) {
 	}
 }
 
-// Processes that flush together lose nothing (K15).
+// Processes that flush together lose nothing.
 func raceCount(b *bench) {
 	stores := b.stores()
 	b.atOnce(6, func(i int) {
@@ -369,7 +369,7 @@ func (b *bench) wantBlocked(by string, want int64) {
 	}
 }
 
-// Processes that start together describe together: one structure wins, the others are told (K6).
+// Processes that start together describe together: one structure wins, the others are told.
 func raceDescribe(b *bench) {
 	stores := b.stores()
 	specs := [2]*program.Spec{}
@@ -391,7 +391,7 @@ func raceDescribe(b *bench) {
 	}
 }
 
-// K5: each chain is loaded as it was at one moment: head, records and unread signals belong
+// Each chain is loaded as it was at one moment: head, records and unread signals belong
 // together, whatever is appended and posted meanwhile.
 func raceLoad(b *bench) {
 	stores := b.stores()
@@ -426,7 +426,7 @@ func raceLoad(b *bench) {
 	})
 }
 
-// K6: who is told that another was first sees at the next load what that one wrote.
+// Who is told that another was first sees at the next load what that one wrote.
 func behindStale(b *bench) {
 	there, t := b.again(), b.session()
 	c := b.start(t, "w", hold)
@@ -443,7 +443,7 @@ func behindStale(b *bench) {
 }
 
 // "Claim buries sessions that expired, Skew after their end": until then what a session holds is
-// its own, although its lease may be over by the clock of the node that looks (K10). The clock is
+// its own, although its lease may be over by the clock of the node that looks. The clock is
 // read behind the claim, so that it is never earlier than the claim's.
 func sessionEnd(b *bench) {
 	t, other := b.session(), b.session()

@@ -75,7 +75,7 @@ func full() machine.Record {
 	}
 }
 
-// Every field of a record comes back as it went in, so that its hash can be computed again (K18): any
+// Every field of a record comes back as it went in, so that its hash can be computed again: any
 // valid text, without trimming, folding, normalising or quoting, and every byte of a body, of a megabyte,
 // too.
 func valuesRecords(b *bench) {
@@ -174,7 +174,7 @@ func valuesCopied(b *bench) {
 	}
 }
 
-// Invalid: "the database refuses a value of this record; the others were stored" (K1). One bad value
+// Invalid: "the database refuses a value of this record; the others were stored". One bad value
 // must not fail a batch, least of all after an effect, and leaves no trace.
 func valuesBadRecords(b *bench) {
 	t := b.session()
