@@ -30,7 +30,8 @@ var may = map[string]string{
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
-	Operator: `POST /works, GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
+	Starter:  `POST /works`,
+	Operator: `GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
 		POST /works/{saga}/{work}/skip, POST /works/{saga}/{work}/pause, POST /works/{saga}/{work}/resume, POST /works/{saga}/{work}/wake,
 		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
 		POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
@@ -56,7 +57,7 @@ func TestRouteByRole(t *testing.T) {
 		people[role] = w.as("p-"+role, role)
 	}
 	lets := map[string][]string{
-		Reader: {Reader, Approver, Operator, Admin}, Approver: {Approver, Operator, Admin}, Operator: {Operator, Admin}, Admin: {Admin},
+		Starter: {Starter, Operator, Admin}, Reader: {Reader, Approver, Operator, Admin}, Approver: {Approver, Operator, Admin}, Operator: {Operator, Admin}, Admin: {Admin},
 	}
 	for i := range routes {
 		rt := &routes[i]
@@ -476,6 +477,46 @@ func TestBodies(t *testing.T) {
 	if rec.Code != http.StatusOK || rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("ETag") != "" {
 		t.Errorf("%d: a browser keeps bodies on disk: %v", rec.Code, rec.Header())
 	}
+}
+
+// Who starts reads where that stands, and nothing else; a role with a saga behind it is one where that saga is named.
+func TestRolesOfOneSaga(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
+	sam, olaf := w.as("sam", Starter), w.as("olaf", Operator+"@mail", Starter+"@pay")
+	start := func(x *window, name, work string, want int) {
+		t.Helper()
+		if status, text := x.post("/api/v1/works", fmt.Sprintf(`{"saga":%q,"workId":%q,"input":{"To":"Alice"}}`, name, work)); status != want {
+			t.Errorf("to start %s %s: %d, want %d: %s", name, work, status, want, text)
+		}
+	}
+	start(sam, "mail", "of-sam", http.StatusCreated)
+	start(olaf, "pay", "of-olaf", http.StatusCreated)
+	start(olaf, "ask", "of-olaf", http.StatusForbidden)
+	start(w.as("rita", Reader), "mail", "of-rita", http.StatusForbidden)
+	for _, c := range []struct {
+		x    *window
+		path string
+		want int
+	}{
+		{sam, "/api/v1/works/mail/of-sam", 200}, {sam, "/api/v1/works/mail/order:1", 403}, {sam, "/api/v1/works", 403}, {sam, "/api/v1/works/mail/of-sam/history", 403}, {sam, "/works", 403},
+		{olaf, "/api/v1/works?saga=mail", 200}, {olaf, "/api/v1/works", 403}, {olaf, "/api/v1/works?saga=pay", 403}, {olaf, "/api/v1/works/pay/of-olaf", 200},
+		{olaf, "/api/v1/works/mail/order:1/bodies", 200}, {olaf, "/", 200}, {olaf, "/works?saga=mail", 200}, {olaf, "/works?saga=pay", 403}, {olaf, "/jobs", 403},
+	} {
+		if status, text := c.x.get(c.path); status != c.want {
+			t.Errorf("%s answers %d, want %d: %s", c.path, status, c.want, text)
+		}
+	}
+	if status, _ := olaf.post("/api/v1/sagas/pay/pause", `{"reason":"it is not his"}`); status != http.StatusForbidden {
+		t.Errorf("another saga is paused: %d", status)
+	}
+	has(t, olaf.press(address("mail", "order:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "It is completed now")
+	fay := w.as("fay", Reader, Approver+"@pay", "finance@pay")
+	w.until("pay", "of-olaf", saga.Waiting)
+	_, text := fay.get(address("pay", "of-olaf"))
+	has(t, text, "<button>Approve</button>")
+	has(t, fay.send(text, "Approve", map[string]string{"reason": "as read"}), "said good")
 }
 
 // A character that turns the direction of writing is drawn as what it is, and a form says an id with it back as it is.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -60,11 +61,16 @@ func unknownCaller() *problem {
 }
 
 // run runs the verb of a route for a person, and returns its JSON.
-func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.RawMessage, *problem) {
-	if !p.may(r.role) {
+func (h *handler) run(ctx context.Context, who *Person, r *route, s *say) (json.RawMessage, *problem) {
+	here := who.in(s.saga())
+	p := &here
+	if !p.may(r.role) && !h.own(ctx, p, r, s) {
 		takes := r.role
 		if r.role == Approver {
 			takes = "approver or operator, and one of those that the approval names"
+		}
+		if all := who.sagas(); len(all) > 0 && s.saga() == "" {
+			takes += "; of " + strings.Join(all, ", ") + " there is a role, where the saga is said"
 		}
 		return nil, refuse(http.StatusForbidden, "not-allowed", fmt.Sprintf("%s may not do this: it takes the role %s", p.Name, takes))
 	}
@@ -95,6 +101,15 @@ func (h *handler) run(ctx context.Context, p *Person, r *route, s *say) (json.Ra
 		return nil, err
 	}
 	return p.withheld(r, out.Bytes()), nil
+}
+
+// own reports whether who starts instances, and may not read, asks where one of those stands.
+func (h *handler) own(ctx context.Context, p *Person, r *route, s *say) bool {
+	if r.method != http.MethodGet || r.path != "/works/{saga}/{work}" || !p.may(Starter) {
+		return false
+	}
+	records, err := h.db.History(ctx, saga.ID{Saga: s.parts["saga"], Work: s.parts["work"]})
+	return err == nil && slices.ContainsFunc(records, func(r machine.Record) bool { return r.Kind == machine.KindStarted && r.Actor == p.Name })
 }
 
 // waits bounds how long the verb waits. One that would wait for minutes by itself waits for as long

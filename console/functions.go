@@ -103,7 +103,8 @@ func (p *page) Resume(doc document) *offer {
 // Votes reports whether the person has one of the roles that may vote on what is shown.
 func (p *page) Votes(doc document) bool {
 	roles, _ := doc["roles"].([]any)
-	return p.May(Approver) && slices.ContainsFunc(p.Person.Roles, func(has string) bool { return has == Admin || slices.Contains(roles, any(has)) })
+	here := p.who.in(text(doc, "saga"))
+	return here.may(Approver) && slices.ContainsFunc(here.Roles, func(has string) bool { return has == Admin || slices.Contains(roles, any(has)) })
 }
 
 // Vote is the form of a vote on what is shown.

@@ -34,6 +34,7 @@ type page struct {
 	Docs   document // what was read, by the name of the section
 	Wrong  []string // what could not be read
 	now    time.Time
+	who    Person // with the roles that are for sagas which the page does not name
 }
 
 // notice is what became of what a person did.
@@ -104,7 +105,7 @@ func (*asked) together(reads ...func()) {
 
 // read puts what a route answers into the page. What it refuses is told on the page instead.
 func (a *asked) read(section, path string, parts map[string]string, flags url.Values) document {
-	raw, err := a.h.run(a.r.Context(), &a.Person, routed(http.MethodGet, path), &say{parts, flags})
+	raw, err := a.h.run(a.r.Context(), &a.who, routed(http.MethodGet, path), &say{parts, flags})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
@@ -151,17 +152,22 @@ func text(doc document, name string) string {
 // shown makes a page for who may read, and asks others to sign in.
 func (h *handler) shown(show func(*asked)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p := h.person(r)
+		who := h.person(r)
+		p := who.in(r.URL.Query().Get("saga"))
 		if !p.may(Reader) {
+			if all := who.sagas(); len(all) > 0 && r.URL.Path == "/" {
+				http.Redirect(w, r, h.home(r)+"/works?saga="+url.QueryEscape(all[0]), http.StatusSeeOther)
+				return
+			}
 			if p.Name != "" {
-				h.signInPage(w, r, http.StatusForbidden, p.Name+" may not read here: it takes one of the roles "+strings.Join(Roles(), ", ")+".")
+				h.signInPage(w, r, http.StatusForbidden, p.Name+" may not read here: it takes one of the roles "+strings.Join(Roles()[1:], ", ")+".")
 				return
 			}
 			h.signInPage(w, r, http.StatusUnauthorized, "")
 			return
 		}
 		a := &asked{h: h, r: r, status: http.StatusOK, page: page{
-			Base: h.home(r), To: r.URL.RequestURI(), Person: p, Query: r.URL.Query(), Docs: document{}, now: h.now(), Said: h.flash(w, r),
+			Base: h.home(r), To: r.URL.RequestURI(), Person: p, who: who, Query: r.URL.Query(), Docs: document{}, now: h.now(), Said: h.flash(w, r),
 		}}
 		show(a)
 		h.write(w, a.name, a.status, &a.page)

@@ -23,8 +23,10 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// The roles that the console knows. A person may have others, which count in approvals.
+// The roles that the console knows. A person may have others, which count in approvals. One with a saga behind it, such as
+// "operator@refund" or "finance@refund", is a role where that saga is named, and none elsewhere.
 const (
+	Starter  = "starter" // starts instances, and reads where those stand
 	Reader   = "reader"
 	Approver = "approver"
 	Operator = "operator"
@@ -32,7 +34,7 @@ const (
 )
 
 // Roles are those that the console knows, the one that may least first.
-func Roles() []string { return []string{Reader, Approver, Operator, Admin} }
+func Roles() []string { return []string{Starter, Reader, Approver, Operator, Admin} }
 
 // Person is who asks. Without a name it is not known who does.
 type Person struct {
@@ -44,7 +46,39 @@ type Person struct {
 // both, and whether the vote counts is said by the roles that the approval names.
 func (p *Person) may(role string) bool {
 	has := func(role string) bool { return slices.Contains(p.Roles, role) }
-	return has(Admin) || has(role) || role == Reader && (has(Approver) || has(Operator)) || role == Approver && has(Operator)
+	return has(Admin) || has(role) || role == Reader && (has(Approver) || has(Operator)) || (role == Approver || role == Starter) && has(Operator)
+}
+
+// in is the person where a saga is named: with the roles that are for it, and without those for others.
+func (p *Person) in(saga string) Person {
+	of := Person{Name: p.Name}
+	for _, role := range p.Roles {
+		name, only, bound := strings.Cut(role, "@")
+		if !bound || only == saga && saga != "" {
+			of.Roles = append(of.Roles, name)
+		}
+	}
+	return of
+}
+
+// somewhere is the person with every role, whatever saga it is for.
+func (p *Person) somewhere() Person {
+	of := Person{Name: p.Name}
+	for _, role := range p.Roles {
+		name, _, _ := strings.Cut(role, "@")
+		of.Roles = append(of.Roles, name)
+	}
+	return of
+}
+
+// sagas are those that the person has roles for alone.
+func (p *Person) sagas() (all []string) {
+	for _, role := range p.Roles {
+		if _, only, bound := strings.Cut(role, "@"); bound && !slices.Contains(all, only) {
+			all = append(all, only)
+		}
+	}
+	return all
 }
 
 // Tokens are who signs in with which token. Of a token only the SHA-256 is kept.

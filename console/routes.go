@@ -29,7 +29,7 @@ const (
 
 // routes is the one table of what the door knows. The pages use it, too.
 var routes = []route{
-	{"POST", "/works", Operator, "", "", true, "start"}, // no verb: see start.go
+	{"POST", "/works", Starter, "", "", true, "start"}, // no verb: see start.go
 	{"GET", "/status", Reader, "status", "still", false, "status"},
 	{"GET", "/version", Reader, "version", "", false, "version"},
 	{"GET", "/check", Reader, "check", "saga prefix", false, "check"},
@@ -110,6 +110,17 @@ func routed(method, path string) *route {
 type say struct {
 	parts map[string]string
 	flags map[string][]string
+}
+
+// saga is the one saga that a request names; "": none.
+func (s *say) saga() string {
+	if name, named := s.parts["saga"]; named {
+		return name
+	}
+	if named := s.flags["saga"]; len(named) == 1 {
+		return named[0]
+	}
+	return ""
 }
 
 // command is the command line of r for a person. What follows "--" is no flag and not standard input, whatever

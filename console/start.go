@@ -44,6 +44,9 @@ func (h *handler) start(rt *route) http.HandlerFunc {
 			return
 		}
 		in, refused := readStart(r)
+		if here := p.in(in.Saga); refused == nil && !here.may(rt.role) {
+			refused = refuse(http.StatusForbidden, "not-allowed", p.Name+" may not start "+in.Saga+": it takes the role "+rt.role)
+		}
 		if refused != nil {
 			answerProblem(w, refused)
 			return
@@ -78,13 +81,14 @@ func (h *handler) start(rt *route) http.HandlerFunc {
 	}
 }
 
-// starter is who starts, if that person may and this program can.
+// starter is who starts, if that person may start anything and this program can.
 func (h *handler) starter(rt *route, r *http.Request) (*Person, *problem) {
 	p := h.caller(r)
+	somewhere := p.somewhere()
 	switch {
 	case p.Name == "":
 		return nil, unknownCaller()
-	case !p.may(rt.role):
+	case !somewhere.may(rt.role): // its body is not read
 		return nil, refuse(http.StatusForbidden, "not-allowed", p.Name+" may not do this: it takes the role "+rt.role)
 	case h.opts.Coordinator == nil:
 		return nil, refuse(http.StatusNotImplemented, "failed", "this console knows no definitions: instances are started by the program that runs the sagas, with Options.Coordinator")

@@ -153,7 +153,7 @@ func (a *app) serving(ctx context.Context, s *Serving, addr string) (err error) 
 }
 
 // consoleRoles are those that package console knows.
-var consoleRoles = []string{"reader", "approver", "operator", saga.Admin}
+var consoleRoles = []string{"starter", "reader", "approver", "operator", saga.Admin}
 
 func (a *app) token() *cobra.Command {
 	var file, name string
@@ -166,7 +166,7 @@ func (a *app) token() *cobra.Command {
 file again by itself. The token goes to stdout and is nowhere else: the file has its SHA-256, the name, the roles and the
 end. To take it away, delete its line.
 
-Roles: reader sees everything but bodies; approver votes; operator says what people say, and sees bodies; admin does all of that, pauses
+Roles: starter starts instances and reads where those stand; reader sees everything but bodies; approver votes; operator says what people say, and sees bodies; admin does all of that, pauses
 everything and votes on everything. Others, such as finance, count in approvals.`,
 		Example: `  amends token --file /etc/shop/amends-tokens --name maria --role operator --role finance
   amends token --file /etc/shop/amends-tokens --name prometheus --role reader --valid 8760h`,
@@ -174,7 +174,7 @@ everything and votes on everything. Others, such as finance, count in approvals.
 	fl := cmd.Flags()
 	fl.StringVar(&file, "file", "", "the file; it is made when it is not there")
 	fl.StringVar(&name, "name", "", "who has it: what this person does is kept under the name")
-	fl.StringSliceVar(&roles, "role", nil, "reader, approver, operator, "+saga.Admin+", or a role of an approval")
+	fl.StringSliceVar(&roles, "role", nil, "starter, reader, approver, operator, "+saga.Admin+", or a role of an approval; operator@refund is one for the saga refund alone")
 	fl.DurationVar(&valid, "valid", 90*24*time.Hour, "for how long")
 	cmd.RunE = func(*cobra.Command, []string) error {
 		var wrong []string
@@ -192,8 +192,12 @@ everything and votes on everything. Others, such as finance, count in approvals.
 		case a.given.Token == nil:
 			return errors.New("this program cannot make a token for the console")
 		}
-		if !slices.ContainsFunc(roles, func(r string) bool { return slices.Contains(consoleRoles, r) }) {
-			a.sayf("beware: none of these is a role of the console (%s), so this token opens no page", strings.Join(consoleRoles, ", "))
+		known := func(role string) bool {
+			name, _, _ := strings.Cut(role, "@")
+			return slices.Contains(consoleRoles, name)
+		}
+		if !slices.ContainsFunc(roles, known) {
+			a.sayf("beware: none of these is a role of the console (%s), so this token opens nothing", strings.Join(consoleRoles, ", "))
 		}
 		text, err := a.given.Token(file, name, roles, valid)
 		if err != nil {
