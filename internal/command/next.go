@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
@@ -30,14 +29,10 @@ func (a *app) printNext(v *view) {
 
 // advice is what is safe to do next without what the choices say, which are ready to be copied.
 func (v *view) advice(choices []choice) string {
-	words := v.summary.Next
-	if len(choices) == 0 {
-		return words
+	if len(choices) == 0 || v.waits != "" {
+		return v.summary.Next
 	}
-	for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " If it cannot be undone, and stands: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
-		words, _, _ = strings.Cut(words, rest)
-	}
-	return words
+	return machine.Advice(v.spec, v.state)
 }
 
 // decided reports whether a person has spoken already and only has not been heard.

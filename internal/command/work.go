@@ -176,6 +176,7 @@ type view struct {
 	pending    []machine.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
 	knowledge  *knowledge
+	waits      string        // what keeps it that it cannot help, in words: a destination, or a process that is not there; "": nothing
 	lacking    string        // the definition that it waits for and no live process knows; "" when there is none
 	heard      *intake.Entry // of the object the work is named by; only for show, nil when nothing was
 }
@@ -216,11 +217,12 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 	}
 	v.summary = machine.Summarize(v.spec, v.state)
 	if v.knowledge.flow != nil {
-		v.summary.Next = v.knowledge.flow.then(v.head.WaitsFor)
+		v.waits = v.knowledge.flow.then(v.head.WaitsFor)
 	}
 	if v.lacking = v.knowledge.lacking(&v.head); v.lacking != "" && v.state.Status.Live() {
-		v.summary.Next = startOne(v.lacking)
+		v.waits = startOne(v.lacking)
 	}
+	v.summary.Next = cmp.Or(v.waits, v.summary.Next)
 	v.duplicates, err = s.Duplicates(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
 	return v, err
 }

@@ -89,49 +89,71 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 // Next says in a sentence or two what happens to the work by itself and what is safe for a person
 // to do.
 func Next(spec *program.Spec, st *State) string {
+	advice, choices := next(spec, st)
+	return advice + choices
+}
+
+// Advice is Next without the choices, for who names those in another way.
+func Advice(spec *program.Spec, st *State) string {
+	advice, _ := next(spec, st)
+	return advice
+}
+
+// next is what happens and what to look at, and then what can be done about it, which begins with a space.
+func next(spec *program.Spec, st *State) (advice, choices string) {
 	switch st.Status {
 	case saga.Completed:
-		if steps := st.Unconfirmed(); len(steps) > 0 {
-			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
-				"resolve the step, else leave it.", strings.Join(steps, ", "))
-		}
-		if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.leftAtThat() }); i >= 0 {
-			return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", st.Steps[i].Name)
-		} else if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
-			return "Nothing is left to do: every step is done or was skipped. Starting it again returns this result."
-		}
-		return "Nothing is left to do: every step is done. Starting it again returns this result."
+		return nextDone(st), ""
 	case saga.Compensated:
 		return nextUndone(st)
 	case saga.Review:
 		return nextInReview(spec, st)
 	case saga.Paused:
-		if ss := st.front(); !st.Turned && ss != nil && ss.asking() && ss.Ballot() != nil {
-			return fmt.Sprintf("A person holds it, and it takes votes all the same. To let it go on: %s. %s", st.verb("resume", ""), st.toVote(ss))
-		} else if !st.Turned && ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
-			return fmt.Sprintf("A person holds it, and it takes the answer that it waits for all the same. To let it go on: %s. To answer for the other side: %s, or %s.",
-				st.verb("resume", ""), st.verb("complete", " --body JSON"), st.verb("fail", ""))
-		}
-		if ss := st.front(); !st.Turned && ss != nil && ss.Forward.Phase == Waiting {
-			return fmt.Sprintf("A person holds it while it waits at step %q. To let it go on: %s.", ss.Name, st.verb("resume", ""))
-		}
-		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume", ""))
+		return nextHeld(st)
 	case saga.Adopting:
-		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
+		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was.", ""
 	case saga.Compensating:
-		return "It is being undone, newest step first. Nothing to do."
+		return "It is being undone, newest step first. Nothing to do.", ""
 	case saga.Waiting:
-		return st.nextWaiting(spec)
+		return st.nextWaiting(spec), ""
 	case saga.Retrying:
 		stop := "To give it up, cancel it."
 		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
 			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause", ""))
 		}
 		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. %s",
-			st.Due.UTC().Format(time.RFC3339), st.verb("retry", ""), stop)
+			st.Due.UTC().Format(time.RFC3339), st.verb("retry", ""), stop), ""
 	default:
-		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
+		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do.", ""
 	}
+}
+
+func nextDone(st *State) string {
+	if steps := st.Unconfirmed(); len(steps) > 0 {
+		return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
+			"resolve the step, else leave it.", strings.Join(steps, ", "))
+	}
+	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.leftAtThat() }); i >= 0 {
+		return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", st.Steps[i].Name)
+	} else if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
+		return "Nothing is left to do: every step is done or was skipped. Starting it again returns this result."
+	}
+	return "Nothing is left to do: every step is done. Starting it again returns this result."
+}
+
+// nextHeld: a person holds it.
+func nextHeld(st *State) (advice, choices string) {
+	ss, goOn := st.front(), fmt.Sprintf(" To let it go on: %s.", st.verb("resume", ""))
+	switch waits := !st.Turned && ss != nil && ss.Forward.Phase == Waiting; {
+	case waits && ss.asking() && ss.Ballot() != nil:
+		return "A person holds it, and it takes votes all the same.", goOn + " " + st.toVote(ss)
+	case waits && ss.Answering().Asks != nil:
+		return "A person holds it, and it takes the answer that it waits for all the same.",
+			fmt.Sprintf("%s To answer for the other side: %s, or %s.", goOn, st.verb("complete", " --body JSON"), st.verb("fail", ""))
+	case waits:
+		return fmt.Sprintf("A person holds it while it waits at step %q.", ss.Name), goOn
+	}
+	return "A person holds it.", goOn + " Until then it takes what a review takes: retry, skip, resolve, cancel."
 }
 
 // nextWaiting: it goes on when a time has come.
@@ -165,15 +187,15 @@ func (st *State) verb(verb, more string) string {
 }
 
 // nextUndone: it is undone as far as its definition says, and the source may want it all the same.
-func nextUndone(st *State) string {
+func nextUndone(st *State) (advice, choices string) {
 	undone := "What was done is undone"
 	if left := st.leftAsItIs(); len(left) > 0 {
 		undone += ", but for what no undo takes back: " + strings.Join(left, ", ")
 	}
 	if st.Withdrawn {
-		return undone + ". Its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
+		return undone + ". Its source cancelled it. Starting it again returns this result; a newer version of its source runs it again.", ""
 	}
-	return fmt.Sprintf("%s. If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", undone, st.verb("rerun", ""))
+	return undone + ".", fmt.Sprintf(" If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", st.verb("rerun", ""))
 }
 
 // leftAsItIs are the effects that no undo has taken back, and those that may be there.
@@ -197,42 +219,46 @@ func (st *State) leftAsItIs() (names []string) {
 }
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
-func nextInConflict(st *State, ss *StepState) string {
+func nextInConflict(st *State, ss *StepState) (advice, choices string) {
 	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
-	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself. To undo the other steps, make this one good by hand, then: "+
-		"%s. To leave everything as it is: %s", ss.Name, resolve(" --happened-without-id"), resolve(" --keep"))
+	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself.", ss.Name),
+		fmt.Sprintf(" To undo the other steps, make this one good by hand, then: %s. To leave everything as it is: %s", resolve(" --happened-without-id"), resolve(" --keep"))
 }
 
-func nextInReview(spec *program.Spec, st *State) string {
+func nextInReview(spec *program.Spec, st *State) (advice, choices string) {
 	ss, dir := st.Issue(spec)
 	if ss != nil && st.Reason == saga.ReasonConflict {
 		return nextInConflict(st, ss)
 	}
 	switch {
 	case st.Reason == saga.ReasonDeadline:
-		return st.nextOverdue(spec)
+		return st.nextOverdue(spec), ""
 	case st.Reason == saga.ReasonHung:
-		return "Nothing follows until the action returns or its process ends: restart that process. Then it goes on by itself, as after any crash."
+		return "Nothing follows until the action returns or its process ends: restart that process. Then it goes on by itself, as after any crash.", ""
 	case st.Reason == saga.ReasonLate:
-		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", ""))
+		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", "")), ""
 	case ss != nil && ss.asking() && ss.Ballot() != nil:
 		return fmt.Sprintf("No decision came at step %q in time (%s). %s To give people longer: %s.%s",
-			ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.toVote(ss), st.verb("extend", " --by 24h"), st.orCancel(spec))
+			ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.toVote(ss), st.verb("extend", " --by 24h"), st.orCancel(spec)), ""
 	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
 		said := "No answer came"
 		if ss.Forward.Error != "" {
 			said = fmt.Sprintf("No answer counts yet (%s)", ss.Forward.Error)
 		}
 		return fmt.Sprintf("%s for step %q. Ask the other side: %s, %s, or have it wait longer: %s.%s",
-			said, ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"), st.orCancel(spec))
+			said, ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"), st.orCancel(spec)), ""
 	}
 	if ss == nil || ss.effort(dir).Phase == Done {
-		return "No step is at issue: mend what the note says, or cancel it."
+		return "No step is at issue: mend what the note says, or cancel it.", ""
 	}
 	if ss.Rejected() && dir == saga.Forward {
-		return st.nextRejected(spec, ss)
+		return st.nextRejected(spec, ss), ""
 	}
-	return st.lookFirst(spec, ss, dir) + st.verbsFor(spec, ss, dir)
+	look, ask := st.lookFirst(spec, ss, dir), st.askAgain(spec, ss, dir)
+	if ask != "" {
+		return look + ask, ""
+	}
+	return look, st.verbsFor(spec, ss, dir)
 }
 
 // nextOverdue: its deadline has passed, and a person decides.
@@ -293,6 +319,20 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 	}
 }
 
+// askAgain is what can be done about a step that has sent nothing and failed in the program; "" of others.
+func (st *State) askAgain(spec *program.Spec, ss *StepState, dir saga.Direction) string {
+	e := ss.effort(dir)
+	switch m := (&machine{spec: spec, st: st}); {
+	case e.Class != saga.Fault:
+		return ""
+	case spec != nil && m.decidedByPeople(ss.Name):
+		return fmt.Sprintf(" To ask it again: %s. To give the work up, cancel it.", st.verb("retry", ""))
+	case e.Key == "" && dir == saga.Forward:
+		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
+	}
+	return ""
+}
+
 // verbsFor are the commands for the step at issue, the harmless first. A new key is offered only
 // where nothing else is left.
 func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
@@ -301,13 +341,6 @@ func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction)
 	again := st.CanRetry(spec, time.Time{})
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
-	}
-	e := ss.effort(dir)
-	if m := (&machine{spec: spec, st: st}); spec != nil && m.decidedByPeople(ss.Name) && e.Class == saga.Fault {
-		return fmt.Sprintf(" To ask it again: %s. To give the work up, cancel it.", st.verb("retry", ""))
-	}
-	if e.Key == "" && e.Class == saga.Fault && dir == saga.Forward { // it sends nothing
-		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
 	}
 	if ss.CanStand(dir) {
 		fmt.Fprintf(&b, " If it cannot be undone, and stands: %s.", st.verb("skip", ""))
