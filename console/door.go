@@ -90,17 +90,14 @@ func (h *handler) run(ctx context.Context, who *Person, r *route, s *say) (json.
 			return nil, refuse(http.StatusServiceUnavailable, "interrupted", "another check is under way; ask again when it has ended")
 		}
 	}
-	var out, errs bytes.Buffer
-	status := command.Run(ctx, &command.Line{
-		Args: r.command(p, s), Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: &errs, DB: h.db,
-	})
-	if status != 0 {
-		return nil, told(out.Bytes(), errs.Bytes())
+	doc, wrong := command.Ask(ctx, h.db, r.command(p, s))
+	if wrong != nil {
+		return nil, told(doc, wrong)
 	}
 	if err := h.looked(ctx, p, r, s); err != nil {
 		return nil, err
 	}
-	return p.withheld(r, out.Bytes()), nil
+	return p.withheld(r, doc), nil
 }
 
 // own reports whether who starts instances, and may not read, asks where one of those stands.
@@ -193,23 +190,14 @@ func (r *route) wrong(s *say) string {
 	return ""
 }
 
-// told reads the error that a verb ended with: the last line that it wrote.
-func told(out, errs []byte) *problem {
-	lines := bytes.Split(bytes.TrimSpace(errs), []byte("\n"))
-	var e struct {
-		Code    string          `json:"code"`
-		Message string          `json:"message"`
-		Details json.RawMessage `json:"details"`
-	}
-	if err := json.Unmarshal(lines[len(lines)-1], &e); err != nil {
-		return refuse(http.StatusInternalServerError, "failed", "the verb did not say why it failed")
-	}
-	status, known := statuses[e.Code]
+// told is the error that a verb ended with.
+func told(out json.RawMessage, wrong *command.Wrong) *problem {
+	status, known := statuses[wrong.Code]
 	if !known {
 		status = http.StatusInternalServerError
 	}
-	p := refuse(status, e.Code, e.Message)
-	p.Details = e.Details
+	p := refuse(status, wrong.Code, wrong.Message)
+	p.Details = wrong.Details
 	if !json.Valid(out) {
 		return p
 	}

@@ -5,8 +5,11 @@
 package command
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,20 +34,51 @@ type Line struct {
 // Run runs one verb, and returns the status to end with. Nothing below it reads the command line of
 // the process or ends it.
 func Run(ctx context.Context, l *Line) (status int) {
+	a, wrong := perform(ctx, l)
+	if wrong == nil {
+		return int(exitDone)
+	}
+	if !a.begun {
+		a.json = wantsJSON(l.Args)
+	}
+	return int(a.fail(wrong))
+}
+
+func perform(ctx context.Context, l *Line) (*app, *failure) {
 	a := newApp(l)
 	root := a.root()
 	root.SetArgs(l.Args)
 	root.SetIn(l.In)
 	root.SetOut(l.Out)
 	root.SetErr(l.Err)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return int(exitDone)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return a, a.classify(ctx, err)
 	}
-	if !a.begun {
-		a.json = wantsJSON(l.Args)
+	return a, nil
+}
+
+// Wrong is why a verb failed, for programs.
+type Wrong struct {
+	Code    string          // the word of the exit status
+	Message string          // for people
+	Details json.RawMessage // what there is to choose from; nil: nothing
+}
+
+// Ask runs one verb over db, with --output=json, and returns its document; also where it failed and wrote one.
+func Ask(ctx context.Context, db stores.DB, args []string) (doc json.RawMessage, wrong *Wrong) {
+	var out bytes.Buffer
+	_, f := perform(ctx, &Line{
+		Args: args, Env: func(string) string { return "" }, In: strings.NewReader(""), Out: &out, Err: io.Discard, DB: db,
+	})
+	if f == nil {
+		return out.Bytes(), nil
 	}
-	return int(a.fail(a.classify(ctx, err)))
+	said := f.json()
+	wrong = &Wrong{Code: said.Code, Message: said.Message}
+	if said.Details != nil {
+		wrong.Details, _ = json.Marshal(said.Details) // what is printed otherwise
+	}
+	return out.Bytes(), wrong
 }
 
 // Verbs is the command with all its verbs and their flags, to be read and not to be run.
