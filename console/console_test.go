@@ -479,6 +479,44 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// A long history comes in pages, the newest records first, and no record is left out.
+func TestALongHistoryComesInPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("ask", "order:1", letter{}, saga.Waiting)
+	id := saga.ID{Saga: "ask", Work: "order:1"}
+	for n := range 2 * mostRecords {
+		if err := w.c.Extend(t.Context(), id, "", time.Now().Add(time.Duration(n+2)*time.Hour), saga.Actor{Name: "ada", Reason: "longer"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := 0
+	for tick := time.NewTicker(10 * time.Millisecond); all < 2*mostRecords+2; <-tick.C {
+		records, err := w.db.History(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = len(records)
+	}
+	x, page, seen := w.as("rita", Reader), address("ask", "order:1"), 0
+	earlier := regexp.MustCompile(`href="([^"]*)">Earlier records`)
+	for page != "" {
+		_, text := x.get(page)
+		text = text[strings.Index(text, "<h2>What happened</h2>"):]
+		n := strings.Count(text, `<tr><td class="num">`)
+		if seen += n; n == 0 || n > mostRecords {
+			t.Fatalf("a page has %d records", n)
+		}
+		link := earlier.FindStringSubmatch(text)
+		if page = ""; link != nil {
+			page = strings.TrimPrefix(htmlText(link[1]), x.place)
+		}
+	}
+	if seen != all {
+		t.Errorf("the pages have %d records of %d", seen, all)
+	}
+}
+
 // Who starts reads where that stands, and nothing else; a role with a saga behind it is one where that saga is named.
 func TestRolesOfOneSaga(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -90,6 +92,25 @@ func works(a *asked) {
 	}
 }
 
+// mostRecords is how many records of an instance a page shows: one of ten thousand would be five megabytes.
+const mostRecords = 300
+
+// cut leaves of a history the newest records, or those before the one that the address names.
+func (a *asked) cut(history document) document {
+	records, _ := history["records"].([]any)
+	if before, err := strconv.Atoi(a.Query.Get("before")); err == nil {
+		n := slices.IndexFunc(records, func(r any) bool { d, _ := r.(document); return number(d, "seq") == strconv.Itoa(before) })
+		records = records[:max(n, 0)]
+	}
+	if len(records) > mostRecords {
+		records = records[len(records)-mostRecords:]
+		first, _ := records[0].(document)
+		a.Docs["earlier"] = number(first, "seq")
+	}
+	history["records"] = records
+	return history
+}
+
 // work is one instance.
 func work(a *asked) {
 	a.name, a.Title, a.Here, a.Live = "work", "Instance", "works", true
@@ -109,7 +130,7 @@ func work(a *asked) {
 		path, a.Live = "/works/{saga}/{work}/bodies", false
 		a.Docs["bodies"] = true
 	}
-	history := a.read("history", path, id, nil)
+	history := a.cut(a.read("history", path, id, nil))
 	a.Docs["timeline"] = timelineOf(items(history, "records"), a.now)
 	for _, c := range items(doc, "choices") {
 		if text(c, "verb") == "approve" {
