@@ -565,6 +565,11 @@ func TestUnseenCharacters(t *testing.T) {
 	x := w.as("olaf", Operator)
 	_, text := x.get(address("mail", "order\u202e:1") + "&bodies=1")
 	has(t, text, `Alice\u202eyrollaM ot \u2066x`, `order\u202e:1`)
+	_, text = x.get("/works?reason=in-doubt&step=send")
+	has(t, text, `value="in-doubt"`, `value="send"`, `order\u202e:1`)
+	if _, text := x.get("/works?reason=in-doubt&step=other"); strings.Contains(text, "order") && strings.Contains(text, `<bdi>order`) {
+		t.Error("a step that it is not about finds it")
+	}
 	has(t, x.press(address("mail", "order\u202e:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "It is completed now")
 }
 

@@ -63,6 +63,14 @@ func (*page) Statuses() []saga.Status {
 	}
 }
 
+// Reasons are those of a review.
+func (*page) Reasons() []saga.Reason {
+	return []saga.Reason{
+		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonCannotUndo, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonDeadline,
+		saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung, saga.ReasonConflict,
+	}
+}
+
 // Indented is a JSON value for people.
 func (*page) Indented(v any) string {
 	var b bytes.Buffer
