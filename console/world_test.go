@@ -52,7 +52,7 @@ func mailing() []saga.Program {
 			}
 		}
 		return "sent", nil
-	}).AtMostOnce().NoUndo("a letter cannot be unsent").Timeout(time.Second).Settle(time.Millisecond)
+	}).AtMostOnce().NoUndo("a letter cannot be unsent").Timeout(time.Minute).Settle(time.Millisecond)
 	mail, err := saga.Define("mail", 1, send)
 	if err != nil {
 		panic(err)

@@ -40,7 +40,7 @@ func mailing(t *testing.T) []saga.Program {
 			return "", err
 		}
 		return "", errors.New(c.Input.Outcome)
-	}).AtMostOnce().NoUndo("a letter cannot be unsent").Timeout(time.Second).Settle(time.Millisecond)
+	}).AtMostOnce().NoUndo("a letter cannot be unsent").Timeout(time.Minute).Settle(time.Millisecond)
 	mail, err := saga.Define("mail", 1, send)
 	if err != nil {
 		t.Fatal(err)
