@@ -258,7 +258,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	if id == "" {
 		return nil, errStandby
 	}
-	o.socket.doubt = &d.doubt
+	o.socket.doubt.Store(&d.doubt)
 	d.apart.Store(apart(o.socket.Conn, port))
 	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id, process: process}, nil
 }

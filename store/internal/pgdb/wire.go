@@ -99,8 +99,8 @@ func (o *opening) done() {
 type socket struct {
 	net.Conn
 
-	heard atomic.Int64  // when something last came from the server
-	doubt *atomic.Int64 // the server's; nil until the connection is made
+	heard atomic.Int64                 // when something last came from the server
+	doubt atomic.Pointer[atomic.Int64] // the server's; nil until the connection is made
 
 	server   string
 	patience time.Duration              // how long the server may say nothing
@@ -123,11 +123,12 @@ func moment() int64 { return int64(time.Since(begun)) }
 
 // unheard puts the others in doubt when nothing came for a call that began then.
 func (s *socket) unheard(began int64) {
-	if s.doubt == nil || s.heardSince(began) {
+	doubt := s.doubt.Load()
+	if doubt == nil || s.heardSince(began) {
 		return
 	}
-	for last := s.doubt.Load(); last < began && !s.doubt.CompareAndSwap(last, began); {
-		last = s.doubt.Load()
+	for last := doubt.Load(); last < began && !doubt.CompareAndSwap(last, began); {
+		last = doubt.Load()
 	}
 }
 
