@@ -67,6 +67,7 @@ type order struct {
 	large    bool            // finance decides about it
 	mails    map[string]int  // to those who decide about it, by subject
 	voted    map[string]bool // whose vote was taken
+	unsure   bool            // a vote may have been taken whose answer was lost
 	charges  int
 	refunds  int
 	placed   bool
@@ -387,7 +388,7 @@ func (w *World) Audit() (served int, spared map[string]int, wrongs []string) {
 		for subject, n := range o.mails {
 			wrong(n > 1, "two mails: "+subject)
 		}
-		if o.large && o.fate == "" && len(o.voted) < 2 { // who was asked, and in time, is a matter of the machine
+		if o.large && o.fate == "" && len(o.voted) < 2 && !(o.unsure && o.finished) { // who was asked, and in time, is a matter of the machine
 			o.fate = open
 		}
 		wrong(o.large && len(o.mails) > 3 || !o.large && len(o.mails) > 0, fmt.Sprintf("%d mails asked about it", len(o.mails)))

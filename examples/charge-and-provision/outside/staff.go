@@ -66,11 +66,12 @@ func shownBy(page string) string {
 // votes votes, and notes an answer that should not be. A vote that came too late decides nothing, which is lawful: how quick
 // people and machines are is not what is told here.
 func (w *World) votes(o *order, link, name string, want int, form url.Values) {
-	page, status := w.say(http.MethodPost, link, name, form)
+	page, status, tries := w.say(http.MethodPost, link, name, form)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case strings.Contains(page, "its time is over"):
+		o.unsure = o.unsure || tries > 1 // an earlier try may have decided it, and its answer was lost
 	case status != want:
 		w.wrongs = append(w.wrongs, name+" voted, and was answered with "+http.StatusText(status)+", not "+http.StatusText(want)+cmp.Or(page, ": no page"))
 	case want == http.StatusOK:
@@ -82,16 +83,16 @@ func (w *World) votes(o *order, link, name string, want int, form url.Values) {
 }
 
 func (w *World) open(method, link, name string, form url.Values) (page string) {
-	page, _ = w.say(method, link, name, form)
+	page, _, _ = w.say(method, link, name, form)
 	return page
 }
 
 // say does what a browser does, until there is an answer that is one.
-func (w *World) say(method, link, name string, form url.Values) (page string, status int) {
-	for range 300 {
+func (w *World) say(method, link, name string, form url.Values) (page string, status, tries int) {
+	for tries = 1; tries <= 300; tries++ {
 		r, err := http.NewRequestWithContext(context.Background(), method, link, strings.NewReader(form.Encode()))
 		if err != nil {
-			return err.Error(), 0
+			return err.Error(), 0, tries
 		}
 		if name != "" {
 			r.SetBasicAuth(name, Password)
@@ -101,10 +102,10 @@ func (w *World) say(method, link, name string, form url.Values) (page string, st
 			body, err := io.ReadAll(answer.Body)
 			_ = answer.Body.Close()
 			if answer.StatusCode < 500 && err == nil {
-				return string(body), answer.StatusCode
+				return string(body), answer.StatusCode, tries
 			}
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return "", 0
+	return "", 0, tries
 }
