@@ -274,10 +274,14 @@ func learn(ctx context.Context, s store, p timeLimit, out *outcomeJSON, lacking 
 	id := saga.ID{Saga: out.Saga, Work: out.WorkID}
 	var r *machine.Record
 	var end error
-	if out.read { // what became of it is there
-		p = timeLimit{poll, time.Now().Add(poll)}
+	if out.read { // what became of it is there, however long it takes to read
+		records, err := s.History(ctx, id)
+		if err != nil {
+			return err
+		}
+		r = consumer(records, out.Signal.ID)
 	}
-	if out.Stored && p.wait > 0 {
+	if r == nil && out.Stored && p.wait > 0 {
 		r, end = await(ctx, s, id, out.Signal.ID, p, lacking)
 	}
 	if r != nil {
