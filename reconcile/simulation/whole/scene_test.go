@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/plan"
@@ -37,8 +38,8 @@ type scene struct {
 	alive *process // nil: nobody opens the door
 	all   []*process
 
-	crashes, rebuilds, answered, corrected int
-	faults                                 []string // what went wrong that never should
+	crashes, rebuilds, answered, released, corrected int
+	faults                                           []string // what went wrong that never should
 }
 
 // size is how large a history is.
@@ -82,8 +83,8 @@ func play(t *testing.T, m mode, k kind, seed uint64, sz size, judge func(*testin
 		stop()
 		<-kept
 		judge(t, s)
-		t.Logf("%s: %d orders, %d webhooks, %d crashes, %d rebuilds; %d calls to the shop, %d to the books, %d invoices, %d mails; a person answered %d times and corrected %d invoices; %s",
-			m.name, sz.orders, len(all), s.crashes, s.rebuilds, s.shop.calls, s.books.calls, len(s.books.invoices), s.post.calls, s.answered, s.corrected, time.Since(began).Round(time.Minute))
+		t.Logf("%s: %d orders, %d webhooks, %d crashes, %d rebuilds; %d calls to the shop, %d to the books, %d invoices, %d mails; a person answered %d times, released %d withdrawals and corrected %d invoices; %s",
+			m.name, sz.orders, len(all), s.crashes, s.rebuilds, s.shop.calls, s.books.calls, len(s.books.invoices), s.post.calls, s.answered, s.released, s.corrected, time.Since(began).Round(time.Minute))
 	})
 }
 
@@ -212,6 +213,12 @@ func (s *scene) person(ctx context.Context) {
 		}
 		s.answered++
 		err = errors.Join(err, op.Resolve(ctx, st.ID, ss.Name, s.result(st.ID.Work, ss, dir), saga.Actor{Name: "anna", Reason: "I have looked"}))
+	}
+	held, failed := s.db.Holdings(ctx)
+	err = errors.Join(err, failed)
+	for _, h := range held { // the shop did withdraw them, and a few hundred in an hour are beyond what is let through unseen
+		n, failed := s.db.EndHold(ctx, h.Source, intake.ActRelease, saga.Actor{Name: "anna", Reason: "I have looked"})
+		s.released, err = s.released+int(n), errors.Join(err, failed)
 	}
 	if err != nil {
 		s.faults = append(s.faults, "the person: "+err.Error())
