@@ -36,45 +36,6 @@ func beProgram() {
 	select {}
 }
 
-// Down is a crash: what was committed is there again after Up, and the guard still
-// knows what to stop.
-func TestDownAndUp(t *testing.T) {
-	pace.Day(t)
-	t.Parallel()
-	cluster := start(t, nil)
-	db := open(t, cluster.URL())
-	mustExec(t, db, "CREATE TABLE kept (id int)")
-	mustExec(t, db, "INSERT INTO kept VALUES (7)")
-	before, err := cluster.PID()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := cluster.Down(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.PingContext(t.Context()); err == nil {
-		t.Error("the server answers after Down")
-	}
-	if _, err := cluster.PID(); err == nil {
-		t.Error("there is a process id after Down")
-	}
-	if err := cluster.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-
-	if got := value[int](t, db, "SELECT id FROM kept"); got != 7 {
-		t.Errorf("kept %d; want 7", got)
-	}
-	if after, err := cluster.PID(); err != nil || after == before {
-		t.Errorf("PID %d, %v; want another than %d", after, err, before)
-	}
-	if err := cluster.Stop(); err != nil {
-		t.Error(err)
-	}
-	mustBeGone(t, cluster.URL())
-}
-
 // A cluster does not outlive its program, even one that was killed with SIGKILL.
 func TestClusterEndsWithAKilledProgram(t *testing.T) {
 	pace.Day(t)
@@ -116,19 +77,6 @@ func TestClusterEndsWithAKilledProgram(t *testing.T) {
 	await(t, func() error { return gone(address) })
 }
 
-func start(t *testing.T, settings pgtest.Settings) *pgtest.Cluster {
-	t.Helper()
-	cluster, err := pgtest.Start(t.Context(), "", settings)
-	if errors.Is(err, pgtest.ErrNotInstalled) {
-		pgtest.Unavailable(t, err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cluster.Stop() })
-	return cluster
-}
-
 // gone says what is left of a cluster.
 func gone(address string) error {
 	parsed, err := url.Parse(address)
@@ -140,13 +88,6 @@ func gone(address string) error {
 		return fmt.Errorf("%s is still there", root)
 	}
 	return nil
-}
-
-func mustBeGone(t *testing.T, address string) {
-	t.Helper()
-	if err := gone(address); err != nil {
-		t.Error(err)
-	}
 }
 
 // await asks until check is content; the guard has no other way to tell us.

@@ -21,22 +21,6 @@ func open(t *testing.T, address string) *sql.DB {
 	return db
 }
 
-func mustExec(t *testing.T, db *sql.DB, statement string) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func value[T any](t *testing.T, db *sql.DB, query string, args ...any) T {
-	t.Helper()
-	var v T
-	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return v
-}
-
 // lent records how a test was ended.
 type lent struct{ ended string }
 
