@@ -550,6 +550,10 @@ func TestRolesOfOneSaga(t *testing.T) {
 		t.Errorf("another saga is paused: %d", status)
 	}
 	has(t, olaf.press(address("mail", "order:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "It is completed now")
+	grouped := Person{"gil", []string{"finance@example.com", Operator + "@pay"}}
+	if in := grouped.in("mail"); !slices.Contains(in.Roles, "finance@example.com") || in.may(Operator) {
+		t.Errorf("where mail is named, gil is %v", in.Roles)
+	}
 	fay := w.as("fay", Reader, Approver+"@pay", "finance@pay")
 	w.until("pay", "of-olaf", saga.Waiting)
 	_, text := fay.get(address("pay", "of-olaf"))

@@ -49,12 +49,12 @@ func (p *Person) may(role string) bool {
 	return has(Admin) || has(role) || role == Reader && (has(Approver) || has(Operator)) || (role == Approver || role == Starter) && has(Operator)
 }
 
-// in is the person where a saga is named: with the roles that are for it, and without those for others.
+// in is the person where a saga is named: with the roles that are for it, too. Each role stays as it is written besides: a proxy's group
+// may be called finance@example.com.
 func (p *Person) in(saga string) Person {
-	of := Person{Name: p.Name}
+	of := Person{Name: p.Name, Roles: slices.Clone(p.Roles)}
 	for _, role := range p.Roles {
-		name, only, bound := strings.Cut(role, "@")
-		if !bound || only == saga && saga != "" {
+		if name, only, bound := strings.Cut(role, "@"); bound && only == saga && saga != "" {
 			of.Roles = append(of.Roles, name)
 		}
 	}
@@ -86,10 +86,11 @@ type Tokens struct {
 	file string // "": none
 
 	mu    sync.Mutex
-	read  fs.FileInfo // the file as it was read
-	kept  []token     // in the file
-	lent  []token     // in this process only
-	wrong error       // what of the file could not be read, until it is told
+	read  fs.FileInfo      // the file as it was read
+	kept  map[string]token // in the file, by the digest
+	lent  map[string]token // in this process only
+	wrong error            // what of the file cannot be read
+	told  string           // the same, once it was told
 }
 
 // token is a line of the file.
@@ -124,7 +125,10 @@ func (t *Tokens) Issue(p Person, valid time.Duration) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file == "" {
-		t.lent = append(t.lent, one)
+		if t.lent == nil {
+			t.lent = map[string]token{}
+		}
+		t.lent[one.SHA256] = one
 		return text, nil
 	}
 	line, err := json.Marshal(one)
@@ -174,14 +178,20 @@ func (t *Tokens) by(d string, now time.Time) (Person, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refresh()
-	for _, one := range slices.Concat(t.kept, t.lent) {
-		if one.SHA256 == d && now.Before(one.Expires) {
+	for _, all := range []map[string]token{t.kept, t.lent} {
+		if one, has := all[d]; has && now.Before(one.Expires) {
 			return one.Person, nil
 		}
 	}
-	wrong := t.wrong
-	t.wrong = nil // a stranger's requests fill no log
-	return Person{}, wrong
+	if t.wrong == nil {
+		t.told = ""
+		return Person{}, nil
+	}
+	if t.told == t.wrong.Error() { // a stranger's requests fill no log
+		return Person{}, nil
+	}
+	t.told = t.wrong.Error()
+	return Person{}, t.wrong
 }
 
 // own reports whether a token is one of this process, and in no file.
@@ -191,7 +201,8 @@ func (t *Tokens) own(text string) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.lent, func(one token) bool { return one.SHA256 == digest(text) })
+	_, has := t.lent[digest(text)]
+	return has
 }
 
 // refresh reads the file again if it has changed.
@@ -216,12 +227,13 @@ func (t *Tokens) refresh() {
 }
 
 // readTokens reads a file. A line that is none is told, and keeps only its own token out.
-func readTokens(file string) (all []token, wrong error) {
+func readTokens(file string) (all map[string]token, wrong error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
+	all = map[string]token{}
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		text := strings.TrimSpace(lines.Text())
@@ -233,7 +245,7 @@ func readTokens(file string) (all []token, wrong error) {
 			wrong = errors.Join(wrong, fmt.Errorf("%s, line %d: it is no {\"sha256\", \"name\", \"roles\", \"expires\"}; amends token writes them", file, n))
 			continue
 		}
-		all = append(all, one)
+		all[one.SHA256] = one
 	}
 	return all, errors.Join(wrong, lines.Err())
 }

@@ -1,10 +1,15 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // A proxy on this machine proves itself: another user of the machine, who does not know its secret, is no one.
@@ -22,5 +27,26 @@ func TestAProxyProvesItself(t *testing.T) {
 		if p := who(r); p.Name != want {
 			t.Errorf("with the secret %q it is %v, want %q", secret, p, want)
 		}
+	}
+}
+
+// A check reads the whole ledger: one is under way at a time, and who waits for it in vain is told.
+func TestOneCheckAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	h := &handler{db: w.db, log: logrus.StandardLogger(), now: time.Now, checking: make(chan struct{}, 1)}
+	check := func(ctx context.Context) *problem {
+		_, wrong := h.run(ctx, &Person{"rita", []string{Reader}}, routed(http.MethodGet, "/check"), &say{})
+		return wrong
+	}
+	h.checking <- struct{}{} // another one
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if wrong := check(gone); wrong == nil || wrong.Status != http.StatusServiceUnavailable || !strings.Contains(wrong.Detail, "another check is under way") {
+		t.Errorf("beside another one: %v", wrong)
+	}
+	<-h.checking
+	if wrong := check(t.Context()); wrong != nil || len(h.checking) > 0 {
+		t.Errorf("behind it: %v", wrong)
 	}
 }

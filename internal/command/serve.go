@@ -114,7 +114,9 @@ const shortestSecret = 16
 // secretOf reads the secret of a proxy. One on this machine needs it: every user of the machine can send the headers from there.
 func secretOf(file string, from []netip.Prefix) (secret string, wrong []string) {
 	if file == "" {
-		if slices.ContainsFunc(from, func(p netip.Prefix) bool { return p.Addr().Unmap().IsLoopback() }) {
+		if slices.ContainsFunc(from, func(p netip.Prefix) bool {
+			return p.Overlaps(netip.MustParsePrefix("127.0.0.0/8")) || p.Contains(netip.IPv6Loopback())
+		}) {
 			wrong = append(wrong, "--proxy-from names this machine, of which every user could say who they are: say --proxy-secret FILE, too, and have the proxy send what is in it as X-Amends-Proxy")
 		}
 		return "", wrong
