@@ -85,7 +85,7 @@ func introduce(w io.Writer, o options) {
 		told += "\nHalf-way everything that the sync remembers is deleted."
 	}
 	fmt.Fprintf(w, `%s from a shop into the books, and a receipt goes out for each.
-Shop, books and mail server are real ones on this machine; %.0f %% of requests meet
+Shop, books and mailbox are HTTP servers on this machine; %.0f %% of requests meet
 a fault, and the sync is killed %s. %s
 A sync without a ledger does the same in a world of its own, in which customers
 edit and cancel no order afterwards, because it would not hear of that. Seed %d.
