@@ -84,11 +84,11 @@ func (k *claimer) claim() (more bool) {
 	if len(fresh) == 0 && limit > 0 {
 		c.flow.NothingWaits(rooms)
 	}
-	taken := c.takeOver(s, fresh)
+	read := c.takeOver(s, fresh)
 	if limit > 0 && len(heads) < limit { // nothing is left of what they had under way
-		c.flow.Searched(dead, taken == len(fresh))
+		c.flow.Searched(dead, read == len(fresh))
 	}
-	return taken > 0 && limit > 0 && len(fresh) >= limit
+	return read > 0 && limit > 0 && len(fresh) >= limit && !c.isStopping()
 }
 
 // rooms says for how many works there is room in each line, of those that wait in the ledger.
@@ -112,11 +112,11 @@ func (c *Coordinator) known() []ledger.Version {
 }
 
 // takeOver loads works that the ledger has given to this session, and sets them going. It returns
-// how many. They are ours on record already, so the loading is tried until it succeeds or the
+// how many chains could be read. They are ours on record already, so the loading is tried until it succeeds or the
 // session ends; from the third time on one by one, so that a chain that cannot be read keeps no
 // other from going on. Silence says nothing about a chain: who gave works back because of it would
 // claim them again, sooner than others look for them.
-func (c *Coordinator) takeOver(s *session, heads []ledger.Instance) (taken int) {
+func (c *Coordinator) takeOver(s *session, heads []ledger.Instance) (read int) {
 	c.hand.expect(heads)
 	defer c.hand.expect(nil)
 	over := c.outage.ask()
@@ -132,10 +132,10 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Instance) (taken int) 
 		switch {
 		case err == nil:
 			c.outage.answered(callLoad)
-			taken += c.takeAll(s, chains, sent)
+			read += c.takeAll(s, chains, sent)
 			heads = heads[n:]
 		case sleep(s.idle, wait) != nil:
-			return taken
+			return read
 		case n > 1 || silent:
 			c.outage.failed(callLoad, err)
 			if wait > 20*time.Millisecond {
@@ -147,7 +147,7 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Instance) (taken int) 
 		}
 		n = min(n, len(heads))
 	}
-	return taken
+	return read
 }
 
 func identities(heads []ledger.Instance) []saga.ID {
@@ -168,16 +168,16 @@ func (c *Coordinator) leaveUnreadable(s *session, h ledger.Instance, err error) 
 // longestAway is how long a work is left alone that nothing can be done about here.
 const longestAway = 10 * time.Minute
 
-// takeAll sets the works of one load going, and returns how many.
-func (c *Coordinator) takeAll(s *session, chains []ledger.Chain, sent time.Time) (taken int) {
+// takeAll sets the works of one load going, and returns how many of the chains could be read.
+func (c *Coordinator) takeAll(s *session, chains []ledger.Chain, sent time.Time) (read int) {
 	inFlight := armedBy(chains)
 	for i := range chains {
 		c.clock.heard(chains[i].At, sent, time.Now())
 		if c.take(s, &chains[i], sent, inFlight) {
-			taken++
+			read++
 		}
 	}
-	return taken
+	return read
 }
 
 // armedBy counts, by the process that armed them, the attempts that are open in chains.
@@ -193,7 +193,8 @@ func armedBy(chains []ledger.Chain) map[machine.Token]int {
 
 func tail(chain *ledger.Chain) *machine.Record { return &chain.Records[len(chain.Records)-1] }
 
-// take sets one loaded work going. inFlight counts the attempts that were open beside its own.
+// take sets one loaded work going, and reports whether its chain could be read, so that what another session sent for it is known. inFlight
+// counts the attempts that were open beside its own.
 func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFlight map[machine.Token]int) bool {
 	id := chain.Instance.ID
 	if chain.Instance.Session != s.token {
@@ -217,7 +218,7 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	w.bystanders = max(0, inFlight[tail(chain).Session]-1)
 	w.spoken.Store(len(chain.Signals) > 0)
 	if !c.hand.take(w) {
-		return false
+		return true // a start of the same work is asking the ledger: a renewal tells that nothing here has it in hand
 	}
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(machine.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()

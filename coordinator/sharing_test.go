@@ -278,3 +278,54 @@ func TestALimitHoldsForStepsThatTakeLonger(t *testing.T) {
 		}
 	})
 }
+
+// Rule: behind a kill a limited destination is served again when what was under way has settled, also where a start of the same instance is
+// asking the ledger when it is claimed, and not when the longest step that goes there would have.
+func TestAKillBesideRepeatedStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, c := memory.New(nil), &counter{}
+		o := quick()
+		o.Destinations = map[string]coordinator.Limit{"books": {Concurrent: 1}}
+		program := func(p *process) saga.Program {
+			never := saga.Do("never", func(context.Context, saga.Call[order]) (thing, error) { return thing{}, nil }).Idempotent().NoUndo("it is left out").
+				To("books").Timeout(time.Hour).When(func(saga.Call[order]) bool { return false })
+			d, err := saga.Define("sync", 1, limitedStep(p, "one", "books", c, false), never)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		first := boot(t, l, &world{}, config{opts: o, program: program})
+		pass(time.Second)
+		first.starts("sync", 3)
+		pass(600 * time.Millisecond)
+		var next *process
+		hook := &hooked{append: func(_ context.Context, es []ledger.Entry) error {
+			if es[0].Record.Seq == 1 {
+				pass(time.Second)
+			}
+			return nil
+		}}
+		var once sync.Once
+		hook.load = func(ids []saga.ID) {
+			once.Do(func() {
+				for _, id := range ids {
+					go func() { _, _ = next.Start(t.Context(), id.Saga, id.Work, order{}, nil) }()
+				}
+				pass(100 * time.Millisecond)
+			})
+		}
+		first.kill()
+		killed, n := time.Now(), len(c.times())
+		several(t, l, config{}, oneStep(t, "billing", "", nil)) // it finds that the first is dead, and
+		o.Poll = 3 * o.Lease                                    // the next one knows when it claims
+		next = boot(t, l, &world{}, config{opts: o, program: program, hook: hook})
+		for len(c.times()) == n && time.Since(killed) < 2*time.Hour {
+			pass(100 * time.Millisecond)
+		}
+		if took := time.Since(killed); took > 2*o.Poll+shareTimeout+shareSettle {
+			t.Errorf("the next request was sent after %s", took)
+		}
+	})
+}
