@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 // What a request may say, before and after it is known who asks.
@@ -63,9 +65,9 @@ func unread(err error) *problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return refuse(http.StatusRequestEntityTooLarge, "usage", "the body is larger than 64 KiB, or 1 MiB with a token")
+		return refuse(http.StatusRequestEntityTooLarge, desk.Misuse, "the body is larger than 64 KiB, or 1 MiB with a token")
 	case errors.Is(err, errFull):
-		return refuse(http.StatusServiceUnavailable, "failed", err.Error())
+		return refuse(http.StatusServiceUnavailable, desk.Failed, err.Error())
 	}
-	return refuse(http.StatusBadRequest, "usage", "the body could not be read")
+	return refuse(http.StatusBadRequest, desk.Misuse, "the body could not be read")
 }

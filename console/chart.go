@@ -1,10 +1,11 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 // chart is what was blocked by day, as bars in which the layers stand upon each other.
@@ -40,19 +41,16 @@ const (
 )
 
 // chartOf draws the last days; one without a duplicate is there, too.
-func chartOf(days []document, now time.Time) chart {
+func chartOf(days []desk.Day, now time.Time) chart {
 	c := chart{Width: chartDays * columnWidth, Height: chartHeight}
 	counts := map[string]map[string]int64{}
 	sums := map[string]int64{}
 	for _, d := range days {
-		n, _ := d["count"].(json.Number)
-		count, _ := n.Int64()
-		day := text(d, "day")
-		if counts[day] == nil {
-			counts[day] = map[string]int64{}
+		if counts[d.Day] == nil {
+			counts[d.Day] = map[string]int64{}
 		}
-		counts[day][text(d, "by")] += count
-		sums[text(d, "by")] += count
+		counts[d.Day][d.By] += d.Count
+		sums[d.By] += d.Count
 	}
 	names := []string{"start", "receiver", "version"}
 	for _, name := range names {

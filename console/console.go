@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/amends-dev/amends/callback"
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/store"
 )
 
@@ -43,6 +45,7 @@ type Options struct {
 // handler is the console over one database.
 type handler struct {
 	db   store.DB
+	desk *desk.Desk
 	opts Options
 	base string // the path without its end: "" or "/amends"
 	log  logrus.FieldLogger
@@ -59,26 +62,24 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	if o == nil || o.Who == nil && o.Tokens == nil {
 		return nil, errors.New("console: say who may ask: Options.Tokens or Options.Who")
 	}
-	h := &handler{db: db, opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now, key: []byte(random()), checking: make(chan struct{}, 1)}
+	h := &handler{db: db, desk: desk.New(db, ""), opts: *o, base: pathOf(o.Path), log: o.Log, now: time.Now, key: []byte(random()), checking: make(chan struct{}, 1)}
 	if h.log == nil {
 		h.log = logrus.StandardLogger()
 	}
 	mux := http.NewServeMux()
-	for i := range routes {
-		rt := &routes[i]
-		do := h.api(rt)
-		if rt.line == "" {
-			do = h.start(rt)
-		}
-		mux.Handle(rt.method+" /api/v1"+rt.path, do)
+	latest, older, err := described(h.api(mux))
+	if err != nil {
+		return nil, fmt.Errorf("console: describe /api/v1: %w", err)
 	}
 	mux.Handle("/api/v1/callbacks/", http.StripPrefix("/api/v1/callbacks", callback.Handler(h.completer(), h.log))) // who has the token may answer
-	mux.HandleFunc("GET /api/v1/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(openAPI)
-	})
+	for name, doc := range map[string][]byte{"openapi.json": latest, "openapi-3.0.json": older} {
+		mux.HandleFunc("GET /api/v1/"+name, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(doc)
+		})
+	}
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		answerProblem(w, refuse(http.StatusNotFound, "not-found", "there is no "+r.Method+" "+r.URL.Path+": GET /api/v1/openapi.json says what there is"))
+		answerProblem(w, refuse(http.StatusNotFound, desk.NotFound, "there is no "+r.Method+" "+r.URL.Path+": GET /api/v1/openapi.json says what there is"))
 	})
 	h.health(mux)
 	h.pages(mux)
@@ -100,7 +101,7 @@ func pathOf(path string) string { return strings.TrimSuffix("/"+strings.Trim(pat
 func (h *handler) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answerProblem(w, refuse(http.StatusForbidden, "not-allowed", "another site sent this: nothing was done"))
+		answerProblem(w, refuse(http.StatusForbidden, desk.NotAllowed, "another site sent this: nothing was done"))
 	}))
 	inner := crossOrigin.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,13 +112,13 @@ func (h *handler) guard(next http.Handler) http.Handler {
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("Cache-Control", "no-store")
 		if !h.known(r.Host) && !slices.Contains(healthPaths, strings.TrimPrefix(r.URL.Path, h.base)) {
-			answerProblem(w, refuse(http.StatusMisdirectedRequest, "not-allowed",
+			answerProblem(w, refuse(http.StatusMisdirectedRequest, desk.NotAllowed,
 				"the console does not know itself by this name: name it in Options.Hosts, or with amends serve --host NAME"))
 			return
 		}
 		defer h.bound(w, r)()
 		if strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), "multipart/") { // its files would go to disk
-			answerProblem(w, refuse(http.StatusUnsupportedMediaType, "usage", "no form of the console has files"))
+			answerProblem(w, refuse(http.StatusUnsupportedMediaType, desk.Misuse, "no form of the console has files"))
 			return
 		}
 		switch below := r.URL.EscapedPath(); {

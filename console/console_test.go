@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/amends-dev/amends/internal/command"
 	"github.com/amends-dev/amends/saga"
 )
@@ -26,7 +28,7 @@ import (
 // one that lets in others.
 var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
-		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /destinations, GET /destinations/{name}/acts, GET /sagas/{saga}/acts,
+		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
@@ -59,9 +61,8 @@ func TestRouteByRole(t *testing.T) {
 	lets := map[string][]string{
 		Starter: {Starter, Operator, Admin}, Reader: {Reader, Approver, Operator, Admin}, Approver: {Approver, Operator, Admin}, Operator: {Operator, Admin}, Admin: {Admin},
 	}
-	for i := range routes {
-		rt := &routes[i]
-		name := rt.method + " " + rt.path
+	for _, op := range append(slices.Clone(operations), operation{method: http.MethodPost, path: "/works"}) {
+		name := op.method + " " + op.path
 		role, known := least[name]
 		if !known {
 			t.Errorf("%s is not in the table of this test: who may do it?", name)
@@ -69,7 +70,7 @@ func TestRouteByRole(t *testing.T) {
 		}
 		delete(least, name)
 		for who, x := range people {
-			status, text := x.ask(rt.method, "/api/v1"+filled(rt.path), "", map[string]string{"Authorization": "Bearer " + x.token})
+			status, text := x.ask(op.method, "/api/v1"+filled(op.path), "", map[string]string{"Authorization": "Bearer " + x.token})
 			refused := status == http.StatusUnauthorized || status == http.StatusForbidden && strings.Contains(text, "it takes the role")
 			if wanted := !slices.Contains(lets[role], who); refused != wanted {
 				t.Errorf("%s by a person with the role %q: %d %s", name, who, status, text)
@@ -115,50 +116,50 @@ func TestPagesByRole(t *testing.T) {
 	}
 }
 
-// Every verb of a route exists, and takes each flag that a request may say. What the command can do
-// and the door cannot is listed here, with its reason.
-func TestRoutesAreVerbs(t *testing.T) {
+// What a verb of the command does has an address, which takes what the verb takes. What the door lacks is listed here, with its reason.
+func TestVerbsHaveOperations(t *testing.T) {
 	t.Parallel()
 	missing := map[string]string{
-		"amends migrate": "needs the address of a database, and no console runs on one that it does not fit", "amends migrate up": "as migrate", "amends migrate status": "as migrate",
-		"amends serve": "is the console", "amends token": "is for who has the file",
-		"amends recover":           "is said while no process runs, on the host of its witness",
-		"amends reconcile rebuild": "is for who has lost the ledger, and with it the console",
+		"migrate": "needs the address of a database, and no console runs on one that it does not fit", "migrate up": "as migrate", "migrate status": "as migrate",
+		"serve": "is the console", "token": "is for who has the file",
+		"recover":           "is said while no process runs, on the host of its witness",
+		"reconcile rebuild": "is for who has lost the ledger, and with it the console",
 	}
-	done := map[string]bool{}
-	for i := range routes {
-		rt := &routes[i]
-		if rt.line == "" { // a start, which is no verb
-			continue
-		}
-		s := &say{parts: map[string]string{}, flags: map[string][]string{}}
-		for name := range partsOf(rt.path) {
-			s.parts[name] = "x"
-		}
-		for _, name := range strings.Fields(rt.flags) {
-			s.flags[name] = []string{"1"}
-		}
-		cmd, rest, err := command.Verbs().Find(rt.command(&Person{"anna", []string{"finance"}}, s))
-		if err != nil {
-			t.Errorf("%s %s: %v", rt.method, rt.path, err)
-			continue
-		}
-		done[cmd.CommandPath()] = true
-		for _, word := range rest {
-			if name, _, flag := strings.Cut(strings.TrimPrefix(word, "--"), "="); word == "--" {
-				break
-			} else if flag && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
-				t.Errorf("%s %s: %s takes no --%s", rt.method, rt.path, cmd.CommandPath(), name)
-			}
-		}
-		if by := cmd.Flag("actor") != nil; by != rt.by && rt.changes() {
-			t.Errorf("%s %s: %s keeps who says it: %v", rt.method, rt.path, cmd.CommandPath(), by)
-		}
+	apart := map[string]string{ // of verbs that are called otherwise
+		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}",
+		"destination list": "/destinations", "destination probe": "/destinations/{name}/probe", "inbox list": "/inbox", "inbox show": "/inbox/deliveries/{number}",
+		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run",
+		"schedule pause": "/jobs/{job}/pause", "schedule unpause": "/jobs/{job}/unpause", "schedule check": "/schedule/{text}", "reconcile plan": "/jobs/{job}/plan",
+		"reconcile show": "/plans/{plan}", "reconcile apply": "/jobs/{job}/plans/{plan}/apply", "reconcile approve": "/jobs/{job}/approve",
+	}
+	elsewhere := map[string]string{ // flags that are no field of the operation
+		"actor": "the token names who acts", "role": "the token names the roles", "saga": "it is in the address", "destination": "it has an address of its own",
+		"all": "it has an address of its own", "acts": "it has an address of its own", "bodies": "it has an address of its own", "force": "a page and a program mean one thing",
+		"external-id": "a list finds it by that", "exit-code": "a status says it", "next": "GET /schedule/{text} says them", "job": "the plan names it", "ask": "it is for who wrote the job",
 	}
 	for _, verb := range leaves("amends") {
-		if _, said := missing[verb]; !done[verb] && !said {
-			t.Errorf("%s has no route", verb)
+		name := strings.TrimPrefix(verb, "amends ")
+		if missing[name] != "" {
+			continue
 		}
+		path := apart[name]
+		if path == "" {
+			path = "/" + strings.ReplaceAll(name, " ", "/")
+		}
+		i := slices.IndexFunc(operations, func(o operation) bool { return o.path == path || o.path == "/works/{saga}/{work}"+path })
+		if i < 0 {
+			t.Errorf("%s has no operation %s", verb, path)
+			continue
+		}
+		cmd, _, err := command.Verbs().Find(strings.Fields(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if operations[i].field(f.Name) == nil && elsewhere[f.Name] == "" && f.Name != "help" {
+				t.Errorf("%s takes --%s, and %s %s does not", verb, f.Name, operations[i].method, operations[i].path)
+			}
+		})
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package console shows a ledger in a browser, and lets people and programs act on it by HTTP: what
 // needs a person, one saga instance as a timeline, lists, destinations, what was heard, jobs and
-// findings, duplicates that were blocked, and what people did. It runs the verbs of the command
-// amends, so that a page, a program and a shell are told the same and do the same.
+// findings, duplicates that were blocked, and what people did. It renders what the command amends
+// prints, so that a page, a program and a shell are told the same and do the same.
 //
 //	tokens, err := console.OpenTokens("/etc/shop/amends-tokens") // amends token --file … writes it
 //	…
@@ -10,7 +10,7 @@
 //	mux.Handle("/amends/", pages)
 //
 // "amends serve" is the same as a program of its own. Under /api/v1 every read of the pages and
-// every verb of the command answers as JSON; openapi.json says how.
+// every verb of the command answers as JSON; /api/v1/openapi.json says how.
 //
 // # Who may do what
 //

@@ -3,28 +3,20 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html/template"
-	"slices"
+	"net/url"
 	"strings"
+	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 // functions are what the templates call besides the methods of a page.
 var functions = template.FuncMap{
-	"items":  items,
-	"text":   text,
-	"joined": joined,
-	"effect": effect,
-	"tone":   tone,
-	"field":  func(doc document, name string) any { return doc[name] },
-	"doc": func(v any) document {
-		d, _ := v.(document)
-		return d
-	},
-	"scene": func(p *page, doc any) scene { d, _ := doc.(document); return scene{p, d} },
-	"has":   func(list any) bool { all, ok := list.([]any); return ok && len(all) > 0 },
-	"list":  func(doc document, name string) document { return document{"items": doc[name]} },
+	"joined": func(all []string) string { return strings.Join(all, ", ") },
+	"tone":   func(status any) string { return tone(fmt.Sprint(status)) },
+	"scene":  func(p *page, of any) scene { return scene{p, of} },
 	// An attempt is a tall bar, a wait or a doubt a thin one behind it.
 	"barTop": func(kind string) int {
 		return map[string]int{"attempt": 5}[kind] + map[string]int{"wait": 12, "doubt": 12}[kind]
@@ -33,17 +25,16 @@ var functions = template.FuncMap{
 	"add":       func(a, b int) int { return a + b },
 }
 
-// scene is a part of a page that is about one document.
+// scene is a part of a page that is about one thing.
 type scene struct {
 	*page
 
-	Doc document
+	Of any
 }
 
 // tone is how a status is coloured; its word stands beside it always.
-func tone(status any) string {
-	s, _ := status.(string)
-	switch s {
+func tone(status string) string {
+	switch status {
 	case "completed", "done", "found", "healthy", "ok", "confirmed":
 		return "good"
 	case "review", "failing", "failed", "refused", "unknown", "lost", "fault", "malformed":
@@ -56,28 +47,12 @@ func tone(status any) string {
 	return "rest"
 }
 
-// Statuses are those that a list can be narrowed to.
-func (*page) Statuses() []saga.Status {
-	return []saga.Status{
-		saga.Running, saga.Retrying, saga.Waiting, saga.Compensating, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated,
-	}
-}
-
-// Reasons are those of a review.
-func (*page) Reasons() []saga.Reason {
-	return []saga.Reason{
-		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonCannotUndo, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison, saga.ReasonDeadline,
-		saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung, saga.ReasonConflict,
-	}
-}
-
 // Indented is a JSON value for people.
-func (*page) Indented(v any) string {
+func (*page) Indented(v json.RawMessage) string {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // the template escapes
-	e.SetIndent("", "  ")
-	_ = e.Encode(v) // it was decoded from JSON
+	if err := json.Indent(&b, v, "", "  "); err != nil {
+		return string(v)
+	}
 	return b.String()
 }
 
@@ -90,37 +65,66 @@ func (*page) Short(name string) string {
 	return name
 }
 
-// Resume is the form that ends a pause of more than one work; nil for who may not.
-func (p *page) Resume(doc document) *offer {
-	kind, name, _ := strings.Cut(text(doc, "scope"), ":")
-	role, o := Operator, offer{}
-	switch kind {
-	case "all":
-		role, o = Admin, p.Form("/everything/resume", "Let everything go on", "why it may")
-	case "saga":
-		o = p.Form("/sagas/{saga}/resume", "Let it go on", "why it may", "saga", name)
-	default:
-		return nil // a destination is shown as one
+// moment is a time as a page shows it: how long ago, and in UTC for who points at it.
+type moment struct{ ISO, Exact, Words string }
+
+// When is a time of a document; nil for none.
+func (p *page) When(v any) *moment {
+	at, _ := v.(time.Time)
+	if of, is := v.(*time.Time); is {
+		at = desk.At(of)
 	}
-	if !p.May(role) {
+	if at.IsZero() {
 		return nil
 	}
-	return &o
-}
-
-// Votes reports whether the person has one of the roles that may vote on what is shown.
-func (p *page) Votes(doc document) bool {
-	roles, _ := doc["roles"].([]any)
-	here := p.who.in(text(doc, "saga"))
-	return here.may(Approver) && slices.ContainsFunc(here.Roles, func(has string) bool { return has == Admin || slices.Contains(roles, any(has)) })
-}
-
-// Vote is the form of a vote on what is shown.
-func (p *page) Vote(doc document, verb string) offer {
-	o := p.Form("/works/{saga}/{work}/"+verb, "Approve", "why", "saga", text(doc, "saga"), "work", text(doc, "workId"),
-		"--step", text(doc, "step"), "--shown", text(doc, "digest"), "--wait", "3s")
-	if verb == "reject" {
-		o.Label, o.Danger = "Reject", true
+	words := span(p.now.Sub(at)) + " ago"
+	if at.After(p.now) {
+		words = "in " + span(at.Sub(p.now))
 	}
-	return o
+	return &moment{at.UTC().Format(time.RFC3339Nano), iso(at), words}
+}
+
+// May reports whether the person has a role: what a person may not do is not offered.
+func (p *page) May(role string) bool { return p.Person.may(role) }
+
+// Roles are those of the person, in words.
+func (p *page) Roles() string { return strings.Join(p.Person.Roles, ", ") }
+
+// Link is an address of the console with a query.
+func (p *page) Link(path string, pairs ...any) template.URL {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if v := fmt.Sprint(pairs[i+1]); v != "" {
+			q.Set(fmt.Sprint(pairs[i]), v)
+		}
+	}
+	link := p.Base + path
+	if len(q) > 0 {
+		link += "?" + q.Encode()
+	}
+	return template.URL(link) //nolint:gosec // a path of the console and an encoded query
+}
+
+// Back is the query by which a form says where it comes back to.
+func (p *page) Back() template.URL {
+	return template.URL(url.Values{"to": {p.To}}.Encode()) //nolint:gosec // an encoded query
+}
+
+func iso(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// span is a duration in its two largest units, never negative.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = max(d, 0); {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%d d %02d h", d/day, d%day/time.Hour)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/saga"
 )
 
 // holds leaves withdrawals of a source that wait for a person.
@@ -67,5 +68,34 @@ func TestFindingsOnTheFirstPage(t *testing.T) {
 	has(t, text, "source shop: 1 object changed up to ", "ahead of our clock", "compare the clocks", "By themselves:")
 	if strings.Contains(text, "everything moves") {
 		t.Errorf("it says that everything moves:\n%s", text)
+	}
+}
+
+// Reviews that are alike are decided together, each after it was shown: what has moved on since is left, and named.
+func TestSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	reader, operator := w.as("rita", Reader), w.as("olaf", Operator)
+	for _, id := range []string{"order:1", "order:2", "order:3", "order:4"} {
+		w.start("mail", id, letter{Outcome: "the line went dead"}, saga.Review)
+	}
+	_, text := reader.get("/")
+	has(t, text, "4 of <bdi>mail</bdi>, step <bdi>send</bdi>: in-doubt", "3 of 4 are shown")
+	const group = "/group?saga=mail&step=send&reason=in-doubt"
+	if _, text := reader.get(group); forms.MatchString(text) {
+		t.Error("a reader is offered to decide")
+	}
+	_, page := operator.get(group)
+	has(t, page, "order:1", "order:4", "the line went dead")
+	has(t, operator.press(address("mail", "order:2"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good")
+	unticked := strings.Replace(page, `name="one"`, `name="none"`, 1) // the first is not chosen
+	const button = "It happened, without an id"
+	has(t, operator.send(unticked, button, map[string]string{"reason": "all lie in the outbox"}), "2 of 3 are done", "order:2: ", "what you saw")
+	for id, status := range map[string]saga.Status{"order:1": saga.Review, "order:3": saga.Completed, "order:4": saga.Completed} {
+		w.until("mail", id, status)
+	}
+	has(t, operator.send(strings.ReplaceAll(page, `name="one"`, `name="none"`), button, map[string]string{"reason": "none is chosen"}), "said bad", "the work id is empty")
+	if strings.Contains(page, "<button>It happened</button>") || strings.Contains(page, "<button>It did not happen</button>") {
+		t.Error("what says something of one instance, or may do it twice, is said of several")
 	}
 }

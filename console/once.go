@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 )
 
@@ -18,21 +17,26 @@ import (
 type answered struct {
 	Doc     string   `json:"doc,omitempty"` // to the byte
 	Problem *problem `json:"problem,omitempty"`
+	Notice  *notice  `json:"notice,omitempty"` // the same for a page
 }
 
 // A request waits so many times so long for the answer of the same one that is under way.
 const twinWaits, twinWait = 30, 100 * time.Millisecond
 
-// once runs a route for a person, once for a key: the same request again is answered as the first was, whatever became of it since.
-func (h *handler) once(ctx context.Context, p *Person, rt *route, s *say, key string) (doc json.RawMessage, again bool, wrong *problem) {
-	if key == "" || !rt.changes() {
-		doc, wrong = h.run(ctx, p, rt, s)
-		return doc, false, wrong
+// once runs an operation for a person, once for a key: the same request again is answered as the first was, whatever became of it since.
+func (h *handler) once(ctx context.Context, p *Person, op *operation, s *said, key string) (doc json.RawMessage, again bool, wrong *problem) {
+	was, again := h.keyed(ctx, p, op, s, key)
+	return json.RawMessage(was.Doc), again, was.Problem
+}
+
+func (h *handler) keyed(ctx context.Context, p *Person, op *operation, s *said, key string) (was answered, again bool) {
+	if key == "" || !op.changes() {
+		return h.done(ctx, p, op, s), false
 	}
-	asks, _ := json.Marshal([]any{rt.path, s.parts, s.flags}) // texts always marshal
+	asks, _ := json.Marshal([]any{op.path, s.parts, s.says}) // texts always marshal
 	mine := ledger.Request{Key: digest(p.Name + "\x00" + key), Nonce: 1 + rand.Int64N(1<<62), Asks: digest(string(asks))}
-	if rt.unnamed(s) { // this one is kept for as long as the instance
-		s.flags["request"] = []string{mine.Key}
+	if op.path == rerunPath && s.says["run"] == "" && s.says["request"] == "" { // this one is kept for as long as the instance
+		s.says["request"] = mine.Key
 	}
 	kept, err := h.db.Request(ctx, mine)
 	for range twinWaits {
@@ -42,52 +46,52 @@ func (h *handler) once(ctx context.Context, p *Person, rt *route, s *say, key st
 		time.Sleep(twinWait)
 		kept, err = h.db.Request(ctx, mine)
 	}
-	var was answered
+	fails := func(status int, code desk.Code, detail string) (answered, bool) {
+		return answered{Problem: refuse(status, code, detail)}, false
+	}
 	switch {
 	case err != nil:
 		h.log.WithError(err).Error("a request could not be kept under its key, and nothing was done")
-		return nil, false, refuse(http.StatusServiceUnavailable, "failed", "the ledger does not answer: nothing was done; send it again, under the same key")
+		return fails(http.StatusServiceUnavailable, desk.Failed, "the ledger does not answer: nothing was done; send it again, under the same key")
 	case kept.Nonce == mine.Nonce:
-		return h.first(ctx, p, rt, s, &mine)
+		return h.first(ctx, p, op, s, &mine), false
 	case kept.Asks != mine.Asks:
-		return nil, false, refuse(http.StatusUnprocessableEntity, "usage", "that key was used to ask for something else within a day; nothing was done")
+		return fails(http.StatusUnprocessableEntity, desk.Misuse, "that key was used to ask for something else within a day; nothing was done")
 	case kept.Answer == nil:
-		return nil, false, refuse(http.StatusConflict, "conflict", "the same request came at "+kept.At.UTC().Format(time.RFC3339)+
+		return fails(http.StatusConflict, desk.Conflict, "the same request came at "+kept.At.UTC().Format(time.RFC3339)+
 			" and has no answer: it is under way, or its process died over it, and it may be done; look, and use another key to ask again")
 	}
 	if err := json.Unmarshal(kept.Answer, &was); err != nil {
-		return nil, true, refuse(http.StatusInternalServerError, "failed", "the answer that was kept does not decode: "+err.Error())
+		was.Problem = refuse(http.StatusInternalServerError, desk.Failed, "the answer that was kept does not decode: "+err.Error())
 	}
-	return json.RawMessage(was.Doc), true, was.Problem
+	return was, true
+}
+
+const rerunPath = "/works/{saga}/{work}/rerun"
+
+// done does what is asked for.
+func (h *handler) done(ctx context.Context, p *Person, op *operation, s *said) (was answered) {
+	doc, wrong := h.run(ctx, p, op, s)
+	if was.Problem, was.Notice = wrong, outcome(doc, wrong); wrong == nil {
+		was.Doc = string(written(desk.Versioned(doc)))
+	}
+	return was
 }
 
 // first does what is asked for, also when who asked has hung up, and keeps the answer. What was refused frees the key. Of what failed
 // otherwise it is not known whether it was done: it stays without an answer.
-func (h *handler) first(ctx context.Context, p *Person, rt *route, s *say, mine *ledger.Request) (json.RawMessage, bool, *problem) {
+func (h *handler) first(ctx context.Context, p *Person, op *operation, s *said, mine *ledger.Request) answered {
 	ctx = context.WithoutCancel(ctx)
-	doc, wrong := h.run(ctx, p, rt, s)
+	was := h.done(ctx, p, op, s)
 	var answer []byte
-	switch {
-	case wrong == nil || wrong.done():
-		answer, _ = json.Marshal(answered{string(doc), wrong}) // it was JSON
+	switch wrong := was.Problem; {
+	case wrong == nil || wrong.Done:
+		answer, _ = json.Marshal(was) // it was JSON
 	case wrong.Status >= http.StatusInternalServerError:
-		return doc, false, wrong
+		return was
 	}
 	if err := h.db.Answer(ctx, mine.Key, mine.Nonce, answer); err != nil {
 		h.log.WithError(err).Error("the answer to a request could not be kept under its key")
 	}
-	return doc, false, wrong
-}
-
-// done reports whether a verb that ended otherwise did what was asked all the same: it stored what was said, or the run of a job.
-func (p *problem) done() bool {
-	doc := decoded(p.Outcome)
-	_, ran := decoded(p.Details)["run"]
-	return ran || slices.ContainsFunc(append(items(doc, "items"), doc), func(one document) bool { return one["stored"] == true })
-}
-
-// unnamed reports whether it is a rerun, and does not say of which run, nor under which name: what comes twice would be done twice.
-func (r *route) unnamed(s *say) bool {
-	said := func(flag string) bool { return strings.Join(s.flags[flag], "") != "" }
-	return strings.HasPrefix(r.line, "rerun ") && !said("run") && !said("request")
+	return was
 }

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"encoding/json"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -42,7 +45,7 @@ func TestEveryActOnceForAKey(t *testing.T) {
 		return `"shown":"` + a.Digest + `"`
 	}
 	asks := func(id string) func() { return func() { w.start("ask", id, letter{}, saga.Waiting) } }
-	acts := []act{
+	all := []act{
 		{"/works/{saga}/{work}/retry", "/works/pay/w1/retry", saying(``), func() { w.start("pay", "w1", letter{Outcome: "a bug"}, saga.Review) }},
 		{"/works/{saga}/{work}/resolve", "/works/mail/w2/resolve", saying(`"step":"send","did-not-happen":true`), review("w2")},
 		{"/works/{saga}/{work}/skip", "/works/mail/w3/skip", saying(`"no-result":true`), review("w3")},
@@ -71,13 +74,13 @@ func TestEveryActOnceForAKey(t *testing.T) {
 		{"/jobs/pause", "/jobs/pause", saying(``), func() {}},
 		{"/jobs/unpause", "/jobs/unpause", saying(``), func() {}},
 	}
-	for _, c := range acts {
+	for _, c := range all {
 		t.Run(c.route, func(t *testing.T) {
 			c.before()
-			rt := routed(http.MethodPost, c.route)
+			op := at(http.MethodPost, c.route)
 			body := c.body()
 			for flag, value := range map[string]string{"reason": `"r"`, "wait": `"30s"`} {
-				if strings.Contains(" "+rt.flags+" ", " "+flag+" ") {
+				if op.field(flag) != nil {
 					body = strings.TrimPrefix(body+`,"`+flag+`":`+value, ",")
 				}
 			}
@@ -111,11 +114,11 @@ func TestEveryActOnceForAKey(t *testing.T) {
 			}
 		})
 	}
-	for i := range routes {
-		rt := &routes[i]
-		tried := slices.ContainsFunc(acts, func(a act) bool { return a.route == rt.path })
-		if rt.changes() && rt.line != "" && !tried && !slices.Contains(strings.Fields(onSomethingElse), rt.path) {
-			t.Errorf("%s is an act, and was not tried", rt.path)
+	for i := range operations {
+		op := &operations[i]
+		tried := slices.ContainsFunc(all, func(a act) bool { return a.route == op.path })
+		if op.changes() && !tried && !slices.Contains(strings.Fields(onSomethingElse), op.path) {
+			t.Errorf("%s is an act, and was not tried", op.path)
 		}
 	}
 }
@@ -187,7 +190,7 @@ func TestRerunByHTTP(t *testing.T) {
 	}
 	revision("pay", "+1")
 	// A key whose first request has no answer: its process died over it. Nothing is done, and that is said.
-	key := ledger.Request{Key: digest("ada\x00dead"), Nonce: 7, Asks: digest(`["/works/{saga}/{work}/rerun",{"saga":"mail","work":"w1"},{"reason":["r"]}]`)}
+	key := ledger.Request{Key: digest("ada\x00dead"), Nonce: 7, Asks: digest(`["/works/{saga}/{work}/rerun",{"saga":"mail","work":"w1"},{"reason":"r"}]`)}
 	if _, err := w.db.Request(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
@@ -210,19 +213,29 @@ func TestRerunByHTTP(t *testing.T) {
 // What ended otherwise and was done all the same keeps its key; what was refused frees it.
 func TestWhatWasDone(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t, nil)
+	h := &handler{db: w.db, log: logrus.StandardLogger(), now: time.Now}
 	for _, c := range []struct {
-		p    problem
-		done bool
+		f     desk.Failure
+		times int
 	}{
-		{problem{Status: 202, Details: json.RawMessage(`{"run":{"number":"7"}}`)}, true}, // a job's run goes on
-		{problem{Status: 500, Details: json.RawMessage(`{"run":{"number":"7"}}`)}, true}, // or ended badly
-		{problem{Status: 202, Outcome: json.RawMessage(`{"items":[{"workId":"w","stored":true}]}`)}, true},
-		{problem{Status: 409, Outcome: json.RawMessage(`{"stored":true,"applied":false}`)}, true},
-		{problem{Status: 409, Outcome: json.RawMessage(`{"items":[{"workId":"w","error":{}}]}`)}, false},
-		{problem{Status: 409}, false},
+		{desk.Failure{Code: desk.TimedOut, What: "the run goes on", Done: true}, 1},
+		{desk.Failure{Code: desk.Failed, What: "the run ended badly", Done: true}, 1},
+		{desk.Failure{Code: desk.Conflict, What: "it is stored, and not applied", Done: true}, 1},
+		{desk.Failure{Code: desk.Conflict, What: "it was refused"}, 3},
 	} {
-		if c.p.done() != c.done {
-			t.Errorf("%+v: done %t", c.p, c.p.done())
+		times := 0
+		op := of("POST", "/"+c.f.What, Operator, "", func(*desk.Desk, context.Context, *desk.Nothing) (*desk.Status, error) {
+			times++
+			return nil, &c.f
+		}, nil)
+		for range 3 {
+			if _, _, wrong := h.once(t.Context(), &Person{"ada", []string{Admin}}, &op, &said{}, c.f.What); wrong == nil || wrong.Detail != c.f.What {
+				t.Errorf("it is told %v", wrong)
+			}
+		}
+		if times != c.times {
+			t.Errorf("%q: done %d times, want %d", c.f.What, times, c.times)
 		}
 	}
 }

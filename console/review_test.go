@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,33 +9,45 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
 
 // Where a read fails the page says so, and not that all is well.
 func TestNoAllClearWhereAReadFails(t *testing.T) {
 	t.Parallel()
-	for name, clear := range map[string]string{
-		"needs": "Nothing needs you", "duplicates": "No duplicate", "findings": "agree, as far as", "acts": "No person did", "inbox": "Nothing was heard",
-		"jobs": "No process with a job", "destinations": "No process ever", "works": "No instance matches",
+	none := needsMe{
+		Status: &desk.Status{}, Approvals: &desk.All[desk.Approval]{}, Drift: &desk.Drifts{}, Blocked: &desk.List[*desk.Entry]{},
+		Jobs: &desk.Board{}, Destinations: &desk.Destinations{},
+	}
+	written := func(name string, p *page) string {
+		t.Helper()
+		var b bytes.Buffer
+		if err := templates[name].ExecuteTemplate(&b, "page", p); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for name, c := range map[string]struct {
+		clear string
+		data  any
+	}{
+		"needs": {"Nothing needs you", &none}, "duplicates": {"No duplicate", blocked{Duplicates: &desk.Duplicates{}}}, "findings": {"agree, as far as", &desk.Drifts{}},
+		"acts": {"No person did", &desk.List[desk.Deed]{}}, "inbox": {"Nothing was heard", inbox{&desk.All[desk.Count]{}, &desk.List[desk.Delivery]{}}},
+		"jobs": {"No process with a job", jobsRuns{&desk.Board{}, &desk.List[desk.Run]{}}}, "destinations": {"No process ever", &desk.Destinations{}},
+		"works": {"No instance matches", listed{List: &desk.List[desk.Head]{}}}, "sagas": {"No process ever", &desk.All[desk.Saga]{}},
+		"processes": {"No process with a saga", &desk.Status{}}, "group": {"None is in review", &grouped{}},
 	} {
 		for _, wrong := range [][]string{nil, {"the ledger does not answer"}} {
-			p := &page{Title: "x", Docs: document{"each": []document{}, "chart": chart{}}, Wrong: wrong}
-			var b bytes.Buffer
-			if err := templates[name].ExecuteTemplate(&b, "page", p); err != nil {
-				t.Fatal(err)
-			}
-			if said := strings.Contains(b.String(), clear); said == (wrong != nil) {
+			if said := strings.Contains(written(name, &page{Title: "x", Data: c.data, Wrong: wrong}), c.clear); said == (wrong != nil) {
 				t.Errorf("%s with %q says that all is well: %v", name, wrong, said)
 			}
 		}
 	}
-	p := &page{Docs: document{"alarms": []document{{"job": "orders", "alarm": "no run ended well"}}}}
-	var b bytes.Buffer
-	if err := templates["needs"].ExecuteTemplate(&b, "page", p); err != nil {
-		t.Fatal(err)
-	}
-	if text := b.String(); !strings.Contains(text, "no run ended well") || strings.Contains(text, "Nothing needs you") {
+	late := none
+	late.Alarms = []desk.Job{{Job: "orders", Alarm: "no run ended well"}}
+	if text := written("needs", &page{Data: &late}); !strings.Contains(text, "no run ended well") || strings.Contains(text, "Nothing needs you") {
 		t.Errorf("beside a job that is late all is well:\n%s", text)
 	}
 }
@@ -92,14 +103,15 @@ func TestTokenBehindHalfALine(t *testing.T) {
 func TestTimelineOfMonths(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(days int, kind, status string) document {
-		return document{"at": begin.AddDate(0, 0, days).Format(time.RFC3339Nano), "kind": kind, "step": "rest", "status": status, "attempt": json.Number("0")}
+	at := func(days int, kind machine.Kind, status saga.Status) desk.Record {
+		when := begin.AddDate(0, 0, days)
+		return desk.Record{At: &when, Kind: kind, Step: "rest", Direction: saga.Forward, Status: status}
 	}
-	line := timelineOf([]document{at(0, "started", "running"), at(10, "wait-began", "waiting"), at(110, "wait-over", "running"), at(120, "noted", "completed")}, begin)
+	line := timelineOf([]desk.Record{at(0, "started", "running"), at(10, "wait-began", "waiting"), at(110, "wait-over", "running"), at(120, "noted", "completed")}, begin)
 	if len(line.Rows) != 1 || line.Rows[0].Bars[0].X != 83 || line.Rows[0].Bars[0].W != 833 {
 		t.Errorf("a wait from day 10 to 110 of 120 is %+v", line.Rows)
 	}
-	back := timelineOf([]document{at(5, "started", "running"), at(1, "wait-began", "waiting"), at(0, "wait-over", "running")}, begin)
+	back := timelineOf([]desk.Record{at(5, "started", "running"), at(1, "wait-began", "waiting"), at(0, "wait-over", "running")}, begin)
 	if b := back.Rows[0].Bars[0]; b.X < 0 || b.W < 1 || b.X+b.W > 1000 {
 		t.Errorf("after a clock that stepped back it is %+v", b)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/internal/serving"
 )
 
 // ownValid is for how long the token holds that a process gives to who started it.
@@ -17,7 +17,7 @@ const ownValid = 365 * 24 * time.Hour
 
 // Serve is what "amends serve" does, and for programs of this module alone; others mount [New].
 // metrics answers /metrics. It ends when ctx does, or when the listener fails.
-func Serve(ctx context.Context, s *command.Serving, metrics http.Handler) error {
+func Serve(ctx context.Context, s *serving.Console, metrics http.Handler) error {
 	o := &Options{Path: s.Path, Hosts: s.Hosts, Metrics: metrics}
 	var err error
 	if o.Tokens, err = OpenTokens(s.Tokens); err != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 // A proxy on this machine proves itself: another user of the machine, who does not know its secret, is no one.
@@ -34,9 +36,9 @@ func TestAProxyProvesItself(t *testing.T) {
 func TestOneCheckAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	h := &handler{db: w.db, log: logrus.StandardLogger(), now: time.Now, checking: make(chan struct{}, 1)}
+	h := &handler{db: w.db, desk: desk.New(w.db, ""), log: logrus.StandardLogger(), now: time.Now, checking: make(chan struct{}, 1)}
 	check := func(ctx context.Context) *problem {
-		_, wrong := h.run(ctx, &Person{"rita", []string{Reader}}, routed(http.MethodGet, "/check"), &say{})
+		_, wrong := h.run(ctx, &Person{"rita", []string{Reader}}, at(http.MethodGet, "/check"), &said{})
 		return wrong
 	}
 	h.checking <- struct{}{} // another one

@@ -1,141 +1,265 @@
 package console
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/saga"
 )
 
 // What each page reads. A page shows what /api/v1 answers.
 
-func flags(pairs ...string) url.Values {
-	v := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		v.Set(pairs[i], pairs[i+1])
-	}
-	return v
+// needsMe is what needs a person, each with what is safe to do.
+type needsMe struct {
+	Status       *desk.Status
+	Groups       []reviews
+	More         bool // reviews than are shown
+	Approvals    *desk.All[desk.Approval]
+	Drift        *desk.Drifts
+	Blocked      *desk.List[*desk.Entry]
+	Jobs         *desk.Board
+	Destinations *desk.Destinations
+
+	Failing []desk.Destination
+	Alarms  []desk.Job
+	Beyond  []finding.Finding // withdrawals that are held
+	Still   []finding.Finding
 }
 
-// needs is what needs a person, each with what is safe to do.
+// Clear reports whether nothing needs a person.
+func (n *needsMe) Clear() bool {
+	return len(n.Groups)+len(n.Approvals.Items)+len(n.Drift.Items)+len(n.Blocked.Items)+len(n.Destinations.Paused)+
+		len(n.Failing)+len(n.Alarms)+len(n.Beyond)+len(n.Still) == 0
+}
+
+// reviews are instances of a saga that are in review at the same step for the same reason, the oldest first.
+type reviews struct {
+	Saga, Step string
+	Reason     saga.Reason
+	Heads      []desk.Head
+	Each       []*desk.Instance // the first few
+}
+
+// Oldest is since when the oldest is in review.
+func (r *reviews) Oldest() *time.Time { return r.Heads[0].Updated }
+
+// mostReviews is how many reviews the first page looks at, and fewReviews how many of a group it shows whole.
+const mostReviews, fewReviews = 200, 3
+
 func needs(a *asked) {
-	a.name, a.Title, a.Here, a.Live = "needs", "What needs me", "needs", true
-	var each []document
+	a.is("needs", "What needs me", "needs", true)
+	n := &needsMe{}
+	a.Data = n
 	a.together(
-		func() { a.read("status", "/status", nil, nil) },
 		func() {
-			some := items(a.read("reviews", "/works", nil, flags("review", "true", "limit", "5")), "items")
-			each = make([]document, len(some))
-			for i, one := range some {
-				id := map[string]string{"saga": text(one, "saga"), "work": text(one, "workId")}
-				each[i] = a.read("", "/works/{saga}/{work}", id, nil)
-			}
+			n.Status = read(a, Reader, (*desk.Desk).Status, &desk.StatusIn{Still: desk.Duration(finding.Still)})
 		},
-		func() { a.read("approvals", "/approvals", nil, nil) },
-		func() { a.read("drift", "/drift", nil, flags("limit", "10")) },
-		func() { a.read("blocked", "/inbox/objects", nil, flags("blocked", "true", "limit", "10")) },
-		func() { a.read("jobs", "/jobs", nil, nil) },
-		func() { a.read("destinations", "/destinations", nil, nil) },
+		func() { n.Groups, n.More = a.reviews() },
+		func() { n.Approvals = read(a, Reader, (*desk.Desk).Approvals, &desk.Nothing{}) },
+		func() {
+			n.Drift = read(a, Reader, (*desk.Desk).Drifts, &desk.DriftIn{Times: 1, Limit: desk.Limit{N: 10}})
+		},
+		func() {
+			n.Blocked = read(a, Reader, (*desk.Desk).Objects, &desk.ObjectsIn{Blocked: true, Limit: desk.Limit{N: 10}})
+		},
+		func() { n.Jobs = read(a, Reader, (*desk.Desk).Jobs, &desk.Nothing{}) },
+		func() { n.Destinations = read(a, Reader, (*desk.Desk).Destinations, &desk.Nothing{}) },
 	)
-	a.Docs["each"] = each
-	var failing, still, beyond []document
-	all, _ := a.Docs["destinations"].(document)
-	for _, d := range items(all, "items") {
-		if text(d, "state") != "healthy" {
-			failing = append(failing, d)
+	for _, d := range n.Destinations.Items {
+		if d.State != "healthy" {
+			n.Failing = append(n.Failing, d)
 		}
 	}
-	status, _ := a.Docs["status"].(document)
-	for _, f := range items(status, "findings") {
-		switch text(f, "kind") {
+	for _, j := range n.Jobs.Jobs {
+		if j.Alarm != "" {
+			n.Alarms = append(n.Alarms, j)
+		}
+	}
+	for _, f := range n.Status.Findings {
+		switch f.Kind {
 		case "destination", "paused": // they are shown with what can be done
 		case "held":
-			beyond = append(beyond, f)
+			n.Beyond = append(n.Beyond, f)
 		default:
-			still = append(still, f)
+			n.Still = append(n.Still, f)
 		}
 	}
-	var alarms []document
-	jobs, _ := a.Docs["jobs"].(document)
-	for _, j := range items(jobs, "items") {
-		if text(j, "alarm") != "" {
-			alarms = append(alarms, j)
-		}
-	}
-	a.Docs["alarms"], a.Docs["beyond"] = alarms, beyond
-	a.Docs["failing"], a.Docs["held"], a.Docs["still"] = failing, items(all, "paused"), still
 }
 
-// filters are what the list of instances can be narrowed to, as the form has them.
-var filters = []string{"saga", "status", "reason", "prefix", "waits-for", "step", "external-id", "since", "until", "newest", "after"}
+// reviews groups what is in review.
+func (a *asked) reviews() (groups []reviews, more bool) {
+	l := read(a, Reader, (*desk.Desk).List, &desk.ListIn{Review: true, Limit: desk.Limit{N: mostReviews}})
+	slices.SortStableFunc(l.Items, func(a, b desk.Head) int { return desk.At(a.Updated).Compare(desk.At(b.Updated)) })
+	for _, h := range l.Items {
+		i := slices.IndexFunc(groups, func(g reviews) bool { return g.Saga == h.Saga && g.Step == h.Step && g.Reason == h.Reason })
+		if i < 0 {
+			i, groups = len(groups), append(groups, reviews{Saga: h.Saga, Step: h.Step, Reason: h.Reason})
+		}
+		groups[i].Heads = append(groups[i].Heads, h)
+	}
+	for i := range groups {
+		g := &groups[i]
+		for _, h := range g.Heads[:min(fewReviews, len(g.Heads))] {
+			g.Each = append(g.Each, a.instance(h.Saga, h.WorkID))
+		}
+	}
+	return groups, l.Next != nil
+}
+
+func (a *asked) instance(sagaName, id string) *desk.Instance {
+	return read(a, Reader, (*desk.Desk).Show, &desk.ShowIn{Which: desk.Which{Saga: sagaName, Work: id}})
+}
+
+// grouped are the instances of a group, to be decided together.
+type grouped struct {
+	Of   reviews
+	Each []*desk.Instance
+	Acts []desk.Choice // that all of them take, and that need nothing but a reason
+	More bool
+}
+
+// mostTogether is how many are decided at once: each is shown before.
+const mostTogether = 50
+
+func group(a *asked) {
+	q := a.Query
+	a.is("group", q.Get("saga")+", step "+q.Get("step")+": "+q.Get("reason"), "needs", false)
+	l := read(a, Reader, (*desk.Desk).List, &desk.ListIn{
+		Saga: q.Get("saga"), Step: q.Get("step"), Reason: q.Get("reason"), Review: true, Limit: desk.Limit{N: mostTogether},
+	})
+	g := &grouped{Of: reviews{Saga: q.Get("saga"), Step: q.Get("step"), Reason: saga.Reason(q.Get("reason"))}, More: l.Next != nil}
+	a.Data = g
+	for i := range l.Items {
+		one := a.instance(l.Items[i].Saga, l.Items[i].WorkID)
+		takes := slices.DeleteFunc(slices.Clone(one.Choices), func(c desk.Choice) bool { return !c.Together() })
+		if i > 0 {
+			takes = slices.DeleteFunc(g.Acts, func(c desk.Choice) bool {
+				return !slices.ContainsFunc(takes, func(d desk.Choice) bool {
+					return d.When == c.When && d.Button == c.Button && slices.Equal(d.Flags, c.Flags)
+				})
+			})
+		}
+		g.Acts, g.Each = takes, append(g.Each, one)
+	}
+}
+
+// doAll does an act on each of those that were chosen, by its work id and the record that was seen.
+func (h *handler) doAll(ctx context.Context, p *Person, op *operation, s *said, key string, chosen []string) notice {
+	done, n := 0, notice{Good: true}
+	for _, one := range chosen {
+		seen, id, _ := strings.Cut(one, ":")
+		of := &said{map[string]string{"saga": s.parts["saga"], "work": id}, map[string]string{"seen": seen}}
+		for name, text := range s.says {
+			of.says[name] = text
+		}
+		switch was, _ := h.keyed(ctx, p, op, of, key+"-"+id); {
+		case was.Notice != nil && was.Notice.Good:
+			done++
+		case was.Problem != nil:
+			n.Good = false
+			n.Text += " " + id + ": " + cmp.Or(was.Problem.Plain, was.Problem.Detail) + "."
+		}
+	}
+	n.Text = fmt.Sprintf("%d of %d are done.", done, len(chosen)) + n.Text
+	return n
+}
+
+// listed is a list with the query by which it was narrowed.
+type listed struct {
+	*desk.List[desk.Head]
+
+	Statuses, Reasons []string
+}
 
 func works(a *asked) {
-	a.name, a.Title, a.Here, a.Live = "works", "Instances", "works", true
-	f := url.Values{}
-	for _, name := range filters {
-		if v := clean(a.Query.Get(name)); v != "" {
-			f.Set(name, v)
-		}
+	a.is("works", "Instances", "works", true)
+	get := func(name string) string { return clean(a.Query.Get(name)) }
+	in := &desk.ListIn{
+		Saga: get("saga"), Status: get("status"), Reason: get("reason"), Prefix: get("prefix"), WaitsFor: get("waits-for"), Step: get("step"),
+		ExternalID: get("external-id"), Since: get("since"), Until: get("until"), After: get("after"),
 	}
-	if f.Get("prefix") == "" && !f.Has("newest") && a.Query.Get("order") != "oldest" {
-		f.Set("newest", "true")
+	in.Newest = in.Prefix == "" && a.Query.Get("order") != "oldest"
+	l := read(a, Reader, (*desk.Desk).List, in)
+	a.Data = listed{l, desk.Statuses, desk.Reasons}
+	a.next("/works", l.Next, "after")
+}
+
+// next is the address of the next page, with the query of this one.
+func (a *asked) next(path string, cursor *string, name string) {
+	if cursor == nil {
+		return
 	}
-	doc := a.read("works", "/works", nil, f)
-	if next := text(doc, "next"); next != "" {
-		q := url.Values{}
-		for name, values := range a.Query {
-			q[name] = values
-		}
-		q.Set("after", next)
-		a.Docs["next"] = "/works?" + q.Encode()
+	q := url.Values{}
+	for name, values := range a.Query {
+		q[name] = values
 	}
+	q.Set(name, *cursor)
+	a.Next = path + "?" + q.Encode()
 }
 
 // mostRecords is how many records of an instance a page shows: one of ten thousand would be five megabytes.
 const mostRecords = 300
 
-// cut leaves of a history the newest records, or those before the one that the address names.
-func (a *asked) cut(history document) document {
-	records, _ := history["records"].([]any)
-	if before, err := strconv.Atoi(a.Query.Get("before")); err == nil {
-		n := slices.IndexFunc(records, func(r any) bool { d, _ := r.(document); return number(d, "seq") == strconv.Itoa(before) })
-		records = records[:max(n, 0)]
-	}
-	if len(records) > mostRecords {
-		records = records[len(records)-mostRecords:]
-		first, _ := records[0].(document)
-		a.Docs["earlier"] = number(first, "seq")
-	}
-	history["records"] = records
-	return history
+// instance is one instance, its history and, where people decide, what they decide about.
+type instance struct {
+	*desk.Instance
+
+	Records  []desk.Record
+	Earlier  string // the first of those that are shown, where there are earlier ones
+	Timeline timeline
+	Approval *desk.Approval
+	Bodies   bool
 }
 
-// work is one instance.
+// Others are the choices but for votes: what is decided about is shown first.
+func (i *instance) Others() []desk.Choice {
+	return slices.DeleteFunc(slices.Clone(i.Choices), func(c desk.Choice) bool { return c.Verb == "approve" || c.Verb == "reject" })
+}
+
 func work(a *asked) {
-	a.name, a.Title, a.Here, a.Live = "work", "Instance", "works", true
-	id := map[string]string{"saga": a.Query.Get("saga"), "work": a.Query.Get("id")}
-	if id["saga"] == "" || id["work"] == "" {
+	sagaName, id := a.Query.Get("saga"), a.Query.Get("id")
+	a.is("work", id, "works", true)
+	if sagaName == "" || id == "" {
 		a.name, a.status, a.Title = "none", http.StatusNotFound, "Say which instance"
 		return
 	}
-	a.Title = id["work"]
-	doc := a.read("work", "/works/{saga}/{work}", id, nil)
-	if len(a.Wrong) > 0 {
+	i := &instance{Instance: a.instance(sagaName, id), Bodies: a.bodies()}
+	if a.Data = i; len(a.Wrong) > 0 {
 		a.name, a.Live = "none", false
 		return
 	}
-	path := "/works/{saga}/{work}/history"
-	if a.bodies() {
-		path, a.Live = "/works/{saga}/{work}/bodies", false
-		a.Docs["bodies"] = true
+	role := Reader
+	if i.Bodies {
+		role, a.Live = Operator, false
 	}
-	history := a.cut(a.read("history", path, id, nil))
-	a.Docs["timeline"] = timelineOf(items(history, "records"), a.now)
-	for _, c := range items(doc, "choices") {
-		if text(c, "verb") == "approve" {
-			a.read("approval", "/works/{saga}/{work}/approval", id, nil)
+	which := desk.Which{Saga: sagaName, Work: id}
+	h := read(a, role, (*desk.Desk).History, &desk.HistoryIn{Which: which, Bodies: i.Bodies})
+	if i.Bodies && len(a.Wrong) == 0 {
+		if wrong := a.h.looked(a.r.Context(), &a.Person, &operation{path: "/bodies"}, &said{parts: map[string]string{"saga": sagaName, "work": id}}); wrong != nil {
+			a.name, a.Wrong, a.status = "none", append(a.Wrong, wrong.Plain), wrong.Status
+			return
 		}
+	}
+	i.Records = h.Records
+	if before, err := strconv.ParseInt(a.Query.Get("before"), 10, 64); err == nil {
+		i.Records = i.Records[:max(slices.IndexFunc(i.Records, func(r desk.Record) bool { return r.Seq == before }), 0)]
+	}
+	if n := len(i.Records); n > mostRecords {
+		i.Records = i.Records[n-mostRecords:]
+		i.Earlier = strconv.FormatInt(i.Records[0].Seq, 10)
+	}
+	i.Timeline = timelineOf(i.Records, a.now)
+	if slices.ContainsFunc(i.Choices, func(c desk.Choice) bool { return c.Verb == "approve" }) {
+		i.Approval = read(a, Reader, (*desk.Desk).Approval, &desk.ApprovalIn{Which: which})
 	}
 }
 
@@ -146,108 +270,107 @@ func (a *asked) bodies() bool {
 	return a.Query.Has("bodies") && a.Person.may(Operator) && a.r.Method == http.MethodGet && own != "cross-site" && own != "same-site"
 }
 
+func sagas(a *asked) {
+	a.is("sagas", "Sagas", "sagas", true)
+	a.Data = read(a, Reader, (*desk.Desk).Sagas, &desk.Nothing{})
+}
+
+func processes(a *asked) {
+	a.is("processes", "Processes", "processes", true)
+	a.Data = read(a, Reader, (*desk.Desk).Status, &desk.StatusIn{Still: desk.Duration(finding.Still)})
+}
+
 func destinations(a *asked) {
-	a.name, a.Title, a.Here, a.Live = "destinations", "Destinations", "destinations", true
-	a.read("destinations", "/destinations", nil, nil)
+	a.is("destinations", "Destinations", "destinations", true)
+	a.Data = read(a, Reader, (*desk.Desk).Destinations, &desk.Nothing{})
+}
+
+// inbox is what was heard.
+type inbox struct {
+	Counts     *desk.All[desk.Count]
+	Deliveries *desk.List[desk.Delivery]
 }
 
 func heard(a *asked) {
-	a.name, a.Title, a.Here, a.Live = "inbox", "Inbox", "inbox", true
-	f := url.Values{}
-	for _, name := range []string{"object", "source", "disposition", "pending", "since", "before"} {
-		if v := clean(a.Query.Get(name)); v != "" {
-			f.Set(name, v)
-		}
-	}
-	a.read("counts", "/inbox/counts", nil, nil)
-	if doc := a.read("inbox", "/inbox", nil, f); text(doc, "next") != "" {
-		f.Set("before", text(doc, "next"))
-		a.Docs["next"] = "/inbox?" + f.Encode()
-	}
+	a.is("inbox", "Inbox", "inbox", true)
+	get := func(name string) string { return clean(a.Query.Get(name)) }
+	in := &desk.InboxIn{Deliveries: desk.Deliveries{Object: get("object"), Source: get("source"), Disposition: get("disposition"), Since: get("since")}, Pending: get("pending") == "true"}
+	in.Before, _ = strconv.ParseInt(get("before"), 10, 64) // what is no number begins at the newest
+	d := inbox{read(a, Reader, (*desk.Desk).Counts, &desk.Nothing{}), read(a, Reader, (*desk.Desk).Inbox, in)}
+	a.Data = d
+	a.next("/inbox", d.Deliveries.Next, "before")
+}
+
+// oneDelivery is one delivery.
+type oneDelivery struct {
+	*desk.Hearing
+
+	Looked bool // it is on record that the person did
 }
 
 func delivery(a *asked) {
-	a.name, a.Title, a.Here = "delivery", "Delivery "+a.Query.Get("number"), "inbox"
-	path := "/inbox/deliveries/{number}"
-	if a.bodies() {
-		path = "/inbox/deliveries/{number}/bodies"
-		a.Docs["bodies"] = true
+	a.is("delivery", "Delivery "+a.Query.Get("number"), "inbox", false)
+	d := oneDelivery{Looked: a.bodies()}
+	role := Reader
+	if d.Looked {
+		role = Operator
 	}
-	a.read("delivery", path, map[string]string{"number": a.Query.Get("number")}, nil)
-	if len(a.Wrong) > 0 {
+	number, _ := strconv.ParseInt(a.Query.Get("number"), 10, 64) // there is none that is 0
+	d.Hearing = read(a, role, (*desk.Desk).Delivery, &desk.DeliveryIn{Number: number, Bodies: d.Looked})
+	if d.Looked && len(a.Wrong) == 0 {
+		if wrong := a.h.looked(a.r.Context(), &a.Person, &operation{path: "/bodies"}, &said{parts: map[string]string{"number": a.Query.Get("number")}}); wrong != nil {
+			a.Wrong, a.status = append(a.Wrong, wrong.Plain), wrong.Status
+		}
+	}
+	if a.Data = d; len(a.Wrong) > 0 {
 		a.name = "none"
 	}
+}
+
+// jobsRuns are jobs and their latest runs.
+type jobsRuns struct {
+	Board *desk.Board
+	Runs  *desk.List[desk.Run]
 }
 
 func jobs(a *asked) {
-	a.name, a.Title, a.Here, a.Live = "jobs", "Jobs", "jobs", true
-	a.read("jobs", "/jobs", nil, nil)
-	a.read("runs", "/jobs/runs", nil, flags("limit", "30"))
+	a.is("jobs", "Jobs", "jobs", true)
+	a.Data = jobsRuns{read(a, Reader, (*desk.Desk).Jobs, &desk.Nothing{}), read(a, Reader, (*desk.Desk).Runs, &desk.RunsIn{Limit: desk.Limit{N: 30}})}
 }
 
 func planned(a *asked) {
-	a.name, a.Title, a.Here = "plan", "Plan", "jobs"
-	f := url.Values{}
-	if after := a.Query.Get("after"); after != "" {
-		f.Set("after", after)
-	}
-	doc := a.read("plan", "/plans/{plan}", map[string]string{"plan": a.Query.Get("id")}, f)
-	if len(a.Wrong) > 0 {
+	a.is("plan", "Plan", "jobs", false)
+	p := read(a, Reader, (*desk.Desk).Plan, &desk.PlanIn{Plan: a.Query.Get("id"), After: a.Query.Get("after")})
+	if a.Data = p; len(a.Wrong) > 0 {
 		a.name = "none"
-		return
 	}
-	if next := text(doc, "next"); next != "" {
-		a.Docs["next"] = "/plan?" + flags("id", a.Query.Get("id"), "after", next).Encode()
-	}
+	a.next("/plan", p.Next, "after")
 }
 
 func findings(a *asked) {
-	a.name, a.Title, a.Here = "findings", "Findings", "findings"
-	f := url.Values{}
-	for _, name := range []string{"job", "class", "key", "after"} {
-		if v := clean(a.Query.Get(name)); v != "" {
-			f.Set(name, v)
-		}
-	}
-	if doc := a.read("drift", "/drift", nil, f); text(doc, "next") != "" {
-		f.Set("after", text(doc, "next"))
-		a.Docs["next"] = "/findings?" + f.Encode()
-	}
+	a.is("findings", "Findings", "findings", false)
+	get := func(name string) string { return clean(a.Query.Get(name)) }
+	l := read(a, Reader, (*desk.Desk).Drifts, &desk.DriftIn{Job: get("job"), Class: get("class"), Key: get("key"), After: get("after"), Times: 1, Limit: desk.Limit{N: 50}})
+	a.Data = l
+	a.next("/findings", l.Next, "after")
+}
+
+// blocked are duplicates, and a picture of them.
+type blocked struct {
+	*desk.Duplicates
+
+	Chart chart
 }
 
 func duplicates(a *asked) {
-	a.name, a.Title, a.Here = "duplicates", "Duplicates blocked", "duplicates"
-	doc := a.read("duplicates", "/duplicates", nil, flags("limit", "50"))
-	a.Docs["chart"] = chartOf(items(doc, "days"), a.now)
+	a.is("duplicates", "Duplicates blocked", "duplicates", false)
+	l := read(a, Reader, (*desk.Desk).Duplicates, &desk.DuplicatesIn{})
+	a.Data = blocked{l, chartOf(l.Days, a.now)}
 }
 
-func acts(a *asked) {
-	a.name, a.Title, a.Here = "acts", "What people did", "acts"
-	f := url.Values{}
-	if before := a.Query.Get("before"); before != "" {
-		f.Set("before", before)
-	}
-	if doc := a.read("acts", "/acts", nil, f); text(doc, "next") != "" {
-		a.Docs["next"] = "/acts?" + flags("before", text(doc, "next")).Encode()
-	}
-}
-
-// effect names an attempt: "invoice", or "undo of invoice".
-func effect(doc document) string {
-	if text(doc, "direction") == "undo" {
-		return "undo of " + text(doc, "step")
-	}
-	return text(doc, "step")
-}
-
-// joined are the texts of a list in one line.
-func joined(list any) string {
-	var words []string
-	all, _ := list.([]any)
-	for _, v := range all {
-		if s, ok := v.(string); ok {
-			words = append(words, s)
-		}
-	}
-	return strings.Join(words, ", ")
+func deeds(a *asked) {
+	a.is("acts", "What people did", "acts", false)
+	l := read(a, Reader, (*desk.Desk).Acts, &desk.ActsIn{Before: a.Query.Get("before")})
+	a.Data = l
+	a.next("/acts", l.Next, "before")
 }

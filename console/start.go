@@ -6,10 +6,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -36,62 +37,60 @@ type begun struct {
 
 // start starts an instance, once for its work id. A repeat gets the prior status and body, and a
 // header that says so; another input under the same work id is a conflict.
-func (h *handler) start(rt *route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		p, refused := h.starter(rt, r)
-		if refused != nil {
-			answerProblem(w, refused)
-			return
-		}
-		in, refused := readStart(r)
-		if here := p.in(in.Saga); refused == nil && !here.may(rt.role) {
-			refused = refuse(http.StatusForbidden, "not-allowed", p.Name+" may not start "+in.Saga+": it takes the role "+rt.role)
-		}
-		if refused != nil {
-			answerProblem(w, refused)
-			return
-		}
-		if in.Source == "" {
-			in.Source = p.Name
-		}
-		started, err := h.opts.Coordinator.Start(r.Context(), in.Saga, in.WorkID, in.Input, &saga.StartOptions{
-			Revision: in.Revision, Source: in.Source, Cause: in.Cause, Starter: p.Name, NotBefore: in.NotBefore,
-		})
-		if err != nil {
-			answerProblem(w, h.notStarted(err))
-			return
-		}
-		outcome := "started"
-		switch {
-		case started.Stale:
-			outcome = "stale"
-		case started.Revised:
-			outcome = "revised"
-		case started.Duplicate:
-			outcome = "known"
-			w.Header().Set("Idempotency-Replayed", "true")
-		}
-		id := started.Summary
-		href := h.base + "/api/v1" + filledPath("/works/{saga}/{work}", id.Saga, id.WorkID)
-		w.Header().Set("Amends-Outcome", outcome)
-		w.Header().Set("Location", href)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(begun{command.API, id.Saga, id.WorkID, id.Started.UTC(), href})
+func (h *handler) start(w http.ResponseWriter, r *http.Request) {
+	p, refused := h.starter(r)
+	if refused != nil {
+		answerProblem(w, refused)
+		return
 	}
+	in, refused := readStart(r)
+	if here := p.in(in.Saga); refused == nil && !here.may(Starter) {
+		refused = refuse(http.StatusForbidden, desk.NotAllowed, p.Name+" may not start "+in.Saga+": it takes the role "+Starter)
+	}
+	if refused != nil {
+		answerProblem(w, refused)
+		return
+	}
+	if in.Source == "" {
+		in.Source = p.Name
+	}
+	started, err := h.opts.Coordinator.Start(r.Context(), in.Saga, in.WorkID, in.Input, &saga.StartOptions{
+		Revision: in.Revision, Source: in.Source, Cause: in.Cause, Starter: p.Name, NotBefore: in.NotBefore,
+	})
+	if err != nil {
+		answerProblem(w, h.notStarted(err))
+		return
+	}
+	outcome := "started"
+	switch {
+	case started.Stale:
+		outcome = "stale"
+	case started.Revised:
+		outcome = "revised"
+	case started.Duplicate:
+		outcome = "known"
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	id := started.Summary
+	href := h.base + "/api/v1/works/" + url.PathEscape(id.Saga) + "/" + url.PathEscape(id.WorkID)
+	w.Header().Set("Amends-Outcome", outcome)
+	w.Header().Set("Location", href)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_ = json.NewEncoder(w).Encode(begun{desk.API, id.Saga, id.WorkID, id.Started.UTC(), href})
 }
 
 // starter is who starts, if that person may start anything and this program can.
-func (h *handler) starter(rt *route, r *http.Request) (*Person, *problem) {
+func (h *handler) starter(r *http.Request) (*Person, *problem) {
 	p := h.caller(r)
 	somewhere := p.somewhere()
 	switch {
 	case p.Name == "":
 		return nil, unknownCaller()
-	case !somewhere.may(rt.role): // its body is not read
-		return nil, refuse(http.StatusForbidden, "not-allowed", p.Name+" may not do this: it takes the role "+rt.role)
+	case !somewhere.may(Starter): // its body is not read
+		return nil, refuse(http.StatusForbidden, desk.NotAllowed, p.Name+" may not do this: it takes the role "+Starter)
 	case h.opts.Coordinator == nil:
-		return nil, refuse(http.StatusNotImplemented, "failed", "this console knows no definitions: instances are started by the program that runs the sagas, with Options.Coordinator")
+		return nil, refuse(http.StatusNotImplemented, desk.Failed, "this console knows no definitions: instances are started by the program that runs the sagas, with Options.Coordinator")
 	}
 	return &p, nil
 }
@@ -104,16 +103,16 @@ func readStart(r *http.Request) (in starting, refused *problem) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return in, refuse(http.StatusBadRequest, "usage", "the body is no start: "+err.Error())
+		return in, refuse(http.StatusBadRequest, desk.Misuse, "the body is no start: "+err.Error())
 	}
 	switch key := r.Header.Get("Idempotency-Key"); {
 	case in.WorkID == "":
 		in.WorkID = key
 	case key != "" && key != in.WorkID:
-		return in, refuse(http.StatusBadRequest, "usage", "Idempotency-Key and workId name the same thing, the unit of work: send one of them, or both alike")
+		return in, refuse(http.StatusBadRequest, desk.Misuse, "Idempotency-Key and workId name the same thing, the unit of work: send one of them, or both alike")
 	}
 	if in.WorkID == "" || in.Saga == "" {
-		return in, refuse(http.StatusBadRequest, "usage", "say saga, and workId or the header Idempotency-Key")
+		return in, refuse(http.StatusBadRequest, desk.Misuse, "say saga, and workId or the header Idempotency-Key")
 	}
 	return in, nil
 }
@@ -122,12 +121,12 @@ func readStart(r *http.Request) (in starting, refused *problem) {
 func (h *handler) notStarted(err error) *problem {
 	switch {
 	case errors.Is(err, coordinator.ErrConflict):
-		return refuse(http.StatusConflict, "conflict", err.Error())
+		return refuse(http.StatusConflict, desk.Conflict, err.Error())
 	case errors.Is(err, coordinator.ErrInvalid):
-		return refuse(http.StatusBadRequest, "usage", err.Error())
+		return refuse(http.StatusBadRequest, desk.Misuse, err.Error())
 	case errors.Is(err, coordinator.ErrUnknownSaga):
-		return refuse(http.StatusNotFound, "not-found", err.Error())
+		return refuse(http.StatusNotFound, desk.NotFound, err.Error())
 	}
 	h.log.WithError(err).Error("an instance could not be started by the console; its sender is told to send it again")
-	return refuse(http.StatusServiceUnavailable, "failed", "it may or may not be started: send it again, under the same work id")
+	return refuse(http.StatusServiceUnavailable, desk.Failed, "it may or may not be started: send it again, under the same work id")
 }

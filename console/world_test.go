@@ -265,7 +265,7 @@ func (x *window) sendTo(path, page, button string, fill map[string]string) strin
 		}
 		values := url.Values{}
 		for _, m := range regexp.MustCompile(`name="([^"]+)"[^>]* value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
-			values.Set(m[1], htmlText(m[2]))
+			values.Add(m[1], htmlText(m[2]))
 		}
 		for name, value := range fill {
 			values.Set("flag."+name, value)
@@ -300,10 +300,12 @@ func address(sagaName, id string) string {
 
 // filled is a path of the table with something in each of its parts.
 func filled(path string) string {
-	for name := range partsOf(path) {
-		path = strings.ReplaceAll(path, "{"+name+"}", map[string]string{"number": "1"}[name]+"x")
-	}
-	return path
+	return regexp.MustCompile(`{[a-z]+}`).ReplaceAllString(strings.ReplaceAll(path, "{number}", "1"), "x")
+}
+
+// at finds an operation.
+func at(method, path string) *operation {
+	return &operations[slices.IndexFunc(operations, func(o operation) bool { return o.method == method && o.path == path })]
 }
 
 // with is a copy of fields with more.

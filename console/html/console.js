@@ -3,6 +3,15 @@
 // button is off, and the page says so.
 "use strict";
 (() => {
+  // On a phone a row of a table is a card, in which each cell says what it is.
+  const label = () => {
+    for (const table of document.querySelectorAll(".wide table")) {
+      const heads = [...table.querySelectorAll("thead th")].map((th) => th.textContent);
+      for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.label = heads[i]; });
+      table.classList.add("labelled");
+    }
+  };
+  label();
   const main = document.querySelector("main[data-live]");
   if (!main) return;
   let paused = false, last = "", read = new Date(), wrong = "";
@@ -56,6 +65,7 @@
       else if (next) {
         const said = main.querySelector(".said[role=status]");
         main.replaceChildren(...next.childNodes);
+        label();
         if (said) main.querySelector(".top").after(said);
       }
     } catch { wrong = "the console does not answer"; }

@@ -56,7 +56,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.live()
 	counts := b.metrics()
 	b.answers()
-	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
+	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/sagas", "/processes", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
 	b.do(chromedp.Navigate(b.pages+"/works"), chromedp.WaitVisible("#asof"))
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -296,7 +296,7 @@ func (b *browser) review(over func() bool) string {
 	b.t.Helper()
 	for !over() {
 		b.do(chromedp.Navigate(b.pages+"/"), chromedp.WaitVisible("main"))
-		const first = `document.querySelector("section article.card h3 a")?.textContent ?? ""`
+		const first = `document.querySelector("section article.card h4 a")?.textContent ?? ""`
 		if work := get(b, chromedp.Evaluate[string](first)); work != "" {
 			return work
 		}
@@ -308,7 +308,7 @@ func (b *browser) review(over func() bool) string {
 // settle follows the link of a review, reads what happened, and says what the mailbox has.
 func (b *browser) settle(work, id string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(get(b, chromedp.Evaluate[string](`document.querySelector("section article.card h3 a").href`))), chromedp.WaitVisible("svg.timeline"))
+	b.do(chromedp.Navigate(get(b, chromedp.Evaluate[string](`document.querySelector("section article.card h4 a").href`))), chromedp.WaitVisible("svg.timeline"))
 	text := b.sees()
 	for _, want := range []string{work, "in-doubt", "receipt", "What is safe to do", "What happened"} {
 		if !strings.Contains(text, want) {

@@ -11,16 +11,11 @@ import (
 	"path/filepath"
 
 	addresses "github.com/amends-dev/amends/internal/address"
-	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 	stores "github.com/amends-dev/amends/store"
 )
-
-// store is an open ledger with both its sides.
-type store interface {
-	ledger.Ledger
-}
 
 // address names a ledger.
 type address struct {
@@ -59,16 +54,17 @@ func (ad address) open(ctx context.Context) (stores.DB, error) {
 	return stores.Open(ctx, ad.URI(), nil)
 }
 
-// reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs,
-// plans and drift.
-type reconciler interface {
-	intake.Reader
-	desk
+// at opens the database, and its desk for fn.
+func (a *app) at(ctx context.Context, fn func(*desk.Desk) error) error {
+	return a.database(ctx, func(db stores.DB) error { return fn(desk.New(db, dbFlag(a.db))) })
 }
 
-// reconciling opens it for fn.
-func (a *app) reconciling(ctx context.Context, fn func(reconciler) error) error {
-	return a.database(ctx, func(db stores.DB) error { return fn(db) })
+// dbFlag repeats a --db that was given, unless there is a password in it.
+func dbFlag(db string) string {
+	if ad, err := parseAddress(db); err != nil || ad.Secret() {
+		return ""
+	}
+	return " --db " + quote(db)
 }
 
 // database opens the database for fn.
@@ -111,16 +107,16 @@ func (ad address) isFile() error {
 	f, err := os.Open(ad.File)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &failure{
-			exit: exitFailed, what: fmt.Sprintf("there is no file %s", ad.full()),
-			next: "reading a ledger never creates one: look at --db and AMENDS_DB; a coordinator creates the file when it first opens it",
+		return &desk.Failure{
+			Code: desk.Failed, What: fmt.Sprintf("there is no file %s", ad.full()),
+			Next: "reading a ledger never creates one: look at --db and AMENDS_DB; a coordinator creates the file when it first opens it",
 		}
 	case err != nil:
 		return err
 	}
 	defer func() { _ = f.Close() }() // nothing was read
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return &failure{exit: exitFailed, what: ad.full() + " is a directory", next: "name the ledger's file in it"}
+		return &desk.Failure{Code: desk.Failed, What: ad.full() + " is a directory", Next: "name the ledger's file in it"}
 	}
 	return nil
 }
@@ -129,14 +125,14 @@ func (ad address) isFile() error {
 func (ad address) readable(version, latest int64) error {
 	switch {
 	case version == 0:
-		return &failure{
-			exit: exitFailed, what: ad.full() + " holds no ledger",
-			next: "look at --db and AMENDS_DB; to make a ledger of it: amends migrate --db " + quote(ad.String()),
+		return &desk.Failure{
+			Code: desk.Failed, What: ad.full() + " holds no ledger",
+			Next: "look at --db and AMENDS_DB; to make a ledger of it: amends migrate --db " + quote(ad.String()),
 		}
 	case version < latest:
-		return &failure{
-			exit: exitFailed, err: fmt.Errorf("%w: %s has version %d, this program needs %d", ledger.ErrSchema, ad.full(), version, latest),
-			next: "stop the programs that still use the older version, then: amends migrate --db " + quote(ad.String()),
+		return &desk.Failure{
+			Code: desk.Failed, Why: fmt.Errorf("%w: %s has version %d, this program needs %d", ledger.ErrSchema, ad.full(), version, latest),
+			Next: "stop the programs that still use the older version, then: amends migrate --db " + quote(ad.String()),
 		}
 	}
 	return nil // of a newer schema the ledger itself says so

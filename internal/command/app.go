@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 // verbs is the one table of what amends can do, in the order of the help text. A new verb is a new
@@ -20,7 +21,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).show,
 	(*app).history,
 	(*app).duplicates,
-	(*app).deeds,
+	(*app).acts,
 	(*app).retry,
 	(*app).resolve,
 	(*app).skip,
@@ -61,6 +62,7 @@ type app struct {
 	now   func() time.Time
 	begun bool // the command line was understood and a verb runs
 	given *Line
+	cmd   *cobra.Command // the verb that runs
 
 	db     string // --db
 	output string // -o
@@ -90,7 +92,7 @@ const example = `  export AMENDS_DB=/var/lib/shop/ledger.db      # or postgres:/
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "amends", Short: "Read and steer the ledger of sagas", Long: intro + "\n\n" + exitHelp(), Example: example,
-		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, Version: thisVersion().Version,
+		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, Version: desk.ThisVersion().Version,
 		Args: knownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
 	}
@@ -142,12 +144,12 @@ func (a *app) begin(cmd *cobra.Command) error {
 // themselves what is wrong with that.
 var mayBeEmpty = []string{"db", "actor", "zone", "ask", "after", "before", "happened", "result"}
 
-// flagsSaid refuses a name or a bound that is empty, as [said] does: it would select all there is.
+// flagsSaid refuses a name or a bound that is empty, as [desk.Empty] does: it would select all there is.
 func flagsSaid(fl *pflag.FlagSet) (err error) {
 	words := fl.Lookup("actor") != nil // --reason is what a person says, and else a filter
 	fl.Visit(func(f *pflag.Flag) {
 		if f.Value.Type() == "string" && f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name) && !(words && f.Name == "reason") {
-			err = isEmpty("--" + f.Name)
+			err = desk.Empty("--" + f.Name)
 		}
 	})
 	return err
@@ -176,14 +178,4 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
-}
-
-func exitHelp() string {
-	var b strings.Builder
-	b.WriteString("It ends with\n")
-	for _, x := range exits {
-		fmt.Fprintf(&b, "  %3d  %-12s %s\n", x.exit, x.word, x.means)
-	}
-	b.WriteString("Errors go to stderr. With -o json everything is JSON: amends help json.")
-	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
 )
 
@@ -37,7 +38,7 @@ func TestWhatTheReadmesSay(t *testing.T) {
 	for _, match := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(said, -1) {
 		named = append(named, match[1])
 	}
-	want := slices.Sorted(slices.Values(statuses))
+	want := slices.Sorted(slices.Values(desk.Statuses))
 	if slices.Sort(named); !slices.Equal(named, want) {
 		t.Errorf("Adoption 7.8: docs/operating.md explains the statuses %q; there are %q", named, want)
 	}
@@ -63,7 +64,7 @@ func TestSituations(t *testing.T) {
 			t.Errorf("amends help json does not say %q", kind)
 		}
 	}
-	want := slices.Concat(reasons, finding.Kinds)
+	want := slices.Concat(desk.Reasons, finding.Kinds)
 	slices.Sort(want)
 	if told := named("../../docs/situations.md", "(?m)^## `([a-z-]+)`$"); !slices.Equal(told, want) {
 		t.Errorf("docs/situations.md has sections on\n%q; there are\n%q", told, want)
@@ -78,7 +79,7 @@ func TestDispositionsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(text), "\n## When a webhook does nothing\n")
-	for _, name := range dispositionNames() {
+	for _, name := range desk.Dispositions() {
 		if !strings.Contains(table, "`"+name+"`") {
 			t.Errorf("docs/webhooks.md does not say what %s means", name)
 		}

@@ -5,79 +5,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/lib/pq"
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 )
 
-// Every error of the layers below has its exit status, however deep it is wrapped.
+// What cobra refuses before a verb has begun is a mistake on the command line, and every kind of failure has its status.
 func TestClassify(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct {
-		err  error
-		want exit
-	}{
-		{ledger.ErrNotFound, exitNotFound},
-		{coordinator.ErrNotInReview, exitConflict},
-		{coordinator.ErrOtherStep, exitConflict},
-		{coordinator.ErrFinished, exitConflict},
-		{coordinator.ErrAtRest, exitConflict},
-		{coordinator.ErrNotPaused, exitConflict},
-		{coordinator.ErrUnderWay, exitConflict},
-		{coordinator.ErrNotWaiting, exitConflict},
-		{coordinator.ErrNotAsking, exitConflict},
-		{coordinator.ErrDeclined, exitConflict},
-		{coordinator.ErrNotOpen, exitConflict},
-		{coordinator.ErrOtherShown, exitConflict},
-		{coordinator.ErrNoVote, exitConflict},
-		{coordinator.ErrVoted, exitConflict},
-		{coordinator.ErrOtherMessage, exitConflict},
-		{coordinator.ErrChangesNothing, exitConflict},
-		{coordinator.ErrInDoubt, exitConflict},
-		{coordinator.ErrNotEnded, exitConflict},
-		{coordinator.ErrWithdrawn, exitConflict},
-		{ledger.ErrLocked, exitConflict},
-		{ledger.ErrReadOnly, exitNotAllowed},
-		{fs.ErrPermission, exitNotAllowed},
-		{&pq.Error{Code: "28P01"}, exitNotAllowed},
-		{&pq.Error{Code: "42501"}, exitNotAllowed},
-		{&pq.Error{Code: "42P01"}, exitFailed},
-		{ledger.ErrSchema, exitFailed},
-		{ledger.ErrUnsupported, exitFailed},
-		{errors.New("anything else"), exitFailed},
-		{usage("", "x"), exitUsage},
+	if f := (&app{}).classify(t.Context(), errors.New("unknown flag")); exitOf(f.Code) != exitUsage {
+		t.Errorf("an error before a verb has begun ends with %s", f.Code)
+	}
+	for code, want := range map[desk.Code]exit{
+		desk.Failed: exitFailed, desk.Misuse: exitUsage, desk.NotFound: exitNotFound, desk.NotAllowed: exitNotAllowed, desk.Conflict: exitConflict,
+		desk.Findings: exitFindings, desk.TimedOut: exitTimedOut, desk.Interrupted: exitInterrupted, "another": exitFailed,
 	} {
 		a := &app{begun: true}
-		if got := a.classify(t.Context(), fmt.Errorf("show: %w", tc.err)); got.exit != tc.want {
-			t.Errorf("%v ends with %d, want %d", tc.err, got.exit, tc.want)
+		if f := a.classify(t.Context(), fmt.Errorf("show: %w", &desk.Failure{Code: code})); exitOf(f.Code) != want {
+			t.Errorf("%s ends with %d, want %d", code, exitOf(f.Code), want)
 		}
-	}
-	if got := (&app{}).classify(t.Context(), errors.New("unknown flag")); got.exit != exitUsage {
-		t.Errorf("an error before a verb has begun ends with %d", got.exit)
 	}
 }
 
 // Numbers and words of the table are unique: scripts tell by either.
 func TestExits(t *testing.T) {
 	t.Parallel()
-	numbers, words := map[exit]bool{}, map[string]bool{}
+	numbers, words := map[exit]bool{}, map[desk.Code]bool{}
 	for _, x := range exits {
 		if numbers[x.exit] || words[x.word] {
 			t.Errorf("%d %s is in the table twice", x.exit, x.word)
 		}
 		numbers[x.exit], words[x.word] = true, true
-		if x.exit.word() != x.word {
-			t.Errorf("%d is called %s", x.exit, x.exit.word())
+		if exitOf(x.word) != x.exit {
+			t.Errorf("%s ends with %d, want %d", x.word, exitOf(x.word), x.exit)
 		}
 	}
 }
@@ -235,17 +203,5 @@ func TestReadable(t *testing.T) {
 	}
 	if err := ad.readable(0, 2); err == nil || !strings.Contains(err.Error(), "holds no ledger") {
 		t.Error(err)
-	}
-}
-
-// What to try is the id without its last part.
-func TestStem(t *testing.T) {
-	t.Parallel()
-	for work, want := range map[string]string{
-		"shop:order:99": "shop:order:", "a/b": "a/", "order99": "orde", "x": "x", "shop:": "sho", "größe": "grö",
-	} {
-		if got := stem(work); got != want {
-			t.Errorf("stem(%q) = %q, want %q", work, got, want)
-		}
 	}
 }

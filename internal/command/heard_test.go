@@ -15,7 +15,7 @@ import (
 
 // inboxStore is what was heard, with all its sides.
 type inboxStore interface {
-	ear
+	intake.Reader
 	intake.Inbox
 	intake.Gate
 }

@@ -21,7 +21,15 @@ func silent() logrus.FieldLogger {
 }
 
 // ordersJob is a job of which nobody waits for the schedule: it comes once a year.
-func ordersJob(d desk) schedule.Job {
+// jobsDesk is where jobs leave what they find.
+type jobsDesk interface {
+	schedule.Store
+	schedule.Reader
+	plan.Plans
+	plan.Drifts
+}
+
+func ordersJob(d jobsDesk) schedule.Job {
 	return schedule.Job{
 		Name: "orders", Schedule: "30 2 1 1 *", Zone: "Europe/Vienna", Lease: 30 * time.Second,
 		Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
@@ -29,11 +37,11 @@ func ordersJob(d desk) schedule.Job {
 			switch what {
 			case "":
 				return schedule.Outcome{Result: schedule.OK, Seen: 7, Note: "all is well"}, nil
-			case askPlan:
+			case "plan":
 				return makePlan(ctx, d, ordersPlan(), r.Why == "and it halts")
-			case askApply:
+			case "apply":
 				return applyPlan(ctx, d, r, id)
-			case askRebuild:
+			case "rebuild":
 				return schedule.Outcome{Result: schedule.OK, Seen: 7, Applied: 5, Note: "5 adopted, 2 in review"}, nil
 			case "hours":
 				return wait(ctx, r)
@@ -115,7 +123,7 @@ func (f *draft) plan() (*plan.Plan, error) {
 }
 
 // make stores the plan as a reconciler does, and remembers what lasts.
-func (f *draft) make(ctx context.Context, d desk) (*plan.Plan, error) {
+func (f *draft) make(ctx context.Context, d jobsDesk) (*plan.Plan, error) {
 	stored, err := f.plan()
 	if err != nil {
 		return nil, err
@@ -134,12 +142,12 @@ func (f *draft) make(ctx context.Context, d desk) (*plan.Plan, error) {
 }
 
 // makePlan is the work of a job that is asked for a plan.
-func makePlan(ctx context.Context, d desk, f *draft, halfway bool) (schedule.Outcome, error) {
+func makePlan(ctx context.Context, d jobsDesk, f *draft, halfway bool) (schedule.Outcome, error) {
 	plan, err := f.make(ctx, d)
 	if err != nil {
 		return schedule.Outcome{}, err
 	}
-	out := schedule.Outcome{Result: schedule.OK, Seen: plan.Census.Source, Planned: acts(plan), Plan: plan.ID}
+	out := schedule.Outcome{Result: schedule.OK, Seen: plan.Census.Source, Planned: actingOf(plan), Plan: plan.ID}
 	if halfway {
 		out.Result, out.Note = schedule.Partial, "the destination did not answer to the end"
 	}
@@ -148,12 +156,12 @@ func makePlan(ctx context.Context, d desk, f *draft, halfway bool) (schedule.Out
 
 // applyPlan is the work of a job that is asked to apply a plan: what is over a bound wants an
 // approval, and the second order fails.
-func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedule.Outcome, error) {
+func applyPlan(ctx context.Context, d jobsDesk, r *schedule.Run, id string) (schedule.Outcome, error) {
 	p, err := d.Plan(ctx, id)
 	if err != nil {
 		return schedule.Outcome{}, err
 	}
-	out := schedule.Outcome{Result: schedule.OK, Planned: acts(&p.Plan), Plan: p.ID}
+	out := schedule.Outcome{Result: schedule.OK, Planned: actingOf(&p.Plan), Plan: p.ID}
 	for row, err := range plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref(), Acting: true}) {
 		if err := errors.Join(err, r.Proceed(ctx)); err != nil {
 			return out, err
@@ -180,7 +188,7 @@ func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedul
 }
 
 // reconciled fills a database with jobs of every state, their runs and plans, and what lasts.
-func reconciled(ctx context.Context, d desk) error {
+func reconciled(ctx context.Context, d jobsDesk) error {
 	for range 2 { // what lasts was found twice; the job process finds it once more
 		if _, err := ordersPlan().make(ctx, d); err != nil {
 			return err
@@ -252,4 +260,9 @@ func reconciled(ctx context.Context, d desk) error {
 			a.New = []schedule.RunRow{failed}
 		}),
 	)
+}
+
+// actingOf is how many of its findings a plan wants to do something about by itself.
+func actingOf(p *plan.Plan) int64 {
+	return p.Count(func(t plan.Tally) bool { return t.Do.Acts() })
 }

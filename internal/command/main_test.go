@@ -24,6 +24,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/pgtest"
@@ -48,6 +49,20 @@ func TestMain(m *testing.M) {
 		os.Exit(int(status))
 	}})
 }
+
+// The statuses, as scripts know them.
+const (
+	exitFailed      = exit(1)
+	exitUsage       = exit(2)
+	exitNotFound    = exit(3)
+	exitNotAllowed  = exit(4)
+	exitConflict    = exit(5)
+	exitFindings    = exit(6)
+	exitTimedOut    = exit(7)
+	exitInterrupted = exit(130)
+)
+
+type store = ledger.Ledger
 
 func exec(ctx context.Context, env func(string) string, args []string, stdin io.Reader, stdout, stderr io.Writer) exit {
 	return exit(Run(ctx, &Line{Args: args, Env: env, In: stdin, Out: stdout, Err: stderr}))
@@ -137,7 +152,7 @@ func known(env *testscript.Env, d migrations.Dialect) error {
 	}
 	env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(d)))
 	env.Setenv("PLANID", plan.ID)
-	env.Setenv("PLAN", brief(plan.ID))
+	env.Setenv("PLAN", desk.Brief(plan.ID))
 	return nil
 }
 

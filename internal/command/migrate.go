@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -42,13 +43,6 @@ ledger is also migrated by every coordinator that opens it.`,
 	return cmd
 }
 
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s takes no %q", cmd.CommandPath(), args[0]))
-	}
-	return nil
-}
-
 // schemaJSON is the state of a schema.
 type schemaJSON struct {
 	Ledger   string             `json:"ledger"`
@@ -75,7 +69,7 @@ func (a *app) migrateStatus(ctx context.Context, exitCode bool) error {
 		a.printSchema(&s)
 	}
 	if err == nil && exitCode && !s.UpToDate {
-		return &failure{exit: exitFindings, what: "the schema is not up to date", next: s.next()}
+		return &desk.Failure{Code: desk.Findings, What: "the schema is not up to date", Next: s.next()}
 	}
 	return err
 }

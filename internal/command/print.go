@@ -1,23 +1,20 @@
 package command
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/program"
 	unseen "github.com/amends-dev/amends/internal/visible"
-	"github.com/amends-dev/amends/saga"
 )
 
 // screen is what stdout is: a terminal of some width, or a file or pipe.
@@ -36,51 +33,7 @@ func screenOf(w io.Writer, env func(string) string) screen {
 }
 
 // printJSON writes v as one JSON document, which says its version.
-func (a *app) printJSON(v any) error { return writeJSON(a.out, versioned{v}, "  ") }
-
-// versioned is an object whose first field is the version of the JSON.
-type versioned struct{ object any }
-
-func (v versioned) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v.object); err != nil {
-		return nil, err
-	}
-	fields, isObject := bytes.CutPrefix(b.Bytes(), []byte("{"))
-	if !isObject {
-		return nil, fmt.Errorf("a document of the command is an object, not %.20s", b.Bytes())
-	}
-	if fields[0] != '}' {
-		fields = slices.Concat([]byte(","), fields)
-	}
-	return slices.Concat([]byte(`{"api":"`+API+`"`), fields), nil
-}
-
-// writeJSON writes v as JSON that is safe to show: people read it on terminals, too. What visible
-// escapes is escaped here, and is the same text for a program.
-func writeJSON(w io.Writer, v any, indent string) error {
-	enc := json.NewEncoder(&escaping{w: w})
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	return enc.Encode(v)
-}
-
-// escaping writes whole lines to w, of which visible escapes what is in them. What does not end a line
-// is kept back.
-type escaping struct {
-	w    io.Writer
-	rest []byte
-}
-
-func (s *escaping) Write(p []byte) (int, error) {
-	s.rest = append(s.rest, p...)
-	lines := s.rest[:bytes.LastIndexByte(s.rest, '\n')+1]
-	_, err := io.WriteString(s.w, visibleLines(string(lines)))
-	s.rest = s.rest[len(lines):]
-	return len(p), err
-}
+func (a *app) printJSON(v any) error { return unseen.JSON(a.out, desk.Versioned(v), "  ") }
 
 // sayf tells something on stderr that is not the answer itself. Programs that asked for JSON are
 // not told.
@@ -157,46 +110,35 @@ func (a *app) block(first, margin, words string) {
 	}
 }
 
-// visible makes a text from elsewhere safe to show: an id or an error message must not move the
-// cursor, hide what follows, or look like a line of ours.
-func visible(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
-		return s
-	}
-	return strings.ReplaceAll(visibleLines(s), "\n", `\n`)
-}
-
-// visibleLines is visible for a text of several lines.
-func visibleLines(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' }) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		switch {
-		case r == '\n':
-			b.WriteByte('\n')
-		case hidden(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// hidden reports control characters and those that change a text without being seen.
-func hidden(r rune) bool { return unicode.IsControl(r) || unseen.Hides(r) }
+// visible makes a text from elsewhere safe to show.
+func visible(s string) string { return unseen.Text(s) }
 
 // quote makes s one word of a shell's command line.
 func quote(s string) string { return program.Word(s) }
 
-// showCommand is the command that shows a work.
-func showCommand(id saga.ID, db string) string {
-	return program.Command("show", id.Work, " --saga "+quote(id.Saga)+dbFlag(db))
-}
-
 // oneLine joins the lines of an error that lists several reasons.
 func oneLine(s string) string {
 	return visible(strings.ReplaceAll(strings.ReplaceAll(s, ":\n", ": "), "\n", "; "))
+}
+
+// again is the command line as it was typed, without the cursor.
+func again(cmd *cobra.Command) string {
+	words := []string{cmd.CommandPath()}
+	for _, arg := range cmd.Flags().Args() {
+		words = append(words, quote(arg))
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case f.Name == "after", f.Name == "before":
+		case f.Name == "db":
+			if ad, err := parseAddress(f.Value.String()); err == nil && !ad.Secret() {
+				words = append(words, "--db", quote(f.Value.String()))
+			}
+		case f.Value.Type() == "bool":
+			words = append(words, "--"+f.Name)
+		default:
+			words = append(words, "--"+f.Name, quote(f.Value.String()))
+		}
+	})
+	return strings.Join(words, " ")
 }

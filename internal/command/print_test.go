@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/plan"
+	unseen "github.com/amends-dev/amends/internal/visible"
 )
 
 // On a terminal that is wide enough a table has lines; on a narrow one, and in a file, it has none.
@@ -108,13 +110,13 @@ func TestVisibleJSON(t *testing.T) {
 		var out, failed, planned, body bytes.Buffer
 		a := &app{out: &out, err: &failed, json: true}
 		none := func(func(plan.Finding, error) bool) {}
-		err = errors.Join(a.printJSON(listOf[string]{[]string{in}}), plan.WriteJSON(&escaping{w: &planned}, API, &plan.Plan{Job: in}, none),
-			writeJSON(&body, json.RawMessage(raw), ""))
+		err = errors.Join(a.printJSON(desk.All[string]{Items: []string{in}}), plan.WriteJSON(&unseen.Writer{W: &planned}, desk.API, &plan.Plan{Job: in}, none),
+			unseen.JSON(&body, json.RawMessage(raw), ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.fail(&failure{what: in})
-		if !strings.HasPrefix(planned.String(), `{"api":"`+API+`",`) {
+		a.fail(&desk.Failure{What: in})
+		if !strings.HasPrefix(planned.String(), `{"api":"`+desk.API+`",`) {
 			t.Errorf("a plan does not begin with its version: %.40s", planned.String())
 		}
 		for name, got := range map[string]string{"a document": out.String(), "an error": failed.String(), "a plan": planned.String(), "a body": body.String()} {
@@ -127,18 +129,18 @@ func TestVisibleJSON(t *testing.T) {
 			API   string
 			Items []string
 		}
-		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.API != API || back.Items[0] != in {
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.API != desk.API || back.Items[0] != in {
 			t.Errorf("%q is read as %+v, %v", in, back, err)
 		}
 	}
 	for _, digits := range []string{`{"id":616581622363398142,"n":[9007199254740993,105.0,1e400,-0]}`} {
 		var out bytes.Buffer
-		if err := writeJSON(&out, json.RawMessage(digits), ""); err != nil || out.String() != digits+"\n" {
+		if err := unseen.JSON(&out, json.RawMessage(digits), ""); err != nil || out.String() != digits+"\n" {
 			t.Errorf("%s is written as %s, %v", digits, &out, err)
 		}
 	}
 	var out bytes.Buffer
-	if err := writeJSON(&out, json.RawMessage("\"a\x9bb\""), ""); err != nil || out.String() != "\"a\uFFFDb\"\n" {
+	if err := unseen.JSON(&out, json.RawMessage("\"a\x9bb\""), ""); err != nil || out.String() != "\"a\uFFFDb\"\n" {
 		t.Errorf("a byte that is no text: %q, %v", out.String(), err)
 	}
 }
@@ -195,10 +197,10 @@ func TestWhen(t *testing.T) {
 		{"iso", true, "2026-11-20T01:59:00Z"}, {"relative", false, "1m00s ago"},
 	} {
 		a := &app{now: func() time.Time { return now }, times: tc.times, screen: screen{terminal: tc.terminal}}
-		if got := a.when(now.Add(-time.Minute)); got != tc.want {
+		if got := a.when(new(now.Add(-time.Minute))); got != tc.want {
 			t.Errorf("--time %s, terminal %t: %q, want %q", tc.times, tc.terminal, got, tc.want)
 		}
-		if got := a.when(time.Time{}); got != "" {
+		if got := a.when(nil); got != "" {
 			t.Errorf("no time is shown as %q", got)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 const reference = "../../docs/command.md"
@@ -90,7 +92,17 @@ func TestEveryFieldIsNamed(t *testing.T) {
 			t.Errorf("amends help json has no section for %s", name)
 		}
 	}
-	for verb, shape := range shapes {
+	for verb, shape := range map[string]any{
+		"status": desk.Status{}, "list": desk.List[desk.Head]{}, "show": desk.Instance{}, "history": desk.History{}, "history of a scope": desk.ScopeActs{},
+		"duplicates": desk.Duplicates{}, "acts": desk.List[desk.Deed]{}, "approvals": desk.All[desk.Approval]{}, "approval": desk.Approval{},
+		"order": desk.Outcome{}, "orders": desk.All[desk.Of]{}, "scope": desk.Scoped{}, "deliver": desk.Delivered{},
+		"destination list": desk.Destinations{}, "destination probe": desk.Probed{},
+		"inbox list": desk.List[desk.Delivery]{}, "inbox objects": desk.List[desk.Entry]{}, "inbox counts": desk.All[desk.Count]{}, "inbox show": desk.Hearing{},
+		"inbox replay": desk.Replayed{}, "inbox release": desk.EndedHold{},
+		"schedule list": desk.Board{}, "schedule run": desk.Run{}, "schedule pause": desk.JobPause{}, "schedule check": desk.Expression{},
+		"reconcile runs": desk.List[desk.Run]{}, "reconcile show": desk.Plan{}, "reconcile apply": desk.Applied{}, "reconcile approve": desk.JobApproval{},
+		"drift list": desk.Drifts{}, "check": desk.Report{}, "catch-up": desk.CaughtUp{}, "recover": desk.Recovered{}, "version": desk.Version{},
+	} {
 		name := map[string]string{"order": "resolve", "orders": "retry", "scope": "pause", "approval": "approvals", "history of a scope": "history"}[verb]
 		name = cmp.Or(name, verb)
 		text := sections[name]

@@ -13,28 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/serving"
 	"github.com/amends-dev/amends/saga"
 	stores "github.com/amends-dev/amends/store"
 )
 
-// Serving is what "amends serve" serves, and to whom. Package console does it.
-type Serving struct {
-	DB       stores.DB
-	Listener net.Listener
-	Path     string
-	Hosts    []string
-	Tokens   string // the file; "": only Own signs in
-	Own      string // a person who is given a token of this process; "": none is
-	User     string // the header in which a proxy says who asks; "": none does
-	Roles    string
-	From     []netip.Prefix
-	Secret   string // that the proxy sends as X-Amends-Proxy; "": none
-	// Ready is told the address at which a browser begins.
-	Ready func(url string) error
-}
-
 func (a *app) serve() *cobra.Command {
-	var s Serving
+	var s serving.Console
 	var addr, secret string
 	var from []string
 	cmd := &cobra.Command{
@@ -130,9 +116,9 @@ func secretOf(file string, from []netip.Prefix) (secret string, wrong []string) 
 
 // serving listens, and serves until it is stopped. Only this machine may ask where no one is known but who
 // started it.
-func (a *app) serving(ctx context.Context, s *Serving, addr string) (err error) {
+func (a *app) serving(ctx context.Context, s *serving.Console, addr string) (err error) {
 	if s.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", addr); err != nil {
-		return &failure{exit: exitFailed, what: "the console cannot listen on " + addr, err: err, next: "another one may run already; say another --addr, such as 127.0.0.1:0"}
+		return &desk.Failure{Code: desk.Failed, What: "the console cannot listen on " + addr, Why: err, Next: "another one may run already; say another --addr, such as 127.0.0.1:0"}
 	}
 	if at, ok := s.Listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() && s.Tokens == "" && s.User == "" {
 		_ = s.Listener.Close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -58,7 +59,7 @@ func TestWake(t *testing.T) {
 		return at(ctx, c, "late", "late:1", saga.Completed)
 	}, slow, late)
 	_, said := says(t, d.env, "", "history", "slow:1", "-o", "json")
-	var h historyJSON
+	var h desk.History
 	if err := json.Unmarshal([]byte(said), &h); err != nil || h.Records[2].Until == nil && h.Records[3].Until == nil {
 		t.Errorf("until when it waits is not in the history (%v):\n%s", err, said)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
@@ -253,7 +254,7 @@ func (w *ways) read(args []string) error {
 }
 
 // take does what a person is offered, with an example of what only a person can say.
-func (w *ways) take(c *choice) error {
+func (w *ways) take(c *desk.Choice) error {
 	w.t.Helper()
 	var flags []string
 	for _, f := range c.Flags {
@@ -277,13 +278,13 @@ func (w *ways) take(c *choice) error {
 }
 
 // offered are the choices that show prints, and those that it has besides.
-func (w *ways) offered() []choice {
+func (w *ways) offered() []desk.Choice {
 	w.t.Helper()
-	v, err := look(w.t.Context(), w, waysID)
+	i, err := desk.New(w, "").Show(w.t.Context(), &desk.ShowIn{Which: desk.Which{Saga: waysID.Saga, Work: waysID.Work}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return append(v.told(v.choices()), v.told(v.also())...)
+	return append(i.Choices, i.Also...)
 }
 
 // standing is where the work stands, and what is at issue: what a choice has to change.

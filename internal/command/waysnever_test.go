@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/amends-dev/amends/internal/desk"
 )
 
 // never says why a review is never about a kind of step: about one, or about a class of them.
@@ -63,7 +65,7 @@ func (tb *wayTable) written() {
 	}
 	slices.Sort(all)
 	var b strings.Builder
-	for _, reason := range append(slices.Clone(reasons), "paused", "waiting") {
+	for _, reason := range append(slices.Clone(desk.Reasons), "paused", "waiting") {
 		if len(tb.seen[reason]) == 0 {
 			tb.t.Errorf("no case of the table comes to %q", reason)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/internal/program"
@@ -384,12 +385,12 @@ var (
 // says has a person say yes or no.
 func (tb *wayTable) says(w *ways, verb string) {
 	tb.t.Helper()
-	said := do("", verb)
+	said := desk.Choice{Verb: verb}
 	if verb == "complete" {
-		said.Flags = append(said.Flags, ask("body", "JSON"))
+		said.Flags = append(said.Flags, desk.Saying{Name: "body", Example: "JSON"})
 	}
 	if verb == "complete" || verb == "fail" {
-		said.Flags = append(said.Flags, why("it said so"))
+		said.Flags = append(said.Flags, desk.Saying{Name: "reason", Example: "it said so"})
 	}
 	if err := w.take(&said); err != nil {
 		tb.t.Error(err)

@@ -45,7 +45,7 @@ const policy = `
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 	internal/reading < callback
 	coordinator < callback, approval # answers and votes by HTTP
-	coordinator, internal/intake < internal/finding < internal/command # what does not move, for the command and for metrics
+	coordinator, internal/intake < internal/finding < internal/command # what does not move, for people and for metrics
 	coordinator, internal/finding, reconcile/schedule, github.com/prometheus/client_golang/... < amendsprom # metrics: of a store the contract alone, no driver
 	coordinator, go.opentelemetry.io/otel/attribute, go.opentelemetry.io/otel/codes, go.opentelemetry.io/otel/trace < amendsotel # traces; the SDK is the program's choice
 
@@ -63,10 +63,15 @@ const policy = `
 	coordinator, internal/scan, reconcile/schedule, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile
 	coordinator !< reconcile/webhook
 
-	# The command is a package, so that console can run its verbs: there is one code for what people do.
-	docs < internal/command
+	# What people read and do is decided once, in the desk. Command and console render it; neither knows the other.
+	coordinator, internal/scan, reconcile/schedule, internal/finding, internal/plan, migrations, store < internal/desk < internal/command, console
 	STD < internal/visible < internal/command, console, approval
-	ANY, coordinator, sagahttp, store, callback < internal/command < console < cmd/..., examples/..., bench/...
+	store < internal/serving < internal/command, console, cmd/..., examples/... # what the command hands to the console
+	docs < internal/command
+	ANY, coordinator, sagahttp, store < internal/command < cmd/..., examples/..., bench/...
+	ANY, coordinator, callback < console < cmd/..., examples/..., bench/...
+	internal/command !< console
+	console !< internal/command
 	amendsprom, amendsotel < cmd/..., examples/..., bench/...
 	STD, testing/..., coordinator, sagahttp < docs # the programs that the pages show
 

@@ -4,7 +4,10 @@ package visible
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -41,4 +44,58 @@ func HTML(page []byte) []byte {
 		page = page[size:]
 	}
 	return out
+}
+
+// hidden reports control characters and those that change a text without being seen.
+func hidden(r rune) bool { return unicode.IsControl(r) || Hides(r) }
+
+// Text makes a text from elsewhere safe to show: an id or an error message must not move the
+// cursor, hide what follows, or look like a line of ours.
+func Text(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	return strings.ReplaceAll(lines(s), "\n", `\n`)
+}
+
+// lines is Text for a text of several lines.
+func lines(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return hidden(r) && r != '\n' }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case r == '\n':
+			b.WriteByte('\n')
+		case hidden(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// JSON writes v as JSON that is safe to show: people read it on terminals, too. What is hidden is escaped, and is the same text for a
+// program.
+func JSON(w io.Writer, v any, indent string) error {
+	enc := json.NewEncoder(&Writer{W: w})
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc.Encode(v)
+}
+
+// Writer writes whole lines to W, with what is hidden in them escaped. What does not end a line is kept back.
+type Writer struct {
+	W    io.Writer
+	rest []byte
+}
+
+func (s *Writer) Write(p []byte) (int, error) {
+	s.rest = append(s.rest, p...)
+	whole := s.rest[:bytes.LastIndexByte(s.rest, '\n')+1]
+	_, err := io.WriteString(s.W, lines(string(whole)))
+	s.rest = s.rest[len(whole):]
+	return len(p), err
 }

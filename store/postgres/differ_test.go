@@ -17,6 +17,7 @@ import (
 // PostgreSQL answers what memory answers, whatever is called in whichever order.
 func TestDiffer(t *testing.T) {
 	t.Parallel()
+	stopped.URL(t) // without a server the test is skipped, and not each of its histories
 	beside := map[storetest.Store]*sqlx.DB{}
 	h := variants[0].harness()
 	h.Open = func(t storetest.T) storetest.Store {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/amendsprom"
 	"github.com/amends-dev/amends/console"
-	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/internal/serving"
 )
 
 // pages is the console of a run; the zero value is none.
@@ -42,7 +42,7 @@ func serve(ctx context.Context, o options, out io.Writer) (*pages, error) {
 	reg := prometheus.NewRegistry()
 	amendsprom.Ledger(reg, rec.DB, nil)
 	go func() {
-		p.ended <- console.Serve(ctx, &command.Serving{
+		p.ended <- console.Serve(ctx, &serving.Console{
 			DB: rec.DB, Listener: at, Own: "you", Ready: func(url string) error { ready <- url; return nil },
 		}, promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	}()

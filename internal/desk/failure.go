@@ -1,0 +1,133 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/reconcile/schedule"
+)
+
+// Code is a kind of failure, for programs. None changes.
+type Code string
+
+const (
+	Failed      Code = "failed"
+	Misuse      Code = "usage"
+	NotFound    Code = "not-found"
+	NotAllowed  Code = "not-allowed"
+	Conflict    Code = "conflict"
+	Findings    Code = "findings"
+	TimedOut    Code = "timed-out"
+	Interrupted Code = "interrupted"
+)
+
+// Failure is an error for the person who must act: what happened, why, and what to do next.
+type Failure struct {
+	Code    Code
+	What    string
+	Next    string // "" when there is nothing sensible to suggest
+	Why     error  // may be nil
+	Details any    // what there is to choose from, for programs
+	Done    bool   // what was asked for is stored all the same
+}
+
+// Error is the whole of it, on one line or several.
+func (f *Failure) Error() string { return joined(f.Plain(), f.Next) }
+
+// Plain is what happened and why, without what to do.
+func (f *Failure) Plain() string {
+	why := ""
+	if f.Why != nil {
+		why = strings.TrimSuffix(f.Why.Error(), ".")
+	}
+	return joined(f.What, why)
+}
+
+func (f *Failure) Unwrap() error { return f.Why }
+
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// Usage is the error of a mistake in what was asked. It holds every reason at once, so
+// that they can all be mended together.
+func Usage(next string, reasons ...string) error {
+	return &Failure{Code: Misuse, What: strings.Join(reasons, "; "), Next: next}
+}
+
+// usage is nil where nothing is wrong.
+func usage(next string, wrong []string) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	return Usage(next, wrong...)
+}
+
+// Empty is the error of a name that is empty. A shell makes one of a variable that was never set, and to
+// take it for "none was said" would mean another instance, or all.
+func Empty(what string) error {
+	return Usage("if it came from a variable, the variable is empty", what+" is empty")
+}
+
+// named says what is to be named, where it is not.
+func named(name, what string) []string {
+	if name == "" {
+		return []string{"name the " + what}
+	}
+	return nil
+}
+
+func said(text string) bool { return strings.TrimSpace(text) != "" }
+
+// codes say which errors of the layers below are which.
+var codes = map[error]Code{
+	ledger.ErrNotFound: NotFound, intake.ErrNotFound: NotFound, schedule.ErrUnknown: NotFound, schedule.ErrNotFound: NotFound, plan.ErrNotFound: NotFound,
+	ledger.ErrCursor:   Misuse,
+	ledger.ErrReadOnly: NotAllowed, fs.ErrPermission: NotAllowed,
+	ledger.ErrChanged: Conflict, ledger.ErrLocked: Conflict, schedule.ErrPaused: Conflict,
+	coordinator.ErrNotInReview: Conflict, coordinator.ErrOtherStep: Conflict, coordinator.ErrFinished: Conflict, coordinator.ErrAtRest: Conflict,
+	coordinator.ErrNotPaused: Conflict, coordinator.ErrPaused: Conflict, coordinator.ErrUnderWay: Conflict, coordinator.ErrNotWaiting: Conflict,
+	coordinator.ErrNotAsking: Conflict, coordinator.ErrDeclined: Conflict, coordinator.ErrNotOpen: Conflict, coordinator.ErrOtherShown: Conflict,
+	coordinator.ErrNoVote: Conflict, coordinator.ErrVoted: Conflict, coordinator.ErrOtherMessage: Conflict, coordinator.ErrChangesNothing: Conflict,
+	coordinator.ErrInDoubt: Conflict, coordinator.ErrNotEnded: Conflict, coordinator.ErrWithdrawn: Conflict,
+}
+
+func codeOf(err error) Code {
+	for known, code := range codes {
+		if errors.Is(err, known) {
+			return code
+		}
+	}
+	return Failed
+}
+
+// FailureOf is an error as a failure.
+func FailureOf(ctx context.Context, err error) *Failure {
+	var f *Failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case ctx.Err() != nil:
+		return &Failure{Code: Interrupted, What: "interrupted"}
+	}
+	if code := codeOf(err); code != Failed {
+		return &Failure{Code: code, Why: err}
+	}
+	if deniedByPostgres(err) {
+		return &Failure{Code: NotAllowed, Why: err, Next: "look at the user, the password and the grants"}
+	}
+	return &Failure{Code: Failed, Why: err}
+}
+
+// deniedByPostgres reports a wrong password, a refused user or a missing privilege.
+func deniedByPostgres(err error) bool {
+	var e interface{ SQLState() string }
+	return errors.As(err, &e) && (strings.HasPrefix(e.SQLState(), "28") || e.SQLState() == "42501")
+}

@@ -1,0 +1,217 @@
+package desk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// HistoryIn says of which instance.
+type HistoryIn struct {
+	Which
+	Bodies bool `json:"-" flag:"bodies" doc:"show inputs and results, too"`
+}
+
+// History is everything that happened to an instance.
+type History struct {
+	WorkID  string   `json:"workId"`
+	Saga    string   `json:"saga"`
+	Records []Record `json:"records"`
+}
+
+// Record is one record of a chain. Bodies are named by size and hash; their content only when asked
+// for.
+type Record struct {
+	Seq        int64          `json:"seq"`
+	Hash       machine.Hash   `json:"hash"`
+	Session    string         `json:"session"` // the writer
+	At         *time.Time     `json:"at"`
+	Kind       machine.Kind   `json:"kind"`
+	Words      string         `json:"words"`             // what happened, as it is printed
+	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
+	Revision   string         `json:"revision,omitempty"`
+	Nonce      int64          `json:"nonce,string,omitempty"`
+	Step       string         `json:"step"`
+	Direction  saga.Direction `json:"direction"`
+	Attempt    int            `json:"attempt"`
+	ExternalID string         `json:"externalId"`
+	Body       *Body          `json:"body"`
+	Dropped    bool           `json:"bodyDropped"`
+	Class      saga.Class     `json:"errorClass"`
+	Error      string         `json:"error"`
+	Note       string         `json:"note"`
+	Actor      string         `json:"actor"`
+	Why        string         `json:"why"`
+	Cause      string         `json:"cause"`
+	Signals    []string       `json:"signals"`
+	Status     saga.Status    `json:"status"`
+	Reason     saga.Reason    `json:"reason"`
+	Due        *time.Time     `json:"dueAt"`
+	Until      *time.Time     `json:"until"` // of a wait its end, of a start for later its beginning
+	Arm        *Dispatch      `json:"dispatch"`
+	Snapshot   *Body          `json:"snapshot"`
+}
+
+// Body is a body by its size and hash.
+type Body struct {
+	SHA256  string          `json:"sha256"`
+	Bytes   int             `json:"bytes"`
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// String is the name of a body that is not shown.
+func (b *Body) String() string {
+	if b == nil {
+		return "none is kept"
+	}
+	return strconv.Itoa(b.Bytes) + " bytes, sha256 " + b.SHA256
+}
+
+// Dispatch is an attempt that a record set in motion.
+type Dispatch struct {
+	Step      string         `json:"step"`
+	Direction saga.Direction `json:"direction"`
+	Attempt   int            `json:"attempt"`
+	Key       string         `json:"key"`
+	Reissue   int            `json:"reissue"`
+	Deadline  *time.Time     `json:"deadlineAt"`
+}
+
+// History reads the chain of an instance.
+func (d *Desk) History(ctx context.Context, in *HistoryIn) (*History, error) {
+	head, err := d.find(ctx, &in.Which)
+	if err != nil {
+		return nil, err
+	}
+	records, err := d.db.History(ctx, head.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &History{WorkID: head.ID.Work, Saga: head.ID.Saga, Records: docs(records, func(r *machine.Record) Record { return recordOf(r, in.Bodies) })}, nil
+}
+
+// Started reports whether a person started an instance.
+func (d *Desk) Started(ctx context.Context, id saga.ID, by string) (bool, error) {
+	records, err := d.db.History(ctx, id)
+	for i := range records {
+		if records[i].Kind == machine.KindStarted && records[i].Actor == by {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+func recordOf(r *machine.Record, bodies bool) Record {
+	j := Record{
+		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Words: told(r), Version: r.Version,
+		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
+		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
+		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,
+		Snapshot: bodyOf(r.Snapshot, bodies), Until: utc(r.Until),
+	}
+	for i, id := range r.Signals {
+		j.Signals[i] = strconv.FormatInt(id, 10)
+	}
+	if r.Wait > 0 {
+		j.Due = utc(r.At.Add(r.Wait))
+	}
+	if m := r.Dispatch; m != nil {
+		j.Arm = &Dispatch{m.Step, m.Direction, m.Attempt, m.Key, m.Reissue, utc(r.Deadline())}
+	}
+	return j
+}
+
+func bodyOf(b json.RawMessage, content bool) *Body {
+	if len(b) == 0 {
+		return nil
+	}
+	sum := sha256.Sum256(b)
+	j := &Body{SHA256: hex.EncodeToString(sum[:]), Bytes: len(b)}
+	if content {
+		j.Content = b
+	}
+	return j
+}
+
+// told is a record in words: what was learned, and behind the arrow what it set in motion.
+func told(r *machine.Record) string {
+	words := learned(r)
+	if r.ExternalID != "" {
+		words += " = " + r.ExternalID
+	}
+	if r.BodyDropped {
+		words += " (the result was too large and is not kept)"
+	}
+	said := r.Said()
+	if by := "started by " + r.Actor; r.Cause == by && said == "says "+r.Actor {
+		words, said = words+", "+by, ""
+	} else if r.Cause != "" {
+		words += ", caused by " + r.Cause
+	}
+	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened) && !r.Until.IsZero() {
+		words += ", until " + iso(r.Until)
+	}
+	if said != "" {
+		words += ": " + said
+	}
+	if r.Erased != (machine.Erased{}) {
+		words += " (what it said was erased)"
+	}
+	if r.Wait > 0 {
+		at := clock
+		if r.Wait > 12*time.Hour {
+			at = iso
+		}
+		words += fmt.Sprintf(" (due again at %s)", at(r.At.Add(r.Wait)))
+	}
+	if m := r.Dispatch; m != nil {
+		words += fmt.Sprintf(" → %s until %s, key %s", effect(m.Step, m.Direction, m.Attempt), clock(r.Deadline()), m.Key)
+	}
+	return words
+}
+
+// learned is the first half of a record: who did what, in the words of the ledger.
+func learned(r *machine.Record) string {
+	switch {
+	case r.Kind == machine.KindAdopted && r.Step == "":
+		return "adopted"
+	case r.Kind == machine.KindAdopted && r.Class == saga.Unsent:
+		return "adopted: " + r.Step + " does not stand"
+	case r.Kind == machine.KindAdopted && r.Class == saga.Refused:
+		return "not adopted: " + r.Step
+	case r.Kind == machine.KindAdopted:
+		return "adopted: " + strings.TrimSpace(r.Step+" "+ofRevision(r.Revision))
+	case r.Kind == machine.KindStarted && r.Revision != "":
+		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
+	case r.Kind == machine.KindStarted:
+		return fmt.Sprintf("started with %d bytes of input, by definition version %d", len(r.Body), r.Version)
+	case r.Kind == machine.KindRevised:
+		return fmt.Sprintf("begun again for revision %s, by definition version %d", r.Revision, r.Version)
+	case r.Kind == machine.KindHeard && len(r.Body) > 0:
+		return fmt.Sprintf("heard of revision %s, %d bytes of input", r.Revision, len(r.Body))
+	case r.Kind == machine.KindHeard:
+		return "heard of revision " + r.Revision
+	case r.Step == "" && r.Revision != "":
+		return string(r.Kind) + " at revision " + r.Revision
+	case r.Step == "":
+		return string(r.Kind)
+	default:
+		return effect(r.Step, r.Direction, r.Attempt) + " " + string(r.Kind)
+	}
+}
+
+// ofRevision names the version of the source that something shows.
+func ofRevision(revision string) string {
+	if revision == "" {
+		return ""
+	}
+	return "of revision " + revision
+}

@@ -1,0 +1,251 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// view is one instance, read at one moment.
+type view struct {
+	head       ledger.Instance
+	state      *machine.State
+	at         time.Time     // by the ledger's clock
+	spec       *program.Spec // nil when the ledger does not know the definition
+	summary    saga.Summary
+	turned     string           // why it was turned back, in the words of the ledger; "" when it was not
+	pending    []machine.Signal // posted and not yet consumed
+	duplicates []ledger.Duplicate
+	knowledge  *knowledge
+	waits      string // what keeps it that it cannot help, in words: a destination, or a process that is not there; "": nothing
+	lacking    string // the definition that it waits for and no live process knows; "" when there is none
+}
+
+func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
+	chains, err := d.db.Load(ctx, []saga.ID{id})
+	if err != nil {
+		return nil, err
+	}
+	if len(chains) == 0 {
+		return nil, fmt.Errorf("%s: %w", id, ledger.ErrNotFound)
+	}
+	v := &view{head: chains[0].Instance, at: chains[0].At}
+	if v.state, err = machine.Fold(id, chains[0].Records); err != nil {
+		return nil, &Failure{
+			Code: Failed, What: "the chain of this work is damaged", Why: err,
+			Next: "leave it alone and run: amends check --prefix " + quote(id.Work),
+		}
+	}
+	if v.state.Turned {
+		v.turned = turned(chains[0].Records)
+	}
+	for i := range chains[0].Signals {
+		if sig := &chains[0].Signals[i]; !v.state.Saw(sig.ID) {
+			v.pending = append(v.pending, *sig)
+		}
+	}
+	if v.knowledge, err = d.whoKnows(ctx); err != nil {
+		return nil, err
+	}
+	v.spec = v.knowledge.specOf(id.Saga, v.state.Version)
+	if v.head.WaitsFor != "" {
+		if v.knowledge.flow, err = d.flow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	v.summary = machine.Summarize(v.spec, v.state)
+	if v.knowledge.flow != nil {
+		v.waits = v.knowledge.flow.then(v.head.WaitsFor)
+	}
+	if v.lacking = v.knowledge.lacking(&v.head); v.lacking != "" && v.state.Status.Live() {
+		v.waits = startOne(v.lacking)
+	}
+	v.summary.Next = cmp.Or(v.waits, v.summary.Next)
+	v.duplicates, err = d.db.Duplicates(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
+	return v, err
+}
+
+// turned is why an instance was turned back: the record since the latest revision that did it, in words.
+func turned(records []machine.Record) string {
+	words := ""
+	for i := range records {
+		r := &records[i]
+		back := r.Kind == machine.KindCancelled || r.Status == saga.Compensating || r.Status == saga.Compensated
+		switch {
+		case r.Kind == machine.KindRevised:
+			words = ""
+		case back && words == "":
+			words = learned(r)
+			if r.Said() != "" {
+				words += ": " + r.Said()
+			}
+		}
+	}
+	return words
+}
+
+// ShowIn says which instance is shown: by its work id, or by what a destination calls something that it made.
+type ShowIn struct {
+	Which
+	ExternalID string `flag:"external-id" doc:"the work that recorded this external id, instead of WORK"`
+}
+
+// Instance is one instance: its summary, and what the ledger knows beside the chain.
+type Instance struct {
+	saga.Summary
+	Number     int64       `json:"number,string"`
+	WaitsFor   string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
+	Session    string      `json:"session"`
+	Finished   *time.Time  `json:"finishedAt"`
+	Signals    []Signal    `json:"pendingSignals"`
+	Duplicates []Duplicate `json:"duplicates"`
+	Unknown    bool        `json:"unknown"`      // no live process knows the definition that it waits for
+	Heard      *Entry      `json:"sourceObject"` // of the object the work is named by; null: nothing
+	Seq        int64       `json:"seq"`          // of the latest record: what --shown says of a work that was looked at
+	Advice     string      `json:"advice"`       // next without what the choices say
+	Choices    []Choice    `json:"choices"`      // what is safe to do
+	Also       []Choice    `json:"also"`         // what else it takes
+
+	Because string `json:"-"` // why it stands where it does, where that is not plain
+	Waits   string `json:"-"` // why it waits under the name
+	Missing string `json:"-"` // the process that it waits for
+	Newer   string `json:"-"` // what the source object has become since, and what that waits for
+	Decided string `json:"-"` // what a person has said already is not read yet: what that waits for
+}
+
+// ID names it.
+func (i *Instance) ID() saga.ID { return saga.ID{Saga: i.Saga, Work: i.WorkID} }
+
+// Signal is something that was said to an instance, without the output that it may carry.
+type Signal struct {
+	ID         int64              `json:"id,string"`
+	At         *time.Time         `json:"at"`
+	Kind       machine.SignalKind `json:"kind"`
+	Key        string             `json:"key"`
+	Actor      string             `json:"actor"`
+	Reason     string             `json:"reason"`
+	Step       string             `json:"step"`
+	Direction  saga.Direction     `json:"direction"`
+	Attempt    int                `json:"attempt"`
+	Revision   string             `json:"revision,omitempty"`
+	Happened   *bool              `json:"happened"` // null: the signal says nothing about it
+	ExternalID string             `json:"externalId"`
+
+	Words string `json:"-"`
+}
+
+func signalOf(s *machine.Signal) Signal {
+	j := Signal{
+		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason,
+		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID, Revision: s.Revision, Words: saying(s),
+	}
+	if s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate {
+		j.Happened = &s.Happened
+	}
+	return j
+}
+
+// Said is what the signal says, and whether that is an outcome or an order.
+func (s *Signal) Said() (what, words string) {
+	switch {
+	case s.Happened != nil:
+		return "outcome", effect(s.Step, s.Direction, s.Attempt) + ": " + happened(*s.Happened, s.ExternalID)
+	case s.Step != "":
+		return "order", string(s.Kind) + " " + effect(s.Step, s.Direction, s.Attempt)
+	case s.Kind == machine.SignalRevise:
+		return "order", "rerun, as revision " + s.Revision
+	}
+	return "order", string(s.Kind)
+}
+
+// Show reads one instance.
+func (d *Desk) Show(ctx context.Context, in *ShowIn) (*Instance, error) {
+	if (in.Work == "") == (in.ExternalID == "") {
+		return nil, Usage("try: amends show --help", "name the work, or say --external-id ID")
+	}
+	var head ledger.Instance
+	var err error
+	if in.ExternalID != "" {
+		head, err = d.maker(ctx, in.ExternalID)
+	} else {
+		head, err = d.find(ctx, &in.Which)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := d.look(ctx, head.ID)
+	if err != nil {
+		return nil, err
+	}
+	var heard *intake.Entry
+	if o, ok := intake.ParseObject(head.ID.Work); ok {
+		if heard, err = d.db.Entry(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	i := v.doc()
+	if heard != nil {
+		i.Heard = d.entryOf(heard, false)
+	}
+	return i, nil
+}
+
+func (v *view) doc() *Instance {
+	choices := machine.Choices(v.spec, v.state, v.at)
+	i := &Instance{
+		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
+		Signals: docs(v.pending, signalOf), Duplicates: docs(v.duplicates, duplicateOf), Unknown: v.lacking != "", Seq: v.state.Seq,
+		Advice: v.summary.Next, Choices: v.offers(choices), Also: v.offers(machine.Besides(v.spec, v.state)), Because: cmp.Or(v.summary.Note, v.turned),
+	}
+	if len(choices) > 0 && v.waits == "" {
+		i.Advice = machine.Advice(v.spec, v.state)
+	}
+	if v.head.WaitsFor != "" {
+		i.Waits = v.knowledge.because(v.head.WaitsFor)
+	}
+	if v.lacking != "" {
+		i.Missing = fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(v.head.ID.Saga))
+	}
+	switch n := v.state.Newer; {
+	case n == nil:
+	case n.Gone && v.state.Reason == saga.ReasonConflict:
+		i.Newer = fmt.Sprintf("revision %s: the source cancelled it", n.Revision)
+	case n.Gone:
+		i.Newer = fmt.Sprintf("revision %s: the source cancelled it; that is followed as soon as no step is open or in doubt", n.Revision)
+	default:
+		i.Newer = fmt.Sprintf("revision %s is heard of; it begins as soon as no step is open or in doubt", n.Revision)
+	}
+	switch decided := v.decided(); {
+	case decided && v.lacking != "":
+		i.Decided = fmt.Sprintf("What was posted above stays posted until a process that registers %s reads it, and none runs now. Start one, and look again.", v.lacking)
+	case decided:
+		i.Decided = "What was posted above is applied as soon as a coordinator reads it. See that one runs, and look again."
+	}
+	return i
+}
+
+// decided reports whether a person has spoken already and only has not been heard.
+func (v *view) decided() bool {
+	for i := range v.pending {
+		switch v.pending[i].Kind {
+		case machine.SignalResolve:
+			return true
+		case machine.SignalCancel, machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip:
+			if !v.state.Status.Terminal() {
+				return true
+			}
+		default:
+			if isRerun(v.pending[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,581 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+)
+
+// ahead is how many of the next instants are shown.
+const ahead = 5
+
+// Board is the list of jobs.
+type Board struct {
+	Now  *time.Time `json:"now"`    // by the database's clock
+	Halt *Mark      `json:"paused"` // everything; null: it is not
+	Jobs []Job      `json:"items"`
+}
+
+// Mark is what a person did.
+type Mark struct {
+	At     *time.Time `json:"at"`
+	Actor  string     `json:"actor"`
+	Reason string     `json:"reason"`
+}
+
+// Words say who did it, when and why.
+func (m *Mark) Words() string {
+	return fmt.Sprintf("by %s at %s: %s", m.Actor, iso(At(m.At)), m.Reason)
+}
+
+func markOf(m schedule.Mark) *Mark {
+	if !m.Is() {
+		return nil
+	}
+	return &Mark{utc(m.At), m.By, m.Why}
+}
+
+// Job is what a program does by a schedule.
+type Job struct {
+	Job       string           `json:"job"`
+	Schedule  string           `json:"schedule"`
+	Zone      string           `json:"timeZone"`
+	Next      []string         `json:"next"` // as if it were not paused
+	Overlap   schedule.Overlap `json:"overlap"`
+	CatchUp   float64          `json:"catchUpSeconds"`
+	First     *time.Time       `json:"createdAt"`    // described
+	Described *time.Time       `json:"describedAt"`  // as it is now
+	Planned   *time.Time       `json:"plannedUntil"` // the last instant that is a run
+	Good      string           `json:"lastSuccess"`
+	GoodAt    *time.Time       `json:"lastSuccessEndedAt"` // its end
+	Failures  int              `json:"failures"`
+	Watermark string           `json:"watermark"`
+	Alarm     string           `json:"alarm"` // why a person should look; "": nothing
+	Paused    *Mark            `json:"paused"`
+	Approved  *Mark            `json:"approved"`
+
+	Note string      `json:"-"` // the most urgent thing there is to say
+	Runs []time.Time `json:"-"` // the next
+}
+
+// Jobs lists the jobs.
+func (d *Desk) Jobs(ctx context.Context, _ *Nothing) (*Board, error) {
+	b, err := d.db.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Board{Now: utc(b.Now), Halt: markOf(b.Halt), Jobs: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, nil
+}
+
+// Alarm is the finding that jobs need a person, or nil.
+func (b *Board) Alarm() *Failure {
+	n := 0
+	for i := range b.Jobs {
+		if b.Jobs[i].Alarm != "" {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &Failure{Code: Findings, What: Counted(n, "job needs a person", "jobs need a person"), Next: "look at their runs: amends reconcile runs JOB"}
+}
+
+func jobDoc(s *schedule.JobState, now time.Time) Job {
+	var runs []time.Time
+	text, wrong := schedule.Parse(s.Schedule, s.Zone)
+	if wrong == nil {
+		runs = text.Upcoming(now, ahead)
+	}
+	j := Job{
+		Job: s.Name, Schedule: s.Schedule, Zone: cmp.Or(s.Zone, "UTC"), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
+		First: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), Good: s.Good.Instant,
+		GoodAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
+		Alarm: schedule.Stale(now, s), Paused: markOf(s.Paused), Approved: markOf(s.Approved), Runs: runs,
+	}
+	switch {
+	case j.Alarm != "":
+		j.Note = "needs a person: " + j.Alarm
+	case wrong != nil:
+		j.Note = "this amends cannot read its schedule: " + wrong.Error()
+	case j.Paused != nil:
+		j.Note = "paused " + j.Paused.Words()
+	case j.Approved == nil:
+		j.Note = "only plans, until: amends reconcile approve " + quote(s.Name)
+	}
+	return j
+}
+
+// offsets are instants with the offset that their zone has then.
+func offsets(runs []time.Time) []string {
+	return docs(runs, func(t *time.Time) string { return t.Format(time.RFC3339) })
+}
+
+// ExpressionIn is a schedule as it is written.
+type ExpressionIn struct {
+	Text string `path:"text"`
+	Zone string `query:"zone" doc:"the zone whose clocks it reads, such as Europe/Vienna (default UTC)"`
+}
+
+// Expression is what a schedule means.
+type Expression struct {
+	Schedule string   `json:"schedule"`
+	Zone     string   `json:"timeZone"`
+	Next     []string `json:"next"` // with the offset of the zone
+	Warnings []string `json:"warnings"`
+
+	Runs []time.Time `json:"-"`
+}
+
+// Expression reads a schedule.
+func (d *Desk) Expression(_ context.Context, in *ExpressionIn) (*Expression, error) {
+	s, err := schedule.Parse(in.Text, in.Zone)
+	if err != nil {
+		return nil, &Failure{Code: Misuse, Why: err}
+	}
+	runs := s.Upcoming(d.now(), ahead)
+	return &Expression{s.String(), s.Zone().String(), offsets(runs), append([]string{}, s.Warnings()...), runs}, nil
+}
+
+// Alarm is the finding that a schedule may not mean what was meant, or nil.
+func (e *Expression) Alarm() *Failure {
+	if len(e.Warnings) == 0 {
+		return nil
+	}
+	return &Failure{Code: Findings, What: "the schedule may not mean what was meant", Next: "read the " + count(len(e.Warnings), "warning")}
+}
+
+// job is a job and the moment at which it was read.
+type job struct {
+	schedule.JobState
+	schedule.Board
+}
+
+// jobOf reads a job, or says which there are.
+func (d *Desk) jobOf(ctx context.Context, name string) (*job, error) {
+	b, err := d.db.Jobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(b.Jobs, func(s schedule.JobState) bool { return s.Name == name })
+	if i >= 0 && name != schedule.Everything {
+		return &job{JobState: b.Jobs[i], Board: b}, nil
+	}
+	f := &Failure{
+		Code: NotFound, What: fmt.Sprintf("there is no job %q", name), Why: errors.New("no process with a job of that name ever ran on this database"),
+		Next: "no process with any job has: start yours, and look at --db and AMENDS_DB",
+	}
+	if names := docs(b.Jobs, func(s *schedule.JobState) string { return s.Name }); len(names) > 0 {
+		f.Next, f.Details = "the jobs are: "+strings.Join(names, ", "), map[string]any{"jobs": names}
+	}
+	return nil, f
+}
+
+// runnable returns an error while the job, or all jobs, are paused. A paused job begins no run, so
+// it is refused at once instead of asking for a run that would be refused later.
+func (j *job) runnable() error {
+	m := j.Halt
+	what, next := "all jobs are paused", "amends schedule unpause --all"
+	if j.Paused.Is() {
+		m, what, next = j.Paused, "job "+j.Name+" is paused", "amends schedule unpause "+quote(j.Name)
+	}
+	if !m.Is() {
+		return nil
+	}
+	return &Failure{Code: Conflict, What: what, Why: errors.New(markOf(m).Words()), Next: "nothing was asked for; when it may run again: " + next}
+}
+
+// Results are what a run can end with.
+var Results = []string{
+	string(schedule.OK), string(schedule.Partial), string(schedule.Refused), string(schedule.Failed), string(schedule.Stopped), string(schedule.Skipped),
+}
+
+// RunsIn narrows the list of runs.
+type RunsIn struct {
+	Job    string `path:"job"` // "": of all
+	Result string `query:"result" doc:"with this result: ok, partial, refused, failed, stopped, skipped"`
+	Open   bool   `query:"open" doc:"that have not ended"`
+	Limit
+	Before string `query:"before" doc:"the next page, as the page before said it; of a JOB, runs with a smaller number"`
+}
+
+// Run is a run of a job.
+type Run struct {
+	Number   int64           `json:"number,string"` // within the job
+	Job      string          `json:"job"`
+	Instant  string          `json:"scheduledFor"`
+	At       *time.Time      `json:"scheduledAt"`
+	From     *time.Time      `json:"firstScheduledAt"` // the first instant it stands for
+	Instants int64           `json:"scheduledTimes"`   // it stands for
+	Due      *time.Time      `json:"dueAt"`
+	Created  *time.Time      `json:"createdAt"`
+	Ask      string          `json:"requested"`
+	Actor    string          `json:"actor"` // "": the schedule
+	Reason   string          `json:"reason"`
+	Status   string          `json:"status"` // waiting, running, or the result
+	Result   schedule.Result `json:"result"` // "": it has not ended
+	Began    *time.Time      `json:"startedAt"`
+	Ended    *time.Time      `json:"endedAt"`
+	Attempts int             `json:"attempts"`
+	Crashes  int             `json:"crashes"`
+	Holder   string          `json:"leaseHolder"`
+	Until    *time.Time      `json:"leasedUntil"`
+	Before   string          `json:"cursorBefore"`
+	After    string          `json:"cursorAfter"`
+	Seen     int64           `json:"seen"`
+	Planned  int64           `json:"planned"`
+	Applied  int64           `json:"applied"`
+	Refused  int64           `json:"overLimit"`
+	Errors   int64           `json:"errors"`
+	Calls    int64           `json:"calls"`
+	Plan     string          `json:"plan"`
+	Note     string          `json:"note"`
+	Error    string          `json:"error"`
+
+	open bool
+}
+
+func runOf(r *schedule.RunRow) Run {
+	return Run{
+		Number: r.Number, Job: r.Job, Instant: r.Instant, At: utc(r.At), From: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
+		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, Began: utc(r.Began),
+		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
+		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, Refused: r.Refused, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
+		Note: r.Note, Error: r.Error, open: r.Open(),
+	}
+}
+
+// Open reports whether it has not ended.
+func (r *Run) Open() bool { return r.open }
+
+// Well reports whether it ended well, and Bounded whether it ended at a bound.
+func (r *Run) Well() bool    { return r.Result == schedule.OK }
+func (r *Run) Bounded() bool { return r.Result == schedule.Refused }
+
+// Words are what there is to say about it.
+func (r *Run) Words() string { return joined(r.Note, r.Error) }
+
+// Figures say in words what it has done.
+func (r *Run) Figures() string {
+	words := fmt.Sprintf("%d seen, %d planned, %d applied", r.Seen, r.Planned, r.Applied)
+	if r.Refused > 0 {
+		words += fmt.Sprintf(", %d refused", r.Refused)
+	}
+	if r.Errors > 0 {
+		words += fmt.Sprintf(", %d failed", r.Errors)
+	}
+	return words
+}
+
+// Stands says in words where an open run is.
+func (r *Run) Stands() string {
+	switch {
+	case r.Status == "running" && r.Attempts > 1:
+		return fmt.Sprintf("run %d of %s is at work, attempt %d", r.Number, r.Job, r.Attempts)
+	case r.Status == "running":
+		return fmt.Sprintf("run %d of %s is at work", r.Number, r.Job)
+	}
+	return fmt.Sprintf("run %d of %s waits for its turn, and for a process that has the job", r.Number, r.Job)
+}
+
+// Runs lists runs of jobs, newest first.
+func (d *Desk) Runs(ctx context.Context, in *RunsIn) (*List[Run], error) {
+	wrong := oneOf("result", in.Result, Results)
+	if in.Result != "" && in.Open {
+		wrong = append(wrong, "a run that has not ended has no result")
+	}
+	f := schedule.RunFilter{Job: in.Job, Result: schedule.Result(in.Result), Open: in.Open, Limit: in.Limit.N + 1}
+	wrong = append(wrong, in.Limit.faults()...)
+	if in.Before != "" {
+		var err error
+		if f.Before, err = parseRunCursor(in.Job, in.Before); err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if err := usage("", wrong); err != nil {
+		return nil, err
+	}
+	if in.Job != "" {
+		if _, err := d.jobOf(ctx, in.Job); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := d.db.Runs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	l := paged(rows, in.Limit.N, runOf, func(r *schedule.RunRow) string { return runCursor(in.Job, r) })
+	return &l, nil
+}
+
+// runCursor names a run for the next page, among those of a job by its number; parseRunCursor reads
+// it. Jobs have no comma in their names.
+func runCursor(job string, r *schedule.RunRow) string {
+	if job != "" {
+		return strconv.FormatInt(r.Number, 10)
+	}
+	return fmt.Sprintf("%s,%s,%d", r.Created.UTC().Format(time.RFC3339Nano), r.Job, r.Number)
+}
+
+func parseRunCursor(job, text string) (*schedule.RunRow, error) {
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil && job != "" && number > 0 {
+		return &schedule.RunRow{Job: job, Number: number}, nil
+	}
+	if parts := strings.Split(text, ","); len(parts) == 3 {
+		created, err := time.Parse(time.RFC3339Nano, parts[0])
+		number, err2 := strconv.ParseInt(parts[2], 10, 64)
+		if err == nil && err2 == nil && (job == "" || job == parts[1]) {
+			return &schedule.RunRow{Created: created, Job: parts[1], Number: number}, nil
+		}
+	}
+	return nil, fmt.Errorf("--before %q: it is what the page before said", text)
+}
+
+// RequestIn asks a job for a run.
+type RequestIn struct {
+	Job string `path:"job"`
+	By
+	Wait   Duration `json:"wait,omitempty" doc:"wait this long for its end"`
+	NoWait bool     `json:"no-wait,omitempty" doc:"do not wait for its end"`
+
+	// Asked and Progress are told that it is asked for, and how far it has come; nil: nothing is.
+	Asked    func(r *Run, already bool) `json:"-" flag:"-"`
+	Progress func(r *Run)               `json:"-" flag:"-"`
+}
+
+// Patience is how long a run is waited for, unless it is said otherwise.
+const Patience = Duration(10 * time.Minute)
+
+// Defaults is what is meant where nothing is said.
+func (in *RequestIn) Defaults() { in.Wait = Patience }
+
+// Request is what every request of a run says.
+func (in *RequestIn) Request() *RequestIn { return in }
+
+func (in *RequestIn) faults() []string {
+	wrong := in.By.faults()
+	if in.Wait <= 0 {
+		wrong = append(wrong, "--wait is longer than nothing; not to wait: --no-wait")
+	}
+	return wrong
+}
+
+// What a job is asked for: a plan, or with the id of one behind it to apply it, or to rebuild. Jobs read them.
+const (
+	askPlan    = "plan"
+	askApply   = "apply"
+	askRebuild = "rebuild"
+)
+
+// RunIn asks a job to run as its schedule would, or for something else that it knows.
+type RunIn struct {
+	RequestIn
+	Ask string `json:"-" flag:"ask" doc:"what to ask the job for, in words that it knows (default: what the schedule does)"`
+}
+
+// RunNow has a job run now.
+func (d *Desk) RunNow(ctx context.Context, in *RunIn) (*Run, error) {
+	if in.Reason == "" && (in.Ask == "" || in.Ask == askPlan) {
+		in.Reason = "by hand"
+	}
+	wrong := in.faults()
+	switch first, _, _ := strings.Cut(in.Ask, " "); first { // words that have a verb of their own: it looks before it asks
+	case askApply:
+		wrong = append(wrong, "a plan is applied by: amends reconcile apply JOB PLAN")
+	case askRebuild:
+		wrong = append(wrong, "a ledger is rebuilt by: amends reconcile rebuild JOB")
+	}
+	return d.run(ctx, &in.RequestIn, in.Ask, "try: amends schedule run --help", wrong)
+}
+
+// run asks a runnable job for a run, and waits for its end.
+func (d *Desk) run(ctx context.Context, in *RequestIn, what, help string, wrong []string) (*Run, error) {
+	if err := usage(help, wrong); err != nil {
+		return nil, err
+	}
+	j, err := d.jobOf(ctx, in.Job)
+	if err == nil {
+		err = j.runnable()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.ask(ctx, j.Name, what, in)
+}
+
+// ask asks for a run, and waits for its end if that is wanted. Only without waiting the run may be open. One that did not end well is
+// returned with what is to be done.
+func (d *Desk) ask(ctx context.Context, job, what string, in *RequestIn) (*Run, error) {
+	row, err := schedule.Request(ctx, d.db, job, what, in.actor())
+	if err != nil {
+		return nil, err
+	}
+	run := runOf(&row)
+	if in.Asked != nil {
+		in.Asked(&run, row.By != in.Actor || row.Why != in.Reason)
+	}
+	if in.NoWait {
+		return &run, nil
+	}
+	if err := d.end(ctx, &run, in); err != nil {
+		return nil, err
+	}
+	return &run, run.badly()
+}
+
+// end waits for the end of a run.
+func (d *Desk) end(ctx context.Context, run *Run, in *RequestIn) error {
+	timed, cancel := context.WithTimeout(ctx, time.Duration(in.Wait))
+	defer cancel()
+	for pause := poll; ; pause = min(2*pause, time.Second) {
+		row, err := d.db.Run(timed, run.Job, run.Number)
+		switch {
+		case err == nil:
+			if *run = runOf(&row); !run.open {
+				return nil
+			}
+		case ctx.Err() != nil:
+			return &Failure{
+				Code: Interrupted, What: "interrupted", Why: fmt.Errorf("run %d of %s stays as it was asked for", run.Number, run.Job),
+				Next: fmt.Sprintf("look with: amends reconcile runs %s; to stop it: amends schedule pause %s", quote(run.Job), quote(run.Job)),
+			}
+		case timed.Err() != nil:
+			return run.timedOut(time.Duration(in.Wait))
+		default:
+			return err
+		}
+		if in.Progress != nil {
+			in.Progress(run)
+		}
+		select {
+		case <-timed.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// timedOut is the end of a wait for a run that has not ended.
+func (r *Run) timedOut(wait time.Duration) error {
+	f := &Failure{Code: TimedOut, Details: map[string]any{"run": r}, Done: true}
+	if r.Attempts == 0 {
+		f.What = fmt.Sprintf("no process has begun run %d of %s within %s", r.Number, r.Job, wait)
+		f.Why = errors.New("it is stored, and begun when a process that has the job runs and no other run of it is at work")
+		f.Next = "see that one runs; do not ask again; look with: amends reconcile runs " + quote(r.Job)
+		return f
+	}
+	f.What = fmt.Sprintf("run %d of %s has not ended within %s", r.Number, r.Job, wait)
+	f.Why = errors.New("it goes on without this command; so far " + r.Figures())
+	f.Next = "look with: amends reconcile runs " + quote(r.Job)
+	return f
+}
+
+// badly is the failure of a run that did not end well, or nil.
+func (r *Run) badly() error {
+	f := &Failure{Code: Failed, What: fmt.Sprintf("run %d of %s ended as %s", r.Number, r.Job, r.Result), Details: map[string]any{"run": r}, Done: true}
+	if words := r.Words(); words != "" {
+		f.Why = errors.New(words)
+	}
+	switch r.Result {
+	case schedule.OK:
+		return nil
+	case schedule.Refused:
+		f.Code, f.Next = Conflict, "a bound was hit, and a person decides"
+		if r.Plan != "" {
+			f.Next += "; look with: amends reconcile show " + Brief(r.Plan)
+		}
+	case schedule.Stopped, schedule.Skipped:
+		f.Code, f.Next = Conflict, "look with: amends schedule list"
+	case schedule.Partial:
+		f.Next = "what was left undone is found again by the next run"
+	case schedule.Failed:
+		f.Next = "look at the log of the process that ran it"
+	}
+	return f
+}
+
+// JobIn is an act on a job, or on all.
+type JobIn struct {
+	Job string `path:"job"`
+	All bool   `json:"-" flag:"all" doc:"all jobs"`
+}
+
+// name is the name of the job that is meant, or of everything.
+func (in *JobIn) name() (name string, wrong []string) {
+	switch {
+	case in.Job != "" && in.All:
+		return "", []string{"name one job, or say --all, not both"}
+	case in.All:
+		return schedule.Everything, nil
+	case in.Job == "":
+		return "", []string{"say which: JOB, or --all"}
+	}
+	return in.Job, nil
+}
+
+// PauseJobIn pauses a job, or all.
+type PauseJobIn struct {
+	JobIn
+	By
+}
+
+// JobPause is what is paused after an act, and what was before.
+type JobPause struct {
+	Job    string `json:"job"`    // "": all
+	Paused *Mark  `json:"paused"` // null: it is not
+	Before *Mark  `json:"before"`
+	All    *Mark  `json:"all"` // the pause of everything
+}
+
+// Everything reports whether it is about all jobs.
+func (p *JobPause) Everything() bool { return p.Job == schedule.Everything }
+
+// PauseJob keeps a job, or all, from acting until it is unpaused.
+func (d *Desk) PauseJob(ctx context.Context, in *PauseJobIn) (*JobPause, error) {
+	name, wrong := in.name()
+	if err := usage("try: amends schedule pause --help", append(wrong, in.By.faults()...)); err != nil {
+		return nil, err
+	}
+	return d.setPause(ctx, name, func() error { return schedule.Pause(ctx, d.db, name, in.actor()) })
+}
+
+// UnpauseJob lets a job, or all, run again.
+func (d *Desk) UnpauseJob(ctx context.Context, in *JobIn) (*JobPause, error) {
+	name, wrong := in.name()
+	if err := usage("try: amends schedule unpause --help", wrong); err != nil {
+		return nil, err
+	}
+	return d.setPause(ctx, name, func() error { return schedule.Unpause(ctx, d.db, name) })
+}
+
+// setPause pauses or unpauses, and tells what stands then.
+func (d *Desk) setPause(ctx context.Context, name string, change func() error) (*JobPause, error) {
+	before, _, err := d.pauseOf(ctx, name)
+	if err == nil {
+		err = change()
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, all, err := d.pauseOf(ctx, name)
+	return &JobPause{name, now, before, all}, err
+}
+
+// pauseOf is the pause of a job by its own name, or of everything; and that of everything.
+func (d *Desk) pauseOf(ctx context.Context, name string) (own, all *Mark, err error) {
+	if name == schedule.Everything {
+		b, err := d.db.Jobs(ctx)
+		return markOf(b.Halt), markOf(b.Halt), err
+	}
+	j, err := d.jobOf(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return markOf(j.Paused), markOf(j.Halt), nil
+}

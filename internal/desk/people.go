@@ -1,0 +1,202 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Approval is what people decide at a step of an instance.
+type Approval struct {
+	WorkID  string          `json:"workId"`
+	Saga    string          `json:"saga"`
+	Step    string          `json:"step"`
+	Digest  string          `json:"digest"` // a vote says it
+	Shown   json.RawMessage `json:"shown"`  // what is decided about
+	Roles   []string        `json:"roles"`  // who may vote now
+	Needed  int             `json:"votesNeeded"`
+	Votes   []saga.Vote     `json:"votes"`
+	Since   *time.Time      `json:"since"`
+	Until   *time.Time      `json:"until"`   // without a decision by then it is rejected
+	Outcome string          `json:"outcome"` // "": it is to be decided
+
+	Run string `json:"-"` // the revision that the instance is at
+}
+
+func approvalOf(p *coordinator.Approval) Approval {
+	return Approval{
+		WorkID: p.ID.Work, Saga: p.ID.Saga, Step: p.Step, Digest: p.Digest, Shown: p.Shown, Roles: p.Roles, Needed: p.Needed,
+		Votes: append([]saga.Vote{}, p.Votes...), Since: utc(p.Since), Until: utc(p.Until), Outcome: p.Outcome, Run: p.Run,
+	}
+}
+
+// Approved is how many have approved.
+func (a *Approval) Approved() (n int) {
+	for _, v := range a.Votes {
+		if v.Approve {
+			n++
+		}
+	}
+	return n
+}
+
+// ApprovalIn says which approval is looked at.
+type ApprovalIn struct {
+	Which
+	Step string `query:"step" doc:"the approval; without it the one that the work waits at"`
+}
+
+// Approval reads what people decide at a step of an instance.
+func (d *Desk) Approval(ctx context.Context, in *ApprovalIn) (*Approval, error) {
+	head, err := d.find(ctx, &in.Which)
+	if err != nil {
+		return nil, err
+	}
+	p, err := coordinator.NewOperator(d.db).Approval(ctx, head.ID, in.Step)
+	if err != nil {
+		return nil, refused(err, head.ID)
+	}
+	a := approvalOf(&p)
+	return &a, nil
+}
+
+// Approvals lists what waits for people to decide, oldest first.
+func (d *Desk) Approvals(ctx context.Context, _ *Nothing) (*All[Approval], error) {
+	all := &All[Approval]{Items: []Approval{}}
+	for p, err := range coordinator.NewOperator(d.db).Approvals(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all.Items = append(all.Items, approvalOf(&p))
+	}
+	return all, nil
+}
+
+// ActsIn narrows the list of what people did.
+type ActsIn struct {
+	Limit
+	Before string `query:"before" doc:"only what was done before this time, or so long ago: the next page"`
+}
+
+// Deed is something that a person did.
+type Deed struct {
+	At     *time.Time `json:"at"`
+	Actor  string     `json:"actor"`
+	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; release or drop; run, look, or recover
+	Saga   string     `json:"saga"`
+	WorkID string     `json:"workId"` // "": it was about no work alone
+	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, source:NAME, job:NAME, or what was looked at; of a work: what was said of which step
+	Reason string     `json:"reason"`
+}
+
+// About is what it was done to.
+func (d *Deed) About() string {
+	return strings.Join(slices.DeleteFunc([]string{d.Saga, d.WorkID, d.What}, func(s string) bool { return s == "" }), " ")
+}
+
+// Acts lists what people did, latest first.
+func (d *Desk) Acts(ctx context.Context, in *ActsIn) (*List[Deed], error) {
+	until, err := PointInTime(in.Before, d.now())
+	if err != nil {
+		return nil, Usage("", "--before "+err.Error())
+	}
+	if err := usage("", in.Limit.faults()); err != nil {
+		return nil, err
+	}
+	all, err := d.db.Deeds(ctx, until, in.Limit.N+1)
+	if err != nil {
+		return nil, err
+	}
+	l := paged(all, in.Limit.N, deedOf, func(d *ledger.Deed) string { return d.At.UTC().Format(time.RFC3339Nano) })
+	return &l, nil
+}
+
+func deedOf(d *ledger.Deed) Deed {
+	j := Deed{At: utc(d.At), Actor: d.Actor, Act: d.Kind, Saga: d.ID.Saga, WorkID: d.ID.Work, What: d.Name, Reason: d.Reason}
+	if d.ID.Work != "" {
+		if j.Act == "revise" {
+			j.Act = "rerun"
+		}
+		if r := d.Resolution; r.Step != "" {
+			j.What = effect(r.Step, r.Direction, r.Attempt)
+			if d.Kind == string(machine.SignalResolve) {
+				j.What += ": " + happened(r.Happened, r.ExternalID)
+			}
+		}
+		return j
+	}
+	switch ledger.ControlKind(d.Kind) {
+	case ledger.ControlPause:
+		if d.Body == "" {
+			j.Act = "resume"
+		}
+	case ledger.ControlDestination:
+		j.What = "destination:" + d.Name
+		var h struct {
+			PausedBy string    `json:"pausedBy"`
+			ProbedAt time.Time `json:"probedAt"`
+		}
+		_ = json.Unmarshal([]byte(d.Body), &h) // what cannot be read is neither
+		switch {
+		case h.PausedBy != "":
+			j.Act = "pause"
+		case !h.ProbedAt.IsZero():
+			j.Act = "probe"
+		default:
+			j.Act = "resume"
+		}
+	case ledger.ControlShare:
+	default:
+		switch d.Kind {
+		case ledger.DeedRun:
+			j.What = "job:" + strings.TrimSpace(fmt.Sprintf("%s %s", d.Name, d.Body))
+		case intake.ActRelease, intake.ActDrop:
+			j.What = "source:" + d.Name
+		}
+	}
+	return j
+}
+
+// Looked puts on record that a person sees what is hidden otherwise.
+func (d *Desk) Looked(ctx context.Context, what string, by saga.Actor) error {
+	return d.db.Looked(ctx, what, by)
+}
+
+// DeliverIn is a message.
+type DeliverIn struct {
+	Name string    `path:"name"`
+	Key  string    `path:"key"`
+	ID   string    `json:"id,omitempty" doc:"the sender's id of the message"`
+	Body *JSONText `json:"body,omitempty" doc:"what it says"`
+}
+
+// Delivered is what became of a message.
+type Delivered struct {
+	At    *time.Time `json:"at"`    // when it came first
+	Works []ID       `json:"works"` // that it was brought to now; none: it is kept, or it was delivered before
+}
+
+// Deliver brings a message to the instances that wait for it.
+func (d *Desk) Deliver(ctx context.Context, in *DeliverIn) (*Delivered, error) {
+	if in.ID == "" {
+		return nil, Usage("try: amends deliver --help", "say which message it is, so that one that comes again is known: --id ID")
+	}
+	m := saga.Message{ID: in.ID, Name: in.Name, Key: in.Key}
+	if in.Body != nil {
+		m.Body = []byte(*in.Body)
+	}
+	ack, err := coordinator.NewOperator(d.db).Deliver(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return &Delivered{utc(ack.At), docs(ack.IDs, func(id *saga.ID) ID { return ID{id.Saga, id.Work} })}, nil
+}

@@ -1,0 +1,262 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// StatusIn says what counts as still.
+type StatusIn struct {
+	Still Duration `query:"still" doc:"a live work that has not moved for this long is a finding"`
+}
+
+// Defaults is what is meant where nothing is said.
+func (in *StatusIn) Defaults() { in.Still = Duration(finding.Still) }
+
+// Status is which processes run, and what does not move.
+type Status struct {
+	At       *time.Time        `json:"at"` // the ledger's clock
+	Sessions []Session         `json:"sessions"`
+	Unknown  []Backlog         `json:"unknown"` // definitions that no live session knows
+	Oldest   []Head            `json:"oldest"`  // the live works whose latest record is oldest, held or overdue
+	Findings []finding.Finding `json:"findings"`
+	Review   int               `json:"review"` // works in review, and paused one by one; at most 1000 of each are counted
+	Paused   int               `json:"paused"`
+	Waiting  int               `json:"waiting"`  // for a time or an answer; at most 1000 are counted
+	Retrying int               `json:"retrying"` // after a failure, by itself; at most 1000 are counted
+}
+
+// Session is a process that runs.
+type Session struct {
+	Session string       `json:"session"`
+	Label   string       `json:"label"`
+	Opened  *time.Time   `json:"openedAt"`
+	Renewed *time.Time   `json:"renewedAt"`
+	Expires *time.Time   `json:"expiresAt"` // the end of its lease
+	Holds   int64        `json:"holds"`     // works
+	Witness string       `json:"witness"`   // kept, new or temporary; else why it has none
+	Knows   []Definition `json:"knows"`
+}
+
+// Definition is a version of a saga.
+type Definition struct {
+	Saga    string `json:"saga"`
+	Version int    `json:"version"`
+}
+
+// Backlog is what waits for a definition that no live session knows.
+type Backlog struct {
+	Definition
+	Ended  bool       `json:"ended"` // they have a signal to be read: a newer version will do
+	Works  int64      `json:"works"` // at most 1000 are counted
+	Oldest *time.Time `json:"oldestDueAt"`
+}
+
+// Status reads which processes run and what they know, and what does not move.
+func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
+	if in.Still <= 0 {
+		return nil, Usage("", "--still is longer than nothing")
+	}
+	f, err := finding.Read(ctx, d.db)
+	if err != nil {
+		return nil, err
+	}
+	k, o := knowledgeOf(f.Sessions), &f.Overview
+	s := &Status{
+		At: utc(o.At), Findings: f.All(time.Duration(in.Still)), Review: len(f.Review), Paused: len(f.Paused),
+		Oldest: docs(o.Oldest, func(h *ledger.Instance) Head { return headOf(h, k) }),
+		Unknown: docs(o.Unknown, func(b *ledger.Backlog) Backlog {
+			return Backlog{Definition{b.Saga, b.Version}, b.Ended, b.Works, utc(b.Oldest)}
+		}),
+		Sessions: docs(o.Sessions, func(s *ledger.Session) Session {
+			return Session{
+				Session: s.Token.String(), Label: s.Label, Opened: utc(s.Opened), Renewed: utc(s.Renewed), Expires: utc(s.Expires), Holds: s.Holds,
+				Witness: s.Witness, Knows: docs(s.Knows, func(v *ledger.Version) Definition { return Definition{v.Saga, v.Version} }),
+			}
+		}),
+	}
+	for status, n := range map[saga.Status]*int{saga.Waiting: &s.Waiting, saga.Retrying: &s.Retrying} {
+		heads, errList := ledger.First(ctx, d.db, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
+		*n, err = len(heads), errors.Join(err, errList)
+	}
+	return s, err
+}
+
+// Alarm is the finding that something does not move, or nil.
+func (s *Status) Alarm() *Failure {
+	if len(s.Findings) == 0 {
+		return nil
+	}
+	return &Failure{Code: Findings, What: "something does not move", Next: "read the " + count(len(s.Findings), "finding")}
+}
+
+// Runs lists definitions: order-to-invoice 1, 2; order-to-parcel 3.
+func (s *Session) Runs() string {
+	vs := slices.SortedFunc(slices.Values(s.Knows), func(a, b Definition) int {
+		return cmp.Or(strings.Compare(a.Saga, b.Saga), cmp.Compare(a.Version, b.Version))
+	})
+	var b strings.Builder
+	for i, v := range vs {
+		switch {
+		case i > 0 && v.Saga == vs[i-1].Saga:
+			fmt.Fprintf(&b, ", %d", v.Version)
+		case i > 0:
+			fmt.Fprintf(&b, "; %s %d", v.Saga, v.Version)
+		default:
+			fmt.Fprintf(&b, "%s %d", v.Saga, v.Version)
+		}
+	}
+	return cmp.Or(b.String(), "nothing: it runs no sagas")
+}
+
+// CheckIn narrows a check.
+type CheckIn struct {
+	Work   string `flag:"-"`
+	Saga   string `query:"saga" doc:"works of this saga only"`
+	Prefix string `query:"prefix" doc:"work ids that begin with this"`
+	// Progress is told how far it has come; nil: nothing is.
+	Progress func(works, records int64, findings int) `flag:"-"`
+}
+
+// Report is what a check found.
+type Report struct {
+	Sound    bool           `json:"sound"`
+	Works    int64          `json:"works"`
+	Records  int64          `json:"records"`
+	Moving   int64          `json:"moving"` // works that moved all the while, whose head was not compared
+	Findings []CheckFinding `json:"findings"`
+}
+
+// CheckFinding is one thing that is not as the rules have it.
+type CheckFinding struct {
+	Saga   string `json:"saga"`
+	WorkID string `json:"workId"`
+	Number int64  `json:"number,string"`
+	Seq    int64  `json:"seq"` // 0: about the head, or the work as a whole
+	What   string `json:"what"`
+	Do     string `json:"do"`
+
+	Where string `json:"-"`
+}
+
+// Check verifies every chain and every head.
+func (d *Desk) Check(ctx context.Context, in *CheckIn) (*Report, error) {
+	r, err := ledger.Check(ctx, d.db, &ledger.CheckOptions{Filter: ledger.Filter{Work: in.Work, Saga: in.Saga, Prefix: in.Prefix}, Progress: func(r ledger.Report) {
+		if in.Progress != nil {
+			in.Progress(r.Works, r.Records, len(r.Findings))
+		}
+	}})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Works == 0 && in.Work != "":
+		return nil, (&Which{Work: in.Work, Saga: in.Saga}).unknown()
+	}
+	return &Report{len(r.Findings) == 0, r.Works, r.Records, r.Moving, docs(r.Findings, func(f *ledger.Finding) CheckFinding {
+		return CheckFinding{f.ID.Saga, f.ID.Work, f.Number, f.Seq, f.What, f.Do, f.Where()}
+	})}, nil
+}
+
+// Alarm is the finding that a ledger is not sound, or nil.
+func (r *Report) Alarm() *Failure {
+	if r.Sound {
+		return nil
+	}
+	return &Failure{
+		Code: Findings, What: fmt.Sprintf("the ledger is not sound: %s in %s", count(len(r.Findings), "finding"), count(int(r.Works), "work")),
+		Next: "keep a copy of the database before anything else is done to it",
+	}
+}
+
+// CaughtUp is how many works and leases were made due in their own time.
+type CaughtUp struct {
+	Works    int64 `json:"works"`
+	Sessions int64 `json:"sessions"`
+}
+
+// CatchUp makes due what waits for a clock that went back.
+func (d *Desk) CatchUp(ctx context.Context, _ *Nothing) (*CaughtUp, error) {
+	works, sessions, err := d.db.CatchUp(ctx)
+	return &CaughtUp{works, sessions}, err
+}
+
+// RecoverIn says what became of the database.
+type RecoverIn struct {
+	Restored    bool `json:"-" flag:"restored" doc:"it has forgotten what was done since a backup"`
+	NothingLost bool `json:"-" flag:"nothing-lost" doc:"it has everything"`
+	DryRun      bool `json:"-" flag:"dry-run" doc:"say what follows, and change nothing"`
+	By
+}
+
+// Recovered is what a recovery is about.
+type Recovered struct {
+	Act       string     `json:"act"` // restored, or nothing-lost
+	DryRun    bool       `json:"dryRun"`
+	LastAlive *time.Time `json:"lastAliveAt"` // of a process, as far as the ledger knows
+	Sessions  int64      `json:"sessions"`    // opened on another database
+	Works     []Recovers `json:"works"`       // that have not ended, by definition
+}
+
+// Recovers are the works of a definition.
+type Recovers struct {
+	Definition
+	Works int64    `json:"works"`
+	Asked []string `json:"asked"` // the steps of which a person is asked, where they are not done
+}
+
+// Words say how many, and of what a person is asked.
+func (r *Recovers) Words() string {
+	line := fmt.Sprintf("%s: %s", definition(r.Saga, r.Version, false), count(int(r.Works), "work"))
+	if len(r.Asked) > 0 {
+		line += "; where it is not done a person is asked about " + strings.Join(r.Asked, ", ")
+	}
+	return line
+}
+
+// Recover says what became of the database.
+func (d *Desk) Recover(ctx context.Context, in *RecoverIn) (*Recovered, error) {
+	if in.DryRun {
+		in.Reason = cmp.Or(in.Reason, "a dry run")
+	}
+	wrong := in.By.faults()
+	if in.Restored == in.NothingLost {
+		wrong = append(wrong, "say --restored, or --nothing-lost")
+	}
+	if err := usage("try: amends recover --help", wrong); err != nil {
+		return nil, err
+	}
+	done, err := d.db.Recover(ctx, ledger.Recovery{NothingLost: in.NothingLost, DryRun: in.DryRun, By: in.actor()})
+	if err != nil {
+		return nil, err
+	}
+	k, err := d.whoKnows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Recovered{Act: "restored", DryRun: in.DryRun, LastAlive: utc(done.Heard), Sessions: done.Moved, Works: []Recovers{}}
+	if in.NothingLost {
+		out.Act = "nothing-lost"
+	}
+	for _, w := range done.Works {
+		r := Recovers{Definition{w.Saga, w.Version}, w.Works, []string{}}
+		if spec := k.specOf(w.Saga, w.Version); spec != nil && !in.NothingLost {
+			for _, s := range spec.Steps {
+				if s.Repeat == program.RepeatAtMostOnce {
+					r.Asked = append(r.Asked, s.Name)
+				}
+			}
+		}
+		out.Works = append(out.Works, r)
+	}
+	return out, nil
+}
