@@ -116,6 +116,16 @@ func TestWhatIsNoRoute(t *testing.T) {
 		}
 	}
 	w.start("mail", "order:1", letter{}, saga.Completed)
+	for path, body := range map[string]string{ // what is empty would select all there is
+		"/inbox/replay": `{"reason":"r","source":"","since":"2h"}`, "/works/mail/order:1/skip": `{"reason":"r","step":""}`,
+	} {
+		if status, text := x.post("/api/v1"+path, body); status != http.StatusBadRequest || !strings.Contains(text, "is empty") {
+			t.Errorf("%s %s: %d %s", path, body, status, text)
+		}
+	}
+	if status, _ := x.get("/api/v1/works?saga="); status != http.StatusBadRequest {
+		t.Errorf("an empty saga lists all: %d", status)
+	}
 	if status, _ := x.get("/api/v1/works?limit=1000"); status != http.StatusOK {
 		t.Errorf("limit=1000: %d", status)
 	}

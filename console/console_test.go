@@ -547,6 +547,17 @@ func TestRolesOfOneSaga(t *testing.T) {
 			t.Errorf("%s answers %d, want %d: %s", c.path, status, c.want, text)
 		}
 	}
+	for path, body := range map[string]string{ // what the address names is what the role is for: a body names no other
+		"/api/v1/works/mail/order:1/pause": `{"reason":"r","saga":"pay","work":"of-olaf"}`, "/api/v1/sagas/mail/pause": `{"reason":"r","saga":"pay"}`,
+	} {
+		if status, text := olaf.post(path, body); status != http.StatusBadRequest || !strings.Contains(text, "takes no") {
+			t.Errorf("%s with %s: %d %s", path, body, status, text)
+		}
+	}
+	_, page := olaf.get(address("mail", "order:1"))
+	if text := olaf.send(strings.ReplaceAll(page, `name="part.work"`, `name="flag.work"`), "Give it up and undo", map[string]string{"reason": "r"}); !strings.Contains(text, "said bad") {
+		t.Errorf("a form names another instance:\n%s", text)
+	}
 	if status, _ := olaf.post("/api/v1/sagas/pay/pause", `{"reason":"it is not his"}`); status != http.StatusForbidden {
 		t.Errorf("another saga is paused: %d", status)
 	}

@@ -97,7 +97,7 @@ func (h *handler) run(ctx context.Context, who *Person, op *operation, s *said) 
 		return nil, wrong
 	}
 	if by, is := in.(interface{ Who() *desk.By }); is {
-		by.Who().Actor = p.Name
+		by.Who().Actor = strings.TrimSpace(p.Name)
 	}
 	if vote, is := in.(*desk.Vote); is {
 		vote.Roles = p.Roles
@@ -142,6 +142,9 @@ func (h *handler) own(ctx context.Context, p *Person, op *operation, s *said) bo
 	return err == nil && mine
 }
 
+// mayBeEmpty are those whose being empty is what they say: a first page, an id that there is not.
+var mayBeEmpty = []string{"after", "before", "happened", "reason", "result", "zone"}
+
 // taken is what an operation takes, as a request says it.
 func (o *operation) taken(s *said) (any, *problem) {
 	in := reflect.New(o.takes)
@@ -159,11 +162,17 @@ func (o *operation) taken(s *said) (any, *problem) {
 			return nil, misuse("a work id with a tab cannot be named here: use the library")
 		}
 	}
-	for _, texts := range []map[string]string{s.parts, s.says} {
+	if s.says["wait"] != "" && s.says["no-wait"] == "true" {
+		return nil, misuse("say wait or no-wait, not both")
+	}
+	for i, texts := range []map[string]string{s.parts, s.says} {
 		for name, text := range texts {
 			f := o.field(name)
-			if f == nil {
+			switch besides := i == 1; {
+			case f == nil, (f.in == "path") == besides: // what the address names is what a role is for
 				return nil, misuse("%s %s takes no %q; it takes: %s", o.method, o.path, name, strings.Join(o.names(), ", "))
+			case besides && text == "" && !slices.Contains(mayBeEmpty, name): // it would select all there is
+				return nil, misuse("%s is empty: leave it out, or say it", name)
 			}
 			if err := set(in.Elem().FieldByIndex(f.Index), text); err != nil {
 				return nil, misuse("%s: %v", name, err)
@@ -279,7 +288,7 @@ func told(ctx context.Context, doc any, err error) *problem {
 	if !known {
 		status = http.StatusInternalServerError
 	}
-	p := refuse(status, f.Code, f.Error())
+	p := refuse(status, f.Code, f.Told().Message)
 	p.Plain, p.Done = f.Plain(), f.Done
 	if f.Details != nil {
 		p.Details = written(f.Details)

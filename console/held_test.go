@@ -94,7 +94,7 @@ func TestSeveralAtOnce(t *testing.T) {
 	for id, status := range map[string]saga.Status{"order:1": saga.Review, "order:3": saga.Completed, "order:4": saga.Completed} {
 		w.until("mail", id, status)
 	}
-	has(t, operator.send(strings.ReplaceAll(page, `name="one"`, `name="none"`), button, map[string]string{"reason": "none is chosen"}), "said bad", "the work id is empty")
+	has(t, operator.send(strings.ReplaceAll(page, `name="one"`, `name="none"`), button, map[string]string{"reason": "none is chosen"}), "said bad", "none is ticked")
 	if strings.Contains(page, "<button>It happened</button>") || strings.Contains(page, "<button>It did not happen</button>") {
 		t.Error("what says something of one instance, or may do it twice, is said of several")
 	}

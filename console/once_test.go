@@ -205,6 +205,14 @@ func TestRerunByHTTP(t *testing.T) {
 	if status, text, _ := x.keyed("/works/mail/w2/cancel", `{"reason":"r"}`, "refused"); status != http.StatusOK { // what was refused frees its key
 		t.Errorf("under a key whose request was refused: %d %s", status, text)
 	}
+	w.start("mail", "w3", letter{Outcome: "the line went dead"}, saga.Review)
+	w.halt()
+	for _, want := range []string{"", "true"} { // what was stored keeps its key, however its wait ended
+		if status, text, replayed := x.keyed("/works/mail/w3/cancel", `{"reason":"r","wait":"100ms"}`, "stored"); status != http.StatusAccepted || replayed != want {
+			t.Errorf("what was stored and not read: %d, replayed %q: %s", status, replayed, text)
+		}
+	}
+	w.run()
 	if status, text, _ := x.keyed("/works/mail/w2/cancel", `{"reason":"r"}`, strings.Repeat("k", 256)); status != http.StatusBadRequest {
 		t.Errorf("a key without a bound: %d %s", status, text)
 	}

@@ -137,7 +137,7 @@ func (d describing) mend() {
 			case p == nil:
 			case slices.Contains(strings.Split(options, ","), "string"):
 				p.Type, p.Format = "string", ""
-			case p.Ref != "" && f.Type.Kind() == reflect.Pointer:
+			case p.Ref != "" && f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omit"): // what is left out is never null
 				s.Properties[tag] = &huma.Schema{AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
 			}
 		}

@@ -63,7 +63,11 @@ func says[In any, P interface {
 		if out == nil {
 			return nil, err
 		}
-		return &desk.All[desk.Of]{Items: []desk.Of{{WorkID: out.WorkID, Outcome: out}}}, err
+		one := desk.Of{WorkID: out.WorkID, Outcome: out}
+		if err != nil {
+			one.Error = desk.FailureOf(ctx, err).Told()
+		}
+		return &desk.All[desk.Of]{Items: []desk.Of{one}}, err
 	}, with)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -223,13 +224,18 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	var n notice
-	if chosen := r.PostForm["one"]; len(chosen) > 0 && len(chosen) <= mostTogether {
+	switch chosen := r.PostForm["one"]; {
+	case len(chosen) > mostTogether:
+		n.Text = fmt.Sprintf("Nothing was done: at most %d are decided at once.", mostTogether)
+	case len(chosen) > 0:
 		n = h.doAll(r.Context(), &p, op, s, r.PostForm.Get("key"), chosen)
-	} else {
-		was, _ := h.keyed(r.Context(), &p, op, s, r.PostForm.Get("key"))
-		if n = (notice{false, "Nothing was done."}); was.Notice != nil {
+	case r.PostForm.Has("among"):
+		n.Text = "Nothing was done: none is ticked."
+	default:
+		switch was, _ := h.keyed(r.Context(), &p, op, s, r.PostForm.Get("key")); {
+		case was.Notice != nil:
 			n = *was.Notice
-		} else if was.Problem != nil {
+		case was.Problem != nil: // before it was asked for
 			n.Text = was.Problem.Detail
 		}
 	}

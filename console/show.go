@@ -52,8 +52,8 @@ type reviews struct {
 // Oldest is since when the oldest is in review.
 func (r *reviews) Oldest() *time.Time { return r.Heads[0].Updated }
 
-// mostReviews is how many reviews the first page looks at, and fewReviews how many of a group it shows whole.
-const mostReviews, fewReviews = 200, 3
+// mostReviews is how many reviews the first page looks at, mostShown how many it shows whole, and fewReviews how many of a group.
+const mostReviews, mostShown, fewReviews = 200, 12, 3
 
 func needs(a *asked) {
 	a.is("needs", "What needs me", "needs", true)
@@ -106,9 +106,12 @@ func (a *asked) reviews() (groups []reviews, more bool) {
 		}
 		groups[i].Heads = append(groups[i].Heads, h)
 	}
+	room := mostShown
 	for i := range groups {
 		g := &groups[i]
-		for _, h := range g.Heads[:min(fewReviews, len(g.Heads))] {
+		few := min(fewReviews, len(g.Heads), room)
+		room -= few
+		for _, h := range g.Heads[:few] {
 			g.Each = append(g.Each, a.instance(h.Saga, h.WorkID))
 		}
 	}
@@ -140,16 +143,26 @@ func group(a *asked) {
 	a.Data = g
 	for i := range l.Items {
 		one := a.instance(l.Items[i].Saga, l.Items[i].WorkID)
-		takes := slices.DeleteFunc(slices.Clone(one.Choices), func(c desk.Choice) bool { return !c.Together() })
+		takes := slices.DeleteFunc(one.Choices, func(c desk.Choice) bool { return !c.Together() })
 		if i > 0 {
-			takes = slices.DeleteFunc(g.Acts, func(c desk.Choice) bool {
-				return !slices.ContainsFunc(takes, func(d desk.Choice) bool {
-					return d.When == c.When && d.Button == c.Button && slices.Equal(d.Flags, c.Flags)
-				})
-			})
+			takes = shared(g.Acts, takes)
 		}
 		g.Acts, g.Each = takes, append(g.Each, one)
 	}
+}
+
+// shared are the choices that are in both, with what follows from them in both.
+func shared(all, others []desk.Choice) (both []desk.Choice) {
+	for _, c := range all {
+		i := slices.IndexFunc(others, func(d desk.Choice) bool {
+			return d.When == c.When && d.Button == c.Button && slices.Equal(d.Flags, c.Flags)
+		})
+		if i >= 0 {
+			c.Then = slices.DeleteFunc(slices.Clone(c.Then), func(line string) bool { return !slices.Contains(others[i].Then, line) })
+			both = append(both, c)
+		}
+	}
+	return both
 }
 
 // doAll does an act on each of those that were chosen, by its work id and the record that was seen.
@@ -259,7 +272,9 @@ func work(a *asked) {
 	}
 	i.Timeline = timelineOf(i.Records, a.now)
 	if slices.ContainsFunc(i.Choices, func(c desk.Choice) bool { return c.Verb == "approve" }) {
-		i.Approval = read(a, Reader, (*desk.Desk).Approval, &desk.ApprovalIn{Which: which})
+		if asked := read(a, Reader, (*desk.Desk).Approval, &desk.ApprovalIn{Which: which}); len(a.Wrong) == 0 {
+			i.Approval = asked
+		}
 	}
 }
 

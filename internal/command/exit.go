@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/desk"
@@ -20,26 +19,23 @@ const exitDone exit = 0
 // exits is the one table of what amends can end with. The help text and the errors in JSON are made
 // from it.
 var exits = []struct {
-	exit  exit
 	word  desk.Code // "code" of an error in JSON
 	means string
 }{
-	{exitDone, "done", "done; a list may be empty"},
-	{1, desk.Failed, "failed: no connection, no ledger there, a schema that does not fit; a run that failed"},
-	{2, desk.Misuse, "the command line is wrong, or does not say which of several is meant; a question was not answered"},
-	{3, desk.NotFound, "no such work, delivery, object, job or plan"},
-	{4, desk.NotAllowed, "not allowed: credentials, permissions, a read-only database"},
-	{5, desk.Conflict, "refused: things do not stand as the command takes for granted, or a person decides"},
-	{6, desk.Findings, "check found something; other commands only with --exit-code"},
-	{7, desk.TimedOut, "--wait ran out; what was asked for is stored, and goes on without the command"},
-	{130, desk.Interrupted, "stopped by Ctrl-C or a signal"},
+	{"done", "done; a list may be empty"},
+	{desk.Failed, "failed: no connection, no ledger there, a schema that does not fit; a run that failed"},
+	{desk.Misuse, "the command line is wrong, or does not say which of several is meant; a question was not answered"},
+	{desk.NotFound, "no such work, delivery, object, job or plan"},
+	{desk.NotAllowed, "not allowed: credentials, permissions, a read-only database"},
+	{desk.Conflict, "refused: things do not stand as the command takes for granted, or a person decides"},
+	{desk.Findings, "check found something; other commands only with --exit-code"},
+	{desk.TimedOut, "--wait ran out; what was asked for is stored, and goes on without the command"},
+	{desk.Interrupted, "stopped by Ctrl-C or a signal"},
 }
 
 func exitOf(code desk.Code) exit {
-	for _, x := range exits {
-		if x.word == code {
-			return x.exit
-		}
+	if n, known := desk.Exits[code]; known {
+		return exit(n)
 	}
 	return 1
 }
@@ -48,7 +44,7 @@ func exitHelp() string {
 	var b strings.Builder
 	b.WriteString("It ends with\n")
 	for _, x := range exits {
-		fmt.Fprintf(&b, "  %3d  %-12s %s\n", x.exit, x.word, x.means)
+		fmt.Fprintf(&b, "  %3d  %-12s %s\n", exitOf(x.word), x.word, x.means)
 	}
 	b.WriteString("Errors go to stderr. With -o json everything is JSON: amends help json.")
 	return b.String()
@@ -66,27 +62,8 @@ func (a *app) classify(ctx context.Context, err error) *desk.Failure {
 
 // fail tells the failure on stderr, as a line or as JSON, and returns its status.
 func (a *app) fail(f *desk.Failure) exit {
-	if !a.json || unseen.JSON(a.err, desk.Versioned(told(f)), "") != nil {
-		fmt.Fprintln(a.err, "amends: "+oneLine(withoutPassword(f.Error())))
+	if !a.json || unseen.JSON(a.err, desk.Versioned(f.Told()), "") != nil {
+		fmt.Fprintln(a.err, "amends: "+oneLine(f.Told().Message))
 	}
 	return exitOf(f.Code)
-}
-
-// told is a failure for programs.
-func told(f *desk.Failure) *desk.Told {
-	return &desk.Told{Code: f.Code, Exit: int(exitOf(f.Code)), Message: withoutPassword(f.Error()), Details: f.Details}
-}
-
-// passwords are those of an address that was typed where none belongs, such as that of a work: the
-// error repeats what was typed.
-var passwords = []*regexp.Regexp{
-	regexp.MustCompile(`(://[^\s/@:]*:)\S*(@)`),
-	regexp.MustCompile(`(?i)((?:password|passwd|pwd)\s*=\s*)(?:'[^']*'?|[^\s;&"']+)()`),
-}
-
-func withoutPassword(message string) string {
-	for _, p := range passwords {
-		message = p.ReplaceAllString(message, "${1}xxxxx$2")
-	}
-	return message
 }

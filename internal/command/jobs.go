@@ -353,7 +353,7 @@ func (a *app) planned(ctx context.Context, d *desk.Desk, run *desk.Run, end erro
 	if d.OnlyPlans(ctx, run.Job) {
 		a.sayf("by itself job %s only plans, until: amends reconcile approve %s --reason WHY", run.Job, quote(run.Job))
 	}
-	if end != nil && !run.Bounded() { // that a bound is hit is what a plan is made to show
+	if end != nil {
 		return end
 	}
 	if f := p.Drifted(); exitCode && f != nil {

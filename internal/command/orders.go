@@ -216,7 +216,7 @@ func (a *app) ends(ctx context.Context, all []spoken) error {
 			continue
 		}
 		f := a.classify(ctx, one.err)
-		items[i].Error = told(f)
+		items[i].Error = f.Told()
 		if wrong++; first == nil {
 			first = f
 		}
@@ -275,7 +275,8 @@ func worksOf(cmd *cobra.Command, sagaName string, args []string) (works []listed
 			if err != nil {
 				return nil, err
 			}
-			if one.listed = isList; !slices.Contains(works, one) {
+			if !slices.ContainsFunc(works, func(w listed) bool { return w.Which == one.Which && w.run == one.run }) {
+				one.listed = isList
 				works = append(works, one)
 			}
 		}

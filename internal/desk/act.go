@@ -327,7 +327,7 @@ func (a *Vote) post(ctx context.Context, op *coordinator.Operator, id saga.ID) e
 	case err == nil || codeOf(err) != Conflict:
 		return err
 	case errors.Is(err, coordinator.ErrNotOpen):
-		return &Failure{Code: Conflict, Why: err, Next: "it does not count; look again: " + (&Desk{}).show(id)}
+		return &Failure{Code: Conflict, Why: err, Stands: "it does not count", Next: "look again: " + (&Desk{}).show(id)}
 	}
 	return &Failure{Code: Conflict, Why: err, Next: "the vote is on record, and does not count; look again: amends " + a.Verb() + " " + quote(id.Work)}
 }
@@ -440,7 +440,7 @@ func (m *mailbox) stored(ctx context.Context, id saga.ID, same func([]machine.Si
 
 // unseen is the refusal of what is said to an instance that is not any more what the person was shown.
 func unseen(id saga.ID, why error) *Failure {
-	return &Failure{Code: Conflict, What: "it is not what you saw any more", Why: why, Next: "nothing was stored; look again: " + (&Desk{}).show(id)}
+	return &Failure{Code: Conflict, What: "it is not what you saw any more", Why: why, Stands: "nothing was stored", Next: "look again: " + (&Desk{}).show(id)}
 }
 
 // Say posts an act, and says what follows from it.
@@ -540,7 +540,7 @@ func refused(err error, id saga.ID) error {
 	if f, told := errors.AsType[*Failure](err); codeOf(err) != Conflict || told && f.Next != "" {
 		return err
 	}
-	return &Failure{Code: Conflict, Why: err, Next: "nothing was stored; look again: " + (&Desk{}).show(id)}
+	return &Failure{Code: Conflict, Why: err, Stands: "nothing was stored", Next: "look again: " + (&Desk{}).show(id)}
 }
 
 // Awaited reports whether it is asked for, or known, what the act came to.
@@ -588,7 +588,12 @@ func (d *Desk) Do(ctx context.Context, a Act) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, d.Learn(ctx, out, a.order().Wait, until)
+	if err := d.Learn(ctx, out, a.order().Wait, until); err != nil {
+		f := *FailureOf(ctx, err)
+		f.Done = f.Done || out.Stored
+		return out, &f
+	}
+	return out, nil
 }
 
 // poll is how often one who waits looks.
@@ -610,12 +615,12 @@ func (d *Desk) await(ctx context.Context, out *Outcome, wait time.Duration, unti
 		case timed.Err() != nil:
 			f := &Failure{
 				Code: TimedOut, What: fmt.Sprintf("no coordinator has read it within %s", wait), Done: true,
-				Why:  errors.New("it is stored and queued, and is applied when a coordinator of this saga runs"),
-				Next: "see that one runs; do not post it again; look with: " + (&Desk{}).show(out.ID()),
+				Why:    errors.New("it is stored and queued, and is applied when a coordinator of this saga runs"),
+				Stands: "see that one runs; do not post it again", Next: "look with: " + (&Desk{}).show(out.ID()),
 			}
 			if out.lacking != "" {
 				f.Why = errors.New(out.Stays)
-				f.Next = "start a program that registers " + out.lacking + "; do not post it again; look with: " + (&Desk{}).show(out.ID())
+				f.Stands = "start a program that registers " + out.lacking + "; do not post it again"
 			}
 			return nil, f
 		case err != nil:

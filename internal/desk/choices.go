@@ -162,7 +162,10 @@ func (v *view) follows(c *machine.Choice) []string {
 	return nil
 }
 
-// Together reports whether it may be done to several instances at once: it says nothing of one alone, and undoes nothing.
+// together are the verbs that say the same of several instances.
+var together = []string{machine.VerbRetry, machine.VerbResume, machine.VerbWake, machine.VerbSkip, machine.VerbResolve}
+
+// Together reports whether it may be done to several instances at once: all it needs besides is a reason.
 func (c *Choice) Together() bool {
-	return !c.Danger && !slices.ContainsFunc(c.Flags, func(f Saying) bool { return f.Example != "" && f.Name != "reason" })
+	return !c.Danger && slices.Contains(together, c.Verb) && !slices.ContainsFunc(c.Flags, func(f Saying) bool { return f.Example != "" && f.Name != "reason" })
 }

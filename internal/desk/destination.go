@@ -283,5 +283,8 @@ func (d *Desk) Probe(ctx context.Context, in *ProbeIn) (*Probed, error) {
 	if errors.Is(err, coordinator.ErrPaused) {
 		return nil, &Failure{Code: Conflict, Why: err, Next: "it is tried when it is resumed: amends resume --destination " + quote(in.Name)}
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }

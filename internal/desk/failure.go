@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,12 +29,35 @@ const (
 	Interrupted Code = "interrupted"
 )
 
+// Exits are the statuses that the command ends with.
+var Exits = map[Code]int{"done": 0, Failed: 1, Misuse: 2, NotFound: 3, NotAllowed: 4, Conflict: 5, Findings: 6, TimedOut: 7, Interrupted: 130}
+
+// Told is the failure in a document.
+func (f *Failure) Told() *Told {
+	return &Told{Code: f.Code, Exit: Exits[f.Code], Message: withoutPassword(f.Error()), Details: f.Details}
+}
+
+// passwords are those of an address that was typed where none belongs, such as that of a work: the
+// error repeats what was typed.
+var passwords = []*regexp.Regexp{
+	regexp.MustCompile(`(://[^\s/@:]*:)\S*(@)`),
+	regexp.MustCompile(`(?i)((?:password|passwd|pwd)\s*=\s*)(?:'[^']*'?|[^\s;&"']+)()`),
+}
+
+func withoutPassword(message string) string {
+	for _, p := range passwords {
+		message = p.ReplaceAllString(message, "${1}xxxxx$2")
+	}
+	return message
+}
+
 // Failure is an error for the person who must act: what happened, why, and what to do next.
 type Failure struct {
 	Code    Code
 	What    string
-	Next    string // "" when there is nothing sensible to suggest
 	Why     error  // may be nil
+	Stands  string // what is so all the same: "nothing was stored"
+	Next    string // "" when there is nothing sensible to suggest
 	Details any    // what there is to choose from, for programs
 	Done    bool   // what was asked for is stored all the same
 }
@@ -41,13 +65,13 @@ type Failure struct {
 // Error is the whole of it, on one line or several.
 func (f *Failure) Error() string { return joined(f.Plain(), f.Next) }
 
-// Plain is what happened and why, without what to do.
+// Plain is what happened, why, and what is so all the same, without what to do.
 func (f *Failure) Plain() string {
 	why := ""
 	if f.Why != nil {
 		why = strings.TrimSuffix(f.Why.Error(), ".")
 	}
-	return joined(f.What, why)
+	return joined(f.What, why, f.Stands)
 }
 
 func (f *Failure) Unwrap() error { return f.Why }

@@ -201,7 +201,10 @@ func (c *Count) Meaning() (name, words string) {
 // Counts counts deliveries by source and disposition.
 func (d *Desk) Counts(ctx context.Context, _ *Nothing) (*All[Count], error) {
 	counts, err := d.db.Counts(ctx)
-	return &All[Count]{docs(counts, func(c *intake.Count) Count { return Count{c.Source, c.Disposition, c.Count, utc(c.Last)} })}, err
+	if err != nil {
+		return nil, err
+	}
+	return &All[Count]{docs(counts, func(c *intake.Count) Count { return Count{c.Source, c.Disposition, c.Count, utc(c.Last)} })}, nil
 }
 
 // ObjectsIn narrows the list of objects.
@@ -545,11 +548,13 @@ func (d *Desk) Replay(ctx context.Context, in *ReplayIn) (*Replayed, error) {
 	}
 	out := &Replayed{Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
 	err := d.census(ctx, f, out)
-	if err != nil || in.DryRun {
-		return out, err
+	if err == nil && !in.DryRun {
+		out.Replayed, err = d.db.Replay(ctx, f, fmt.Sprintf("replayed by %s: %s", in.Actor, in.Reason))
 	}
-	out.Replayed, err = d.db.Replay(ctx, f, fmt.Sprintf("replayed by %s: %s", in.Actor, in.Reason))
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // census counts what is selected. A number that is not there is a mistake: nothing is replayed
@@ -586,7 +591,7 @@ func (d *Desk) census(ctx context.Context, f intake.DeliveryFilter, out *Replaye
 	}
 	return &Failure{
 		Code: NotFound, What: "there is no such delivery: " + strings.Join(missing, ", "),
-		Next: "nothing was replayed; it never was, is older than what is kept, or another flag leaves it out; look with: amends inbox list",
+		Stands: "nothing was replayed; it never was, is older than what is kept, or another flag leaves it out", Next: "look with: amends inbox list",
 	}
 }
 
@@ -639,16 +644,22 @@ func (d *Desk) endHold(ctx context.Context, in *HoldIn, act string) (*EndedHold,
 	out := &EndedHold{Source: in.Source, Act: act, Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
 	if !in.DryRun {
 		n, err := d.db.EndHold(ctx, in.Source, act, in.actor())
+		if err != nil {
+			return nil, err
+		}
 		out.Count, out.Stored = n, n > 0
-		return out, err
+		return out, nil
 	}
 	all, err := d.db.Holdings(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, h := range all {
 		if h.Source == in.Source {
 			out.Count = h.Count
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // Then says what follows.

@@ -40,7 +40,7 @@ func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
 	if v.state, err = machine.Fold(id, chains[0].Records); err != nil {
 		return nil, &Failure{
 			Code: Failed, What: "the chain of this work is damaged", Why: err,
-			Next: "leave it alone and run: amends check --prefix " + quote(id.Work),
+			Stands: "leave it alone", Next: "run: amends check --prefix " + quote(id.Work),
 		}
 	}
 	if v.state.Turned {

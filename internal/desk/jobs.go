@@ -189,7 +189,7 @@ func (j *job) runnable() error {
 	if !m.Is() {
 		return nil
 	}
-	return &Failure{Code: Conflict, What: what, Why: errors.New(markOf(m).Words()), Next: "nothing was asked for; when it may run again: " + next}
+	return &Failure{Code: Conflict, What: what, Why: errors.New(markOf(m).Words()), Stands: "nothing was asked for", Next: "when it may run again: " + next}
 }
 
 // Results are what a run can end with.
@@ -564,7 +564,10 @@ func (d *Desk) setPause(ctx context.Context, name string, change func() error) (
 		return nil, err
 	}
 	now, all, err := d.pauseOf(ctx, name)
-	return &JobPause{name, now, before, all}, err
+	if err != nil {
+		return nil, err
+	}
+	return &JobPause{name, now, before, all}, nil
 }
 
 // pauseOf is the pause of a job by its own name, or of everything; and that of everything.

@@ -210,7 +210,11 @@ func (d *Desk) MakePlan(ctx context.Context, in *RequestIn) (*Run, error) {
 	if in.Reason == "" {
 		in.Reason = "a plan was asked for"
 	}
-	return d.run(ctx, in, askPlan, "try: amends reconcile plan --help", in.faults())
+	run, err := d.run(ctx, in, askPlan, "try: amends reconcile plan --help", in.faults())
+	if run != nil && run.Plan != "" && run.Bounded() { // that a bound is hit is what a plan is made to show
+		return run, nil
+	}
+	return run, err
 }
 
 // OnlyPlans reports whether a job only plans by itself, until a person approves it.
@@ -267,8 +271,11 @@ func (d *Desk) Apply(ctx context.Context, in *ApplyIn) (*Applied, error) {
 	}
 	out := &Applied{Plan: p.ID, Withheld: len(p.Withheld) > 0, Asking: int(asking(&p.Plan))}
 	left, err := d.db.Findings(ctx, plan.FindingQuery{Plan: p.Ref(), Acting: true, Limit: 1})
-	if err != nil || len(left) == 0 {
-		return out, err
+	if err != nil {
+		return nil, err
+	}
+	if len(left) == 0 {
+		return out, nil
 	}
 	if in.Approve {
 		lifted := len(p.Withheld) > 0
@@ -303,7 +310,7 @@ func (d *Desk) applicable(ctx context.Context, name, id string) (plan.Stored, er
 	f := &Failure{Code: Conflict}
 	switch {
 	case p.Job != j.Name:
-		f.What, f.Next = fmt.Sprintf("plan %s is one of job %s, not of %s", Brief(p.ID), p.Job, j.Name), "nothing was asked for"
+		f.What, f.Stands = fmt.Sprintf("plan %s is one of job %s, not of %s", Brief(p.ID), p.Job, j.Name), "nothing was asked for"
 	case p.Refused != "":
 		f.What, f.Why = fmt.Sprintf("nothing of plan %s may be done", Brief(p.ID)), errors.New(p.Refused)
 		f.Next = "mend that first, then plan again: amends reconcile plan " + quote(j.Name)

@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,10 +85,13 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 		}),
 	}
 	for status, n := range map[saga.Status]*int{saga.Waiting: &s.Waiting, saga.Retrying: &s.Retrying} {
-		heads, errList := ledger.First(ctx, d.db, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
-		*n, err = len(heads), errors.Join(err, errList)
+		heads, err := ledger.First(ctx, d.db, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
+		if err != nil {
+			return nil, err
+		}
+		*n = len(heads)
 	}
-	return s, err
+	return s, nil
 }
 
 // Alarm is the finding that something does not move, or nil.
@@ -187,7 +189,10 @@ type CaughtUp struct {
 // CatchUp makes due what waits for a clock that went back.
 func (d *Desk) CatchUp(ctx context.Context, _ *Nothing) (*CaughtUp, error) {
 	works, sessions, err := d.db.CatchUp(ctx)
-	return &CaughtUp{works, sessions}, err
+	if err != nil {
+		return nil, err
+	}
+	return &CaughtUp{works, sessions}, nil
 }
 
 // RecoverIn says what became of the database.
