@@ -598,12 +598,14 @@ func TestTwoAtOnce(t *testing.T) {
 		w.start("mail", id, letter{Outcome: "the line went dead"}, saga.Review)
 		people := []*window{w.as("anna", Operator), w.as("ben", Operator)}
 		page := address("mail", id)
-		told := make([]string, len(people))
+		shown, told := make([]string, len(people)), make([]string, len(people))
+		for i, x := range people {
+			_, shown[i] = x.get(page)
+		}
 		var both sync.WaitGroup
 		for i, x := range people {
-			_, shown := x.get(page)
 			both.Go(func() {
-				told[i] = x.send(shown, "It happened", map[string]string{"happened": fmt.Sprint("letter_", i), "reason": "found"})
+				told[i] = x.send(shown[i], "It happened", map[string]string{"happened": fmt.Sprint("letter_", i), "reason": "found"})
 			})
 		}
 		both.Wait()

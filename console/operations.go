@@ -71,8 +71,6 @@ func says[In any, P interface {
 	}, with)
 }
 
-func (o operation) by(role string) operation { o.role = role; return o }
-
 var everything = func(in *desk.ScopeIn) { in.All = true }
 
 // operations is the one table of what can be asked for. The pages use it, too.
