@@ -16,12 +16,16 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/play"
 )
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // so small a heap is collected ninety times a second otherwise
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
 	status := play.Run(ctx, staged, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
