@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/pb33f/libopenapi"
-	validator "github.com/pb33f/libopenapi-validator"
 
 	"github.com/amends-dev/amends/internal/pace"
 )
@@ -35,29 +33,15 @@ func (w *world) document(name string) []byte {
 	return raw
 }
 
-// Both documents of /api/v1 are valid: in OpenAPI 3.1, and in 3.0 for generators that know no newer one.
-func TestTheDocumentsAreValid(t *testing.T) {
+// The document of /api/v1 is valid. It is read in its form of OpenAPI 3.0, which is made of that of 3.1.
+func TestTheDocumentIsValid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	older, err := openapi3.NewLoader().LoadFromData(w.document("openapi-3.0.json"))
+	doc, err := openapi3.NewLoader().LoadFromData(newWorld(t).document("openapi-3.0.json"))
 	if err == nil {
-		err = older.Validate(t.Context())
+		err = doc.Validate(t.Context())
 	}
 	if err != nil {
-		t.Errorf("3.0: %v", err)
-	}
-	latest, err := libopenapi.NewDocument(w.document("openapi.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, errs := validator.NewValidator(latest)
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
-	if sound, wrong := v.ValidateDocument(); !sound {
-		for _, one := range wrong {
-			t.Errorf("3.1: %s: %s %v", one.Message, one.Reason, one.SchemaValidationErrors)
-		}
+		t.Error(err)
 	}
 }
 
