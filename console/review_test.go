@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +150,45 @@ func TestBounds(t *testing.T) {
 	}
 	if status, text := odd.post("/api/v1/works/pay/bill:1/approve", `{"reason":"let me","shown":"`+a.Digest+`"}`); status != http.StatusConflict {
 		t.Errorf("a role with a comma is two: %d %s", status, text)
+	}
+}
+
+// A page offers what the desk does: of each choice a form that says what it says and asks what only the person knows. Votes stand beside
+// what is decided about.
+func TestAFormForEachChoice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "order:1", letter{Outcome: "the line went dead"}, saga.Review)
+	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
+	w.start("pay", "bill:2", letter{Outcome: "a bug"}, saga.Review)
+	w.start("ask", "w1", letter{}, saga.Waiting)
+	w.start("later", "w2", letter{}, saga.Waiting)
+	for _, id := range []saga.ID{{Saga: "mail", Work: "order:1"}, {Saga: "pay", Work: "bill:1"}, {Saga: "pay", Work: "bill:2"}, {Saga: "ask", Work: "w1"}, {Saga: "later", Work: "w2"}} {
+		i, err := desk.New(w.db, "").Show(t.Context(), &desk.ShowIn{Which: desk.Which{Saga: id.Saga, Work: id.Work}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := slices.DeleteFunc(slices.Concat(i.Choices, i.Also), func(c desk.Choice) bool { return c.Verb == "approve" || c.Verb == "reject" })
+		p := &page{}
+		forms := slices.Concat(p.Choices(i, i.Choices), p.Choices(i, i.Also))
+		if len(forms) != len(all) || len(all) == 0 {
+			t.Errorf("%s: %d forms of %d choices", id, len(forms), len(all))
+			continue
+		}
+		for n, c := range all {
+			f := &forms[n]
+			op := acts(f.Do)
+			if op == nil || f.Do != "/works/{saga}/{work}/"+c.Verb || f.When != c.When || f.Label != c.Button {
+				t.Errorf("%s: the form of %q is %+v", id, c.Verb, f)
+				continue
+			}
+			for _, flag := range c.Flags {
+				_, set := f.Set[flag.Name]
+				asked := slices.ContainsFunc(f.Ask, func(b blank) bool { return b.Name == flag.Name })
+				if asked != (flag.Example != "") || set == asked || op.field(flag.Name) == nil {
+					t.Errorf("%s: %s says %s: asked %t, set %t", id, c.Verb, flag.Name, asked, set)
+				}
+			}
+		}
 	}
 }

@@ -233,11 +233,6 @@ type instance struct {
 	Bodies   bool
 }
 
-// Others are the choices but for votes: what is decided about is shown first.
-func (i *instance) Others() []desk.Choice {
-	return slices.DeleteFunc(slices.Clone(i.Choices), func(c desk.Choice) bool { return c.Verb == "approve" || c.Verb == "reject" })
-}
-
 func work(a *asked) {
 	sagaName, id := a.Query.Get("saga"), a.Query.Get("id")
 	a.is("work", id, "works", true)

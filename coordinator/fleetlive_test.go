@@ -129,6 +129,10 @@ func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 		t.begun = append(t.begun, time.Now())
 	}
 	t.look(w)
+	// Who was told the time before the clock stepped forward cannot tell how much of a wait is over, and waits for as long as it stepped besides.
+	if recorded := time.Now().Add(r.Wait); recorded.After(w.due) && recorded.Sub(w.due) <= t.s.clock.leap()+simTimeout+simSettle {
+		w.until, w.due = t.s.clock.now().Add(r.Wait), recorded
+	}
 }
 
 // look asks the machine itself when the work wants attention, and whom it wants to talk to then.
@@ -297,10 +301,10 @@ func (t *tap) tail(w *trace) string {
 // how long that may be.
 func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why string) {
 	now := time.Now()
-	due := w.due
-	if w.until.After(t.s.clock.now()) {
-		due = now
+	if w.until.After(t.s.clock.now()) { // no process finds it yet, also where the clock went back since
+		w.due = later(w.due, now)
 	}
+	due := w.due
 	if !w.st.Status.Live() || w.unread > 0 && w.spoken.Before(due) && !attempting(w.st) {
 		due = w.spoken
 	}

@@ -74,6 +74,7 @@ type steppedClock struct {
 	high   time.Time // the latest it has ever shown
 	since  time.Time // when it had caught up with that again
 	behind bool
+	leapt  time.Duration // its steps forward together
 }
 
 func (c *steppedClock) now() time.Time {
@@ -96,9 +97,17 @@ func (c *steppedClock) step(d time.Duration) {
 	c.now()
 	c.mu.Lock()
 	c.offset += d
+	c.leapt += max(d, 0)
 	c.since = time.Now()
 	c.mu.Unlock()
 	c.now()
+}
+
+// leap is how far it has stepped forward, all steps together.
+func (c *steppedClock) leap() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leapt
 }
 
 // caughtUp reports whether the clock shows the latest time it has ever shown, and since when.

@@ -4,7 +4,7 @@
 //	d := desk.New(db, "")
 //	l, err := d.List(ctx, &desk.ListIn{Status: "review"})
 //	…
-//	out, err := d.Act(ctx, &desk.Retry{Order: desk.Order{By: desk.By{Actor: "anna", Reason: "mended"}, Which: desk.Which{Work: "order:7"}}})
+//	out, err := d.Do(ctx, &desk.Retry{Order: desk.Order{By: desk.By{Actor: "anna", Reason: "mended"}, Which: desk.Which{Work: "order:7"}}})
 //
 // What a function takes has tags: json, query and path are its names by HTTP, json and query or flag those on a command line, and doc says
 // what it is. What it returns is a document, whose JSON is the promise; fields without JSON are words for people. An error is a [*Failure]
