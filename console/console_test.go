@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/amends-dev/amends/internal/command"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -154,6 +156,10 @@ func TestVerbsHaveOperations(t *testing.T) {
 		cmd, _, err := command.Verbs().Find(strings.Fields(name))
 		if err != nil {
 			t.Fatal(err)
+		}
+		_, by := reflect.New(operations[i].takes).Interface().(interface{ Who() *desk.By })
+		if says := cmd.Flag("actor") != nil; says != by {
+			t.Errorf("%s keeps who says it: %t, and %s %s: %t", verb, says, operations[i].method, operations[i].path, by)
 		}
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if operations[i].field(f.Name) == nil && elsewhere[f.Name] == "" && f.Name != "help" {

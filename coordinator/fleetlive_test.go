@@ -130,7 +130,7 @@ func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 	}
 	t.look(w)
 	// Who was told the time before the clock stepped forward cannot tell how much of a wait is over, and waits for as long as it stepped besides.
-	if recorded := time.Now().Add(r.Wait); recorded.After(w.due) && recorded.Sub(w.due) <= t.s.clock.leap()+simTimeout+simSettle {
+	if leap, recorded := t.s.clock.leap(), time.Now().Add(r.Wait); leap > 0 && recorded.After(w.due) && recorded.Sub(w.due) <= leap+simTimeout+simSettle {
 		w.until, w.due = t.s.clock.now().Add(r.Wait), recorded
 	}
 }

@@ -329,7 +329,7 @@ func (a *Vote) post(ctx context.Context, op *coordinator.Operator, id saga.ID) e
 	case errors.Is(err, coordinator.ErrNotOpen):
 		return &Failure{Code: Conflict, Why: err, Stands: "it does not count", Next: "look again: " + (&Desk{}).show(id)}
 	}
-	return &Failure{Code: Conflict, Why: err, Next: "the vote is on record, and does not count; look again: amends " + a.Verb() + " " + quote(id.Work)}
+	return &Failure{Code: Conflict, Why: err, Stands: "the vote is on record, and does not count", Next: "look again: amends " + a.Verb() + " " + quote(id.Work)}
 }
 
 // before finds the signal of the same vote.

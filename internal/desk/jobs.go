@@ -467,7 +467,7 @@ func (r *Run) timedOut(wait time.Duration) error {
 	if r.Attempts == 0 {
 		f.What = fmt.Sprintf("no process has begun run %d of %s within %s", r.Number, r.Job, wait)
 		f.Why = errors.New("it is stored, and begun when a process that has the job runs and no other run of it is at work")
-		f.Next = "see that one runs; do not ask again; look with: amends reconcile runs " + quote(r.Job)
+		f.Stands, f.Next = "see that one runs; do not ask again", "look with: amends reconcile runs "+quote(r.Job)
 		return f
 	}
 	f.What = fmt.Sprintf("run %d of %s has not ended within %s", r.Number, r.Job, wait)
@@ -486,14 +486,14 @@ func (r *Run) badly() error {
 	case schedule.OK:
 		return nil
 	case schedule.Refused:
-		f.Code, f.Next = Conflict, "a bound was hit, and a person decides"
+		f.Code, f.Stands = Conflict, "a bound was hit, and a person decides"
 		if r.Plan != "" {
-			f.Next += "; look with: amends reconcile show " + Brief(r.Plan)
+			f.Next = "look with: amends reconcile show " + Brief(r.Plan)
 		}
 	case schedule.Stopped, schedule.Skipped:
 		f.Code, f.Next = Conflict, "look with: amends schedule list"
 	case schedule.Partial:
-		f.Next = "what was left undone is found again by the next run"
+		f.Stands = "what was left undone is found again by the next run"
 	case schedule.Failed:
 		f.Next = "look at the log of the process that ran it"
 	}
