@@ -66,3 +66,11 @@ func TestStem(t *testing.T) {
 		}
 	}
 }
+
+// A work that is not named is none: a filter that says nothing finds every one.
+func TestNothingSaidFindsNothing(t *testing.T) {
+	t.Parallel()
+	if _, err := (&Desk{}).find(t.Context(), &Which{Saga: "mail"}); FailureOf(t.Context(), err).Code != Misuse {
+		t.Errorf("it is answered with %v", err)
+	}
+}
