@@ -19,7 +19,10 @@ PARALLEL := -p 3 -parallel 4
 export GORACE := atexit_sleep_ms=0
 
 # Properties of which each check is a whole world: the race detector does not stand so many goroutines.
-WORLDS := ^TestRebuildAfterAnyHistory$$|^TestReconcilerBringsHome$$
+WORLDS := ^TestRebuildAfterAnyHistory$$|^TestReconcilerBringsHome$$|^TestTheBooksOfAnOldScriptAreTakenOver$$
+
+# Long stories in virtual time, which the detector makes five times longer: it watches them at night.
+STORIES := ^TestPoisonStarvesNoOther$$|^TestAnOutageIsOverWhenItIsOver$$|^TestWhoWaitsForATryKeepsNoPlace$$
 
 # Starts a PostgreSQL for the command and stops it afterwards, unless
 # AMENDS_TEST_POSTGRES names one.
@@ -67,8 +70,8 @@ models: ## Check the models, if they changed since they passed.
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(WORLDS)' work
-	go test -run '$(WORLDS)' ./reconcile
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(WORLDS)|$(STORIES)' work
+	go test -run '$(WORLDS)|$(STORIES)' ./reconcile ./coordinator
 
 ##@ Longer
 

@@ -74,7 +74,7 @@ amends_findings{kind="reader"} 0
 amends_findings{kind="shared"} 0
 amends_findings{kind="slots"} 0
 amends_findings{kind="still"} 0
-amends_findings{kind="unknown-definition"} 2
+amends_findings{kind="unknown-definition"} 1
 amends_findings{kind="unreadable"} 0
 amends_findings{kind="witness"} 0
 # HELP amends_inbox_deliveries Deliveries that are kept, by what became of them.

@@ -96,6 +96,7 @@ func history(t *testing.T, db *memory.DB, l *coordinator.Listener) {
 	s.start(t, "fine", "fine")
 	s.start(t, "fine", "fine")
 	s.start(t, "fine", "another order under the same name")
+	<-time.After(time.Second) // it has read of that, at its next poll
 	s.stop()
 
 	ctx, op, by := t.Context(), coordinator.NewOperator(db), saga.Actor{Name: "ann", Reason: "because"}

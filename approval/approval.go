@@ -18,6 +18,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"iter"
 	"net/http"
@@ -107,7 +108,11 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 			h.failed(w, err)
 			return
 		}
-		p.All = append(p.All, view{Approval: a, Mine: mine(&a, p.By.Roles), Link: "." + a.Path()})
+		v := view{Approval: a, Mine: mine(&a, p.By.Roles), Link: "." + a.Path()}
+		if h.who != nil && !v.Mine {
+			v.About = nil
+		}
+		p.All = append(p.All, v)
 	}
 	slices.SortStableFunc(p.All, func(a, b view) int {
 		switch {
@@ -148,8 +153,13 @@ func (h *handler) one(w http.ResponseWriter, r *http.Request, status int, notice
 	}
 	p := page{Title: "Approve " + a.ID.Work + "?", By: voter(r), Notice: notice, View: &view{Approval: a}}
 	p.View.Mine = h.who != nil && a.Outcome == "" && mine(&a, p.By.Roles)
-	if p.View.Shown = "what is decided about is shown to who may vote"; h.who == nil || mine(&a, p.By.Roles) {
+	if h.who == nil || mine(&a, p.By.Roles) {
 		p.View.Shown = indented(a.Shown)
+		if a.About != nil && a.About.Title != "" {
+			p.Title = a.About.Title
+		}
+	} else {
+		p.View.About, p.View.Shown = nil, "what is decided about is shown to who may vote"
 	}
 	h.page(w, status, p)
 }
@@ -233,12 +243,24 @@ type view struct {
 	Link  string
 }
 
+// Stands is how many have approved of how many it takes.
+func (v view) Stands() string {
+	n := 0
+	for i := range v.Votes {
+		if v.Votes[i].Approve {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d", n, v.Needed)
+}
+
 //go:embed page.html
 var pageHTML string
 
 var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"day":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	"list": func(words []string) string { return strings.Join(words, ", ") },
+	"web":  visible.Web,
 }).Parse(pageHTML))
 
 func (h *handler) page(w http.ResponseWriter, status int, p page) {

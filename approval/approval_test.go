@@ -47,7 +47,9 @@ func newHall(t *testing.T) *hall {
 	}
 	act := func(context.Context, saga.Call[payment]) (string, error) { return "p_1", nil }
 	d, err := saga.Define("pay", 1, saga.Do("book", act).Idempotent().NoUndo("a test"),
-		saga.Approve[payment]("approved").By("finance").Votes(2).NotStarter().Within(time.Hour),
+		saga.Approve[payment]("approved").By("finance").Votes(2).NotStarter().Within(time.Hour).About(func(c saga.Call[payment]) saga.About {
+			return saga.About{Title: "Pay " + c.Input.Note, Amount: "EUR 42.00", Link: "javascript:alert(1)", Fields: []saga.Field{{Name: "bank", Value: "of Otto"}}}
+		}),
 		saga.Do("charge", act).Idempotent().NoUndo("a test").Pivot())
 	if err != nil {
 		t.Fatal(err)
@@ -215,6 +217,36 @@ func TestHostileTexts(t *testing.T) {
 	for _, at := range []string{path, "/approvals/"} {
 		if page := h.ask(h.page, "GET", at, script, "finance", nil).Body.String(); strings.Contains(page, "<script") {
 			t.Errorf("%s runs what a stranger wrote: %.2000s", at, page)
+		}
+	}
+}
+
+// A page says first what it is about, to those who may vote, and has the document last. No command of a shell is on it.
+func TestAPageSaysWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	h := newHall(t)
+	path := h.pay("bill:1", payment{Cents: 4200, Note: "Alice"})
+	for at, all := range map[string][]string{
+		path: {
+			"<h1><bdi>Pay Alice", "EUR 42.00", "<bdi>javascript:alert(1)", "bank", "of Otto", "0 of 2", "yours", "waiting since", `value="approve"`, `value="reject"`,
+			"<pre", "&#34;about&#34;",
+		},
+		"/approvals/": {"Pay Alice", "EUR 42.00", "of Otto", "0 of 2", "yours", "bill:1"},
+	} {
+		text := h.ask(h.page, "GET", at, "fay", "finance", nil).Body.String()
+		if strings.Contains(text, "href=\"javascript") || strings.Contains(text, "amends approve") {
+			t.Errorf("%s has a link that runs a program, or a command:\n%s", at, text)
+		}
+		rest := text
+		for _, want := range all {
+			_, after, found := strings.Cut(rest, want)
+			if !found {
+				t.Fatalf("%s does not say %q at its place:\n%s", at, want, text)
+			}
+			rest = after
+		}
+		if text := h.ask(h.page, "GET", at, "eve", "sales", nil).Body.String(); strings.Contains(text, "Alice") || strings.Contains(text, "Otto") {
+			t.Errorf("%s shows it to a person without a vote:\n%s", at, text)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type process struct {
 	LockDir string // of [postgres.Options]; "" for a SQLite ledger, and for the default
 	Step    string // what the step of the saga is
 	Start   int    // so many instances are started, and their requests are never answered; 0: it goes on for another
+	Again   int    // so many are submitted again, as a client does that did not hear of their end
 }
 
 // What a process tells of itself, a line for each.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
 )
@@ -16,6 +18,7 @@ import (
 // Who goes on for a process that was killed.
 const (
 	restart = "restart" // on the same host
+	client  = "client"  // the same, and its client submits every key again and waits for it
 	another = "another" // which runs already, of another host
 )
 
@@ -24,7 +27,7 @@ const (
 func BenchmarkResume(b *testing.B) {
 	n := number(b, "INSTANCES", 2000)
 	for _, ledger := range ledgers {
-		for _, by := range []string{restart, another} {
+		for _, by := range []string{restart, client, another} {
 			for _, step := range []string{"Idempotent", "Keyed", "Find", "AtMostOnce"} {
 				if ledger == onSQLite && by == another {
 					continue // there is only one
@@ -63,12 +66,15 @@ func killed(b *testing.B, ledger, by, step string, n int) {
 	}
 	kills := began(inFlight)
 	p.Start = 0
+	if by == client {
+		p.Again = n
+	}
 	if by == another {
 		defer began(running)()
 	}
 	b.StartTimer()
 	kills()
-	if by == restart {
+	if by != another {
 		defer began("")()
 	}
 	db := database(b, ledger, p.Address, "_pragma=busy_timeout(10000)&_pragma=query_only(1)")
@@ -125,7 +131,57 @@ func (p process) resume(ctx context.Context) error {
 		if err := begun(ctx, c, "order-to-invoice", p.Start, atOnce); err != nil {
 			return err
 		}
+		if err := again(ctx, c, "order-to-invoice", p.Again); err != nil {
+			return err
+		}
 		<-ctx.Done()
 		return nil
 	})
+}
+
+// again submits n keys that exist, all at once, and waits for the end of each.
+func again(ctx context.Context, c *coordinator.Coordinator, name string, n int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range n {
+		g.Go(func() error {
+			if _, err := c.Start(ctx, name, fmt.Sprint(i), i, nil); err != nil {
+				return err
+			}
+			_, err := c.Wait(ctx, name, fmt.Sprint(i))
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// BenchmarkRepeats is starts of works that are known, 64 at a time: of 10,000, and all of one.
+func BenchmarkRepeats(b *testing.B) {
+	for _, ledger := range ledgers {
+		for _, keys := range []int{10_000, 1} {
+			b.Run(fmt.Sprintf("ledger=%s/keys=%d", ledger, keys), func(b *testing.B) {
+				b.StopTimer()
+				sleepers(b, fresh(b, ledger), unheard, func(ctx context.Context, c *coordinator.Coordinator) error {
+					if err := begun(ctx, c, "sleep", keys, atOnce); err != nil {
+						return err
+					}
+					g, ctx := errgroup.WithContext(ctx)
+					g.SetLimit(64)
+					b.StartTimer()
+					for i := range b.N {
+						g.Go(func() error {
+							known, err := c.Start(ctx, "sleep", fmt.Sprint(i%keys), i%keys, nil)
+							if err == nil && !known.Duplicate {
+								err = fmt.Errorf("work %d is new", i%keys)
+							}
+							return err
+						})
+					}
+					err := g.Wait()
+					b.StopTimer()
+					report(b, map[string]float64{"repeats/s": float64(b.N) / b.Elapsed().Seconds()})
+					return err
+				})
+			})
+		}
+	}
 }

@@ -7,7 +7,10 @@ import (
 	"iter"
 	"math/rand/v2"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -291,5 +294,105 @@ func storm(b *testing.B, ledger, address string, tokens []string) {
 		if answered != 1 {
 			b.Errorf("a wait has %d answers on record", answered)
 		}
+	}
+}
+
+// BenchmarkCallback is what lies between a callback and the next step, 64 instances in flight, each called back within 600 ms of its
+// request: by the process that has the instance, and by another handle of the ledger. One iteration is one instance.
+func BenchmarkCallback(b *testing.B) {
+	for _, ledger := range ledgers {
+		for _, by := range []string{"itself", "another"} {
+			if ledger == onSQLite && by == "another" {
+				continue // there is only one
+			}
+			b.Run(fmt.Sprintf("ledger=%s/by=%s", ledger, by), func(b *testing.B) {
+				b.StopTimer()
+				address := fresh(b, ledger)
+				called, took := make([]atomic.Int64, b.N), make([]time.Duration, b.N)
+				var op func(context.Context, string, []byte) (coordinator.Ack, error)
+				back := func(work, token string) {
+					i, _ := strconv.Atoi(work) // it is one of ours
+					time.AfterFunc(rand.N(600*time.Millisecond), func() {
+						called[i].Store(time.Now().UnixNano())
+						_, err := op(b.Context(), token, []byte(`"done"`))
+						if err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				opts, d, err := waiters(back, func(work, _ string) {
+					i, _ := strconv.Atoi(work)
+					took[i] = time.Duration(time.Now().UnixNano() - called[i].Load())
+				})
+				must(b, err)
+				other := open(b, address)
+				defer other.Close()
+				must(b, over(b.Context(), open(b, address), opts, d, func(ctx context.Context, c *coordinator.Coordinator) error {
+					if op = c.Complete; by == "another" {
+						op = coordinator.NewOperator(other).Complete
+					}
+					g, ctx := errgroup.WithContext(ctx)
+					g.SetLimit(64)
+					b.StartTimer()
+					for i := range b.N {
+						g.Go(func() error {
+							_, err := c.Start(ctx, "wait", strconv.Itoa(i), i, nil)
+							if err == nil {
+								_, err = c.Wait(ctx, "wait", strconv.Itoa(i))
+							}
+							return err
+						})
+					}
+					err := g.Wait()
+					b.StopTimer()
+					return err
+				}))
+				slices.Sort(took)
+				report(b, map[string]float64{"p50-ms": ms(took[len(took)/2]), "p99-ms": ms(took[len(took)*99/100])})
+			})
+		}
+	}
+}
+
+// BenchmarkInFlight is what a process holds for INSTANCES (10,000) whose one request hangs: heap and stacks behind a collection. -benchtime 1x.
+func BenchmarkInFlight(b *testing.B) {
+	n := number(b, "INSTANCES", 10_000)
+	for _, ledger := range ledgers {
+		b.Run("ledger="+ledger, func(b *testing.B) {
+			var sent atomic.Int64
+			all := make(chan struct{})
+			d, err := saga.Define("hang", 1, saga.Do("send", func(ctx context.Context, _ saga.Call[string]) (string, error) {
+				if sent.Add(1) == int64(n) {
+					close(all)
+				}
+				<-ctx.Done()
+				return "", ctx.Err()
+			}).Idempotent().NoUndo("nothing was made").Timeout(time.Hour))
+			must(b, err)
+			input := strings.Repeat("x", 200)
+			err = over(b.Context(), open(b, fresh(b, ledger)), coordinator.Options{MaxWorks: n, Drain: time.Millisecond}, d, func(ctx context.Context, c *coordinator.Coordinator) error {
+				g, ctx := errgroup.WithContext(ctx)
+				g.SetLimit(1024)
+				for i := range n {
+					g.Go(func() error {
+						_, err := c.Start(ctx, "hang", strconv.Itoa(i), input, nil)
+						return err
+					})
+				}
+				if err := g.Wait(); err != nil {
+					return err
+				}
+				<-all
+				runtime.GC()
+				runtime.GC()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				report(b, map[string]float64{"heap-MB": float64(m.HeapAlloc) / 1e6, "stacks-MB": float64(m.StackInuse) / 1e6, "goroutines": float64(runtime.NumGoroutine())})
+				return nil
+			})
+			if err != nil && !strings.Contains(err.Error(), "did not come to rest") { // they hang
+				b.Fatal(err)
+			}
+		})
 	}
 }

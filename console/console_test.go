@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/command"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -32,16 +32,16 @@ var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
 		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
-		GET /jobs/{job}/runs, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
+		GET /jobs/{job}/runs, GET /jobs/{job}/decisions, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
 	Starter:  `POST /works`,
 	Operator: `GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
 		POST /works/{saga}/{work}/skip, POST /works/{saga}/{work}/pause, POST /works/{saga}/{work}/resume, POST /works/{saga}/{work}/wake,
 		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
-		POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
+		POST /works/{saga}/{work}/undo, POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
 		POST /destinations/{name}/resume, POST /sagas/{saga}/pause, POST /sagas/{saga}/resume, POST /inbox/deliveries/{number}/replay, POST /inbox/replay,
 		POST /inbox/sources/{source}/release, POST /inbox/sources/{source}/drop,
-		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/pause,
+		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/findings/{verdict}, POST /jobs/{job}/pause,
 		POST /jobs/{job}/unpause`,
 	Admin: `POST /everything/pause, POST /everything/resume, POST /catch-up, POST /jobs/pause, POST /jobs/unpause`,
 }
@@ -130,9 +130,12 @@ func TestVerbsHaveOperations(t *testing.T) {
 	apart := map[string]string{ // of verbs that are called otherwise
 		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}",
 		"destination list": "/destinations", "destination probe": "/destinations/{name}/probe", "inbox list": "/inbox", "inbox show": "/inbox/deliveries/{number}",
-		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run",
+		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "drift decided": "/jobs/{job}/decisions", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run",
 		"schedule pause": "/jobs/{job}/pause", "schedule unpause": "/jobs/{job}/unpause", "schedule check": "/schedule/{text}", "reconcile plan": "/jobs/{job}/plan",
 		"reconcile show": "/plans/{plan}", "reconcile apply": "/jobs/{job}/plans/{plan}/apply", "reconcile approve": "/jobs/{job}/approve",
+	}
+	for _, verdict := range plan.Verdicts {
+		apart["drift "+string(verdict)] = "/jobs/{job}/findings/{verdict}"
 	}
 	elsewhere := map[string]string{ // flags that are no field of the operation
 		"actor": "the token names who acts", "role": "the token names the roles", "saga": "it is in the address", "destination": "it has an address of its own",
@@ -157,7 +160,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, by := reflect.New(operations[i].takes).Interface().(interface{ Who() *desk.By })
+		_, by := operations[i].takes().(interface{ Who() *desk.By })
 		if says := cmd.Flag("actor") != nil; says != by {
 			t.Errorf("%s keeps who says it: %t, and %s %s: %t", verb, says, operations[i].method, operations[i].path, by)
 		}
@@ -438,7 +441,7 @@ func TestTwoWindows(t *testing.T) {
 	page := address("mail", "order:1")
 	_, shown := second.get(page)
 	has(t, shown, "the line went dead", "What is safe to do", "is done again, under a new key", "it will have happened twice")
-	has(t, first.press(page, "It happened", map[string]string{"happened": "letter_9", "reason": "it lies in the outbox"}), `said good`, "It is completed now")
+	has(t, first.press(page, "It happened", map[string]string{"happened": "letter_9", "reason": "it lies in the outbox"}), `said good`, "The work is now completed")
 	has(t, second.send(shown, "It did not happen", map[string]string{"reason": "I think not"}), `said bad`, "it is not what you saw any more")
 	s, err := w.c.Show(t.Context(), saga.ID{Saga: "mail", Work: "order:1"})
 	if err != nil || s.Status != saga.Completed || s.Steps["send"].ExternalID != "letter_9" || s.Steps["send"].Attempts != 1 {
@@ -567,7 +570,7 @@ func TestRolesOfOneSaga(t *testing.T) {
 	if status, _ := olaf.post("/api/v1/sagas/pay/pause", `{"reason":"it is not his"}`); status != http.StatusForbidden {
 		t.Errorf("another saga is paused: %d", status)
 	}
-	has(t, olaf.press(address("mail", "order:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "It is completed now")
+	has(t, olaf.press(address("mail", "order:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "The work is now completed")
 	grouped := Person{"gil", []string{"finance@example.com", Operator + "@pay"}}
 	if in := grouped.in("mail"); !slices.Contains(in.Roles, "finance@example.com") || in.may(Operator) {
 		t.Errorf("where mail is named, gil is %v", in.Roles)
@@ -592,7 +595,7 @@ func TestUnseenCharacters(t *testing.T) {
 	if _, text := x.get("/works?reason=in-doubt&step=other"); strings.Contains(text, "order") && strings.Contains(text, `<bdi>order`) {
 		t.Error("a step that it is not about finds it")
 	}
-	has(t, x.press(address("mail", "order\u202e:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "It is completed now")
+	has(t, x.press(address("mail", "order\u202e:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "The work is now completed")
 }
 
 // Of two people who decide at the same moment one is followed, and the other is told.
@@ -660,8 +663,8 @@ func TestVote(t *testing.T) {
 	page := address("pay", "bill:1")
 	rita := w.as("rita", Reader)
 	_, text := rita.get(page)
-	has(t, text, "To approve: step")
-	for _, path := range []string{page, "/", "/api/v1/approvals", "/api/v1/works/pay/bill:1/approval"} {
+	has(t, text, "To approve: <bdi>step")
+	for _, path := range []string{page, "/", "/api/v1/approvals", "/api/v1/works/pay/bill:1", "/api/v1/works/pay/bill:1/approval"} {
 		if _, text := rita.get(path); strings.Contains(text, "Otto") {
 			t.Errorf("%s shows a reader what an instance was started with:\n%s", path, text)
 		}
@@ -689,6 +692,69 @@ func TestVote(t *testing.T) {
 	}
 	has(t, w.as("maria", Operator, "finance").press(page, "Approve", map[string]string{"reason": "looked at"}), "said good") // the token of docs/console.md
 	w.until("pay", "bill:1", saga.Completed)
+}
+
+// An approval shows what its definition says about it, then how it stands, then the buttons, and the document last; what is no address of
+// the web is text.
+func TestAnApprovalSaysWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
+	w.start("pay", "bill:2", letter{To: "Anna", Outcome: "held"}, saga.Waiting)
+	fay := w.as("fay", Approver, "finance")
+	const link = `<a href="https://books.example/bills?to=Otto" rel="noreferrer">`
+	about := []string{"Pay Otto", "EUR 1,200.00", link, "cost centre", "4711", "0 of 1", "yours"}
+	for path, rest := range map[string][]string{
+		address("pay", "bill:1"): {"<button>Approve</button>", "<button>Reject</button>", `<pre class="shown"`, "&#34;about&#34;"},
+		"/":                      {`<pre class="shown"`, "&#34;about&#34;", "<button>Approve</button>", "<button>Reject</button>"},
+	} {
+		_, text := fay.get(path)
+		at := max(strings.Index(text, "To approve"), 0)
+		for _, want := range append(about, rest...) {
+			i := strings.Index(text[at:], want)
+			if i < 0 {
+				t.Fatalf("%s does not say %q at its place:\n%s", path, want, text)
+			}
+			at += i
+		}
+	}
+	_, text := fay.get(address("pay", "bill:2"))
+	if has(t, text, "<bdi>javascript:alert(1)</bdi>"); strings.Contains(text, `href="javascript`) || strings.Contains(text, "ZgotmplZ") {
+		t.Errorf("a link that runs a program:\n%s", text)
+	}
+	for _, path := range []string{"/api/v1/approvals", "/api/v1/works/pay/bill:1", "/api/v1/works/pay/bill:1/approval"} {
+		_, text := fay.get(path)
+		has(t, text, `"amount": "EUR 1,200.00"`, `"name": "cost centre"`)
+	}
+}
+
+// On the first page a vote stands behind the document that it is about, and is for that one: it does not count for what came instead. Where
+// the document is long, or is not shown to the person, there is the way to it and no button.
+func TestVoteOnTheFirstPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("pay", "bill:1", letter{To: "Otto"}, saga.Waiting)
+	fay := w.as("fay", Approver, "finance")
+	_, page := fay.get("/")
+	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Eve"}, &saga.StartOptions{Revision: "2"}); err != nil {
+		t.Fatal(err)
+	}
+	next := page
+	for tick := time.NewTicker(10 * time.Millisecond); !strings.Contains(next, "Eve"); <-tick.C {
+		_, next = fay.get("/")
+	}
+	has(t, fay.send(page, "Approve", map[string]string{"reason": "Otto is known"}), "said bad", "was shown")
+	w.until("pay", "bill:1", saga.Waiting)
+	has(t, fay.send(next, "Approve", map[string]string{"reason": "Eve is known"}), "said good")
+	w.until("pay", "bill:1", saga.Completed)
+
+	w.start("pay", "bill:2", letter{To: strings.Repeat("Otto", 1000)}, saga.Waiting)
+	for name, x := range map[string]*window{"a long document": fay, "a document of another saga": w.as("rob", Reader, "approver@pay", "finance@pay")} {
+		_, text := x.get("/")
+		if has(t, text, "Look and decide"); forms.MatchString(text) {
+			t.Errorf("%s: there is a vote beside none", name)
+		}
+	}
 }
 
 // The same vote again, before a coordinator has read the first and afterwards, is answered as the first was: by the command, by

@@ -147,20 +147,12 @@ var mayBeEmpty = []string{"after", "before", "happened", "reason", "result", "zo
 
 // taken is what an operation takes, as a request says it.
 func (o *operation) taken(s *said) (any, *problem) {
-	in := reflect.New(o.takes)
+	in := reflect.ValueOf(o.takes())
 	if d, is := in.Interface().(interface{ Defaults() }); is {
 		d.Defaults()
 	}
-	if r, is := in.Interface().(interface{ Request() *desk.RequestIn }); is {
-		r.Request().Wait = desk.Duration(mostWait)
-	}
-	for name, value := range s.parts {
-		if value == "" {
-			return nil, misuse("the %s is empty", name)
-		}
-		if name == "work" && strings.Contains(value, "\t") { // the command reads a saga behind it
-			return nil, misuse("a work id with a tab cannot be named here: use the library")
-		}
+	if r, is := in.Interface().(interface{ Patience() *desk.Duration }); is {
+		*r.Patience() = min(*r.Patience(), desk.Duration(mostWait))
 	}
 	if s.says["wait"] != "" && s.says["no-wait"] == "true" {
 		return nil, misuse("say wait or no-wait, not both")
@@ -169,6 +161,8 @@ func (o *operation) taken(s *said) (any, *problem) {
 		for name, text := range texts {
 			f := o.field(name)
 			switch besides := i == 1; {
+			case !besides && text == "":
+				return nil, misuse("the %s is empty", name)
 			case f == nil, (f.in == "path") == besides: // what the address names is what a role is for
 				return nil, misuse("%s %s takes no %q; it takes: %s", o.method, o.path, name, strings.Join(o.names(), ", "))
 			case besides && text == "" && !slices.Contains(mayBeEmpty, name): // it would select all there is
@@ -223,31 +217,27 @@ func set(field reflect.Value, text string) error {
 
 // bounded refuses lists without an end and what would wait for too long, and says what has to be said here.
 func bounded(in any) *problem {
-	long := misuse("wait is at most %s here: ask again, what was said goes on meanwhile", mostWait)
+	if v, is := in.(interface{ Patience() *desk.Duration }); is && *v.Patience() > desk.Duration(mostWait) {
+		return misuse("wait is at most %s here: ask again, what was said goes on meanwhile", mostWait)
+	}
 	switch v := in.(type) {
 	case interface{ Most() int }:
 		if v.Most() > mostItems {
 			return misuse("limit is a number of at most %d here: ask for the next page", mostItems)
 		}
-	case interface{ Request() *desk.RequestIn }:
-		if v.Request().Wait > desk.Duration(mostWait) {
-			return long
-		}
-	case desk.Act:
-		if desk.About(v).Wait > desk.Duration(mostWait) {
-			return long
-		}
-		if vote, is := v.(*desk.Vote); is && vote.Shown == "" {
+	case *desk.Vote:
+		if v.Shown == "" {
 			return misuse("say shown: the digest of what you were shown, as GET …/approval has it")
 		}
-		if rerun, is := v.(*desk.Rerun); is && !rerun.Once() {
+	case *desk.Rerun:
+		if !v.Once() {
 			return misuse("say which run is to be done again (run), or name the request (request, or the header Idempotency-Key): what comes twice would be done twice")
 		}
 	}
 	return nil
 }
 
-// withheld is a document without what is hidden from the person: what an approval shows is
+// withheld is a document without what is hidden from the person: what an approval shows, and says about itself, is
 // an instance's input, for those who decide about it.
 func (p *Person) withheld(doc any) any {
 	if p.may(Approver) {
@@ -255,10 +245,12 @@ func (p *Person) withheld(doc any) any {
 	}
 	switch d := doc.(type) {
 	case *desk.Approval:
-		d.Shown = nil
+		d.About, d.Shown = nil, nil
+	case *desk.Instance:
+		d.About = nil
 	case *desk.All[desk.Approval]:
 		for i := range d.Items {
-			d.Items[i].Shown = nil
+			d.Items[i].About, d.Items[i].Shown = nil, nil
 		}
 	}
 	return doc
@@ -329,15 +321,15 @@ func (h *handler) answer(op *operation, w http.ResponseWriter, r *http.Request) 
 		answerProblem(w, misuse("an Idempotency-Key has at most %d bytes", maxKey))
 		return
 	}
-	doc, again, wrong := h.once(r.Context(), &p, op, s, key)
+	was, again := h.keyed(r.Context(), &p, op, s, key)
 	if again {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	if wrong != nil {
-		answerProblem(w, wrong)
+	if was.Problem != nil {
+		answerProblem(w, was.Problem)
 		return
 	}
-	answer(w, r, op, doc)
+	answer(w, r, op, []byte(was.Doc))
 }
 
 // said reads what a request says: of one that changes something a JSON object, of others the query.
@@ -345,7 +337,9 @@ func (o *operation) said(r *http.Request) (*said, *problem) {
 	s := &said{map[string]string{}, map[string]string{}}
 	for _, f := range o.fields() {
 		if f.in == "path" {
-			s.parts[f.name] = r.PathValue(f.name)
+			if s.parts[f.name] = r.PathValue(f.name); f.name == "work" && strings.Contains(s.parts["work"], "\t") {
+				return nil, misuse("a work id with a tab cannot be named here: use the library")
+			}
 		}
 	}
 	if !o.changes() {
@@ -385,7 +379,7 @@ func (o *operation) said(r *http.Request) (*said, *problem) {
 }
 
 // answer writes a document. What was read has a tag, so that to ask again is cheap.
-func answer(w http.ResponseWriter, r *http.Request, op *operation, doc json.RawMessage) {
+func answer(w http.ResponseWriter, r *http.Request, op *operation, doc []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	people := slices.Contains([]reflect.Type{reflect.TypeFor[desk.Approval](), reflect.TypeFor[desk.All[desk.Approval]]()}, op.answers)

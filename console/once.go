@@ -23,12 +23,7 @@ type answered struct {
 // A request waits so many times so long for the answer of the same one that is under way.
 const twinWaits, twinWait = 30, 100 * time.Millisecond
 
-// once runs an operation for a person, once for a key: the same request again is answered as the first was, whatever became of it since.
-func (h *handler) once(ctx context.Context, p *Person, op *operation, s *said, key string) (doc json.RawMessage, again bool, wrong *problem) {
-	was, again := h.keyed(ctx, p, op, s, key)
-	return json.RawMessage(was.Doc), again, was.Problem
-}
-
+// keyed runs an operation for a person, once for a key: the same request again is answered as the first was, whatever became of it since.
 func (h *handler) keyed(ctx context.Context, p *Person, op *operation, s *said, key string) (was answered, again bool) {
 	if key == "" || !op.changes() {
 		return h.done(ctx, p, op, s), false

@@ -18,7 +18,7 @@ import (
 
 // onSomethingElse are acts on what these tests have none of; they go the way of the others.
 const onSomethingElse = `/inbox/deliveries/{number}/replay /jobs/{job}/run /jobs/{job}/plan /jobs/{job}/plans/{plan}/apply /jobs/{job}/approve
-	/jobs/{job}/pause /jobs/{job}/unpause`
+	/jobs/{job}/pause /jobs/{job}/unpause /jobs/{job}/findings/{verdict}`
 
 // Two equal requests under one key are one deed, for every act there is: the second is answered as the first was, also when the
 // instance has moved on, and two at the same time.
@@ -51,6 +51,7 @@ func TestEveryActOnceForAKey(t *testing.T) {
 		{"/works/{saga}/{work}/skip", "/works/mail/w3/skip", saying(`"no-result":true`), review("w3")},
 		{"/works/{saga}/{work}/cancel", "/works/mail/w4/cancel", saying(``), review("w4")},
 		{"/works/{saga}/{work}/rerun", "/works/mail/w5/rerun", saying(``), func() { w.start("mail", "w5", letter{}, saga.Completed) }},
+		{"/works/{saga}/{work}/undo", "/works/mail/w15/undo", saying(``), func() { w.start("mail", "w15", letter{}, saga.Completed) }},
 		{"/works/{saga}/{work}/pause", "/works/pay/w6/pause", saying(``), waits("w6")},
 		{"/works/{saga}/{work}/resume", "/works/pay/w7/resume", saying(``), held("w7")},
 		{"/works/{saga}/{work}/extend", "/works/pay/w8/extend", saying(`"by":"1h"`), waits("w8")},
@@ -238,8 +239,8 @@ func TestWhatWasDone(t *testing.T) {
 			return nil, &c.f
 		}, nil)
 		for range 3 {
-			if _, _, wrong := h.once(t.Context(), &Person{"ada", []string{Admin}}, &op, &said{}, c.f.What); wrong == nil || wrong.Detail != c.f.What {
-				t.Errorf("it is told %v", wrong)
+			if was, _ := h.keyed(t.Context(), &Person{"ada", []string{Admin}}, &op, &said{}, c.f.What); was.Problem == nil || was.Problem.Detail != c.f.What {
+				t.Errorf("it is told %v", was.Problem)
 			}
 		}
 		if times != c.times {

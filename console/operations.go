@@ -1,11 +1,18 @@
 package console
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/amends-dev/amends/internal/desk"
 )
@@ -17,14 +24,14 @@ type operation struct {
 	role    string
 	summary string
 
-	takes   reflect.Type // a struct whose fields have tags: path, and query or json
+	takes   func() any // a new one: a struct whose fields have tags: path, and query or json
 	answers reflect.Type
 	do      func(context.Context, *desk.Desk, any) (any, error)
 }
 
 // of is an operation of a function of the desk. with says what the address says, such as everything; nil: nothing.
 func of[In, Out any](method, path, role, summary string, do func(*desk.Desk, context.Context, *In) (*Out, error), with func(*In)) operation {
-	return operation{method, path, role, summary, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, d *desk.Desk, v any) (any, error) {
+	return operation{method, path, role, summary, func() any { return new(In) }, reflect.TypeFor[Out](), func(ctx context.Context, d *desk.Desk, v any) (any, error) {
 		in := v.(*In) //nolint:forcetypeassert // taken makes it
 		if with != nil {
 			with(in)
@@ -45,36 +52,38 @@ func post[In, Out any](path, role, summary string, do func(*desk.Desk, context.C
 	return of(http.MethodPost, path, role, summary, do, nil)
 }
 
-// says is an act on an instance. Those that the command says to several are answered as a list of one.
-func says[In any, P interface {
-	*In
-	desk.Act
-}](verb, summary string, one bool, with func(*In)) operation {
-	role := Operator
-	if verb == "approve" || verb == "reject" {
-		role = Approver
-	}
-	path := "/works/{saga}/{work}/" + verb
-	if one {
-		return of(http.MethodPost, path, role, summary, func(d *desk.Desk, ctx context.Context, in *In) (*desk.Outcome, error) { return d.Do(ctx, P(in)) }, with)
-	}
-	return of(http.MethodPost, path, role, summary, func(d *desk.Desk, ctx context.Context, in *In) (*desk.All[desk.Of], error) {
-		out, err := d.Do(ctx, P(in))
-		if out == nil {
-			return nil, err
+// acts are the operations of what people do to an instance. What the command says to several is answered as a list of one.
+func acts() (all []operation) {
+	for _, k := range desk.Acts {
+		role, answers := Operator, reflect.TypeFor[desk.All[desk.Of]]()
+		if k.Verb == "approve" || k.Verb == "reject" {
+			role = Approver
 		}
-		one := desk.Of{WorkID: out.WorkID, Outcome: out}
-		if err != nil {
-			one.Error = desk.FailureOf(ctx, err).Told()
+		if k.One {
+			answers = reflect.TypeFor[desk.Outcome]()
 		}
-		return &desk.All[desk.Of]{Items: []desk.Of{one}}, err
-	}, with)
+		all = append(all, operation{http.MethodPost, "/works/{saga}/{work}/" + k.Verb, role, k.Summary, func() any { return k.New() }, answers, func(ctx context.Context, d *desk.Desk, v any) (any, error) {
+			out, err := d.Do(ctx, v.(desk.Act)) //nolint:forcetypeassert // taken makes it
+			switch {
+			case out == nil: // an interface that holds a nil pointer is not nil
+				return nil, err
+			case k.One:
+				return out, err
+			}
+			one := desk.Of{WorkID: out.WorkID, Outcome: out}
+			if err != nil {
+				one.Error = desk.FailureOf(ctx, err).Told()
+			}
+			return &desk.All[desk.Of]{Items: []desk.Of{one}}, err
+		}})
+	}
+	return all
 }
 
 var everything = func(in *desk.ScopeIn) { in.All = true }
 
 // operations is the one table of what can be asked for. The pages use it, too.
-var operations = []operation{
+var operations = append(acts(), []operation{
 	get("/status", "Is anything running, and does everything move?", (*desk.Desk).Status),
 	get("/version", "Which amends this is", (*desk.Desk).Version),
 	get("/check", "Verify every chain and every head of the ledger", (*desk.Desk).Check),
@@ -84,19 +93,6 @@ var operations = []operation{
 	get("/works/{saga}/{work}/history", "Everything that happened to an instance, record by record", (*desk.Desk).History),
 	of("GET", "/works/{saga}/{work}/bodies", Operator, "The same with inputs and results", (*desk.Desk).History, func(in *desk.HistoryIn) { in.Bodies = true }),
 	get("/works/{saga}/{work}/approval", "What people decide at an instance", (*desk.Desk).Approval),
-	says[desk.Retry]("retry", "Try the step at issue again, under the key it has", false, nil),
-	says[desk.Resolve]("resolve", "Decide on a step in review: it happened, or it did not", true, nil),
-	says[desk.Skip]("skip", "Say that the step at issue did not happen and will not, and go on without it", false, nil),
-	says[desk.Pause]("pause", "Hold an instance where it is", false, nil),
-	says[desk.Resume]("resume", "Let what was paused go on where it was", false, nil),
-	says[desk.Wake]("wake", "End the wait of an instance for a time", false, nil),
-	says[desk.Complete]("complete", "Answer by hand what an instance waits for", false, nil),
-	says[desk.Fail]("fail", "Say by hand that what an instance waits for has failed", false, nil),
-	says[desk.Extend]("extend", "Have an instance wait longer", false, nil),
-	says[desk.Cancel]("cancel", "Give an instance up: undo what it has done", true, nil),
-	says[desk.Rerun]("rerun", "Run an instance again", false, nil),
-	says("approve", "Approve what was shown", true, func(in *desk.Vote) { in.Approve = true }),
-	says[desk.Vote]("reject", "Reject what was shown", true, nil),
 	get("/approvals", "What waits for people to decide, oldest first", (*desk.Desk).Approvals),
 	get("/duplicates", "Duplicates that were blocked, most recent first", (*desk.Desk).Duplicates),
 	get("/acts", "What people did, latest first", (*desk.Desk).Acts),
@@ -141,8 +137,10 @@ var operations = []operation{
 	of("POST", "/jobs/unpause", Admin, "Let all jobs run again", (*desk.Desk).UnpauseJob, func(in *desk.JobIn) { in.All = true }),
 	get("/plans/{plan}", "A plan, and what became of its findings", (*desk.Desk).Plan),
 	get("/drift", "Differences that last, those that last longest first", (*desk.Desk).Drifts),
+	get("/jobs/{job}/decisions", "What was decided on findings of a job", (*desk.Desk).Decisions),
+	post("/jobs/{job}/findings/{verdict}", Operator, "Decide on findings of a job", (*desk.Desk).Decide),
 	get("/schedule/{text}", "What a schedule means, and when it runs next", (*desk.Desk).Expression),
-}
+}...)
 
 // replayOne is the replay of one delivery.
 type replayOne struct {
@@ -157,9 +155,9 @@ func (o *operation) changes() bool { return o.method != http.MethodGet }
 // looks reports whether it shows what is hidden otherwise, which is put on record.
 func (o *operation) looks() bool { return strings.HasSuffix(o.path, "/bodies") }
 
-// acts finds the operation of a form, by its path.
-func acts(path string) *operation {
-	i := slices.IndexFunc(operations, func(o operation) bool { return o.changes() && o.path == path })
+// operationAt finds an operation by its path; nil: there is none.
+func operationAt(method, path string) *operation {
+	i := slices.IndexFunc(operations, func(o operation) bool { return o.method == method && o.path == path })
 	if i < 0 {
 		return nil
 	}
@@ -176,7 +174,7 @@ type field struct {
 
 // fields are those of a type that a request may say.
 func (o *operation) fields() (all []field) {
-	for _, f := range reflect.VisibleFields(o.takes) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(o.takes()).Elem()) {
 		if !f.IsExported() || f.Anonymous {
 			continue
 		}
@@ -205,4 +203,172 @@ func (o *operation) field(name string) *field {
 		return nil
 	}
 	return &all[i]
+}
+
+const about = `What the console shows and what the command amends does, as JSON. Every document says its version as "api": as long as that is the same, ` +
+	`fields are added, and none is renamed, removed or given another meaning. Times are RFC 3339 in UTC; what names or numbers a thing is a text. ` +
+	`A POST says in its body what the verb of the command takes as flags, by their names. Errors are application/problem+json (RFC 9457), with code: ` +
+	`the word of the command's exit status. Callbacks of steps are answered at POST /api/v1/callbacks/{token}, without a role.`
+
+// schemaName names the schema of a type. Names of other packages say theirs.
+func schemaName(t reflect.Type, hint string) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name := huma.DefaultSchemaNamer(t, hint)
+	for of, prefix := range map[string]string{"/internal/plan": "Plan", "/internal/finding": "Status"} {
+		if strings.HasSuffix(t.PkgPath(), of) {
+			return prefix + "Of" + name
+		}
+	}
+	return name
+}
+
+// api has every operation answered at its address below /api/v1, and returns their description.
+func (h *handler) api(mux *http.ServeMux) *huma.OpenAPI {
+	config := huma.Config{OpenAPI: &huma.OpenAPI{
+		OpenAPI: "3.1.0", Info: &huma.Info{Title: "amends", Version: "1", Description: about},
+		Security: []map[string][]string{{"token": {}}},
+		Components: &huma.Components{
+			Schemas:         huma.NewMapRegistry("#/components/schemas/", schemaName),
+			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "amends token makes one"}},
+		},
+	}}
+	config.AllowAdditionalPropertiesByDefault = true // fields are added
+	api := humago.New(mux, config)
+	d := describing{api.OpenAPI(), api.OpenAPI().Components.Schemas}
+	d.schemas.Map()["Document"] = &huma.Schema{Type: "object", Required: []string{"api"}, Properties: map[string]*huma.Schema{
+		"api": {Type: "string", Enum: []any{desk.API}, Description: "the version of the JSON"},
+	}}
+	for i := range operations {
+		op := &operations[i]
+		api.Adapter().Handle(d.add(op), func(ctx huma.Context) {
+			r, w := humago.Unwrap(ctx)
+			h.answer(op, w, r)
+		})
+	}
+	api.Adapter().Handle(d.addStart(), func(ctx huma.Context) {
+		r, w := humago.Unwrap(ctx)
+		h.start(w, r)
+	})
+	d.mend()
+	return d.doc
+}
+
+// describing is the description of the operations.
+type describing struct {
+	doc     *huma.OpenAPI
+	schemas huma.Registry
+}
+
+// operation is one as huma has it.
+func (d describing) operation(method, path, role, summary string, status int, answers reflect.Type) *huma.Operation {
+	words := strings.FieldsFunc(path, func(r rune) bool { return strings.ContainsRune("/{}", r) })
+	is := &huma.Operation{
+		OperationID: strings.ToLower(method) + "-" + strings.Join(words, "-"), Method: method, Path: "/api/v1" + path, Summary: summary, Description: "Takes the role " + role + ".",
+		Tags: words[:1],
+		Responses: map[string]*huma.Response{
+			fmt.Sprint(status): {Description: "the document", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{
+				AllOf: []*huma.Schema{{Ref: "#/components/schemas/Document"}, d.schemas.Schema(answers, true, "Answer")},
+			}}}},
+			"default": {Description: "refused, or failed", Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: d.schemas.Schema(reflect.TypeFor[problem](), true, "Problem")},
+			}},
+		},
+	}
+	if method != http.MethodGet {
+		most := maxKey
+		is.Parameters = append(is.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string", MaxLength: &most},
+			Description: "kept for a day: the same request again, from the same person, is answered as the first was and not done again"})
+	}
+	return is
+}
+
+// add describes an operation by the types that it takes and answers.
+func (d describing) add(op *operation) *huma.Operation {
+	is := d.operation(op.method, op.path, op.role, op.summary, http.StatusOK, op.answers)
+	says := &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{}, AdditionalProperties: false}
+	for _, f := range op.fields() {
+		schema := huma.SchemaFromField(d.schemas, f.StructField, f.Name)
+		schema.Nullable = false
+		if f.in == "body" {
+			says.Properties[f.name] = schema
+			continue
+		}
+		is.Parameters = append(is.Parameters, &huma.Param{Name: f.name, In: f.in, Required: f.in == "path", Schema: schema, Description: schema.Description})
+	}
+	if op.changes() {
+		is.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"application/json": {Schema: says}}}
+	}
+	d.doc.AddOperation(is)
+	return is
+}
+
+func (d describing) addStart() *huma.Operation {
+	is := d.operation(http.MethodPost, "/works", Starter, "Start an instance, once for its work id", http.StatusCreated, reflect.TypeFor[begun]())
+	is.Parameters[0].Description = "the work id, where the body does not say it"
+	is.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.schemas.Schema(reflect.TypeFor[starting](), true, "Start")}}}
+	d.doc.AddOperation(is)
+	return is
+}
+
+// mend says of schemas what huma does not: numbers that are written as texts, and structs that may be null.
+func (d describing) mend() {
+	for name, s := range d.schemas.Map() {
+		t := d.schemas.TypeFromRef("#/components/schemas/" + name)
+		if t == nil {
+			continue
+		}
+		for _, f := range reflect.VisibleFields(t) {
+			tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			p := s.Properties[tag]
+			switch {
+			case p == nil:
+			case slices.Contains(strings.Split(options, ","), "string"):
+				p.Type, p.Format = "string", ""
+			case p.Ref != "" && f.Type.Kind() == reflect.Pointer && !strings.Contains(options, "omit"): // what is left out is never null
+				s.Properties[tag] = &huma.Schema{AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
+			}
+		}
+	}
+}
+
+// described is the document in OpenAPI 3.1, and in 3.0 for generators that know no newer one.
+func described(doc *huma.OpenAPI) (latest, older []byte, err error) {
+	if latest, err = json.Marshal(doc); err != nil {
+		return nil, nil, err
+	}
+	if older, err = doc.Downgrade(); err != nil {
+		return nil, nil, err
+	}
+	var tree any
+	if err := json.Unmarshal(older, &tree); err != nil {
+		return nil, nil, err
+	}
+	nullable(tree)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err = e.Encode(tree)
+	return latest, b.Bytes(), err
+}
+
+// nullable writes "anyOf … or null" as OpenAPI 3.0 has it.
+func nullable(tree any) {
+	switch v := tree.(type) {
+	case []any:
+		for _, one := range v {
+			nullable(one)
+		}
+	case map[string]any:
+		if all, ok := v["anyOf"].([]any); ok && len(all) == 2 {
+			if or, ok := all[1].(map[string]any); ok && or["type"] == "null" {
+				delete(v, "anyOf")
+				v["allOf"], v["nullable"] = all[:1], true
+			}
+		}
+		for one := range maps.Values(v) {
+			nullable(one)
+		}
+	}
 }

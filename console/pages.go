@@ -2,7 +2,6 @@ package console
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -55,8 +54,10 @@ type notice struct {
 
 // shows are the pages, by their addresses. What is shown is named in the query: an id may look like a path.
 var shows = map[string]func(*asked){
-	"/{$}": needs, "/works": works, "/work": work, "/group": group, "/sagas": sagas, "/processes": processes, "/destinations": destinations, "/inbox": heard,
-	"/delivery": delivery, "/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates, "/acts": deeds,
+	"/{$}": needs, "/works": works, "/work": work, "/group": group, "/sagas": document[desk.All[desk.Saga]]("sagas", "Sagas", "/sagas"),
+	"/processes": document[desk.Status]("processes", "Processes", "/status"), "/inbox": heard,
+	"/destinations": document[desk.Destinations]("destinations", "Destinations", "/destinations"),
+	"/delivery":     delivery, "/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates, "/acts": deeds,
 }
 
 func (h *handler) pages(mux *http.ServeMux) {
@@ -119,25 +120,21 @@ func (*asked) together(reads ...func()) {
 	all.Wait()
 }
 
-// read reads a document for the person. What fails is told on the page instead, and the document is empty.
-func read[In, Out any](a *asked, role string, do func(*desk.Desk, context.Context, *In) (*Out, error), in *In) *Out {
-	named := ""
-	if of, is := any(in).(interface{ InSaga() string }); is {
-		named = of.InSaga()
+// read is what an operation answers the person. pairs are what it is asked with: names and values, of which those that are empty are
+// not said. What fails is told on the page instead, and the document is empty.
+func read[Out any](a *asked, path string, pairs ...string) *Out {
+	op := operationAt(http.MethodGet, path)
+	s := &said{map[string]string{}, map[string]string{}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		switch name, value := pairs[i], pairs[i+1]; {
+		case strings.Contains(path, "{"+name+"}"):
+			s.parts[name] = value
+		case value != "":
+			s.says[name] = value
+		}
 	}
-	here := a.who.in(named)
-	ctx, cancel := context.WithTimeout(a.r.Context(), patience)
-	defer cancel()
-	if d, is := any(in).(interface{ Most() int }); is && d.Most() == 0 {
-		any(in).(interface{ Defaults() }).Defaults() //nolint:forcetypeassert // what has a limit has a default
-	}
-	var wrong *problem
-	if !here.may(role) {
-		wrong = forbidden(&a.who, &here, &operation{role: role}, &said{})
-	} else if out, err := do(a.h.desk, ctx, in); err != nil {
-		wrong = told(ctx, nil, err)
-	} else {
-		here.withheld(out)
+	doc, wrong := a.h.run(a.r.Context(), &a.who, op, s)
+	if out, is := doc.(*Out); is && wrong == nil {
 		return out
 	}
 	a.mu.Lock()
@@ -146,6 +143,14 @@ func read[In, Out any](a *asked, role string, do func(*desk.Desk, context.Contex
 		a.status = wrong.Status
 	}
 	return new(Out)
+}
+
+// filters are those of these names that the query of the page has.
+func (a *asked) filters(names ...string) (pairs []string) {
+	for _, name := range names {
+		pairs = append(pairs, name, clean(a.Query.Get(name)))
+	}
+	return pairs
 }
 
 // shown makes a page for who may read, and asks others to sign in.
@@ -208,7 +213,7 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 		h.signInPage(w, r, unread(err).Status, "Nothing was done: "+unread(err).Detail+".")
 		return
 	}
-	op := acts(r.PostForm.Get("do"))
+	op := operationAt(http.MethodPost, r.PostForm.Get("do"))
 	if op == nil {
 		h.signInPage(w, r, http.StatusBadRequest, "Nothing was done: the form is not one of this console.")
 		return
@@ -259,9 +264,7 @@ func outcome(doc any, wrong *problem) *notice {
 	stored := &notice{true, "It is stored, and applied as soon as a process reads it."}
 	switch d := doc.(type) {
 	case *desk.Outcome:
-		if d.Applied {
-			return &notice{true, "Done. It is " + string(d.Status) + " now."}
-		}
+		return &notice{true, d.Words()}
 	case *desk.EndedHold:
 		if !d.Stored {
 			return &notice{true, "Nothing was held any more, and nothing was done."}

@@ -183,14 +183,13 @@ func (t *Tokens) by(d string, now time.Time) (Person, error) {
 			return one.Person, nil
 		}
 	}
-	if t.wrong == nil {
-		t.told = ""
+	told := t.told
+	if t.told = ""; t.wrong != nil {
+		t.told = t.wrong.Error()
+	}
+	if t.told == told { // a stranger's requests fill no log
 		return Person{}, nil
 	}
-	if t.told == t.wrong.Error() { // a stranger's requests fill no log
-		return Person{}, nil
-	}
-	t.told = t.wrong.Error()
 	return Person{}, t.wrong
 }
 

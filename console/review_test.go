@@ -177,7 +177,7 @@ func TestAFormForEachChoice(t *testing.T) {
 		}
 		for n, c := range all {
 			f := &forms[n]
-			op := acts(f.Do)
+			op := operationAt(http.MethodPost, f.Do)
 			if op == nil || f.Do != "/works/{saga}/{work}/"+c.Verb || f.When != c.When || f.Label != c.Button {
 				t.Errorf("%s: the form of %q is %+v", id, c.Verb, f)
 				continue

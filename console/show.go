@@ -60,19 +60,15 @@ func needs(a *asked) {
 	n := &needsMe{}
 	a.Data = n
 	a.together(
-		func() {
-			n.Status = read(a, Reader, (*desk.Desk).Status, &desk.StatusIn{Still: desk.Duration(finding.Still)})
-		},
+		func() { n.Status = read[desk.Status](a, "/status") },
 		func() { n.Groups, n.More = a.reviews() },
-		func() { n.Approvals = read(a, Reader, (*desk.Desk).Approvals, &desk.Nothing{}) },
+		func() { n.Approvals = read[desk.All[desk.Approval]](a, "/approvals") },
+		func() { n.Drift = read[desk.Drifts](a, "/drift", "limit", "10") },
 		func() {
-			n.Drift = read(a, Reader, (*desk.Desk).Drifts, &desk.DriftIn{Times: 1, Limit: desk.Limit{N: 10}})
+			n.Blocked = read[desk.List[*desk.Entry]](a, "/inbox/objects", "blocked", "true", "limit", "10")
 		},
-		func() {
-			n.Blocked = read(a, Reader, (*desk.Desk).Objects, &desk.ObjectsIn{Blocked: true, Limit: desk.Limit{N: 10}})
-		},
-		func() { n.Jobs = read(a, Reader, (*desk.Desk).Jobs, &desk.Nothing{}) },
-		func() { n.Destinations = read(a, Reader, (*desk.Desk).Destinations, &desk.Nothing{}) },
+		func() { n.Jobs = read[desk.Board](a, "/jobs") },
+		func() { n.Destinations = read[desk.Destinations](a, "/destinations") },
 	)
 	for _, d := range n.Destinations.Items {
 		if d.State != "healthy" {
@@ -97,7 +93,7 @@ func needs(a *asked) {
 
 // reviews groups what is in review.
 func (a *asked) reviews() (groups []reviews, more bool) {
-	l := read(a, Reader, (*desk.Desk).List, &desk.ListIn{Review: true, Limit: desk.Limit{N: mostReviews}})
+	l := read[desk.List[desk.Head]](a, "/works", "review", "true", "limit", strconv.Itoa(mostReviews))
 	slices.SortStableFunc(l.Items, func(a, b desk.Head) int { return desk.At(a.Updated).Compare(desk.At(b.Updated)) })
 	for _, h := range l.Items {
 		i := slices.IndexFunc(groups, func(g reviews) bool { return g.Saga == h.Saga && g.Step == h.Step && g.Reason == h.Reason })
@@ -119,7 +115,7 @@ func (a *asked) reviews() (groups []reviews, more bool) {
 }
 
 func (a *asked) instance(sagaName, id string) *desk.Instance {
-	return read(a, Reader, (*desk.Desk).Show, &desk.ShowIn{Which: desk.Which{Saga: sagaName, Work: id}})
+	return read[desk.Instance](a, "/works/{saga}/{work}", "saga", sagaName, "work", id)
 }
 
 // grouped are the instances of a group, to be decided together.
@@ -136,9 +132,7 @@ const mostTogether = 50
 func group(a *asked) {
 	q := a.Query
 	a.is("group", q.Get("saga")+", step "+q.Get("step")+": "+q.Get("reason"), "needs", false)
-	l := read(a, Reader, (*desk.Desk).List, &desk.ListIn{
-		Saga: q.Get("saga"), Step: q.Get("step"), Reason: q.Get("reason"), Review: true, Limit: desk.Limit{N: mostTogether},
-	})
+	l := read[desk.List[desk.Head]](a, "/works", append(a.filters("saga", "step", "reason"), "review", "true", "limit", strconv.Itoa(mostTogether))...)
 	g := &grouped{Of: reviews{Saga: q.Get("saga"), Step: q.Get("step"), Reason: saga.Reason(q.Get("reason"))}, More: l.Next != nil}
 	a.Data = g
 	for i := range l.Items {
@@ -195,13 +189,9 @@ type listed struct {
 
 func works(a *asked) {
 	a.is("works", "Instances", "works", true)
-	get := func(name string) string { return clean(a.Query.Get(name)) }
-	in := &desk.ListIn{
-		Saga: get("saga"), Status: get("status"), Reason: get("reason"), Prefix: get("prefix"), WaitsFor: get("waits-for"), Step: get("step"),
-		ExternalID: get("external-id"), Since: get("since"), Until: get("until"), After: get("after"),
-	}
-	in.Newest = in.Prefix == "" && a.Query.Get("order") != "oldest"
-	l := read(a, Reader, (*desk.Desk).List, in)
+	newest := strconv.FormatBool(clean(a.Query.Get("prefix")) == "" && a.Query.Get("order") != "oldest")
+	filters := a.filters("saga", "status", "reason", "prefix", "waits-for", "step", "external-id", "since", "until", "after")
+	l := read[desk.List[desk.Head]](a, "/works", append(filters, "newest", newest)...)
 	a.Data = listed{l, desk.Statuses, desk.Reasons}
 	a.next("/works", l.Next, "after")
 }
@@ -245,19 +235,15 @@ func work(a *asked) {
 		a.name, a.Live = "none", false
 		return
 	}
-	role := Reader
+	const path = "/works/{saga}/{work}/"
+	history := "history"
 	if i.Bodies {
-		role, a.Live = Operator, false
+		history, a.Live = "bodies", false
 	}
-	which := desk.Which{Saga: sagaName, Work: id}
-	h := read(a, role, (*desk.Desk).History, &desk.HistoryIn{Which: which, Bodies: i.Bodies})
-	if i.Bodies && len(a.Wrong) == 0 {
-		if wrong := a.h.looked(a.r.Context(), &a.Person, &operation{path: "/bodies"}, &said{parts: map[string]string{"saga": sagaName, "work": id}}); wrong != nil {
-			a.name, a.Wrong, a.status = "none", append(a.Wrong, wrong.Plain), wrong.Status
-			return
-		}
+	if i.Records = read[desk.History](a, path+history, "saga", sagaName, "work", id).Records; i.Bodies && len(a.Wrong) > 0 {
+		a.name = "none"
+		return
 	}
-	i.Records = h.Records
 	if before, err := strconv.ParseInt(a.Query.Get("before"), 10, 64); err == nil {
 		i.Records = i.Records[:max(slices.IndexFunc(i.Records, func(r desk.Record) bool { return r.Seq == before }), 0)]
 	}
@@ -267,7 +253,7 @@ func work(a *asked) {
 	}
 	i.Timeline = timelineOf(i.Records, a.now)
 	if slices.ContainsFunc(i.Choices, func(c desk.Choice) bool { return c.Verb == "approve" }) {
-		if asked := read(a, Reader, (*desk.Desk).Approval, &desk.ApprovalIn{Which: which}); len(a.Wrong) == 0 {
+		if asked := read[desk.Approval](a, path+"approval", "saga", sagaName, "work", id); len(a.Wrong) == 0 {
 			i.Approval = asked
 		}
 	}
@@ -280,19 +266,12 @@ func (a *asked) bodies() bool {
 	return a.Query.Has("bodies") && a.Person.may(Operator) && a.r.Method == http.MethodGet && own != "cross-site" && own != "same-site"
 }
 
-func sagas(a *asked) {
-	a.is("sagas", "Sagas", "sagas", true)
-	a.Data = read(a, Reader, (*desk.Desk).Sagas, &desk.Nothing{})
-}
-
-func processes(a *asked) {
-	a.is("processes", "Processes", "processes", true)
-	a.Data = read(a, Reader, (*desk.Desk).Status, &desk.StatusIn{Still: desk.Duration(finding.Still)})
-}
-
-func destinations(a *asked) {
-	a.is("destinations", "Destinations", "destinations", true)
-	a.Data = read(a, Reader, (*desk.Desk).Destinations, &desk.Nothing{})
+// document is a page of one document.
+func document[Out any](name, title, path string) func(*asked) {
+	return func(a *asked) {
+		a.is(name, title, name, true)
+		a.Data = read[Out](a, path)
+	}
 }
 
 // inbox is what was heard.
@@ -303,10 +282,8 @@ type inbox struct {
 
 func heard(a *asked) {
 	a.is("inbox", "Inbox", "inbox", true)
-	get := func(name string) string { return clean(a.Query.Get(name)) }
-	in := &desk.InboxIn{Deliveries: desk.Deliveries{Object: get("object"), Source: get("source"), Disposition: get("disposition"), Since: get("since")}, Pending: get("pending") == "true"}
-	in.Before, _ = strconv.ParseInt(get("before"), 10, 64) // what is no number begins at the newest
-	d := inbox{read(a, Reader, (*desk.Desk).Counts, &desk.Nothing{}), read(a, Reader, (*desk.Desk).Inbox, in)}
+	filters := a.filters("object", "source", "disposition", "since", "pending", "before")
+	d := inbox{read[desk.All[desk.Count]](a, "/inbox/counts"), read[desk.List[desk.Delivery]](a, "/inbox", filters...)}
 	a.Data = d
 	a.next("/inbox", d.Deliveries.Next, "before")
 }
@@ -320,18 +297,11 @@ type oneDelivery struct {
 
 func delivery(a *asked) {
 	a.is("delivery", "Delivery "+a.Query.Get("number"), "inbox", false)
-	d := oneDelivery{Looked: a.bodies()}
-	role := Reader
+	d, path := oneDelivery{Looked: a.bodies()}, "/inbox/deliveries/{number}"
 	if d.Looked {
-		role = Operator
+		path += "/bodies"
 	}
-	number, _ := strconv.ParseInt(a.Query.Get("number"), 10, 64) // there is none that is 0
-	d.Hearing = read(a, role, (*desk.Desk).Delivery, &desk.DeliveryIn{Number: number, Bodies: d.Looked})
-	if d.Looked && len(a.Wrong) == 0 {
-		if wrong := a.h.looked(a.r.Context(), &a.Person, &operation{path: "/bodies"}, &said{parts: map[string]string{"number": a.Query.Get("number")}}); wrong != nil {
-			a.Wrong, a.status = append(a.Wrong, wrong.Plain), wrong.Status
-		}
-	}
+	d.Hearing = read[desk.Hearing](a, path, "number", a.Query.Get("number"))
 	if a.Data = d; len(a.Wrong) > 0 {
 		a.name = "none"
 	}
@@ -345,12 +315,12 @@ type jobsRuns struct {
 
 func jobs(a *asked) {
 	a.is("jobs", "Jobs", "jobs", true)
-	a.Data = jobsRuns{read(a, Reader, (*desk.Desk).Jobs, &desk.Nothing{}), read(a, Reader, (*desk.Desk).Runs, &desk.RunsIn{Limit: desk.Limit{N: 30}})}
+	a.Data = jobsRuns{read[desk.Board](a, "/jobs"), read[desk.List[desk.Run]](a, "/jobs/runs", "limit", "30")}
 }
 
 func planned(a *asked) {
 	a.is("plan", "Plan", "jobs", false)
-	p := read(a, Reader, (*desk.Desk).Plan, &desk.PlanIn{Plan: a.Query.Get("id"), After: a.Query.Get("after")})
+	p := read[desk.Plan](a, "/plans/{plan}", append(a.filters("after"), "plan", a.Query.Get("id"))...)
 	if a.Data = p; len(a.Wrong) > 0 {
 		a.name = "none"
 	}
@@ -359,8 +329,7 @@ func planned(a *asked) {
 
 func findings(a *asked) {
 	a.is("findings", "Findings", "findings", false)
-	get := func(name string) string { return clean(a.Query.Get(name)) }
-	l := read(a, Reader, (*desk.Desk).Drifts, &desk.DriftIn{Job: get("job"), Class: get("class"), Key: get("key"), After: get("after"), Times: 1, Limit: desk.Limit{N: 50}})
+	l := read[desk.Drifts](a, "/drift", a.filters("job", "class", "key", "after")...)
 	a.Data = l
 	a.next("/findings", l.Next, "after")
 }
@@ -374,13 +343,13 @@ type blocked struct {
 
 func duplicates(a *asked) {
 	a.is("duplicates", "Duplicates blocked", "duplicates", false)
-	l := read(a, Reader, (*desk.Desk).Duplicates, &desk.DuplicatesIn{})
+	l := read[desk.Duplicates](a, "/duplicates")
 	a.Data = blocked{l, chartOf(l.Days, a.now)}
 }
 
 func deeds(a *asked) {
 	a.is("acts", "What people did", "acts", false)
-	l := read(a, Reader, (*desk.Desk).Acts, &desk.ActsIn{Before: a.Query.Get("before")})
+	l := read[desk.List[desk.Deed]](a, "/acts", a.filters("before")...)
 	a.Data = l
 	a.next("/acts", l.Next, "before")
 }

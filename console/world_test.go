@@ -57,7 +57,7 @@ func mailing() []saga.Program {
 	if err != nil {
 		panic(err)
 	}
-	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour).
+	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour).About(aboutLetter).
 		When(func(c saga.Call[letter]) bool { return c.Input.Outcome != "a bug" || c.Input.To[3] > 0 }))
 	if err != nil {
 		panic(err)
@@ -72,6 +72,15 @@ func mailing() []saga.Program {
 		panic(err)
 	}
 	return []saga.Program{mail, pay, ask, later}
+}
+
+// aboutLetter has a link that is one, unless the letter has an outcome.
+func aboutLetter(c saga.Call[letter]) saga.About {
+	link := "https://books.example/bills?to=" + c.Input.To
+	if c.Input.Outcome != "" {
+		link = "javascript:alert(1)"
+	}
+	return saga.About{Title: "Pay " + c.Input.To, Amount: "EUR 1,200.00", Link: link, Fields: []saga.Field{{Name: "cost centre", Value: "4711"}}}
 }
 
 func newWorld(t *testing.T, o *Options) *world {

@@ -391,7 +391,7 @@ func TestQuarantine(t *testing.T) {
 				synctest.Wait()
 				p.takesOver(rs)
 				s := p.want(rs[0].work, saga.Review, saga.ReasonInDoubt)
-				if s.Note != "the invoice is over 90, the order over 100" || !strings.Contains(s.Next, "--step invoice") {
+				if s.Note != "the invoice is over 90, the order over 100" || !strings.Contains(s.Next, `step "invoice"`) {
 					t.Errorf("the review says %q, and next %q", s.Note, s.Next)
 				}
 				if err := c.say(t.Context(), p, idOf(rs[0].work)); err != nil {
@@ -409,4 +409,32 @@ func TestQuarantine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A result that is a text is its own external id, also where it is adopted: later steps ask for it by that.
+func TestAnAdoptedTextIsItsOwnID(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(t, memory.New(nil), &world{}, config{opts: quick(), program: func(*process) saga.Program {
+			d, err := saga.Define(orderSaga, 1,
+				saga.Do("post", func(context.Context, saga.Call[order]) (string, error) { return "", errors.New("it was posted") }).Idempotent().NoUndo("it stays"),
+				saga.Do("mail", func(_ context.Context, c saga.Call[order]) (string, error) {
+					return "mail about " + c.ExternalID("post"), nil
+				}).Idempotent().NoUndo("it is read"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}})
+		got, err := p.Adopt(t.Context(), []adoption.Adoption{{
+			Saga: orderSaga, Work: "o1", Input: order{}, Revision: "1", By: anna,
+			Effects: map[string]adoption.Effect{"post": {Output: "2026-00016"}, "mail": {NotDone: true}},
+		}})
+		if err != nil || got[0].Err != nil {
+			t.Fatal(err, got)
+		}
+		if s := p.want("o1", saga.Completed, ""); s.Steps["mail"].ExternalID != "mail about 2026-00016" {
+			t.Errorf("%+v", s.Steps)
+		}
+	})
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
@@ -103,12 +105,12 @@ func (op *Operator) answer(ctx context.Context, verb, token string, said machine
 // acknowledge puts an answer on record, unless it is there, and returns the acknowledgement of the first one, or why this one
 // is declined.
 func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machine.Signal) (ack Ack, declined string, err error) {
-	before, err := op.answers(ctx, w)
-	if err != nil {
-		return ack, "", err
-	}
-	s, err := op.stand(ctx, w.ID)
-	if err != nil {
+	var before []machine.Signal
+	var s *standing
+	g, both := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { before, err = op.answers(both, w); return err })
+	g.Go(func() (err error) { s, err = op.stand(both, w.ID); return err })
+	if err = g.Wait(); err != nil {
 		return ack, "", err
 	}
 	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
@@ -143,8 +145,9 @@ func (s *standing) answered(w *ledger.Wait, answers []machine.Signal) *machine.S
 	return nil
 }
 
+// isUnread reports whether no record has consumed an answer, also one that came after s was read.
 func (s *standing) isUnread(a *machine.Signal) bool {
-	return slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.ID == a.ID })
+	return a.ID > s.posted || slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.ID == a.ID })
 }
 
 // size is how much the answers are.
@@ -361,58 +364,51 @@ func (op *Operator) answerStep(ctx context.Context, verb string, id saga.ID, ste
 	if len(said.Body) > program.MaxAnswer {
 		return fmt.Errorf("%s %s: %w: the answer has %d bytes; at most %d are allowed", verb, id, ledger.ErrInvalid, len(said.Body), program.MaxAnswer)
 	}
-	return op.order(ctx, id, verb, by, func(s *standing) (machine.Signal, error) {
-		ss, err := s.waitsForAnswer(step)
-		if err != nil {
-			return machine.Signal{}, err
-		}
+	return op.order(ctx, id, verb, by, func(s *standing) (act machine.Choice, sig machine.Signal, err error) {
 		sum := sha256.Sum256([]byte(said.Failed + "\x00" + string(said.Body)))
-		sig := machine.Signal{Kind: machine.SignalAnswer, Key: ":" + hex.EncodeToString(sum[:8]), Resolution: saga.Resolution{Step: ss.Name}, Said: said}
+		act, sig = machine.Choice{Verb: verb}, machine.Signal{Kind: machine.SignalAnswer, Key: ":" + hex.EncodeToString(sum[:8]), Said: said}
+		ss, err := s.waitsAt(step)
+		switch {
+		case err != nil:
+			return act, sig, err
+		case ss.Ballot() != nil:
+			return act, sig, fmt.Errorf("%w: people decide at step %q. %s", ErrNotAsking, ss.Name, s.next())
+		}
+		sig.Step = ss.Name
 		if p := op.programs(s.st); p != nil && said.Failed == "" {
 			switch r := readAnswer(p, s.st, sig.Step, messageOf(&sig)); {
 			case r.Fault != "":
-				return sig, fmt.Errorf("its definition cannot read it: %s", r.Fault)
+				return act, sig, fmt.Errorf("its definition cannot read it: %s", r.Fault)
 			case r.Declined != "":
-				return sig, fmt.Errorf("%w: %s", ErrDeclined, r.Declined)
+				return act, sig, fmt.Errorf("%w: %s", ErrDeclined, r.Declined)
 			}
 		}
-		return sig, nil
+		return act, sig, nil
 	})
 }
 
 // Extend has a step, "" the one that waits, wait for its answer, or for a decision of people, until a time by the ledger's clock, also when it is in review because
 // none came.
 func (op *Operator) Extend(ctx context.Context, id saga.ID, step string, until time.Time, by saga.Actor) error {
-	return op.order(ctx, id, "extend", by, func(s *standing) (machine.Signal, error) {
-		ss, err := s.waitsFor(step)
+	return op.order(ctx, id, "extend", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		act := machine.Choice{Verb: machine.VerbExtend}
+		ss, err := s.waitsAt(step)
+		if err == nil && !until.After(s.at) {
+			err = fmt.Errorf("%w: %s has passed", ErrChangesNothing, until.UTC().Format(time.RFC3339))
+		}
 		if err != nil {
-			return machine.Signal{}, err
+			return act, machine.Signal{}, err
 		}
-		if !until.After(s.at) {
-			return machine.Signal{}, fmt.Errorf("%w: %s has passed", ErrChangesNothing, until.UTC().Format(time.RFC3339))
-		}
-		return machine.Signal{
+		return act, machine.Signal{
 			Kind: machine.SignalExtend, Key: ":" + until.UTC().Format(time.RFC3339), Resolution: saga.Resolution{Step: ss.Name}, Said: machine.Said{Until: until.UTC()},
 		}, nil
 	})
 }
 
-// waitsForAnswer is the named step, or that at issue, if it waits for an answer.
-func (s *standing) waitsForAnswer(step string) (*machine.StepState, error) {
-	ss, err := s.waitsFor(step)
-	if err == nil && ss.Ballot() != nil {
-		return nil, fmt.Errorf("%w: people decide at step %q. %s", ErrNotAsking, ss.Name, s.next())
-	}
-	return ss, err
-}
-
-// waitsFor is the named step, or that at issue, if it waits for an answer or for a decision.
-func (s *standing) waitsFor(step string) (*machine.StepState, error) {
-	ss, _ := s.st.Issue(s.spec)
-	if step != "" {
-		ss = s.st.Step(step)
-	}
-	if ss == nil || ss.Answering().Asks == nil && ss.Ballot() == nil || ss.Forward.Phase != machine.Waiting || s.st.Turned {
+// waitsAt is the step that waits for an answer or for a decision; step is its name, or "".
+func (s *standing) waitsAt(step string) (*machine.StepState, error) {
+	ss := s.st.Awaited()
+	if ss == nil || step != "" && step != ss.Name {
 		return nil, fmt.Errorf("%w: it is %s. %s", ErrNotAsking, s.is(), s.next())
 	}
 	return ss, nil

@@ -37,7 +37,8 @@ type Approval struct {
 	ID      saga.ID
 	Run     string // the revision that the instance is at
 	Step    string
-	Shown   json.RawMessage // what they decide about: saga, version, work id, step, input and the results of earlier steps
+	About   *saga.About     // what the definition says about it; nil: nothing
+	Shown   json.RawMessage // what they decide about: saga, version, work id, step, input, the results of earlier steps, and About
 	Digest  string          // of Shown and of the run; a vote says it
 	Roles   []string        // who may vote now
 	Needed  int             // how many have to approve
@@ -109,7 +110,7 @@ func (s *standing) approval(step, shown string) (a Approval, err error) {
 	spec, b := s.spec.Steps[s.spec.Index(ss.Name)].Approval, ss.Ballot()
 	a = Approval{
 		ID: s.st.ID, Run: s.st.Revision, Step: ss.Name, Shown: b.Shown, Digest: b.Digest, Roles: machine.Voters(spec, b.Since, s.at), Needed: spec.Votes, Votes: b.Votes,
-		Since: b.Since, Until: ss.Until,
+		Since: b.Since, Until: ss.Until, About: program.AboutOf(b.Shown),
 	}
 	switch {
 	case ss.Forward.Phase == machine.Waiting && !s.st.Turned && !s.st.Status.Terminal() && (s.at.Before(ss.Until) || ss.Forward.NeedsReview != ""):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -26,25 +28,128 @@ var errNoSlot = errors.New("the destination has no slot free")
 // errLate is why an attempt may not send any more.
 var errLate = errors.New("the attempt's deadline has passed")
 
-// act runs the attempt that was just armed, and says what came of it.
-func (w *work) act(cmd machine.Command) program.Outcome {
-	begun := time.Now()
-	o, tried := w.attempt(cmd)
+// attempt is an attempt under way. Its action runs in the goroutine of its work. When it has not returned in time another goroutine goes
+// on with the work, and this one has no more to do with it than to say what the action returned.
+type attempt struct {
+	cmd   machine.Command
+	begun time.Time
+	inv   *program.Invocation
+
+	mu       sync.Mutex
+	returned bool
+	late     chan program.Outcome // what it returned when another goroutine had the work; nil: none has
+}
+
+// handOver reports whether another goroutine may go on with the work: the action has not returned.
+func (a *attempt) handOver() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.returned {
+		return false
+	}
+	a.late = make(chan program.Outcome, 1)
+	return true
+}
+
+// back reports whether the work is still this goroutine's, now that the action has returned.
+func (a *attempt) back(o program.Outcome) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.returned = true; a.late == nil {
+		return true
+	}
+	a.late <- o
+	return false
+}
+
+// act runs the attempt that was just armed, and returns what came of it; here is false when another goroutine has the work by then. Its
+// deadline counts from before the arm was appended, so it is never later than the one on record, and it is not awaited when the lease is
+// over. An arm confirmed too late, while the process stops, or on a lease in question is not sent.
+func (w *work) act(cmd machine.Command) (o *program.Outcome, here bool) {
+	a := &attempt{cmd: cmd, begun: time.Now()}
+	deadline := w.sent.Add(w.budget(cmd))
+	err := w.admit(deadline)
+	if err == nil && w.slot == nil && w.destination(cmd.Step) != nil {
+		err = errNoSlot
+	}
+	if err != nil {
+		return w.acted(a, program.Outcome{Class: saga.Unsent, Error: err.Error()}), true
+	}
+	if err := w.invoke(a); err != nil {
+		return w.acted(a, program.Outcome{Class: saga.Fault, Error: err.Error()}), true
+	}
+	ctx, cancel := context.WithDeadline(w.s.over, deadline)
+	defer cancel()
+	a.inv.Gate = w.openGate(deadline, cancel)
+	p := w.program // from here on the work may be another goroutine's at any moment
+	stop := context.AfterFunc(ctx, func() {
+		if a.handOver() {
+			w.run(w.learn(w.acted(a, w.overdue(ctx, a))))
+		}
+	})
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		o := exited(a.inv.Gate)
+		w.logPanic(a.inv, o.Stack)
+		if a.back(o) {
+			stop()
+			go w.run(w.learn(w.acted(a, o)))
+		}
+	}()
+	result := p.Act(ctx, a.inv)
+	returned = true
+	w.logPanic(a.inv, result.Stack)
+	if !a.back(result) {
+		return nil, false
+	}
+	stop()
+	return w.acted(a, result), true
+}
+
+// exited is what is known of an action that ended its goroutine, as t.FailNow of a test does: as of one that panicked.
+func exited(g *program.Gate) program.Outcome {
+	o := program.Outcome{Class: saga.Unknown, Error: "the action ended its goroutine (runtime.Goexit) and returned nothing", Stack: string(debug.Stack())}
+	if g.Unsent() {
+		o.Class = saga.Unsent
+	}
+	return o
+}
+
+// invoke says what the action is told.
+func (w *work) invoke(a *attempt) error {
+	inv := w.st.Invocation(a.cmd)
+	inv.Brief, inv.Decoded = w.brief(a.cmd.Step), &w.input
+	if secret := w.st.Step(a.cmd.Step).Answering().Secret; secret != "" && a.cmd.Direction == saga.Forward {
+		if inv.Token = w.c.secrets.token(secret, inv.Key); inv.Token == "" {
+			return errors.New("the secret " + secret + " of its callback token is not in Options.CallbackSecrets any more: put it back, behind the newest, then retry")
+		}
+	}
+	a.inv = inv
+	return nil
+}
+
+// acted is what came of an attempt. Its destination and its slot learn of it before the slot goes to the next in line.
+func (w *work) acted(a *attempt, o program.Outcome) *program.Outcome {
+	cmd, took := a.cmd, time.Since(a.begun)
+	tried := a.inv != nil && !a.inv.Gate.Unsent() // it got further than this process
 	o.Shutdown = w.c.isStopping() || w.s.over.Err() != nil
-	if d := w.destination(cmd.Step); d != nil && tried && !o.Shutdown { // before the slot goes to the next in line
+	if d := w.destination(cmd.Step); d != nil && tried && !o.Shutdown {
 		switch {
 		case o.Class == saga.Fault, o.Stack != "": // the program is at fault, and nothing is known of the destination
 		case !o.Nameless && (o.Class == saga.Unknown || o.Class == saga.Unsent):
 			o.Outage = w.heed(d, cmd, o.RetryAfter, flow.Failure{Busy: o.HoldBack, Away: o.Unreachable, Why: o.Error})
 		default: // done, without a name perhaps, or refused: the destination works
-			d.Answered(time.Since(begun))
+			d.Answered(took)
 		}
 	}
 	if d := w.slot; d != nil && tried && (o.Class == saga.Unknown && !o.Answered || o.Maybe) {
 		d.Linger(latest(w.sent.Add(w.budget(cmd)), time.Now()).Add(w.stepSpec(cmd.Step).Settle))
 	}
-	w.freeSlot(time.Since(begun))
-	return o
+	w.freeSlot(took)
+	return &o
 }
 
 // heed tells a destination that it failed the work: it may have asked to be left alone (A
@@ -75,49 +180,14 @@ const freeHolds = 12
 
 // effort is what is known of the attempts that cmd belongs to.
 func (w *work) effort(cmd machine.Command) *machine.Effort {
-	ss := w.st.Step(cmd.Step)
-	if cmd.Direction == saga.Undo {
+	switch ss := w.st.Step(cmd.Step); {
+	case ss == nil: // it is asked for before its first attempt
+		return &machine.Effort{}
+	case cmd.Direction == saga.Undo:
 		return &ss.Undo
+	default:
+		return &ss.Forward
 	}
-	return &ss.Forward
-}
-
-// attempt lets the action act. Its deadline counts from before the arm was appended, so it is never
-// later than the one on record, and it is not awaited when the lease is over. An arm confirmed too
-// late, while the process stops, or on a lease
-// in question is not sent. tried is false when it got no further than this process.
-func (w *work) attempt(cmd machine.Command) (o program.Outcome, tried bool) {
-	deadline := w.sent.Add(w.budget(cmd))
-	err := w.admit(deadline)
-	if err == nil && w.slot == nil && w.destination(cmd.Step) != nil {
-		err = errNoSlot
-	}
-	if err != nil {
-		return program.Outcome{Class: saga.Unsent, Error: err.Error()}, false
-	}
-	ctx, cancel := context.WithDeadline(w.s.over, deadline)
-	defer cancel()
-	inv := w.st.Invocation(cmd)
-	inv.Brief = w.brief(cmd.Step)
-	if secret := w.st.Step(cmd.Step).Answering().Secret; secret != "" && cmd.Direction == saga.Forward {
-		if inv.Token = w.c.secrets.token(secret, inv.Key); inv.Token == "" {
-			return program.Outcome{Class: saga.Fault, Error: "the secret " + secret + " of its callback token is not in Options.CallbackSecrets any more: put it back, behind the newest, then retry"}, false
-		}
-	}
-	inv.Gate = w.openGate(deadline, cancel)
-	answer, def := make(chan program.Outcome, 1), w.program // the hand may come to it late, when the work has another
-	w.hand() <- func() {
-		o := def.Act(ctx, inv)
-		w.logPanic(inv, o.Stack)
-		answer <- o
-	}
-
-	select {
-	case o = <-answer:
-	case <-ctx.Done():
-		o = w.overdue(ctx, inv, answer)
-	}
-	return o, !inv.Gate.Unsent()
 }
 
 // logPanic tells where an action, an undo or a lookup panicked. The record has only the first of
@@ -129,29 +199,6 @@ func (w *work) logPanic(inv *program.Invocation, stack string) {
 	w.c.opts.Log.WithFields(logrus.Fields{
 		"saga": w.id.Saga, "work": w.id.Work, "step": inv.Step, "direction": string(inv.Direction), "attempt": inv.Attempt, "stack": stack,
 	}).Error("a step panicked")
-}
-
-// hand returns the channel to the goroutine in which the work's actions run, one after the other.
-// An action that does not return must not hold the work up. One goroutine serves all attempts,
-// because each new goroutine would have to grow its stack again.
-func (w *work) hand() chan<- func() {
-	if w.jobs == nil {
-		w.jobs = make(chan func(), 1)
-		go func(jobs <-chan func()) {
-			for job := range jobs {
-				job()
-			}
-		}(w.jobs)
-	}
-	return w.jobs
-}
-
-// dropHand lets the hand end once its action has returned.
-func (w *work) dropHand() {
-	if w.jobs != nil {
-		close(w.jobs)
-		w.jobs = nil
-	}
 }
 
 // admit says why nothing may be sent now, or nil.
@@ -171,26 +218,26 @@ func (w *work) admit(deadline time.Time) error {
 // overdue closes an attempt whose time is over. An action that has not returned is under way, whatever its deadline
 // says: it may still have its effect. So it is awaited for as long as this process holds its lease and does not stop, and
 // nothing follows: no lookup, no undo, no other attempt. What it says behind that becomes a signal.
-func (w *work) overdue(ctx context.Context, inv *program.Invocation, answer chan program.Outcome) program.Outcome {
+func (w *work) overdue(ctx context.Context, a *attempt) program.Outcome {
+	inv := a.inv
 	inv.Gate.Close()
 	t := time.NewTimer(answerGrace)
 	defer t.Stop()
 	select {
-	case o := <-answer:
+	case o := <-a.late:
 		return o
 	case <-t.C:
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && w.s.over.Err() == nil {
 		w.c.opts.Log.WithFields(logrus.Fields{"saga": w.id.Saga, "work": w.id.Work, "step": inv.Step, "direction": string(inv.Direction), "attempt": inv.Attempt}).
 			Warn("an action has not returned at its deadline: it does not heed its context. Nothing follows, and it keeps its place at the destination, until it returns or this process is restarted")
-		if o := w.awaitHung(inv, answer); o != nil {
+		if o := w.awaitHung(a); o != nil {
 			return *o
 		}
 	}
-	w.dropHand() // it may be busy for ever; the next attempt gets another
 	name := attemptName{inv.Step, inv.Direction, inv.Attempt, inv.Key}
 	go func() {
-		o := <-answer
+		o := <-a.late
 		w.postLate(name, &o)
 	}()
 	end := "the deadline"
@@ -208,19 +255,19 @@ const hungFor = 5 * time.Minute
 
 // awaitHung awaits an action that has not returned at its deadline, and brings the work to review after a while: what ends it is the
 // end of this process. It returns nil when that, or the session's, comes first.
-func (w *work) awaitHung(inv *program.Invocation, answer chan program.Outcome) *program.Outcome {
+func (w *work) awaitHung(a *attempt) *program.Outcome {
 	long := time.NewTimer(hungFor)
 	defer long.Stop()
 	for {
 		select {
-		case o := <-answer:
+		case o := <-a.late:
 			return &o
 		case <-w.s.over.Done():
 			return nil
 		case <-w.c.left:
 			return nil
 		case <-long.C:
-			w.decide(machine.Event{Hung: fmt.Sprintf("the action of step %q has not returned %s behind its deadline, in process %s: it does not heed its context", inv.Step, hungFor, w.c.opts.Label)}, false)
+			w.decide(machine.Event{Hung: fmt.Sprintf("the action of step %q has not returned %s behind its deadline, in process %s: it does not heed its context", a.inv.Step, hungFor, w.c.opts.Label)}, false)
 		}
 	}
 }

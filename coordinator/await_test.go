@@ -899,12 +899,35 @@ func TestAnAnswerReachesItsStepAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			pass(time.Duration(50+i) * time.Millisecond) // it has left the hand
+			pass(time.Duration(50+i) * time.Millisecond) // it is in hand
+			if i%2 > 0 {
+				pass(quick().Hold) // it has left the hand
+			}
 			began := time.Now()
 			s.complete(p, work, "film-"+work)
 			pass(100 * time.Millisecond)
 			if took := s.log.first("finish "+work+" film-"+work, began); took > 50*time.Millisecond {
 				t.Errorf("%s: the next step began %s behind the answer", work, took)
+			}
+		}
+	})
+}
+
+// Rule: what stays in hand for an answer that may come soon takes a quarter of the places at most, and none from what can go on.
+func TestWhatWaitsForAnAnswerLeavesPlaces(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		s.opts.MaxWorks = 8
+		p := s.boot()
+		began := time.Now()
+		for i := range 40 {
+			if _, err := p.Start(s.Context(), "film", fmt.Sprint("w", i), film{fmt.Sprint("w", i)}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for got := 0; got < 40; pass(100 * time.Millisecond) {
+			if got = in(s, s.ledger, "film")[saga.Waiting]; time.Since(began) > 4*time.Second {
+				t.Fatalf("%d of 40 have sent their requests within %s", got, time.Since(began))
 			}
 		}
 	})

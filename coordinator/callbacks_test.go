@@ -204,3 +204,52 @@ func (c *callers) check(n int) {
 		}
 	}
 }
+
+// On Postgres an answer that comes in at a process without a coordinator reaches the one that polls once in an hour.
+func TestAnAnswerReachesAnotherProcess(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	tokens, finished := make(chan string, 1), make(chan string, 1)
+	d, err := saga.Define("job", 1,
+		saga.Do("submit", func(_ context.Context, call saga.Call[order]) (string, error) {
+			tokens <- call.CallbackToken()
+			return "job_1", nil
+		}).Idempotent().NoUndo("a test"),
+		saga.Await("done", func(_ saga.Call[order], m saga.Message) (string, error) { return string(m.Body), nil }).
+			Callback("submit").Within(24*time.Hour, saga.Compensate),
+		saga.Do("finish", func(_ context.Context, call saga.Call[order]) (string, error) {
+			finished <- call.ExternalID("done")
+			return "finished", nil
+		}).Idempotent().NoUndo("a test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := openPostgres(t, url)
+	c, err := coordinator.New(l, &coordinator.Options{Poll: time.Hour, CallbackSecrets: [][]byte{farmSecret}, Log: (&lines{}).logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	if _, err := c.Start(t.Context(), "job", "w", order{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	token, op := <-tokens, coordinator.NewOperator(openPostgres(t, url))
+	for in(t, l, "job")[saga.Waiting] == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := op.Complete(t.Context(), token, []byte("film")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-finished; got != "film" {
+		t.Errorf("the next step found %q", got)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

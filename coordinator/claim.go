@@ -25,6 +25,18 @@ type claimer struct {
 	// failed: the latest had none, or was not made on a lease in question.
 	failed bool
 	owed   int // places of earlier claims of which new works have not had their quarter
+	empty  int // so many claims in a row gave nothing
+}
+
+// quietAfter is behind how many claims that gave nothing a process looks half as often, while others can tell what they have for it.
+const quietAfter = 20
+
+// pause is how long after a claim the next one comes by itself.
+func (k *claimer) pause() time.Duration {
+	if s, ok := k.c.Operator.ledger.(ledger.Stirrer); ok && s.Hears() && k.empty > quietAfter {
+		return 2 * k.c.opts.Poll
+	}
+	return k.c.opts.Poll
 }
 
 // answered ends the wait for the answer of a claim.
@@ -66,16 +78,20 @@ func (k *claimer) claim() (more bool) {
 	c.outage.answered(callClaim)
 	c.flow.Heard(s, got.Controls)
 	heads := got.Instances
+	if k.empty++; len(heads) > 0 {
+		k.empty = 0
+	}
 	var fresh []ledger.Instance
 	for i := range heads {
-		switch w := c.hand.holding(heads[i].ID); {
+		switch w := c.hand.given(heads[i].ID, s); {
 		case heads[i].Status == saga.Adopting: // it is being adopted, and due when that is over
-		case w == nil && !s.returns.has(heads[i].Number):
+		case w == nil && s.returns.has(heads[i].Number): // it is claimed again when it is back
+		case w == nil:
 			fresh = append(fresh, heads[i])
-		case w != nil && w.s == s && heads[i].Posted > heads[i].Consumed:
-			w.speak()
-		default: // it is on its way out of our hands, or was until its return took effect, and ours again on record
+		case w.s != s: // it is on its way out of our hands, and ours again on record
 			c.giveBack(s, ledger.Return{Number: heads[i].Number, Due: c.clock.now().Earliest.Add(c.opts.Poll)})
+		case heads[i].Posted > heads[i].Consumed:
+			w.speak()
 		}
 	}
 	if c.hand.claimed(limit, len(fresh)); len(fresh) > 0 {

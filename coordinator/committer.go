@@ -31,13 +31,13 @@ type committer struct {
 	active int // writers under way
 }
 
-// commit is one record on its way.
+// commit is one record on its way. A work has one at a time, and uses it again.
 type commit struct {
 	token  machine.Token
 	entry  ledger.Entry
 	answer ledger.Answer
-	err    error // there is no answer
-	done   chan struct{}
+	err    error         // there is no answer
+	done   chan struct{} // is sent one when that is known; it never blocks
 }
 
 // batchBytes is how much one transaction carries at most, beside its first record: more than a few
@@ -59,8 +59,11 @@ var (
 
 // append stores one record and returns the ledger's answer to it. When gone is closed first, what
 // was not sent yet is withdrawn.
-func (c *committer) append(gone <-chan struct{}, token machine.Token, e ledger.Entry) (ledger.Answer, error) {
-	op := &commit{token: token, entry: e, done: make(chan struct{})}
+func (c *committer) append(gone <-chan struct{}, token machine.Token, e ledger.Entry, op *commit) (ledger.Answer, error) {
+	if op.done == nil {
+		op.done = make(chan struct{}, 1)
+	}
+	op.token, op.entry, op.answer, op.err = token, e, ledger.Answer{}, nil
 	c.submit(op)
 	select {
 	case <-op.done:
@@ -68,10 +71,11 @@ func (c *committer) append(gone <-chan struct{}, token machine.Token, e ledger.E
 		c.withdraw(op)
 		<-op.done
 	}
+	op.entry = ledger.Entry{}
 	return op.answer, op.err
 }
 
-// submit queues op and returns; op.done is closed when its answer is known.
+// submit queues op and returns; op.done tells when its answer is known.
 func (c *committer) submit(op *commit) {
 	c.mu.Lock()
 	c.queue = append(c.queue, op)
@@ -92,7 +96,7 @@ func (c *committer) withdraw(op *commit) {
 	if at := slices.Index(c.queue, op); at >= 0 {
 		c.queue = slices.Delete(c.queue, at, at+1)
 		op.err = errWithdrawn
-		close(op.done)
+		op.done <- struct{}{}
 	}
 }
 
@@ -110,7 +114,7 @@ func (c *committer) drain() {
 				time.AfterFunc(blockedPause, func() { c.submit(op) })
 				continue
 			}
-			close(op.done)
+			op.done <- struct{}{}
 		}
 	}
 }

@@ -66,7 +66,7 @@ func lane(t *testing.T, l ledger.Ledger, maxBatch, writers int) (*committer, con
 
 func queued(c *committer, token machine.Token, works ...string) (ops []*commit) {
 	for _, w := range works {
-		op := &commit{token: token, entry: ledger.Entry{ID: saga.ID{Work: w}}, done: make(chan struct{})}
+		op := &commit{token: token, entry: ledger.Entry{ID: saga.ID{Work: w}}, done: make(chan struct{}, 1)}
 		ops = append(ops, op)
 		c.submit(op)
 	}
@@ -128,7 +128,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 		synctest.Wait()
 		var ops []*commit
 		for range 20 {
-			op := &commit{token: 1, entry: ledger.Entry{Record: machine.Record{Snapshot: make([]byte, 2<<20)}}, done: make(chan struct{})}
+			op := &commit{token: 1, entry: ledger.Entry{Record: machine.Record{Snapshot: make([]byte, 2<<20)}}, done: make(chan struct{}, 1)}
 			op.entry.ID.Work = "large"
 			ops = append(ops, op)
 			c.submit(op)
@@ -277,7 +277,7 @@ func TestEqualStartsInOneBatch(t *testing.T) {
 			e := ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Schedule: &ledger.Schedule{}}
 			e.Record = machine.Record{Kind: machine.KindStarted, Version: 1, Nonce: nonce, Status: saga.Running}
 			e.Record.Seal(e.ID, machine.Salt{}, 0, machine.Hash{}, 1)
-			ops = append(ops, &commit{token: 1, entry: e, done: make(chan struct{})})
+			ops = append(ops, &commit{token: 1, entry: e, done: make(chan struct{}, 1)})
 		}
 		c.mu.Lock() // all of them are in the queue before a writer looks
 		c.queue, c.active = ops[:2:2], 1

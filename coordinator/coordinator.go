@@ -230,6 +230,9 @@ func (c *Coordinator) run(ctx context.Context) error {
 	watched, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	go c.watching(watched)
+	if l, ok := c.Operator.ledger.(ledger.Stirrer); ok {
+		go l.Hear(watched, c.wake)
+	}
 	for first := true; ; first = false {
 		s, err := c.openSession(ctx, first)
 		if err != nil {
@@ -284,7 +287,7 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 		if k.failed { // a process that has room asks again at once, and a ledger that is away is not helped by that
 			woken = nil
 		}
-		if !c.rest(ctx, s, woken) {
+		if !c.rest(ctx, s, woken, k.pause()) {
 			return
 		}
 	}
@@ -292,8 +295,8 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 
 // rest waits for the next poll, or until there may be something to claim. It reports false when ctx
 // or the session ended.
-func (c *Coordinator) rest(ctx context.Context, s *session, woken <-chan struct{}) bool {
-	t := time.NewTimer(c.opts.Poll)
+func (c *Coordinator) rest(ctx context.Context, s *session, woken <-chan struct{}, poll time.Duration) bool {
+	t := time.NewTimer(poll)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -139,7 +139,7 @@ func TestSeveralAreAnswered(t *testing.T) {
 		pass(3 * time.Hour)
 		id := saga.ID{Saga: "job", Work: "w00000"}
 		err = p.Resolve(t.Context(), id, "done", saga.Resolution{Happened: true, ExternalID: "a"}, anna)
-		if !errors.Is(err, coordinator.ErrOtherStep) || !strings.Contains(err.Error(), `["a" "b"]`) || !strings.Contains(err.Error(), "amends complete") {
+		if !errors.Is(err, coordinator.ErrOtherStep) || !strings.Contains(err.Error(), `["a" "b"]`) || !strings.Contains(err.Error(), "amends show") {
 			t.Errorf("a resolution: %v", err)
 		}
 		if err := p.CompleteStep(t.Context(), id, "", []byte("{}"), anna); err != nil {

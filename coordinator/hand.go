@@ -65,9 +65,14 @@ func (h *hand) put(w *work) {
 }
 
 // letGo is called when a work's goroutine ends. leave tells who has to know before the work can be
-// taken in hand again.
-func (h *hand) letGo(w *work, leave func()) {
+// taken in hand again. It reports false when a claim has given the work meanwhile: it stays.
+func (h *hand) letGo(w *work, leave func()) bool {
 	h.mu.Lock()
+	if w.given {
+		w.given = false
+		h.mu.Unlock()
+		return false
+	}
 	leave()
 	delete(h.works, w.id)
 	h.bytes -= w.bytes
@@ -80,6 +85,7 @@ func (h *hand) letGo(w *work, leave func()) {
 	if wake {
 		h.wake()
 	}
+	return true
 }
 
 // grew counts what a work in hand has learned, and the number it has in the ledger.
@@ -120,12 +126,37 @@ func (h *hand) crowded() bool {
 	return h.cut || h.free() == 0
 }
 
+// roomy reports whether there is room for works that only may be spoken to soon.
+func (h *hand) roomy() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.cut && len(h.works) < h.share() && h.bytes < h.maxBytes/4
+}
+
 // claimed notes whether a claim of so many works got as many as there was room for, and fewer than
 // it would take.
 func (h *hand) claimed(limit, got int) {
 	h.mu.Lock()
 	h.cut = limit < claimBatch && got >= limit
 	h.mu.Unlock()
+}
+
+// given returns the work in hand that a claim of s has given, and keeps it from leaving before it has looked whether it is ours again.
+func (h *hand) given(id saga.ID, s *session) *work {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.works[id]
+	if w != nil && w.s == s {
+		w.given = true
+	}
+	return w
+}
+
+// looks notes that a work is about to look at what claims have given so far.
+func (h *hand) looks(w *work) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.given = false
 }
 
 func (h *hand) holding(id saga.ID) *work {

@@ -21,41 +21,28 @@ import (
 // ([Operator.Retry], [Operator.Skip], [Operator.Resolve], [Operator.Cancel]). An attempt that is
 // under way is answered first. What is in review, or paused already, matches [ErrAtRest].
 func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "pause", by, func(s *standing) (machine.Signal, error) {
-		switch {
-		case s.st.Status.Terminal():
-			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
-		case s.st.Status.Parked() && len(s.unread) == 0:
-			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.is(), s.next())
-		}
-		return machine.Signal{Kind: machine.SignalPause, Key: s.behind(machine.SignalResume)}, nil
+	return op.order(ctx, id, "pause", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		return machine.Choice{Verb: machine.VerbPause}, machine.Signal{Kind: machine.SignalPause, Key: s.behind(machine.SignalResume)}, nil
 	})
 }
 
 // Resume lets a paused work go on where it was, one that is in review because its deadline has passed without
 // one, and one that is in review for a late answer as it is.
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Signal, error) {
-		if s.st.Status != saga.Paused && !machine.Resumable(s.st.Reason) && !s.says(machine.SignalPause) {
-			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
-		}
-		return machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil
+	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		return machine.Choice{Verb: machine.VerbResume}, machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil
 	})
 }
 
 // Wake ends the wait that a work is in, for the time of a [saga.Delay], of a [saga.Until] or of its start: it
 // goes on at once. Who did so, and why, is in its history. What waits for no time matches [ErrNotWaiting].
 func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Signal, error) {
-		ss, dir := s.st.Issue(s.spec)
-		if s.st.Status != saga.Waiting || ss != nil && (ss.Answering().Asks != nil || ss.Ballot() != nil) {
-			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotWaiting, s.is(), s.next())
-		}
+	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Choice, machine.Signal, error) {
 		sig := machine.Signal{Kind: machine.SignalEndWait}
-		if ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
+		if ss, dir := s.st.Issue(s.spec); ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
 			sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir}
 		}
-		return sig, s.wouldNote(sig)
+		return machine.Choice{Verb: machine.VerbWake}, sig, nil
 	})
 }
 
@@ -63,18 +50,12 @@ func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
 // fresh policy. What may have happened still may, so a step that cannot be asked for is not tried
 // again ([ErrChangesNothing]): a person must look.
 func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "retry", by, func(s *standing) (machine.Signal, error) {
-		ss, dir := s.st.Issue(s.spec)
-		switch {
-		case s.st.Status.Terminal():
-			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.is(), s.next())
-		case s.attempting():
-			return machine.Signal{}, fmt.Errorf("%w: wait for its answer, there is nothing to try again yet", ErrUnderWay)
-		case ss == nil || s.st.Adopting:
-			return machine.Signal{}, fmt.Errorf("%w: no step is at issue. %s", ErrChangesNothing, s.next())
+	return op.order(ctx, id, "retry", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		sig := machine.Signal{Kind: machine.SignalRetry}
+		if ss, dir := s.st.Issue(s.spec); ss != nil {
+			sig.Resolution = latestOf(ss, dir)
 		}
-		sig := machine.Signal{Kind: machine.SignalRetry, Resolution: latestOf(ss, dir)}
-		return sig, s.wouldNote(sig)
+		return machine.Choice{Verb: machine.VerbRetry}, sig, nil
 	})
 }
 
@@ -87,24 +68,21 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *p
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)
 	}
-	return op.order(ctx, id, "skip", by, func(s *standing) (machine.Signal, error) {
+	return op.order(ctx, id, "skip", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		act, sig := machine.Choice{Verb: machine.VerbSkip}, machine.Signal{Kind: machine.SignalSkip}
 		ss, dir := s.st.Issue(s.spec)
 		if step != "" && (ss == nil || ss.Name != step) {
-			ss, dir = s.st.Step(step), saga.Forward
+			ss, dir, act.Step = s.st.Step(step), saga.Forward, step
 		}
-		switch {
-		case s.st.Status != saga.Review && s.st.Status != saga.Paused:
-			return machine.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.is(), s.next())
-		case ss == nil:
-			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
+		if ss != nil {
+			sig.Resolution = latestOf(ss, dir)
 		}
-		sig := machine.Signal{Kind: machine.SignalSkip, Resolution: latestOf(ss, dir)}
 		if result != nil {
 			sig.ExternalID, sig.Output = result.ExternalID, result.Output
 			sum := sha256.Sum256(result.Output)
 			sig.Key = fmt.Sprintf(":%s:%x", result.ExternalID, sum[:8])
 		}
-		return sig, s.wouldNote(sig)
+		return act, sig, nil
 	})
 }
 
@@ -136,13 +114,6 @@ func (s *standing) behind(kind machine.SignalKind) (key string) {
 		}
 	}
 	return key
-}
-
-// attempting reports whether an armed attempt has no answer yet.
-func (s *standing) attempting() bool {
-	return slices.ContainsFunc(s.st.Steps, func(ss machine.StepState) bool {
-		return ss.Forward.Phase == machine.Started || ss.Undo.Phase == machine.Started
-	})
 }
 
 // wouldNote is the error of a signal that the machine would only put on record as it stands.

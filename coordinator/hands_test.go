@@ -43,7 +43,7 @@ func TestPause(t *testing.T) {
 				p.begin("o1")
 				pass(c.when)
 				must(t, p.Pause(t.Context(), idOf("o1"), anna))
-				if s := p.want("o1", saga.Paused, ""); !strings.Contains(s.Note, "the customer called") || !strings.Contains(s.Next, "amends resume o1") {
+				if s := p.want("o1", saga.Paused, ""); !strings.Contains(s.Note, "the customer called") || !strings.Contains(s.Next, "amends show o1") {
 					t.Errorf("%q, %q", s.Note, s.Next)
 				}
 				before := w.count("o1", c.step, c.dir)
@@ -180,7 +180,7 @@ func TestRetryRefuses(t *testing.T) {
 		storesNothing(t, l, coordinator.ErrUnderWay, retry)
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		storesNothing(t, l, coordinator.ErrChangesNothing, retry)
-		if err := retry(); !strings.Contains(err.Error(), "it cannot be told whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
+		if err := retry(); !strings.Contains(err.Error(), "it cannot be told whether the step happened") || !strings.Contains(err.Error(), "amends show o1") {
 			t.Errorf("it says %v", err)
 		}
 		if err := p.Retry(t.Context(), idOf("o1"), saga.Actor{Name: " ", Reason: " "}); err == nil || !strings.Contains(err.Error(), "(actor)") || !strings.Contains(err.Error(), "(reason)") {

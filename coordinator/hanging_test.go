@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -79,4 +82,26 @@ func TestOrdersThatHangHoldUpNoOther(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rule: an action that ends its goroutine, as t.FailNow of a test does, is as one that panicked, and its instance goes on.
+func TestAnActionThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		p := boot(t, memory.New(nil), &world{}, config{program: func(*process) saga.Program {
+			return flat(t, func(context.Context, saga.Call[order]) (thing, error) {
+				if tries++; tries == 1 {
+					runtime.Goexit()
+				}
+				return thing{ID: "inv_1"}, nil
+			})
+		}})
+		synctest.Wait()
+		begin(t, p, 1)
+		p.want("o00001", saga.Completed, "")
+		if rs := p.records.of("o00001"); tries != 2 || !slices.ContainsFunc(rs, func(r machine.Record) bool { return strings.Contains(r.Error, "Goexit") }) {
+			t.Errorf("%d tries: %+v", tries, rs)
+		}
+	})
 }

@@ -57,7 +57,7 @@ func (l *lines) all(t *testing.T) (out []map[string]any) {
 	return out
 }
 
-// "One line per state change", with the fields saga, work, key, step, attempt, session.
+// "One line per state change", with the fields saga, work, key, step, attempt, session. At Info an instance has one, at its end.
 func TestOneLinePerStateChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,6 +73,9 @@ func TestOneLinePerStateChange(t *testing.T) {
 		bySeq := map[float64]map[string]any{}
 		for _, line := range out.all(t) {
 			if seq, ok := line["seq"].(float64); ok && line["work"] == "o1" {
+				if is := line["level"] == "info"; is != (line["status"] == string(saga.Compensated)) {
+					t.Errorf("level %s: %v", line["level"], line)
+				}
 				if bySeq[seq] != nil {
 					t.Errorf("record %v has two lines", seq)
 				}

@@ -33,7 +33,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 		defer func() { d.Release(w.asked, time.Since(begun)) }()
 	}
 	inv, def := w.st.Invocation(cmd), w.program
-	inv.Brief = w.brief(cmd.Step)
+	inv.Brief, inv.Decoded = w.brief(cmd.Step), &w.input
 	f, err := within(w.s.idle, s.Timeout, func(ctx context.Context) (program.Evidence, error) {
 		f := def.Look(ctx, inv)
 		w.logPanic(inv, f.Stack)

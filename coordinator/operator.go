@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ import (
 type Operator struct {
 	ledger   ledger.Ledger
 	programs func(*machine.State) saga.Program // a coordinator's, to read answers with; nil where it is not known
-	posted   func(id saga.ID)                  // a signal was posted here; nil: no coordinator runs here
+	posted   func(id saga.ID) bool             // a signal was posted here, and is the work in hand? nil: no coordinator runs here
 
 	mu    sync.Mutex
 	specs map[ledger.Version]*program.Spec
@@ -74,11 +75,12 @@ type standing struct {
 	st     *machine.State
 	spec   *program.Spec // nil: the ledger does not know the definition
 	unread []machine.Signal
+	posted int64     // signals received
 	at     time.Time // by the ledger's clock
 }
 
-// next is what is safe to do, in words.
-func (s *standing) next() string { return machine.Next(s.spec, s.st) }
+// next is what happens by itself and what to look at, in words, and where it is said what can be done.
+func (s *standing) next() string { return machine.Summarize(s.spec, s.st).Next }
 
 // is says where the work stands, as the end of a sentence.
 func (s *standing) is() string {
@@ -91,14 +93,22 @@ func (s *standing) is() string {
 // post posts a signal. In a process that runs a coordinator the work is told at once.
 func (op *Operator) post(ctx context.Context, id saga.ID, sig machine.Signal) error {
 	err := op.ledger.Post(ctx, id, sig)
-	if err == nil && op.posted != nil {
-		op.posted(id)
+	if err != nil || op.posted != nil && op.posted(id) {
+		return err
 	}
-	return err
+	op.stir()
+	return nil
 }
 
-// order posts what a person wants of a work. say refuses it or says which signal it is.
-func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.Actor, say func(*standing) (machine.Signal, error)) error {
+// stir has other processes look for what there is to claim, where the ledger can tell them.
+func (op *Operator) stir() {
+	if s, ok := op.ledger.(ledger.Stirrer); ok {
+		s.Stir()
+	}
+}
+
+// order posts what a person wants of a work, where it is a choice of the work. say says which signal it is, or what else is wrong with it.
+func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.Actor, say func(*standing) (machine.Choice, machine.Signal, error)) error {
 	if err := by.Validate(); err != nil {
 		return fmt.Errorf("%s %s:\n%w", verb, id, err)
 	}
@@ -106,10 +116,10 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
-	if s.st.Reason == saga.ReasonHung && (verb == "resolve" || verb == "skip" || verb == "retry") {
-		return fmt.Errorf("%s %s: %w while its action has not returned: %s", verb, id, ErrChangesNothing, s.next())
+	act, sig, err := say(s)
+	if err == nil {
+		err = s.refuses(act, sig)
 	}
-	sig, err := say(s)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
@@ -120,29 +130,80 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 	return nil
 }
 
+// refusals say what a work is not that takes an act.
+var refusals = map[string]error{
+	machine.VerbPause: ErrAtRest, machine.VerbResume: ErrNotPaused, machine.VerbWake: ErrNotWaiting, machine.VerbUndo: ErrNotEnded,
+	machine.VerbComplete: ErrNotAsking, machine.VerbFail: ErrNotAsking, machine.VerbExtend: ErrNotAsking,
+	machine.VerbResolve: ErrNotInReview, machine.VerbSkip: ErrNotInReview, machine.VerbRetry: ErrChangesNothing, machine.VerbCancel: ErrChangesNothing,
+}
+
+// refuses is why a work does not take an act as it stands: it is none of its choices, or the machine would only put it on record.
+func (s *standing) refuses(act machine.Choice, sig machine.Signal) error {
+	st, verb := s.st, act.Verb
+	if s.spec == nil || machine.Takes(s.spec, st, s.at, act) || s.undoes(verb) {
+		return s.wouldNote(sig)
+	}
+	about := verb == machine.VerbRetry || verb == machine.VerbSkip || verb == machine.VerbResolve
+	held := st.Status == saga.Review || st.Status == saga.Paused
+	why := refusals[verb]
+	switch {
+	case about && st.Reason == saga.ReasonHung:
+		return fmt.Errorf("%w while its action has not returned: %s", ErrChangesNothing, s.next())
+	case verb == machine.VerbUndo && st.Status != saga.Compensated:
+		return fmt.Errorf("%w: it is %s. To undo what it has done so far, cancel it", why, s.is())
+	case st.Status.Terminal() && (verb == machine.VerbPause || verb == machine.VerbRetry || verb == machine.VerbCancel):
+		why = ErrFinished
+	case verb == machine.VerbRetry && st.Attempting():
+		why = ErrUnderWay
+	case about && held && sig.Step == "":
+		why = ErrOtherStep
+	case verb == machine.VerbUndo && st.Status == saga.Compensated, about && held:
+		why = ErrChangesNothing
+	}
+	if errors.Is(why, ErrChangesNothing) {
+		if err := s.wouldNote(sig); err != nil { // it says it better
+			return err
+		}
+	}
+	return fmt.Errorf("%w: it is %s. %s", why, s.is(), s.next())
+}
+
+// undoes reports whether an act takes back what was said before and is not read yet.
+func (s *standing) undoes(verb string) bool {
+	return verb == machine.VerbPause && s.st.Status.Parked() && len(s.unread) > 0 || verb == machine.VerbResume && s.says(machine.SignalPause)
+}
+
 // Resolve posts a person's resolution of the step a review is about, or on one that was adopted as
 // done because it could not be told, whatever the work's status is: then it is confirmed, or done
 // under a new key. It is applied by the coordinator that takes the work up, and refused there if
-// the step has moved on meanwhile. Of an undo the external id is not that of what the step made.
+// the step has moved on meanwhile. Of an undo the external id is not that of what the step made. With
+// an Output, what happened has that result; it may be given to a step that is done and whose result
+// was not kept, too, which an Output alone is about.
 func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga.Resolution, by saga.Actor) error {
-	return op.order(ctx, id, "resolve", by, func(s *standing) (machine.Signal, error) {
-		ss, dir := s.st.IssueOf(s.spec, step)
-		if ss == nil && s.st.Status != saga.Review && s.st.Status != saga.Paused {
-			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
+	if err := checkResult(&program.Result{Output: v.Output}); err != nil {
+		return fmt.Errorf("resolve %s: %w", id, err)
+	}
+	return op.order(ctx, id, "resolve", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		act := machine.Choice{Verb: machine.VerbResolve, Step: step, Says: machine.SayDidNotHappen}
+		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID)}
+		if v.Happened {
+			act.Says = machine.SayHappened
 		}
-		if ss == nil {
-			return machine.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
+		if ss, dir := s.st.IssueOf(s.spec, step); ss != nil && ss != s.st.Awaited() { // that is answered, or voted on
+			sig.Resolution = latestOf(ss, dir)
+			if dir == saga.Undo && v.Happened && v.ExternalID != "" && v.ExternalID == ss.ExternalID {
+				return act, sig, fmt.Errorf("%w: %s is what step %q made, and the review is about its undo. If it is undone, say so without an id; if it is not, undo it first",
+					ErrOtherStep, v.ExternalID, step)
+			}
 		}
-		if dir == saga.Undo && v.Happened && v.ExternalID != "" && v.ExternalID == ss.ExternalID {
-			return machine.Signal{}, fmt.Errorf("%w: %s is what step %q made, and the review is about its undo. If it is undone, say so without an id; if it is not, undo it first",
-				ErrOtherStep, v.ExternalID, step)
+		if sig.Happened, sig.ExternalID, sig.Output = v.Happened, v.ExternalID, v.Output; len(v.Output) > 0 {
+			sum := sha256.Sum256(v.Output)
+			sig.Key += fmt.Sprintf(":%x", sum[:8])
+			if !v.Happened || sig.Direction == saga.Undo {
+				return act, sig, fmt.Errorf("%w: a result is of what happened, and not of an undo", ErrOtherStep)
+			}
 		}
-		if ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == machine.Waiting {
-			return machine.Signal{}, fmt.Errorf("%w: step %q waits for an answer. %s", ErrOtherStep, ss.Name, s.next())
-		}
-		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
-		sig.Happened, sig.ExternalID = v.Happened, v.ExternalID
-		return sig, s.wouldNote(sig)
+		return act, sig, nil
 	})
 }
 
@@ -159,29 +220,26 @@ func latestOf(ss *machine.StepState, dir saga.Direction) saga.Resolution {
 // has happened or may have, matches [ErrChangesNothing]; one that has ended [ErrFinished]. While an
 // attempt is under way the cancel is stored, and refused on record if the pivot may have happened by then.
 func (op *Operator) Cancel(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "cancel", by, func(s *standing) (machine.Signal, error) {
-		if s.st.Status.Terminal() {
-			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
-		}
-		sig := machine.Signal{Kind: machine.SignalCancel}
-		if s.attempting() {
-			return sig, nil
-		}
-		return sig, s.wouldNote(sig)
+	return op.order(ctx, id, "cancel", by, func(*standing) (machine.Choice, machine.Signal, error) {
+		return machine.Choice{Verb: machine.VerbCancel}, machine.Signal{Kind: machine.SignalCancel}, nil
+	})
+}
+
+// Undo has a work undone that is completed, behind its pivot, too: newest step first, as its definition says, or review where
+// that does not have a step that stands. It can be run again then ([Operator.Rerun]), and a newer version of its source runs it as ever. One that is undone or
+// given up already matches [ErrChangesNothing], and one that has not ended [ErrNotEnded]: that is cancelled.
+func (op *Operator) Undo(ctx context.Context, id saga.ID, by saga.Actor) error {
+	return op.order(ctx, id, "undo", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+		sig := machine.Signal{Kind: machine.SignalCancel, News: machine.News{Revision: s.repeated(nil).Revision}}
+		return machine.Choice{Verb: machine.VerbUndo}, sig, nil
 	})
 }
 
 // Keep leaves a work as it stands that the source cancelled and that could not be undone by itself
 // (review, conflict). It is applied by the coordinator that takes the work up.
 func (op *Operator) Keep(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "keep", by, func(s *standing) (machine.Signal, error) {
-		switch {
-		case s.st.Status != saga.Review:
-			return machine.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
-		case s.st.Reason != saga.ReasonConflict:
-			return machine.Signal{}, fmt.Errorf("%w for a cancel by its source, but because: %s", ErrNotInReview, s.st.Reason)
-		}
-		return machine.Signal{Kind: machine.SignalKeep}, nil
+	return op.order(ctx, id, "keep", by, func(*standing) (machine.Choice, machine.Signal, error) {
+		return machine.Choice{Verb: machine.VerbResolve, Says: machine.SayKeep}, machine.Signal{Kind: machine.SignalKeep}, nil
 	})
 }
 
@@ -222,7 +280,7 @@ func (op *Operator) stand(ctx context.Context, id saga.ID) (*standing, error) {
 	}
 	unread := slices.DeleteFunc(c.Signals, func(s machine.Signal) bool { return st.Saw(s.ID) })
 	spec, err := op.spec(ctx, st)
-	return &standing{st: st, spec: spec, unread: unread, at: c.At}, err
+	return &standing{st: st, spec: spec, unread: unread, posted: c.Instance.Posted, at: c.At}, err
 }
 
 // signals returns the signals posted to a work that are of a kind.

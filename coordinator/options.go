@@ -17,8 +17,8 @@ import (
 // Options configures a [Coordinator]. The zero value, or nil, is a good configuration; each field
 // says its default.
 type Options struct {
-	// Log receives one line per state change. Default: logrus' standard logger. Bodies are never
-	// logged.
+	// Log receives one line per state change: what needs a person is an error, what heals by itself a warning, the end of an instance and
+	// what was said to it, by a person or as an answer, info, and every other step debug. Default: logrus' standard logger. Bodies are never logged.
 	Log logrus.FieldLogger
 	// Listener is told what happens, for metrics and tests. Default: none.
 	Listener *Listener
@@ -48,7 +48,8 @@ type Options struct {
 	// how long after a kill, is in package saga.
 	Lease  time.Duration
 	Margin time.Duration
-	// Poll is how often due, orphaned and spoken-to works are looked for. 500 ms.
+	// Poll is how often due, orphaned and spoken-to works are looked for: half as often on Postgres while there are none and
+	// the others can tell what they have. 500 ms.
 	Poll time.Duration
 	// Hold is the longest wait for which a work is kept in hand, be it for a time or for a
 	// destination; for longer ones it is put back into the ledger, where any process picks it up

@@ -100,17 +100,14 @@ func (s *standing) repeated(said []machine.Signal) machine.News {
 
 // notRerun says why a work cannot be run again now, and what can be done instead.
 func (s *standing) notRerun(sig machine.Signal) error {
-	st := s.st
-	switch {
-	case st.Withdrawn:
-		return fmt.Errorf("%w: it is %s. %s", ErrWithdrawn, s.is(), s.next())
-	case st.Status.Terminal():
+	why := ErrNotEnded
+	switch st := s.st; {
+	case s.spec == nil || machine.Takes(s.spec, st, s.at, machine.Choice{Verb: machine.VerbRerun}):
 		return s.wouldNote(sig)
-	case st.Status != saga.Review || st.Reason != saga.ReasonExhausted:
-		return fmt.Errorf("%w: it is %s. %s", ErrNotEnded, s.is(), s.next())
-	}
-	if r := s.trial(sig); r != nil && r.Kind == machine.KindHeard { // it would wait for a step boundary that never comes
+	case st.Withdrawn:
+		why = ErrWithdrawn
+	case st.Reason == saga.ReasonExhausted:
 		return fmt.Errorf("%w: what may have happened is not sent again under a new key. %s", ErrInDoubt, s.next())
 	}
-	return s.wouldNote(sig)
+	return fmt.Errorf("%w: it is %s. %s", why, s.is(), s.next())
 }

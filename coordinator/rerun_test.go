@@ -138,7 +138,7 @@ func TestRerunOfWhatWasUndone(t *testing.T) {
 		synctest.Wait()
 		p.begin("o1")
 		before := p.want("o1", saga.Compensated, "")
-		if s := p.begin("o1"); !s.Duplicate || !strings.Contains(s.Next, "amends rerun o1 --saga "+orderSaga) {
+		if s := p.begin("o1"); !s.Duplicate || !strings.Contains(s.Next, "amends show o1 --saga "+orderSaga) {
 			t.Errorf("a duplicate start says %q", s.Next)
 		}
 		if !slices.ContainsFunc(out.all(t), func(line map[string]any) bool {
@@ -253,7 +253,7 @@ func TestRerunOfWhatWasGivenUp(t *testing.T) {
 					t.Fatalf("run again: %v, want %v", err, c.want)
 				}
 				if err != nil {
-					if !strings.Contains(err.Error(), "amends retry o1") || len(signalsOf(t, l, "o1")) > 0 {
+					if !strings.Contains(err.Error(), "amends show o1") || len(signalsOf(t, l, "o1")) > 0 {
 						t.Errorf("%v; posted: %+v", err, signalsOf(t, l, "o1"))
 					}
 					if err := p.Retry(t.Context(), idOf("o1"), anna); err != nil {

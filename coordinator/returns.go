@@ -15,6 +15,7 @@ type returns struct {
 	queue []ledger.Return
 	batch []ledger.Return // under way
 	busy  bool
+	again map[int64]bool // are to be claimed when they are back
 }
 
 // giveBack gives works back that are ours on record and not in hand. It does not wait for the
@@ -30,9 +31,13 @@ func (c *Coordinator) giveBack(s *session, works ...ledger.Return) {
 }
 
 func (c *Coordinator) deliverReturns(s *session) {
-	for batch := s.returns.next(); len(batch) > 0; batch = s.returns.next() {
+	for batch, _ := s.returns.next(); len(batch) > 0; {
 		if !c.deliver(s, batch) {
 			return
+		}
+		wanted := false
+		if batch, wanted = s.returns.next(); wanted {
+			c.wake()
 		}
 	}
 }
@@ -66,23 +71,42 @@ func (c *Coordinator) deliverLast(ctx context.Context, s *session) {
 	}
 }
 
-// next takes what is queued. An empty batch ends the delivery.
-func (r *returns) next() []ledger.Return {
+// next takes what is queued. An empty batch ends the delivery. wanted reports whether any that are back now are to be claimed.
+func (r *returns) next() (batch []ledger.Return, wanted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for i := range r.batch {
+		if n := r.batch[i].Number; r.again[n] && !isIn(r.queue, n) {
+			delete(r.again, n)
+			wanted = true
+		}
+	}
 	r.batch = slices.Clone(r.queue[:min(len(r.queue), ledger.MaxStray)])
 	r.queue = slices.Delete(r.queue, 0, len(r.batch))
 	r.busy = len(r.batch) > 0
-	return r.batch
+	return r.batch, wanted
 }
 
-// has reports whether a work is on its way. What a claim answers of it meanwhile is not taken in
-// hand, because it would be released there.
+// has reports whether a work is on its way that a claim has given. It is not taken in hand, because it would be released there. It is
+// claimed again when it is back: once more, where its return may have taken effect before that claim.
 func (r *returns) has(number int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	is := func(w ledger.Return) bool { return w.Number == number }
-	return slices.ContainsFunc(r.queue, is) || slices.ContainsFunc(r.batch, is)
+	queued, sent := isIn(r.queue, number), isIn(r.batch, number)
+	if !queued && !sent {
+		return false
+	}
+	if r.again == nil {
+		r.again = make(map[int64]bool)
+	}
+	if r.again[number] = true; !queued {
+		r.queue = append(r.queue, ledger.Return{Number: number})
+	}
+	return true
+}
+
+func isIn(works []ledger.Return, number int64) bool {
+	return slices.ContainsFunc(works, func(w ledger.Return) bool { return w.Number == number })
 }
 
 // strays gives back what two renewals in a row have named as ours on record, and what is not in

@@ -42,22 +42,25 @@ func (c *Coordinator) revise(ctx context.Context, in *intake) error {
 	})
 }
 
-// post posts a signal, and tells the work at once when it is in hand here.
+// post posts a signal, and has the work told at once: here when it is in hand here, and by other processes else.
 func (c *Coordinator) post(ctx context.Context, id saga.ID, sig machine.Signal) error {
 	if err := c.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
 	}
-	c.heard(id)
+	if !c.heard(id) {
+		c.stir()
+	}
 	return nil
 }
 
-// heard has a signal read at once that was posted in this process.
-func (c *Coordinator) heard(id saga.ID) {
+// heard has a signal read at once that was posted in this process. It reports whether the work is in hand here.
+func (c *Coordinator) heard(id saga.ID) bool {
 	if w := c.hand.holding(id); w != nil {
 		w.speak()
-	} else {
-		c.wake()
+		return true
 	}
+	c.wake()
+	return false
 }
 
 // newer reports whether the start brings a version of the source that the work has not heard of.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,49 @@ func TestWithdraw(t *testing.T) {
 		b.wants(t, `inv-1 says one (revision "1")`, "mail about inv-1", "inv-1 is void", `inv-2 says restored (revision "3")`)
 		ledgertest.MustCheck(t, l)
 	})
+}
+
+// machine/V17: a person undoes what is completed. It is no word of the source: it can be run again, and the source's next version runs it as ever.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	for _, revision := range []string{"1", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+			p := office(t, l, b, 1, false)
+			undo := func(want error) {
+				t.Helper()
+				if err := p.Undo(t.Context(), idOf("o1"), anna); !errors.Is(err, want) {
+					t.Errorf("undo: %v, want %v", err, want)
+				}
+			}
+			undo(ledger.ErrNotFound)
+			b.hold = make(chan struct{})
+			p.revise(revision, "one")
+			undo(coordinator.ErrNotEnded)
+			close(b.hold)
+			p.want("o1", saga.Completed, "")
+			undo(nil)
+			undo(nil) // by a proxy that repeats it
+			pass(time.Second)
+			if s := p.want("o1", saga.Compensated, ""); strings.Contains(s.Next, "source cancelled it") {
+				t.Errorf("undone by a person: %s", s.Next)
+			}
+			undo(coordinator.ErrChangesNothing)
+			if _, err := p.Rerun(t.Context(), idOf("o1"), "it stands after all", anna); err != nil {
+				t.Error(err)
+			}
+			pass(time.Second)
+			p.want("o1", saga.Completed, "")
+			undo(nil)
+			pass(time.Second)
+			p.revise("2", "two")
+			pass(time.Second)
+			p.want("o1", saga.Completed, "")
+			b.wants(t, fmt.Sprintf("inv-1 says one (revision %q)", revision), "mail about inv-1", "inv-1 is void",
+				fmt.Sprintf("inv-2 says one (revision %q)", revision+"+2"), "inv-2 is void", `inv-3 says two (revision "2")`)
+			ledgertest.MustCheck(t, l)
+		})
+	}
 }
 
 // Apply makes an instance what its source says, however often it is said: it runs, runs again for a

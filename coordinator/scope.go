@@ -33,7 +33,7 @@ func OfDestination(name string) Scope { return Scope{ledger.ControlDestination, 
 func (s Scope) String() string { return s.name }
 
 // PauseScope holds whatever is in the scope where it is, going forward or back, until it is
-// resumed: every process learns of it within a poll ([Options].Poll), and nothing passes a send
+// resumed: every process learns of it within a poll ([Options].Poll), on Postgres as a rule at once, and nothing passes a send
 // gate from then on. What has passed it is answered. Pausing again changes who and why.
 func (op *Operator) PauseScope(ctx context.Context, s Scope, by saga.Actor) error {
 	if err := by.Validate(); err != nil {
@@ -135,6 +135,7 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by saga.
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", verb, s, err)
 			}
+			op.stir()
 			return nil
 		}
 	}

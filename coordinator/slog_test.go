@@ -37,7 +37,7 @@ func TestSlog(t *testing.T) {
 		synctest.Wait() // else the start may be dispatched by the next poll
 		begin(t, p, 1)
 		synctest.Wait()
-		level.Set(slog.LevelInfo)
+		level.Set(slog.LevelDebug)
 		begin(t, p, 2)
 		synctest.Wait()
 		if err := p.halt(); err != nil {
@@ -60,8 +60,8 @@ func TestSlog(t *testing.T) {
 		if got := seen["o00001"]; len(got) != 1 || got[0] != refused {
 			t.Errorf("at level warn: %q", got)
 		}
-		if got := seen["o00002"]; len(got) != 2 || got[0] != "INFO started " || got[1] != refused {
-			t.Errorf("at level info: %q", got)
+		if got := seen["o00002"]; len(got) != 2 || got[0] != "DEBUG started " || got[1] != refused {
+			t.Errorf("at level debug: %q", got)
 		}
 	})
 }

@@ -64,7 +64,11 @@ func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input an
 		return c.duplicate(ctx, in)
 	}
 	reply := make(chan started, 1)
-	go func() { c.begin(in, ctx.Done(), first, reply) }() // what was sent does not end with its caller
+	go func() { // what was sent does not end with its caller
+		if w, cmd, ok := c.begin(in, ctx.Done(), first, reply); w != nil {
+			w.run(cmd, ok) // on a stack that what came before has left
+		}
+	}()
 	select {
 	case r := <-reply:
 		if err := r.failure(ctx); err != nil {
@@ -184,9 +188,9 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *saga.StartOpti
 	return in, err
 }
 
-// begin appends the start, answers, and goes on with the work in the same goroutine. Once it was
+// begin appends the start and answers. It returns the work that goes on here, and with what; nil: it does not. Once it was
 // sent it does not end with the caller: what was stored runs.
-func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, reply chan<- started) {
+func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, reply chan<- started) (_ *work, cmd machine.Command, ok bool) {
 	s := c.current.Load()
 	free := &session{}
 	if s == nil {
@@ -195,6 +199,7 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 	w := c.newWork(s, in.id, in.program)
 	w.bytes = int64(len(in.accepted.Input))
 	ours := s != free && s.trusted() == nil && c.hand.start(w)
+	w.st.Steps = make([]machine.StepState, 0, min(4, len(w.spec().Steps)))
 	d, a, err := c.appendStart(w, in, gone, ours)
 	c.leave(&in, first, err == nil)
 	r := started{exists: a.Result == ledger.Exists, err: err}
@@ -204,14 +209,18 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 	goes := ours && err == nil && !r.exists && w.inHead
 	if goes {
 		reply <- r
-		w.run(d.Do, true)
-		return
+		return w, d.Do, true
 	}
 	w.dropSlot() // a start that does not run here sends nothing here
-	if ours {
-		w.letGo()
+	if s == free && err == nil && !r.exists {
+		c.stir() // this process does not run
 	}
-	reply <- r
+	stays := ours && !w.letGo()
+	if reply <- r; !stays {
+		return nil, cmd, false
+	}
+	cmd, ok = w.again()
+	return w, cmd, ok
 }
 
 // appendStart decides on and stores the first record. A work that this process does not hold is
@@ -264,7 +273,7 @@ func (c *Coordinator) startsAt() machine.Moment {
 func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e ledger.Entry) (ledger.Answer, error) {
 	lane := c.starts
 	for pause := blockedPause; ; pause = min(2*pause, longestPause) {
-		a, err := lane.append(gone, w.s.token, e)
+		a, err := lane.append(gone, w.s.token, e, &w.op)
 		if err != nil || a.Result != ledger.Blocked {
 			return a, err
 		}

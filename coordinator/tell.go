@@ -102,15 +102,18 @@ func (t *teller) sessionLost(token machine.Token, why error) {
 	}
 }
 
-// levelOf makes what needs a person an error, what went wrong and heals by itself a warning.
+// levelOf makes what needs a person an error, and what went wrong and heals by itself a warning. Of what goes well it tells the end, and
+// what was said to it: a line for each step would cost more than the step.
 func levelOf(r *machine.Record) logrus.Level {
 	switch {
 	case r.Status == saga.Review:
 		return logrus.ErrorLevel
 	case r.Class != "" && r.Kind != machine.KindDone && r.Kind != machine.KindResolved:
 		return logrus.WarnLevel
-	default:
+	case r.Status.Terminal(), r.Actor != "", r.Status == saga.Paused:
 		return logrus.InfoLevel
+	default:
+		return logrus.DebugLevel
 	}
 }
 

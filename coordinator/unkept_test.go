@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -89,6 +90,62 @@ func TestAResultOverTheLimitIsAnEvent(t *testing.T) {
 		}
 		if told.Load() != 1 {
 			t.Errorf("the listener was told %d times", told.Load())
+		}
+	})
+}
+
+// machine/F3: what was too large to be kept is given by hand, and the step that asked for it goes on; the id that was kept stays. Of a step that may have happened the result can
+// be said with that it did.
+func TestAResultIsGivenByHand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var read []thing
+		p := boot(t, memory.New(nil), &world{}, config{opts: quick(), program: func(*process) saga.Program {
+			d, err := saga.Define(orderSaga, 1,
+				saga.Do("quote", func(context.Context, saga.Call[order]) (thing, error) {
+					return thing{ID: "q1", Memo: strings.Repeat("x", program.MaxOutput)}, nil
+				}).Idempotent().NoUndo("it costs nothing"),
+				saga.Do("mail", func(context.Context, saga.Call[order]) (thing, error) {
+					return thing{}, errors.New("the line went dead")
+				}).AtMostOnce().NoUndo("it is read"),
+				saga.Do("use", func(_ context.Context, c saga.Call[order]) (thing, error) {
+					read = []thing{saga.ResultOf[thing](c, "quote"), saga.ResultOf[thing](c, "mail")}
+					return thing{ID: c.ExternalID("quote")}, nil
+				}).AtMostOnce().NoUndo("it costs nothing"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}})
+		p.begin("o1")
+		p.want("o1", saga.Review, saga.ReasonInDoubt)
+		given := func(step, id, output string) error {
+			v := coordinator.Happened(id)
+			v.Output = []byte(output)
+			return p.Resolve(t.Context(), idOf("o1"), step, v, anna)
+		}
+		for _, bad := range []string{"{", `"` + strings.Repeat("x", program.MaxOutput) + `"`} {
+			if err := given("mail", "m1", bad); err == nil {
+				t.Errorf("a result of %.10s was taken", bad)
+			}
+		}
+		steps := []func() error{
+			func() error { return given("mail", "m1", `{"ID":"m1","Memo":"sent"}`) },
+			func() error { return given("quote", "q9", `{"ID":"q9","Memo":"short"}`) },
+			func() error { return p.Retry(t.Context(), idOf("o1"), anna) },
+		}
+		for i, say := range steps {
+			if err := say(); err != nil {
+				t.Fatalf("%d: %v", i, err)
+			}
+			pass(time.Second)
+		}
+		s := p.want("o1", saga.Completed, "")
+		if len(read) != 2 || read[0].Memo != "short" || read[1].Memo != "sent" || s.Steps["use"].ExternalID != "q1" || s.Steps["mail"].ExternalID != "m1" {
+			t.Errorf("it read %+v, %+v", read, s.Steps)
+		}
+		if err := given("quote", "", `{"ID":"q2"}`); err == nil {
+			t.Error("a result that is known was given again")
 		}
 	})
 }

@@ -30,7 +30,8 @@ type work struct {
 	sent    time.Time         // before the latest append went out
 	slot    *flow.Destination // a send slot in hand, for the next attempt
 	asked   flow.Rank         // what it was taken as, or a lookup's
-	jobs    chan func()       // of the goroutine in which actions run; nil until there is one
+	input   program.Decoded   // kept between its steps
+	op      commit            // its record on the way
 
 	spoken atomic.Bool   // there is an unread signal
 	nudge  chan struct{} // wakes a waiting work when spoken is set
@@ -49,6 +50,7 @@ type work struct {
 	number      int64 // as head
 	bytes       int64 // of what it carries
 	startedHere bool
+	given       bool // a claim has given it, and it has not looked since
 
 	mu     sync.Mutex
 	gate   *program.Gate
@@ -59,35 +61,82 @@ func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {
 	return &work{c: c, s: s, id: id, program: p, st: &machine.State{ID: id}, nudge: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
-// run does what was decided and decides what follows, until the work is out of our hands.
+// run does what was decided and decides what follows, until the work is out of our hands, or another goroutine goes on with it.
 func (w *work) run(cmd machine.Command, ok bool) {
-	defer w.letGo()
-	defer w.dropSlot()
-	defer w.dropHand()
-	for ok {
-		var ev machine.Event
-		if ev, ok = w.do(cmd); ok {
-			cmd, ok = w.advance(ev)
+	for w.goOn(cmd, ok) {
+		if w.dropSlot(); w.letGo() {
+			return
 		}
-	}
-	if w.st.Status.Terminal() {
-		sum := machine.Summarize(w.spec(), w.st)
-		w.final = &sum
+		cmd, ok = w.again()
 	}
 }
 
-// letGo takes the work out of our hands, and back into the ledger if it is still ours there.
-func (w *work) letGo() {
-	w.c.hand.letGo(w, func() {
+// again goes on with a work that a claim has given while it was on its way out, if it is ours.
+func (w *work) again() (cmd machine.Command, ok bool) {
+	if w.back, ok = nil, w.reload(); ok {
+		cmd, ok = w.advance(machine.Event{})
+	}
+	return cmd, ok
+}
+
+// goOn does what was decided and decides what follows, until nothing is to be done here. It reports false when another goroutine goes on.
+func (w *work) goOn(cmd machine.Command, ok bool) bool {
+	for ok {
+		if cmd.Do != machine.Act {
+			cmd, ok = w.follow(cmd)
+			continue
+		}
+		o, here := w.act(cmd)
+		if !here {
+			return false
+		}
+		cmd, ok = w.learn(o)
+	}
+	return true
+}
+
+// learn decides what follows from what came of an attempt.
+//
+//go:noinline // what is on the stack here is not there while an action runs, of which there may be many thousands
+func (w *work) learn(o *program.Outcome) (machine.Command, bool) {
+	return w.advance(machine.Event{Outcome: o})
+}
+
+// follow does what is no attempt, and decides what follows.
+//
+//go:noinline // as learn
+func (w *work) follow(cmd machine.Command) (machine.Command, bool) {
+	ev, ok := w.do(cmd)
+	if !ok {
+		return machine.Command{}, false
+	}
+	return w.advance(ev)
+}
+
+// letGo takes the work out of our hands, and back into the ledger if it is still ours there. It reports false when it stays: a claim has
+// given it meanwhile.
+func (w *work) letGo() bool {
+	if w.final = nil; w.st.Status.Terminal() {
+		sum := machine.Summarize(w.spec(), w.st)
+		w.final = &sum
+	}
+	left := w.c.hand.letGo(w, func() {
 		if w.back != nil {
 			w.back.Leaves = w.ends()
 			w.c.giveBack(w.s, *w.back)
 		}
 	})
+	if !left {
+		return false
+	}
 	close(w.gone)
+	if w.spoken.Load() && w.back == nil { // it was said to it on its way out; what is given back cannot be moved now, and a poll is soon enough
+		w.c.wake()
+	}
 	if w.final != nil || w.st.Status.Parked() {
 		w.c.rests.tell(w.id)
 	}
+	return true
 }
 
 // lastLook is how long the last lookup of a wait may stand in line behind its end.
@@ -123,16 +172,13 @@ func (w *work) advance(ev machine.Event) (machine.Command, bool) {
 	return cmd, ok
 }
 
-// do carries out one command and returns the event it led to, or false when the work is to be let
+// do carries out one command but an attempt, and returns the event it led to, or false when the work is to be let
 // go.
 func (w *work) do(cmd machine.Command) (machine.Event, bool) {
-	if cmd.Do != machine.Act && cmd.Do != machine.Slot {
+	if cmd.Do != machine.Slot {
 		w.dropSlot() // a slot is for sending; a work that waits for something else lets others send
 	}
 	switch cmd.Do {
-	case machine.Act:
-		o := w.act(cmd)
-		return machine.Event{Outcome: &o}, true
 	case machine.Look:
 		return w.look(cmd)
 	case machine.Ask:
@@ -151,10 +197,20 @@ func (w *work) do(cmd machine.Command) (machine.Event, bool) {
 // own, for any wait. It reports false when it is to be let go: also when the session ended or the process stops.
 func (w *work) await(until time.Time) bool {
 	d := until.Sub(w.now().Earliest) + time.Millisecond
-	if most := w.c.opts.Hold; (d > most || d > shortWait && w.c.hand.crowded()) && !w.spoken.Load() {
-		return w.goBack(d)
+	most := w.c.opts.Hold
+	if w.spoken.Load() || d <= shortWait || d <= most && !w.c.hand.crowded() {
+		return !errors.Is(flow.Doze(w.s.idle, w.nudge, d), context.Canceled)
 	}
-	return !errors.Is(flow.Doze(w.s.idle, w.nudge, d), context.Canceled)
+	answers := func(ss machine.StepState) bool {
+		return ss.Forward.Phase == machine.Waiting && ss.Answering().Asks != nil
+	}
+	if slices.ContainsFunc(w.st.Steps, answers) && w.c.hand.roomy() { // many come soon
+		if err := flow.Doze(w.s.idle, w.nudge, most); err != nil {
+			return errors.Is(err, flow.ErrWoken)
+		}
+		d = until.Sub(w.now().Earliest) + time.Millisecond
+	}
+	return w.goBack(d)
 }
 
 // shortWait is for how long a work keeps its place in hand in any case: a place that is given back costs a call of the ledger.
@@ -273,8 +329,9 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	at, _ := w.failedAt()
 	failed := at != nil || r.Kind == machine.KindNotSent || r.Kind == machine.KindUnknown || r.Kind == machine.KindUnclear // see goBack
 	hold = d.Do.Do != machine.Rest && r.Status.Live() && (failed || r.Wait <= w.c.opts.Hold && !w.c.isStopping()) && w.s.trusted() == nil
-	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live() // what is said already is read at once
-	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung    // who arms an attempt says what came of it, even when that is: not sent
+	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live()                        // what is said already is read at once
+	hold = hold || w.asks(r) && w.c.hand.roomy() && !w.c.isStopping() && w.s.trusted() == nil // many an answer comes soon
+	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung                           // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) || r.Kind == machine.KindOverdue {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
@@ -284,8 +341,13 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	}
 	e.Record = *r
 	w.sent = time.Now()
-	a, err = w.c.appends.append(nil, w.s.token, e)
+	a, err = w.c.appends.append(nil, w.s.token, e, &w.op)
 	return hold, a, err
+}
+
+// asks reports whether r has the work wait for an answer from outside.
+func (w *work) asks(r *machine.Record) bool {
+	return r.Status == saga.Waiting && w.stepSpec(r.Step).WaitsForAnswer()
 }
 
 // seal seals the next record, and reports when the work's fold refuses it: nothing is appended that
@@ -418,6 +480,7 @@ func (w *work) refused(ev *machine.Event, a ledger.Answer) bool {
 // next.
 func (w *work) listen() (machine.Command, bool) {
 	asked := w.now().Earliest
+	w.c.hand.looks(w)
 	chain, _, err := w.load()
 	if err != nil {
 		return machine.Command{}, false

@@ -292,6 +292,27 @@ func TestRecipesAreDefined(t *testing.T) {
 	}
 }
 
+// runs is a coordinator that runs a saga over a ledger in memory, until stop has returned.
+func runs(t *testing.T, d saga.Program) (c *coordinator.Coordinator, ctx context.Context, stop func()) {
+	t.Helper()
+	c, err := coordinator.New(memory.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Run(ctx) }()
+	return c, ctx, func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // An order that is edited has one live invoice, of its newest version, although each answer to the
 // first request of an issue is lost.
 func TestAnInvoiceIsIssuedAgain(t *testing.T) {
@@ -342,16 +363,7 @@ func TestAnInvoiceIsIssuedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := coordinator.New(memory.New(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Register(t.Context(), def); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stopped := make(chan error, 1)
-	go func() { stopped <- c.Run(ctx) }()
+	c, ctx, stop := runs(t, def)
 	for version := 1; version <= 3; version++ {
 		input := Order{Number: "42", Cents: int64(1000 * version)}
 		if _, err := c.Start(ctx, "invoice-order", "shop:order:42", input, &saga.StartOptions{Revision: strconv.Itoa(version)}); err != nil {
@@ -366,9 +378,6 @@ func TestAnInvoiceIsIssuedAgain(t *testing.T) {
 		}
 	}
 	stop()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
 	if len(all) != 3 || all[0].Status != "cancelled" || all[1].Status != "cancelled" || all[2].Status != "" || all[2].Cents != 3000 {
 		t.Errorf("the books have %+v", all)
 	}

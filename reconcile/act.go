@@ -65,6 +65,10 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 	by := saga.Actor{Name: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Why}
 	switch f.Do {
 	case plan.Start, plan.Revise, plan.Withdraw:
+		unheard := s.object.Deleted && s.number != nil && s.number.accepted == 0 // the inbox counts no end of what it never heard of
+		if s.number != nil && s.number.news && s.item.Truth.Revision == s.number.revision() && !unheard {
+			return r.hear(ctx, s.object.ID)
+		}
 		state := s.change(r.source.Object)
 		state.Cause = "plan " + planID
 		return r.deliver(ctx, state)
@@ -73,6 +77,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 	case plan.Resume:
 		return r.instances.Resume(ctx, f.Key, by)
 	case plan.Adopt:
+		if err := r.behind(ctx, s); err != nil {
+			return err
+		}
 		a, err := r.adoption(s)
 		if err != nil {
 			return err
@@ -111,6 +118,7 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 			}
 		case !f.Class.Drift():
 			return "", nil
+		case f.Do.Acts() && s.number != nil && s.number.news && waited < r.patience: // the inbox has not asked yet
 		case again || f.Do == plan.Ask && k != nil && k.Reason != "":
 			return fmt.Sprintf("%s was done, and is %s", key, inWords(f)), nil
 		default:

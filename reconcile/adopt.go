@@ -36,10 +36,15 @@ func (r *Reconciler) adopt(ctx context.Context, as []adoptee, by saga.Actor) ([]
 	return r.instances.Adopt(ctx, known)
 }
 
-// adoption is what stands of the object of s, to be recorded.
+// adoption is what stands of the object of s, to be recorded: what differs is of an older version, and is brought up to date.
 func (r *Reconciler) adoption(s *sight) (adoptee, error) {
+	return r.adoptee(s, len(s.finding.Changes) == 0)
+}
+
+// adoptee is what stands of the object of s; exact: as it should be.
+func (r *Reconciler) adoptee(s *sight, exact bool) (adoptee, error) {
 	live, void := apart(s.item.Documents)
-	a := adoptee{key: s.item.Key, change: s.change(r.source.Object)}
+	a := adoptee{key: s.item.Key, change: s.stands(r.source.Object)}
 	err := guard(func() (err error) {
 		a.effects, err = r.effects(s.object, live, void)
 		return err
@@ -48,7 +53,7 @@ func (r *Reconciler) adoption(s *sight) (adoptee, error) {
 		return a, fmt.Errorf("tell the effects that stand: %w", err)
 	}
 	if len(live) == 1 {
-		a.date(live[0].Revision, len(s.finding.Changes) == 0)
+		a.date(live[0].Revision, exact)
 	}
 	return a, nil
 }

@@ -115,6 +115,9 @@ type Destination struct {
 	// Find asks for everything under one key, which is a work id. It asks by list or by id where a
 	// search index may be behind.
 	Find func(ctx context.Context, key string) ([]Document, error)
+	// Void voids one document that carries our mark, where a person has decided so (amends drift): one of several, or one that no
+	// instance can undo. One that is void is no error. Nil: a person does it at the destination.
+	Void func(ctx context.Context, d Document) error
 	// Settle is how long the destination may take until everybody who asks is told of what was
 	// made. 2 seconds.
 	Settle time.Duration
@@ -207,8 +210,11 @@ func (o *Options) bounds() plan.Bounds {
 	return plan.Bounds{Create: plan.Bound(o.Create), Update: plan.Bound(o.Update), Destroy: plan.Bound(o.Destroy)}
 }
 
-// Store is what a reconciler writes: listings, plans and drift. Every store of ours has it.
+// Store is what a reconciler writes: listings, plans and drift; and what the inbox has heard of objects without versions. Every store of
+// ours has it.
 type Store interface {
+	hearing
+
 	scan.Store
 	plan.Plans
 	plan.Drifts
@@ -230,6 +236,8 @@ type parts struct {
 	sweep     *scan.Sweep
 	instances instances
 	deliver   func(context.Context, inbox.Snapshot) error
+	void      func(context.Context, plan.Document) error
+	hearing   hearing
 	effects   func(o *scan.Listed, live, void []plan.Document) (map[string]Effect, error)
 	input     func(c inbox.Snapshot) any // of the saga, for a state of an object
 	policy    plan.Policy
@@ -262,7 +270,7 @@ func New(db Store, given Config, o *Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("new reconciler %q: %w", c.Name, err)
 	}
 	return assemble(&parts{
-		name: c.Name, sweep: sweep, deliver: c.deliver, effects: c.Effects, input: c.input,
+		name: c.Name, sweep: sweep, deliver: c.deliver, void: c.Destination.Void, hearing: db, effects: c.Effects, input: c.input,
 		instances: &inLedger{saga: c.Source.Saga, step: c.Step, ledger: c.Coordinator.Ledger(), coordinator: c.Coordinator, fields: c.Fields},
 		policy:    c.policy(), bounds: c.bounds(), plans: db, drifts: db, grace: c.Grace, wake: c.Source.Wake, log: c.Log,
 	}), nil

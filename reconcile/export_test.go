@@ -17,6 +17,7 @@ type Parts struct {
 	Sweep     *scan.Sweep
 	Instances instances
 	Deliver   func(context.Context, inbox.Snapshot) error
+	Void      func(context.Context, plan.Document) error
 	Effects   func(o *scan.Listed, live, void []plan.Document) (map[string]Effect, error)
 	Policy    plan.Policy
 	Bounds    plan.Bounds
@@ -30,7 +31,7 @@ type Parts struct {
 // Assemble puts it together.
 func Assemble(p *Parts) *Reconciler {
 	return assemble(&parts{
-		name: p.Sweep.Name, sweep: p.Sweep, instances: p.Instances, deliver: p.Deliver, effects: p.Effects, policy: p.Policy, bounds: p.Bounds,
+		name: p.Sweep.Name, sweep: p.Sweep, instances: p.Instances, deliver: p.Deliver, void: p.Void, effects: p.Effects, policy: p.Policy, bounds: p.Bounds,
 		plans: p.Plans, drifts: p.Drifts, patience: p.Patience, workers: p.Workers, log: p.Log,
 	})
 }
@@ -38,6 +39,11 @@ func Assemble(p *Parts) *Reconciler {
 // PlanAndApply is a run that the schedule wants.
 func (r *Reconciler) PlanAndApply(ctx context.Context, approved bool) (Report, error) {
 	return r.planAndApply(ctx, approved)
+}
+
+// CarryOutDecisions is a run that a person's decisions want.
+func (r *Reconciler) CarryOutDecisions(ctx context.Context) (Report, error) {
+	return r.carryOutDecisions(ctx)
 }
 
 // Instances is the third side.

@@ -31,6 +31,8 @@ type instances interface {
 	// Rerun runs a completed instance once more, at the revision it has. The same request again
 	// changes nothing.
 	Rerun(ctx context.Context, key, request string, by saga.Actor) error
+	// Undo undoes a completed instance. Asked again it changes nothing.
+	Undo(ctx context.Context, key string, by saga.Actor) error
 }
 
 // defaultOverdue is for how long a live instance may have been due without a step before it counts
@@ -192,4 +194,9 @@ func (w *inLedger) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoptio
 func (w *inLedger) Rerun(ctx context.Context, key, request string, by saga.Actor) error {
 	_, err := w.coordinator.Rerun(ctx, saga.ID{Saga: w.saga, Work: key}, request, by)
 	return err
+}
+
+// Undo undoes a completed instance.
+func (w *inLedger) Undo(ctx context.Context, key string, by saga.Actor) error {
+	return w.coordinator.Undo(ctx, saga.ID{Saga: w.saga, Work: key}, by)
 }

@@ -40,6 +40,10 @@ type sagaWorld struct {
 	faults []string // of the next calls to the books and the mail: "", "cut" (it happened), "lost" (it did not), "refused"
 	writes int
 	slow   time.Duration // how long writing an invoice takes
+
+	unversioned bool // orders have no version
+
+	stopped time.Time // when the old script was, whose work is taken over; zero: there was none
 }
 
 // invoice is a document. Written is what we wrote, as its mark keeps it.
@@ -107,11 +111,16 @@ func (w *sagaWorld) live(key string) (live []*invoice) {
 
 func (w *sagaWorld) program(t *testing.T) saga.Program {
 	t.Helper()
-	d, err := saga.Define(orderSaga, 1,
+	receipt := saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer")
+	steps := []saga.Step[order]{
 		saga.Identity(func(o order) any { return o.Total }),
 		saga.Do("invoice", w.write).Find(w.find).Update(w.rewrite).UndoMaybe(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
-		saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer"),
-	)
+		receipt,
+	}
+	if !w.stopped.IsZero() {
+		steps = append(steps[:2:2], saga.TakeOver[order](w.stopped), receipt.When(func(c saga.Call[order]) bool { return !c.WasThere("invoice") }))
+	}
+	d, err := saga.Define(orderSaga, 1, steps...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +162,9 @@ func (w *sagaWorld) find(_ context.Context, c saga.Call[order]) (saga.Finding[in
 		if d.Revision == c.Revision || d.ID != c.PreviousID() {
 			found = append(found, *d)
 		}
+	}
+	if !w.stopped.IsZero() && len(found) == 1 && found[0].Total != c.Input.Total {
+		return saga.FoundOther(found[0], "it says "+found[0].Total), nil
 	}
 	return saga.Found(found...), nil
 }
@@ -305,11 +317,15 @@ func (w *sagaWorld) change(id string) inbox.Snapshot {
 
 func (w *sagaWorld) object(id string) *scan.Listed {
 	o := w.orders[id]
+	version := inbox.Counter(o.Version)
+	if w.unversioned {
+		version, o = inbox.Version{}, &order{Total: o.Total, Cancelled: o.Cancelled}
+	}
 	body, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
 	}
-	return &scan.Listed{ID: id, Version: inbox.Counter(o.Version), Body: body}
+	return &scan.Listed{ID: id, Version: version, Body: body}
 }
 
 func (w *sagaWorld) source() scan.Source {

@@ -16,6 +16,7 @@ const (
 	askPlan    = "plan"
 	askApply   = "apply"
 	askRebuild = "rebuild"
+	askDecided = "decided"
 )
 
 // SyncChanges is the work of a job: it stores what changed at the source since the last time in the
@@ -37,21 +38,26 @@ func (r *Reconciler) Run(ctx context.Context, run *schedule.Run) (schedule.Outco
 }
 
 // asked does what was asked for: nothing in particular, which is a plan and what follows from it, a
-// plan, "apply 5f3a…", or a rebuild. run.At is when it was asked for, the same for every attempt: a
+// plan, "apply 5f3a…", what people decided, or a rebuild. run.At is when it was asked for, the same for every attempt: a
 // rebuild takes it for the time since when nothing is sent any more.
 func (r *Reconciler) asked(ctx context.Context, run *schedule.Run) (Report, error) {
 	what, plan, _ := strings.Cut(run.Ask, " ")
 	switch {
 	case run.Ask == "":
+		if _, err := r.carryOutDecisions(ctx); err != nil { // that a run of their own has left
+			return Report{Job: r.name, Result: schedule.Failed}, err
+		}
 		return r.planAndApply(ctx, run.Approved)
 	case run.Ask == askPlan:
 		return r.Plan(ctx)
 	case what == askApply && plan != "":
 		return r.Apply(ctx, plan)
+	case run.Ask == askDecided:
+		return r.carryOutDecisions(ctx)
 	case run.Ask == askRebuild:
 		return r.Rebuild(ctx, run.At, saga.Actor{Name: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
 	default:
-		return Report{Job: r.name, Result: schedule.Failed}, fmt.Errorf("reconcile %s: %q is unknown; ask for %s, %s PLAN or %s", r.name, run.Ask, askPlan, askApply, askRebuild)
+		return Report{Job: r.name, Result: schedule.Failed}, fmt.Errorf("reconcile %s: %q is unknown; ask for %s, %s PLAN, %s or %s", r.name, run.Ask, askPlan, askApply, askDecided, askRebuild)
 	}
 }
 

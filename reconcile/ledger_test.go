@@ -64,6 +64,21 @@ func (w fakeLedger) Rerun(_ context.Context, key, _ string, _ saga.Actor) error 
 	return nil
 }
 
+func (w fakeLedger) Undo(_ context.Context, key string, _ saga.Actor) error {
+	defer w.lock()()
+	if err := cmp.Or(w.write(), w.deliverFails[key]); err != nil {
+		return err
+	}
+	k := w.works[key]
+	w.begin(k, func() {
+		k.Status = saga.Compensated
+		for _, d := range w.live(key) {
+			d.Void = d.ID == k.Made
+		}
+	})
+	return nil
+}
+
 func (w fakeLedger) Adopt(_ context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
 	defer w.lock()()
 	out := make([]adoption.Adopted, len(as))

@@ -17,6 +17,7 @@ import (
 type sight struct {
 	item    plan.Item
 	object  *scan.Listed // nil: the source has none, or was not asked
+	number  *numbered    // of an object without a version; nil: it has one
 	gone    int          // how often the source was asked, and had none
 	finding plan.Finding
 	err     error // why the look failed; the rest is then not to be used
@@ -93,7 +94,10 @@ func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
 		return nil
 	}
 	s.gone = 0
-	s.item.Truth = r.truth(key, o)
+	if s.number, err = r.number(ctx, o); err != nil {
+		return err
+	}
+	s.item.Truth = r.truth(key, o, s.number)
 	return nil
 }
 
@@ -107,7 +111,7 @@ func (r *Reconciler) absent(key string, proven bool) *plan.Truth {
 }
 
 // truth is what the source says about an object. One that cannot be read is a truth as well.
-func (r *Reconciler) truth(key string, o *scan.Listed) *plan.Truth {
+func (r *Reconciler) truth(key string, o *scan.Listed, n *numbered) *plan.Truth {
 	var t plan.Truth
 	err := guard(func() (err error) {
 		t, err = r.source.Want(o)
@@ -116,12 +120,15 @@ func (r *Reconciler) truth(key string, o *scan.Listed) *plan.Truth {
 	if t.Revision == "" {
 		t.Revision = o.Version.Revision()
 	}
+	if t.Revision == "" && n != nil {
+		t.Revision = n.revision()
+	}
 	switch {
 	case err != nil:
 	case t.Key != key:
 		err = fmt.Errorf("the object %s that was asked for has the key %s", o.ID, t.Key)
 	case t.Revision == "":
-		err = errors.New("it has no version, and Want gave it no revision: a newer state could not be told from an older one")
+		err = errors.New("it has no version, and Decide gave it no revision: a newer state could not be told from an older one")
 	default:
 		err = saga.CheckRevision(t.Revision)
 	}

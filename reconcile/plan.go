@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/asking"
@@ -130,12 +131,22 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 // draft writes what the listings differ in into the draft.
 func (p *planning) draft(ctx context.Context) (*plan.Counts, error) {
 	batch := make([]plan.Finding, 0, batchSize)
+	var left []plan.Finding // as they are, because a person has decided so
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		if err := p.proceed(ctx); err != nil {
 			return err
+		}
+		before := slices.Clone(batch)
+		if err := p.decided(ctx, batch); err != nil {
+			return err
+		}
+		for i := range batch {
+			if batch[i].Class == plan.Accepted {
+				left = append(left, before[i])
+			}
 		}
 		err := p.plans.Find(ctx, p.into, batch)
 		batch = batch[:0]
@@ -151,7 +162,13 @@ func (p *planning) draft(ctx context.Context) (*plan.Counts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return counts, flush()
+	if err := flush(); err != nil {
+		return nil, err
+	}
+	for i := range left {
+		counts.Spread.Leave(&left[i])
+	}
+	return counts, nil
 }
 
 // drafted calls do with the findings of the draft, in the order of their keys.
@@ -190,7 +207,7 @@ func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
 		if err != nil {
 			return err
 		}
-		if err := p.doubt(ctx, from, now); err != nil {
+		if err := errors.Join(p.doubt(ctx, from, now), p.decided(ctx, now)); err != nil {
 			return err
 		}
 		part := plan.Part{From: from}
@@ -238,7 +255,7 @@ func add(planner *plan.Planner, fs []plan.Finding) error {
 func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	var differ []plan.Finding
 	for _, f := range fs {
-		if f.Class != plan.InSync && f.Class != plan.NoSource && !unheard[f.Key] {
+		if f.Class != plan.InSync && f.Class != plan.NoSource && f.Class != plan.Accepted && !unheard[f.Key] {
 			differ = append(differ, f)
 		}
 	}
@@ -254,7 +271,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 	var asked []*sight
 	for i := range fs {
 		sights[i] = &sight{item: plan.Item{Key: fs[i].Key}, finding: fs[i]}
-		if fs[i].Class != plan.NoSource { // nothing follows from that, whatever a closer look finds
+		if fs[i].Class != plan.NoSource && fs[i].Class != plan.Accepted { // nothing follows from that, whatever a closer look finds
 			asked = append(asked, sights[i])
 		}
 	}

@@ -239,7 +239,7 @@ func (b *rebuilding) behold(ctx context.Context, s *sight) {
 			return fmt.Errorf("ask the destination: %w", err)
 		}
 		s.classify(&b.policy)
-		return nil
+		return b.behind(ctx, s)
 	})
 }
 
@@ -318,7 +318,7 @@ func says(document, object plan.Fields) bool {
 // quarantine keeps everybody from starting anything for a key before a person has decided.
 func (b *rebuilding) quarantine(s *sight) *adoptee {
 	f := &s.finding
-	a := &adoptee{key: f.Key, change: s.change(b.source.Object), quarantine: f.Why}
+	a := &adoptee{key: f.Key, change: s.stands(b.source.Object), quarantine: f.Why}
 	if f.Propose != "" {
 		a.quarantine += "; " + f.Propose
 	}

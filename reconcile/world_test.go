@@ -38,7 +38,8 @@ type world struct {
 	onLook                            func(key string)
 	delivered                         []string // keys, in that order
 	asked                             int      // calls to source and destination
-	frozen                            error    // set: whoever writes gets it, and broke is true
+	onWrite                           func() error
+	frozen                            error // set: whoever writes gets it, and broke is true
 	broke                             bool
 }
 
@@ -211,6 +212,9 @@ func fast() *asking.Quota { return asking.NewQuota(asking.Limits(fastLimits)) }
 // write is asked by whoever is about to change anything.
 func (w *world) write() error {
 	w.broke = w.broke || w.frozen != nil
+	if w.onWrite != nil {
+		return w.onWrite()
+	}
 	return w.frozen
 }
 

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/amends-dev/amends/internal/program"
 )
@@ -15,7 +17,7 @@ import (
 // the input, or the part of it that [Identity] says, and the results of the steps before. One who rejects decides, and
 // so does the time when it is over: both are as if a step were refused, and what was done is undone.
 //
-//	saga.Approve[Order]("approved").By("finance").NotStarter().When(p.large).Within(72*time.Hour).
+//	saga.Approve[Order]("approved").About(p.about).By("finance").NotStarter().When(p.large).Within(72*time.Hour).
 //		Ask(saga.Do("ask-finance", p.ask).Keyed(24*time.Hour).NoID().NoUndo("the page says that it is over")).
 //		Remind(4*time.Hour).Escalate(24*time.Hour, "cfo"),
 //	saga.Do("charge", p.charge)…
@@ -36,6 +38,7 @@ type ApproveStep[In any] struct {
 	name   string
 	spec   program.ApprovalSpec
 	when   func(Call[In]) bool
+	about  func(Call[In]) About
 	ask    Step[In]
 	remind []time.Duration
 	faults []string
@@ -57,9 +60,16 @@ type Vote struct {
 
 // Brief is what people are to be told who are asked, see [Call.Brief]: the Step that is the approval, the Path of its page below
 // where the handler of package approval is mounted, what is Shown there and the Digest of it that a vote says, the Roles of those
-// who are asked, how many Votes are needed and Until when. A Reminder comes after they were asked; what is Escalated is for those
+// who are asked, how many Votes are needed and Until when, and what the approval says About itself. A Reminder comes after they were asked; what is Escalated is for those
 // who have a vote from now on.
 type Brief = program.Brief
+
+// About is what an approval says about itself, see [ApproveStep.About]: a Title of one line, an Amount as people write it ("EUR 1,200.00"), a
+// Link to where more is seen, and some Fields to read before the document.
+type About = program.About
+
+// Field is a line of an [About], its Name and Value in words.
+type Field = program.Field
 
 // By names the roles that may vote. A person needs one of them.
 func (a *ApproveStep[In]) By(roles ...string) *ApproveStep[In] { a.spec.By = roles; return a }
@@ -81,6 +91,18 @@ func (a *ApproveStep[In]) NotStarter() *ApproveStep[In] { a.spec.NotStarter = tr
 func (a *ApproveStep[In]) When(fn func(Call[In]) bool) *ApproveStep[In] {
 	if a.when = fn; fn == nil {
 		a.faults = append(a.faults, "When needs a function")
+	}
+	return a
+}
+
+// About says what people read first: on pages, in lists, and in [Brief]. fn is a function as that of [ApproveStep.When]. What it
+// returns is part of what is shown, and so of the digest that a vote says: when it changes with a newer version, earlier votes are void.
+//
+// A title or an amount has 200 characters at most, a value 500, and there are 12 fields: what is beyond is cut, and an ellipsis or
+// the last field says so. A Link is one on a page if it begins with https:// or http://, and text otherwise.
+func (a *ApproveStep[In]) About(fn func(Call[In]) About) *ApproveStep[In] {
+	if a.about = fn; fn == nil {
+		a.faults = append(a.faults, "About needs a function")
 	}
 	return a
 }
@@ -123,7 +145,7 @@ func (a *ApproveStep[In]) Escalate(after time.Duration, roles ...string) *Approv
 
 func (a *ApproveStep[In]) part(d *Definition[In], in In) {
 	a.asks(d, in)
-	b := bound[In]{asks: a.when, faults: a.faults}
+	b := bound[In]{asks: a.when, about: a.about, faults: a.faults}
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			b.faults = append(b.faults, fmt.Sprintf(format, args...))
@@ -179,6 +201,7 @@ func (a *ApproveStep[In]) asks(d *Definition[In], in In) {
 // document is what people are shown who vote. The digest of it and of the run is what a vote is bound to, so it has everything by
 // which that is named, and not the version of the source object.
 type document struct {
+	About   *About                    `json:"about,omitempty"`
 	Saga    string                    `json:"saga"`
 	Version int                       `json:"version"`
 	Work    string                    `json:"workId"`
@@ -204,11 +227,14 @@ func (d *Definition[In]) Shown(inv *program.Invocation) (doc json.RawMessage, as
 	if err != nil || part.asks != nil && !part.asks(call) {
 		return nil, false, err
 	}
-	shown := document{d.spec.Saga, d.spec.Version, inv.Work, inv.Step, inv.Input, map[string]program.Result{}}
+	shown := document{nil, d.spec.Saga, d.spec.Version, inv.Work, inv.Step, inv.Input, map[string]program.Result{}}
 	if d.identity != nil {
 		if shown.Input, err = json.Marshal(d.identity(call.Input)); err != nil {
 			return nil, true, fmt.Errorf("step %q: the identity of the input is not serialisable: %w", inv.Step, err)
 		}
+	}
+	if part.about != nil {
+		shown.About = readable(part.about(call))
 	}
 	for _, s := range d.spec.Steps[:i] {
 		if r, done := inv.Results[s.Name]; done && s.Asks == nil && (!s.Waits() || s.WaitsForAnswer()) {
@@ -219,4 +245,39 @@ func (d *Definition[In]) Shown(inv *program.Invocation) (doc json.RawMessage, as
 		err = fmt.Errorf("step %q: what people are to be shown has %d bytes; at most %d are allowed: say by Identity what they decide about", inv.Step, len(doc), program.MaxInput)
 	}
 	return doc, true, err
+}
+
+// How much of an [About] is kept, in characters, and how many fields.
+const maxTitle, maxValue, maxLink, maxFields = 200, 500, 2000, 12
+
+// readable is an [About] within its bounds, each text of it on one line.
+func readable(a About) *About {
+	kept := &About{Title: line(a.Title, maxTitle), Amount: line(a.Amount, maxTitle), Link: line(a.Link, maxLink), Fields: []Field{}}
+	fields := a.Fields
+	if len(fields) > maxFields {
+		more := Field{Name: "…", Value: fmt.Sprintf("%d more fields are not shown", len(fields)-maxFields+1)}
+		fields = append(fields[:maxFields-1:maxFields-1], more)
+	}
+	for _, f := range fields {
+		kept.Fields = append(kept.Fields, Field{Name: line(f.Name, maxTitle), Value: line(f.Value, maxValue)})
+	}
+	return kept
+}
+
+// line is at most so many characters of a text, without those that would end its line or turn its direction: it is read in mails,
+// too.
+func line(text string, most int) string {
+	r := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		case unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))))
+	if len(r) > most {
+		r = append(r[:most-1], '…')
+	}
+	return string(r)
 }

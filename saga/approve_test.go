@@ -27,6 +27,7 @@ func TestApproveFaults(t *testing.T) {
 		`the role "two words"`:                                  saga.Approve[payment]("a").By("two words").Within(time.Hour),
 		"its Within lasts 0s":                                   saga.Approve[payment]("a").By("x"),
 		"it needs a vote at least":                              saga.Approve[payment]("a").By("x").Votes(0).Within(time.Hour),
+		"About needs a function":                                saga.Approve[payment]("a").By("x").About(nil).Within(time.Hour),
 		"When needs a function":                                 saga.Approve[payment]("a").By("x").When(nil).Within(time.Hour),
 		"it reminds, and has no Ask to do so":                   saga.Approve[payment]("a").By("x").Within(time.Hour).Remind(time.Minute),
 		"it reminds after 1h0m0s, and has 1h0m0s":               saga.Approve[payment]("a").By("x").Within(time.Hour).Remind(time.Hour).Ask(asking("ask")),
@@ -89,5 +90,57 @@ func TestShown(t *testing.T) {
 	}
 	if o := define(1).Act(t.Context(), &program.Invocation{Step: "charge", Input: json.RawMessage("{}")}); o.Class != program.Succeeded {
 		t.Errorf("%+v", o)
+	}
+}
+
+// What an approval says about itself is part of what is shown, within its bounds and on one line; a panic is an error, as one of the
+// identity is.
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	shown := func(about func(saga.Call[payment]) saga.About, results map[string]program.Result) (string, error) {
+		t.Helper()
+		d, err := saga.Define("pay", 1, asking("book"), saga.Approve[payment]("a").By("x").About(about).Within(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, _, err := d.Shown(&program.Invocation{Work: "w", Step: "a", Input: json.RawMessage(`{"Cents":50}`), Results: results})
+		return string(doc), err
+	}
+	title := func(text string) func(saga.Call[payment]) saga.About {
+		return func(saga.Call[payment]) saga.About { return saga.About{Title: text} }
+	}
+	one, err := shown(title("Pay Otto"), nil)
+	if want := `{"about":{"title":"Pay Otto","amount":"","link":"","fields":[]},"saga":"pay"`; err != nil || !strings.HasPrefix(one, want) {
+		t.Errorf("%s (%v), want %s", one, err, want)
+	}
+	if two, err := shown(title("Pay Anna"), nil); two == one || err != nil {
+		t.Errorf("another title is the same document (%v)", err)
+	}
+	long, err := shown(func(saga.Call[payment]) saga.About {
+		a := saga.About{Title: strings.Repeat("ü", 201), Amount: "EUR\n1\u202e2\x00", Link: "javascript:alert(1)"}
+		for range 13 {
+			a.Fields = append(a.Fields, saga.Field{Name: "n", Value: strings.Repeat("v", 501)})
+		}
+		return a
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := program.AboutOf(json.RawMessage(long))
+	if a.Title != strings.Repeat("ü", 199)+"…" || a.Amount != "EUR 12" || a.Link != "javascript:alert(1)" || len(a.Fields) != 12 ||
+		a.Fields[10].Value != strings.Repeat("v", 499)+"…" || a.Fields[11].Value != "2 more fields are not shown" {
+		t.Errorf("it is kept as %+v", a)
+	}
+	book := func(c saga.Call[payment]) saga.About { return saga.About{Title: c.ExternalID("book")} }
+	if doc, err := shown(book, map[string]program.Result{"book": {ExternalID: "b_1"}}); err != nil || !strings.Contains(doc, `"title":"b_1"`) {
+		t.Errorf("%s (%v)", doc, err)
+	}
+	for want, about := range map[string]func(saga.Call[payment]) saga.About{
+		"recorded no external id": func(c saga.Call[payment]) saga.About { return book(c) },
+		"panic: a bug":            func(saga.Call[payment]) saga.About { panic("a bug") },
+	} {
+		if doc, err := shown(about, map[string]program.Result{"book": {}}); doc != "" || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, %v; want %q", doc, err, want)
+		}
 	}
 }

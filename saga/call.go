@@ -77,6 +77,13 @@ func ResultOf[Out, In any](c Call[In], step string) Out {
 	return out
 }
 
+// WasThere reports whether what an earlier step makes was there before anything was sent for it: [Action.FindFirst] found it, as it should
+// be or not ([FoundOther]), or an adoption did. It is so in later runs, until it is undone or another one is made. So what goes with it, such as a
+// mail, was done before, too:
+//
+//	saga.Do("receipt", m.receipt).AtMostOnce().When(func(c saga.Call[Order]) bool { return !c.WasThere("invoice") }),
+func (c Call[In]) WasThere(step string) bool { return c.inv != nil && c.inv.Results[step].WasThere }
+
 // PreviousID returns what the destination calls the result that an earlier revision of the work
 // left there, or "" when there is none. An Idempotent action that finds one updates it; others say
 // [Action.Update]. Where the destination says that it is gone, the action returns [PreviousGone] (package
@@ -137,6 +144,13 @@ func Found[Out any](outs ...Out) Finding[Out] {
 // attempt gets it by [Unfinished] and goes on from there.
 func FoundUnfinished[Out any](out Out) Finding[Out] {
 	return Finding[Out]{answer: program.AnswerUnfinished, outs: []Out{out}}
+}
+
+// FoundOther says that the thing is there and is not as it should be, such as one that another program made, or that a person changed; why
+// is for people. The step's [Action.Update] changes it, or its action where that is [Action.Idempotent]: they get it as what an earlier
+// run left, see [Call.PreviousID]. Of another step a person decides.
+func FoundOther[Out any](out Out, why string) Finding[Out] {
+	return Finding[Out]{answer: program.AnswerOther, outs: []Out{out}, why: why}
 }
 
 // FoundFailed says, of what an [Await] waits for, that it has failed for good and nothing of it stands. why is for people.

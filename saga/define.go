@@ -21,12 +21,13 @@ type Definition[In any] struct {
 	identity func(In) any
 	strict   bool
 	untyped  bool // an input may hold numbers as they were written
+	plain    bool // a copy of an input shares nothing with it
 	raw      bool // or JSON as it came
 }
 
 // Define checks and returns a definition. The error names every reason why it is wrong, one a line.
 func Define[In any](name string, version int, steps ...Step[In]) (*Definition[In], error) {
-	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}, untyped: holdsUntyped(reflect.TypeFor[In]()), raw: holdsRaw(reflect.TypeFor[In]())}
+	d := &Definition[In]{spec: program.Spec{Saga: name, Version: version}, untyped: holdsUntyped(reflect.TypeFor[In]()), raw: holdsRaw(reflect.TypeFor[In]()), plain: isPlain(reflect.TypeFor[In]())}
 	var in In
 	for _, s := range steps {
 		s.part(d, in)
@@ -66,7 +67,7 @@ func (d *Definition[In]) check() error {
 	if d.spec.Version < 1 {
 		wrong("the version is %d; versions start at 1", d.spec.Version)
 	}
-	for _, msg := range d.faults {
+	for _, msg := range append(d.faults, d.takeOver()...) {
 		wrong("%s", msg)
 	}
 	if n := len(d.spec.Steps); n == 0 {
@@ -112,6 +113,9 @@ func (d *Definition[In]) stepFaults(i int) []string {
 		wrong(fmt.Sprintf("it says two things about repeating (%s, %s)", p.says[0], p.says[1]))
 	case s.Repeat == "":
 		wrong("it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce")
+	}
+	if s.First && !s.Find {
+		wrong("FindFirst needs a Find")
 	}
 	pivot := d.spec.PivotIndex()
 	switch {
@@ -269,12 +273,19 @@ func (d *Definition[In]) call(inv *program.Invocation) (*bound[In], Call[In], er
 	if i < 0 {
 		return nil, c, faultf("saga %s version %d has no step %q", d.spec.Saga, d.spec.Version, inv.Step)
 	}
+	if in, ok := inv.Decoded.Of(inv.Input).(In); ok {
+		c.Input = in
+		return &d.parts[i], c, nil
+	}
 	read := json.Unmarshal
 	if d.untyped { // its numbers keep their digits, at the price of a decoder
 		read = program.Decode
 	}
 	if err := read(inv.Input, &c.Input); err != nil {
 		return nil, c, faultf("the stored input is not the JSON of a %T: %v", c.Input, err)
+	}
+	if d.plain {
+		inv.Decoded.Keep(inv.Input, c.Input)
 	}
 	return &d.parts[i], c, nil
 }

@@ -49,6 +49,10 @@ func TestDefineFaults(t *testing.T) {
 		{`step "a": it says two things about repeating (idempotent, at-most-once)`, steps{good("a").AtMostOnce()}},
 		{`step "a": Keyed needs the time for which the destination remembers a key`, steps{Do("a", act).Keyed(0).EachRun().UndoMaybe(undo)}},
 		{`step "a": the destination forgets its key before one attempt is over and settled`, steps{Do("a", act).Keyed(time.Minute).EachRun().UndoMaybe(undo)}},
+		{`step "a": FindFirst needs a Find`, steps{good("a").FindFirst()}},
+		{`TakeOver needs the time at which the other program was stopped`, steps{TakeOver[string](time.Time{}), good("a")}},
+		{`step "a": the other program may have done it, and nothing can tell: say Find, or When with WasThere`,
+			steps{TakeOver[string](time.Unix(1, 0)), Do("a", act).Keyed(time.Hour).EachRun().UndoMaybe(undo)}},
 		{`step "a": Find needs a function`, steps{good("a").Find(nil).EachRun()}},
 		{`step "a": Undo needs a function; say NoUndo(reason) when there is nothing to undo`, steps{Do("a", act).Idempotent().Undo(nil)}},
 		{`step "a": NoUndo needs a reason`, steps{Do("a", act).Idempotent().NoUndo("")}},
@@ -91,6 +95,32 @@ func TestDefineFaults(t *testing.T) {
 		if lines := strings.Split(err.Error(), "\n"); lines[0] != `saga "s" version 1 is wrong:` || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v\nlacks: %s", err, c.want)
 		}
+	}
+}
+
+// "Every step that has a Find is asked for before its first request", and the others are repeated or left out. "A definition may do so
+// under its version."
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	all := []Step[string]{
+		good("a"), Do("b", act).Find(find).EachRun().UndoMaybe(undo), Await("c", func(Call[string], Message) (thing, error) { return thing{}, nil }).NoID().Callback("b").Within(time.Hour, AskPerson),
+		Do("d", act).AtMostOnce().NoUndo("it is read").When(func(c Call[string]) bool { return !c.WasThere("b") }),
+	}
+	before, err := Define("s", 1, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	during, err := Define("s", 1, append(all, TakeOver[string](time.Unix(1, 0)))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{false, true, false, false} {
+		if s := during.Spec().Steps[i]; s.First != want || before.Spec().Steps[i].First {
+			t.Errorf("step %s is asked for first: %t", s.Name, s.First)
+		}
+	}
+	if before.Spec().Structure() != during.Spec().Structure() {
+		t.Error("it needs another version")
 	}
 }
 

@@ -95,6 +95,11 @@ func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out],
 	return a
 }
 
+// FindFirst says that [Action.Find] is asked before the first request, too: another program may have done it. What is found is adopted,
+// finished ([FoundUnfinished]) or changed ([FoundOther]), and not made again. It costs a lookup for each instance. What is there is asked by
+// c.Work and c.Input: it has no key of ours. See [TakeOver] for a whole saga.
+func (a *Action[In, Out]) FindFirst() *Action[In, Out] { a.spec.First = true; return a }
+
 // AtMostOnce says that the action must not be repeated and that its outcome is unknown after a
 // crash. The work then goes to review, unless [Action.Find] finds the effect. The action is never
 // done twice without a person saying so.
@@ -286,6 +291,7 @@ type bound[In any] struct {
 	keys   []func(Call[In]) string  // of one that waits for an answer
 	read   func(Call[In], Message) (program.Evidence, error)
 	asks   func(Call[In]) bool // of one that waits for votes: whether a decision is needed; nil: always
+	about  func(Call[In]) About
 
 	applies func(Call[In]) bool // whether the step is done in this run; nil: always
 }
@@ -332,10 +338,12 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) program.Evid
 	switch f.answer {
 	case "":
 		return program.Evidence{Answer: program.AnswerUnclear, Error: "the lookup answered with a zero Finding"}
-	case program.AnswerFound, program.AnswerUnfinished:
+	case program.AnswerFound, program.AnswerUnfinished, program.AnswerOther:
 		r := program.Evidence{Answer: f.answer}
 		r.ExternalID, r.Output, r.Error = a.result(f.outs[0])
-		r.Dropped = r.Error != ""
+		if r.Dropped = r.Error != ""; f.answer == program.AnswerOther {
+			r.Error = cmp.Or(f.why, "the lookup does not say what differs")
+		}
 		return r
 	case program.AnswerSeveral:
 		r := program.Evidence{Answer: f.answer}

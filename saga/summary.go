@@ -17,22 +17,20 @@ type Summary struct {
 	Key             string                 `json:"idempotencyKey"` // the root from which step keys derive
 	Status          Status                 `json:"status"`
 	Reason          Reason                 `json:"reason"`
-	Note            string                 `json:"note,omitempty"` // why it is in review, in words
-	Revision        string                 `json:"revision"`
+	Note            string                 `json:"note,omitempty"`            // why it is in review, in words
+	Revision        string                 `json:"revision"`                  // the version of the source that it runs for
 	NewestRevision  string                 `json:"newestRevision,omitempty"`  // the newest that was spoken of; the source's cancel has one, too
 	PendingRevision string                 `json:"pendingRevision,omitempty"` // heard of, and waiting for a step boundary
 	Cause           string                 `json:"cause,omitempty"`           // what caused the start, in the starter's words
 	Input           InputSummary           `json:"input"`
 	Steps           map[string]StepSummary `json:"steps"`
 	Order           []string               `json:"order"` // the steps' names as defined, then those that only an earlier version had
-	Next            string                 `json:"next"`
+	Next            string                 `json:"next"`  // what happens by itself, what to look at, and which command shows what is safe to do
 	Started         time.Time              `json:"startedAt"`
 	Updated         time.Time              `json:"updatedAt"`
 	Due             time.Time              `json:"dueAt,omitzero"`
-	// Deadline is when the whole has to be at its end, while that is still to come or, with Overdue, was
-	// missed. While a person has the instance nothing follows from it.
-	Deadline time.Time `json:"deadlineAt,omitzero"`
-	Overdue  bool      `json:"deadlinePassed,omitempty"`
+	Deadline        time.Time              `json:"deadlineAt,omitzero"`      // when it has to be at its end, or had to; while a person has it nothing follows from that
+	Overdue         bool                   `json:"deadlinePassed,omitempty"` // that was missed
 }
 
 // InputSummary names a work's input without showing it.
@@ -43,23 +41,20 @@ type InputSummary struct {
 
 // StepSummary is one step of a [Summary].
 type StepSummary struct {
-	Done       bool           `json:"done"` // the effect is there: done and not undone
-	Status     string         `json:"status"`
-	ExternalID string         `json:"externalId"`
-	Attempts   int            `json:"attempts"`
-	Error      string         `json:"error"`
-	Key        string         `json:"key,omitempty"`
-	Repeat     program.Repeat `json:"repeat,omitempty"`
-	Evidence   string         `json:"evidence,omitempty"`  // how we know that it is done: done, found, resolved or adopted
-	Until      time.Time      `json:"waitsUntil,omitzero"` // of a step that only waits
-	// Since and WaitsFor are of a step that waits for an answer: since when, and for what: "callback of submit", "message
-	// render.done 10492".
-	Since    time.Time `json:"waitsSince,omitzero"`
-	WaitsFor []string  `json:"waitsFor,omitempty"`
-	// Unconfirmed: the step counts as done although its outcome is unknown.
-	Unconfirmed bool            `json:"unconfirmed,omitempty"`
-	Undo        *StepSummary    `json:"undo,omitempty"`
-	Output      json.RawMessage `json:"-"` // for programs; not shown
+	Done        bool            `json:"done"` // the effect is there: done and not undone
+	Status      string          `json:"status"`
+	ExternalID  string          `json:"externalId"`
+	Attempts    int             `json:"attempts"`
+	Error       string          `json:"error"`
+	Key         string          `json:"key,omitempty"` // once it was begun
+	Repeat      program.Repeat  `json:"repeat,omitempty"`
+	Evidence    string          `json:"evidence,omitempty"`    // how we know that it is done: done, found, resolved, adopted, answered or wait-over
+	Until       time.Time       `json:"waitsUntil,omitzero"`   // of a step that waits
+	Since       time.Time       `json:"waitsSince,omitzero"`   // of a step that waits for an answer
+	WaitsFor    []string        `json:"waitsFor,omitempty"`    // the answers: "callback of submit", "message render.done 10492"
+	Unconfirmed bool            `json:"unconfirmed,omitempty"` // it counts as done although its outcome is unknown
+	Undo        *StepSummary    `json:"undo,omitempty"`        // once it was begun
+	Output      json.RawMessage `json:"-"`                     // for programs; not shown
 }
 
 // Output returns what the action of a step returned. It is an error when the step is not done, and

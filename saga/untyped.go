@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // oneNumber writes numbers that are equal in one way, so that 105.0 and 105 in an untyped input are
@@ -77,6 +78,24 @@ func holds(t reflect.Type, one func(reflect.Type) bool, seen map[reflect.Type]bo
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// isPlain reports whether a t is copied whole: nothing of it can be changed through a copy.
+func isPlain(t reflect.Type) bool {
+	switch k := t.Kind(); {
+	case k >= reflect.Bool && k <= reflect.Complex128 || k == reflect.String || t == reflect.TypeFor[time.Time]():
+		return true
+	case k == reflect.Array:
+		return isPlain(t.Elem())
+	case k == reflect.Struct:
+		for i := range t.NumField() {
+			if !isPlain(t.Field(i).Type) {
+				return false
+			}
+		}
+		return true
 	}
 	return false
 }

@@ -154,3 +154,40 @@ func TestHoldsUntyped(t *testing.T) {
 		}
 	}
 }
+
+// A step sees the input as it is stored, whatever the step before it did to its own: only what cannot be changed through a copy is decoded once.
+func TestAStepChangesNoOthersInput(t *testing.T) {
+	t.Parallel()
+	apart(t, [1]string{"kept"}, func(in *[1]string) { in[0] = "changed" })
+	apart(t, struct{ At time.Time }{}, func(in *struct{ At time.Time }) { in.At = time.Now() })
+	apart(t, []string{"kept"}, func(in *[]string) { (*in)[0] = "changed" })
+	apart(t, map[string]int{"kept": 1}, func(in *map[string]int) { (*in)["kept"] = 2 })
+	name := "kept"
+	apart(t, struct{ Name *string }{&name}, func(in *struct{ Name *string }) { *in.Name = "changed" })
+}
+
+// apart runs an action twice that changes its input, as two steps of one instance.
+func apart[In any](t *testing.T, in In, change func(*In)) {
+	t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Define("order", 1, Do("a", func(_ context.Context, c Call[In]) (string, error) {
+		if got, _ := json.Marshal(c.Input); string(got) != string(body) {
+			t.Errorf("%T: a step sees %s where %s is stored", in, got, body)
+		}
+		change(&c.Input)
+		return "x", nil
+	}).Idempotent().NoUndo("a test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded program.Decoded
+	for range 2 {
+		o := d.Act(t.Context(), &program.Invocation{Work: "w", Step: "a", Input: body, Decoded: &decoded})
+		if o.Class != program.Succeeded {
+			t.Errorf("%T: %s %s", in, o.Class, o.Error)
+		}
+	}
+}

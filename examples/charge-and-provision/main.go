@@ -40,7 +40,7 @@ import (
 // patience is how long a server may take.
 const patience = 6 * time.Second
 
-// workerEnv makes this program a worker: DATABASE PARTNERS PUBLIC.
+// workerEnv makes this program a worker: DATABASE PARTNERS PUBLIC PATIENCE.
 const workerEnv = "AMENDS_EXAMPLE_WORKER"
 
 func main() {
@@ -54,7 +54,11 @@ func main() {
 }
 
 func start(ctx context.Context, args []string, out io.Writer) error {
-	if s := strings.Fields(os.Getenv(workerEnv)); len(s) == 3 {
+	if s := strings.Fields(os.Getenv(workerEnv)); len(s) == 4 {
+		patience, err := time.ParseDuration(s[3])
+		if err != nil {
+			return err
+		}
 		return work(ctx, settings{s[0], s[1], s[2], patience})
 	}
 	flags := flag.NewFlagSet("charge-and-provision", flag.ContinueOnError)
@@ -70,11 +74,11 @@ func start(ctx context.Context, args []string, out io.Writer) error {
 		}
 		*db = filepath.Join(dir, "amends.db")
 	}
-	return play(ctx, *db, *orders, *seed, out)
+	return play(ctx, *db, *orders, *seed, patience, out)
 }
 
 // play lets customers order, kills the workers meanwhile, and asks the partners in the end.
-func play(ctx context.Context, db string, orders int, seed uint64, out io.Writer) error {
+func play(ctx context.Context, db string, orders int, seed uint64, patience time.Duration, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	fmt.Fprintf(out, "%d customers order, seed %d. The ledger is %s; to look at one: go run ./cmd/amends --db %[3]s show shop:order:1\n", orders, seed, shown(db))
@@ -87,7 +91,7 @@ func play(ctx context.Context, db string, orders int, seed uint64, out io.Writer
 	w := outside.New(seed, orders, front.URL)
 	defer w.Close()
 	defer c.end()
-	c.say = workerEnv + "=" + strings.Join([]string{db, w.URL, front.URL}, " ")
+	c.say = workerEnv + "=" + strings.Join([]string{db, w.URL, front.URL, patience.String()}, " ")
 	if err := c.hire(); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func chargeAndProvision(p *partners, patience time.Duration) (*saga.Definition[O
 	brisk := saga.Defaults{Timeout: 2 * time.Second, Settle: 500 * time.Millisecond, Retry: saga.Retry{Initial: 50 * time.Millisecond, Max: time.Second}}
 	return saga.Define("charge-and-provision", 1,
 		saga.Do("validate", p.validate).With(brisk).Idempotent().NoID().NoUndo("it only looks"),
-		saga.Approve[Order]("approved").By("finance").Votes(2).NotStarter().When(large).Within(patience).
+		saga.Approve[Order]("approved").About(about).By("finance").Votes(2).NotStarter().When(large).Within(patience).
 			Ask(saga.Do("ask-finance", p.ask).With(brisk).To("mail").Keyed(24*time.Hour).NoID().NoUndo("its page says that it is over")).
 			Remind(patience/3).Escalate(patience/2, "cfo"),
 		saga.Delay[Order]("second-thoughts", patience/100).When(large),
@@ -66,10 +66,18 @@ func (p *partners) validate(_ context.Context, c saga.Call[Order]) (struct{}, er
 // large says which orders finance decides about before money moves.
 func large(c saga.Call[Order]) bool { return c.Input.Cents > 2000 }
 
+// about is what they read first.
+func about(c saga.Call[Order]) saga.About {
+	return saga.About{
+		Title: "Charge " + c.Input.Customer + " for the plan " + c.Input.Plan, Amount: fmt.Sprintf("EUR %d.%02d", c.Input.Cents/100, c.Input.Cents%100),
+		Link: "https://shop.example/orders/" + url.PathEscape(c.Input.ID), Fields: []saga.Field{{Name: "order", Value: c.Input.ID}},
+	}
+}
+
 // ask writes to those who decide. Its key has the mail server send it once; the mail has a link, and a link alone decides nothing.
 func (p *partners) ask(ctx context.Context, c saga.Call[Order]) (struct{}, error) {
 	b := c.Brief()
-	subject := fmt.Sprintf("Please approve of %s by %s", c.Work, b.Until.UTC().Format(time.RFC1123))
+	subject := fmt.Sprintf("Please approve by %s: %s, %s (%s)", b.Until.UTC().Format(time.RFC1123), b.About.Title, b.About.Amount, c.Work)
 	switch {
 	case b.Reminder:
 		subject = "Reminder: " + subject

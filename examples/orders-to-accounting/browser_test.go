@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/amends-dev/amends/internal/answers"
+	"github.com/amends-dev/amends/internal/axe"
 	"github.com/amends-dev/amends/internal/pace"
 )
 
@@ -55,8 +56,8 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.keyboard()
 	b.live()
 	counts := b.metrics()
-	b.answers()
-	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/sagas", "/processes", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review")
+	plan := b.answers()
+	b.look("/", "/works", "/work?saga="+sagaName+"&id=shop:order:10001", "/sagas", "/processes", "/destinations", "/inbox", "/delivery?number=1", "/jobs", "/findings", "/duplicates", "/acts", "/works?status=review", "/plan?id="+plan, "/sign-in", "/nothing")
 	b.do(chromedp.Navigate(b.pages+"/works"), chromedp.WaitVisible("#asof"))
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -94,8 +95,8 @@ func (b *browser) metrics() map[string]int {
 	return counts
 }
 
-// answers reads what a run leaves behind by /api/v1, and checks each answer against the document.
-func (b *browser) answers() {
+// answers reads what a run leaves behind by /api/v1, checks each answer against the document, and returns the id of a plan.
+func (b *browser) answers() string {
 	b.t.Helper()
 	_, doc := b.fetch("/api/v1/openapi.json")
 	book := answers.Open(b.t, []byte(doc))
@@ -122,6 +123,7 @@ func (b *browser) answers() {
 	if len(book.Seen) != 19 {
 		b.t.Errorf("%d of 19 reads answer: %v", len(book.Seen), book.Seen)
 	}
+	return plan[1]
 }
 
 // fetch is what a program with the token reads.
@@ -246,6 +248,7 @@ type browser struct {
 
 	url, token string // of the console
 	pages      string // of the browser that signed in
+	axe        string // what finds what is wrong with a page
 }
 
 func newBrowser(t *testing.T) *browser {
@@ -262,7 +265,7 @@ func newBrowser(t *testing.T) *browser {
 	if err := chromedp.Do(ctx); err != nil { // the browser lives as long as the context of the first call
 		t.Fatal(err)
 	}
-	return &browser{t: t, ctx: ctx}
+	return &browser{t: t, ctx: ctx, axe: axe.Expression(t)}
 }
 
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
@@ -321,7 +324,7 @@ func (b *browser) settle(work, id string) {
 		b.do(chromedp.SendKeys(form+` input[name="flag.happened"]`, id))
 	}
 	b.do(chromedp.SendKeys(form+` input[name="flag.reason"]`, "looked into the mailbox"), chromedp.Submit(form), chromedp.WaitVisible(".said[role=status]"))
-	if text := b.sees(); !strings.Contains(text, "Done.") && !strings.Contains(text, "stored") {
+	if text := b.sees(); !strings.Contains(text, "Applied.") && !strings.Contains(text, "Stored") {
 		b.t.Errorf("after %q of %s the page says:\n%s", button, work, text)
 	}
 }
@@ -370,7 +373,7 @@ func (b *browser) until(expression string) {
 	}
 }
 
-// look opens pages in both themes and at two widths. None is wider than its window.
+// look opens pages in both themes and at two widths, with all that is folded. None is wider than its window, and none keeps people out.
 func (b *browser) look(paths ...string) {
 	b.t.Helper()
 	folder := os.Getenv("AMENDS_SCREENSHOTS")
@@ -378,7 +381,11 @@ func (b *browser) look(paths ...string) {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390} {
 				b.do(themed(theme), chromedp.EmulateViewport(width, 900), chromedp.Navigate(b.pages+path), chromedp.WaitVisible("main h1"))
+				get(b, chromedp.Evaluate[bool](`document.querySelectorAll("details").forEach((d) => d.open = true); true`))
 				wide := get(b, chromedp.Evaluate[int64]("document.documentElement.scrollWidth"))
+				if wrong := get(b, chromedp.Evaluate[string](b.axe, chromedp.EvalAwaitPromise)); wrong != "" {
+					b.t.Errorf("%s keeps people out, %s and %d wide:\n%s", path, theme, width, wrong)
+				}
 				shot := get(b, chromedp.FullScreenshot(90))
 				if wide > width {
 					b.t.Errorf("%s is %d wide in a window of %d", path, wide, width)

@@ -129,7 +129,7 @@ func fields(customer string, lines []outside.Line) reconcile.Fields {
 
 // invoices is the books as a sweep reads them.
 func (s *Sync) invoices() reconcile.Destination {
-	return reconcile.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Limits: inbox.Limits{PerSecond: 200}}
+	return reconcile.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Void: s.voidDocument, Settle: s.settle, Limits: inbox.Limits{PerSecond: 200}}
 }
 
 // ourInvoices lists what carries our mark, void and posted ones too.
@@ -149,6 +149,12 @@ func (s *Sync) ourInvoices(ctx context.Context, q reconcile.Query) (page []recon
 func (s *Sync) invoicesOf(ctx context.Context, key string) ([]reconcile.Document, error) {
 	list, err := s.listInvoices(ctx, map[string][]string{"reference": {key}})
 	return documents(list.Invoices), err
+}
+
+// voidDocument voids an invoice because a person has decided so. The books take it twice.
+func (s *Sync) voidDocument(ctx context.Context, d reconcile.Document) error {
+	_, err := s.books.Do(ctx, sagahttp.Request{Method: http.MethodPost, Path: sagahttp.Path("invoices", d.ID, "void"), Key: "decided:" + d.ID})
+	return err
 }
 
 func (s *Sync) listInvoices(ctx context.Context, which map[string][]string) (list outside.List, err error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -74,13 +75,16 @@ func (s *Sync) createInvoice(ctx context.Context, c saga.Call[outside.Order]) (o
 	return made, err
 }
 
-// updateInvoice brings the invoice up to date that an earlier version of the order has.
+// updateInvoice brings the invoice up to date that an earlier version of the order has. One that people have voided or deleted is made again.
 func (s *Sync) updateInvoice(ctx context.Context, c saga.Call[outside.Order], id string) (outside.Invoice, error) {
 	var made outside.Invoice
-	_, err := s.books.Do(ctx, sagahttp.Request{
+	answer, err := s.books.Do(ctx, sagahttp.Request{
 		Method: http.MethodPut, Path: sagahttp.Path("invoices", id), Updates: true, Key: c.Key, Into: &made,
 		Body: content(c),
 	})
+	if answer != nil && answer.Status == http.StatusConflict && bytes.Contains(answer.Body, []byte(outside.CodeInvoiceVoid)) {
+		return made, saga.PreviousGone(err)
+	}
 	return made, err
 }
 
@@ -118,14 +122,23 @@ func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[outside.Order], inv 
 }
 
 // markSynced fails for good when the order was cancelled meanwhile: the shop answers 422, which
-// package sagahttp reads as a refusal, and the invoice is voided.
+// package sagahttp reads as a refusal, and the invoice is voided. A mark of an invoice in whose place this one was made is taken off first.
 func (s *Sync) markSynced(ctx context.Context, c saga.Call[outside.Order]) (outside.Order, error) {
-	var marked outside.Order
-	_, err := s.shop.Do(ctx, sagahttp.Request{
+	marked, answer, err := s.mark(ctx, c)
+	if answer != nil && answer.Status == http.StatusConflict {
+		if err = s.clearSynced(ctx, c, nil); err == nil {
+			marked, _, err = s.mark(ctx, c)
+		}
+	}
+	return marked, err
+}
+
+func (s *Sync) mark(ctx context.Context, c saga.Call[outside.Order]) (marked outside.Order, answer *sagahttp.Response, err error) {
+	answer, err = s.shop.Do(ctx, sagahttp.Request{
 		Method: http.MethodPut, Path: sagahttp.Path("orders", c.Input.ID, "synced"), Key: c.Key,
 		Body: outside.Mark{InvoiceID: c.ExternalID("invoice")}, Into: &marked,
 	})
-	return marked, err
+	return marked, answer, err
 }
 
 // clearSynced takes the mark off, known or not. An order that was deleted has none.

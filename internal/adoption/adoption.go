@@ -32,7 +32,7 @@ type Adoption struct {
 // Effect is what an [Adoption] says of one step. Zero means that its effect stands, and has no
 // external id.
 type Effect struct {
-	ExternalID string // empty: the Output's, if that is [saga.Identified]
+	ExternalID string // empty: the Output's, if that is [saga.Identified], or a text and the step's id
 	Output     any    // as the step's action would have returned it, or its JSON; nil when it is not known
 	Revision   string // of the source object, that it shows; empty: the adoption's. What shows an older one is updated.
 	Unknown    bool   // the outcome is unknown; the step counts as done and is never done again

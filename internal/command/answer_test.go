@@ -50,7 +50,7 @@ func TestAnswers(t *testing.T) {
 		wants("amends complete w1", "show", "w1")
 		wants(`"waitsFor": [`, "show", "w1", "-o", "json")
 		refuses(exitConflict, "waits for no time", append([]string{"wake", "w1"}, why...)...)
-		wants("w2 (film): stored", append([]string{"extend", "w1", "w2", "--by", "72h"}, why...)...)
+		wants("w2 (film): Stored", append([]string{"extend", "w1", "w2", "--by", "72h"}, why...)...)
 		wants("Applied", append([]string{"complete", "w1", "--body", `{"ID":"film_1"}`, "--wait", "30s"}, why...)...)
 		rests("w1", saga.Completed)
 		refuses(exitConflict, "waits for no answer", append([]string{"complete", "w1", "--body", "{}"}, why...)...)

@@ -13,42 +13,13 @@ import (
 	"github.com/amends-dev/amends/internal/desk"
 )
 
-// verbs is the one table of what amends can do, in the order of the help text. A new verb is a new
-// file and a line here.
-var verbs = []func(*app) *cobra.Command{
-	(*app).status,
-	(*app).list,
-	(*app).show,
-	(*app).history,
-	(*app).duplicates,
-	(*app).acts,
-	(*app).retry,
-	(*app).resolve,
-	(*app).skip,
-	(*app).pause,
-	(*app).resume,
-	(*app).wake,
-	(*app).complete,
-	(*app).failed,
-	(*app).extend,
-	(*app).deliver,
-	(*app).approvals,
-	(*app).approve,
-	(*app).reject,
-	(*app).cancel,
-	(*app).rerun,
-	(*app).destination,
-	(*app).inbox,
-	(*app).reconcile,
-	(*app).drift,
-	(*app).schedule,
-	(*app).check,
-	(*app).catchUp,
-	(*app).recovery,
-	(*app).migrate,
-	(*app).serve,
-	(*app).token,
-	(*app).version,
+// verbs is the one table of what amends can do, in the order of the help text.
+var verbs = []maker{
+	statusVerb, listVerb, showVerb, historyVerb, duplicatesVerb, actsVerb,
+	retryVerb, resolveVerb, skipVerb, pauseVerb, resumeVerb, wakeVerb, completeVerb, failedVerb, extendVerb, deliverVerb,
+	approvalsVerb, approveVerb, rejectVerb, cancelVerb, undoVerb, rerunVerb,
+	destinationVerb, inboxVerb, reconcileVerb, driftVerb, scheduleVerb,
+	checkVerb, catchUpVerb, recoveryVerb, migrateVerb, single((*app).serve), single((*app).token), versionVerb,
 }
 
 // sortByUse leaves the verbs in the order of the table above. The switch is cobra's, for the process.
@@ -93,7 +64,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "amends", Short: "Read and steer the ledger of sagas", Long: intro + "\n\n" + exitHelp(), Example: example,
 		SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true, Version: desk.ThisVersion().Version,
-		Args: knownVerb, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: knownVerb, RunE: help,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
 	}
 	sortByUse()
@@ -105,12 +76,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage("try: "+cmd.CommandPath()+" --help", err.Error())
 	})
-	for _, verb := range verbs {
-		cmd := verb(a)
-		cmd.Flags().SortFlags = false
-		cmd.DisableFlagsInUseLine = true
-		root.AddCommand(cmd)
-	}
+	a.add(root, verbs)
 	root.InitDefaultHelpFlag() // known before a command line is read: what stands behind -o is no topic
 	root.InitDefaultVersionFlag()
 	root.AddCommand(topics()...)

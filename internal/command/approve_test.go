@@ -17,7 +17,9 @@ func TestApprovals(t *testing.T) {
 	d := newCounter(t)
 	act := func(event, call) (made, error) { return made{"m_1"}, nil }
 	pay, err := saga.Define("pay", 1, saga.Do("book", act).Idempotent().NoUndo("a test"),
-		saga.Approve[shopOrder]("approved").By("finance").Votes(2).NotStarter().Within(24*time.Hour),
+		saga.Approve[shopOrder]("approved").By("finance").Votes(2).NotStarter().Within(24*time.Hour).About(func(saga.Call[shopOrder]) saga.About {
+			return saga.About{Title: "Pay Otto", Amount: "EUR 12.00", Fields: []saga.Field{{Name: "account", Value: "4711"}}}
+		}),
 		saga.Do("charge", act).Idempotent().NoUndo("a test"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +43,9 @@ func TestApprovals(t *testing.T) {
 		ends(exitDone, "amends approve w1", "show", "w1")
 		ends(exitDone, "approval by finance (0 of 2)", "show", "w1")
 		ends(exitDone, "started by sam", "show", "w1")
+		ends(exitDone, "title     Pay Otto\namount    EUR 12.00\nfield     account: 4711\n", "show", "w1")
+		ends(exitDone, "title     Pay Otto\n", "approve", "w1")
+		ends(exitDone, `"amount": "EUR 12.00"`, "show", "w1", "-o", "json")
 		ends(exitConflict, "people decide", "complete", "w1", "--body", "{}", "--reason", "r")
 		ends(exitConflict, "waits for no time", "wake", "w1", "--reason", "r")
 		ends(exitDone, "waits until", "extend", "w1", "--by", "72h", "--reason", "r")

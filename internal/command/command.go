@@ -1,5 +1,5 @@
 // Package command is the command amends: each verb, what it takes, and how it prints what the desk returns. The fields of the JSON are in
-// json.txt.
+// json.txt, which TestReference makes of the documents.
 package command
 
 import (

@@ -85,7 +85,7 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	for _, verb := range verbs {
-		cmd := verb(newApp(&Line{Env: os.Getenv}))
+		cmd := verb.on(newApp(&Line{Env: os.Getenv}))
 		has(cmd.Name() + " " + cmd.Short)
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.Name())

@@ -2,12 +2,12 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,47 +30,35 @@ var (
 	atMostOneJob = atMostOne("job", "JOB", "the name of the job", false, "")
 )
 
-func (a *app) schedule() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:   "schedule",
-		Short: "Show, run and pause jobs, and check what a schedule means",
-		Long: `Show when jobs run, run one now, and pause them.
+var scheduleVerb = group{
+	use:   "schedule",
+	short: "Show, run and pause jobs, and check what a schedule means",
+	long: `Show when jobs run, run one now, and pause them.
 
 A job is what the program does by a schedule: its reconciliation above all. Every instant of a schedule is a row in
 the ledger's database, and is run once, by whichever process takes it. amends runs nothing itself: it asks, and a
 process that has the job does it.`,
-		Example: `  amends schedule list                             # when, and is anything wrong?
+	example: `  amends schedule list                             # when, and is anything wrong?
   amends schedule pause --all --reason "the books are closing the year"
   amends schedule check "30 2 * * *" --zone Europe/Vienna`,
-	}, []func(*app) *cobra.Command{(*app).scheduleList, (*app).scheduleRun, (*app).schedulePause, (*app).scheduleUnpause, (*app).scheduleCheck})
+	verbs: []maker{scheduleListVerb, scheduleRunVerb, schedulePauseVerb, scheduleUnpauseVerb, scheduleCheckVerb},
 }
 
-// boardIn says whether the next runs are printed.
-type boardIn struct {
-	desk.Nothing
-	Next bool `flag:"next" doc:"show the next five runs of each"`
-}
-
-func (a *app) scheduleList() *cobra.Command {
-	return verb[boardIn, desk.Board]{
-		use: "list [flags]", args: noArguments,
-		short: "List jobs: when they run, and whether anything is wrong",
-		long: `List the jobs, in the order of their names, as the newest process described them: when each runs next, when a run
+var scheduleListVerb = verb[desk.JobsIn, desk.Board]{
+	use: "list [flags]", args: noArguments,
+	short: "List jobs: when they run, and whether anything is wrong",
+	long: `List the jobs, in the order of their names, as the newest process described them: when each runs next, when a run
 last ended well, how many ended otherwise since, and what a person should know.
 
 "needs a person" says that no run ended well for longer than the job allows. A paused job gets there, too, so that a
 forgotten pause is noticed.`,
-		example: `  amends schedule list
+	example: `  amends schedule list
   amends schedule list --next                      # the next five runs of each
   amends schedule list --exit-code                 # 6 when a job needs a person: for a monitor`,
-		do: func(d *desk.Desk, ctx context.Context, in *boardIn) (*desk.Board, error) {
-			return d.Jobs(ctx, &in.Nothing)
-		},
-		print: (*app).printBoard, alarm: "end with 6 when a job needs a person",
-	}.on(a)
+	do: (*desk.Desk).Jobs, print: (*app).printBoard, alarm: "end with 6 when a job needs a person",
 }
 
-func (a *app) printBoard(in *boardIn, b *desk.Board) {
+func (a *app) printBoard(in *desk.JobsIn, b *desk.Board) {
 	if len(b.Jobs) == 0 {
 		a.sayf("no process with a job ever ran on this database")
 		return
@@ -79,15 +67,7 @@ func (a *app) printBoard(in *boardIn, b *desk.Board) {
 		a.paragraph("", "All jobs are paused "+b.Halt.Words())
 		fmt.Fprintln(a.out)
 	}
-	g := grid{header: []string{"job", "schedule", "zone", "next", "last ok", "otherwise since", "note"}}
-	for i := range b.Jobs {
-		j, next := &b.Jobs[i], ""
-		if len(j.Runs) > 0 && j.Paused == nil {
-			next = a.when(&j.Runs[0])
-		}
-		g.add(j.Job, j.Schedule, j.Zone, next, a.when(j.GoodAt), strconv.Itoa(j.Failures), j.Note)
-	}
-	a.print(&g)
+	a.table(b.Jobs, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=GoodAt, otherwise since=Failures, note=Note")
 	for i := range b.Jobs {
 		if in.Next {
 			fmt.Fprintln(a.out, "\n"+visible(b.Jobs[i].Job))
@@ -107,22 +87,18 @@ func (a *app) printUpcoming(runs []time.Time) {
 	}
 }
 
-func (a *app) scheduleCheck() *cobra.Command {
-	v := verb[desk.ExpressionIn, desk.Expression]{
-		use: "check TEXT [flags]", args: oneText,
-		short: "Check what a schedule means, and when it runs next",
-		long: `Check an expression before it goes into a program: five fields (minute, hour, day of the month, month of the
+var scheduleCheckVerb = verb[desk.ExpressionIn, desk.Expression]{
+	use: "check TEXT [flags]", args: oneText,
+	short: "Check what a schedule means, and when it runs next",
+	long: `Check an expression before it goes into a program: five fields (minute, hour, day of the month, month of the
 year, day of the week), @hourly, @daily, @weekly, @monthly, @yearly, or @every with a duration. It says the next five runs, in UTC and
 as the clocks of the zone show them, and warns of what may not have been meant. It needs no database. What is not a
 schedule ends the command with 2, and everything that is wrong with it is said.`,
-		example: `  amends schedule check "30 2 * * *" --zone Europe/Vienna
+	example: `  amends schedule check "30 2 * * *" --zone Europe/Vienna
   amends schedule check "@every 5m"
   amends schedule check "0 3 1 * 1" --exit-code`,
-		say: func(in *desk.ExpressionIn, args []string) { in.Text = first(args) },
-		do:  (*desk.Desk).Expression, print: (*app).printExpression, alarm: "end with 6 when there is a warning",
-		free: true,
-	}
-	return v.on(a)
+	do: (*desk.Desk).Expression, print: (*app).printExpression, alarm: "end with 6 when there is a warning",
+	free: true,
 }
 
 // oneText wants an expression as one argument: a shell takes a star for the files of the folder.
@@ -134,43 +110,36 @@ func oneText(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) printExpression(_ *desk.ExpressionIn, e *desk.Expression) {
-	a.field("schedule", e.Schedule)
-	a.field("zone", e.Zone)
+	a.fields("schedule", e.Schedule, "zone", e.Zone)
 	for _, w := range e.Warnings {
-		a.field("beware", w)
+		a.fields("beware", w)
 	}
 	fmt.Fprintln(a.out, "\nnext runs")
 	a.printUpcoming(e.Runs)
 }
 
-func (a *app) schedulePause() *cobra.Command {
-	return verb[desk.PauseJobIn, desk.JobPause]{
-		use: "pause (JOB | --all) --reason WHY [flags]", args: atMostOneJob,
-		short: "Keep a job, or all, from acting until it is unpaused",
-		long: `Keep a job from beginning runs, and stop the one that goes on between two of its actions. --all does that to every
+var schedulePauseVerb = verb[desk.PauseJobIn, desk.JobPause]{
+	use: "pause (JOB | --all) --reason WHY [flags]", args: atMostOneJob,
+	short: "Keep a job, or all, from acting until it is unpaused",
+	long: `Keep a job from beginning runs, and stop the one that goes on between two of its actions. --all does that to every
 job, those that are not known yet among them. It pauses jobs only: works and webhooks go on. To keep everything from the
 destinations, too: amends pause --all.
 
 What comes due meanwhile is missed, and made up for by one run when the job is unpaused, unless it is longer ago than
 the job makes up for.`,
-		example: `  amends schedule pause orders --reason "the shop is being moved"
+	example: `  amends schedule pause orders --reason "the shop is being moved"
   amends schedule pause --all --reason "INC-77: no comparison until it is closed"`,
-		say: func(in *desk.PauseJobIn, args []string) { in.Job = first(args) },
-		do:  (*desk.Desk).PauseJob, print: func(a *app, _ *desk.PauseJobIn, p *desk.JobPause) { a.printJobPause(p) },
-	}.on(a)
+	do: (*desk.Desk).PauseJob, print: func(a *app, _ *desk.PauseJobIn, p *desk.JobPause) { a.printJobPause(p) },
 }
 
-func (a *app) scheduleUnpause() *cobra.Command {
-	return verb[desk.JobIn, desk.JobPause]{
-		use: "unpause (JOB | --all) [flags]", args: atMostOneJob,
-		short: "Let a job, or all, run again",
-		long: `Let a job run again, or --all. Instants that were missed are made up for by one run, within what the job allows. A job
+var scheduleUnpauseVerb = verb[desk.JobIn, desk.JobPause]{
+	use: "unpause (JOB | --all) [flags]", args: atMostOneJob,
+	short: "Let a job, or all, run again",
+	long: `Let a job run again, or --all. Instants that were missed are made up for by one run, within what the job allows. A job
 that was paused by its own name stays paused when all are unpaused.`,
-		example: `  amends schedule unpause orders
+	example: `  amends schedule unpause orders
   amends schedule unpause --all`,
-		say: func(in *desk.JobIn, args []string) { in.Job = first(args) },
-		do:  (*desk.Desk).UnpauseJob, print: func(a *app, _ *desk.JobIn, p *desk.JobPause) { a.printJobPause(p) },
-	}.on(a)
+	do: (*desk.Desk).UnpauseJob, print: func(a *app, _ *desk.JobIn, p *desk.JobPause) { a.printJobPause(p) },
 }
 
 func (a *app) printJobPause(p *desk.JobPause) {
@@ -194,28 +163,24 @@ func (a *app) printJobPause(p *desk.JobPause) {
 	}
 }
 
-func (a *app) scheduleRun() *cobra.Command {
-	cmd := verb[desk.RunIn, desk.Run]{
-		use: "run JOB [flags]", args: oneJob,
-		short: "Run a job now",
-		long: `Run a job now, as its schedule would: within its bounds, and never beside another run of it. A job that is paused is
+var scheduleRunVerb = verb[desk.RunIn, desk.Run]{
+	use: "run JOB [flags]", args: oneJob,
+	short: "Run a job now",
+	long: `Run a job now, as its schedule would: within its bounds, and never beside another run of it. A job that is paused is
 not run by hand either.
 
 ` + requestHelp + `
 
 --ask hands the job a word of its own instead, if it knows one.`,
-		example: `  amends schedule run orders --reason "the shop is back"
+	example: `  amends schedule run orders --reason "the shop is back"
   amends schedule run orders --no-wait
   amends schedule run archive --ask "month 2026-10" --reason "INC-77"`,
-		say: func(in *desk.RunIn, args []string) { in.Job = first(args) },
-		do: func(d *desk.Desk, ctx context.Context, in *desk.RunIn) (*desk.Run, error) {
-			defer a.follow(&in.RequestIn)()
-			return d.RunNow(ctx, in)
-		},
-		print: func(a *app, _ *desk.RunIn, r *desk.Run) { a.printRun(r) },
-	}.on(a)
-	cmd.Flags().Lookup("reason").Usage = `why (default: "by hand"); required with --ask`
-	return cmd
+	usage: map[string]string{"reason": `why (default: "by hand"); required with --ask`},
+	by: func(a *app, d *desk.Desk, ctx context.Context, in *desk.RunIn) (*desk.Run, error) {
+		defer a.follow(&in.RequestIn)()
+		return d.RunNow(ctx, in)
+	},
+	print: func(a *app, _ *desk.RunIn, r *desk.Run) { a.printRun(r) },
 }
 
 // follow tells that a run is asked for, and how far it has come. Both ways to wait are a mistake.
@@ -250,55 +215,37 @@ func (a *app) follow(in *desk.RequestIn) (done func()) {
 
 // printRun writes a run for people.
 func (a *app) printRun(r *desk.Run) {
-	a.field("run", fmt.Sprintf("%d of %s", r.Number, r.Job))
-	a.maybe("ask", r.Ask)
+	by := ""
 	if r.Actor != "" {
-		a.field("said by", r.Actor+": "+r.Reason)
+		by = r.Actor + ": " + r.Reason
 	}
+	a.fields("run", fmt.Sprintf("%d of %s", r.Number, r.Job), "ask", r.Ask, "said by", by)
 	if r.Open() {
-		a.field("stands at", r.Status)
+		a.fields("stands at", r.Status)
 		a.paragraph("          ", "amends reconcile runs "+quote(r.Job)+dbFlag(a.db))
 		return
 	}
-	a.field("result", string(r.Result))
-	a.maybe("took", a.took(r))
-	a.field("did", r.Figures())
-	a.maybe("plan", r.Plan)
-	a.maybe("note", r.Words())
+	a.fields("result", string(r.Result), "took", r.Took(a.now()), "did", r.Figures(), "plan", r.Plan, "note", r.Words())
 }
 
-// took is how long a run was at work, "" when it never was.
-func (a *app) took(r *desk.Run) string {
-	switch {
-	case r.Began == nil:
-		return ""
-	case r.Ended == nil:
-		return finding.Span(max(a.now().Sub(*r.Began), 0))
-	}
-	return finding.Span(r.Ended.Sub(*r.Began))
-}
-
-func (a *app) reconcile() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:   "reconcile",
-		Short: "Compare source, ledger and destination, and repair what is safe to repair",
-		Long: `Compare what a source of truth says with what the ledger knows and with what the destination has, name every
+var reconcileVerb = group{
+	use:   "reconcile",
+	short: "Compare source, ledger and destination, and repair what is safe to repair",
+	long: `Compare what a source of truth says with what the ledger knows and with what the destination has, name every
 difference, and repair what is safe to repair.
 
 A job does that, in the program that knows source and destination; amends asks for it. A plan is made first and is
 kept under an id. It is applied within bounds: what is over one is withheld until a person approves that very plan.
 What cannot be told for certain is for a person in any case. By itself a new job only
 plans, until it is approved.`,
-		Example: `  amends reconcile plan orders                     # what differs, and what would be done? Nothing is changed
+	example: `  amends reconcile plan orders                     # what differs, and what would be done? Nothing is changed
   amends reconcile show 5f3a1c2d --class duplicate
   amends reconcile apply orders 5f3a1c2d --reason "read and found right"
   amends reconcile runs orders`,
-	}, []func(*app) *cobra.Command{
-		(*app).reconcilePlan, (*app).reconcileShow, (*app).reconcileApply, (*app).reconcileApprove, (*app).reconcileRuns, (*app).reconcileRebuild,
-	})
+	verbs: []maker{reconcilePlanVerb, reconcileShowVerb, reconcileApplyVerb, reconcileApproveVerb, reconcileRunsVerb, reconcileRebuildVerb},
 }
 
-func (a *app) reconcilePlan() *cobra.Command {
+var reconcilePlanVerb = single(func(a *app) *cobra.Command {
 	in, exitCode := new(desk.RequestIn), false
 	cmd := &cobra.Command{
 		Use: "plan JOB [flags]", Args: oneJob,
@@ -327,13 +274,13 @@ same plan, byte for byte, under the same id.`,
 				return err
 			}
 			if run.Plan == "" || run.Open() {
-				return firstOf(a.tell(run, func() { a.printRun(run) }), err)
+				return cmp.Or(a.tell(run, func() { a.printRun(run) }), err)
 			}
 			return a.planned(cmd.Context(), d, run, err, exitCode)
 		})
 	}
 	return cmd
-}
+})
 
 // planned tells the plan that a run made, which ended so.
 func (a *app) planned(ctx context.Context, d *desk.Desk, run *desk.Run, end error, exitCode bool) error {
@@ -362,41 +309,34 @@ func (a *app) planned(ctx context.Context, d *desk.Desk, run *desk.Run, end erro
 	return nil
 }
 
-func (a *app) reconcileShow() *cobra.Command {
-	return verb[desk.PlanIn, desk.Plan]{
-		use: "show (PLAN | --job JOB) [flags]", args: atMostOne("plan", "PLAN", "the id of the plan", false, ""),
-		short: "Show a plan that was made, and what became of it",
-		long: `Show a plan that was made: as text with the first findings of each class, who approved it, and what can be done. With
+var reconcileShowVerb = verb[desk.PlanIn, desk.Plan]{
+	use: "show (PLAN | --job JOB) [flags]", args: atMostOne("plan", "PLAN", "the id of the plan", false, ""),
+	short: "Show a plan that was made, and what became of it",
+	long: `Show a plan that was made: as text with the first findings of each class, who approved it, and what can be done. With
 --class, --outcome, --acting or --after the findings themselves are listed, page by page, in the order of their keys, with what
 differs, what is proposed and what became of each.
 
 A plan is named by its id or the beginning of it. When there are more findings than --limit, the last line (stderr) is
 the command for the next page; with -o json the findings always come, and "next" is the key to give to --after, null on
 the last page.`,
-		example: `  amends reconcile show 5f3a1c2d
+	example: `  amends reconcile show 5f3a1c2d
   amends reconcile show --job orders               # its newest plan
   amends reconcile show 5f3a1c2d --class duplicate
   amends reconcile show 5f3a1c2d --outcome failed -o json | jq -r '.items[] | [.key, .error] | @tsv'`,
-		say: func(in *desk.PlanIn, args []string) { in.Plan = first(args) },
-		do: func(d *desk.Desk, ctx context.Context, in *desk.PlanIn) (*desk.Plan, error) {
-			p, err := d.Plan(ctx, in)
-			if err == nil && !a.json && !in.Lists() {
-				err = d.WriteText(ctx, a.out, p)
-			}
-			return p, err
-		},
-		print: (*app).printPlan,
-	}.on(a)
+	by: func(a *app, d *desk.Desk, ctx context.Context, in *desk.PlanIn) (*desk.Plan, error) {
+		p, err := d.Plan(ctx, in)
+		if err == nil && !a.json && !in.Lists() {
+			err = d.WriteText(ctx, a.out, p)
+		}
+		return p, err
+	},
+	print: (*app).printPlan,
 }
 
 func (a *app) printPlan(in *desk.PlanIn, p *desk.Plan) {
 	if !in.Lists() {
 		fmt.Fprintln(a.out)
-		a.field("made", a.both(desk.At(p.Made)))
-		if p.Approved != nil {
-			a.field("approved", p.Approved.Words())
-		}
-		a.field("next", p.Then)
+		a.fields("made", a.both(desk.At(p.Made)), "approved", p.Approved.Words(), "next", p.Then)
 		return
 	}
 	if len(p.Items) == 0 {
@@ -411,58 +351,42 @@ func (a *app) printPlan(in *desk.PlanIn, p *desk.Plan) {
 // printRow writes one finding with everything that is known about it.
 func (a *app) printRow(r *desk.PlanRow) {
 	a.paragraph("", r.Key)
-	a.paragraph("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Do, r.Why))
-	if len(r.Documents) > 0 {
-		a.paragraph("  ", "documents: "+strings.Join(r.Documents, ", "))
-	}
+	version := ""
 	if r.Revision != "" || r.Applied != "" {
-		a.paragraph("  ", fmt.Sprintf("version: %s at the source, %s in the ledger", orNone(r.Revision), orNone(r.Applied)))
+		version = fmt.Sprintf("version: %s at the source, %s in the ledger", cmp.Or(r.Revision, "none"), cmp.Or(r.Applied, "none"))
 	}
+	a.paragraphs("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Do, r.Why), desk.With("documents: ", strings.Join(r.Documents, ", ")), version)
 	for _, c := range r.Changes {
 		a.paragraph("  - ", c.Field+": "+c.Is)
 		a.paragraph("  + ", c.Field+": "+c.Want)
 	}
-	if r.Propose != "" {
-		a.paragraph("  > ", r.Propose)
-	}
-	if words := r.Became(); words != "" {
-		a.paragraph("  ", words)
-	}
+	a.paragraphs("  > ", r.Propose)
+	a.paragraphs("  ", r.Became())
 }
 
-func orNone(revision string) string {
-	if revision == "" {
-		return "none"
-	}
-	return revision
-}
-
-func (a *app) reconcileApply() *cobra.Command {
-	return verb[desk.ApplyIn, desk.Applied]{
-		use: "apply JOB PLAN --reason WHY [flags]", args: jobAndPlan,
-		short: "Let a job carry out a plan, within its bounds",
-		long: `Let a job carry out a plan that was made. Each action is looked at again right before it is done: what is not so any
+var reconcileApplyVerb = verb[desk.ApplyIn, desk.Applied]{
+	use: "apply JOB PLAN --reason WHY [flags]", args: jobAndPlan,
+	short: "Let a job carry out a plan, within its bounds",
+	long: `Let a job carry out a plan that was made. Each action is looked at again right before it is done: what is not so any
 more is dropped as superseded, so that an old plan does no harm. What is over a bound is withheld; --approve lifts the
 bounds for this very plan, and says so in the ledger's database. What is for a person stays for a person. A job that
 is not approved yet applies a plan that is named, too: the rest of its runs only plan.
 
 ` + requestHelp,
-		example: `  amends reconcile apply orders 5f3a1c2d --reason "read and found right"
+	example: `  amends reconcile apply orders 5f3a1c2d --reason "read and found right"
   amends reconcile apply orders 5f3a1c2d --approve --reason "INC-77: the books were restored from last night"`,
-		say: func(in *desk.ApplyIn, args []string) { in.Job, in.Plan = args[0], args[1] },
-		do: func(d *desk.Desk, ctx context.Context, in *desk.ApplyIn) (*desk.Applied, error) {
-			defer a.follow(&in.RequestIn)()
-			in.Lifted = func(plan string, lifted bool) {
-				if lifted {
-					a.sayf("the bounds of plan %s are lifted", plan)
-				} else {
-					a.sayf("nothing of plan %s is over a bound, so it needs no approval", plan)
-				}
+	by: func(a *app, d *desk.Desk, ctx context.Context, in *desk.ApplyIn) (*desk.Applied, error) {
+		defer a.follow(&in.RequestIn)()
+		in.Lifted = func(plan string, lifted bool) {
+			if lifted {
+				a.sayf("the bounds of plan %s are lifted", plan)
+			} else {
+				a.sayf("nothing of plan %s is over a bound, so it needs no approval", plan)
 			}
-			return d.Apply(ctx, in)
-		},
-		print: (*app).printApplied,
-	}.on(a)
+		}
+		return d.Apply(ctx, in)
+	},
+	print: (*app).printApplied,
 }
 
 func jobAndPlan(cmd *cobra.Command, args []string) error {
@@ -491,68 +415,39 @@ func (a *app) printApplied(_ *desk.ApplyIn, out *desk.Applied) {
 	}
 }
 
-func (a *app) reconcileApprove() *cobra.Command {
-	return verb[desk.ApproveJobIn, desk.JobApproval]{
-		use: "approve JOB --reason WHY [flags]", args: oneJob,
-		short: "Let a new job change things, from its next run on",
-		long: `Let a job change things, from its next run on. Until it is approved once, its runs only plan: read one of the
+var reconcileApproveVerb = verb[desk.ApproveJobIn, desk.JobApproval]{
+	use: "approve JOB --reason WHY [flags]", args: oneJob,
+	short: "Let a new job change things, from its next run on",
+	long: `Let a job change things, from its next run on. Until it is approved once, its runs only plan: read one of the
 plans first, or apply one by hand. Its bounds stay as they are; to lift them for one plan: amends reconcile apply
 --approve.`,
-		example: `  amends reconcile approve orders --reason "three plans were read and found right"`,
-		say:     func(in *desk.ApproveJobIn, args []string) { in.Job = first(args) },
-		do:      (*desk.Desk).ApproveJob,
-		print: func(a *app, _ *desk.ApproveJobIn, out *desk.JobApproval) {
-			if out.Before != nil {
-				a.paragraph("", fmt.Sprintf("Job %s was approved already, %s. Nothing was changed.", out.Job, out.Before.Words()))
-				return
-			}
-			a.paragraph("", fmt.Sprintf("Job %s is approved. From its next run on it changes things, within its bounds.", out.Job))
-		},
-	}.on(a)
+	example: `  amends reconcile approve orders --reason "three plans were read and found right"`,
+	do:      (*desk.Desk).ApproveJob,
+	print: func(a *app, _ *desk.ApproveJobIn, out *desk.JobApproval) {
+		if out.Before != nil {
+			a.paragraph("", fmt.Sprintf("Job %s was approved already, %s. Nothing was changed.", out.Job, out.Before.Words()))
+			return
+		}
+		a.paragraph("", fmt.Sprintf("Job %s is approved. From its next run on it changes things, within its bounds.", out.Job))
+	},
 }
 
-func (a *app) reconcileRuns() *cobra.Command {
-	return verb[desk.RunsIn, desk.List[desk.Run]]{
-		use: "runs [JOB] [flags]", args: atMostOneJob,
-		short: "List runs of jobs, newest first",
-		long: `List the runs of jobs, the newest first: by schedule and by hand, those that wait or are at work, and those that were
+var reconcileRunsVerb = verb[desk.RunsIn, desk.List[desk.Run]]{
+	use: "runs [JOB] [flags]", args: atMostOneJob,
+	short: "List runs of jobs, newest first",
+	long: `List the runs of jobs, the newest first: by schedule and by hand, those that wait or are at work, and those that were
 skipped, with the reason. "errors" is how many actions failed, "over limit" how many wait for an approval.
 
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
 "next" is what to give to --before, null on the last page.`,
-		example: `  amends reconcile runs orders
+	example: `  amends reconcile runs orders
   amends reconcile runs --result failed
   amends reconcile runs --open                     # that wait or are at work
   amends reconcile runs orders -o json | jq -r '.items[] | select(.applied > 0) | .plan'`,
-		say: func(in *desk.RunsIn, args []string) { in.Job = first(args) },
-		do:  (*desk.Desk).Runs, print: (*app).printRuns,
-	}.on(a)
-}
-
-func (a *app) printRuns(_ *desk.RunsIn, l *desk.List[desk.Run]) {
-	if len(l.Items) == 0 {
-		a.sayf("no runs match")
-		return
-	}
-	g := grid{header: []string{"job", "number", "scheduled for", "requested", "started", "took", "result", "seen", "planned", "applied", "over limit", "errors", "plan", "by", "note"}}
-	for i := range l.Items {
-		r, by := &l.Items[i], "the schedule"
-		if r.Actor != "" {
-			by = r.Actor
-		}
-		g.add(r.Job, strconv.FormatInt(r.Number, 10), r.Instant, r.Ask, a.when(r.Began), a.took(r), r.Status, tally(r.Seen), tally(r.Planned),
-			tally(r.Applied), tally(r.Refused), tally(r.Errors), desk.Brief(r.Plan), by, r.Words())
-	}
-	a.print(&g)
-	a.more(l.Next, "before")
-}
-
-// tally is a column of numbers in which nothing is a dash.
-func tally(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
+	do:   (*desk.Desk).Runs,
+	none: "no runs match", next: "before",
+	columns: "job=Job, number=Number, scheduled for=Instant, requested=Ask, started=Began, took=Took, result=Status, seen=Seen?, " +
+		"planned=Planned?, applied=Applied?, over limit=Refused?, errors=Errors?, plan=Brief, by=By, note=Words",
 }
 
 const rebuildHelp = `The job lists its source and its destination whole, and writes into the ledger what stands already:
@@ -565,37 +460,24 @@ It makes nothing at the destination, and sends nothing. Its incremental listings
 Until it has ended the program that has the job must hear no webhook and run no work, and no other may run:
 what is heard over an empty ledger is started, whatever stands.`
 
-// rebuildIn says whether a person is asked before.
-type rebuildIn struct {
-	desk.RequestIn
-	Yes bool `flag:"yes" doc:"do not ask"`
-}
-
-func (a *app) reconcileRebuild() *cobra.Command {
-	return verb[rebuildIn, desk.Run]{
-		use: "rebuild JOB --reason WHY [flags]", args: oneJob,
-		short: "Let a job rebuild a lost ledger from what stands",
-		long: `Let a job rebuild a ledger that was lost, or restored from an old backup, before anything else runs on it.
+var reconcileRebuildVerb = verb[desk.RebuildIn, desk.Run]{
+	use: "rebuild JOB --reason WHY [flags]", args: oneJob,
+	short: "Let a job rebuild a lost ledger from what stands",
+	long: `Let a job rebuild a ledger that was lost, or restored from an old backup, before anything else runs on it.
 ` + rebuildHelp + `
 
 It asks for the name of the job before it begins; without a terminal to ask on, --yes is needed. To be on the safe
 side, look afterwards with: amends reconcile plan JOB.
 
 ` + requestHelp,
-		example: `  amends reconcile rebuild orders --reason "INC-77: the database was lost"
+	example: `  amends reconcile rebuild orders --reason "INC-77: the database was lost"
   amends reconcile rebuild orders --reason "INC-77" --yes --no-wait`,
-		say: func(in *rebuildIn, args []string) { in.Job = first(args) },
-		do: func(d *desk.Desk, ctx context.Context, in *rebuildIn) (*desk.Run, error) {
-			defer a.follow(&in.RequestIn)()
-			return d.Rebuild(ctx, &in.RequestIn, func(job string) error {
-				if in.Yes {
-					return nil
-				}
-				return a.confirm(ctx, a.given.In, job)
-			})
-		},
-		print: func(a *app, _ *rebuildIn, r *desk.Run) { a.printRun(r) },
-	}.on(a)
+	by: func(a *app, d *desk.Desk, ctx context.Context, in *desk.RebuildIn) (*desk.Run, error) {
+		defer a.follow(&in.RequestIn)()
+		in.Sure = func(job string) error { return a.confirm(ctx, a.given.In, job) }
+		return d.Rebuild(ctx, in)
+	},
+	print: func(a *app, _ *desk.RebuildIn, r *desk.Run) { a.printRun(r) },
 }
 
 // confirm prints what a rebuild does and reads the name of the job as the confirmation. It refuses
@@ -635,45 +517,4 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 	case t := <-typed:
 		return t.line, t.err
 	}
-}
-
-func (a *app) drift() *cobra.Command {
-	return a.group(&cobra.Command{
-		Use:   "drift",
-		Short: "Show the differences that last",
-		Long: `Show what reconciliations found and what is still so: since when, how often in a row, and what is proposed. A
-difference that is gone is gone from here, too; the plans tell what was.`,
-		Example: `  amends drift list --times 3                      # what three runs in a row have found`,
-	}, []func(*app) *cobra.Command{(*app).driftList})
-}
-
-func (a *app) driftList() *cobra.Command {
-	return verb[desk.DriftIn, desk.Drifts]{
-		use: "list [flags]", args: noArguments,
-		short: "List differences, those that last longest first",
-		long: `List the differences that the latest runs of jobs have found, those first that were found first: since when they are
-known, how many runs in a row found them, what is to be done and what is proposed to a person.
-
-When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
-"next" is what to give to --after, null on the last page.`,
-		example: `  amends drift list --job orders
-  amends drift list --class duplicate
-  amends drift list --times 3 --exit-code          # 6 when anything lasts: for a monitor
-  amends drift list -o json | jq -r '.items[] | [.key, .class, .firstAt] | @tsv'`,
-		do: (*desk.Desk).Drifts, print: (*app).printDrifts, alarm: "end with 6 when there are any",
-	}.on(a)
-}
-
-func (a *app) printDrifts(_ *desk.DriftIn, l *desk.Drifts) {
-	if len(l.Items) == 0 {
-		a.sayf("no differences match")
-		return
-	}
-	g := grid{header: []string{"job", "key", "class", "since", "times", "to be done", "why", "proposal"}}
-	for i := range l.Items {
-		d := &l.Items[i]
-		g.add(d.Job, d.Key, string(d.Class), a.when(d.First), strconv.Itoa(d.Times), string(d.Do), d.Why, d.Propose)
-	}
-	a.print(&g)
-	a.more(l.Next, "after")
 }

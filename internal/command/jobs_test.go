@@ -43,12 +43,28 @@ func ordersJob(d jobsDesk) schedule.Job {
 				return applyPlan(ctx, d, r, id)
 			case "rebuild":
 				return schedule.Outcome{Result: schedule.OK, Seen: 7, Applied: 5, Note: "5 adopted, 2 in review"}, nil
+			case "decided":
+				return carryOut(ctx, d, r)
 			case "hours":
 				return wait(ctx, r)
 			}
 			return schedule.Outcome{Seen: 1}, fmt.Errorf("nobody knows what %q is", r.Ask)
 		},
 	}
+}
+
+// carryOut notes what became of decisions: a document that is posted stays.
+func carryOut(ctx context.Context, d jobsDesk, r *schedule.Run) (schedule.Outcome, error) {
+	ds, err := d.Decisions(ctx, plan.DecisionQuery{Job: r.Job, Open: true})
+	for i := range ds {
+		if ds[i].Outcome = plan.Applied; strings.Contains(ds[i].By.Reason, "posted") {
+			ds[i].Outcome, ds[i].Error = plan.Failed, "inv_4 is posted or paid"
+		}
+	}
+	if err == nil {
+		err = d.Settled(ctx, r.Job, ds)
+	}
+	return schedule.Outcome{Result: schedule.OK, Planned: int64(len(ds)), Applied: int64(len(ds))}, err
 }
 
 // wait goes on until somebody stops it.

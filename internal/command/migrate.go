@@ -15,36 +15,31 @@ import (
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-func (a *app) migrate() *cobra.Command {
-	apply := func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd.Context()) }
-	cmd := &cobra.Command{
-		Use: "migrate [up | status] [flags]", Args: noArguments, RunE: apply,
-		Short: "Bring the database schema up to date, or show where it stands",
-		Long: `Bring the database schema up to date: "migrate" and "migrate up" are the same. "migrate status" changes nothing.
+var migrateVerb = single(func(a *app) *cobra.Command {
+	up := verb[desk.Nothing, migrated]{
+		use: "migrate [up | status] [flags]", args: noArguments, free: true,
+		short: "Bring the database schema up to date, or show where it stands",
+		long: `Bring the database schema up to date: "migrate" and "migrate up" are the same. "migrate status" changes nothing.
 
 A Postgres database is migrated by this command, or by a program that asks for it, so that a deploy holds no
 surprise: run it before the new version of your program starts. Several may run it at the same time. A SQLite
 ledger is also migrated by every coordinator that opens it.`,
-		Example: `  amends migrate status --db postgres://shop@db.example.com/shop
+		example: `  amends migrate status --db postgres://shop@db.example.com/shop
   amends migrate --db postgres://shop@db.example.com/shop
   amends migrate status --exit-code || amends migrate`,
+		by: (*app).migrateUp, print: (*app).printMigrated,
 	}
-	var exitCode bool
-	status := &cobra.Command{
-		Use: "status [flags]", Args: noArguments, Short: "Compare the schema with what this program needs",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrateStatus(cmd.Context(), exitCode) },
-	}
-	status.Flags().BoolVar(&exitCode, "exit-code", false, "end with 6 when the schema is not up to date")
-	up := &cobra.Command{Use: "up [flags]", Args: noArguments, Short: "Apply what is missing", RunE: apply}
-	for _, c := range []*cobra.Command{up, status} {
-		c.DisableFlagsInUseLine = true
-		cmd.AddCommand(c)
-	}
+	cmd := up.on(a)
+	up.use, up.short, up.long, up.example = "up [flags]", "Apply what is missing", "", ""
+	a.add(cmd, []maker{up, verb[desk.Nothing, schema]{
+		use: "status [flags]", args: noArguments, free: true, short: "Compare the schema with what this program needs",
+		by: (*app).schema, print: (*app).printSchema, alarm: "end with 6 when the schema is not up to date",
+	}})
 	return cmd
-}
+})
 
-// schemaJSON is the state of a schema.
-type schemaJSON struct {
+// schema is the state of a schema.
+type schema struct {
 	Ledger   string             `json:"ledger"`
 	Database migrations.Dialect `json:"database"`
 	Version  int64              `json:"version"` // 0: there is none
@@ -52,36 +47,33 @@ type schemaJSON struct {
 	UpToDate bool               `json:"upToDate"`
 }
 
-func (a *app) migrateStatus(ctx context.Context, exitCode bool) error {
+func (a *app) schema(_ *desk.Desk, ctx context.Context, _ *desk.Nothing) (*schema, error) {
 	ad, err := a.address()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	version, err := ad.version(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s := schemaJSON{ad.String(), ad.dialect, version, migrations.Latest(ad.dialect), false}
-	s.UpToDate = s.Version == s.Latest
-	if a.json {
-		err = a.printJSON(s)
-	} else {
-		a.printSchema(&s)
-	}
-	if err == nil && exitCode && !s.UpToDate {
-		return &desk.Failure{Code: desk.Findings, What: "the schema is not up to date", Next: s.next()}
-	}
-	return err
+	latest := migrations.Latest(ad.dialect)
+	return &schema{ad.String(), ad.dialect, version, latest, version == latest}, nil
 }
 
-func (a *app) printSchema(s *schemaJSON) {
-	a.field("ledger", s.Ledger)
-	a.field("database", string(s.Database))
-	a.field("schema", fmt.Sprintf("version %d; this program needs %d", s.Version, s.Latest))
-	a.field("next", s.next())
+// Alarm is the finding that it is not up to date, or nil.
+func (s *schema) Alarm() *desk.Failure {
+	if s.UpToDate {
+		return nil
+	}
+	return &desk.Failure{Code: desk.Findings, What: "the schema is not up to date", Next: s.next()}
 }
 
-func (s *schemaJSON) next() string {
+func (a *app) printSchema(_ *desk.Nothing, s *schema) {
+	a.fields("ledger", s.Ledger, "database", string(s.Database),
+		"schema", fmt.Sprintf("version %d; this program needs %d", s.Version, s.Latest), "next", s.next())
+}
+
+func (s *schema) next() string {
 	switch {
 	case s.UpToDate:
 		return "nothing, it is up to date"
@@ -119,44 +111,42 @@ func (ad address) ask(ctx context.Context) (int64, error) {
 	return migrations.Version(ctx, db, ad.dialect)
 }
 
-func (a *app) migrateUp(ctx context.Context) error {
-	ad, err := a.address()
+// migrated is what became of a schema.
+type migrated struct {
+	Ledger   string             `json:"ledger"`
+	Database migrations.Dialect `json:"database"`
+	Before   int64              `json:"before"`
+	After    int64              `json:"after"`
+}
+
+func (a *app) migrateUp(_ *desk.Desk, ctx context.Context, in *desk.Nothing) (*migrated, error) {
+	before, err := a.schema(nil, ctx, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	before, err := ad.version(ctx)
-	if err != nil {
-		return err
-	}
+	ad, _ := a.address() // it was read before
 	if err := ad.migrate(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	after, err := ad.version(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if a.json {
-		return a.printJSON(struct {
-			Ledger   string             `json:"ledger"`
-			Database migrations.Dialect `json:"database"`
-			Before   int64              `json:"before"`
-			After    int64              `json:"after"`
-		}{ad.String(), ad.dialect, before, after})
-	}
-	a.field("ledger", ad.String())
-	a.field("database", string(ad.dialect))
-	switch before {
-	case after:
-		a.field("schema", fmt.Sprintf("version %d; it was up to date, nothing was changed", after))
+	return &migrated{before.Ledger, before.Database, before.Version, after}, nil
+}
+
+func (a *app) printMigrated(_ *desk.Nothing, m *migrated) {
+	was := fmt.Sprintf("it was %d", m.Before)
+	switch m.Before {
+	case m.After:
+		was = "it was up to date, nothing was changed"
 	case 0:
-		a.field("schema", fmt.Sprintf("version %d; there was none, so it is a new, empty ledger", after))
-	default:
-		a.field("schema", fmt.Sprintf("version %d; it was %d", after, before))
+		was = "there was none, so it is a new, empty ledger"
 	}
-	if ad.dialect == migrations.SQLite {
+	a.fields("ledger", m.Ledger, "database", string(m.Database), "schema", fmt.Sprintf("version %d; %s", m.After, was))
+	if m.Database == migrations.SQLite {
 		a.sayf("a SQLite ledger is also migrated by every coordinator that opens it; there is no need to do it by hand")
 	}
-	return nil
 }
 
 // migrate applies what is missing.

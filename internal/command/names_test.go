@@ -102,6 +102,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"reject", "", "--shown", "d"}, why...), "", work},
 		{append([]string{"resume"}, append(why, "--", "")...), "", work},
 		{append([]string{"cancel", ""}, why...), "", work},
+		{append([]string{"undo", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},
 		{append([]string{"resume", "\torder-to-invoice"}, why...), "", `the work id of "\torder-to-invoice" is empty`},
 		{append([]string{"resume", "o1\t"}, why...), "", `the saga of "o1\t" is empty`},
@@ -120,6 +121,14 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"inbox", "drop", ""}, why...), "", "the name of the source is empty; " + variable},
 		{[]string{"inbox", "objects", ""}, "", "the object is empty; " + variable},
 		{[]string{"drift", "list", "--job", ""}, "", "--job is empty; " + variable},
+		{[]string{"drift", "decided", ""}, "", "the name of the job is empty; " + variable},
+		{append([]string{"drift", "accept", "orders", ""}, why...), "", "the key is empty; " + variable},
+		{append([]string{"drift", "ignore", "orders", ""}, why...), "", "the key is empty; " + variable},
+		{append([]string{"drift", "again", "orders", ""}, why...), "", "the key is empty; " + variable},
+		{append([]string{"drift", "ours", "orders", ""}, why...), "", "the key is empty; " + variable},
+		{append([]string{"drift", "keep", "orders", ""}, why...), "", "the key is empty; " + variable},
+		{append([]string{"drift", "undo", "orders", ""}, why...), "", "the key is empty; " + variable},
+		{append([]string{"drift", "reopen", "orders", ""}, why...), "", "the key is empty; " + variable},
 		{[]string{"reconcile", "plan", ""}, "", "the name of the job is empty; " + variable},
 		{[]string{"reconcile", "show", ""}, "", "the id of the plan is empty; " + variable},
 		{append([]string{"reconcile", "apply", "orders", ""}, why...), "", "the name of the job or the id of the plan is empty; " + variable},
@@ -151,7 +160,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		}
 	}
 	// Blanks are a name like another, and no work has it.
-	for _, verb := range []string{"show", "history", "retry", "pause", "resume", "cancel", "rerun", "skip --no-result", "resolve --step invoice --did-not-happen"} {
+	for _, verb := range []string{"show", "history", "retry", "pause", "resume", "cancel", "undo", "rerun", "skip --no-result", "resolve --step invoice --did-not-happen"} {
 		line := append(strings.Fields(verb), "   ")
 		if verb != "show" && verb != "history" {
 			line = append(line, why...)
@@ -202,7 +211,7 @@ func TestCommandsNameTheirWork(t *testing.T) {
 				t.Errorf("%q: show prints %s, which is %q", name, line, words)
 			}
 		}
-		if _, said := says(t, env, "", "show", "-o", "json", "--", name); !strings.Contains(said, "amends resume --saga order-to-invoice --reason WHY -- '") {
+		if _, said := says(t, env, "", "show", "-o", "json", "--", name); !strings.Contains(said, "amends show --saga order-to-invoice -- '") {
 			t.Errorf("%q: next is %s", name, said)
 		}
 		before := posted()

@@ -18,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
 )
 
 // What people say to works.
@@ -33,27 +34,19 @@ was listed, and nothing is said to a work that is at another run by then. Then e
 has a line of its own, what is refused has it on stderr and keeps no other from being done, and the command ends with the
 status of the first that was refused, or with 0. With -o json it is "items", one for each work.`
 
-// order is a verb that says something to works.
-type order struct {
-	use, short, long, example string
-
-	one bool            // it takes one work
-	act func() desk.Act // a new one
-}
+// order is a verb that says something to works: the act of its name.
+type order struct{ use, short, long, example string }
 
 func (o order) on(a *app) *cobra.Command {
-	act := o.act()
-	help := severalHelp
-	if o.one {
-		help = orderHelp
-	}
-	cmd := &cobra.Command{Use: o.use, Short: o.short, Long: o.long + "\n\n" + help, Example: o.example, Args: someWorks}
-	if o.one {
-		cmd.Args = oneWork
+	cmd := &cobra.Command{Use: o.use, Short: o.short, Long: o.long + "\n\n" + severalHelp, Example: o.example, Args: someWorks}
+	kind := desk.KindOf(cmd.Name())
+	act := kind.New()
+	if kind.One {
+		cmd.Long, cmd.Args = o.long+"\n\n"+orderHelp, oneWork
 	}
 	bind(cmd.Flags(), act)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.order(cmd, act, args, o.one, "try: "+cmd.CommandPath()+" --help")
+		return a.order(cmd, act, args, kind.One, "try: "+cmd.CommandPath()+" --help")
 	}
 	return cmd
 }
@@ -65,7 +58,7 @@ func (a *app) order(cmd *cobra.Command, act desk.Act, args []string, one bool, h
 	if r, is := act.(*desk.Rerun); is && r.Run != "" && (len(args) > 1 || isStdin(cmd, args, 0)) {
 		wrong = append(wrong, "--run is of one work; standard input has a run for each")
 	}
-	if r, is := act.(*desk.Resolve); is && len(args) == 1 && len(wrong) > 0 && r != nil {
+	if _, is := act.(*desk.Resolve); is && len(args) == 1 {
 		hint = program.Command("show", args[0], "") + " prints the commands to choose from"
 	}
 	if len(wrong) > 0 {
@@ -118,42 +111,27 @@ func (a *app) sayTo(ctx context.Context, d *desk.Desk, act desk.Act) error {
 
 func (a *app) printOrder(out *desk.Outcome) {
 	s := &out.Signal
-	a.field("work", out.WorkID)
-	a.field("saga", out.Saga)
-	a.field("stands at", out.Stood)
-	a.field(s.Said())
-	a.field("said by", s.Actor+": "+s.Reason)
+	what, said := s.Said()
+	a.fields("work", out.WorkID, "saga", out.Saga, "stands at", out.Stood, what, said, "said by", s.Actor+": "+s.Reason)
 	for i, p := range out.Plan {
-		a.field([]string{"then", ""}[min(i, 1)], p)
+		a.fields([]string{"then", ""}[min(i, 1)], p)
 	}
 	for _, first := range out.First {
-		a.field("beware", "posted before and not yet read, so it comes first: "+first)
+		a.fields("beware", "posted before and not yet read, so it comes first: "+first)
 	}
 }
 
 func (a *app) printOutcome(out *desk.Outcome) {
 	fmt.Fprintln(a.out)
-	switch {
+	switch words := out.Words(); {
 	case out.DryRun:
-		a.paragraph("", "Dry run: nothing was stored.")
-		return
+		a.paragraph("", words)
 	case out.Applied:
-		a.paragraph("", fmt.Sprintf("Applied. The work is now %s.", finding.Status(out.Status, out.Reason)))
-		a.paragraph("", out.Next)
-		return
-	case out.Stays != "":
-		a.paragraph("", "Stored: "+out.Stays+". To see what came of it:")
+		a.paragraphs("", words, out.Next)
 	default:
-		a.paragraph("", "Stored. A coordinator applies it when it reads it. To see what came of it:")
+		a.paragraph("", words+" To see what came of it:")
+		a.paragraph("  ", out.Show)
 	}
-	a.paragraph("  ", out.Show)
-}
-
-// spoken is what became of an act on one of several works.
-type spoken struct {
-	work string
-	out  *desk.Outcome // nil when nothing was stored
-	err  error
 }
 
 // sayToAll says an act to every work that is named, and tells what comes of each.
@@ -161,75 +139,56 @@ func (a *app) sayToAll(ctx context.Context, d *desk.Desk, act desk.Act, works []
 	if len(works) == 0 {
 		a.sayf("no work is named: standard input is empty, and nothing was stored")
 	}
-	all := make([]spoken, len(works))
+	all := make([]desk.Of, len(works))
 	for i := range works {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		one := &all[i]
 		works[i].of(act)
-		one.work = works[i].Work
-		if one.out, one.err = d.Say(ctx, act); one.out == nil || !one.out.Awaited(act) {
-			a.line(ctx, one)
+		out, err := d.Say(ctx, act)
+		if all[i] = (desk.Of{WorkID: works[i].Work, Outcome: out}); out == nil || !out.Awaited(act) {
+			a.line(ctx, &all[i], err)
 		}
 	}
 	wait := desk.About(act).Wait
 	for until, i := time.Now().Add(time.Duration(wait)), 0; i < len(all); i++ { // together they wait for as long as one
-		if one := &all[i]; one.out != nil && one.out.Awaited(act) {
-			one.err = d.Learn(ctx, one.out, wait, until)
-			a.line(ctx, one)
+		if out := all[i].Outcome; out != nil && out.Awaited(act) {
+			a.line(ctx, &all[i], d.Learn(ctx, out, wait, until))
 		}
 	}
-	return a.ends(ctx, all)
+	return a.ends(all)
 }
 
 // line tells what became of one of several works.
-func (a *app) line(ctx context.Context, one *spoken) {
-	words := ""
-	switch out := one.out; {
-	case a.json:
-		return
-	case one.err != nil:
-		fmt.Fprintf(a.err, "amends: %s: %s\n", visible(one.work), oneLine(a.classify(ctx, one.err).Error()))
-		return
-	case out.DryRun:
-		words = "dry run: " + strings.Join(out.Plan, "; ")
-	case out.Applied:
-		words = "applied: it is now " + finding.Status(out.Status, out.Reason)
-	case out.Stays != "":
-		words = "stored: " + out.Stays
-	default:
-		words = "stored"
+func (a *app) line(ctx context.Context, one *desk.Of, err error) {
+	if err != nil {
+		one.Error = a.classify(ctx, err).Told()
 	}
-	fmt.Fprintln(a.out, visible(fmt.Sprintf("%s (%s): %s", one.out.WorkID, one.out.Saga, words)))
+	switch {
+	case a.json:
+	case err != nil:
+		fmt.Fprintf(a.err, "amends: %s: %s\n", visible(one.WorkID), oneLine(one.Error.Message))
+	default:
+		words := one.Outcome.Words()
+		if one.DryRun {
+			words += " What would follow: " + strings.Join(one.Plan, "; ")
+		}
+		fmt.Fprintln(a.out, visible(fmt.Sprintf("%s (%s): %s", one.WorkID, one.Saga, words)))
+	}
 }
 
 // ends sums up what became of several works.
-func (a *app) ends(ctx context.Context, all []spoken) error {
-	var first *desk.Failure
-	wrong := 0
-	items := make([]desk.Of, len(all))
-	for i := range all {
-		one := &all[i]
-		items[i] = desk.Of{Outcome: one.out, WorkID: one.work}
-		if one.err == nil {
-			continue
-		}
-		f := a.classify(ctx, one.err)
-		items[i].Error = f.Told()
-		if wrong++; first == nil {
-			first = f
-		}
-	}
+func (a *app) ends(all []desk.Of) error {
 	if a.json {
-		if err := a.printJSON(desk.All[desk.Of]{Items: items}); err != nil {
+		if err := a.printJSON(desk.All[desk.Of]{Items: all}); err != nil {
 			return err
 		}
 	}
-	if first == nil {
+	wrong := slices.DeleteFunc(slices.Clone(all), func(one desk.Of) bool { return one.Error == nil })
+	if len(wrong) == 0 {
 		return nil
 	}
-	return &desk.Failure{Code: first.Code, What: fmt.Sprintf("%d of %s not done", wrong, finding.Count(len(all), "work")), Next: "each says why"}
+	return &desk.Failure{Code: wrong[0].Error.Code, What: fmt.Sprintf("%d of %s not done", len(wrong), finding.Count(len(all), "work")), Next: "each says why"}
 }
 
 // someWorks are the arguments of a verb that takes several works.
@@ -311,50 +270,46 @@ func linesOf(r io.Reader) (texts []string, err error) {
 	return texts, lines.Err()
 }
 
-func (a *app) retry() *cobra.Command {
-	return order{
-		use:   "retry WORK... --reason WHY [flags]",
-		short: "Try the step at issue again, under the key it has",
-		long: `Try the step at issue again, or its undo: now, under the idempotency key it has, with a fresh retry policy.
+var retryVerb = order{
+	use:   "retry WORK... --reason WHY [flags]",
+	short: "Try the step at issue again, under the key it has",
+	long: `Try the step at issue again, or its undo: now, under the idempotency key it has, with a fresh retry policy.
 Mend first what made it fail. While its destination is paused or fails it waits all the same. It is safe: what may
 have happened is asked for, or sent under the key by which its destination knows it. It is refused for a step that cannot
 be asked for (a mail) and may have happened: look, and say so with resolve or skip.`,
-		example: `  amends retry shop:order:10492 --reason "the mailbox exists now" --wait 30s
+	example: `  amends retry shop:order:10492 --reason "the mailbox exists now" --wait 30s
   amends retry shop:order:10492 --reason "the mailbox exists now" --dry-run
   amends list --reason exhausted -o ids | amends retry - --reason "the books are back"`,
-		act: func() desk.Act { return new(desk.Retry) },
-	}.on(a)
 }
 
-func (a *app) resolve() *cobra.Command {
-	return order{
-		use:   "resolve WORK (--step STEP (--happened ID | --happened-without-id | --did-not-happen) | --keep) --reason WHY [flags]",
-		short: "Decide on a step in review: it happened, or it did not",
-		long: `Decide on the step a review is about. Look at its destination first, by the step's key or the work id ("amends
+var resolveVerb = order{
+	use:   "resolve WORK (--step STEP (--happened ID | --happened-without-id | --did-not-happen) | --keep) --reason WHY [flags]",
+	short: "Decide on a step in review: it happened, or it did not",
+	long: `Decide on the step a review is about. Look at its destination first, by the step's key or the work id ("amends
 show" prints both): "it did not happen" lets it be done again, under a new key, and if it had happened after
 all there are two.
 
 A step that is "unconfirmed" (after a rebuild it counts as done because it could not be told) can be decided on at any
 time, also when the work is completed.
 
+--result says what later steps find of what happened. It can be given later, too, to a step that is done and whose result was too large to be
+kept: then retry the step that asked for it.
+
 When the review is about the undo of a step, the resolution is about the undo: it happened means it is undone.
 
 A work is in review for a conflict when its source cancelled it and nothing says how a step that stands is
 undone. Make that step good by hand and say so (--happened-without-id): the other steps are then undone. Or
 leave everything as it is: --keep.`,
-		example: `  amends resolve shop:order:10492 --step receipt --happened mail_77 --reason "it is in the outbox" --wait 30s
+	example: `  amends resolve shop:order:10492 --step receipt --happened mail_77 --reason "it is in the outbox" --wait 30s
   amends resolve shop:order:10492 --step receipt --did-not-happen --reason "the mail server's log is empty"
   amends resolve shop:order:10492 --step invoice --happened-without-id --reason "voided by hand" --dry-run
   amends resolve shop:order:10492 --keep --reason "the customer wants it after all"`,
-		one: true, act: func() desk.Act { return new(desk.Resolve) },
-	}.on(a)
 }
 
-func (a *app) skip() *cobra.Command {
-	return order{
-		use:   "skip WORK... --reason WHY [--result JSON] [--external-id ID] [--no-result] [flags]",
-		short: "Say that the step at issue did not happen and will not, and go on without it",
-		long: `Say that the step at issue did not happen and will not, and let the work go on without it. The work is in review, or
+var skipVerb = order{
+	use:   "skip WORK... --reason WHY [--result JSON] [--external-id ID] [--no-result] [flags]",
+	short: "Say that the step at issue did not happen and will not, and go on without it",
+	long: `Say that the step at issue did not happen and will not, and let the work go on without it. The work is in review, or
 paused. Look at the destination first, by the step's key or the work id. Nothing of the step is undone later, but
 for what may still arrive of it; a newer version of the source does it again.
 
@@ -365,76 +320,69 @@ given then: skip the step once more, with --step, and retry the later one.
 Of an undo that was refused it says that what the step made cannot be undone, and stands: the way back goes on without it.
 
 Where people said no behind the pivot it leaves it at that: nothing behind the decision is done, nothing is undone, and the work ends.`,
-		example: `  amends skip shop:order:10492 --reason "the customer has no mailbox" --wait 30s
+	example: `  amends skip shop:order:10492 --reason "the customer has no mailbox" --wait 30s
   amends skip shop:order:10492 --step invoice --external-id inv_77 --reason "the old system made it"
   amends skip shop:order:10492 --no-result --reason "nothing later reads it" --dry-run`,
-		act: func() desk.Act { return new(desk.Skip) },
-	}.on(a)
 }
 
-func (a *app) wake() *cobra.Command {
-	return order{
-		use:   "wake WORK... --reason WHY [flags]",
-		short: "End the wait of a work for a time: it goes on now",
-		long: `End the wait that a work is in, for a delay, for a day that its saga says, or for the time of its start: it goes on now.
+var wakeVerb = order{
+	use:   "wake WORK... --reason WHY [flags]",
+	short: "End the wait of a work for a time: it goes on now",
+	long: `End the wait that a work is in, for a delay, for a day that its saga says, or for the time of its start: it goes on now.
 Who did so, and why, is in its history. What is paused goes on first: resume.`,
-		example: `  amends list --status waiting                   # what waits, and until when
+	example: `  amends list --status waiting                   # what waits, and until when
   amends wake booking:4711 --reason "the customer does not want to wait" --wait 30s`,
-		act: func() desk.Act { return new(desk.Wake) },
-	}.on(a)
 }
 
-func (a *app) complete() *cobra.Command {
-	return order{
-		use:   "complete WORK... --body TEXT --reason WHY [flags]",
-		short: "Answer by hand what a work waits for",
-		long: `Answer by hand what a work waits for, as if the body had come from outside. The program that has the saga reads it: what it
+var completeVerb = order{
+	use:   "complete WORK... --body TEXT --reason WHY [flags]",
+	short: "Answer by hand what a work waits for",
+	long: `Answer by hand what a work waits for, as if the body had come from outside. The program that has the saga reads it: what it
 declines is in the history, and the work waits on.`,
-		example: `  amends complete job:4711 --body '{"id":"film_9"}' --reason "the partner's console shows it finished" --wait 30s`,
-		act:     func() desk.Act { return new(desk.Complete) },
-	}.on(a)
+	example: `  amends complete job:4711 --body '{"id":"film_9"}' --reason "the partner's console shows it finished" --wait 30s`,
 }
 
-func (a *app) failed() *cobra.Command {
-	return order{
-		use:   "fail WORK... --reason WHY [flags]",
-		short: "Say by hand that what a work waits for has failed",
-		long: `Say by hand that what a work waits for has failed, and that nothing of it stands. Before its pivot the work is undone then;
+var failedVerb = order{
+	use:   "fail WORK... --reason WHY [flags]",
+	short: "Say by hand that what a work waits for has failed",
+	long: `Say by hand that what a work waits for has failed, and that nothing of it stands. Before its pivot the work is undone then;
 behind it a person is asked.`,
-		example: `  amends fail job:4711 --reason "the partner has no such job" --wait 30s`,
-		act:     func() desk.Act { return new(desk.Fail) },
-	}.on(a)
+	example: `  amends fail job:4711 --reason "the partner has no such job" --wait 30s`,
 }
 
-func (a *app) extend() *cobra.Command {
-	return order{
-		use:   "extend WORK... --by DURATION --reason WHY [flags]",
-		short: "Have works wait longer for their answers, or for a decision",
-		long: `Have works wait for their answers until so long from now, also those that are in review because none came: for when the other side
+var extendVerb = order{
+	use:   "extend WORK... --by DURATION --reason WHY [flags]",
+	short: "Have works wait longer for their answers, or for a decision",
+	long: `Have works wait for their answers until so long from now, also those that are in review because none came: for when the other side
 is down.`,
-		example: `  amends list --waiting -o ids | amends extend - --by 24h --reason "the partner is down until tomorrow"`,
-		act:     func() desk.Act { return new(desk.Extend) },
-	}.on(a)
+	example: `  amends list --waiting -o ids | amends extend - --by 24h --reason "the partner is down until tomorrow"`,
 }
 
-func (a *app) cancel() *cobra.Command {
-	return order{
-		use:   "cancel WORK --reason WHY [flags]",
-		short: "Give a work up: undo what it has done",
-		long: `Give a work up. Nothing more is done forward, and what it has done is undone, newest step first. Once the pivot
+var cancelVerb = order{
+	use:   "cancel WORK --reason WHY [flags]",
+	short: "Give a work up: undo what it has done",
+	long: `Give a work up. Nothing more is done forward, and what it has done is undone, newest step first. Once the pivot
 may have happened there is no way back, and the order is refused; while a request is under way it is stored, and
 refused on record if that was the pivot's. --dry-run lists what would be undone.`,
-		example: `  amends cancel shop:order:10492 --reason "the customer called" --dry-run
+	example: `  amends cancel shop:order:10492 --reason "the customer called" --dry-run
   amends cancel shop:order:10492 --reason "the customer called" --wait 30s`,
-		one: true, act: func() desk.Act { return new(desk.Cancel) },
-	}.on(a)
 }
 
-func (a *app) rerun() *cobra.Command {
-	return order{
-		use:   "rerun WORK... --reason WHY [flags]",
-		short: "Run a work again that was undone, given up or completed",
-		long: `Run a work again, at the version of the source that it has, under a revision of its own (17+1): one that was undone
+var undoVerb = order{
+	use:   "undo WORK --reason WHY [flags]",
+	short: "Undo what a work has done that is completed",
+	long: `Undo what a completed work has done, newest step first, as its definition says of each step: an undo, or the reason why it
+needs none. Behind the pivot it needs --behind-pivot, because that was to stay. --dry-run lists what would be undone.
+
+It can be run again then (rerun), and a newer version of its source runs it as ever. What has not ended is given up: cancel.`,
+	example: `  amends undo shop:order:10492 --reason "the customer never ordered it" --dry-run
+  amends undo shop:order:10492 --reason "the customer never ordered it" --wait 30s`,
+}
+
+var rerunVerb = order{
+	use:   "rerun WORK... --reason WHY [flags]",
+	short: "Run a work again that was undone, given up or completed",
+	long: `Run a work again, at the version of the source that it has, under a revision of its own (17+1): one that was undone
 and that its source still wants; one in review because its retry policy is used up, where nothing is in doubt; one that
 is completed, when what it made was changed at a destination by hand. Every step gets a new key and does what it says of
 later runs: it changes what is there (Update), makes another one (EachRun), or stays as it is (Once, AtMostOnce). About one of
@@ -448,11 +396,9 @@ Asking twice is asking once, for each run: --run says which one is to be done ag
 stored and the answer says what became of that. --request names what is asked for: the same request does a work once, whatever
 has followed. A work that is named on the command line alone is run again at the run it is at; from standard input and by HTTP a
 run, a request or (by HTTP) an Idempotency-Key has to be said, because such requests are repeated.`,
-		example: `  amends rerun shop:order:10492 --reason "the books know the customer now" --wait 30s
+	example: `  amends rerun shop:order:10492 --reason "the books know the customer now" --wait 30s
   amends rerun shop:order:10492 --reason "the books know the customer now" --dry-run
   amends list --status compensated --prefix shop:order:104 -o ids | amends rerun - --request INC-77 --reason "INC-77 turned them back"`,
-		act: func() desk.Act { return new(desk.Rerun) },
-	}.on(a)
 }
 
 const scopeHelp = `Without a WORK it speaks of more at once: --destination NAME of what wants one, --saga NAME of a saga's works, --all of
@@ -466,42 +412,48 @@ type heldIn struct {
 	All         bool   `flag:"all" doc:"instead of WORK: everything"`
 }
 
-func (a *app) pause() *cobra.Command {
-	return a.scoped(&cobra.Command{
-		Use:   "pause (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
-		Short: "Hold a work where it is, or a destination, a saga or everything, until it is resumed",
-		Long: `Hold a work where it is, going forward or back: nothing is sent and nothing undone. An attempt that is under way is
+var pauseVerb = scoped{
+	use:   "pause (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
+	short: "Hold a work where it is, or a destination, a saga or everything, until it is resumed",
+	long: `Hold a work where it is, going forward or back: nothing is sent and nothing undone. An attempt that is under way is
 answered first, and a late answer lands. What its source says meanwhile is heard, and waits. "amends list --status
 paused" names what is held, and show says who holds it and why. It ends with resume, and with every word that a review
 takes: retry, skip, resolve, cancel.`,
-		Example: `  amends pause --destination books --reason "they are being moved"
+	example: `  amends pause --destination books --reason "they are being moved"
   amends pause shop:order:10492 --reason "the customer disputes it" --wait 30s
   amends list --prefix shop:order:104 --status retrying -o ids | amends pause - --reason "INC-77"`,
-	}, func(o desk.Order) desk.Act { return &desk.Pause{Order: o} }, (*desk.Desk).Hold)
+	do: (*desk.Desk).Hold,
 }
 
-func (a *app) resume() *cobra.Command {
-	return a.scoped(&cobra.Command{
-		Use:   "resume (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
-		Short: "Let what was paused go on where it was",
-		Long: `Let a paused work go on where it was, forward or back, or one that is in review because its deadline has passed: it goes
+var resumeVerb = scoped{
+	use:   "resume (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
+	short: "Let what was paused go on where it was",
+	long: `Let a paused work go on where it was, forward or back, or one that is in review because its deadline has passed: it goes
 on without one.`,
-		Example: `  amends resume --destination books --reason "they are back"
+	example: `  amends resume --destination books --reason "they are back"
   amends resume shop:order:10492 --reason "the dispute is settled" --wait 30s
   amends list --status paused -o ids | amends resume - --reason "INC-77 is over"`,
-	}, func(o desk.Order) desk.Act { return &desk.Resume{Order: o} }, (*desk.Desk).Release)
+	do: (*desk.Desk).Release,
 }
 
-// scoped completes a verb that takes works, or a scope.
-func (a *app) scoped(cmd *cobra.Command, act func(desk.Order) desk.Act, do func(*desk.Desk, context.Context, *desk.ScopeIn) (*desk.Scoped, error)) *cobra.Command {
+// scoped is a verb that takes works, or a scope.
+type scoped struct {
+	use, short, long, example string
+
+	do func(*desk.Desk, context.Context, *desk.ScopeIn) (*desk.Scoped, error)
+}
+
+func (s scoped) on(a *app) *cobra.Command {
 	in := new(heldIn)
-	cmd.Args, cmd.Long = worksSaid, cmd.Long+"\n\n"+scopeHelp+"\n\n"+severalHelp
+	cmd := &cobra.Command{Use: s.use, Short: s.short, Long: s.long + "\n\n" + scopeHelp + "\n\n" + severalHelp, Example: s.example, Args: worksSaid}
 	bind(cmd.Flags(), in)
 	cmd.Flags().Lookup("saga").Usage = "the saga, where several know the work id; without WORK all its works"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.prepare(cmd, in)
-		s := desk.Scope{Destination: in.Destination, Saga: in.Saga, All: in.All}
-		wrong := append(desk.Faults(act(in.Order)), named(cmd, &s, args, "WORK… (or - to read ids from standard input)")...)
+		scope := desk.Scope{Destination: in.Destination, Saga: in.Saga, All: in.All}
+		act := desk.KindOf(cmd.Name()).New()
+		*desk.About(act) = in.Order
+		wrong := append(desk.Faults(act), named(cmd, &scope, args, "WORK… (or - to read ids from standard input)")...)
 		if len(args) == 0 && len(wrong) == 0 {
 			if in.Wait > 0 {
 				wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
@@ -515,11 +467,15 @@ func (a *app) scoped(cmd *cobra.Command, act func(desk.Order) desk.Act, do func(
 			return usage(hint, wrong...)
 		}
 		if len(args) > 0 {
-			return a.order(cmd, act(in.Order), args, false, hint)
+			return a.order(cmd, act, args, false, hint)
 		}
 		return a.at(cmd.Context(), func(d *desk.Desk) error {
-			of := &desk.ScopeIn{By: in.By, Scope: s, DryRun: in.DryRun}
-			return read(a, func(ctx context.Context, in *desk.ScopeIn) (*desk.Scoped, error) { return do(d, ctx, in) }, cmd.Context(), of, func(out *desk.Scoped) { a.printScoped(of, out) })
+			of := &desk.ScopeIn{By: in.By, Scope: scope, DryRun: in.DryRun}
+			out, err := s.do(d, cmd.Context(), of)
+			if err != nil {
+				return err
+			}
+			return a.tell(out, func() { a.printScoped(of, out) })
 		})
 	}
 	return cmd
@@ -530,20 +486,17 @@ func (a *app) printScoped(in *desk.ScopeIn, out *desk.Scoped) {
 	if out.Pause {
 		verb, then = machine.VerbPause, "nothing of it is sent and nothing undone until it is resumed; an attempt that is under way is answered"
 	}
-	a.field("scope", out.Scope)
+	stood := "not paused"
 	if out.Before != nil {
-		a.field("stands at", out.Before.Words())
-	} else {
-		a.field("stands at", "not paused")
+		stood = out.Before.Words()
 	}
+	waiting := ""
 	if out.Waiting > 0 {
-		a.field("waiting", finding.Works(out.Waiting)+" in the ledger")
+		waiting = finding.Works(out.Waiting) + " in the ledger"
 	}
-	a.field("order", verb)
-	a.field("said by", in.Actor+": "+in.Reason)
-	a.field("then", then)
+	a.fields("scope", out.Scope, "stands at", stood, "waiting", waiting, "order", verb, "said by", in.Actor+": "+in.Reason, "then", then)
 	for _, words := range out.Beware {
-		a.field("beware", words)
+		a.fields("beware", words)
 	}
 	fmt.Fprintln(a.out)
 	switch {
@@ -559,19 +512,23 @@ func (a *app) printScoped(in *desk.ScopeIn, out *desk.Scoped) {
 
 // What a person decides. Who has the database votes as an admin, and the history says so.
 
-func (a *app) approve() *cobra.Command {
-	return a.deciding(&desk.Vote{Approve: true}, "Look at what a work wants approved, and approve of it")
+var (
+	approveVerb = deciding{true, "Look at what a work wants approved, and approve of it"}
+	rejectVerb  = deciding{false, "Look at what a work wants approved, and reject it"}
+)
+
+// deciding is a verb that votes.
+type deciding struct {
+	approve bool
+	short   string
 }
 
-func (a *app) reject() *cobra.Command {
-	return a.deciding(&desk.Vote{}, "Look at what a work wants approved, and reject it")
-}
-
-func (a *app) deciding(vote *desk.Vote, short string) *cobra.Command {
+func (v deciding) on(a *app) *cobra.Command {
+	vote := &desk.Vote{Approve: v.approve}
 	verb := vote.Verb()
 	cmd := &cobra.Command{
 		Use: verb + " WORK [--shown DIGEST --reason WHY] [flags]", Args: oneWork,
-		Short: short,
+		Short: v.short,
 		Long: `Without --shown it shows what is to be decided, and the votes so far, and stores nothing. The last line is the command that
 votes on just that: when it has changed by then, the vote does not count, and the command says so.
 
@@ -594,19 +551,28 @@ so. Your vote counts once, and not where you started the work and the approval i
 	return cmd
 }
 
+// printAbout writes what an approval says about itself.
+func (a *app) printAbout(p *saga.About) {
+	if p == nil {
+		return
+	}
+	a.fields("title", p.Title, "amount", p.Amount, "link", p.Link)
+	for _, f := range p.Fields {
+		a.fields("field", f.Name+": "+f.Value)
+	}
+}
+
 func (a *app) printApproval(p *desk.Approval, verb string) {
-	a.field("work", p.WorkID)
-	a.field("saga", p.Saga)
-	a.field("step", p.Step)
-	a.field("by", fmt.Sprintf("%d of %s; one who rejects decides", p.Needed, strings.Join(p.Roles, ", ")))
-	a.field("since", a.both(desk.At(p.Since)))
-	a.field("until", a.both(desk.At(p.Until))+"; without a decision it is rejected")
+	a.printAbout(p.About)
+	a.fields("work", p.WorkID, "saga", p.Saga, "step", p.Step,
+		"by", fmt.Sprintf("%d of %s; one who rejects decides", p.Needed, strings.Join(p.Roles, ", ")),
+		"since", a.both(desk.At(p.Since)), "until", a.both(desk.At(p.Until))+"; without a decision it is rejected")
 	for i := range p.Votes {
 		v, says := &p.Votes[i], "rejects"
 		if v.Approve {
 			says = "approves"
 		}
-		a.field("vote", fmt.Sprintf("%s (%s) %s: %s", v.By, strings.Join(v.Roles, ", "), says, v.Reason))
+		a.fields("vote", fmt.Sprintf("%s (%s) %s: %s", v.By, strings.Join(v.Roles, ", "), says, v.Reason))
 	}
 	var doc bytes.Buffer
 	_ = json.Indent(&doc, p.Shown, "", "  ") // it is JSON
@@ -622,45 +588,29 @@ func (a *app) printApproval(p *desk.Approval, verb string) {
 		verb, verb, quote(p.WorkID), quote(p.Saga), quote(p.Step), dbFlag(a.db), p.Digest)
 }
 
-func (a *app) approvals() *cobra.Command {
-	return verb[desk.Nothing, desk.All[desk.Approval]]{
-		use: "approvals [flags]", args: noWork,
-		short: "List what waits for people to decide, oldest first",
-		long: `List what waits for people to decide, oldest first: who may vote by now, how many have approved, and until when. What is in review or
+var approvalsVerb = verb[desk.Nothing, desk.All[desk.Approval]]{
+	use: "approvals [flags]", args: noWork,
+	short: "List what waits for people to decide, oldest first",
+	long: `List what waits for people to decide, oldest first: who may vote by now, how many have approved, and until when. What is in review or
 paused is decided all the same: amends approve WORK shows it.`,
-		example: "  amends approvals\n  amends list --waiting approval                 # the same",
-		do:      (*desk.Desk).Approvals, print: (*app).printApprovals,
-	}.on(a)
+	example: "  amends approvals\n  amends list --waiting approval                 # the same",
+	do:      (*desk.Desk).Approvals, print: (*app).printApprovals,
+	none: "nothing waits for a decision", columns: "saga=Saga, work=WorkID, step=Step, by=Roles, approved=Stands, since=Since, until=Until",
 }
 
 func (a *app) printApprovals(_ *desk.Nothing, all *desk.All[desk.Approval]) {
-	g := grid{header: []string{"saga", "work", "step", "by", "approved", "since", "until"}}
-	for i := range all.Items {
-		p := &all.Items[i]
-		if a.output == "ids" {
-			a.printID(p.WorkID, p.Saga, p.Run)
-		}
-		g.add(p.Saga, p.WorkID, p.Step, strings.Join(p.Roles, ", "), fmt.Sprintf("%d of %d", p.Approved(), p.Needed), a.when(p.Since), a.when(p.Until))
-	}
-	switch {
-	case len(all.Items) == 0:
-		a.sayf("nothing waits for a decision")
-	case a.output != "ids":
-		a.print(&g)
+	if len(all.Items) > 0 && a.output != "ids" {
 		a.sayf("to look at one, and decide: amends approve WORK, or amends reject WORK")
 	}
 }
 
-func (a *app) deliver() *cobra.Command {
-	return verb[desk.DeliverIn, desk.Delivered]{
-		use: "deliver NAME KEY --id ID [--body TEXT]", args: messageSaid,
-		short: "Bring a message to the works that wait for it",
-		long: `Bring a message to the works that wait for its name and key. One that nothing waits for yet is kept for 30 days. A message that comes
+var deliverVerb = verb[desk.DeliverIn, desk.Delivered]{
+	use: "deliver NAME KEY --id ID [--body TEXT]", args: messageSaid,
+	short: "Bring a message to the works that wait for it",
+	long: `Bring a message to the works that wait for its name and key. One that nothing waits for yet is kept for 30 days. A message that comes
 again, by its id, is one.`,
-		example: `  amends deliver render.done 10492 --id evt_7 --body '{"id":"film_9"}'`,
-		say:     func(in *desk.DeliverIn, args []string) { in.Name, in.Key = args[0], args[1] },
-		do:      (*desk.Desk).Deliver, print: (*app).printDelivered,
-	}.on(a)
+	example: `  amends deliver render.done 10492 --id evt_7 --body '{"id":"film_9"}'`,
+	do:      (*desk.Desk).Deliver, print: (*app).printDelivered,
 }
 
 // messageSaid refuses what does not name a message.

@@ -49,6 +49,30 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Every column of a list is a field or a function of its rows.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	a := &app{out: &out, err: &bytes.Buffer{}, now: func() time.Time { return at }}
+	for columns, rows := range map[string]any{
+		duplicatesVerb.columns: []desk.Duplicate{{}}, actsVerb.columns: []desk.Deed{{}}, inboxListVerb.columns: []desk.Delivery{{}},
+		inboxObjectsVerb.columns: []*desk.Entry{{Attempts: 3}}, inboxCountsVerb.columns: []desk.Count{{}},
+		reconcileRunsVerb.columns: []desk.Run{{Began: &at}}, driftListVerb.columns: []desk.Drift{{}}, approvalsVerb.columns: []desk.Approval{{Roles: []string{"finance", "legal"}}},
+	} {
+		a.table(rows, columns)
+	}
+	a.printStatus(nil, &desk.Status{At: &at, Sessions: []desk.Session{{Opened: &at}}})
+	a.printDestinations(nil, &desk.Destinations{Items: []desk.Destination{{Waiting: 1000}}})
+	a.printBoard(&desk.JobsIn{}, &desk.Board{Jobs: []desk.Job{{Runs: []time.Time{at}}}})
+	a.printScopeActs(&desk.ScopeActs{Acts: []desk.ScopeAct{{At: &at}}})
+	for _, want := range []string{"3×", "0s", "1000 or more", "finance, legal", "2026-11-20T03:00:00Z", "2026-11-20T03:00:00.000Z", "the schedule"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no row shows %q:\n%s", want, &out)
+		}
+	}
+}
+
 // Long words of others are wrapped on a terminal, behind their margin, and left alone elsewhere.
 func TestParagraph(t *testing.T) {
 	t.Parallel()
@@ -60,7 +84,7 @@ func TestParagraph(t *testing.T) {
 		t.Errorf("wrapped:\n%q\nwant\n%q", out.String(), want)
 	}
 	out.Reset()
-	a.field("because", words)
+	a.fields("because", words)
 	if want := "because   Look at the\n          destination of step\n          receipt for its key\n"; out.String() != want {
 		t.Errorf("a field:\n%s\nwant\n%s", out.String(), want)
 	}

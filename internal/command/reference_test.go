@@ -2,24 +2,28 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/plan"
 )
 
 const reference = "../../docs/command.md"
 
-// docs/command.md is made of the verbs: go test ./internal/command -run TestReference -update.
+// docs/command.md is made of the verbs, and json.txt of what they print: go test ./internal/command -run TestReference -update.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -30,14 +34,17 @@ func TestReference(t *testing.T) {
 	for _, cmd := range root.Commands() {
 		describe(&b, cmd)
 	}
-	fmt.Fprintf(&b, "\n## The JSON\n\n`amends help json` prints the same.\n\n```\n%s```\n", jsonHelp)
-	if *update {
-		if err := os.WriteFile(reference, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
+	fields := jsonReference(t)
+	fmt.Fprintf(&b, "\n## The JSON\n\n`amends help json` prints the same.\n\n```\n%s```\n", fields)
+	for file, want := range map[string]string{reference: b.String(), "json.txt": fields} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if page, err := os.ReadFile(reference); err != nil || !bytes.Equal(page, b.Bytes()) {
-		t.Errorf("%v: docs/command.md is not what the verbs say; go test ./internal/command -run TestReference -update", err)
+		if is, err := os.ReadFile(file); err != nil || string(is) != want {
+			t.Errorf("%v: %s is not what the verbs say; go test ./internal/command -run TestReference -update", err, file)
+		}
 	}
 }
 
@@ -53,7 +60,7 @@ func describe(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 	var flags strings.Builder
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
+		if f.Name != "help" && !f.Hidden {
 			name, usage := pflag.UnquoteUsage(f)
 			fmt.Fprintf(&flags, "| `--%s` | %s |\n", strings.TrimSpace(f.Name+" "+name), strings.ReplaceAll(usage, "|", "\\|"))
 		}
@@ -69,76 +76,148 @@ func describe(b *bytes.Buffer, cmd *cobra.Command) {
 	}
 }
 
-// The help on JSON has a section for every verb, and each names the fields that its verb prints, or
-// says whose they are.
-func TestEveryFieldIsNamed(t *testing.T) {
-	t.Parallel()
-	sections := map[string]string{}
-	var names []string
-	_, fields, _ := strings.Cut(jsonHelp, "\n\nstatus")
-	for line := range strings.SplitSeq("status"+fields, "\n") {
-		if !strings.HasPrefix(line, " ") {
-			head, rest, _ := strings.Cut(line, "  ")
-			names, line = strings.Split(head, ", "), rest
-		}
-		for _, name := range names {
-			sections[name] += line + "\n"
+// documents are what the verbs print with -o json, in the order of their sections in json.txt.
+var documents = []struct {
+	verbs []string
+	doc   any
+}{
+	{[]string{"status"}, desk.Status{}}, {[]string{"list"}, desk.List[desk.Head]{}}, {[]string{"show"}, desk.Instance{}},
+	{[]string{"history"}, desk.History{}}, {[]string{"history --destination", "history --saga", "history --all"}, desk.ScopeActs{}},
+	{[]string{"duplicates"}, desk.Duplicates{}}, {[]string{"acts"}, desk.List[desk.Deed]{}},
+	{[]string{"approvals", "approve", "reject"}, desk.All[desk.Approval]{}},
+	{[]string{"resolve", "cancel", "undo", "approve --shown", "reject --shown"}, desk.Outcome{}},
+	{[]string{"retry", "skip", "pause", "resume", "wake", "complete", "fail", "extend", "rerun"}, desk.All[desk.Of]{}},
+	{[]string{"pause --destination", "pause --saga", "pause --all", "resume --destination", "resume --saga", "resume --all"}, desk.Scoped{}},
+	{[]string{"deliver"}, desk.Delivered{}},
+	{[]string{"destination list"}, desk.Destinations{}}, {[]string{"destination probe"}, desk.Probed{}},
+	{[]string{"inbox list"}, desk.List[desk.Delivery]{}}, {[]string{"inbox objects"}, desk.List[desk.Entry]{}}, {[]string{"inbox show"}, desk.Hearing{}},
+	{[]string{"inbox counts"}, desk.All[desk.Count]{}}, {[]string{"inbox replay"}, desk.Replayed{}}, {[]string{"inbox release", "inbox drop"}, desk.EndedHold{}},
+	{[]string{"reconcile runs"}, desk.List[desk.Run]{}}, {[]string{"reconcile rebuild", "schedule run", "reconcile plan --no-wait"}, desk.Run{}},
+	{[]string{"reconcile plan"}, wholePlan{}}, {[]string{"reconcile show"}, desk.Plan{}}, {[]string{"reconcile apply"}, desk.Applied{}}, {[]string{"reconcile approve"}, desk.JobApproval{}},
+	{[]string{"drift list"}, desk.Drifts{}}, {[]string{"drift decided"}, desk.List[desk.DecidedOn]{}},
+	{[]string{"drift accept", "drift ignore", "drift again", "drift ours", "drift keep", "drift undo", "drift reopen"}, desk.Decided{}},
+	{[]string{"schedule list"}, desk.Board{}}, {[]string{"schedule pause", "schedule unpause"}, desk.JobPause{}}, {[]string{"schedule check"}, desk.Expression{}},
+	{[]string{"check"}, desk.Report{}}, {[]string{"catch-up"}, desk.CaughtUp{}}, {[]string{"recover"}, desk.Recovered{}},
+	{[]string{"migrate up"}, migrated{}}, {[]string{"migrate status"}, schema{}}, {[]string{"serve"}, served{}}, {[]string{"token"}, issued{}},
+	{[]string{"version"}, desk.Version{}},
+}
+
+// wholePlan is a plan as plan.WriteJSON streams it.
+type wholePlan struct {
+	Plan     plan.Plan      `json:"plan"`
+	Findings []plan.Finding `json:"findings"`
+}
+
+// jsonReference is json.txt: the promise as it stands there, and a section for every verb, made of the fields of what it prints and of the
+// comments behind them.
+func jsonReference(t *testing.T) string {
+	t.Helper()
+	promise, _, _ := strings.Cut(jsonHelp, "\n\nstatus\n")
+	w := fieldWriter{comments: map[string]string{}, first: map[reflect.Type]string{}}
+	told := map[string]bool{}
+	for _, d := range documents {
+		fmt.Fprintf(&w.text, "\n%s\n", strings.Join(d.verbs, ", "))
+		w.document(t, d.verbs[0], reflect.TypeOf(d.doc))
+		for _, name := range d.verbs {
+			told[name] = true
 		}
 	}
 	for _, cmd := range leaves(Verbs()) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "amends ")
-		first, _, _ := strings.Cut(name, " ")
-		if cmd.Runnable() && !slices.Contains([]string{"migrate", "help", "completion"}, first) && sections[name] == "" {
+		if first, _, _ := strings.Cut(name, " "); cmd.Runnable() && !slices.Contains([]string{"help", "completion"}, first) && !told[name] {
 			t.Errorf("amends help json has no section for %s", name)
 		}
 	}
-	for verb, shape := range map[string]any{
-		"status": desk.Status{}, "list": desk.List[desk.Head]{}, "show": desk.Instance{}, "history": desk.History{}, "history of a scope": desk.ScopeActs{},
-		"duplicates": desk.Duplicates{}, "acts": desk.List[desk.Deed]{}, "approvals": desk.All[desk.Approval]{}, "approval": desk.Approval{},
-		"order": desk.Outcome{}, "orders": desk.All[desk.Of]{}, "scope": desk.Scoped{}, "deliver": desk.Delivered{},
-		"destination list": desk.Destinations{}, "destination probe": desk.Probed{},
-		"inbox list": desk.List[desk.Delivery]{}, "inbox objects": desk.List[desk.Entry]{}, "inbox counts": desk.All[desk.Count]{}, "inbox show": desk.Hearing{},
-		"inbox replay": desk.Replayed{}, "inbox release": desk.EndedHold{},
-		"schedule list": desk.Board{}, "schedule run": desk.Run{}, "schedule pause": desk.JobPause{}, "schedule check": desk.Expression{},
-		"reconcile runs": desk.List[desk.Run]{}, "reconcile show": desk.Plan{}, "reconcile apply": desk.Applied{}, "reconcile approve": desk.JobApproval{},
-		"drift list": desk.Drifts{}, "check": desk.Report{}, "catch-up": desk.CaughtUp{}, "recover": desk.Recovered{}, "version": desk.Version{},
-	} {
-		name := map[string]string{"order": "resolve", "orders": "retry", "scope": "pause", "approval": "approvals", "history of a scope": "history"}[verb]
-		name = cmp.Or(name, verb)
-		text := sections[name]
-		for range 3 { // what it says is as in another section
-			said := strings.Join(strings.Fields(text), " ")
-			for other, words := range sections {
-				if regexp.MustCompile(`(?:of|in) ` + other + `\b`).MatchString(said) {
-					text += words
-				}
-			}
+	return promise + "\n" + w.text.String()
+}
+
+// fieldWriter writes the fields of documents, each type once.
+type fieldWriter struct {
+	text     strings.Builder
+	comments map[string]string       // behind fields, by package, type and field; a package is read with its first type
+	first    map[reflect.Type]string // where the fields of a type stand
+}
+
+func (w *fieldWriter) document(t *testing.T, section string, doc reflect.Type) {
+	if at, is := w.first[doc]; is {
+		fmt.Fprintf(&w.text, "  the fields of %s\n", at)
+		return
+	}
+	w.first[doc] = section
+	w.fields(t, "  ", section, doc)
+}
+
+func (w *fieldWriter) fields(t *testing.T, indent, section string, of reflect.Type) {
+	var names []string
+	for _, f := range reflect.VisibleFields(of) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" || slices.Contains(names, name) {
+			continue
 		}
-		seen := map[reflect.Type]bool{}
-		for _, field := range fieldsOf(reflect.TypeOf(shape), seen) {
-			if !regexp.MustCompile(`\b` + field + `\b`).MatchString(text) {
-				t.Errorf("amends help json: %s does not say %q", name, field)
-			}
+		names = append(names, name)
+		owner := of
+		if n := len(f.Index) - 1; n > 0 {
+			owner, _ = elementOf(of.FieldByIndex(f.Index[:n]).Type)
+		}
+		is, several := elementOf(f.Type)
+		if strings.Contains(options, "omit") {
+			several += "?"
+		}
+		words, at := w.comment(t, owner, f.Name), w.first[is]
+		if at != "" {
+			words = strings.TrimSuffix("the fields of "+at+"; "+words, "; ")
+		}
+		fmt.Fprintln(&w.text, strings.TrimRight(fmt.Sprintf("%-30s %s", indent+name+several, words), " "))
+		if is.Kind() == reflect.Struct && is != reflect.TypeFor[time.Time]() && at == "" {
+			w.first[is] = name + " in " + section
+			w.fields(t, indent+"  ", section, is)
 		}
 	}
 }
 
-// fieldsOf are the names of the fields of a type, and of those in it.
-func fieldsOf(t reflect.Type, seen map[reflect.Type]bool) (names []string) {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return fieldsOf(t.Elem(), seen)
-	case reflect.Struct:
-		if seen[t] {
-			return nil
-		}
-		seen[t] = true
-		for f := range t.Fields() {
-			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-				names = append(names, name)
+// elementOf is what a field has, and whether it has several.
+func elementOf(t reflect.Type) (of reflect.Type, several string) {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return elementOf(t.Elem())
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		return t.Elem(), "[]"
+	case t.Kind() == reflect.Map:
+		return t.Elem(), "{}"
+	}
+	return t, ""
+}
+
+// comment is the one behind a field.
+func (w *fieldWriter) comment(t *testing.T, of reflect.Type, field string) string {
+	t.Helper()
+	pkg := strings.TrimPrefix(of.PkgPath(), "github.com/amends-dev/amends/")
+	name, _, _ := strings.Cut(of.Name(), "[")
+	if _, read := w.comments[pkg]; !read {
+		w.comments[pkg] = ""
+		files, _ := filepath.Glob("../../" + pkg + "/*.go")
+		for _, file := range files {
+			code, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
 			}
-			names = append(names, fieldsOf(f.Type, seen)...)
+			ast.Inspect(code, func(n ast.Node) bool {
+				if spec, is := n.(*ast.TypeSpec); is {
+					w.keep(pkg+"."+spec.Name.Name, spec.Type)
+				}
+				return true
+			})
 		}
 	}
-	return names
+	return w.comments[pkg+"."+name+"."+field]
+}
+
+func (w *fieldWriter) keep(name string, of ast.Expr) {
+	if s, is := of.(*ast.StructType); is {
+		for _, f := range s.Fields.List {
+			for _, n := range f.Names {
+				w.comments[name+"."+n.Name] = strings.TrimSpace(f.Comment.Text())
+			}
+		}
+	}
 }

@@ -114,6 +114,16 @@ func secretOf(file string, from []netip.Prefix) (secret string, wrong []string) 
 	return secret, wrong
 }
 
+// served is where the console is.
+type served struct {
+	URL string `json:"url"` // the address to open, with its token
+}
+
+// issued is a token that was made.
+type issued struct {
+	Token string `json:"token"` // shown once
+}
+
 // serving listens, and serves until it is stopped. Only this machine may ask where no one is known but who
 // started it.
 func (a *app) serving(ctx context.Context, s *serving.Console, addr string) (err error) {
@@ -132,7 +142,7 @@ func (a *app) serving(ctx context.Context, s *serving.Console, addr string) (err
 	}
 	s.Ready = func(url string) error {
 		if a.json {
-			return a.printJSON(map[string]string{"url": url})
+			return a.printJSON(served{url})
 		}
 		fmt.Fprintln(a.out, url)
 		return nil
@@ -192,7 +202,7 @@ everything and votes on everything. Others, such as finance, count in approvals.
 			return err
 		}
 		if a.json {
-			return a.printJSON(map[string]string{"token": text})
+			return a.printJSON(issued{text})
 		}
 		fmt.Fprintln(a.out, text)
 		return nil

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/user"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,11 +22,15 @@ type verb[In, Out any] struct {
 	use, short, long, example string
 
 	args  func(*cobra.Command, []string) error
-	say   func(in *In, args []string) // what the arguments say; nil: nothing
+	usage map[string]string // of flags, where it is not what their fields say
 	do    func(*desk.Desk, context.Context, *In) (*Out, error)
+	by    func(*app, *desk.Desk, context.Context, *In) (*Out, error) // instead of do, where it tells how far it has come
 	print func(*app, *In, *Out)
 	alarm string // what --exit-code is for; "": there is no such flag
 	free  bool   // it needs no database
+
+	// Of a list columns are what [app.table] prints, before print; none is said where it is empty, and next is the flag of the next page.
+	none, columns, next string
 }
 
 // on makes a verb for one run of the program.
@@ -38,34 +44,61 @@ func (v verb[In, Out]) on(a *app) *cobra.Command {
 	if v.alarm != "" {
 		cmd.Flags().BoolVar(&exitCode, "exit-code", false, v.alarm)
 	}
+	for name, words := range v.usage {
+		cmd.Flags().Lookup(name).Usage = words
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if v.say != nil {
-			v.say(in, args)
+		if rest := place(in, args); len(rest) > 0 { // several, where one is meant, are none
+			place(in, make([]string, len(args)-len(rest)))
 		}
 		a.prepare(cmd, in)
-		do := func(d *desk.Desk) error {
-			out, err := v.do(d, cmd.Context(), in)
-			if out == nil {
-				return err
-			}
-			if told := a.tell(out, func() { v.print(a, in, out) }); told != nil || err != nil || !exitCode {
-				return firstOf(told, err)
-			}
-			return alarmOf(out)
-		}
 		if v.free {
-			return do(desk.New(nil, ""))
+			return v.run(a, desk.New(nil, ""), in, exitCode)
 		}
-		return a.at(cmd.Context(), do)
+		return a.at(cmd.Context(), func(d *desk.Desk) error { return v.run(a, d, in, exitCode) })
 	}
 	return cmd
 }
 
-func firstOf(told, err error) error {
-	if told != nil {
-		return told
+func (v *verb[In, Out]) run(a *app, d *desk.Desk, in *In, exitCode bool) error {
+	do := func() (*Out, error) { return v.do(d, a.cmd.Context(), in) }
+	if v.by != nil {
+		do = func() (*Out, error) { return v.by(a, d, a.cmd.Context(), in) }
 	}
-	return err
+	out, err := do()
+	if out == nil {
+		return err
+	}
+	told := a.tell(out, func() {
+		if v.columns != "" {
+			a.list(reflect.ValueOf(out).Elem(), v.none, v.columns, v.next)
+		}
+		if v.print != nil {
+			v.print(a, in, out)
+		}
+	})
+	if told != nil || err != nil || !exitCode {
+		return cmp.Or(told, err)
+	}
+	return alarmOf(out)
+}
+
+// place puts what is named behind a verb into the fields that an address has by their names, in their order.
+func place(in any, args []string) (rest []string) {
+	v := reflect.ValueOf(in).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if len(args) == 0 || f.Tag.Get("path") == "" || f.Tag.Get("flag") != "" {
+			continue
+		}
+		if field := v.FieldByIndex(f.Index); field.CanInt() {
+			n, _ := strconv.ParseInt(args[0], 10, 64) // that it is a number was looked at
+			field.SetInt(n)
+		} else {
+			field.SetString(args[0])
+		}
+		args = args[1:]
+	}
+	return args
 }
 
 // tell prints a document as JSON, or for people.
@@ -110,17 +143,10 @@ func bind(fl *pflag.FlagSet, in any) {
 	if d, ok := in.(interface{ Defaults() }); ok {
 		d.Defaults()
 	}
-	bindFields(fl, reflect.ValueOf(in).Elem())
-}
-
-func bindFields(fl *pflag.FlagSet, v reflect.Value) {
-	for f, value := range v.Fields() {
-		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			bindFields(fl, value)
-			continue
-		}
+	v := reflect.ValueOf(in).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
 		if name := flagName(&f); name != "" && f.IsExported() {
-			bindField(fl, name, f.Tag.Get("doc"), value.Addr())
+			bindField(fl, name, f.Tag.Get("doc"), v.FieldByIndex(f.Index).Addr())
 		}
 	}
 }
@@ -177,6 +203,62 @@ func (o optional) Set(text string) error {
 
 func (optional) Type() string { return "string" }
 
+// maker makes a verb for one run of the program.
+type maker interface{ on(a *app) *cobra.Command }
+
+// single is a verb that is like no other.
+type single func(*app) *cobra.Command
+
+func (m single) on(a *app) *cobra.Command { return m(a) }
+
+// group is a verb that has verbs of its own.
+type group struct {
+	use, short, long, example string
+
+	verbs []maker
+}
+
+func (g group) on(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: g.use + " VERB [flags]", Short: g.short, Long: g.long, Example: g.example, Args: knownVerb, RunE: help}
+	a.add(cmd, g.verbs)
+	return cmd
+}
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// add gives a command its verbs.
+func (a *app) add(cmd *cobra.Command, verbs []maker) {
+	for _, verb := range verbs {
+		c := verb.on(a)
+		c.Flags().SortFlags = false
+		c.DisableFlagsInUseLine = true
+		cmd.AddCommand(c)
+	}
+}
+
+// knownVerb refuses a verb that does not exist, and names the one that was meant, or those there are.
+func knownVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	path := cmd.CommandPath()
+	said := fmt.Sprintf("%s knows no %q", path, args[0])
+	cmd.SuggestionsMinimumDistance = 2 // letters
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usage(fmt.Sprintf("did you mean: %s %s", path, strings.Join(near, ", ")), said)
+	}
+	if !cmd.HasParent() {
+		return usage("try: "+path+" --help", said)
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.Name() != "help" {
+			names = append(names, c.Name())
+		}
+	}
+	return usage("try: "+path+" --help", said+": it knows "+strings.Join(names, ", "))
+}
+
 // usage returns the error for a mistake in the command as typed.
 func usage(next string, reasons ...string) error { return desk.Usage(next, reasons...) }
 
@@ -229,17 +311,6 @@ func atMostOne(thing, called, name string, exactly bool, hint string) func(*cobr
 		}
 		return said(name, args...)
 	}
-}
-
-// first is the first argument; "": there is none.
-func first(args []string) string { return strings.Join(args[:min(1, len(args))], "") }
-
-// only is the one argument; "": there is none, or there are several.
-func only(args []string) string {
-	if len(args) != 1 {
-		return ""
-	}
-	return args[0]
 }
 
 // anyNamed takes names of things, none of which is empty.

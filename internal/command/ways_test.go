@@ -141,6 +141,7 @@ func (w *ways) story() string {
 func (w *ways) until(past bool, stop func() bool) {
 	w.t.Helper()
 	for range 500 {
+		w.agrees()
 		switch do := w.last.Do; {
 		case do.Do == machine.Rest || stop != nil && stop():
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +18,10 @@ import (
 
 // What is read of works.
 
-func (a *app) status() *cobra.Command {
-	return verb[desk.StatusIn, desk.Status]{
-		use: "status [flags]", args: noWork,
-		short: "Is anything running, and does everything move?",
-		long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
+var statusVerb = verb[desk.StatusIn, desk.Status]{
+	use: "status [flags]", args: noWork,
+	short: "Is anything running, and does everything move?",
+	long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, what is dated later than the
 ledger's clock, a database without a witness that would notice a restore, or that a reader keeps from cleaning up,
 destinations that are not healthy or of whose limit half serves none, what is paused, what a person has while its
@@ -29,25 +29,18 @@ deadline has passed, genuine webhooks of the last 24 hours that could not be rea
 is ahead, withdrawals that are held, and works of one saga that wait for one message. amends help situations has a section
 for each. What waits for a person is counted, and no finding: amends list --review, amends list --status paused. So is
 what waits for a time, an answer or a decision: amends list --waiting.`,
-		example: `  amends status
+	example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
   amends status -o json | jq .findings`,
-		do: (*desk.Desk).Status, print: (*app).printStatus, alarm: "end with 6 when something does not move",
-	}.on(a)
+	do: (*desk.Desk).Status, print: (*app).printStatus, alarm: "end with 6 when something does not move",
 }
 
 func (a *app) printStatus(_ *desk.StatusIn, s *desk.Status) {
-	a.field("clock", finding.ISO(*s.At)+" (the ledger's)")
-	a.field("running", finding.Count(len(s.Sessions), "coordinator"))
+	a.fields("clock", finding.ISO(*s.At)+" (the ledger's)", "running", finding.Count(len(s.Sessions), "coordinator"))
 	if len(s.Sessions) > 0 {
 		fmt.Fprintln(a.out)
-		g := grid{header: []string{"session", "process", "opened", "lease until", "holds", "knows"}}
-		for i := range s.Sessions {
-			s := &s.Sessions[i]
-			g.add(s.Session, s.Label, a.when(s.Opened), a.when(s.Expires), strconv.FormatInt(s.Holds, 10), s.Runs())
-		}
-		a.print(&g)
+		a.table(s.Sessions, "session=Session, process=Label, opened=Opened, lease until=Expires, holds=Holds, knows=Runs")
 	}
 	fmt.Fprintln(a.out)
 	if len(s.Findings) == 0 {
@@ -57,22 +50,15 @@ func (a *app) printStatus(_ *desk.StatusIn, s *desk.Status) {
 		a.paragraph("", f.Words)
 		a.paragraph("  ", f.Next)
 	}
-	words, between := "For a person to decide: ", ""
-	for _, one := range []struct {
-		n           int
-		is, command string
-	}{{s.Review, "in review", "amends list --review"}, {s.Paused, "paused", "amends list --status paused"}} {
-		if one.n > 0 {
-			words += fmt.Sprintf("%s%s %s (%s)", between, finding.Works(int64(one.n)), one.is, one.command)
-			between = ", "
+	works := func(n int, are string) (words []string) {
+		if n > 0 {
+			words = []string{finding.Works(int64(n)) + are}
 		}
+		return words
 	}
-	if between != "" {
-		a.paragraph("", words)
-	}
-	if s.Waiting > 0 {
-		a.paragraph("", fmt.Sprintf("Waiting for a time, an answer or a decision: %s (amends list --waiting; decisions: amends approvals)", finding.Works(int64(s.Waiting))))
-	}
+	decide := append(works(s.Review, " in review (amends list --review)"), works(s.Paused, " paused (amends list --status paused)")...)
+	a.paragraphs("", desk.With("For a person to decide: ", strings.Join(decide, ", ")),
+		desk.With("Waiting for a time, an answer or a decision: ", strings.Join(works(s.Waiting, " (amends list --waiting; decisions: amends approvals)"), "")))
 	if s.Retrying > 0 {
 		a.paragraph("", fmt.Sprintf("Tried again by themselves: %d (amends list --status retrying)", s.Retrying))
 	}
@@ -89,7 +75,7 @@ func noWork(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) list() *cobra.Command {
+var listVerb = single(func(a *app) *cobra.Command {
 	cmd := verb[desk.ListIn, desk.List[desk.Head]]{
 		use: "list [flags]", args: noWorkOrApproval,
 		short: "List works, oldest first",
@@ -108,9 +94,10 @@ the run that it is at ("-" where its source has no versions), with a tab between
   amends list --status retrying -o json | jq -r '.items[].workId'
   amends list --status compensated --since 24h --newest
   amends list --reason exhausted -o ids | amends retry - --reason "the books are back"`,
-		do: (*desk.Desk).List, print: (*app).printList,
+		do: (*desk.Desk).List, print: (*app).printList, none: "no works match",
+		columns: "saga=Saga, work=WorkID, status=Status, reason=Reason, updated=Updated, due=Due, note=Note",
 	}.on(a)
-	all, approvals := cmd.RunE, a.approvals()
+	all, approvals := cmd.RunE, approvalsVerb.on(a)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return approvals.RunE(cmd, nil)
@@ -118,7 +105,7 @@ the run that it is at ("-" where its source has no versions), with a tab between
 		return all(cmd, args)
 	}
 	return cmd
-}
+})
 
 // noWorkOrApproval are the arguments of list: none, or approval behind --waiting.
 func noWorkOrApproval(cmd *cobra.Command, args []string) error {
@@ -129,25 +116,8 @@ func noWorkOrApproval(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) printList(in *desk.ListIn, l *desk.List[desk.Head]) {
-	switch {
-	case len(l.Items) == 0:
-		if l.Next == nil {
-			a.sayf("no works match")
-		}
-	case a.output == "ids":
-		for i := range l.Items {
-			a.printID(l.Items[i].WorkID, l.Items[i].Saga, l.Items[i].Revision)
-		}
-	default:
-		g := grid{header: []string{"saga", "work", "status", "reason", "updated", "due", "note"}}
-		for i := range l.Items {
-			h := &l.Items[i]
-			g.add(h.Saga, h.WorkID, string(h.Status), string(h.Reason), a.when(h.Updated), a.when(h.Due), h.Note)
-		}
-		a.print(&g)
-		if in.Status == string(saga.Review) {
-			a.sayf("what a reason means: amends help situations; what is safe to do with one: amends show WORK")
-		}
+	if a.output != "ids" && len(l.Items) > 0 && in.Status == string(saga.Review) {
+		a.sayf("what a reason means: amends help situations; what is safe to do with one: amends show WORK")
 	}
 	if l.Next != nil && !l.Looked.IsZero() {
 		a.sayf("looked as far as the work started at %s; to go on: %s --after %s", a.both(l.Looked), again(a.cmd), *l.Next)
@@ -156,63 +126,42 @@ func (a *app) printList(in *desk.ListIn, l *desk.List[desk.Head]) {
 	a.more(l.Next, "after")
 }
 
-// printID writes what names a work to the verbs: its id, its saga, its run.
-func (a *app) printID(work, sagaName, revision string) {
-	fmt.Fprintln(a.out, work+"\t"+sagaName+"\t"+desk.RunName(revision))
-}
-
-func (a *app) show() *cobra.Command {
-	return verb[desk.ShowIn, desk.Instance]{
-		use: "show WORK [flags]", args: atMostOneWork,
-		short: "Show one work: its input, its steps, and what is safe to do next",
-		long: `Show one work: what came in (hash and size, never the input itself), what was attempted step by step, what
-succeeded with which external ids, what was said to it and is not yet read, how many duplicates were blocked,
-and what is safe to do next. Where the work is named by an object that webhooks spoke of, "object" is its
-accepted version, and what is owed to it.
+var showVerb = verb[desk.ShowIn, desk.Instance]{
+	use: "show WORK [flags]", args: atMostOneWork,
+	short: "Show one work: its input, its steps, and what is safe to do next",
+	long: `Show one work: what came in (hash and size; of the input itself only what an approval says about it, while
+people decide), what was attempted step by step, what succeeded with which external ids, what was said to it
+and is not yet read, how many duplicates were blocked, and what is safe to do next. Where the work is named
+by an object that webhooks spoke of, "object" is its accepted version, and what is owed to it.
 
 A step's KEY is the idempotency key the destination was given: look for it in the destination's own log.`,
-		example: `  amends show shop:order:10492
+	example: `  amends show shop:order:10492
   amends show shop:order:10492 --saga order-to-invoice
   amends show --external-id inv_5530             # who made inv_5530?
   amends show shop:order:10492 -o json | jq -r .steps.invoice.externalId`,
-		say: func(in *desk.ShowIn, args []string) { in.Work = first(args) },
-		do:  (*desk.Desk).Show, print: (*app).printInstance,
-	}.on(a)
+	do: (*desk.Desk).Show, print: (*app).printInstance,
 }
 
 // printInstance writes a work for people: where it stands and what to do first, then how it came to
 // that.
 func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 	s := &v.Summary
-	a.field("work", s.WorkID)
-	a.field("saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version))
-	a.field("status", finding.Status(s.Status, s.Reason))
-	a.maybe("because", v.Because)
-	a.field("started", a.both(s.Started))
-	a.maybe("cause", s.Cause)
-	a.field("updated", a.both(s.Updated))
-	if !s.Due.IsZero() {
-		a.field("due", a.both(s.Due))
+	deadline, object := a.both(s.Deadline), ""
+	if s.Overdue {
+		deadline += ", missed"
 	}
-	switch {
-	case s.Deadline.IsZero():
-	case s.Overdue:
-		a.field("deadline", a.both(s.Deadline)+", missed")
-	default:
-		a.field("deadline", a.both(s.Deadline))
-	}
-	if v.Session != "" {
-		a.field("held by", "session "+v.Session)
-	}
-	a.maybe("waits", v.Waits)
-	a.maybe("missing", v.Missing)
-	a.maybe("revision", s.Revision)
-	a.maybe("newer", v.Newer)
 	if v.Heard != nil {
-		a.field("object", v.Heard.News)
+		object = v.Heard.News
 	}
-	a.field("input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash))
-	a.field("key", s.Key+" (the root of the steps' keys)")
+	a.fields("work", s.WorkID, "saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version), "status", finding.Status(s.Status, s.Reason),
+		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "updated", a.both(s.Updated), "due", a.both(s.Due),
+		"deadline", deadline, "held by", desk.With("session ", v.Session), "waits", v.Waits, "missing", v.Missing,
+		"revision", s.Revision, "newer", v.Newer, "object", object,
+		"input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash), "key", s.Key+" (the root of the steps' keys)")
+	if v.About != nil {
+		fmt.Fprintln(a.out, "\nto be decided")
+		a.printAbout(v.About)
+	}
 	fmt.Fprintln(a.out)
 	a.printSteps(s)
 	if len(v.Signals) > 0 {
@@ -237,15 +186,6 @@ func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 	d := desk.New(nil, dbFlag(a.db))
 	for i := range v.Choices { // each on a line of its own, so that it can be copied
 		fmt.Fprintf(a.out, "\n  %s:\n    %s\n", v.Choices[i].When, visible(d.Line(&v.Choices[i], v.ID())))
-	}
-}
-
-// field writes a name and its value, and maybe one that is not empty.
-func (a *app) field(name, value string) { a.block(fmt.Sprintf("%-9s ", name), "          ", value) }
-
-func (a *app) maybe(name, value string) {
-	if value != "" {
-		a.field(name, value)
 	}
 }
 
@@ -297,7 +237,7 @@ func (a *app) stepStatus(s *saga.Summary, step *saga.StepSummary) string {
 	return status
 }
 
-func (a *app) history() *cobra.Command {
+var historyVerb = single(func(a *app) *cobra.Command {
 	var in struct {
 		desk.Scope
 		Bodies bool `flag:"bodies" doc:"show inputs and results, too"`
@@ -332,7 +272,7 @@ Without a WORK: who paused and resumed a destination, a saga or everything, when
 		})
 	}
 	return cmd
-}
+})
 
 // read reads a document and tells it.
 func read[In, Out any](a *app, do func(context.Context, *In) (*Out, error), ctx context.Context, in *In, print func(*Out)) error {
@@ -369,84 +309,51 @@ func (a *app) printHistory(h *desk.History) {
 			g.add("", "", "", string(r.Body.Content))
 		}
 	}
-	a.field("work", h.WorkID)
-	a.field("saga", h.Saga)
+	a.fields("work", h.WorkID, "saga", h.Saga)
 	fmt.Fprintln(a.out)
 	a.print(&g)
 }
 
 func (a *app) printScopeActs(out *desk.ScopeActs) {
-	a.field("scope", out.Scope)
+	a.fields("scope", out.Scope)
 	fmt.Fprintln(a.out)
 	if len(out.Acts) == 0 {
 		a.paragraph("", "It was never paused or resumed as a whole. Those who paused a work are in the history of that work.")
 		return
 	}
-	g := grid{header: []string{"at", "act", "who", "why"}}
-	for i := range out.Acts {
-		act := &out.Acts[i]
-		g.add(exact(*act.At), act.Act, act.Actor, act.Reason)
-	}
-	a.print(&g)
+	a.table(out.Acts, "at=At!, act=Act, who=Actor, why=Reason")
 }
 
-func (a *app) duplicates() *cobra.Command {
-	return verb[desk.DuplicatesIn, desk.Duplicates]{
-		use: "duplicates [WORK] [flags]", args: atMostOneWork,
-		short: "Count the duplicates that were blocked, most recent first",
-		long: `Count the duplicates that were blocked, wherever that was: starts of a work that was known already and got its
+var duplicatesVerb = verb[desk.DuplicatesIn, desk.Duplicates]{
+	use: "duplicates [WORK] [flags]", args: atMostOneWork,
+	short: "Count the duplicates that were blocked, most recent first",
+	long: `Count the duplicates that were blocked, wherever that was: starts of a work that was known already and got its
 recorded result instead of a second run (start), copies of a webhook that had come before (receiver), and webhooks of a
 version that was known or older (version). They are counted by work and by who sent them; starts are written about once
 a second. Of webhooks the newest 100,000 are looked at, or those of the work, and none with --saga: they are of no saga.`,
-		example: `  amends duplicates                              # who sends things twice?
+	example: `  amends duplicates                              # who sends things twice?
   amends duplicates shop:order:10492
   amends duplicates --prefix shop: -o json | jq '[.items[].count] | add'`,
-		say: func(in *desk.DuplicatesIn, args []string) { in.Work = first(args) },
-		do:  (*desk.Desk).Duplicates, print: (*app).printDuplicates,
-	}.on(a)
+	none:    "no duplicate was blocked",
+	columns: "saga=Saga, work=WorkID, source=Source, by=By, blocked=Count, first=First, last=Last",
+	do:      (*desk.Desk).Duplicates,
+	print: func(a *app, in *desk.DuplicatesIn, l *desk.Duplicates) {
+		if l.More {
+			a.sayf("there are older ones: say --limit %d", 10*in.Limit.N)
+		}
+	},
 }
 
-func (a *app) printDuplicates(in *desk.DuplicatesIn, l *desk.Duplicates) {
-	if len(l.Items) == 0 {
-		a.sayf("no duplicate was blocked")
-		return
-	}
-	g := grid{header: []string{"saga", "work", "source", "by", "blocked", "first", "last"}}
-	for i := range l.Items {
-		d := &l.Items[i]
-		g.add(d.Saga, d.WorkID, d.Source, d.By, strconv.FormatInt(d.Count, 10), a.when(d.First), a.when(d.Last))
-	}
-	a.print(&g)
-	if l.More {
-		a.sayf("there are older ones: say --limit %d", 10*in.Limit.N)
-	}
-}
-
-func (a *app) acts() *cobra.Command {
-	return verb[desk.ActsIn, desk.List[desk.Deed]]{
-		use: "acts [flags]", args: noArguments,
-		short: "List what people did, latest first",
-		long: `List what people did, latest first: what they said to a work, what they paused, resumed and probed, the withdrawals
+var actsVerb = verb[desk.ActsIn, desk.List[desk.Deed]]{
+	use: "acts [flags]", args: noArguments,
+	short: "List what people did, latest first",
+	long: `List what people did, latest first: what they said to a work, what they paused, resumed and probed, the withdrawals
 they released and dropped, the runs of jobs they asked for, and whose inputs and results they looked at in the console. What becomes of it is in the history of each work.`,
-		example: `  amends acts
+	example: `  amends acts
   amends acts --before 2026-11-20 --limit 200
   amends acts -o json | jq -r '.items[] | [.at, .actor, .act, .workId] | @tsv'`,
-		do: (*desk.Desk).Acts, print: (*app).printDeeds,
-	}.on(a)
-}
-
-func (a *app) printDeeds(_ *desk.ActsIn, l *desk.List[desk.Deed]) {
-	if len(l.Items) == 0 {
-		a.sayf("no person did anything")
-		return
-	}
-	g := grid{header: []string{"at", "who", "act", "what", "why"}}
-	for i := range l.Items {
-		d := &l.Items[i]
-		g.add(a.when(d.At), d.Actor, d.Act, d.About(), d.Reason)
-	}
-	a.print(&g)
-	a.more(l.Next, "before")
+	do:   (*desk.Desk).Acts,
+	none: "no person did anything", columns: "at=At, who=Actor, act=Act, what=About, why=Reason", next: "before",
 }
 
 // more tells the command for the next page, if there is one.
@@ -456,37 +363,34 @@ func (a *app) more(next *string, flag string) {
 	}
 }
 
-func (a *app) check() *cobra.Command {
-	return verb[desk.CheckIn, desk.Report]{
-		use: "check [WORK] [flags]", args: atMostOneWork,
-		short: "Verify every chain and every head of the ledger",
-		long: `Verify the ledger: every chain is read from its first record, every hash is computed again, every record must be
+var checkVerb = verb[desk.CheckIn, desk.Report]{
+	use: "check [WORK] [flags]", args: atMostOneWork,
+	short: "Verify every chain and every head of the ledger",
+	long: `Verify the ledger: every chain is read from its first record, every hash is computed again, every record must be
 one the rules allow where it stands, and every head must show what its chain says. No two works may claim to have
-made the same thing, and nothing may be later than the ledger's clock. It changes nothing and may run beside
-coordinators.
+made the same thing, and nothing may be later than the ledger's clock. Without WORK and flags it reads what people
+did as well, of which none may be edited or missing ("act 7"). It changes nothing and may run beside coordinators.
 
 Findings end the command with 6, always: a damaged ledger is never a success. One thing it cannot find: a
-record that was rewritten together with all later hashes of its chain.`,
-		example: `  amends check
+record, or an act, that was rewritten together with all later hashes of its chain.`,
+	example: `  amends check
   amends check shop:order:10492
   amends check --saga order-to-invoice -o json | jq '.findings[].workId'`,
-		say: func(in *desk.CheckIn, args []string) { in.Work = first(args) },
-		do: func(d *desk.Desk, ctx context.Context, in *desk.CheckIn) (*desk.Report, error) {
-			p := a.progress("works checked")
-			defer p.done()
-			in.Progress = func(works, records int64, findings int) {
-				p.at(works, func() string {
-					return fmt.Sprintf("%d works checked, %d records, %d findings so far", works, records, findings)
-				})
-			}
-			r, err := d.Check(ctx, in)
-			if err != nil {
-				return nil, err
-			}
-			return r, alarmOf(r)
-		},
-		print: (*app).printReport,
-	}.on(a)
+	by: func(a *app, d *desk.Desk, ctx context.Context, in *desk.CheckIn) (*desk.Report, error) {
+		p := a.progress("works checked")
+		defer p.done()
+		in.Progress = func(works, records int64, findings int) {
+			p.at(works, func() string {
+				return fmt.Sprintf("%d works checked, %d records, %d findings so far", works, records, findings)
+			})
+		}
+		r, err := d.Check(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return r, alarmOf(r)
+	},
+	print: (*app).printReport,
 }
 
 func (a *app) printReport(_ *desk.CheckIn, r *desk.Report) {
@@ -499,7 +403,11 @@ func (a *app) printReport(_ *desk.CheckIn, r *desk.Report) {
 	if !r.Sound {
 		resolution = finding.Count(len(r.Findings), "finding")
 	}
-	a.paragraph("", fmt.Sprintf("%s, %s: %s", finding.Count(int(r.Works), "work"), finding.Count(int(r.Records), "record"), resolution))
+	seen := finding.Count(int(r.Works), "work") + ", " + finding.Count(int(r.Records), "record")
+	if r.Acts > 0 {
+		seen += ", " + finding.Count(int(r.Acts), "act")
+	}
+	a.paragraph("", seen+": "+resolution)
 	if r.Moving > 0 {
 		a.paragraph("", fmt.Sprintf("%s moved all the while; only the chain was verified, not the head. Run it again for those.", finding.Count(int(r.Moving), "work")))
 	}

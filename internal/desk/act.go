@@ -31,6 +31,9 @@ type Order struct {
 // Order is what every act says.
 func (o *Order) order() *Order { return o }
 
+// Patience is how long it is waited for.
+func (o *Order) Patience() *Duration { return &o.Wait }
+
 // Is has the order be about an instance, and about the run of it that was listed; "": whichever it is at.
 func (o *Order) Is(w Which, run string) { o.Which, o.run = w, run }
 
@@ -40,7 +43,8 @@ type Act interface {
 	faults() []string       // what is wrong with what it says
 	check(v *view) error    // what only the person can say
 	after(v *view) []string // what follows when it is applied
-	post(ctx context.Context, op *coordinator.Operator, id saga.ID) error
+	// post says it. same finds among all that was said what said the same before; nil: it is said each time.
+	post(ctx context.Context, op *coordinator.Operator, v *view) (same func([]machine.Signal) int, err error)
 }
 
 func (o *Order) faults() []string {
@@ -59,36 +63,71 @@ func Faults(a Act) []string { return a.faults() }
 // About is what an act says whatever it is.
 func About(a Act) *Order { return a.order() }
 
-// Retry has the step at issue tried again.
-type Retry struct{ Order }
+// Kind is a kind of act: its verb, what it does, what its button says, and a new one.
+type Kind struct {
+	Verb, Summary, Button string
 
-func (*Retry) after(v *view) []string { return v.afterRetry() }
+	One bool // it is said to one instance, and not to several
+	New func() Act
+}
 
-func (a *Retry) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Retry(ctx, id, a.actor())
+// Acts are all kinds. Which are safe to do about an instance is in its choices.
+var Acts = []Kind{
+	{machine.VerbRetry, "Try the step at issue again, under the key it has", "Try it again", false, plainly((*view).afterRetry, (*coordinator.Operator).Retry)},
+	{machine.VerbResolve, "Decide on a step in review: it happened, or it did not", "", true, func() Act { return new(Resolve) }},
+	{machine.VerbSkip, "Say that the step at issue did not happen and will not, and go on without it", "Go on without it", false, func() Act { return new(Skip) }},
+	{machine.VerbPause, "Hold an instance where it is", "Hold it", false, plainly((*view).afterPause, (*coordinator.Operator).Pause)},
+	{machine.VerbResume, "Let what was paused go on where it was", "Let it go on", false, plainly((*view).afterResume, (*coordinator.Operator).Resume)},
+	{machine.VerbWake, "End the wait of an instance for a time", "Go on now", false, plainly((*view).afterWake, (*coordinator.Operator).Wake)},
+	{machine.VerbComplete, "Answer by hand what an instance waits for", "Answer", false, func() Act { return new(Complete) }},
+	{machine.VerbFail, "Say by hand that what an instance waits for has failed", "It has failed", false, func() Act { return new(Fail) }},
+	{machine.VerbExtend, "Have an instance wait longer", "Give it longer", false, func() Act { return new(Extend) }},
+	{machine.VerbCancel, "Give an instance up: undo what it has done", "Give it up and undo", true, plainly((*view).afterCancel, (*coordinator.Operator).Cancel)},
+	{machine.VerbRerun, "Run an instance again", "Run it again", false, func() Act { return new(Rerun) }},
+	{machine.VerbUndo, "Undo what an instance has done that is completed", "Undo it", true, func() Act { return new(Undo) }},
+	{machine.VerbApprove, "Approve what was shown", "Approve", true, func() Act { return &Vote{Approve: true} }},
+	{machine.VerbReject, "Reject what was shown", "Reject", true, func() Act { return new(Vote) }},
+}
+
+// KindOf is the kind that has a verb.
+func KindOf(verb string) *Kind {
+	return &Acts[slices.IndexFunc(Acts, func(k Kind) bool { return k.Verb == verb })]
+}
+
+// plain is an act that says nothing but who wants it and why.
+type plain struct {
+	Order
+	then func(*view) []string
+	say  func(*coordinator.Operator, context.Context, saga.ID, saga.Actor) error
+}
+
+func plainly(then func(*view) []string, say func(*coordinator.Operator, context.Context, saga.ID, saga.Actor) error) func() Act {
+	return func() Act { return &plain{then: then, say: say} }
+}
+
+func (a *plain) after(v *view) []string { return a.then(v) }
+
+func (a *plain) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	return nil, a.say(op, ctx, v.head.ID, a.actor())
 }
 
 // Resolve decides on a step in review: it happened, or it did not.
 type Resolve struct {
-	Step              string  `json:"step,omitempty" doc:"the step the review is about; required but for --keep"`
-	Happened          *string `json:"happened,omitempty" doc:"it happened, and the destination calls it by this external id"`
-	HappenedWithoutID bool    `json:"happened-without-id,omitempty" doc:"it happened, and has no external id"`
-	DidNotHappen      bool    `json:"did-not-happen,omitempty" doc:"it did not happen; it may be done again"`
-	Keep              bool    `json:"keep,omitempty" doc:"leave the work as it stands, although its source cancelled it"`
+	Step              string   `json:"step,omitempty" doc:"the step the review is about; required but for --keep"`
+	Happened          *string  `json:"happened,omitempty" doc:"it happened, and the destination calls it by this external id"`
+	HappenedWithoutID bool     `json:"happened-without-id,omitempty" doc:"it happened, and has no external id"`
+	DidNotHappen      bool     `json:"did-not-happen,omitempty" doc:"it did not happen; it may be done again"`
+	Result            JSONText `json:"result,omitempty" doc:"of what happened: what later steps find as its result, as JSON"`
+	Keep              bool     `json:"keep,omitempty" doc:"leave the work as it stands, although its source cancelled it"`
 	Order
 }
 
 func (a *Resolve) faults() (wrong []string) {
-	ways := 0
-	for _, is := range []bool{a.Happened != nil, a.HappenedWithoutID, a.DidNotHappen} {
-		if is {
-			ways++
-		}
-	}
+	ways := howMany(a.Happened != nil, a.HappenedWithoutID, a.DidNotHappen)
 	switch {
 	case a.Keep:
 		wrong = a.Order.faults()
-		if a.Step != "" || ways > 0 {
+		if a.Step != "" || ways > 0 || a.Result != "" {
 			wrong = append(wrong, "--keep leaves the whole work as it stands: it goes with neither --step nor a resolution on one")
 		}
 		return wrong
@@ -98,6 +137,10 @@ func (a *Resolve) faults() (wrong []string) {
 	switch {
 	case ways != 1:
 		wrong = append(wrong, "say what you know, one of: --happened ID, --happened-without-id, --did-not-happen")
+	case a.DidNotHappen && a.Result != "":
+		wrong = append(wrong, "--result is of what happened")
+	case a.Result != "" && !json.Valid([]byte(a.Result)):
+		wrong = append(wrong, "--result is not valid JSON")
 	case a.Happened != nil && *a.Happened == "":
 		wrong = append(wrong, "--happened needs the external id; if there is none, say --happened-without-id")
 	}
@@ -111,17 +154,18 @@ func (a *Resolve) after(v *view) []string {
 	return v.afterResolution(a.Step, !a.DidNotHappen)
 }
 
-func (a *Resolve) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
+func (a *Resolve) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
 	r := coordinator.Happened("")
 	switch {
 	case a.Keep:
-		return op.Keep(ctx, id, a.actor())
+		return nil, op.Keep(ctx, v.head.ID, a.actor())
 	case a.Happened != nil:
 		r = coordinator.Happened(*a.Happened)
 	case a.DidNotHappen:
 		r = coordinator.DidNotHappen()
 	}
-	return op.Resolve(ctx, id, a.Step, r, a.actor())
+	r.Output = json.RawMessage(a.Result)
+	return nil, op.Resolve(ctx, v.head.ID, a.Step, r, a.actor())
 }
 
 // Skip says that the step at issue did not happen and will not.
@@ -173,44 +217,29 @@ func (a *Skip) check(v *view) error {
 
 func (a *Skip) after(v *view) []string { return v.afterSkip(a.Step) }
 
-func (a *Skip) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Skip(ctx, id, a.Step, a.found(), a.actor())
+func (a *Skip) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	return nil, op.Skip(ctx, v.head.ID, a.Step, a.found(), a.actor())
 }
 
-// Pause holds an instance where it is.
-type Pause struct{ Order }
-
-func (*Pause) after(v *view) []string { return v.afterPause() }
-
-func (a *Pause) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Pause(ctx, id, a.actor())
+// Undo has an instance undone that is completed.
+type Undo struct {
+	Order
+	BehindPivot bool `json:"behind-pivot,omitempty" doc:"undo it although its pivot has happened"`
 }
 
-// Resume lets an instance go on where it was.
-type Resume struct{ Order }
-
-func (*Resume) after(v *view) []string { return v.afterResume() }
-
-func (a *Resume) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Resume(ctx, id, a.actor())
+// check asks who would undo what was meant to stand.
+func (a *Undo) check(v *view) error {
+	if a.BehindPivot || v.state.Status != saga.Completed || !v.state.PastPivot(v.spec) {
+		return nil
+	}
+	return Usage("what would be undone: amends undo "+quote(v.head.ID.Work)+" --behind-pivot --dry-run --reason WHY",
+		fmt.Sprintf("its pivot, step %q, has happened: what is done was to stay. To undo it all the same: --behind-pivot", v.spec.Steps[v.spec.PivotIndex()].Name))
 }
 
-// Wake ends the wait of an instance for a time.
-type Wake struct{ Order }
+func (*Undo) after(v *view) []string { return v.afterUndo() }
 
-func (*Wake) after(v *view) []string { return v.afterWake() }
-
-func (a *Wake) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Wake(ctx, id, a.actor())
-}
-
-// Cancel gives an instance up.
-type Cancel struct{ Order }
-
-func (*Cancel) after(v *view) []string { return v.afterCancel() }
-
-func (a *Cancel) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Cancel(ctx, id, a.actor())
+func (a *Undo) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	return nil, op.Undo(ctx, v.head.ID, a.actor())
 }
 
 // waiting is what is said about a step that waits for an answer, or for people.
@@ -235,15 +264,15 @@ func (a *Complete) faults() []string {
 	return wrong
 }
 
-func (a *Complete) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.CompleteStep(ctx, id, a.Step, []byte(*a.Body), a.actor())
+func (a *Complete) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	return nil, op.CompleteStep(ctx, v.head.ID, a.Step, []byte(*a.Body), a.actor())
 }
 
 // Fail says by hand that what an instance waits for has failed.
 type Fail struct{ waiting }
 
-func (a *Fail) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.FailStep(ctx, id, a.Step, a.actor())
+func (a *Fail) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	return nil, op.FailStep(ctx, v.head.ID, a.Step, a.actor())
 }
 
 // Extend has an instance wait longer, for an answer or for a decision.
@@ -265,8 +294,8 @@ func (a *Extend) faults() []string {
 	return wrong
 }
 
-func (a *Extend) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
-	return op.Extend(ctx, id, a.Step, a.until, a.actor())
+func (a *Extend) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	return nil, op.Extend(ctx, v.head.ID, a.Step, a.until, a.actor())
 }
 
 // Rerun runs an instance again at the version of the source that it has.
@@ -293,7 +322,11 @@ func (a *Rerun) Once() bool { return a.Run != "" || a.Request != "" }
 
 func (*Rerun) after(v *view) []string { return v.afterRerun() }
 
-func (*Rerun) post(context.Context, *coordinator.Operator, saga.ID) error { return nil } // see says
+func (a *Rerun) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	request := cmp.Or(a.Request, coordinator.OfRun(revisionOf(cmp.Or(a.run, RunName(v.state.Revision)))))
+	_, err := op.Rerun(ctx, v.head.ID, request, a.actor())
+	return func(all []machine.Signal) int { return rerunAlready(all, request) }, err // of a run that is not the last any more it is no mistake
+}
 
 // Vote approves or rejects what people decide.
 type Vote struct {
@@ -319,17 +352,19 @@ func (a *Vote) after(*view) []string {
 	return []string{fmt.Sprintf("%s votes to %s, with the role %s", a.Actor, a.Verb(), strings.Join(a.Roles, ", "))}
 }
 
-func (a *Vote) post(ctx context.Context, op *coordinator.Operator, id saga.ID) error {
+func (a *Vote) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
+	id := v.head.ID
 	err := op.Vote(ctx, id, a.Step, a.Approve, a.Shown, coordinator.Voter{Actor: a.actor(), Roles: a.Roles})
 	switch {
 	case errors.Is(err, coordinator.ErrVoted): // it is answered as the first was
-		return nil
+		err = nil
 	case err == nil || codeOf(err) != Conflict:
-		return err
 	case errors.Is(err, coordinator.ErrNotOpen):
-		return &Failure{Code: Conflict, Why: err, Stands: "it does not count", Next: "look again: " + (&Desk{}).show(id)}
+		err = conflict(id, "", err, "it does not count")
+	default:
+		err = &Failure{Code: Conflict, Why: err, Stands: "the vote is on record, and does not count", Next: "look again: amends " + a.Verb() + " " + quote(id.Work)}
 	}
-	return &Failure{Code: Conflict, Why: err, Stands: "the vote is on record, and does not count", Next: "look again: amends " + a.Verb() + " " + quote(id.Work)}
+	return a.before, err
 }
 
 // before finds the signal of the same vote.
@@ -362,9 +397,9 @@ type Outcome struct {
 	Unknown bool        `json:"unknown"` // no live process knows the definition: the signal stays posted until one does
 	DryRun  bool        `json:"dryRun"`
 	Stored  bool        `json:"stored"`
-	Applied bool        `json:"applied"`
-	Answer  string      `json:"answer"` // the words of the record that consumed it
-	Status  saga.Status `json:"status"` // where the work stands now
+	Applied bool        `json:"applied"` // it can be true only with --wait
+	Answer  string      `json:"answer"`  // the words of the record that consumed it
+	Status  saga.Status `json:"status"`  // where the work stands now
 	Reason  saga.Reason `json:"reason"`
 	Next    string      `json:"next"`
 
@@ -380,11 +415,24 @@ type Outcome struct {
 // ID names the instance.
 func (o *Outcome) ID() saga.ID { return saga.ID{Saga: o.Saga, Work: o.WorkID} }
 
+// Words say what became of it.
+func (o *Outcome) Words() string {
+	switch {
+	case o.DryRun:
+		return "Dry run: nothing was stored."
+	case o.Applied:
+		return "Applied. The work is now " + standing(o.Status, o.Reason) + "."
+	case o.Stays != "":
+		return "Stored: " + o.Stays + "."
+	}
+	return "Stored. A coordinator applies it when it reads it."
+}
+
 // Of is what became of an act on one of several instances.
 type Of struct {
 	WorkID string `json:"workId"`
 	*Outcome
-	Error *Told `json:"error"` // null: it was stored, and with --wait applied; in a dry run it would be stored
+	Error *Told `json:"error"` // null: it was stored, and with --wait applied; in a dry run it would be stored. Else workId and error alone are there
 }
 
 // Told is a failure in a document.
@@ -392,7 +440,7 @@ type Told struct {
 	Code    Code   `json:"code"`
 	Exit    int    `json:"exit"`
 	Message string `json:"message"`
-	Details any    `json:"details,omitempty"`
+	Details any    `json:"details,omitempty"` // where there is something to choose from
 }
 
 // mailbox is a ledger that remembers what was posted, and in a dry run keeps it to itself. All the
@@ -438,9 +486,14 @@ func (m *mailbox) stored(ctx context.Context, id saga.ID, same func([]machine.Si
 	return again, nil
 }
 
-// unseen is the refusal of what is said to an instance that is not any more what the person was shown.
+// conflict is the refusal of what is said to an instance.
+func conflict(id saga.ID, what string, why error, stands string) *Failure {
+	return &Failure{Code: Conflict, What: what, Why: why, Stands: stands, Next: "look again: " + (&Desk{}).show(id)}
+}
+
+// unseen is that of what is said to one that is not any more what the person was shown.
 func unseen(id saga.ID, why error) *Failure {
-	return &Failure{Code: Conflict, What: "it is not what you saw any more", Why: why, Stands: "nothing was stored", Next: "look again: " + (&Desk{}).show(id)}
+	return conflict(id, "it is not what you saw any more", why, "nothing was stored")
 }
 
 // Say posts an act, and says what follows from it.
@@ -470,19 +523,7 @@ func (d *Desk) Say(ctx context.Context, a Act) (*Outcome, error) {
 	if o.Seen != 0 { // what another person says in this very moment is not among what was looked at
 		m.number = v.head.Posted + 1
 	}
-	var same func([]machine.Signal) int
-	op := coordinator.NewOperator(m)
-	switch {
-	case rerun != nil: // one of a run that is not the last any more is no mistake: it is answered with what followed it
-		request := cmp.Or(rerun.Request, coordinator.OfRun(revisionOf(cmp.Or(o.run, RunName(v.state.Revision)))))
-		_, err = op.Rerun(ctx, head.ID, request, o.actor())
-		same = func(all []machine.Signal) int { return rerunAlready(all, request) }
-	default:
-		if vote, is := a.(*Vote); is {
-			same = vote.before
-		}
-		err = a.post(ctx, op, head.ID)
-	}
+	same, err := a.post(ctx, coordinator.NewOperator(m), v)
 	if err != nil {
 		return nil, refused(err, head.ID)
 	}
@@ -540,7 +581,7 @@ func refused(err error, id saga.ID) error {
 	if f, told := errors.AsType[*Failure](err); codeOf(err) != Conflict || told && f.Next != "" {
 		return err
 	}
-	return &Failure{Code: Conflict, Why: err, Stands: "nothing was stored", Next: "look again: " + (&Desk{}).show(id)}
+	return conflict(id, "", err, "nothing was stored")
 }
 
 // Awaited reports whether it is asked for, or known, what the act came to.
@@ -562,10 +603,8 @@ func (d *Desk) Learn(ctx context.Context, out *Outcome, wait Duration, until tim
 		r, end = d.await(ctx, out, time.Duration(wait), until)
 	}
 	if r != nil {
-		out.Applied = r.Kind != machine.KindNoted
-		out.Answer = r.Said()
-		if !out.Applied {
-			end = &Failure{Code: Conflict, What: "the coordinator read it and changed nothing", Why: errors.New(r.Said()), Next: "look again: " + (&Desk{}).show(id)}
+		if out.Applied, out.Answer = r.Kind != machine.KindNoted, r.Said(); !out.Applied {
+			end = conflict(id, "the coordinator read it and changed nothing", errors.New(out.Answer), "")
 		}
 	}
 	if ctx.Err() == nil {

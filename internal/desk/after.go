@@ -17,10 +17,24 @@ import (
 // afterCancel lists what a cancel would undo, in the order in which it would.
 func (v *view) afterCancel() []string {
 	if v.spec == nil {
-		return []string{"what it has done is undone, as its definition says; this ledger does not know the definition"}
+		return v.afterUndo()
 	}
 	if v.state.Turned {
 		return []string{"nothing changes: it is being undone already"}
+	}
+	for i := range v.spec.Steps {
+		spec := &v.spec.Steps[i]
+		if step := v.state.Step(spec.Name); spec.Pivot && step != nil && mayBeThere(step) {
+			return []string{fmt.Sprintf("the coordinator will not follow if the request under way is that of the pivot, step %q (%s)", spec.Name, step.Forward.Phase)}
+		}
+	}
+	return v.afterUndo()
+}
+
+// afterUndo lists what is undone, in the order in which it is.
+func (v *view) afterUndo() []string {
+	if v.spec == nil {
+		return []string{"what it has done is undone, as its definition says; this ledger does not know the definition"}
 	}
 	var plan []string
 	for i := len(v.spec.Steps) - 1; i >= 0; i-- {
@@ -31,8 +45,6 @@ func (v *view) afterCancel() []string {
 		}
 		name := spec.Name + bracketed(step)
 		switch {
-		case spec.Pivot:
-			return []string{fmt.Sprintf("the coordinator will not follow if the request under way is that of the pivot, step %q (%s)", spec.Name, step.Forward.Phase)}
 		case spec.Undo:
 			plan = append(plan, "undo "+name)
 		case spec.NoUndo != "":
@@ -130,6 +142,9 @@ func (v *view) afterResolution(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
 	ss, of := v.state.IssueOf(v.spec, step)
 	unconfirmed := ss != nil && ss.Unconfirmed && of == saga.Forward
+	if done := v.state.Step(step); yes && done != nil && done.Dropped && done.Forward.Phase == machine.Done && !v.state.Turned {
+		return []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
+	}
 	switch {
 	case unconfirmed && yes:
 		return []string{fmt.Sprintf("step %q counts as confirmed, and is undone if the work is on its way back", step)}
@@ -256,20 +271,19 @@ func (v *view) afterSkip(step string) []string {
 
 // afterWake says what a work does that does not wait any longer.
 func (v *view) afterWake() []string {
-	for i := range v.state.Steps {
-		if ss := &v.state.Steps[i]; ss.Forward.Phase == machine.Waiting {
-			return []string{fmt.Sprintf("step %q waits no longer, and not until %s; what comes next is sent", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
-		}
+	if ss := first(v.state.Steps, func(ss *machine.StepState) bool { return ss.Forward.Phase == machine.Waiting }); ss != nil {
+		return []string{fmt.Sprintf("step %q waits no longer, and not until %s; what comes next is sent", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
 	}
 	return []string{"it begins now, and not at " + v.state.NotBefore.UTC().Format(time.RFC3339)}
 }
 
 // afterPause says what a pause holds.
 func (v *view) afterPause() []string {
-	for i := range v.state.Steps {
-		if ss := &v.state.Steps[i]; ss.Forward.Phase == machine.Started || ss.Undo.Phase == machine.Started {
-			return []string{fmt.Sprintf("the attempt of step %q that is under way is answered; then nothing is sent and nothing undone until it is resumed or decided about", ss.Name)}
-		}
+	at := func(ss *machine.StepState) bool {
+		return ss.Forward.Phase == machine.Started || ss.Undo.Phase == machine.Started
+	}
+	if ss := first(v.state.Steps, at); ss != nil {
+		return []string{fmt.Sprintf("the attempt of step %q that is under way is answered; then nothing is sent and nothing undone until it is resumed or decided about", ss.Name)}
 	}
 	return []string{"nothing is sent and nothing undone until it is resumed or decided about"}
 }

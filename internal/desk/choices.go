@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 // Choice is what a person can do about an instance, and when that is right: a verb, and what it says.
 type Choice struct {
-	When  string   `json:"when"`
+	When  string   `json:"when"` // that is right
 	Verb  string   `json:"verb"`
 	Label string   `json:"label"` // what it says, in a few words; "": what its verb says
 	Flags []Saying `json:"flags"`
@@ -25,8 +26,8 @@ type Choice struct {
 // Saying is one thing that a verb says, by its name, or an example of what only the person can say.
 type Saying struct {
 	Name    string `json:"name"`
-	Value   string `json:"value"` // "" of one that stands alone
-	Example string `json:"example"`
+	Value   string `json:"value"`   // "" of one that stands alone
+	Example string `json:"example"` // of what only a person can say
 }
 
 // cases are the words of the machine's cases: when a choice is right, what its button says where that is not what its verb says, and what
@@ -64,16 +65,17 @@ var cases = map[machine.Case]struct{ when, label, why string }{
 	machine.CaseUnconfirmedID:  {"If %q happened and has no id", "", "how you know"},
 	machine.CaseUnconfirmedNot: {"If %q did not happen: it is done, under a new key", "", "how you know"},
 	machine.CaseWait:           {"To hold it where it is", "", "why it has to wait"},
+	machine.CaseUndo:           {"If it should not stand: undo what it has done, newest step first", "", "why it should not stand"},
+	machine.CaseTryNow:         {"To try it again at once", "", "what you mended"},
+	machine.CaseRunAgain:       {"To run it again: what it made is made again, or changed, under new keys", "", "why it is wanted"},
+	machine.CaseResultOf:       {"To say what later steps find as the result of %q, which was skipped", "Give its result", "how you know"},
+	machine.CaseResultNotKept:  {"To give the result of %q, which is done: it was too large to be kept, or no JSON", "Give its result", "how you know"},
 	machine.CaseGiveUp:         {"To give it up, and to undo what it has done", "", "why it is given up"},
 }
 
-// buttons are the words of verbs, with what a resolution says.
-var buttons = map[string]string{
-	machine.VerbRetry: "Try it again", machine.VerbSkip: "Go on without it", machine.VerbResume: "Let it go on", machine.VerbWake: "Go on now",
-	machine.VerbComplete: "Answer", machine.VerbFail: "It has failed", machine.VerbExtend: "Give it longer", machine.VerbRerun: "Run it again",
-	machine.VerbPause: "Hold it", machine.VerbCancel: "Give it up and undo", machine.VerbApprove: "Approve", machine.VerbReject: "Reject",
-	string(machine.SayHappened): "It happened", string(machine.SayHappenedNoID): "It happened, without an id",
-	string(machine.SayDidNotHappen): "It did not happen", string(machine.SayKeep): "Leave it as it is",
+// buttons are the words of resolutions; those of other acts are with their kinds.
+var buttons = map[machine.Saying]string{
+	machine.SayHappened: "It happened", machine.SayHappenedNoID: "It happened, without an id", machine.SayDidNotHappen: "It did not happen", machine.SayKeep: "Leave it as it is",
 }
 
 // examples are what is typed where only a person can say it.
@@ -85,19 +87,14 @@ func (v *view) offers(all []machine.Choice) []Choice {
 	for i := range all {
 		c := &all[i]
 		words := cases[c.Case]
-		o := Choice{When: words.when, Verb: c.Verb, Label: words.label, Flags: []Saying{}, Then: v.follows(c), Danger: c.Verb == machine.VerbCancel || c.Says == machine.SayDidNotHappen}
+		o := Choice{When: words.when, Verb: c.Verb, Label: words.label, Flags: []Saying{}, Then: v.follows(c), Danger: c.Verb == machine.VerbCancel || c.Verb == machine.VerbUndo || c.Says == machine.SayDidNotHappen}
 		switch {
 		case c.Newer != nil:
 			o.When = fmt.Sprintf(words.when, v.afterwards())
 		case strings.Contains(words.when, "%q"):
 			o.When = fmt.Sprintf(words.when, c.Step)
 		}
-		if o.Button = o.Label; o.Button == "" {
-			o.Button = buttons[c.Verb]
-			if c.Says != "" {
-				o.Button = buttons[string(c.Says)]
-			}
-		}
+		o.Button = cmp.Or(o.Label, buttons[c.Says], KindOf(c.Verb).Button)
 		if c.Step != "" {
 			o.Flags = append(o.Flags, Saying{Name: string(machine.SayStep), Value: c.Step})
 		}
@@ -137,29 +134,14 @@ func (d *Desk) Line(c *Choice, id saga.ID) string {
 // follows says what follows from a choice.
 func (v *view) follows(c *machine.Choice) []string {
 	switch c.Verb {
-	case machine.VerbRetry:
-		return v.afterRetry()
+	case machine.VerbApprove, machine.VerbReject: // what is decided is looked at first
+		return nil
 	case machine.VerbSkip:
-		return v.afterSkip("")
-	case machine.VerbResume:
-		return v.afterResume()
-	case machine.VerbWake:
-		return v.afterWake()
-	case machine.VerbRerun:
-		return v.afterRerun()
-	case machine.VerbPause:
-		return v.afterPause()
-	case machine.VerbCancel:
-		return v.afterCancel()
-	case machine.VerbComplete, machine.VerbFail, machine.VerbExtend:
-		return v.afterAnswer()
+		return v.afterSkip(c.Step)
 	case machine.VerbResolve:
-		if c.Says == machine.SayKeep {
-			return afterKeep
-		}
-		return v.afterResolution(c.Step, c.Says != machine.SayDidNotHappen)
+		return (&Resolve{Step: c.Step, Keep: c.Says == machine.SayKeep, DidNotHappen: c.Says == machine.SayDidNotHappen}).after(v)
 	}
-	return nil
+	return KindOf(c.Verb).New().after(v)
 }
 
 // together are the verbs that say the same of several instances.

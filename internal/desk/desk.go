@@ -4,7 +4,9 @@
 //	d := desk.New(db, "")
 //	l, err := d.List(ctx, &desk.ListIn{Status: "review"})
 //	…
-//	out, err := d.Do(ctx, &desk.Retry{Order: desk.Order{By: desk.By{Actor: "anna", Reason: "mended"}, Which: desk.Which{Work: "order:7"}}})
+//	retry := desk.KindOf("retry").New()
+//	*desk.About(retry) = desk.Order{By: desk.By{Actor: "anna", Reason: "mended"}, Which: desk.Which{Work: "order:7"}}
+//	out, err := d.Do(ctx, retry)
 //
 // What a function takes has tags: json, query and path are its names by HTTP, json and query or flag those on a command line, and doc says
 // what it is. What it returns is a document, whose JSON is the promise; fields without JSON are words for people. An error is a [*Failure]
@@ -18,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -30,13 +33,16 @@ const API = "v1"
 // Desk reads and acts on one database.
 type Desk struct {
 	db store.DB
+	op *coordinator.Operator
 
 	flag string // that the commands in its words repeat: " --db FILE"
 	now  func() time.Time
 }
 
 // New returns the desk of a database. flag is what the commands in its words repeat, such as " --db FILE"; "": nothing.
-func New(db store.DB, flag string) *Desk { return &Desk{db: db, flag: flag, now: time.Now} }
+func New(db store.DB, flag string) *Desk {
+	return &Desk{db: db, op: coordinator.NewOperator(db), flag: flag, now: time.Now}
+}
 
 // show is the command that shows an instance.
 func (d *Desk) show(id saga.ID) string {
@@ -49,7 +55,7 @@ func quote(s string) string { return program.Word(s) }
 // List is one page. Next is what the next page is asked for with; null on the last one.
 type List[T any] struct {
 	Items []T     `json:"items"`
-	Next  *string `json:"next"`
+	Next  *string `json:"next"` // what the next page is asked for with, after or before; null on the last page
 
 	// Looked is as far as was looked, where a page may have fewer than there are; zero: at all.
 	Looked time.Time `json:"-"`
@@ -60,14 +66,21 @@ type All[T any] struct {
 	Items []T `json:"items"`
 }
 
-// paged makes a page of rows, of which one more than the limit was read where there are more.
-func paged[R, T any](rows []R, limit int, doc func(*R) T, key func(*R) string) List[T] {
-	l := List[T]{Items: docs(rows[:min(len(rows), limit)], doc)}
-	if len(rows) > limit {
-		next := key(&rows[limit-1])
+// page reads a page of rows, unless something is wrong with what was asked for. Of rows one more than the limit is read where there are more.
+func page[R, T any](wrong []string, in *Limit, read func() ([]R, error), doc func(*R) T, key func(*R) string) (*List[T], error) {
+	if err := usage("", wrong); err != nil {
+		return nil, err
+	}
+	rows, err := read()
+	if err != nil {
+		return nil, err
+	}
+	l := &List[T]{Items: docs(rows[:min(len(rows), in.N)], doc)}
+	if len(rows) > in.N {
+		next := key(&rows[in.N-1])
 		l.Next = &next
 	}
-	return l
+	return l, nil
 }
 
 // docs are rows as documents; never null.
@@ -78,6 +91,29 @@ func docs[R, T any](rows []R, doc func(*R) T) []T {
 	}
 	return all
 }
+
+// first is the first that is so, or nil.
+func first[T any](all []T, is func(*T) bool) *T {
+	for i := range all {
+		if is(&all[i]) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// number is how many of all are so.
+func number[T any](all []T, is func(*T) bool) (n int) {
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// howMany of these are so.
+func howMany(these ...bool) int { return number(these, func(is *bool) bool { return *is }) }
 
 // Limit is how many a page has.
 type Limit struct {

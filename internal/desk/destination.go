@@ -30,7 +30,7 @@ func (d *Desk) flow(ctx context.Context) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := coordinator.NewOperator(d.db).Standing(ctx, o.At)
+	st, err := d.op.Standing(ctx, o.At)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +57,7 @@ func (d *Desk) flow(ctx context.Context) (*flow, error) {
 
 // of returns a destination, or nil.
 func (f *flow) of(name string) *coordinator.DestinationStatus {
-	if i := slices.IndexFunc(f.Destinations, func(d coordinator.DestinationStatus) bool { return d.Name == name }); i >= 0 {
-		return &f.Destinations[i]
-	}
-	return nil
+	return first(f.Destinations, func(d *coordinator.DestinationStatus) bool { return d.Name == name })
 }
 
 // knows refuses a name under which nothing can wait: all, saga:NAME, a destination, or retry: and one.
@@ -70,10 +67,7 @@ func (f *flow) knows(name string) error {
 	case name == coordinator.Everything().String(), f.of(name) != nil, isSaga && f.sagas[of]:
 		return nil
 	case isSaga:
-		return &Failure{
-			Code: NotFound, What: fmt.Sprintf("there is no saga %q", of),
-			Why: errors.New("no process ever registered it on this ledger"), Next: "see which there are: amends list",
-		}
+		return notFound(fmt.Sprintf("there is no saga %q", of), "no process ever registered it on this ledger", "see which there are: amends list")
 	default:
 		return unheard(name)
 	}
@@ -81,18 +75,12 @@ func (f *flow) knows(name string) error {
 
 // unheard is the error of a destination that there is not.
 func unheard(name string) error {
-	return &Failure{
-		Code: NotFound, What: fmt.Sprintf("no definition names a destination %q", name),
-		Why: errors.New("the ledger never heard of it"), Next: "see which there are: amends destination list",
-	}
+	return notFound(fmt.Sprintf("no definition names a destination %q", name), "the ledger never heard of it", "see which there are: amends destination list")
 }
 
 // paused returns the pause that has a name, or nil.
 func (f *flow) paused(name string) *coordinator.Paused {
-	if i := slices.IndexFunc(f.Paused, func(p coordinator.Paused) bool { return p.Scope.String() == name }); i >= 0 {
-		return &f.Paused[i]
-	}
-	return nil
+	return first(f.Paused, func(p *coordinator.Paused) bool { return p.Scope.String() == name })
 }
 
 // because says why what waits under a name does so: a destination's state, or a pause.
@@ -146,7 +134,7 @@ func (f *flow) then(name string) string {
 // Destination is what the sagas talk to.
 type Destination struct {
 	Destination string         `json:"destination"`
-	State       string         `json:"state"`
+	State       string         `json:"state"`       // healthy, limited, failing, paused
 	Since       *time.Time     `json:"since"`       // failing, paused
 	Until       *time.Time     `json:"until"`       // limited; failing: the next attempt, null while one is under way
 	Evidence    string         `json:"evidence"`    // failing: why it counts as that
@@ -170,7 +158,7 @@ type Destination struct {
 // Destinations are all destinations, and what is paused besides.
 type Destinations struct {
 	Items  []Destination `json:"items"`
-	Paused []Held        `json:"paused"`
+	Paused []Held        `json:"paused"` // sagas, or all
 
 	Holds []string `json:"-"` // who paused what, in words
 }
@@ -196,16 +184,8 @@ func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Alarm is the finding that destinations are not healthy, or nil.
 func (l *Destinations) Alarm() *Failure {
-	n := 0
-	for i := range l.Items {
-		if l.Items[i].State != "healthy" {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	return &Failure{Code: Findings, What: Counted(n, "destination is not healthy", "destinations are not healthy"), Next: "see what it says of itself: amends destination list"}
+	n := number(l.Items, func(d *Destination) bool { return d.State != "healthy" })
+	return alarm(n, Counted(n, "destination is not healthy", "destinations are not healthy"), "see what it says of itself: amends destination list")
 }
 
 func (f *flow) doc(d *coordinator.DestinationStatus) Destination {
@@ -218,22 +198,20 @@ func (f *flow) doc(d *coordinator.DestinationStatus) Destination {
 	if d.Shares == nil {
 		j.Shares = map[string]int{}
 	}
-	var words []string
+	why, unanswered, left := d.Why, "", ""
 	switch {
 	case d.State == "paused":
-		words = append(words, fmt.Sprintf("%s: %s", d.Actor, d.Why))
+		why = d.Actor + ": " + d.Why
 	case d.Evidence != "":
-		words = append(words, d.Evidence+"; the latest: "+d.Why)
-	case d.Why != "":
-		words = append(words, d.Why)
+		why = d.Evidence + "; the latest: " + d.Why
 	}
 	if d.Unanswered > 0 {
-		words = append(words, finding.Unanswered(d))
+		unanswered = finding.Unanswered(d)
 	}
 	if d.Left > 0 {
-		words = append(words, finding.Left(d))
+		left = finding.Left(d)
 	}
-	j.Note = strings.Join(words, "; ")
+	j.Note = joined(why, unanswered, left)
 	return j
 }
 
@@ -243,10 +221,7 @@ func (d *Destination) Divided() string {
 		return ""
 	}
 	used := slices.SortedFunc(maps.Values(d.Shares), func(a, b int) int { return cmp.Compare(b, a) })
-	words := make([]string, len(used))
-	for i, n := range used {
-		words[i] = strconv.Itoa(n)
-	}
+	words := docs(used, func(n *int) string { return strconv.Itoa(*n) })
 	return fmt.Sprintf("%d: %s", d.Parts, cmp.Or(strings.Join(words, " + "), "not shared out"))
 }
 
@@ -279,7 +254,7 @@ func (d *Desk) Probe(ctx context.Context, in *ProbeIn) (*Probed, error) {
 		return nil, unheard(in.Name)
 	}
 	out := &Probed{Destination: in.Name, Before: to.State, Stood: finding.Stands(to)}
-	out.Failed, err = coordinator.NewOperator(d.db).Probe(ctx, in.Name, in.actor())
+	out.Failed, err = d.op.Probe(ctx, in.Name, in.actor())
 	if errors.Is(err, coordinator.ErrPaused) {
 		return nil, &Failure{Code: Conflict, Why: err, Next: "it is tried when it is resumed: amends resume --destination " + quote(in.Name)}
 	}
@@ -287,4 +262,170 @@ func (d *Desk) Probe(ctx context.Context, in *ProbeIn) (*Probed, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// Scope is more than one instance: those that want a destination, those of a saga, or all.
+type Scope struct {
+	Destination string `path:"name" flag:"destination" doc:"instead of WORK: all that wants this destination"`
+	Saga        string `path:"saga" flag:"saga" doc:"the saga, where several know the work id; without WORK all its works"`
+	All         bool   `json:"-" flag:"all" doc:"instead of WORK: everything"`
+}
+
+// Named is how many scopes it names.
+func (s *Scope) Named() int { return howMany(s.Destination != "", s.Saga != "", s.All) }
+
+// called is how the scope that was found is called: all, saga:NAME, or destination:NAME.
+func (s *Scope) called(which coordinator.Scope) string {
+	if s.Destination != "" {
+		return "destination:" + which.String()
+	}
+	return which.String()
+}
+
+// scope is the one that is meant, and what stands in the way. One that the ledger never heard of is a mistake.
+func (d *Desk) scope(ctx context.Context, s *Scope) (*flow, coordinator.Scope, error) {
+	which := coordinator.OfSaga(s.Saga)
+	f, err := d.flow(ctx)
+	switch {
+	case err != nil:
+		return nil, which, err
+	case s.All:
+		which = coordinator.Everything()
+	case s.Destination != "":
+		which = coordinator.OfDestination(s.Destination)
+		return f, which, f.knows(s.Destination)
+	}
+	return f, which, f.knows(which.String())
+}
+
+// ScopeIn is an act on a scope.
+type ScopeIn struct {
+	By
+	Scope
+	DryRun bool `json:"dry-run,omitempty" doc:"say what would happen and store nothing"`
+}
+
+// Scoped is what became of an act on more than one instance.
+type Scoped struct {
+	Scope  string `json:"scope"` // all, saga:NAME, or destination:NAME
+	DryRun bool   `json:"dryRun"`
+	Stored bool   `json:"stored"`
+	Before *Held  `json:"before"` // who had paused it; null: not paused
+	Paused *Held  `json:"paused"` // who has by now; null: not paused
+
+	Pause   bool     `json:"-"` // it was to be paused
+	Waiting int64    `json:"-"` // works that wait for it in the ledger
+	Beware  []string `json:"-"` // what is paused besides
+	Ends    string   `json:"-"` // the command that ends it
+}
+
+// Held is what a person holds: a saga, everything, or a destination.
+type Held struct {
+	Scope  string     `json:"scope"` // all, or saga:NAME
+	At     *time.Time `json:"at"`
+	Actor  string     `json:"actor"`
+	Reason string     `json:"reason"`
+}
+
+// Words are what is held, by whom and why.
+func (h *Held) Words() string { return fmt.Sprintf("paused, says %s: %s", h.Actor, h.Reason) }
+
+func heldOf(p *coordinator.Paused) Held {
+	return Held{p.Scope.String(), utc(p.At), p.By.Name, p.By.Reason}
+}
+
+// Hold pauses a scope.
+func (d *Desk) Hold(ctx context.Context, in *ScopeIn) (*Scoped, error) {
+	return d.setScope(ctx, in, true)
+}
+
+// Release resumes a scope.
+func (d *Desk) Release(ctx context.Context, in *ScopeIn) (*Scoped, error) {
+	return d.setScope(ctx, in, false)
+}
+
+func (d *Desk) setScope(ctx context.Context, in *ScopeIn, pause bool) (*Scoped, error) {
+	if err := usage("", in.By.faults()); err != nil {
+		return nil, err
+	}
+	f, which, err := d.scope(ctx, &in.Scope)
+	if err != nil {
+		return nil, err
+	}
+	name := in.called(which)
+	out := &Scoped{Scope: name, DryRun: in.DryRun, Before: f.pauseOf(name), Pause: pause, Waiting: f.waiting[strings.TrimPrefix(name, "destination:")].Works}
+	if !pause && out.Before == nil {
+		return nil, &Failure{Code: Conflict, What: name + " is not paused", Why: errors.New("nothing was stored"), Next: "see what is: amends destination list"}
+	}
+	for i := range f.Paused {
+		if p := &f.Paused[i]; !pause && p.Scope.String() != name {
+			out.Beware = append(out.Beware, fmt.Sprintf("%s still paused, says %s: %s", finding.ScopeIs(p.Scope), p.By.Name, p.By.Reason))
+		}
+	}
+	out.Ends = fmt.Sprintf("amends resume %s --reason WHY%s", finding.Flag(name), d.flag)
+	if out.Paused = out.Before; in.DryRun {
+		return out, nil
+	}
+	do := d.op.ResumeScope
+	if pause {
+		do = d.op.PauseScope
+	}
+	if err := do(ctx, which, in.actor()); err != nil {
+		return nil, err
+	}
+	now, err := d.flow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.Stored, out.Paused = true, now.pauseOf(name)
+	return out, nil
+}
+
+// pauseOf is who has paused a scope, or nil.
+func (f *flow) pauseOf(name string) *Held {
+	if p := f.paused(name); p != nil {
+		h := heldOf(p)
+		h.Scope = name
+		return &h
+	}
+	if d := f.of(strings.TrimPrefix(name, "destination:")); d != nil && d.State == "paused" {
+		return &Held{name, utc(d.Since), d.Actor, d.Why}
+	}
+	return nil
+}
+
+// ScopeActs is who paused and resumed a scope, the newest first.
+type ScopeActs struct {
+	Scope string     `json:"scope"` // all, saga:NAME, or destination:NAME
+	Acts  []ScopeAct `json:"acts"`
+}
+
+// ScopeAct is one of them.
+type ScopeAct struct {
+	At     *time.Time `json:"at"`
+	Act    string     `json:"act"` // pause, resume or probe
+	Actor  string     `json:"actor"`
+	Reason string     `json:"reason"`
+}
+
+// ScopeActs reads who paused and resumed a scope, the newest 100 first.
+func (d *Desk) ScopeActs(ctx context.Context, in *Scope) (*ScopeActs, error) {
+	_, which, err := d.scope(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	acts, err := d.op.Acts(ctx, which, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &ScopeActs{in.called(which), docs(acts, func(a *coordinator.Act) ScopeAct {
+		is := ScopeAct{utc(a.At), "resume", a.By.Name, a.By.Reason}
+		switch {
+		case a.Paused:
+			is.Act = "pause"
+		case a.Probed:
+			is.Act = "probe"
+		}
+		return is
+	})}, nil
 }

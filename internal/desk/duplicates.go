@@ -11,7 +11,7 @@ import (
 
 // DuplicatesIn narrows what was blocked.
 type DuplicatesIn struct {
-	Work   string `flag:"-"`
+	Work   string `path:"work"`
 	Saga   string `query:"saga" doc:"works of this saga only"`
 	Prefix string `query:"prefix" doc:"work ids that begin with this"`
 	Limit
@@ -22,7 +22,7 @@ type Duplicate struct {
 	Saga   string     `json:"saga"` // "": it was stopped before it was a work
 	WorkID string     `json:"workId"`
 	Source string     `json:"source"`
-	By     string     `json:"by"` // start, receiver, version: what stopped it
+	By     string     `json:"by"` // what stopped it: start, receiver, version
 	Count  int64      `json:"count"`
 	First  *time.Time `json:"firstAt"`
 	Last   *time.Time `json:"lastAt"`
@@ -39,8 +39,8 @@ func (d *Duplicate) Of() string {
 // Duplicates are counters, and what was blocked by day.
 type Duplicates struct {
 	Items []Duplicate `json:"items"`
-	More  bool        `json:"more"`
-	Days  []Day       `json:"days"` // whatever narrows the items
+	More  bool        `json:"more"` // whether --limit left some out
+	Days  []Day       `json:"days"` // all that was blocked in the last 90 days, whatever narrows the items
 }
 
 // blockedFor is how far back days are told.

@@ -108,6 +108,23 @@ func named(name, what string) []string {
 	return nil
 }
 
+// notFound is the error of what there is not. why may be "".
+func notFound(what, why, next string) *Failure {
+	f := &Failure{Code: NotFound, What: what, Next: next}
+	if why != "" {
+		f.Why = errors.New(why)
+	}
+	return f
+}
+
+// alarm is the finding that there is any of what should not be; nil: there is none.
+func alarm(n int, what, next string) *Failure {
+	if n == 0 {
+		return nil
+	}
+	return &Failure{Code: Findings, What: what, Next: next}
+}
+
 func said(text string) bool { return strings.TrimSpace(text) != "" }
 
 // codes say which errors of the layers below are which.

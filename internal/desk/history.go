@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/machine"
@@ -35,10 +34,10 @@ type Record struct {
 	Session    string         `json:"session"` // the writer
 	At         *time.Time     `json:"at"`
 	Kind       machine.Kind   `json:"kind"`
-	Words      string         `json:"words"`             // what happened, as it is printed
-	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
-	Revision   string         `json:"revision,omitempty"`
-	Nonce      int64          `json:"nonce,string,omitempty"`
+	Words      string         `json:"words"`                  // what happened, for people
+	Version    int            `json:"version,omitempty"`      // of the definition: started, heard and revised
+	Revision   string         `json:"revision,omitempty"`     // where a version of the source is spoken of
+	Nonce      int64          `json:"nonce,string,omitempty"` // of the first record
 	Step       string         `json:"step"`
 	Direction  saga.Direction `json:"direction"`
 	Attempt    int            `json:"attempt"`
@@ -46,17 +45,17 @@ type Record struct {
 	Body       *Body          `json:"body"`
 	Dropped    bool           `json:"bodyDropped"`
 	Class      saga.Class     `json:"errorClass"`
-	Error      string         `json:"error"`
-	Note       string         `json:"note"`
-	Actor      string         `json:"actor"`
-	Why        string         `json:"why"`
-	Cause      string         `json:"cause"`
-	Signals    []string       `json:"signals"`
+	Error      string         `json:"error"`   // what went wrong, and nothing else
+	Note       string         `json:"note"`    // what the coordinator has to say
+	Actor      string         `json:"actor"`   // who said what it follows
+	Why        string         `json:"why"`     // in which words
+	Cause      string         `json:"cause"`   // of a start
+	Signals    []string       `json:"signals"` // the ids of those that it consumed
 	Status     saga.Status    `json:"status"`
 	Reason     saga.Reason    `json:"reason"`
 	Due        *time.Time     `json:"dueAt"`
-	Until      *time.Time     `json:"until"` // of a wait its end, of a start for later its beginning
-	Arm        *Dispatch      `json:"dispatch"`
+	Until      *time.Time     `json:"until"`    // of a wait its end, of a start for later its beginning
+	Arm        *Dispatch      `json:"dispatch"` // the attempt that it set in motion; null: none
 	Snapshot   *Body          `json:"snapshot"`
 }
 
@@ -64,7 +63,7 @@ type Record struct {
 type Body struct {
 	SHA256  string          `json:"sha256"`
 	Bytes   int             `json:"bytes"`
-	Content json.RawMessage `json:"content,omitempty"`
+	Content json.RawMessage `json:"content,omitempty"` // with --bodies
 }
 
 // String is the name of a body that is not shown.
@@ -101,12 +100,7 @@ func (d *Desk) History(ctx context.Context, in *HistoryIn) (*History, error) {
 // Started reports whether a person started an instance.
 func (d *Desk) Started(ctx context.Context, id saga.ID, by string) (bool, error) {
 	records, err := d.db.History(ctx, id)
-	for i := range records {
-		if records[i].Kind == machine.KindStarted && records[i].Actor == by {
-			return true, err
-		}
-	}
-	return false, err
+	return first(records, func(r *machine.Record) bool { return r.Kind == machine.KindStarted && r.Actor == by }) != nil, err
 }
 
 func recordOf(r *machine.Record, bodies bool) Record {
@@ -114,11 +108,8 @@ func recordOf(r *machine.Record, bodies bool) Record {
 		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Words: told(r), Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
 		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
-		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,
-		Snapshot: bodyOf(r.Snapshot, bodies), Until: utc(r.Until),
-	}
-	for i, id := range r.Signals {
-		j.Signals[i] = strconv.FormatInt(id, 10)
+		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Status: r.Status, Reason: r.Reason,
+		Signals: docs(r.Signals, func(id *int64) string { return strconv.FormatInt(*id, 10) }), Snapshot: bodyOf(r.Snapshot, bodies), Until: utc(r.Until),
 	}
 	if r.Wait > 0 {
 		j.Due = utc(r.At.Add(r.Wait))
@@ -143,25 +134,20 @@ func bodyOf(b json.RawMessage, content bool) *Body {
 
 // told is a record in words: what was learned, and behind the arrow what it set in motion.
 func told(r *machine.Record) string {
-	words := learned(r)
-	if r.ExternalID != "" {
-		words += " = " + r.ExternalID
-	}
+	words := learned(r) + With(" = ", r.ExternalID)
 	if r.BodyDropped {
 		words += " (the result was too large and is not kept)"
 	}
 	said := r.Said()
 	if by := "started by " + r.Actor; r.Cause == by && said == "says "+r.Actor {
 		words, said = words+", "+by, ""
-	} else if r.Cause != "" {
-		words += ", caused by " + r.Cause
+	} else {
+		words += With(", caused by ", r.Cause)
 	}
 	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened) && !r.Until.IsZero() {
 		words += ", until " + iso(r.Until)
 	}
-	if said != "" {
-		words += ": " + said
-	}
+	words += With(": ", said)
 	if r.Erased != (machine.Erased{}) {
 		words += " (what it said was erased)"
 	}
@@ -188,7 +174,7 @@ func learned(r *machine.Record) string {
 	case r.Kind == machine.KindAdopted && r.Class == saga.Refused:
 		return "not adopted: " + r.Step
 	case r.Kind == machine.KindAdopted:
-		return "adopted: " + strings.TrimSpace(r.Step+" "+ofRevision(r.Revision))
+		return "adopted: " + r.Step + With(" of revision ", r.Revision)
 	case r.Kind == machine.KindStarted && r.Revision != "":
 		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
 	case r.Kind == machine.KindStarted:
@@ -206,12 +192,4 @@ func learned(r *machine.Record) string {
 	default:
 		return effect(r.Step, r.Direction, r.Attempt) + " " + string(r.Kind)
 	}
-}
-
-// ofRevision names the version of the source that something shows.
-func ofRevision(revision string) string {
-	if revision == "" {
-		return ""
-	}
-	return "of revision " + revision
 }

@@ -45,11 +45,10 @@ func Dispositions() []string {
 
 // meaningOf is a disposition in words; "" for none.
 func meaningOf(v intake.Disposition) string {
-	i := slices.IndexFunc(meanings, func(m meaning) bool { return m.disposition == v })
-	if i < 0 {
-		return ""
+	if m := first(meanings, func(m *meaning) bool { return m.disposition == v }); m != nil {
+		return m.words
 	}
-	return meanings[i].words
+	return ""
 }
 
 // Deliveries says which deliveries are meant.
@@ -117,38 +116,30 @@ type InboxIn struct {
 	Before int64 `query:"before" doc:"only deliveries with a smaller number: the next page"`
 }
 
-// Object is an object of a source.
-type Object struct {
-	Source string `json:"source"`
-	Tenant string `json:"tenant"`
-	Type   string `json:"type"`
-	ID     string `json:"id"`
-}
-
 // Delivery is one webhook about one object.
 type Delivery struct {
 	Number      int64              `json:"number,string"` // the cursor: --before
 	Received    *time.Time         `json:"receivedAt"`
 	WorkID      string             `json:"workId"` // the object as works are named by it
-	Object      Object             `json:"object"`
+	Object      intake.Object      `json:"object"`
 	Topic       string             `json:"topic"`
 	EventID     string             `json:"eventId"`
-	At          *time.Time         `json:"occurredAt"` // by the event's own word
-	Payload     intake.Payload     `json:"payloadKind"`
+	At          *time.Time         `json:"occurredAt"`  // by the event's own word
+	Payload     intake.Payload     `json:"payloadKind"` // full, delta, thin
 	Deleted     bool               `json:"deleted"`
 	Version     string             `json:"version"`
 	Secret      string             `json:"signedBy"` // the name of the one that signed, never the secret
 	Copies      int                `json:"copies"`
 	Last        *time.Time         `json:"lastAt"` // when the latest copy came
 	Judged      *time.Time         `json:"processedAt"`
-	Disposition intake.Disposition `json:"disposition"` // while judgedAt is null, of an earlier judgement
+	Disposition intake.Disposition `json:"disposition"` // while processedAt is null, of an earlier judgement; "": none
 	Because     string             `json:"reason"`
 	Body        *Body              `json:"body"` // null: there was none, or it is not kept any more
 }
 
 func deliveryOf(d *intake.Delivery, bodies bool) Delivery {
 	return Delivery{
-		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: Object(d.Object), Topic: d.Topic, EventID: d.ID,
+		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: d.Object, Topic: d.Topic, EventID: d.ID,
 		At: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), Secret: d.Secret,
 		Copies: d.Copies, Last: utc(d.Last), Judged: utc(d.Judged), Disposition: d.Outcome, Because: d.Because,
 		Body: bodyOf(d.Body, bodies),
@@ -170,16 +161,9 @@ func (d *Delivery) Became() string {
 // Inbox lists deliveries, newest first.
 func (d *Desk) Inbox(ctx context.Context, in *InboxIn) (*List[Delivery], error) {
 	f, wrong := in.filter(d.now())
-	if err := usage("", append(wrong, in.Limit.faults()...)); err != nil {
-		return nil, err
-	}
 	f.Unjudged, f.Limit, f.Before = in.Pending, in.Limit.N+1, in.Before
-	rows, err := d.db.Deliveries(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	l := paged(rows, in.Limit.N, func(d *intake.Delivery) Delivery { return deliveryOf(d, false) }, func(d *intake.Delivery) string { return strconv.FormatInt(d.Number, 10) })
-	return &l, nil
+	return page(append(wrong, in.Limit.faults()...), &in.Limit, func() ([]intake.Delivery, error) { return d.db.Deliveries(ctx, f) },
+		func(d *intake.Delivery) Delivery { return deliveryOf(d, false) }, func(d *intake.Delivery) string { return strconv.FormatInt(d.Number, 10) })
 }
 
 // Count is how many deliveries of a source met one disposition.
@@ -190,12 +174,10 @@ type Count struct {
 	Last        *time.Time         `json:"lastAt"`
 }
 
-// Meaning is the disposition, and what it means.
-func (c *Count) Meaning() (name, words string) {
-	if c.Disposition == "" {
-		return "to be judged", "the gate has not judged it yet"
-	}
-	return string(c.Disposition), meaningOf(c.Disposition)
+// Became is the disposition, and Meaning what it means.
+func (c *Count) Became() string { return cmp.Or(string(c.Disposition), "to be judged") }
+func (c *Count) Meaning() string {
+	return cmp.Or(meaningOf(c.Disposition), "the gate has not judged it yet")
 }
 
 // Counts counts deliveries by source and disposition.
@@ -209,7 +191,7 @@ func (d *Desk) Counts(ctx context.Context, _ *Nothing) (*All[Count], error) {
 
 // ObjectsIn narrows the list of objects.
 type ObjectsIn struct {
-	Object  string `flag:"-"` // one alone
+	Object  string `path:"object"` // one alone
 	Blocked bool   `query:"blocked" doc:"that wait for a person"`
 	Held    bool   `query:"held" doc:"whose withdrawals are held"`
 	Owing   bool   `query:"owing" doc:"that a fetch or a delivery is owed to"`
@@ -222,27 +204,27 @@ type ObjectsIn struct {
 
 // Entry is what is known of an object.
 type Entry struct {
-	WorkID      string     `json:"workId"` // the object as works are named by it
-	Object      Object     `json:"object"`
-	State       string     `json:"state"` // known, gone, not known, blocked, held
-	Version     string     `json:"version"`
-	Newest      string     `json:"newestVersion"` // that a delivery or a fetch named
-	Learned     string     `json:"origin"`        // event, or fetch
-	Fingerprint string     `json:"fingerprint"`
-	Body        *Body      `json:"body"`
-	Accepted    int64      `json:"accepted"`  // states
-	Delivered   int64      `json:"delivered"` // of them
-	Fetch       bool       `json:"fetchOwed"`
-	Deliver     bool       `json:"deliveryOwed"`
-	Parked      int        `json:"pendingEvents"`
-	Due         *time.Time `json:"dueAt"`
-	Holder      string     `json:"leaseHolder"` // the process that works on it
-	Until       *time.Time `json:"leasedUntil"`
-	Attempts    int        `json:"failedAttempts"` // failed in a row
-	Error       string     `json:"lastError"`
-	Blocked     string     `json:"blockedReason"`
-	First       *time.Time `json:"firstSeenAt"`
-	Updated     *time.Time `json:"updatedAt"`
+	WorkID      string        `json:"workId"` // the object as works are named by it
+	Object      intake.Object `json:"object"`
+	State       string        `json:"state"` // known, gone, not known, blocked, held
+	Version     string        `json:"version"`
+	Newest      string        `json:"newestVersion"` // that a delivery or a fetch named
+	Learned     string        `json:"origin"`        // event, or fetch
+	Fingerprint string        `json:"fingerprint"`
+	Body        *Body         `json:"body"`
+	Accepted    int64         `json:"accepted"`  // states
+	Delivered   int64         `json:"delivered"` // of them
+	Fetch       bool          `json:"fetchOwed"`
+	Deliver     bool          `json:"deliveryOwed"`
+	Parked      int           `json:"pendingEvents"` // a count
+	Due         *time.Time    `json:"dueAt"`
+	Holder      string        `json:"leaseHolder"` // the process that works on it
+	Until       *time.Time    `json:"leasedUntil"`
+	Attempts    int           `json:"failedAttempts"` // failed in a row
+	Error       string        `json:"lastError"`
+	Blocked     string        `json:"blockedReason"`
+	First       *time.Time    `json:"firstSeenAt"`
+	Updated     *time.Time    `json:"updatedAt"`
 
 	Owed    string `json:"-"` // what is still to be done, in words
 	Because string `json:"-"` // why it is where it is
@@ -250,19 +232,24 @@ type Entry struct {
 	News    string `json:"-"` // its state, and where to look
 }
 
+// Failed is how often it failed in a row: 3×.
+func (e *Entry) Failed() string {
+	if e.Attempts == 0 {
+		return ""
+	}
+	return strconv.Itoa(e.Attempts) + "×"
+}
+
 func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	if e == nil {
 		return nil
 	}
 	j := Entry{
-		WorkID: e.Object.String(), Object: Object(e.Object), State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
+		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
 		Learned: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		Fetch: e.Dirty > e.Clean, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
 		Holder: e.Holder, Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Owed: owed(e), Because: because(e, d.now()),
-	}
-	if e.Rank > 0 {
-		j.Learned = "fetch"
 	}
 	if !e.Fingerprint.IsZero() {
 		j.Fingerprint = hex.EncodeToString(e.Fingerprint[:])
@@ -270,30 +257,19 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	if e.Holder != "" {
 		j.Until = utc(e.Until)
 	}
-	j.Is, j.News = j.State, j.State
-	if j.Version != "" {
-		j.Is += ", version " + j.Version
-		j.News += ", version " + j.Version
-	}
+	learned, spoken, is := "", "", j.State+With(", version ", j.Version)
 	switch {
 	case e.Rank > 0:
-		j.Is += ", as its source said when it was asked"
+		j.Learned, learned = "fetch", ", as its source said when it was asked"
 	case j.State != "not known":
-		j.Is += ", as an event said"
+		learned = ", as an event said"
 	}
 	if e.Newest.Compare(e.Version) > 0 {
-		j.Is += "; version " + j.Newest + " was spoken of"
+		spoken = "version " + j.Newest + " was spoken of"
 	}
-	if j.Owed != "" {
-		j.News += "; owed: " + j.Owed
-	}
-	switch {
-	case e.Blocked != "":
-		j.News += "; " + e.Blocked
-	case e.LastError != "":
-		j.News += fmt.Sprintf("; failed %s: %s", count(e.Attempts, "time"), e.LastError)
-	}
-	j.News += fmt.Sprintf(" (amends inbox list --object %s%s)", quote(j.WorkID), d.flag)
+	j.Is = joined(is+learned, spoken)
+	failed := cmp.Or(e.Blocked, With(fmt.Sprintf("failed %s: ", count(e.Attempts, "time")), e.LastError))
+	j.News = joined(is, With("owed: ", j.Owed), failed) + fmt.Sprintf(" (amends inbox list --object %s%s)", quote(j.WorkID), d.flag)
 	return &j
 }
 
@@ -305,15 +281,8 @@ func (d *Desk) Objects(ctx context.Context, in *ObjectsIn) (*List[*Entry], error
 			wrong = append(wrong, notAnObject(text))
 		}
 	}
-	if err := usage("", append(wrong, in.Limit.faults()...)); err != nil {
-		return nil, err
-	}
-	rows, err := d.entries(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	l := paged(rows, in.Limit.N, func(e *intake.Entry) *Entry { return d.entryOf(e, false) }, func(e *intake.Entry) string { return e.Object.String() })
-	return &l, nil
+	return page(append(wrong, in.Limit.faults()...), &in.Limit, func() ([]intake.Entry, error) { return d.entries(ctx, in) },
+		func(e *intake.Entry) *Entry { return d.entryOf(e, false) }, func(e *intake.Entry) string { return e.Object.String() })
 }
 
 // entries reads a page of entries, or the one of an object.
@@ -336,10 +305,7 @@ func (d *Desk) entries(ctx context.Context, in *ObjectsIn) ([]intake.Entry, erro
 	case err != nil:
 		return nil, err
 	case e == nil:
-		return nil, &Failure{
-			Code: NotFound, What: fmt.Sprintf("nothing was heard of %s", o),
-			Next: "try: amends inbox list --source " + quote(o.Source) + " --type " + quote(o.Type),
-		}
+		return nil, notFound(fmt.Sprintf("nothing was heard of %s", o), "", "try: amends inbox list --source "+quote(o.Source)+" --type "+quote(o.Type))
 	}
 	return []intake.Entry{*e}, nil
 }
@@ -397,27 +363,21 @@ type DeliveryIn struct {
 type Hearing struct {
 	Delivery
 	Entry *Entry `json:"entry"` // null: nothing is known of the object
-	Works []Head `json:"works"`
-	Next  string `json:"next"`
+	Works []Head `json:"works"` // those named by the object
+	Next  string `json:"next"`  // what happens by itself, and what is safe to do
 
-	Said    string `json:"-"` // what it said, as it was received
-	Meaning string `json:"-"` // of its disposition
-	Advice  string `json:"-"` // Next without the command
-	Command string `json:"-"` // that is safe to run; "": none is
-	shows   []string
+	Said    string   `json:"-"` // what it said, as it was received
+	Meaning string   `json:"-"` // of its disposition
+	Advice  string   `json:"-"` // Next without the command
+	Command string   `json:"-"` // that is safe to run; "": none is
+	Shows   []string `json:"-"` // the commands that show the instances
 }
-
-// Shows are the commands that show the instances.
-func (h *Hearing) Shows() []string { return h.shows }
 
 // Delivery reads one delivery, what is known of its object, and the instances that are named by it.
 func (d *Desk) Delivery(ctx context.Context, in *DeliveryIn) (*Hearing, error) {
 	one, err := d.db.Delivery(ctx, in.Number)
 	if errors.Is(err, intake.ErrNotFound) {
-		return nil, &Failure{
-			Code: NotFound, What: fmt.Sprintf("there is no delivery %d", in.Number),
-			Next: "it never was, or it is older than what is kept; look with: amends inbox list",
-		}
+		return nil, notFound(fmt.Sprintf("there is no delivery %d", in.Number), "", "it never was, or it is older than what is kept; look with: amends inbox list")
 	}
 	if err != nil {
 		return nil, err
@@ -432,8 +392,8 @@ func (d *Desk) Delivery(ctx context.Context, in *DeliveryIn) (*Hearing, error) {
 	}
 	h := &Hearing{
 		Delivery: deliveryOf(&one, in.Bodies), Entry: d.entryOf(entry, in.Bodies), Said: saidBy(&one), Meaning: meaningOf(one.Outcome),
-		Works: docs(p.Instances, func(h *ledger.Instance) Head { return headOf(h, k) }),
-		shows: docs(p.Instances, func(h *ledger.Instance) string { return d.show(h.ID) }),
+		Works: docs(p.Instances, k.head),
+		Shows: docs(p.Instances, func(h *ledger.Instance) string { return d.show(h.ID) }),
 	}
 	h.Advice, h.Command = d.next(&one, entry, p.Instances)
 	h.Next = strings.TrimSpace(h.Advice + " " + h.Command)
@@ -445,20 +405,12 @@ func saidBy(d *intake.Delivery) string {
 	words := map[intake.Payload]string{
 		intake.Whole: "the whole object", intake.Delta: "a change to the object", intake.Thin: "that the object changed",
 	}[d.Payload]
-	switch {
-	case d.Deleted:
+	if d.Deleted {
 		words = "that the object is gone"
-	case words == "":
-		words = "nothing that can be judged"
 	}
-	if v := d.Version.Revision(); v != "" {
-		words += ", version " + v
-	}
+	words = cmp.Or(words, "nothing that can be judged") + With(", version ", d.Version.Revision()) + With(", as event ", d.ID)
 	if d.Topic != "" {
 		words = d.Topic + ": " + words
-	}
-	if d.ID != "" {
-		words += ", as event " + d.ID
 	}
 	if !d.At.IsZero() {
 		words += ", of " + iso(d.At)
@@ -528,8 +480,8 @@ type ReplayIn struct {
 // Replayed is what became of a replay.
 type Replayed struct {
 	Deliveries   int                        `json:"deliveries"`   // selected
-	Objects      int                        `json:"objects"`      // they are about
-	Dispositions map[intake.Disposition]int `json:"dispositions"` // they have; "": none yet
+	Objects      int                        `json:"objects"`      // that they are about
+	Dispositions map[intake.Disposition]int `json:"dispositions"` // an object: how many had which; "": none yet
 	Actor        string                     `json:"actor"`
 	Reason       string                     `json:"reason"`
 	DryRun       bool                       `json:"dryRun"`
@@ -619,8 +571,8 @@ type HoldIn struct {
 // EndedHold is what became of withdrawals that were held.
 type EndedHold struct {
 	Source string `json:"source"`
-	Act    string `json:"act"`
-	Count  int64  `json:"withdrawals"` // that were held
+	Act    string `json:"act"`         // release, drop
+	Count  int64  `json:"withdrawals"` // that were held; 0: nothing was to do
 	Actor  string `json:"actor"`
 	Reason string `json:"reason"`
 	DryRun bool   `json:"dryRun"`
@@ -654,10 +606,8 @@ func (d *Desk) endHold(ctx context.Context, in *HoldIn, act string) (*EndedHold,
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range all {
-		if h.Source == in.Source {
-			out.Count = h.Count
-		}
+	if h := first(all, func(h *intake.Holding) bool { return h.Source == in.Source }); h != nil {
+		out.Count = h.Count
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
@@ -51,15 +52,10 @@ func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
 			v.pending = append(v.pending, *sig)
 		}
 	}
-	if v.knowledge, err = d.whoKnows(ctx); err != nil {
+	if v.knowledge, err = d.whoKnows(ctx, v.head.WaitsFor != ""); err != nil {
 		return nil, err
 	}
 	v.spec = v.knowledge.specOf(id.Saga, v.state.Version)
-	if v.head.WaitsFor != "" {
-		if v.knowledge.flow, err = d.flow(ctx); err != nil {
-			return nil, err
-		}
-	}
 	v.summary = machine.Summarize(v.spec, v.state)
 	if v.knowledge.flow != nil {
 		v.waits = v.knowledge.flow.then(v.head.WaitsFor)
@@ -102,16 +98,17 @@ type Instance struct {
 	saga.Summary
 	Number     int64       `json:"number,string"`
 	WaitsFor   string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
-	Session    string      `json:"session"`
+	Session    string      `json:"session"`  // the process that holds it; "": none does
 	Finished   *time.Time  `json:"finishedAt"`
-	Signals    []Signal    `json:"pendingSignals"`
+	Signals    []Signal    `json:"pendingSignals"` // posted, and not read yet
 	Duplicates []Duplicate `json:"duplicates"`
-	Unknown    bool        `json:"unknown"`      // no live process knows the definition that it waits for
-	Heard      *Entry      `json:"sourceObject"` // of the object the work is named by; null: nothing
-	Seq        int64       `json:"seq"`          // of the latest record: what --shown says of a work that was looked at
-	Advice     string      `json:"advice"`       // next without what the choices say
-	Choices    []Choice    `json:"choices"`      // what is safe to do
-	Also       []Choice    `json:"also"`         // what else it takes
+	Unknown    bool        `json:"unknown"`         // no live process knows the definition that it waits for
+	Heard      *Entry      `json:"sourceObject"`    // of the object the work is named by; null: nothing
+	Seq        int64       `json:"seq"`             // of the latest record: what --seen says of a work that was looked at
+	Advice     string      `json:"advice"`          // next without what the choices say
+	Choices    []Choice    `json:"choices"`         // what is safe to do
+	Also       []Choice    `json:"also"`            // what else it takes
+	About      *saga.About `json:"about,omitempty"` // while people decide: what they decide about
 
 	Because string `json:"-"` // why it stands where it does, where that is not plain
 	Waits   string `json:"-"` // why it waits under the name
@@ -161,6 +158,8 @@ func (s *Signal) Said() (what, words string) {
 		return "order", string(s.Kind) + " " + effect(s.Step, s.Direction, s.Attempt)
 	case s.Kind == machine.SignalRevise:
 		return "order", "rerun, as revision " + s.Revision
+	case s.Kind == machine.SignalCancel && s.Revision != "":
+		return "order", "undo, as revision " + s.Revision
 	}
 	return "order", string(s.Kind)
 }
@@ -170,13 +169,11 @@ func (d *Desk) Show(ctx context.Context, in *ShowIn) (*Instance, error) {
 	if (in.Work == "") == (in.ExternalID == "") {
 		return nil, Usage("try: amends show --help", "name the work, or say --external-id ID")
 	}
-	var head ledger.Instance
-	var err error
+	find := func() (ledger.Instance, error) { return d.find(ctx, &in.Which) }
 	if in.ExternalID != "" {
-		head, err = d.maker(ctx, in.ExternalID)
-	} else {
-		head, err = d.find(ctx, &in.Which)
+		find = func() (ledger.Instance, error) { return d.maker(ctx, in.ExternalID) }
 	}
+	head, err := find()
 	if err != nil {
 		return nil, err
 	}
@@ -184,34 +181,35 @@ func (d *Desk) Show(ctx context.Context, in *ShowIn) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	var heard *intake.Entry
+	i := v.doc()
 	if o, ok := intake.ParseObject(head.ID.Work); ok {
-		if heard, err = d.db.Entry(ctx, o); err != nil {
+		heard, err := d.db.Entry(ctx, o)
+		if err != nil {
 			return nil, err
 		}
-	}
-	i := v.doc()
-	if heard != nil {
 		i.Heard = d.entryOf(heard, false)
 	}
 	return i, nil
 }
 
 func (v *view) doc() *Instance {
-	choices := machine.Choices(v.spec, v.state, v.at)
 	i := &Instance{
 		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: docs(v.pending, signalOf), Duplicates: docs(v.duplicates, duplicateOf), Unknown: v.lacking != "", Seq: v.state.Seq,
-		Advice: v.summary.Next, Choices: v.offers(choices), Also: v.offers(machine.Besides(v.spec, v.state)), Because: cmp.Or(v.summary.Note, v.turned),
-	}
-	if len(choices) > 0 && v.waits == "" {
-		i.Advice = machine.Advice(v.spec, v.state)
+		Advice: cmp.Or(v.waits, machine.Next(v.spec, v.state)), Choices: v.offers(machine.Choices(v.spec, v.state, v.at)),
+		Also: v.offers(machine.Besides(v.spec, v.state, v.at)), Because: cmp.Or(v.summary.Note, v.turned),
 	}
 	if v.head.WaitsFor != "" {
 		i.Waits = v.knowledge.because(v.head.WaitsFor)
 	}
 	if v.lacking != "" {
 		i.Missing = fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(v.head.ID.Saga))
+	}
+	for n := range v.state.Steps {
+		ss := &v.state.Steps[n]
+		if b := ss.Ballot(); b != nil && ss.Forward.Phase == machine.Waiting && !v.state.Turned && !v.state.Status.Terminal() {
+			i.About = program.AboutOf(b.Shown)
+		}
 	}
 	switch n := v.state.Newer; {
 	case n == nil:
@@ -248,4 +246,109 @@ func (v *view) decided() bool {
 		}
 	}
 	return false
+}
+
+// Which says which instance is meant, as a person says it: by its work id, which several sagas may share.
+type Which struct {
+	Work string `path:"work"`
+	Saga string `path:"saga" flag:"saga" doc:"the saga, where several know the work id"`
+}
+
+// NoRevision is how the run of an instance is written whose source has no versions.
+const NoRevision = "-"
+
+// RunName is a run as lists print it and acts read it: its revision.
+func RunName(revision string) string { return cmp.Or(revision, NoRevision) }
+
+func revisionOf(run string) string {
+	if run == NoRevision {
+		return ""
+	}
+	return run
+}
+
+// find returns the one instance that is meant.
+func (d *Desk) find(ctx context.Context, w *Which) (ledger.Instance, error) {
+	if w.Work == "" { // a filter that says nothing finds every one
+		return ledger.Instance{}, Empty("the work id")
+	}
+	heads, err := ledger.First(ctx, d.db, ledger.Filter{Work: w.Work, Saga: w.Saga})
+	switch {
+	case err != nil:
+		return ledger.Instance{}, err
+	case len(heads) == 1:
+		return heads[0], nil
+	case len(heads) == 0:
+		return ledger.Instance{}, w.unknown()
+	}
+	f := several(heads, func(h *ledger.Instance) string { return h.ID.Saga })
+	f.What = fmt.Sprintf("%d sagas know the work %q: %s", len(heads), w.Work, f.What)
+	f.Next = "say which: --saga " + quote(heads[0].ID.Saga)
+	return ledger.Instance{}, f
+}
+
+func (w *Which) unknown() error {
+	what := fmt.Sprintf("there is no work %q", w.Work)
+	next := "try: amends list --prefix " + quote(stem(w.Work))
+	if w.Saga != "" {
+		what += fmt.Sprintf(" of saga %q", w.Saga)
+		next = "try it without --saga, or: amends list --prefix " + quote(stem(w.Work))
+	}
+	if _, ok := intake.ParseObject(w.Work); ok {
+		next += "; for what webhooks said of it: amends inbox list --object " + quote(w.Work)
+	}
+	return notFound(what, "nothing was ever started under that id in this ledger", next)
+}
+
+// maker finds the one instance that recorded an external id.
+func (d *Desk) maker(ctx context.Context, externalID string) (ledger.Instance, error) {
+	heads, err := ledger.First(ctx, d.db, ledger.Filter{ExternalID: externalID})
+	switch {
+	case err != nil:
+		return ledger.Instance{}, err
+	case len(heads) == 1:
+		return heads[0], nil
+	case len(heads) == 0:
+		return ledger.Instance{}, notFound(fmt.Sprintf("no work of this ledger recorded the external id %q", externalID),
+			"either something else made it, or its answer was never recorded",
+			"look at the destination for the key or reference under which it was made, and at: amends list --review")
+	}
+	f := several(heads, func(h *ledger.Instance) string { return h.ID.String() })
+	f.What = fmt.Sprintf("%d works recorded the external id %q: %s", len(heads), externalID, f.What)
+	f.Next = "show one of them by its work id; all of them: amends list --external-id " + quote(externalID)
+	return ledger.Instance{}, f
+}
+
+// several asks for more, and names what there is to choose from.
+func several(heads []ledger.Instance, called func(*ledger.Instance) string) *Failure {
+	const few = 5
+	var names []string
+	for i := range heads[:min(few, len(heads))] {
+		names = append(names, fmt.Sprintf("%s (%s)", called(&heads[i]), heads[i].Status))
+	}
+	if len(heads) > few {
+		names = append(names, "…")
+	}
+	details := docs(heads, (*knowledge)(nil).head)
+	return &Failure{Code: Misuse, What: strings.Join(names, ", "), Details: map[string]any{"works": details}}
+}
+
+// stem is a work id without its last part, where a mistake is most likely.
+func stem(work string) string {
+	if i := strings.LastIndexAny(work, ":/"); i > 0 && i < len(work)-1 {
+		return work[:i+1]
+	}
+	r := []rune(work)
+	return string(r[:(len(r)+1)/2])
+}
+
+// specOf returns the structure of a definition as the ledger knows it, or nil.
+func (k *knowledge) specOf(name string, version int) *program.Spec {
+	return k.specs[ledger.Version{Saga: name, Version: version}]
+}
+
+// ID names an instance.
+type ID struct {
+	Saga string `json:"saga"`
+	Work string `json:"workId"`
 }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -30,8 +30,11 @@ type Mark struct {
 	Reason string     `json:"reason"`
 }
 
-// Words say who did it, when and why.
+// Words say who did it, when and why; "" for what was not done.
 func (m *Mark) Words() string {
+	if m == nil {
+		return ""
+	}
 	return fmt.Sprintf("by %s at %s: %s", m.Actor, iso(At(m.At)), m.Reason)
 }
 
@@ -47,7 +50,7 @@ type Job struct {
 	Job       string           `json:"job"`
 	Schedule  string           `json:"schedule"`
 	Zone      string           `json:"timeZone"`
-	Next      []string         `json:"next"` // as if it were not paused
+	Next      []string         `json:"next"` // five, with the offset of the zone, as if it were not paused
 	Overlap   schedule.Overlap `json:"overlap"`
 	CatchUp   float64          `json:"catchUpSeconds"`
 	First     *time.Time       `json:"createdAt"`    // described
@@ -55,7 +58,7 @@ type Job struct {
 	Planned   *time.Time       `json:"plannedUntil"` // the last instant that is a run
 	Good      string           `json:"lastSuccess"`
 	GoodAt    *time.Time       `json:"lastSuccessEndedAt"` // its end
-	Failures  int              `json:"failures"`
+	Failures  int              `json:"failures"`           // runs since the last success
 	Watermark string           `json:"watermark"`
 	Alarm     string           `json:"alarm"` // why a person should look; "": nothing
 	Paused    *Mark            `json:"paused"`
@@ -65,8 +68,21 @@ type Job struct {
 	Runs []time.Time `json:"-"` // the next
 }
 
+// Upcoming is when it runs next; nil while it is paused.
+func (j *Job) Upcoming() *time.Time {
+	if len(j.Runs) == 0 || j.Paused != nil {
+		return nil
+	}
+	return &j.Runs[0]
+}
+
+// JobsIn says how much of jobs is printed.
+type JobsIn struct {
+	Next bool `json:"-" flag:"next" doc:"show the next five runs of each"`
+}
+
 // Jobs lists the jobs.
-func (d *Desk) Jobs(ctx context.Context, _ *Nothing) (*Board, error) {
+func (d *Desk) Jobs(ctx context.Context, _ *JobsIn) (*Board, error) {
 	b, err := d.db.Jobs(ctx)
 	if err != nil {
 		return nil, err
@@ -76,16 +92,8 @@ func (d *Desk) Jobs(ctx context.Context, _ *Nothing) (*Board, error) {
 
 // Alarm is the finding that jobs need a person, or nil.
 func (b *Board) Alarm() *Failure {
-	n := 0
-	for i := range b.Jobs {
-		if b.Jobs[i].Alarm != "" {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	return &Failure{Code: Findings, What: Counted(n, "job needs a person", "jobs need a person"), Next: "look at their runs: amends reconcile runs JOB"}
+	n := number(b.Jobs, func(j *Job) bool { return j.Alarm != "" })
+	return alarm(n, Counted(n, "job needs a person", "jobs need a person"), "look at their runs: amends reconcile runs JOB")
 }
 
 func jobDoc(s *schedule.JobState, now time.Time) Job {
@@ -146,10 +154,7 @@ func (d *Desk) Expression(_ context.Context, in *ExpressionIn) (*Expression, err
 
 // Alarm is the finding that a schedule may not mean what was meant, or nil.
 func (e *Expression) Alarm() *Failure {
-	if len(e.Warnings) == 0 {
-		return nil
-	}
-	return &Failure{Code: Findings, What: "the schedule may not mean what was meant", Next: "read the " + count(len(e.Warnings), "warning")}
+	return alarm(len(e.Warnings), "the schedule may not mean what was meant", "read the "+count(len(e.Warnings), "warning"))
 }
 
 // job is a job and the moment at which it was read.
@@ -164,38 +169,37 @@ func (d *Desk) jobOf(ctx context.Context, name string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(b.Jobs, func(s schedule.JobState) bool { return s.Name == name })
-	if i >= 0 && name != schedule.Everything {
-		return &job{JobState: b.Jobs[i], Board: b}, nil
+	if s := first(b.Jobs, func(s *schedule.JobState) bool { return s.Name == name }); s != nil && name != schedule.Everything {
+		return &job{JobState: *s, Board: b}, nil
 	}
-	f := &Failure{
-		Code: NotFound, What: fmt.Sprintf("there is no job %q", name), Why: errors.New("no process with a job of that name ever ran on this database"),
-		Next: "no process with any job has: start yours, and look at --db and AMENDS_DB",
-	}
+	f := notFound(fmt.Sprintf("there is no job %q", name), "no process with a job of that name ever ran on this database",
+		"no process with any job has: start yours, and look at --db and AMENDS_DB")
 	if names := docs(b.Jobs, func(s *schedule.JobState) string { return s.Name }); len(names) > 0 {
 		f.Next, f.Details = "the jobs are: "+strings.Join(names, ", "), map[string]any{"jobs": names}
 	}
 	return nil, f
 }
 
-// runnable returns an error while the job, or all jobs, are paused. A paused job begins no run, so
+// runnable reads a job that is not paused, nor all jobs. A paused job begins no run, so
 // it is refused at once instead of asking for a run that would be refused later.
-func (j *job) runnable() error {
+func (d *Desk) runnable(ctx context.Context, name string) (*job, error) {
+	j, err := d.jobOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	m := j.Halt
 	what, next := "all jobs are paused", "amends schedule unpause --all"
 	if j.Paused.Is() {
 		m, what, next = j.Paused, "job "+j.Name+" is paused", "amends schedule unpause "+quote(j.Name)
 	}
 	if !m.Is() {
-		return nil
+		return j, nil
 	}
-	return &Failure{Code: Conflict, What: what, Why: errors.New(markOf(m).Words()), Stands: "nothing was asked for", Next: "when it may run again: " + next}
+	return nil, &Failure{Code: Conflict, What: what, Why: errors.New(markOf(m).Words()), Stands: "nothing was asked for", Next: "when it may run again: " + next}
 }
 
 // Results are what a run can end with.
-var Results = []string{
-	string(schedule.OK), string(schedule.Partial), string(schedule.Refused), string(schedule.Failed), string(schedule.Stopped), string(schedule.Skipped),
-}
+var Results = names([]schedule.Result{schedule.OK, schedule.Partial, schedule.Refused, schedule.Failed, schedule.Stopped, schedule.Skipped})
 
 // RunsIn narrows the list of runs.
 type RunsIn struct {
@@ -213,11 +217,11 @@ type Run struct {
 	Instant  string          `json:"scheduledFor"`
 	At       *time.Time      `json:"scheduledAt"`
 	From     *time.Time      `json:"firstScheduledAt"` // the first instant it stands for
-	Instants int64           `json:"scheduledTimes"`   // it stands for
+	Instants int64           `json:"scheduledTimes"`   // that it stands for
 	Due      *time.Time      `json:"dueAt"`
 	Created  *time.Time      `json:"createdAt"`
-	Ask      string          `json:"requested"`
-	Actor    string          `json:"actor"` // "": the schedule
+	Ask      string          `json:"requested"` // "": what the schedule does
+	Actor    string          `json:"actor"`     // "": the schedule
 	Reason   string          `json:"reason"`
 	Status   string          `json:"status"` // waiting, running, or the result
 	Result   schedule.Result `json:"result"` // "": it has not ended
@@ -235,11 +239,9 @@ type Run struct {
 	Refused  int64           `json:"overLimit"`
 	Errors   int64           `json:"errors"`
 	Calls    int64           `json:"calls"`
-	Plan     string          `json:"plan"`
+	Plan     string          `json:"plan"` // an id
 	Note     string          `json:"note"`
 	Error    string          `json:"error"`
-
-	open bool
 }
 
 func runOf(r *schedule.RunRow) Run {
@@ -248,12 +250,12 @@ func runOf(r *schedule.RunRow) Run {
 		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, Began: utc(r.Began),
 		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
 		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, Refused: r.Refused, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
-		Note: r.Note, Error: r.Error, open: r.Open(),
+		Note: r.Note, Error: r.Error,
 	}
 }
 
 // Open reports whether it has not ended.
-func (r *Run) Open() bool { return r.open }
+func (r *Run) Open() bool { return r.Result == "" }
 
 // Well reports whether it ended well, and Bounded whether it ended at a bound.
 func (r *Run) Well() bool    { return r.Result == schedule.OK }
@@ -261,6 +263,23 @@ func (r *Run) Bounded() bool { return r.Result == schedule.Refused }
 
 // Words are what there is to say about it.
 func (r *Run) Words() string { return joined(r.Note, r.Error) }
+
+// By is who asked for it.
+func (r *Run) By() string { return cmp.Or(r.Actor, "the schedule") }
+
+// Brief is its plan, as much of the id as people need.
+func (r *Run) Brief() string { return Brief(r.Plan) }
+
+// Took is how long it was at work, "" when it never was.
+func (r *Run) Took(now time.Time) string {
+	switch {
+	case r.Began == nil:
+		return ""
+	case r.Ended == nil:
+		return finding.Span(max(now.Sub(*r.Began), 0))
+	}
+	return finding.Span(r.Ended.Sub(*r.Began))
+}
 
 // Figures say in words what it has done.
 func (r *Run) Figures() string {
@@ -299,41 +318,46 @@ func (d *Desk) Runs(ctx context.Context, in *RunsIn) (*List[Run], error) {
 			wrong = append(wrong, err.Error())
 		}
 	}
-	if err := usage("", wrong); err != nil {
-		return nil, err
-	}
-	if in.Job != "" {
-		if _, err := d.jobOf(ctx, in.Job); err != nil {
-			return nil, err
+	return page(wrong, &in.Limit, func() ([]schedule.RunRow, error) {
+		if in.Job != "" {
+			if _, err := d.jobOf(ctx, in.Job); err != nil {
+				return nil, err
+			}
 		}
-	}
-	rows, err := d.db.Runs(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	l := paged(rows, in.Limit.N, runOf, func(r *schedule.RunRow) string { return runCursor(in.Job, r) })
-	return &l, nil
+		return d.db.Runs(ctx, f)
+	}, runOf, func(r *schedule.RunRow) string { return runCursor(in.Job, r) })
 }
 
-// runCursor names a run for the next page, among those of a job by its number; parseRunCursor reads
-// it. Jobs have no comma in their names.
-func runCursor(job string, r *schedule.RunRow) string {
-	if job != "" {
-		return strconv.FormatInt(r.Number, 10)
+// cursor names what is of a job for the next page, and parseCursor reads it. Jobs have no comma in their names.
+func cursor(at time.Time, job, of string) string {
+	return at.UTC().Format(time.RFC3339Nano) + "," + job + "," + of
+}
+
+func parseCursor(text string) (at time.Time, job, of string) {
+	if parts := strings.SplitN(text, ",", 3); len(parts) == 3 {
+		if at, err := time.Parse(time.RFC3339Nano, parts[0]); err == nil {
+			return at, parts[1], parts[2]
+		}
 	}
-	return fmt.Sprintf("%s,%s,%d", r.Created.UTC().Format(time.RFC3339Nano), r.Job, r.Number)
+	return at, "", ""
+}
+
+// runCursor names a run, among those of a job by its number; parseRunCursor reads it.
+func runCursor(job string, r *schedule.RunRow) string {
+	number := strconv.FormatInt(r.Number, 10)
+	if job != "" {
+		return number
+	}
+	return cursor(r.Created, r.Job, number)
 }
 
 func parseRunCursor(job, text string) (*schedule.RunRow, error) {
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil && job != "" && number > 0 {
 		return &schedule.RunRow{Job: job, Number: number}, nil
 	}
-	if parts := strings.Split(text, ","); len(parts) == 3 {
-		created, err := time.Parse(time.RFC3339Nano, parts[0])
-		number, err2 := strconv.ParseInt(parts[2], 10, 64)
-		if err == nil && err2 == nil && (job == "" || job == parts[1]) {
-			return &schedule.RunRow{Created: created, Job: parts[1], Number: number}, nil
-		}
+	created, of, n := parseCursor(text)
+	if number, err := strconv.ParseInt(n, 10, 64); err == nil && (job == "" || job == of) {
+		return &schedule.RunRow{Created: created, Job: of, Number: number}, nil
 	}
 	return nil, fmt.Errorf("--before %q: it is what the page before said", text)
 }
@@ -356,8 +380,8 @@ const Patience = Duration(10 * time.Minute)
 // Defaults is what is meant where nothing is said.
 func (in *RequestIn) Defaults() { in.Wait = Patience }
 
-// Request is what every request of a run says.
-func (in *RequestIn) Request() *RequestIn { return in }
+// Patience is how long it is waited for.
+func (in *RequestIn) Patience() *Duration { return &in.Wait }
 
 func (in *RequestIn) faults() []string {
 	wrong := in.By.faults()
@@ -372,6 +396,7 @@ const (
 	askPlan    = "plan"
 	askApply   = "apply"
 	askRebuild = "rebuild"
+	askDecided = "decided"
 )
 
 // RunIn asks a job to run as its schedule would, or for something else that it knows.
@@ -389,6 +414,8 @@ func (d *Desk) RunNow(ctx context.Context, in *RunIn) (*Run, error) {
 	switch first, _, _ := strings.Cut(in.Ask, " "); first { // words that have a verb of their own: it looks before it asks
 	case askApply:
 		wrong = append(wrong, "a plan is applied by: amends reconcile apply JOB PLAN")
+	case askDecided:
+		wrong = append(wrong, "findings are decided on by: amends drift --help")
 	case askRebuild:
 		wrong = append(wrong, "a ledger is rebuilt by: amends reconcile rebuild JOB")
 	}
@@ -400,10 +427,7 @@ func (d *Desk) run(ctx context.Context, in *RequestIn, what, help string, wrong 
 	if err := usage(help, wrong); err != nil {
 		return nil, err
 	}
-	j, err := d.jobOf(ctx, in.Job)
-	if err == nil {
-		err = j.runnable()
-	}
+	j, err := d.runnable(ctx, in.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -438,7 +462,7 @@ func (d *Desk) end(ctx context.Context, run *Run, in *RequestIn) error {
 		row, err := d.db.Run(timed, run.Job, run.Number)
 		switch {
 		case err == nil:
-			if *run = runOf(&row); !run.open {
+			if *run = runOf(&row); !run.Open() {
 				return nil
 			}
 		case ctx.Err() != nil:
@@ -528,7 +552,7 @@ type PauseJobIn struct {
 // JobPause is what is paused after an act, and what was before.
 type JobPause struct {
 	Job    string `json:"job"`    // "": all
-	Paused *Mark  `json:"paused"` // null: it is not
+	Paused *Mark  `json:"paused"` // now; null: it is not
 	Before *Mark  `json:"before"`
 	All    *Mark  `json:"all"` // the pause of everything
 }

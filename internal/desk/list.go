@@ -14,15 +14,11 @@ import (
 
 // Statuses and Reasons are what lists can be narrowed to.
 var (
-	Statuses = []string{
-		string(saga.Running), string(saga.Retrying), string(saga.Waiting), string(saga.Compensating),
-		string(saga.Review), string(saga.Paused), string(saga.Adopting), string(saga.Completed), string(saga.Compensated),
-	}
-	Reasons = []string{
-		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonCannotUndo), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
-		string(saga.ReasonPoison), string(saga.ReasonDeadline), string(saga.ReasonUnanswered),
-		string(saga.ReasonLate), string(saga.ReasonHung), string(saga.ReasonConflict),
-	}
+	Statuses = names(append(live[:len(live):len(live)], saga.Completed, saga.Compensated))
+	Reasons  = names([]saga.Reason{
+		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonCannotUndo, saga.ReasonAfterPivot, saga.ReasonExhausted, saga.ReasonPoison,
+		saga.ReasonDeadline, saga.ReasonUnanswered, saga.ReasonLate, saga.ReasonHung, saga.ReasonConflict,
+	})
 )
 
 // ListIn narrows the list of instances.
@@ -46,9 +42,6 @@ type ListIn struct {
 	After string `query:"after" doc:"the next page, as the page before says it"`
 }
 
-// InSaga is the saga that is named.
-func (in *ListIn) InSaga() string { return in.Saga }
-
 // Head is an instance in a list.
 type Head struct {
 	Number   int64       `json:"number,string"`
@@ -57,11 +50,11 @@ type Head struct {
 	Version  int         `json:"version"`
 	Revision string      `json:"revision"`
 	Status   saga.Status `json:"status"`
-	Reason   saga.Reason `json:"reason"`
-	Session  string      `json:"session"` // the process that holds it; "": none does
-	Pending  int64       `json:"pendingSignals"`
-	WaitsFor string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
-	Unknown  bool        `json:"unknown"`  // no live process knows the definition that it waits for
+	Reason   saga.Reason `json:"reason"`         // of a review
+	Session  string      `json:"session"`        // the process that holds it; "": none does
+	Pending  int64       `json:"pendingSignals"` // a count
+	WaitsFor string      `json:"waitsFor"`       // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
+	Unknown  bool        `json:"unknown"`        // no live process knows the definition that it waits for
 	Started  *time.Time  `json:"startedAt"`
 	Updated  *time.Time  `json:"updatedAt"`
 	Due      *time.Time  `json:"dueAt"`
@@ -72,7 +65,11 @@ type Head struct {
 	Note string `json:"-"` // what the other fields do not say
 }
 
-func headOf(h *ledger.Instance, k *knowledge) Head {
+// Named is what names it to those that take several: its work id, its saga and its run, with tabs between them.
+func (h *Head) Named() string { return h.WorkID + "\t" + h.Saga + "\t" + RunName(h.Revision) }
+
+// head is an instance as lists show it.
+func (k *knowledge) head(h *ledger.Instance) Head {
 	deadline := h.Deadline
 	if h.Status.Terminal() {
 		deadline = time.Time{}
@@ -102,7 +99,7 @@ func (d *Desk) List(ctx context.Context, in *ListIn) (*List[Head], error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &List[Head]{Items: docs(p.Instances, func(h *ledger.Instance) Head { return headOf(h, k) }), Looked: p.Looked}
+	l := &List[Head]{Items: docs(p.Instances, k.head), Looked: p.Looked}
 	if p.Next != "" {
 		l.Next = &p.Next
 	}
@@ -131,6 +128,11 @@ func (in *ListIn) filter(now time.Time) (ledger.Filter, error) {
 		wrong = append(wrong, fmt.Sprintf("only works in review have a reason; --status %s says otherwise", in.Status))
 	}
 	return f, usage("", append(wrong, in.Limit.faults()...))
+}
+
+// names are what is of a kind, as texts.
+func names[T ~string](all []T) []string {
+	return docs(all, func(one *T) string { return string(*one) })
 }
 
 // oneOf says what is wrong with a name that is none of those there are; "" is none.
@@ -173,13 +175,9 @@ func (d *Desk) heads(ctx context.Context, f ledger.Filter) (p ledger.Page, k *kn
 	if p, err = d.db.List(ctx, f); err != nil {
 		return p, nil, err
 	}
-	if k, err = d.whoKnows(ctx); err != nil {
+	wait := f.WaitsFor != "" || slices.ContainsFunc(p.Instances, func(h ledger.Instance) bool { return h.WaitsFor != "" })
+	if k, err = d.whoKnows(ctx, wait); err != nil {
 		return p, nil, err
-	}
-	if f.WaitsFor != "" || slices.ContainsFunc(p.Instances, func(h ledger.Instance) bool { return h.WaitsFor != "" }) {
-		if k.flow, err = d.flow(ctx); err != nil {
-			return p, nil, err
-		}
 	}
 	if f.WaitsFor != "" {
 		if err := k.flow.knows(f.WaitsFor); err != nil {

@@ -21,11 +21,12 @@ type Approval struct {
 	Saga    string          `json:"saga"`
 	Step    string          `json:"step"`
 	Digest  string          `json:"digest"` // a vote says it
+	About   *saga.About     `json:"about"`  // what its definition says about it; null: nothing
 	Shown   json.RawMessage `json:"shown"`  // what is decided about
 	Roles   []string        `json:"roles"`  // who may vote now
 	Needed  int             `json:"votesNeeded"`
-	Votes   []saga.Vote     `json:"votes"`
-	Since   *time.Time      `json:"since"`
+	Votes   []saga.Vote     `json:"votes"`   // in their order
+	Since   *time.Time      `json:"since"`   // the votes count from here
 	Until   *time.Time      `json:"until"`   // without a decision by then it is rejected
 	Outcome string          `json:"outcome"` // "": it is to be decided
 
@@ -34,20 +35,31 @@ type Approval struct {
 
 func approvalOf(p *coordinator.Approval) Approval {
 	return Approval{
-		WorkID: p.ID.Work, Saga: p.ID.Saga, Step: p.Step, Digest: p.Digest, Shown: p.Shown, Roles: p.Roles, Needed: p.Needed,
+		WorkID: p.ID.Work, Saga: p.ID.Saga, Step: p.Step, Digest: p.Digest, About: p.About, Shown: p.Shown, Roles: p.Roles, Needed: p.Needed,
 		Votes: append([]saga.Vote{}, p.Votes...), Since: utc(p.Since), Until: utc(p.Until), Outcome: p.Outcome, Run: p.Run,
 	}
 }
 
-// Approved is how many have approved.
-func (a *Approval) Approved() (n int) {
-	for _, v := range a.Votes {
-		if v.Approve {
-			n++
-		}
-	}
-	return n
+// Named is what names its instance to those that take several.
+func (a *Approval) Named() string {
+	return (&Head{WorkID: a.WorkID, Saga: a.Saga, Revision: a.Run}).Named()
 }
+
+// Title is what it is called.
+func (a *Approval) Title() string {
+	if a.About != nil && a.About.Title != "" {
+		return a.About.Title
+	}
+	return "step " + a.Step
+}
+
+// Approved is how many have approved.
+func (a *Approval) Approved() int {
+	return number(a.Votes, func(v *saga.Vote) bool { return v.Approve })
+}
+
+// Stands is how many have approved of how many it takes.
+func (a *Approval) Stands() string { return fmt.Sprintf("%d of %d", a.Approved(), a.Needed) }
 
 // ApprovalIn says which approval is looked at.
 type ApprovalIn struct {
@@ -61,7 +73,7 @@ func (d *Desk) Approval(ctx context.Context, in *ApprovalIn) (*Approval, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := coordinator.NewOperator(d.db).Approval(ctx, head.ID, in.Step)
+	p, err := d.op.Approval(ctx, head.ID, in.Step)
 	if err != nil {
 		return nil, refused(err, head.ID)
 	}
@@ -72,7 +84,7 @@ func (d *Desk) Approval(ctx context.Context, in *ApprovalIn) (*Approval, error) 
 // Approvals lists what waits for people to decide, oldest first.
 func (d *Desk) Approvals(ctx context.Context, _ *Nothing) (*All[Approval], error) {
 	all := &All[Approval]{Items: []Approval{}}
-	for p, err := range coordinator.NewOperator(d.db).Approvals(ctx) {
+	for p, err := range d.op.Approvals(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -109,15 +121,8 @@ func (d *Desk) Acts(ctx context.Context, in *ActsIn) (*List[Deed], error) {
 	if err != nil {
 		return nil, Usage("", "--before "+err.Error())
 	}
-	if err := usage("", in.Limit.faults()); err != nil {
-		return nil, err
-	}
-	all, err := d.db.Deeds(ctx, until, in.Limit.N+1)
-	if err != nil {
-		return nil, err
-	}
-	l := paged(all, in.Limit.N, deedOf, func(d *ledger.Deed) string { return d.At.UTC().Format(time.RFC3339Nano) })
-	return &l, nil
+	return page(in.Limit.faults(), &in.Limit, func() ([]ledger.Deed, error) { return d.db.Deeds(ctx, until, in.Limit.N+1) },
+		deedOf, func(d *ledger.Deed) string { return d.At.UTC().Format(time.RFC3339Nano) })
 }
 
 func deedOf(d *ledger.Deed) Deed {
@@ -134,34 +139,31 @@ func deedOf(d *ledger.Deed) Deed {
 		}
 		return j
 	}
-	switch ledger.ControlKind(d.Kind) {
-	case ledger.ControlPause:
+	switch d.Kind {
+	case string(ledger.ControlPause):
 		if d.Body == "" {
 			j.Act = "resume"
 		}
-	case ledger.ControlDestination:
-		j.What = "destination:" + d.Name
+	case string(ledger.ControlDestination):
 		var h struct {
 			PausedBy string    `json:"pausedBy"`
 			ProbedAt time.Time `json:"probedAt"`
 		}
 		_ = json.Unmarshal([]byte(d.Body), &h) // what cannot be read is neither
-		switch {
+		switch j.What, j.Act = "destination:"+d.Name, "resume"; {
 		case h.PausedBy != "":
 			j.Act = "pause"
 		case !h.ProbedAt.IsZero():
 			j.Act = "probe"
-		default:
-			j.Act = "resume"
 		}
-	case ledger.ControlShare:
-	default:
-		switch d.Kind {
-		case ledger.DeedRun:
-			j.What = "job:" + strings.TrimSpace(fmt.Sprintf("%s %s", d.Name, d.Body))
-		case intake.ActRelease, intake.ActDrop:
-			j.What = "source:" + d.Name
-		}
+	case ledger.DeedRun:
+		j.What = "job:" + strings.TrimSpace(d.Name+" "+d.Body)
+	case ledger.DeedDecide:
+		var said struct{ Job, Verdict string }
+		_ = json.Unmarshal([]byte(d.Body), &said) // what cannot be read says nothing
+		j.What = fmt.Sprintf("finding:%s: %s, of %s", d.Name, said.Verdict, said.Job)
+	case intake.ActRelease, intake.ActDrop:
+		j.What = "source:" + d.Name
 	}
 	return j
 }
@@ -194,7 +196,7 @@ func (d *Desk) Deliver(ctx context.Context, in *DeliverIn) (*Delivered, error) {
 	if in.Body != nil {
 		m.Body = []byte(*in.Body)
 	}
-	ack, err := coordinator.NewOperator(d.db).Deliver(ctx, m)
+	ack, err := d.op.Deliver(ctx, m)
 	if err != nil {
 		return nil, err
 	}

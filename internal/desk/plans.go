@@ -17,18 +17,11 @@ import (
 func Brief(id string) string { return id[:min(8, len(id))] }
 
 // Outcomes are what can become of a finding.
-var Outcomes = []string{
-	string(plan.Applied), string(plan.Superseded), string(plan.Failed), string(plan.Withheld), string(plan.ForPerson),
-}
+var Outcomes = names([]plan.Outcome{plan.Applied, plan.Superseded, plan.Failed, plan.Withheld, plan.ForPerson})
 
 // Classes are the classes of which findings are kept.
-func Classes() (names []string) {
-	for _, c := range plan.Classes {
-		if c != plan.InSync {
-			names = append(names, string(c))
-		}
-	}
-	return names
+func Classes() []string {
+	return names(slices.DeleteFunc(slices.Clone(plan.Classes), func(c plan.Class) bool { return c == plan.InSync }))
 }
 
 // aClass says what is wrong with the name of a class.
@@ -43,7 +36,7 @@ func aClass(name string) []string {
 type PlanIn struct {
 	Plan    string `path:"plan"`
 	Job     string `flag:"job" doc:"the newest plan of this job"`
-	Class   string `query:"class" doc:"findings of this class: missing, ledger-lost, adopt-mismatch, in-doubt, phantom-done, stale, diverged, diverged-foreign, locked, duplicate, orphan, source-gone, stuck, unreadable, dup-ledger, no-source, foreign"`
+	Class   string `query:"class" doc:"findings of this class: missing, ledger-lost, adopt-mismatch, in-doubt, phantom-done, stale, diverged, diverged-foreign, locked, duplicate, orphan, source-gone, stuck, unreadable, dup-ledger, accepted, no-source, foreign"`
 	Outcome string `query:"outcome" doc:"findings of which this became: applied, superseded, failed, over-limit, needs-review"`
 	Acting  bool   `query:"acting" doc:"findings about which something is still to be done by itself"`
 	Limit
@@ -107,14 +100,13 @@ func (d *Desk) Plan(ctx context.Context, in *PlanIn) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.db.Findings(ctx, plan.FindingQuery{
-		Plan: p.Ref(), Class: plan.Class(in.Class), Outcome: plan.Outcome(in.Outcome), Acting: in.Acting, After: in.After, Limit: in.Limit.N + 1,
-	})
+	q := plan.FindingQuery{Plan: p.Ref(), Class: plan.Class(in.Class), Outcome: plan.Outcome(in.Outcome), Acting: in.Acting, After: in.After, Limit: in.Limit.N + 1}
+	l, err := page(nil, &in.Limit, func() ([]plan.Row, error) { return d.db.Findings(ctx, q) },
+		func(r *plan.Row) PlanRow { return PlanRow{r.Finding, r.Outcome, r.Error, utc(r.At)} }, func(r *plan.Row) string { return r.Key })
 	if err != nil {
 		return nil, err
 	}
-	out := &Plan{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), ref: p.Ref(), Then: d.nextOfPlan(&p)}
-	out.List = paged(rows, in.Limit.N, func(r *plan.Row) PlanRow { return PlanRow{r.Finding, r.Outcome, r.Error, utc(r.At)} }, func(r *plan.Row) string { return r.Key })
+	out := &Plan{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), List: *l, ref: p.Ref(), Then: d.nextOfPlan(&p)}
 	if p.Approved.Name != "" {
 		out.Approved = &Mark{utc(p.When), p.Approved.Name, p.Approved.Reason}
 	}
@@ -132,17 +124,15 @@ func (d *Desk) stored(ctx context.Context, in *PlanIn) (plan.Stored, error) {
 	if _, err := d.jobOf(ctx, in.Job); err != nil {
 		return p, err
 	}
-	return p, &Failure{Code: NotFound, What: "job " + in.Job + " has made no plan yet", Next: "amends reconcile plan " + quote(in.Job)}
+	return p, notFound("job "+in.Job+" has made no plan yet", "", "amends reconcile plan "+quote(in.Job))
 }
 
 // planOf reads a plan by its id, or the beginning of one.
 func (d *Desk) planOf(ctx context.Context, id string) (plan.Stored, error) {
 	p, err := d.db.Plan(ctx, id)
 	if errors.Is(err, plan.ErrNotFound) {
-		return p, &Failure{
-			Code: NotFound, What: fmt.Sprintf("there is no plan %q, or several begin so", id),
-			Next: fmt.Sprintf("a job keeps its newest %d plans; look with: amends reconcile runs", plan.Kept),
-		}
+		return p, notFound(fmt.Sprintf("there is no plan %q, or several begin so", id), "",
+			fmt.Sprintf("a job keeps its newest %d plans; look with: amends reconcile runs", plan.Kept))
 	}
 	return p, err
 }
@@ -194,15 +184,8 @@ func (d *Desk) nextOfPlan(p *plan.Stored) string {
 
 // Drifted is the finding that not everything is as it should be, or nil.
 func (p *Plan) Drifted() *Failure {
-	n := p.Plan.Drifts()
-	if n == 0 {
-		return nil
-	}
-	what := fmt.Sprintf("%d keys of %s are not as they should be", n, p.Plan.Job)
-	if n == 1 {
-		what = fmt.Sprintf("1 key of %s is not as it should be", p.Plan.Job)
-	}
-	return &Failure{Code: Findings, What: what, Next: "look with: amends reconcile show " + Brief(p.Plan.ID)}
+	n, job := int(p.Plan.Drifts()), p.Plan.Job
+	return alarm(n, Counted(n, "key of "+job+" is not as it should be", "keys of "+job+" are not as they should be"), "look with: amends reconcile show "+Brief(p.Plan.ID))
 }
 
 // MakePlan asks a job what differs, and what it would do. approved: what it is asked to do, it does by itself.
@@ -223,29 +206,34 @@ func (d *Desk) OnlyPlans(ctx context.Context, job string) bool {
 	return err == nil && !j.Approved.Is()
 }
 
-// Rebuild has a job rebuild a lost ledger from what stands. sure is asked before, with the name of the job.
-func (d *Desk) Rebuild(ctx context.Context, in *RequestIn, sure func(job string) error) (*Run, error) {
+// RebuildIn asks a job to rebuild a lost ledger.
+type RebuildIn struct {
+	RequestIn
+	Yes bool `json:"-" flag:"yes" doc:"do not ask"`
+	// Sure is asked before, with the name of the job.
+	Sure func(job string) error `json:"-" flag:"-"`
+}
+
+// Rebuild has a job rebuild a lost ledger from what stands.
+func (d *Desk) Rebuild(ctx context.Context, in *RebuildIn) (*Run, error) {
 	if err := usage("try: amends reconcile rebuild --help", in.faults()); err != nil {
 		return nil, err
 	}
-	j, err := d.jobOf(ctx, in.Job)
-	if err == nil {
-		err = j.runnable()
-	}
-	if err == nil {
-		err = sure(j.Name)
+	j, err := d.runnable(ctx, in.Job)
+	if err == nil && !in.Yes {
+		err = in.Sure(j.Name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return d.ask(ctx, j.Name, askRebuild, in)
+	return d.ask(ctx, j.Name, askRebuild, &in.RequestIn)
 }
 
 // ApplyIn has a job carry out a plan.
 type ApplyIn struct {
-	Plan string `path:"plan"`
 	RequestIn
-	Approve bool `json:"approve,omitempty" doc:"do what is over the bounds, too, of this very plan"`
+	Plan    string `path:"plan"`
+	Approve bool   `json:"approve,omitempty" doc:"do what is over the bounds, too, of this very plan"`
 
 	// Lifted is told whether bounds were lifted, or none was hit; nil: nothing is.
 	Lifted func(plan string, lifted bool) `json:"-" flag:"-"`
@@ -253,7 +241,7 @@ type ApplyIn struct {
 
 // Applied is what became of a plan.
 type Applied struct {
-	Plan     string `json:"plan"`
+	Plan     string `json:"plan"`      // its id
 	Withheld bool   `json:"overLimit"` // some of it is over a bound
 	Run      *Run   `json:"run"`       // null: nothing was left to do
 
@@ -296,10 +284,7 @@ func (d *Desk) Apply(ctx context.Context, in *ApplyIn) (*Applied, error) {
 
 // applicable reads a plan that can be carried out, or says why it cannot.
 func (d *Desk) applicable(ctx context.Context, name, id string) (plan.Stored, error) {
-	j, err := d.jobOf(ctx, name)
-	if err == nil {
-		err = j.runnable()
-	}
+	j, err := d.runnable(ctx, name)
 	if err != nil {
 		return plan.Stored{}, err
 	}
@@ -358,8 +343,9 @@ func (d *Desk) ApproveJob(ctx context.Context, in *ApproveJobIn) (*JobApproval, 
 type DriftIn struct {
 	Job   string `query:"job" doc:"found by this job"`
 	Key   string `query:"key" doc:"about this key: the id of a work, such as shop:order:10492"`
-	Class string `query:"class" doc:"of this class: missing, ledger-lost, adopt-mismatch, in-doubt, phantom-done, stale, diverged, diverged-foreign, locked, duplicate, orphan, source-gone, stuck, unreadable, dup-ledger, no-source, foreign"`
+	Class string `query:"class" doc:"of this class: missing, ledger-lost, adopt-mismatch, in-doubt, phantom-done, stale, diverged, diverged-foreign, locked, duplicate, orphan, source-gone, stuck, unreadable, dup-ledger, accepted, no-source, foreign"`
 	Times int    `query:"times" doc:"found at least so often in a row"`
+	All   bool   `query:"all" doc:"those, too, on which a person has decided since they were found"`
 	Limit
 	After string `query:"after" doc:"only differences behind this one: the next page"`
 }
@@ -373,7 +359,9 @@ type Drift struct {
 	plan.Finding
 	First *time.Time `json:"firstAt"`
 	Last  *time.Time `json:"lastAt"`
-	Times int        `json:"runs"` // runs in a row that found it
+	Times int        `json:"runs"`      // runs in a row that found it
+	Mark  string     `json:"finding"`   // a digest of what it rests on
+	Takes []string   `json:"decisions"` // what a person can decide on it
 }
 
 // Drifts are a page of them.
@@ -385,52 +373,42 @@ func (d *Desk) Drifts(ctx context.Context, in *DriftIn) (*Drifts, error) {
 	if in.Times < 1 {
 		wrong = append(wrong, "--times is at least 1")
 	}
-	q := plan.DriftQuery{Job: in.Job, Key: in.Key, Class: plan.Class(in.Class), Times: in.Times, Limit: in.Limit.N + 1}
+	q := plan.DriftQuery{Job: in.Job, Key: in.Key, Class: plan.Class(in.Class), Times: in.Times, Open: !in.All, Limit: in.Limit.N + 1}
 	if in.After != "" {
 		var err error
 		if q.After, err = parseDriftCursor(in.After); err != nil {
 			wrong = append(wrong, err.Error())
 		}
 	}
-	if err := usage("", wrong); err != nil {
-		return nil, err
-	}
-	rows, err := d.db.Drifts(ctx, q)
-	if err == nil && len(rows) == 0 && in.Job != "" {
-		_, err = d.jobOf(ctx, in.Job) // nothing is no comfort when the name is a mistake
-	}
+	l, err := page(wrong, &in.Limit, func() (rows []plan.Drift, err error) {
+		if rows, err = d.db.Drifts(ctx, q); err == nil && len(rows) == 0 && in.Job != "" {
+			_, err = d.jobOf(ctx, in.Job) // nothing is no comfort when the name is a mistake
+		}
+		return rows, err
+	}, func(d *plan.Drift) Drift {
+		return Drift{d.Job, d.Finding, utc(d.First), utc(d.Last), d.Times, d.Finding.Mark(), names(d.Finding.Verdicts())}
+	}, driftCursor)
 	if err != nil {
 		return nil, err
 	}
-	return &Drifts{paged(rows, in.Limit.N, func(d *plan.Drift) Drift {
-		return Drift{d.Job, d.Finding, utc(d.First), utc(d.Last), d.Times}
-	}, driftCursor)}, nil
+	return &Drifts{*l}, nil
 }
 
 // Alarm is the finding that there are any, or nil.
 func (l *Drifts) Alarm() *Failure {
-	if len(l.Items) == 0 {
-		return nil
-	}
 	many := ""
 	if l.Next != nil {
 		many = "at least "
 	}
-	return &Failure{Code: Findings, What: many + count(len(l.Items), "difference"), Next: "a proposal is for a person; what is safe is done by the next run of the job"}
+	return alarm(len(l.Items), many+count(len(l.Items), "difference"), "what is for a person is decided by: amends drift --help; what is safe is done by the next run of the job")
 }
 
-// driftCursor names a difference for the next page; parseDriftCursor reads it. Jobs have no comma
-// in their names.
-func driftCursor(d *plan.Drift) string {
-	return d.First.UTC().Format(time.RFC3339Nano) + "," + d.Job + "," + d.Key
-}
+// driftCursor names a difference for the next page; parseDriftCursor reads it.
+func driftCursor(d *plan.Drift) string { return cursor(d.First, d.Job, d.Key) }
 
 func parseDriftCursor(text string) (*plan.Drift, error) {
-	parts := strings.SplitN(text, ",", 3)
-	if len(parts) == 3 {
-		if first, err := time.Parse(time.RFC3339Nano, parts[0]); err == nil {
-			return &plan.Drift{Job: parts[1], Finding: plan.Finding{Key: parts[2]}, First: first}, nil
-		}
+	if at, job, key := parseCursor(text); !at.IsZero() {
+		return &plan.Drift{Job: job, Finding: plan.Finding{Key: key}, First: at}, nil
 	}
 	return nil, fmt.Errorf("--after %q: it is what the page before said", text)
 }

@@ -2,7 +2,9 @@ package desk
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -44,19 +46,17 @@ func (d *Desk) Sagas(ctx context.Context, _ *Nothing) (*All[Saga], error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := d.whoKnows(ctx)
+	k, err := d.whoKnows(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	all := &All[Saga]{Items: []Saga{}}
 	for i := range definitions {
 		spec := &definitions[i].Spec
-		at := slices.IndexFunc(all.Items, func(s Saga) bool { return s.Saga == spec.Saga })
-		switch {
-		case at < 0:
+		if newest := first(all.Items, func(s *Saga) bool { return s.Saga == spec.Saga }); newest == nil {
 			all.Items = append(all.Items, sagaOf(spec))
-		case all.Items[at].Version < spec.Version:
-			all.Items[at] = sagaOf(spec)
+		} else if newest.Version < spec.Version {
+			*newest = sagaOf(spec)
 		}
 	}
 	slices.SortFunc(all.Items, func(a, b Saga) int { return strings.Compare(a.Saga, b.Saga) })
@@ -94,17 +94,115 @@ func sagaOf(spec *program.Spec) Saga {
 
 // stands counts an instance where it stands.
 func stands(all []Saga, h *ledger.Instance) {
-	i := slices.IndexFunc(all, func(s Saga) bool { return s.Saga == h.ID.Saga })
-	if i < 0 {
+	of := first(all, func(s *Saga) bool { return s.Saga == h.ID.Saga })
+	if of == nil {
 		return
 	}
-	counts := &all[i].Counts
-	if n := slices.IndexFunc(all[i].Steps, func(s Step) bool { return s.Step == h.Step }); n >= 0 {
-		counts = &all[i].Steps[n].Counts
+	counts := &of.Counts
+	if step := first(of.Steps, func(s *Step) bool { return s.Step == h.Step }); step != nil {
+		counts = &step.Counts
 	}
-	n := slices.IndexFunc(*counts, func(s Standing) bool { return s.Status == h.Status })
-	if n < 0 {
-		n, *counts = len(*counts), append(*counts, Standing{Status: h.Status})
+	if n := first(*counts, func(s *Standing) bool { return s.Status == h.Status }); n != nil {
+		n.Works++
+	} else {
+		*counts = append(*counts, Standing{h.Status, 1})
 	}
-	(*counts)[n].Works++
+}
+
+// knowledge is what the processes that run now can do: only one that knows an instance's definition
+// takes it up.
+type knowledge struct {
+	live     int // sessions
+	versions map[ledger.Version]bool
+	flow     *flow // why instances wait; nil: none that was read does
+	specs    map[ledger.Version]*program.Spec
+	paused   map[saga.ID]string // of instances that a person holds: who, and why
+}
+
+// whoKnows reads it, and where instances wait, why.
+func (d *Desk) whoKnows(ctx context.Context, wait bool) (*knowledge, error) {
+	sessions, err := d.db.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := knowledgeOf(sessions)
+	ds, err := d.db.Definitions(ctx)
+	for i := range ds {
+		k.specs[ledger.Version{Saga: ds[i].Spec.Saga, Version: ds[i].Spec.Version}] = &ds[i].Spec
+	}
+	if err == nil && wait {
+		k.flow, err = d.flow(ctx)
+	}
+	return k, err
+}
+
+func knowledgeOf(sessions []ledger.Session) *knowledge {
+	k := &knowledge{versions: map[ledger.Version]bool{}, specs: map[ledger.Version]*program.Spec{}}
+	for i := range sessions {
+		if sessions[i].Dead {
+			continue
+		}
+		k.live++
+		for _, v := range sessions[i].Knows {
+			k.versions[v] = true
+		}
+	}
+	return k
+}
+
+// lacking is the definition that an instance waits for and no live process knows; "" when one does, or
+// when it waits for none. What is said to one that has ended is read by a process that knows its
+// version or a newer one. A nil k was not asked.
+func (k *knowledge) lacking(h *ledger.Instance) string {
+	ended := h.Status.Terminal()
+	if k == nil || ended && h.Posted == h.Consumed || k.versions[ledger.Version{Saga: h.ID.Saga, Version: h.Version}] {
+		return ""
+	}
+	if known := k.of(h.ID.Saga); ended && len(known) > 0 && known[len(known)-1] > h.Version {
+		return ""
+	}
+	return definition(h.ID.Saga, h.Version, ended)
+}
+
+// because says why an instance waits under a name.
+func (k *knowledge) because(name string) string {
+	if k == nil || k.flow == nil {
+		return "for " + name
+	}
+	return k.flow.because(name)
+}
+
+// of are the versions of a saga that live processes know, in order.
+func (k *knowledge) of(name string) (versions []int) {
+	for v := range k.versions {
+		if v.Saga == name {
+			versions = append(versions, v.Version)
+		}
+	}
+	slices.Sort(versions)
+	return versions
+}
+
+// runs says who runs, where none of them knows the definition that an instance of saga name waits for.
+func (k *knowledge) runs(name string) string {
+	running := Counted(k.live, "coordinator runs", "coordinators run")
+	switch vs := k.of(name); {
+	case k.live == 0:
+		return "no coordinator runs"
+	case len(vs) > 0:
+		known := strings.Join(docs(vs, func(v *int) string { return strconv.Itoa(*v) }), ", ")
+		return fmt.Sprintf("%s, and of this saga they know only version %s", running, known)
+	default:
+		return running + ", and none of them knows this saga"
+	}
+}
+
+// startOne is what is safe to do next about an instance that lacks a definition.
+func startOne(lacking string) string {
+	return fmt.Sprintf("Start a program that registers %s: it takes up the work, and reads what was posted. Until then nothing happens to it, and nothing posted is lost.", lacking)
+}
+
+// stays says what becomes of a signal to an instance that lacks a definition.
+func stays(lacking string) string {
+	return fmt.Sprintf("it stays posted until a process that registers %s reads it, and none runs now", lacking)
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -29,9 +32,9 @@ type Status struct {
 	Unknown  []Backlog         `json:"unknown"` // definitions that no live session knows
 	Oldest   []Head            `json:"oldest"`  // the live works whose latest record is oldest, held or overdue
 	Findings []finding.Finding `json:"findings"`
-	Review   int               `json:"review"` // works in review, and paused one by one; at most 1000 of each are counted
+	Review   int               `json:"review"` // works in review, and paused one by one: they wait for a person; at most 1000 of each are counted
 	Paused   int               `json:"paused"`
-	Waiting  int               `json:"waiting"`  // for a time or an answer; at most 1000 are counted
+	Waiting  int               `json:"waiting"`  // for a time, an answer or a decision; at most 1000 are counted
 	Retrying int               `json:"retrying"` // after a failure, by itself; at most 1000 are counted
 }
 
@@ -44,7 +47,7 @@ type Session struct {
 	Expires *time.Time   `json:"expiresAt"` // the end of its lease
 	Holds   int64        `json:"holds"`     // works
 	Witness string       `json:"witness"`   // kept, new or temporary; else why it has none
-	Knows   []Definition `json:"knows"`
+	Knows   []Definition `json:"knows"`     // the definitions that it runs
 }
 
 // Definition is a version of a saga.
@@ -56,9 +59,9 @@ type Definition struct {
 // Backlog is what waits for a definition that no live session knows.
 type Backlog struct {
 	Definition
-	Ended  bool       `json:"ended"` // they have a signal to be read: a newer version will do
-	Works  int64      `json:"works"` // at most 1000 are counted
-	Oldest *time.Time `json:"oldestDueAt"`
+	Ended  bool       `json:"ended"`       // they have a signal to be read: a newer version will do
+	Works  int64      `json:"works"`       // at most 1000 are counted
+	Oldest *time.Time `json:"oldestDueAt"` // of those
 }
 
 // Status reads which processes run and what they know, and what does not move.
@@ -73,7 +76,7 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 	k, o := knowledgeOf(f.Sessions), &f.Overview
 	s := &Status{
 		At: utc(o.At), Findings: f.All(time.Duration(in.Still)), Review: len(f.Review), Paused: len(f.Paused),
-		Oldest: docs(o.Oldest, func(h *ledger.Instance) Head { return headOf(h, k) }),
+		Oldest: docs(o.Oldest, k.head),
 		Unknown: docs(o.Unknown, func(b *ledger.Backlog) Backlog {
 			return Backlog{Definition{b.Saga, b.Version}, b.Ended, b.Works, utc(b.Oldest)}
 		}),
@@ -96,10 +99,7 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 
 // Alarm is the finding that something does not move, or nil.
 func (s *Status) Alarm() *Failure {
-	if len(s.Findings) == 0 {
-		return nil
-	}
-	return &Failure{Code: Findings, What: "something does not move", Next: "read the " + count(len(s.Findings), "finding")}
+	return alarm(len(s.Findings), "something does not move", "read the "+count(len(s.Findings), "finding"))
 }
 
 // Runs lists definitions: order-to-invoice 1, 2; order-to-parcel 3.
@@ -107,23 +107,20 @@ func (s *Session) Runs() string {
 	vs := slices.SortedFunc(slices.Values(s.Knows), func(a, b Definition) int {
 		return cmp.Or(strings.Compare(a.Saga, b.Saga), cmp.Compare(a.Version, b.Version))
 	})
-	var b strings.Builder
+	words := ""
 	for i, v := range vs {
-		switch {
-		case i > 0 && v.Saga == vs[i-1].Saga:
-			fmt.Fprintf(&b, ", %d", v.Version)
-		case i > 0:
-			fmt.Fprintf(&b, "; %s %d", v.Saga, v.Version)
-		default:
-			fmt.Fprintf(&b, "%s %d", v.Saga, v.Version)
+		if i > 0 && v.Saga == vs[i-1].Saga {
+			words += fmt.Sprintf(", %d", v.Version)
+		} else {
+			words = joined(words, fmt.Sprintf("%s %d", v.Saga, v.Version))
 		}
 	}
-	return cmp.Or(b.String(), "nothing: it runs no sagas")
+	return cmp.Or(words, "nothing: it runs no sagas")
 }
 
 // CheckIn narrows a check.
 type CheckIn struct {
-	Work   string `flag:"-"`
+	Work   string `path:"work"`
 	Saga   string `query:"saga" doc:"works of this saga only"`
 	Prefix string `query:"prefix" doc:"work ids that begin with this"`
 	// Progress is told how far it has come; nil: nothing is.
@@ -135,6 +132,7 @@ type Report struct {
 	Sound    bool           `json:"sound"`
 	Works    int64          `json:"works"`
 	Records  int64          `json:"records"`
+	Acts     int64          `json:"acts"`   // of people; they are read where neither WORK nor flags narrow it
 	Moving   int64          `json:"moving"` // works that moved all the while, whose head was not compared
 	Findings []CheckFinding `json:"findings"`
 }
@@ -145,6 +143,7 @@ type CheckFinding struct {
 	WorkID string `json:"workId"`
 	Number int64  `json:"number,string"`
 	Seq    int64  `json:"seq"` // 0: about the head, or the work as a whole
+	Act    int64  `json:"act"` // its number, where it is about an act: then it is about no work
 	What   string `json:"what"`
 	Do     string `json:"do"`
 
@@ -164,26 +163,25 @@ func (d *Desk) Check(ctx context.Context, in *CheckIn) (*Report, error) {
 	case r.Works == 0 && in.Work != "":
 		return nil, (&Which{Work: in.Work, Saga: in.Saga}).unknown()
 	}
-	return &Report{len(r.Findings) == 0, r.Works, r.Records, r.Moving, docs(r.Findings, func(f *ledger.Finding) CheckFinding {
-		return CheckFinding{f.ID.Saga, f.ID.Work, f.Number, f.Seq, f.What, f.Do, f.Where()}
+	return &Report{len(r.Findings) == 0, r.Works, r.Records, r.Acts, r.Moving, docs(r.Findings, func(f *ledger.Finding) CheckFinding {
+		return CheckFinding{f.ID.Saga, f.ID.Work, f.Number, f.Seq, f.Act, f.What, f.Do, f.Where()}
 	})}, nil
 }
 
 // Alarm is the finding that a ledger is not sound, or nil.
 func (r *Report) Alarm() *Failure {
-	if r.Sound {
-		return nil
+	n, in := len(r.Findings), count(int(r.Works), "work")
+	if r.Acts > 0 {
+		in += " and " + count(int(r.Acts), "act")
 	}
-	return &Failure{
-		Code: Findings, What: fmt.Sprintf("the ledger is not sound: %s in %s", count(len(r.Findings), "finding"), count(int(r.Works), "work")),
-		Next: "keep a copy of the database before anything else is done to it",
-	}
+	return alarm(n, fmt.Sprintf("the ledger is not sound: %s in %s", count(n, "finding"), in),
+		"keep a copy of the database before anything else is done to it")
 }
 
 // CaughtUp is how many works and leases were made due in their own time.
 type CaughtUp struct {
-	Works    int64 `json:"works"`
-	Sessions int64 `json:"sessions"`
+	Works    int64 `json:"works"`    // that were made due
+	Sessions int64 `json:"sessions"` // whose leases end in their own time
 }
 
 // CatchUp makes due what waits for a clock that went back.
@@ -244,7 +242,7 @@ func (d *Desk) Recover(ctx context.Context, in *RecoverIn) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := d.whoKnows(ctx)
+	k, err := d.whoKnows(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -264,4 +262,50 @@ func (d *Desk) Recover(ctx context.Context, in *RecoverIn) (*Recovered, error) {
 		out.Works = append(out.Works, r)
 	}
 	return out, nil
+}
+
+// Version is which amends this is.
+type Version struct {
+	Version  string `json:"version"` // "(devel)" when it was not built from a release
+	Commit   string `json:"commit"`
+	Date     string `json:"date"`     // of the commit
+	Modified bool   `json:"modified"` // built from a tree with changes of its own
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Schema   struct {
+		Postgres int64 `json:"postgres"`
+		SQLite   int64 `json:"sqlite"`
+	} `json:"schema"`
+}
+
+// ThisVersion is what was built.
+func ThisVersion() Version {
+	v := Version{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v.Schema.Postgres, v.Schema.SQLite = migrations.Latest(migrations.Postgres), migrations.Latest(migrations.SQLite)
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.time":
+			if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
+				v.Date = iso(t)
+			}
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+// Version is [ThisVersion].
+func (*Desk) Version(context.Context, *Nothing) (*Version, error) {
+	v := ThisVersion()
+	return &v, nil
 }

@@ -22,11 +22,10 @@ var Kinds = []string{
 
 // Finding is one thing that does not move, and what to do about it.
 type Finding struct {
-	Kind  string `json:"kind"` // one of [Kinds]
-	Words string `json:"words"`
-	Next  string `json:"next"`
-	// Source is the one whose withdrawals are held; "" for all else.
-	Source string `json:"source"`
+	Kind   string `json:"kind"` // amends help situations has a section on each
+	Words  string `json:"words"`
+	Next   string `json:"next"`
+	Source string `json:"source"` // the one whose withdrawals are held; "" for all else
 }
 
 // Database is what is read of a store.

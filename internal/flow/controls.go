@@ -207,6 +207,9 @@ func (k *controls) reread(ctx context.Context, s Session) {
 func (k *controls) holds(saga string) (scope string, by *saga.Actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if len(k.pauses) == 0 {
+		return "", nil
+	}
 	for _, name := range []string{Everything, OfSaga(saga)} {
 		if p := k.pauses[name]; p.by != nil {
 			return name, p.by
@@ -220,6 +223,9 @@ func (k *controls) holds(saga string) (scope string, by *saga.Actor) {
 func (k *controls) heldUntil(saga string, now time.Time) (until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if len(k.pauses) == 0 {
+		return until
+	}
 	for _, name := range []string{Everything, OfSaga(saga)} {
 		switch p := k.pauses[name]; {
 		case p.by != nil:

@@ -50,6 +50,12 @@ type evidence struct {
 	why    string         // what the latest said
 }
 
+// forget has nothing speak for an outage.
+func (d *Destination) forget() {
+	clear(d.failed)
+	d.evidence = evidence{failed: d.failed}
+}
+
 const (
 	hangsFor    = time.Second      // what is under way for longer, and for much longer than usual, says nothing of what a destination can bear
 	opensFor    = 30 * time.Second // how often, while there is a window, what was refused for it is due again
@@ -83,7 +89,7 @@ func (d *Destination) obey(h Health) (was, is string) {
 	h = h.believed(now)
 	was, is = d.health.State(now), h.State(now)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
-		d.evidence = evidence{failed: map[int64]bool{}}
+		d.forget()
 	}
 	if h.LimitedUntil.Before(d.health.LimitedUntil) { // a person wants it tried now
 		d.heldBack = time.Time{}
@@ -182,7 +188,7 @@ func (d *Destination) Answered(took time.Duration) {
 	d.serves += (took - d.serves) / 8
 	now := d.now()
 	d.worked = now.Earliest
-	d.evidence = evidence{failed: map[int64]bool{}}
+	d.forget()
 	d.opens(true)
 	tells := func(h *Health) bool {
 		return !h.FailingSince.IsZero() || h.Alone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
@@ -305,7 +311,7 @@ func (d *Destination) FailedBy(f Failure) {
 // gather takes a failure for what it says.
 func (d *Destination) gather(now machine.Moment, f *Failure) {
 	if !d.latest.IsZero() && (now.Earliest.Sub(d.latest) > evidenceFor || d.latest.After(now.Latest)) { // or by a clock that was set back
-		d.evidence = evidence{failed: map[int64]bool{}}
+		d.forget()
 	}
 	if !d.failed[f.Number] && !f.Rank.Again {
 		if d.misses++; d.misses == 1 {

@@ -17,6 +17,7 @@ var counts = map[string]string{
 	"seq":         "records of a chain",
 	"snapshotSeq": "the same",
 	"records":     "of a ledger", "works": "the same", "moving": "works", "sessions": "of a ledger", "holds": "works", "waiting": "works",
+	"acts": "of people", "act": "from 1, raised by one",
 	"pendingSignals": "of a work",
 	"version":        "of a schema, raised by one", "latest": "the same", "after": "the same", "postgres": "the same", "sqlite": "the same",
 	"before": "the same",

@@ -88,6 +88,7 @@ const policy = `
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
 	STD, testing/..., github.com/santhosh-tekuri/jsonschema/v6 < internal/answers # beside tests
+	internal/pace < internal/axe # beside tests that have a browser
 	STD < internal/address/addresstest # beside tests
 	STD, reconcile/webhook < internal/outside # the systems that the examples and their tests are against
 	coordinator, internal/ledger, store !< internal/outside

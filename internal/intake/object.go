@@ -4,10 +4,10 @@ import "strings"
 
 // Object names one object of a source of truth.
 type Object struct {
-	Source string // shop: as the operator configured it
-	Tenant string // the account, shop or realm within the source; empty when there is only one
-	Type   string // order
-	ID     string // 10492: as the source calls it
+	Source string `json:"source"` // shop: as the operator configured it
+	Tenant string `json:"tenant"` // the account, shop or realm within the source; empty when there is only one
+	Type   string `json:"type"`   // order
+	ID     string `json:"id"`     // 10492: as the source calls it
 }
 
 // String returns the object as work ids are written: shop:order:10492, or shop:eu:order:10492 with

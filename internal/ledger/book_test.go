@@ -23,6 +23,9 @@ type book struct {
 	signals map[saga.ID][]machine.Signal
 	listed  func() // called before every listing
 
+	acts     []ledger.Act
+	actsHead ledger.Act
+
 	definitions []ledger.Definition
 	overview    ledger.Overview
 }
@@ -77,6 +80,24 @@ func (b *book) History(_ context.Context, id saga.ID) ([]machine.Record, error) 
 
 func (b *book) Signals(_ context.Context, id saga.ID) ([]machine.Signal, error) {
 	return b.signals[id], nil
+}
+
+func (b *book) ActChain(_ context.Context, after int64, limit int) (page []ledger.Act, head ledger.Act, err error) {
+	for _, a := range b.acts {
+		if a.Number > after && len(page) < limit {
+			page = append(page, a)
+		}
+	}
+	return page, b.actsHead, nil
+}
+
+// act puts n looks into the chain of acts.
+func (b *book) act(n int) {
+	for range n {
+		a := ledger.Act{Control: ledger.Control{Kind: ledger.DeedLooked, Name: "bodies", Actor: "anna", Reason: "a complaint", At: time.Unix(1, 0)}, Number: b.actsHead.Number + 1}
+		a.Hash = a.Sum(b.actsHead.Hash)
+		b.acts, b.actsHead = append(b.acts, a), ledger.Act{Number: a.Number, Hash: a.Hash}
+	}
 }
 
 func (b *book) Duplicates(context.Context, ledger.Filter) ([]ledger.Duplicate, error) {
@@ -204,14 +225,14 @@ func fill(t *testing.T, l *memory.DB, token machine.Token, id saga.ID) {
 		r := ended(machine.KindDone, "customer", saga.Running)
 		r.ExternalID, r.Body = "cus_1", json.RawMessage(`{"id": "cus_1"}`)
 		w.add(r, true)
-		if err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k"}); err != nil {
+		if err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k", Actor: "shop", Reason: "again"}); err != nil {
 			t.Fatal(err)
 		}
 		signals, err := l.Signals(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.add(machine.Record{Kind: machine.KindNoted, Status: saga.Running, Signals: []int64{signals[0].ID}}, true)
+		w.add(machine.Record{Kind: machine.KindNoted, Status: saga.Running, Signals: []int64{signals[0].ID}, Actor: "shop", Why: "again"}, true)
 		history, err := l.History(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

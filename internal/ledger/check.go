@@ -16,15 +16,17 @@ import (
 type Report struct {
 	Works    int64
 	Records  int64
+	Acts     int64     // of people, see [Catalogue.ActChain]; they are read where all works are
 	Moving   int64     // works whose head never stood still long enough to be compared with its chain
 	Findings []Finding // empty: the ledger is sound
 }
 
 // Finding is one thing that must not be. It names the place and what a person can do about it.
 type Finding struct {
-	ID     saga.ID // zero: it is about no work but the ledger as a whole
+	ID     saga.ID // zero: it is about no work but an act, or the ledger as a whole
 	Number int64   // the ledger's number of the work
 	Seq    int64   // the record it is about; 0 when it is about the head or the work as a whole
+	Act    int64   // the number of the act of a person that it is about; 0: of none
 	What   string  // a sentence: what is wrong
 	Do     string  // a sentence: what to do
 }
@@ -35,6 +37,8 @@ func (f Finding) String() string { return f.Where() + ": " + f.What + " " + f.Do
 // Where names the place.
 func (f Finding) Where() string {
 	switch {
+	case f.Act > 0:
+		return fmt.Sprintf("act %d", f.Act)
 	case f.ID == saga.ID{}:
 		return "the ledger"
 	case f.Seq > 0:
@@ -61,9 +65,10 @@ type CheckOptions struct {
 // chain with a gap, a fork or a record that does not follow from its predecessor, a record that the
 // machine could not have written there, a snapshot that is not the fold of what is before it, a
 // head that does not show what the chain says, signals whose numbers have a gap, an external id
-// that two works claim to have made, and what the clock cannot explain. It changes nothing, and may
-// run beside coordinators: what moves while it is read is read again. The error tells that the
-// ledger could not be read, never that something was found.
+// that two works claim to have made, and what the clock cannot explain. Where no filter narrows the
+// works it reads the chain of acts, too. It changes nothing, and may run beside coordinators: what
+// moves while it is read is read again. The error tells that the ledger could not be read, never
+// that something was found.
 //
 // The hashes show accidents (a half restore, a row edited by hand). A chain that was rewritten
 // together with all its later hashes is found only by comparison with an anchor kept elsewhere.
@@ -76,6 +81,11 @@ func Check(ctx context.Context, r Catalogue, o *CheckOptions) (Report, error) {
 		return c.report, fmt.Errorf("check: %w", err)
 	}
 	f := o.Filter
+	if f == (Filter{Limit: f.Limit}) {
+		if err := c.acts(ctx); err != nil {
+			return c.report, fmt.Errorf("check: %w", err)
+		}
+	}
 	for {
 		page, err := r.List(ctx, f)
 		if err != nil {

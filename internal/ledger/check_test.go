@@ -136,6 +136,8 @@ func TestCheckFindsDamage(t *testing.T) {
 			b.signals[done] = append(b.signals[done], machine.Signal{ID: 2})
 			b.reseal(done, 4)
 		}, done, 5, "an earlier record consumed"},
+		{"a signal's actor edited", func(b *book) { b.signals[done][0].Actor = "ben" }, done, 3, "as what shop said (again); the signal names ben (again)"},
+		{"a signal's reason edited", func(b *book) { b.signals[done][0].Reason = "" }, done, 3, "the signal names shop ()"},
 		{"signals miscounted", func(b *book) { b.head(done).Posted, b.head(done).Due = 2, time.Unix(1, 0) }, done, 0, "counts 2 signals, 1 are stored"},
 		{"consumption miscounted", func(b *book) { b.head(done).Consumed, b.head(done).Due = 0, time.Unix(1, 0) }, done, 5, "count of consumed signals"},
 	} {

@@ -226,6 +226,10 @@ func (w *checked) consumption() {
 				w.addf(w.records[i].Seq, doCompare, "It consumes signal %d, which an earlier record consumed.", id)
 			default:
 				posted[id] = true
+				if s := &w.signals[id-1]; !w.records[i].Names(s) {
+					w.addf(w.records[i].Seq, doCompare, "It consumed signal %d as what %s said (%s); the signal names %s (%s): it was edited.",
+						id, w.records[i].Actor, w.records[i].Why, s.Actor, s.Reason)
+				}
 			}
 		}
 	}

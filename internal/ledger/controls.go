@@ -48,7 +48,7 @@ type Controls interface {
 // Deed is one thing that a person did.
 type Deed struct {
 	At   time.Time
-	Kind string // a kind of signal or of control, [DeedLooked], [DeedRun] or [DeedRecover]
+	Kind string // a kind of signal or of control, [DeedLooked], [DeedRun], [DeedRecover] or [DeedDecide]
 	// ID is the instance that was spoken to; without one Name is the control, the job, or what was
 	// looked at.
 	ID            saga.ID
@@ -69,6 +69,7 @@ const (
 	DeedLooked  = "look"
 	DeedRun     = "run"
 	DeedRecover = "recover"
+	DeedDecide  = "decide" // on a finding of a reconciliation
 )
 
 // ControlKind is what a control is about.

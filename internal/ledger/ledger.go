@@ -155,6 +155,11 @@ type Catalogue interface {
 	// Definitions returns every definition the ledger has seen, by name and version.
 	Definitions(ctx context.Context) ([]Definition, error)
 
+	// ActChain returns what people did and looked at beside the works, behind number after in the
+	// order of being stored, at most limit of them (0: 100), and with it the head of this chain at
+	// that moment: number and hash of the last one.
+	ActChain(ctx context.Context, after int64, limit int) (acts []Act, head Act, err error)
+
 	// Sessions returns the live sessions, then the dead ones that still hold works; each kind by
 	// its opening.
 	Sessions(ctx context.Context) ([]Session, error)
@@ -166,6 +171,17 @@ type Catalogue interface {
 	// Totals counts the works of each saga, status and reason, in that order. It reads all
 	// instances: ask it every quarter of a minute at most.
 	Totals(ctx context.Context) ([]Total, error)
+}
+
+// Stirrer is implemented by ledgers by which processes can tell each other that there is something to claim. It saves the time until the
+// next poll, and nothing rests on it.
+type Stirrer interface {
+	// Stir has the other processes look for what there is to claim. It returns at once.
+	Stir()
+	// Hear calls heard when another process stirs, and when it may have, until ctx ends. Hears reports whether it is told at this moment,
+	// as far as is known.
+	Hear(ctx context.Context, heard func())
+	Hears() bool
 }
 
 // TxStarter is implemented by ledgers that live in a database the caller may share.

@@ -120,7 +120,7 @@ func directed(d saga.Direction) bool { return d == saga.Forward || d == saga.Und
 var (
 	kinds = []machine.Kind{
 		machine.KindDone, machine.KindStarted, machine.KindDispatched, machine.KindNotSent, machine.KindRefused, machine.KindUnknown,
-		machine.KindLost, machine.KindFault, machine.KindFound, machine.KindUnfinished, machine.KindNotFound, machine.KindUnclear,
+		machine.KindLost, machine.KindFault, machine.KindFound, machine.KindUnfinished, machine.KindOther, machine.KindNotFound, machine.KindUnclear,
 		machine.KindSeveral, machine.KindResolved, machine.KindCancelled, machine.KindNoted, machine.KindParked, machine.KindPaused,
 		machine.KindResumed, machine.KindRetried, machine.KindSkipped, machine.KindHeard, machine.KindRevised, machine.KindForgotten, machine.KindAdopted,
 		machine.KindWaiting, machine.KindOver, machine.KindOverdue, machine.KindApplies, machine.KindLeftOut,

@@ -222,7 +222,11 @@ func (m *adopter) taken(s *program.StepSpec) *Record {
 		if r.Body, r.BodyDropped = keep(e.Output, program.MaxOutput); len(e.Output) == 0 {
 			r.Body = s.ResultOf(e.ExternalID)
 		}
-		r.name(e.ExternalID)
+		id := e.ExternalID
+		if id == "" && s.OwnID { // a text is its own id
+			_ = json.Unmarshal(r.Body, &id)
+		}
+		r.name(id)
 		if !s.OncePerInstance() && saga.CompareRevisions(m.shows(e), saga.BaseRevision(m.st.Revision)) < 0 {
 			r.Revision = m.shows(e)
 		}

@@ -406,7 +406,7 @@ func TestD6Quarantine(t *testing.T) {
 	if ss, dir := d.st.Issue(d.spec); ss == nil || ss.Name != "b" || dir != saga.Forward || ss.ExternalID != "b_9" || d.st.Note != "b_9 is another's" {
 		t.Errorf("the review is about %+v %s: %s", ss, dir, d.st.Note)
 	}
-	if next := Next(d.spec, d.st); !strings.Contains(next, "--step b") || !strings.Contains(next, "cancel it") {
+	if next := Next(d.spec, d.st); !strings.Contains(next, `step "b"`) || !strings.Contains(next, "cancel it") {
 		t.Errorf("next: %s", next)
 	}
 	if d.resolution(""); d.st.Step("b").ExternalID != "" {

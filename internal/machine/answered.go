@@ -132,7 +132,7 @@ func (m *machine) passedOver(i int, ss *StepState) bool {
 
 // ours reports whether a key is that of the step's request in this revision.
 func (m *machine) ours(step, key string) bool {
-	root, n := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision), 0
+	root, n := m.st.root(), 0
 	if ss := m.st.Step(step); ss != nil {
 		if n = ss.Forward.Reissue; key == ss.Forward.Key { // also one that an earlier revision made, and this one keeps
 			return true

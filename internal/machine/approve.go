@@ -102,12 +102,6 @@ func (st *State) wantsVotes(spec *program.Spec, ss *StepState) string {
 	return words
 }
 
-// toVote says how a person decides.
-func (st *State) toVote(ss *StepState) string {
-	at := " --saga " + st.ID.Saga + " --step " + ss.Name
-	return fmt.Sprintf("To look at it and decide: %s, or %s.", program.Command("approve", st.ID.Work, at), program.Command("reject", st.ID.Work, at))
-}
-
 // Voters are the roles that may vote at a time, on what was begun at another.
 func Voters(a *program.ApprovalSpec, since, at time.Time) []string {
 	if a.Escalate > 0 && !at.Before(since.Add(time.Duration(a.Escalate))) {
@@ -494,6 +488,9 @@ func BriefOf(spec *program.Spec, st *State, step string) *program.Brief {
 	}
 	if asks.Escalates {
 		brief.Roles = a.EscalateTo
+	}
+	if about := program.AboutOf(b.Shown); about != nil {
+		brief.About = *about
 	}
 	return brief
 }

@@ -336,7 +336,7 @@ func TestP11ANoBehindThePivot(t *testing.T) {
 		return d.vote("ann", "finance", askedFor, false)
 	}
 	d := no(shipped).review(saga.ReasonAfterPivot)
-	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "People said no") || strings.Contains(next, "destination") || !strings.Contains(next, "amends skip") {
+	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "People said no") || strings.Contains(next, "destination") || !strings.Contains(next, "amends show") {
 		t.Errorf("a person is told %q", next)
 	}
 	d.resolution("").noted("people decide at step").skip("").wants("rest", saga.Completed)

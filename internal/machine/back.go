@@ -119,7 +119,10 @@ func (m *machine) learnResult(ss *StepState, f *program.Evidence) error {
 	}
 	why := ""
 	switch r.Kind {
-	case KindFound, KindUnfinished:
+	case KindFound, KindUnfinished, KindOther:
+		if r.Kind == KindOther { // what it should be is no question any more
+			r.Kind = KindFound
+		}
 		r.bring(cmp.Or(f.ExternalID, recorded), f.Output, f.Dropped)
 		if recorded != "" && f.ExternalID != "" && f.ExternalID != recorded {
 			r.Kind, why = KindSeveral, fmt.Sprintf("found %q beside the recorded %q", f.ExternalID, recorded)

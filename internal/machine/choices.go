@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -25,6 +26,7 @@ const (
 	VerbReject   = "reject"
 	VerbCancel   = "cancel"
 	VerbRerun    = "rerun"
+	VerbUndo     = "undo"
 )
 
 // Saying is something that a person says with a verb besides who and why. Its words are its name where it is said.
@@ -41,6 +43,7 @@ const (
 	SayBody         Saying = "body"
 	SayBy           Saying = "by" // how much longer
 	SayResult       Saying = "result"
+	SayBehindPivot  Saying = "behind-pivot" // it is meant although the pivot has happened
 )
 
 // Case is when a choice is right.
@@ -81,6 +84,11 @@ const (
 	CaseUnconfirmedNot                 // it did not
 	CaseWait                           // it is to be held where it is
 	CaseGiveUp                         //
+	CaseUndo                           // it is completed, and should not stand
+	CaseTryNow                         // it is tried again, and not only when its time comes
+	CaseRunAgain                       // what it made is to be made again
+	CaseResultOf                       // of a step that was skipped
+	CaseResultNotKept                  // of a step that is done
 )
 
 // Choice is something that a person can do about an instance, and when that is right.
@@ -129,16 +137,96 @@ func Choices(spec *program.Spec, st *State, at time.Time) []Choice {
 	return st.atIssue(spec, ss, dir, at)
 }
 
-// Besides are choices that an instance takes, too, and that are no answer to what it waits for.
-func Besides(spec *program.Spec, st *State) (all []Choice) {
+// Besides are choices that an instance takes, too: that are no answer to what it waits for, or bolder than those are. at is the ledger's time.
+func Besides(spec *program.Spec, st *State, at time.Time) (all []Choice) {
+	reason := []Saying{SayReason}
 	if st.Status.Live() {
-		all = append(all, Choice{Verb: VerbPause, Case: CaseWait, Asks: []Saying{SayReason}})
+		all = append(all, Choice{Verb: VerbPause, Case: CaseWait, Asks: reason})
 	}
 	undone := st.Turned && st.Newer == nil
-	if !st.Status.Terminal() && st.Status != saga.Compensating && !undone && !st.PastPivot(spec) {
-		all = append(all, Choice{Verb: VerbCancel, Case: CaseGiveUp, Asks: []Saying{SayReason}})
+	if !st.Status.Terminal() && st.Status != saga.Compensating && !undone && (!st.PastPivot(spec) || st.Adopting || st.pivotOpen(spec)) {
+		all = append(all, Choice{Verb: VerbCancel, Case: CaseGiveUp, Asks: reason})
+	}
+	if st.Status == saga.Completed {
+		undo := Choice{Verb: VerbUndo, Case: CaseUndo, Asks: reason}
+		if st.PastPivot(spec) {
+			undo.Says = SayBehindPivot
+		}
+		all = append(all, undo)
+	}
+	if !st.Withdrawn && st.Status == saga.Completed || st.Status == saga.Review && st.Reason == saga.ReasonExhausted && st.boundary() {
+		all = append(all, Choice{Verb: VerbRerun, Case: CaseRunAgain, Asks: reason})
+	}
+	offered := Choices(spec, st, at)
+	for _, c := range st.bolder(spec, at) {
+		if !slices.ContainsFunc(offered, c.is) && !slices.ContainsFunc(all, c.is) {
+			all = append(all, c)
+		}
 	}
 	return all
+}
+
+// bolder are what can be said of the step at issue while no attempt is under way, and of those that were skipped.
+func (st *State) bolder(spec *program.Spec, at time.Time) (all []Choice) {
+	ss, dir := st.Issue(spec)
+	if ss == nil || st.Adopting || st.Status.Terminal() || st.Attempting() {
+		return nil
+	}
+	held := st.Status == saga.Review || st.Status == saga.Paused
+	waits := ss.effort(dir).Phase == Waiting || ss.effort(dir).Phase == Done
+	if st.Status == saga.Review && st.Reason == saga.ReasonDeadline {
+		all = append(all, Choice{Verb: VerbResume, Case: CaseNoDeadline, Asks: []Saying{SayReason}})
+	}
+	if held && !waits {
+		all = append(all, st.atIssue(spec, ss, dir, at)...)
+	}
+	if (held || st.Status == saga.Retrying || st.Status == saga.Compensating && !ss.effort(dir).NotBefore.IsZero()) && st.CanRetry(spec, at) {
+		all = append(all, Choice{Verb: VerbRetry, Case: CaseTryNow, Asks: []Saying{SayReason}})
+	}
+	if held && !waits && st.Reason != saga.ReasonConflict && !ss.Rejected() && st.NotLeft(spec) == "" {
+		not := st.didNot(ss)
+		if dir == saga.Undo {
+			not = ss.says(CaseNotUndone, SayDidNotHappen)
+		}
+		all = append(all, not)
+	}
+	for i := range st.Steps {
+		switch one := &st.Steps[i]; {
+		case !held || st.Turned:
+		case one.Forward.Phase == Skipped:
+			all = append(all, Choice{Verb: VerbSkip, Case: CaseResultOf, Step: one.Name, Asks: []Saying{SayResult, SayReason}})
+		case one.lacksResult():
+			all = append(all, Choice{Verb: VerbResolve, Case: CaseResultNotKept, Step: one.Name, Says: SayHappenedNoID, Asks: []Saying{SayResult, SayReason}})
+		}
+	}
+	return all
+}
+
+// lacksResult reports whether the step is done, and its result was not kept: it was too large, or no JSON.
+func (ss *StepState) lacksResult() bool {
+	return ss.Forward.Phase == Done && ss.Dropped && !ss.Unconfirmed
+}
+
+// Attempting reports whether an attempt that was begun has no answer yet.
+func (st *State) Attempting() bool {
+	return slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Started || ss.Undo.Phase == Started })
+}
+
+// pivotOpen reports whether all that may have happened of the pivot is under way, so that it may come to nothing.
+func (st *State) pivotOpen(spec *program.Spec) bool {
+	ss := st.Step(spec.Steps[spec.PivotIndex()].Name)
+	return ss.Forward.Phase == Started && ss.Forward.UnknownUntil.IsZero() && ss.Unfinished == nil
+}
+
+// Takes reports whether an act is a choice of an instance, or one that it takes besides.
+func Takes(spec *program.Spec, st *State, at time.Time, act Choice) bool {
+	return slices.ContainsFunc(slices.Concat(Choices(spec, st, at), Besides(spec, st, at)), act.is)
+}
+
+// is reports whether a choice is that of another one: what happened without an id may have one.
+func (c Choice) is(other Choice) bool {
+	says := c.Verb != VerbResolve || c.Says == other.Says || c.Says == SayHappened && other.Says == SayHappenedNoID
+	return c.Verb == other.Verb && c.Step == other.Step && says
 }
 
 func answers() []Choice {

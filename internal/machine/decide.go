@@ -286,6 +286,9 @@ func (m *machine) forward() Command {
 			}
 			continue
 		}
+		if ss == nil && s.First {
+			return m.look(s, &Effort{})
+		}
 		if ss == nil {
 			return m.arm(s, saga.Forward)
 		}
@@ -309,9 +312,17 @@ func (m *machine) resume(i int, s *program.StepSpec, ss *StepState) Command {
 			return m.park(saga.ReasonInDoubt)
 		}
 		return m.look(s, e)
+	case asksFirst(s, ss):
+		return m.look(s, e)
 	default:
 		return m.attempt(i, s, e)
 	}
+}
+
+// asksFirst reports whether the destination is asked for the step before its first request (T1): nothing is known of it, and another
+// program may have done it.
+func asksFirst(s *program.StepSpec, ss *StepState) bool {
+	return s.First && (ss == nil || ss.Forward.Phase == "" && ss.Previous == nil && !ss.Gone)
 }
 
 // resendable reports whether a step in doubt may be sent again under the same key without a lookup
@@ -400,6 +411,9 @@ func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 		return m.park(saga.ReasonInDoubt)
 	}
 	until := later(e.unsettled().Add(s.Settle), m.notBefore(s, e))
+	if e.Phase == "" && !m.spec.TakenOver.IsZero() { // T2
+		until = later(until, m.spec.TakenOver.Add(s.Settle))
+	}
 	if m.ev.Now.Earliest.Before(until) {
 		return m.wait(until, saga.Retrying)
 	}
@@ -425,7 +439,7 @@ func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 	m.record(KindDispatched)
 	m.rec.Dispatch = &Dispatch{
 		Step: s.Name, Direction: dir, Attempt: e.Attempts + 1, Reissue: reissue, Budget: s.Timeout,
-		Key: StepKey(RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision), s.Name, dir, reissue),
+		Key: StepKey(m.st.root(), s.Name, dir, reissue),
 	}
 	if dir == saga.Forward && m.spec.AnswerTo(s.Name) != nil {
 		m.rec.Dispatch.Secret = m.ev.Secret

@@ -194,7 +194,9 @@ func parseStep(words []string) (*saga.Action[string, thing], error) {
 	if !slices.Contains(words, "undo") && !slices.Contains(words, "undo-maybe") {
 		a.NoUndo("nothing to undo")
 	}
-	if !slices.Contains(words, "once") && !slices.Contains(words, "at-most-once") && words[0] != "ask" {
+	if slices.Contains(words, "update") {
+		a.Update(func(context.Context, saga.Call[string], string) (thing, error) { return thing{}, nil })
+	} else if !slices.Contains(words, "once") && !slices.Contains(words, "at-most-once") && words[0] != "ask" {
 		a.EachRun() // what the machine does with it is the same as with an Update
 	}
 	for _, w := range words[1:] {
@@ -217,6 +219,9 @@ func parseStep(words []string) (*saga.Action[string, thing], error) {
 			a.Keyed(d)
 		case "find", "lookup": // a lookup stands beside another word about repeating
 			a.Find(find)
+		case "first":
+			a.FindFirst()
+		case "update":
 		case "at-most-once":
 			a.AtMostOnce()
 		case "once":
@@ -440,7 +445,7 @@ func (d *desk) found(kind Kind, ids ...string) *desk {
 		d.t.Fatalf("the machine does not ask for a lookup: %s", d.last.Do)
 	}
 	f := program.Evidence{Step: d.last.Do.Step, Answer: program.Answer(kind), IDs: ids}
-	if kind == KindFound || kind == KindUnfinished {
+	if kind == KindFound || kind == KindUnfinished || kind == KindOther {
 		f.ExternalID, f.Output, f.IDs = ids[0], output(ids[0]), nil
 	}
 	return d.feed(Event{Evidence: &f})

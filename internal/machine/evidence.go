@@ -23,6 +23,16 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	case KindUnfinished:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
+	case KindOther:
+		if r.Class == saga.Unknown {
+			break
+		}
+		ss.Theirs = ss.Theirs || e.Attempts == 0
+		if e.Attempts > 0 { // what was sent under its key says something else
+			e.reissue()
+		}
+		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
+		ss.Previous, ss.Unfinished, ss.Evidence = &program.Result{ExternalID: r.ExternalID, Output: r.Body}, nil, ""
 	case KindNotFound:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
@@ -44,7 +54,7 @@ func (e *Effort) reissue() { *e = Effort{Phase: Ready, Attempts: e.Attempts, Rei
 // forgetLeft forgets what an earlier revision left, when it is gone.
 func (ss *StepState) forgetLeft() {
 	if ss.Gone {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood = nil, "", false, true
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.Theirs = nil, "", false, true, false
 	}
 }
 
@@ -99,7 +109,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood = nil, "", false, false // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.Theirs = nil, "", false, false, false // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
@@ -107,6 +117,7 @@ func (ss *StepState) done(e *Effort, r *Record) {
 	if ss.Previous != nil && ss.ExternalID == "" {
 		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
 	}
+	ss.Theirs = ss.Theirs && (ss.Previous == nil || ss.Previous.ExternalID == ss.ExternalID) // else it is another one, which is ours
 	ss.Previous, ss.Gone = nil, false
 	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
 		e.UnknownUntil, e.QuietUntil = time.Time{}, time.Time{}

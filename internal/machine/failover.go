@@ -96,7 +96,7 @@ func (m *machine) forget() error {
 
 // lapses are the steps that are not done, as if each had been armed now.
 func (m *machine) lapses() (lapses []lapse) {
-	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
+	root := m.st.root()
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), Asks: s.Repeat == program.RepeatAtMostOnce, Spoken: m.ev.Unread}

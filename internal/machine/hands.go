@@ -72,7 +72,7 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 		return "the step is " + string(e.Phase)
 	case s.Waits() && ss.mayHaveHappened():
 		return "it only waits in this version of the definition, and what stands is of an earlier one; undo that by hand, and say so"
-	case dir == saga.Undo: // it is repeated under its key (C7)
+	case dir == saga.Undo, asksFirst(s, ss): // it is repeated under its key (C7), or asked for again (T1)
 		return ""
 	case e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused:
 		return "something stands under the step's mark that was not taken over; say whether it is the step's"

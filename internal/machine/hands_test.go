@@ -279,3 +279,28 @@ func TestHandsFold(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// machine/F3: a result that was not kept is given by hand, and lets nothing go on; what was said of the step before it was answered changes nothing of what is done.
+func TestF3AResultThatWasNotKept(t *testing.T) {
+	said := func(d *desk, v saga.Resolution) *desk {
+		v.Step, v.Direction, v.Attempt = "a", saga.Forward, 1
+		return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Resolution: v})
+	}
+	done := func() *desk {
+		d := begin(t, "a find undo\nb idempotent undo")
+		d.busy = true // so that nothing is armed behind it
+		d.outcome(program.Outcome{Class: program.Succeeded, ExternalID: "inv_9", Dropped: true}).pause().paused()
+		d.busy = false
+		return d
+	}
+	for what, v := range map[string]saga.Resolution{"it did not happen": {}, "it happened": {Happened: true, ExternalID: "inv_8"}} {
+		if d := said(done(), v).noted("the step is done").paused(); d.st.Step("a").ExternalID != "inv_9" || d.st.Step("a").Forward.Phase != Done {
+			t.Errorf("%s: %+v", what, d.st.Step("a"))
+		}
+	}
+	d := said(done(), saga.Resolution{Happened: true, ExternalID: "inv_8", Output: output("inv_9")}).paused()
+	if ss := d.st.Step("a"); ss.ExternalID != "inv_9" || ss.Dropped || len(ss.Output) == 0 {
+		t.Errorf("%+v", ss)
+	}
+	d.goOn().wants("act b forward", saga.Running)
+}

@@ -21,6 +21,9 @@ func RootKey(sagaName, work, revision string) string {
 	return deriveKey("amends/work/1", sagaName, work, revision)
 }
 
+// root is the root key of the revision that the work has.
+func (st *State) root() string { return RootKey(st.ID.Saga, st.ID.Work, st.Revision) }
+
 // StepKey is the idempotency key of one step's effect in one direction. It is the same for every
 // attempt. A reissue (a new key for the same intent, allowed only once a lookup or a person said
 // that nothing happened) counts from 0.
@@ -29,12 +32,11 @@ func StepKey(root, step string, dir saga.Direction, reissue int) string {
 }
 
 func deriveKey(parts ...string) string {
-	h := sha256.New()
-	var n [8]byte
+	b := make([]byte, 0, 256)
 	for _, p := range parts { // length-prefixed, so that ("ab","c") and ("a","bc") differ
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
+		b = binary.BigEndian.AppendUint64(b, uint64(len(p)))
+		b = append(b, p...)
 	}
-	return keyPrefix + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:24])
+	sum := sha256.Sum256(b)
+	return string(base64.RawURLEncoding.AppendEncode(append(b[:0], keyPrefix...), sum[:24]))
 }

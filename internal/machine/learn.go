@@ -79,20 +79,30 @@ func (m *machine) learnOutcome(o *program.Outcome) error {
 }
 
 func (m *machine) learnEvidence(f *program.Evidence) error {
-	ss := m.st.Step(f.Step)
-	if ss == nil || m.st.live() != nil { // there is no lookup while an attempt is open
+	ss, s := m.st.Step(f.Step), m.step(f.Step)
+	first := s != nil && asksFirst(s, ss)
+	if ss == nil && !first || m.st.live() != nil { // there is no lookup while an attempt is open
 		return errNotFitting
 	}
-	if m.owesResult(ss) {
+	if ss != nil && m.owesResult(ss) {
 		return m.learnResult(ss, f)
 	}
-	if s := m.step(ss.Name); s != nil && s.WaitsForAnswer() {
+	if s != nil && s.WaitsForAnswer() {
 		return m.learnPoll(ss, f)
 	}
-	r := &Record{Kind: Kind(f.Answer), Step: ss.Name, Direction: saga.Forward, Attempt: ss.Forward.Attempts, Error: f.Error}
+	r := &Record{Kind: Kind(f.Answer), Step: f.Step, Direction: saga.Forward, Error: f.Error}
+	if ss != nil {
+		r.Attempt = ss.Forward.Attempts
+	}
 	switch r.Kind {
 	case KindFound, KindUnfinished:
 		r.bring(f.ExternalID, f.Output, f.Dropped)
+	case KindOther:
+		r.bring(f.ExternalID, f.Output, f.Dropped)
+		r.Error = fmt.Sprintf("the destination has %q, which is not as it should be: %s", f.ExternalID, f.Error)
+		if s == nil || s.Later != program.LaterUpdate && s.Repeat != program.RepeatIdempotent { // nothing says how it is changed
+			r.Class = saga.Unknown
+		}
 	case KindSeveral:
 		r.Error = fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
 	case KindNotFound:
@@ -101,14 +111,14 @@ func (m *machine) learnEvidence(f *program.Evidence) error {
 			r.Class = program.Outage
 		}
 	}
-	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && m.neverOnALookup(ss.Name) {
+	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && !first && m.neverOnALookup(f.Step) {
 		r.Class = saga.Unknown
 	}
 	if err := m.fold(r); err != nil {
 		return err
 	}
 	if r.Kind == KindUnclear {
-		m.backOff(ss.Name, saga.Forward, f.RetryAfter)
+		m.backOff(f.Step, saga.Forward, f.RetryAfter)
 	}
 	return nil
 }

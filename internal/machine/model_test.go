@@ -30,6 +30,8 @@ var protocol = spin.Model{
 		{Name: "lookups that lie", Switches: "-DLIES", Full: "-DLIES -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
 		{Name: "lookups that lie, revisions", Switches: "-DLIES " + revise, Full: "-DLIES -DREVISE -DAMBIG=0"},
 		{Name: "lookups that lie, revisions, all can be undone", Switches: "-DLIES -DOPUNDO " + revise, Full: "-DLIES -DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
+		{Name: "an old program", Switches: "-DTAKEOVER", Full: "-DTAKEOVER -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
+		{Name: "an old program, fallible step", Switches: "-DTAKEOVER -DAFTER", Full: "-DTAKEOVER -DAFTER -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
 		{Name: "rebuild", Switches: "-DREBUILD -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
 		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
 		{Name: "rebuild, a person's word", Switches: "-DREBUILD -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
@@ -107,6 +109,8 @@ var protocol = spin.Model{
 		{Name: "GONETRUSTED", Scene: "-DDELETED " + revise, Breaks: "compensatedIsClean"},
 		{Name: "FORGETDOUBT", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
 
+		{Name: "NEVERASK", Scene: "-DTAKEOVER", Breaks: "noDoubleEffect"},
+		{Name: "EARLYASK", Scene: "-DTAKEOVER", Breaks: "noDoubleEffect"},
 		{Name: "LOOKSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
 		{Name: "HALFSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
 		{Name: "REVUNFOUND", Scene: "-DLIES " + revise, Breaks: "chainTellsTheTruth"},

@@ -13,10 +13,14 @@ func (st *State) Invocation(c Command) *program.Invocation {
 		Work: st.ID.Work, Revision: st.Revision, Step: c.Step, Direction: c.Direction,
 		Input: st.Input, Results: make(map[string]program.Result, len(st.Steps)),
 	}
+	if c.Do == Look && st.Step(c.Step) == nil { // the key under which it would be sent
+		inv.Key = StepKey(st.root(), c.Step, saga.Forward, 0)
+		inv.MadeKey = inv.Key
+	}
 	for i := range st.Steps {
 		ss := &st.Steps[i]
 		if ss.Forward.Phase == Done || ss.Forward.Phase == Skipped && (ss.ExternalID != "" || len(ss.Output) > 0) {
-			inv.Results[ss.Name] = program.Result{ExternalID: ss.ExternalID, Output: ss.Output}
+			inv.Results[ss.Name] = program.Result{ExternalID: ss.ExternalID, Output: ss.Output, WasThere: ss.wasThere()}
 		}
 		if ss.Name != c.Step {
 			continue
@@ -30,15 +34,19 @@ func (st *State) Invocation(c Command) *program.Invocation {
 		if c.Do == Look && ss.Gone { // whatever stands is an answer, of whichever revision
 			inv.Previous = nil
 		}
-		root := RootKey(st.ID.Saga, st.ID.Work, st.Revision)
 		if inv.Key == "" { // adopted, or left by an earlier revision: the key under which it would be sent
-			inv.Key = StepKey(root, ss.Name, dir, e.Reissue)
+			inv.Key = StepKey(st.root(), ss.Name, dir, e.Reissue)
 		}
 		if inv.MadeKey = cmp.Or(ss.MadeKey, ss.Forward.Key); inv.MadeKey == "" {
-			inv.MadeKey = StepKey(root, ss.Name, saga.Forward, ss.Forward.Reissue)
+			inv.MadeKey = StepKey(st.root(), ss.Name, saga.Forward, ss.Forward.Reissue)
 		}
 	}
 	return inv
+}
+
+// wasThere reports whether what the step makes was there before anything was sent for it.
+func (ss *StepState) wasThere() bool {
+	return (ss.Theirs || ss.Forward.Attempts == 0) && !ss.waits()
 }
 
 // undoing is what is known of what the step has to undo; nil when nothing is.

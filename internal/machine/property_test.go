@@ -93,6 +93,9 @@ func drawDefinition(t *rapid.T, more ...string) string {
 			kinds = []string{"at-most-once"}
 		}
 		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		if kind == "find" || strings.HasSuffix(kind, "lookup") {
+			kind += rapid.SampledFrom([]string{"", "", "", " first"}).Draw(t, "asks first")
+		}
 		fmt.Fprintf(&lines, "s%d %s timeout=%ds settle=%ds attempts=%d initial=%ds", i, kind,
 			rapid.IntRange(1, 30).Draw(t, "timeout"), rapid.IntRange(0, 60).Draw(t, "settle"),
 			rapid.IntRange(1, 5).Draw(t, "attempts"), rapid.IntRange(1, 20).Draw(t, "initial"))

@@ -27,6 +27,7 @@ const (
 	KindFault      Kind = "fault"             // the definition or the action is wrong; nothing was sent
 	KindFound      Kind = "found"             // a settled lookup found the effect; it is adopted as done
 	KindUnfinished Kind = "unfinished"        // a settled lookup found it half-made; the next attempt resumes it
+	KindOther      Kind = "other"             // a settled lookup found it, and not as it should be: the next attempt changes it, or a person decides
 	KindNotFound   Kind = "not-found"         // a settled lookup found nothing
 	KindUnclear    Kind = "unclear"           // a lookup could not tell
 	KindSeveral    Kind = "several"           // a lookup found more than one: a duplicate at the destination
@@ -166,6 +167,14 @@ func (r *Record) Said() string {
 	return words
 }
 
+// Names reports whether r, which consumed s, names the same actor and reason, or none: nothing of s was
+// recorded, or it was erased. The machine consumes one signal at a time; of several r names none.
+func (r *Record) Names(s *Signal) bool {
+	said := Record{Actor: s.Actor, Why: s.Reason}
+	said.clean()
+	return r.Actor == said.Actor && r.Why == said.Why || r.Actor == "" && r.Why == "" || len(r.Signals) > 1
+}
+
 // clean bounds the texts of r, and makes them ones that every ledger takes.
 func (r *Record) clean() {
 	for _, s := range []*string{&r.Error, &r.Note, &r.Actor, &r.Why, &r.Cause} {
@@ -226,7 +235,7 @@ func (b *layout) hash() Hash {
 // The layout is a format: version, then every field in a fixed order. What may hold a person's data
 // is in it by its salted digest, so that it can be erased later, and the salt with it.
 func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
-	b := make(layout, 0, 512)
+	d, b := r.digests(salt), make(layout, 0, 768)
 	b.num(encoding)
 	b.text(id.Saga)
 	b.text(id.Work)
@@ -261,7 +270,6 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 		b.num(int64(a.Budget))
 		b.text(a.Secret)
 	}
-	d := r.digests(salt)
 	b = append(append(append(b, d.Texts[:]...), d.Body[:]...), d.Snapshot[:]...)
 	return b.hash()
 }
@@ -306,4 +314,9 @@ func flag(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// ofLookup reports whether a record is the answer of a lookup.
+func (k Kind) ofLookup() bool {
+	return k == KindFound || k == KindUnfinished || k == KindOther || k == KindNotFound || k == KindUnclear || k == KindSeveral
 }

@@ -43,7 +43,7 @@ func TestC14WhatCannotBeUndone(t *testing.T) {
 		return begin(t, "a idempotent undo\nb idempotent undo\nc idempotent").succeed("1").succeed("2").fail(saga.Refused).wants("act b undo", saga.Compensating).fail(c)
 	}
 	d := back(saga.NotUndoable).review(saga.ReasonCannotUndo)
-	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "cannot be undone any more") || !strings.Contains(next, "amends skip") {
+	if next := Summarize(d.spec, d.st).Next; !strings.Contains(next, "cannot be undone any more") || !strings.Contains(next, "Say that it stands") {
 		t.Errorf("a person is told %q", next)
 	}
 	d.skip("").wants("act a undo", saga.Compensating).succeed("").wants("rest", saga.Compensated)

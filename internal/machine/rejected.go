@@ -39,12 +39,3 @@ func (st *State) NotLeft(spec *program.Spec) string {
 	}
 	return ""
 }
-
-// nextRejected is what a person can do about a no of people for which nothing is undone.
-func (st *State) nextRejected(spec *program.Spec, ss *StepState) string {
-	words := fmt.Sprintf("People said no at step %q (%s), and nothing is undone for it. To have them asked again: %s.", ss.Name, ss.Forward.Error, st.verb("retry", ""))
-	if st.NotLeft(spec) == "" {
-		words += fmt.Sprintf(" To leave it at that, so that nothing behind it is done: %s.", st.verb("skip", ""))
-	}
-	return words
-}

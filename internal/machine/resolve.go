@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -93,6 +94,11 @@ func (m *machine) resolve(s *Signal) error {
 		}
 	}
 	ss, dir := m.st.Issue(m.spec)
+	done := m.st.Step(s.Step)
+	given := done != nil && done.lacksResult() && s.Happened && len(s.Output) > 0 && !m.st.Turned // the result of what is done
+	if given {
+		ss, dir = done, saga.Forward
+	}
 	switch {
 	case m.st.Status != saga.Review && m.st.Status != saga.Paused:
 		return m.note(s, "resolution: the work is neither in review nor paused")
@@ -100,7 +106,7 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, fmt.Sprintf("resolution: the review is not about step %q", s.Step))
 	case s.Attempt != ss.effort(dir).Attempts:
 		return m.note(s, fmt.Sprintf("resolution: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
-	case ss.effort(dir).Phase == Done || ss.effort(dir).Phase == Waiting:
+	case !given && ss.effort(dir).Phase == Done || ss.effort(dir).Phase == Waiting:
 		return m.note(s, fmt.Sprintf("resolution: the step is %s", ss.effort(dir).Phase))
 	case m.decidedByPeople(s.Step):
 		return m.note(s, fmt.Sprintf("resolution: people decide at step %q", s.Step))
@@ -111,7 +117,7 @@ func (m *machine) resolve(s *Signal) error {
 	case m.st.Reason == saga.ReasonConflict && !s.Happened:
 		return m.note(s, "resolution: the step stands until a person undoes it; say that the undo happened, or keep the work as it is")
 	}
-	m.unparked = true
+	m.unparked = !given // a result alone lets nothing go on
 	return m.foldSignal(s, m.resolutionOn(s, ss, dir))
 }
 
@@ -135,7 +141,11 @@ func (m *machine) resolutionOn(s *Signal, ss *StepState, dir saga.Direction) *Re
 	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: saga.Unsent, Note: "it did not happen"}
 	if s.Happened {
 		r.Class, r.Note = "", "it happened"
-		r.bring(s.ExternalID, s.Output, false)
+		id := s.ExternalID
+		if dir == saga.Forward && ss.lacksResult() { // its id was kept
+			id, r.Note = cmp.Or(ss.ExternalID, id), "its result, which was not kept"
+		}
+		r.bring(id, s.Output, false)
 		if dir == saga.Forward && len(s.Output) == 0 {
 			r.Body = m.step(ss.Name).ResultOf(r.ExternalID)
 		}
@@ -188,7 +198,7 @@ func (m *machine) foreign(ss *StepState, s *Signal) bool {
 	if s.Attempt <= ss.Earlier && ss.Earlier > 0 {
 		return true
 	}
-	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
+	root := m.st.root()
 	for n := range ss.Forward.Reissue + 2 { // a new key may have been forgotten, too
 		if s.StepKey == "" || s.StepKey == StepKey(root, ss.Name, saga.Forward, n) {
 			return false

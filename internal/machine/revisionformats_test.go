@@ -141,7 +141,7 @@ func TestRevisionSummaryIsAFormat(t *testing.T) {
 		`"key":"am-MUlFn1ttYS2mQJFLhVa-aKPMp1nWEnkt","repeat":"find"},` +
 		`"receipt":{"done":true,"status":"done","externalId":"receipt-1","attempts":1,"error":"","key":"am-Fvfyx","repeat":"at-most-once","evidence":"done"}},` +
 		`"order":["invoice","receipt"],` +
-		`"next":"It goes on by itself at 2026-03-01T12:01:00Z. Nothing to do; to have it tried now: amends retry shop:order:10492 --saga order-to-invoice --reason WHY. To give it up, cancel it.",` +
+		`"next":"It goes on by itself at 2026-03-01T12:01:00Z. Nothing to do; to have it tried now, retry it. To give it up, cancel it.",` +
 		`"startedAt":"2026-03-01T12:00:00Z","updatedAt":"2026-03-01T12:00:00Z","dueAt":"2026-03-01T12:01:00Z"}`
 	s := Summarize(d.spec, d.st)
 	r := s.Steps["receipt"]

@@ -32,6 +32,10 @@
  * With -DLIES OPAQUE has a lookup, and its answers have nothing to do with what is there: found, found half-made or not
  * found. What it says may end a doubt for good or bring the work to a person; it never lets the step be sent again.
  *
+ * With -DTAKEOVER an old program is still at work, which makes the effect of LOOKUP once, at any moment until it rests, or never.
+ * So LOOKUP is asked for before its first request, when the old program rests. What is found is adopted. A work that goes back before
+ * it asked leaves alone what is there.
+ *
  * With -DREBUILD the whole ledger is lost once, while the work goes forward, is in review or has ended, and is rebuilt:
  * a person waits until what was sent has settled, looks at KEYED, perhaps at LOOKUP, and puts on record what stands, one
  * record for each step. That may be cut off between any two records and is then done again. OPAQUE counts as done.
@@ -81,6 +85,7 @@
  *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
  *   - With DELETED: a late "gone", which says no more than that the outcome is unknown, and a step without a lookup, which
  *     goes to a person. It is combined with AFTER alone.
+ *   - With TAKEOVER: an old program that makes what a key names, or what is done at most once. It is combined with AFTER alone.
  *   - With REBUILD: a ledger that is lost on the way back, or while the answer of a commit is outstanding; adoption of a
  *     newer revision or of what the source cancelled; a quarantine; a person's word that OPAQUE happened when the work
  *     went back and OPAQUE has an undo. It is combined with AFTER alone.
@@ -132,7 +137,7 @@
  *   PEOPLE    (REBUILD) those who look at the unconfirmed step, 0 to 2, default 1
  *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, JUMP, VERDICT, HANDS, KEPT, LIES, POISON, REBUILD, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
+ * SWITCHES that change the scene: AFTER, REGRESS, JUMP, VERDICT, HANDS, KEPT, LIES, POISON, REBUILD, TAKEOVER, REVISE with DELETED, OPUNDO, NEEDLESS or REMOVED
  * as above; NOOPERATOR: only the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
@@ -207,6 +212,11 @@
  *   HALFSEND      an at-most-once step is sent again when a lookup finds it half-made
  *   REVUNFOUND    what a lookup did not find counts as not sent when a newer revision waits
  *   BACKUNFOUND   what a lookup did not find on the way back counts as not sent for the next revision
+ *
+ *   and with TAKEOVER:
+ *
+ *   NEVERASK      a step is sent although an old program may have done it, and it was not asked for
+ *   EARLYASK      it is asked for while the old program is still at work
  *
  *   and with REBUILD:
  *
@@ -363,6 +373,11 @@ bit  aside;              /* an operator's cancel came after the newest version w
 #define VERSION(x) (arev[x])
 #else
 #define VERSION(x) 1
+#endif
+
+#ifdef TAKEOVER
+bit  old = 1;            /* the old program is still at work                                           */
+bit  asked;              /* LOOKUP was asked for before its first request, and was not there           */
 #endif
 
 #ifdef REBUILD
@@ -535,6 +550,17 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define UNDOABLE(s) ((s) == KEYED || SETTLED(s))
 #else
 #define UNDOABLE(s) SETTLED(s)
+#endif
+
+#if defined(TAKEOVER) && !defined(NEVERASK)
+#define UNASKED_FIRST(s) ((s) == LOOKUP && !asked)
+#else
+#define UNASKED_FIRST(s) false
+#endif
+#ifdef EARLYASK
+#define RESTS true
+#else
+#define RESTS (!old)
 #endif
 
 /* After a fail-over that may have lost commits, the lost window is in doubt before anything else. */
@@ -1031,6 +1057,16 @@ out:
 }
 #endif
 
+#ifdef TAKEOVER
+proctype Old() {               /* the program that did this before                                      */
+  if
+  :: atomic { effect[LOOKUP]++; noDoubleEffect = (effect[LOOKUP] <= 1); assert(noDoubleEffect) }
+  :: skip
+  fi;
+  old = 0
+}
+#endif
+
 #ifdef HANDS
 proctype Hand() {              /* an operator: pauses, lets go on, has it tried again                  */
 end:
@@ -1376,7 +1412,12 @@ act:                           /* no attempt in memory: fold the chain, decide *
        s = NEXT; st[s] = READY; maybe[s] = 0; s = 0;
 #endif
        saga = REVIEW }
-  :: atomic { FORWARD && !CANCELLED && !POISONED(NEXT) && st[NEXT] == READY && FREE(NEXT) -> k = F; s = NEXT;
+#ifdef TAKEOVER
+  /* What an old program may have done is asked for before the first request. */
+  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && st[LOOKUP] == READY && UNASKED_FIRST(LOOKUP) && RESTS ->
+       commit(); if :: effect[LOOKUP] > 0 -> st[LOOKUP] = SDONE :: else -> asked = 1 fi }
+#endif
+  :: atomic { FORWARD && !CANCELLED && !POISONED(NEXT) && st[NEXT] == READY && FREE(NEXT) && !UNASKED_FIRST(NEXT) -> k = F; s = NEXT;
 #ifdef NOINTENT
        job[w] = code(F, s); ph[w] = 1; goto send
 #else
@@ -1571,7 +1612,7 @@ send:                          /* the send gate; any stall may come before it */
   :: CRASH
   :: atomic { res[w] == 1 -> learn(OK);
        if                      /* whether a slot for the next step is in hand is left open */
-       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY && FREE(s + 1) && LISTENS && !(LACKS && s == 1) -> nxt = 1
+       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY && FREE(s + 1) && !UNASKED_FIRST(s + 1) && LISTENS && !(LACKS && s == 1) -> nxt = 1
        :: fresh[w] && !lost && saga == COMP && k == C && s == 1 && st[0] == SDONE && UNDOABLE(0) -> nxt = 1
        :: nxt = 0
        fi;
@@ -1622,8 +1663,13 @@ ltl everyWorkEnds { <> (saga >= REVIEW) }
 #define WHOLE(s) (effect[s] == 1 && undone[s] == 0)
 #define CLEAN(s) (effect[s] == undone[s])
 #endif
-#define TRUE_OF(s) ((st[s] != SDONE || WHOLE(s)) && \
-  ((st[s] != READY && (st[s] != REFUSED || maybe[s] > 0) && !over(s)) || UNTOUCHED(s)))
+#ifdef TAKEOVER               /* what an old program made, and was not asked for, is none of the work's */
+#define THEIRS(s) ((s) == LOOKUP && !asked && (st[s] == READY || st[s] == SKIPPED))
+#else
+#define THEIRS(s) false
+#endif
+#define TRUE_OF(s) ((st[s] != SDONE || WHOLE(s)) && (THEIRS(s) || \
+  (st[s] != READY && (st[s] != REFUSED || maybe[s] > 0) && !over(s)) || UNTOUCHED(s)))
 #ifdef NEEDLESS
 #define IDLE_UNDO true
 #else
@@ -1646,7 +1692,7 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
 #endif
     completedIsWhole = (saga != DONE || (WHOLE(0) && WHOLE(1) && MAILED));
     assert(completedIsWhole);
-    compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || MAY_STAND)));
+    compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO || THEIRS(1)) && (effect[2] == 0 || MAY_STAND)));
     assert(compensatedIsClean);
     chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || MAILED) && (st[2] != READY || effect[2] == 0) && (!PASSED_OVER || effect[2] == 0));
     assert(chainTellsTheTruth);
@@ -1682,6 +1728,9 @@ init {
 #endif
 #ifdef VERDICT
     run Judge(0); run Judge(1);
+#endif
+#ifdef TAKEOVER
+    run Old();
 #endif
 #ifdef HANDS
     run Hand(); run Skipper();

@@ -342,16 +342,22 @@ func parseOutcome(verb string, args []string) (o program.Outcome, err error) {
 }
 
 func (s *story) lookup(kind Kind, ids []string) error {
-	for i := range s.st.Steps {
-		if e := &s.st.Steps[i].Forward; e.Phase == InDoubt || e.Phase == Refused {
-			f := program.Evidence{Step: s.st.Steps[i].Name, Answer: program.Answer(kind), IDs: ids}
-			if kind == KindFound || kind == KindUnfinished {
-				f.ExternalID, f.Output, f.IDs = ids[0], output(ids[0]), nil
-			}
-			return s.try(Event{Evidence: &f})
+	step := ""
+	for i := range s.spec.Steps {
+		ss := s.st.Step(s.spec.Steps[i].Name)
+		if asksFirst(&s.spec.Steps[i], ss) || ss != nil && (ss.Forward.Phase == InDoubt || ss.Forward.Phase == Refused) {
+			step = s.spec.Steps[i].Name
+			break
 		}
 	}
-	return errors.New("no step is in doubt")
+	if step == "" {
+		return errors.New("no step is in doubt")
+	}
+	f := program.Evidence{Step: step, Answer: program.Answer(kind), IDs: ids}
+	if kind == KindFound || kind == KindUnfinished || kind == KindOther {
+		f.ExternalID, f.Output, f.IDs, f.Error = ids[0], output(ids[0]), nil, strings.Join(ids[1:], " ")
+	}
+	return s.try(Event{Evidence: &f})
 }
 
 func (s *story) passes(args []string) error {

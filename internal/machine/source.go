@@ -42,7 +42,7 @@ func (st *State) reopens(r *Record) bool {
 func (st *State) learnSource(r *Record) error {
 	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
 	case KindCancelled:
-		st.Turned, st.Newer, st.Withdrawn = true, nil, r.Revision != ""
+		st.Turned, st.Newer, st.Withdrawn = true, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
 		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body, By: r.Actor}
 	case KindRevised:
@@ -137,7 +137,7 @@ func (ss *StepState) again() {
 	*ss = StepState{
 		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Stood: ss.Stood || ss.waits() && f.Phase == Done, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
-		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(),
+		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(), Theirs: ss.standing() != nil && ss.wasThere(),
 	}
 }
 
@@ -248,7 +248,7 @@ func (m *machine) hearNews(s *Signal) error {
 		return note("a newer version that says the same")
 	case !paused && gone && m.hasWayBack():
 		m.unparked = true
-		r.Kind, r.Note = KindCancelled, "the source cancelled it"
+		r.Kind, r.Note = KindCancelled, cancelledBy(s.Revision)
 		return m.foldSignal(s, r)
 	case !paused && m.boundary() && !gone:
 		m.unparked, m.turned = true, false
@@ -261,11 +261,19 @@ func (m *machine) hearNews(s *Signal) error {
 	r.Kind, r.Version, r.Body, r.Note = KindHeard, max(s.Version, m.st.Version), input, "the source has a newer version"
 	switch {
 	case gone:
-		r.Version, r.Body, r.Note = 0, nil, "the source cancelled it"
+		r.Version, r.Body, r.Note = 0, nil, cancelledBy(s.Revision)
 	case isSub(s.Revision):
 		r.Note = "it is to be run again"
 	}
 	return m.foldSignal(s, r)
+}
+
+// cancelledBy says who cancelled what was done at a revision: a person undoes at a sub-revision (V17).
+func cancelledBy(revision string) string {
+	if isSub(revision) {
+		return "it is undone, as a person said"
+	}
+	return "the source cancelled it"
 }
 
 // isSub reports whether a revision asks for the version that the work has once more (V15).
@@ -338,7 +346,7 @@ func (m *machine) begin() Command {
 	}
 	r := m.revised(n, nil)
 	if n.Gone {
-		r = &Record{Kind: KindCancelled, Revision: n.Revision, Error: "the source cancelled it"}
+		r = &Record{Kind: KindCancelled, Revision: n.Revision, Error: cancelledBy(n.Revision)}
 	}
 	if err := m.fold(r); err != nil { // what waits at a boundary can always begin
 		return m.cannotBe(err)

@@ -84,6 +84,7 @@ type StepState struct {
 	Earlier     int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
 	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
+	Theirs      bool `json:"madeByAnother,omitempty"`   // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
 	// Until is when the wait of a step is over that only waits. It stays when it is over.
 	Until   time.Time `json:"waitsUntil,omitzero"`
 	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
@@ -228,6 +229,9 @@ func (st *State) learn(r *Record) error {
 		return st.learnWait(r)
 	}
 	ss := st.Step(r.Step)
+	if ss == nil && r.Direction == saga.Forward && r.Kind.ofLookup() { // asked for before its first attempt
+		ss = st.begin(r.Step)
+	}
 	if ss == nil {
 		return fmt.Errorf("%s speaks of step %q, which was never armed", r.Kind, r.Step)
 	}
@@ -255,7 +259,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 			return fmt.Errorf("%s ends an attempt of step %q, which is %s", r.Kind, r.Step, e.Phase)
 		}
 		ss.endAttempt(e, r)
-	case KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral:
+	case KindFound, KindUnfinished, KindOther, KindNotFound, KindUnclear, KindSeveral: // see ofLookup
 		if e.Phase == Started || e.Phase == Done {
 			return fmt.Errorf("%s is a lookup's answer on step %q, which is %s", r.Kind, r.Step, e.Phase)
 		}
@@ -265,7 +269,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		ss.evidence(e, r)
 	case KindResolved:
-		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed || r.Direction != saga.Forward) {
+		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed && !(ss.Dropped && r.Class == "") || r.Direction != saga.Forward) {
 			return fmt.Errorf("a resolution on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)
@@ -342,8 +346,7 @@ func (st *State) arm(r *Record) error {
 	}
 	ss := st.Step(a.Step)
 	if ss == nil {
-		st.Steps = append(slices.Grow(st.Steps, max(1, 4-len(st.Steps))), StepState{Name: a.Step})
-		ss = &st.Steps[len(st.Steps)-1]
+		ss = st.begin(a.Step)
 	}
 	if a.Direction == saga.Forward && (st.Turned || r.Status == saga.Compensating) {
 		return fmt.Errorf("it arms step %q forward while compensating", a.Step)
@@ -370,7 +373,16 @@ func (st *State) arm(r *Record) error {
 	return nil
 }
 
-// Step returns the state of the named step, or nil when it was never armed.
+// begin adds the state of a step.
+func (st *State) begin(step string) *StepState {
+	if len(st.Steps) == cap(st.Steps) {
+		st.Steps = slices.Grow(st.Steps, max(1, 4-len(st.Steps)))
+	}
+	st.Steps = append(st.Steps, StepState{Name: step})
+	return &st.Steps[len(st.Steps)-1]
+}
+
+// Step returns the state of the named step, or nil when nothing is known of it.
 func (st *State) Step(name string) *StepState {
 	for i := range st.Steps {
 		if st.Steps[i].Name == name {
@@ -430,7 +442,7 @@ func (st *State) IssueOf(spec *program.Spec, step string) (*StepState, saga.Dire
 			return ss, dir
 		}
 	}
-	if ss := st.Step(step); ss != nil && ss.Unconfirmed {
+	if ss := st.Step(step); ss != nil && (ss.Unconfirmed || ss.lacksResult()) {
 		return ss, saga.Forward
 	}
 	return nil, ""

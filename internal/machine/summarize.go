@@ -15,10 +15,13 @@ import (
 func Summarize(spec *program.Spec, st *State) saga.Summary {
 	s := saga.Summary{
 		WorkID: st.ID.Work, Saga: st.ID.Saga, Version: st.Version, Revision: st.Revision,
-		Key: RootKey(st.ID.Saga, st.ID.Work, st.Revision), Status: st.Status, Reason: st.Reason, Cause: st.Cause,
+		Key: st.root(), Status: st.Status, Reason: st.Reason, Cause: st.Cause,
 		Input: saga.InputSummary{Hash: program.HashHex(st.Input), Bytes: len(st.Input)},
 		Steps: make(map[string]saga.StepSummary, len(st.Steps)), Next: Next(spec, st),
 		Started: st.Started, Updated: st.Updated, Due: st.Due,
+	}
+	if len(Choices(spec, st, time.Time{})) > 0 {
+		s.Next += " What can be done about it: " + program.Command("show", st.ID.Work, " --saga "+st.ID.Saga) + "."
 	}
 	if st.Status == saga.Review || st.Status == saga.Paused {
 		s.Note = st.Note
@@ -86,24 +89,12 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 	return s
 }
 
-// Next says in a sentence or two what happens to the work by itself and what is safe for a person
-// to do.
+// Next says in a sentence or two what happens to the work by itself, and what a person looks at first. What can be done about it is among
+// [Choices].
 func Next(spec *program.Spec, st *State) string {
-	advice, choices := next(spec, st)
-	return advice + choices
-}
-
-// Advice is Next without the choices, for who names those in another way.
-func Advice(spec *program.Spec, st *State) string {
-	advice, _ := next(spec, st)
-	return advice
-}
-
-// next is what happens and what to look at, and then what can be done about it, which begins with a space.
-func next(spec *program.Spec, st *State) (advice, choices string) {
 	switch st.Status {
 	case saga.Completed:
-		return nextDone(st), ""
+		return nextDone(st)
 	case saga.Compensated:
 		return nextUndone(st)
 	case saga.Review:
@@ -111,20 +102,19 @@ func next(spec *program.Spec, st *State) (advice, choices string) {
 	case saga.Paused:
 		return nextHeld(st)
 	case saga.Adopting:
-		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was.", ""
+		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case saga.Compensating:
-		return "It is being undone, newest step first. Nothing to do.", ""
+		return "It is being undone, newest step first. Nothing to do."
 	case saga.Waiting:
-		return st.nextWaiting(spec), ""
+		return st.nextWaiting(spec)
 	case saga.Retrying:
 		stop := "To give it up, cancel it."
 		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
-			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause", ""))
+			stop = "Its pivot has happened or may have, so a cancel is refused; to stop it, pause it. Then skip the step, or say that it happened."
 		}
-		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. %s",
-			st.Due.UTC().Format(time.RFC3339), st.verb("retry", ""), stop), ""
+		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now, retry it. %s", st.Due.UTC().Format(time.RFC3339), stop)
 	default:
-		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do.", ""
+		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
 	}
 }
 
@@ -142,18 +132,17 @@ func nextDone(st *State) string {
 }
 
 // nextHeld: a person holds it.
-func nextHeld(st *State) (advice, choices string) {
-	ss, goOn := st.front(), fmt.Sprintf(" To let it go on: %s.", st.verb("resume", ""))
+func nextHeld(st *State) string {
+	ss := st.front()
 	switch waits := !st.Turned && ss != nil && ss.Forward.Phase == Waiting; {
 	case waits && ss.asking() && ss.Ballot() != nil:
-		return "A person holds it, and it takes votes all the same.", goOn + " " + st.toVote(ss)
+		return "A person holds it, and it takes votes all the same."
 	case waits && ss.Answering().Asks != nil:
-		return "A person holds it, and it takes the answer that it waits for all the same.",
-			fmt.Sprintf("%s To answer for the other side: %s, or %s.", goOn, st.verb("complete", " --body JSON"), st.verb("fail", ""))
+		return "A person holds it, and it takes the answer that it waits for all the same."
 	case waits:
-		return fmt.Sprintf("A person holds it while it waits at step %q.", ss.Name), goOn
+		return fmt.Sprintf("A person holds it while it waits at step %q.", ss.Name)
 	}
-	return "A person holds it.", goOn + " Until then it takes what a review takes: retry, skip, resolve, cancel."
+	return "A person holds it."
 }
 
 // nextWaiting: it goes on when a time has come.
@@ -161,41 +150,28 @@ func (st *State) nextWaiting(spec *program.Spec) string {
 	until, what := st.NotBefore, "It was started for later, and begins"
 	ss := st.front()
 	if ss != nil && ss.asking() && ss.Ballot() != nil {
-		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. %s To give people longer: %s. To give it up, cancel it.",
-			ss.Name, st.wantsVotes(spec, ss), ss.Until.UTC().Format(time.RFC3339), st.toVote(ss), st.verb("extend", " --by 24h"))
+		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. To give it up, cancel it.",
+			ss.Name, st.wantsVotes(spec, ss), ss.Until.UTC().Format(time.RFC3339))
 	}
 	if ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
-		return st.nextAnswer(ss)
+		return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do.", ss.Name, strings.Join(ss.Answering().Asks.words(), " or "), ss.Until.UTC().Format(time.RFC3339))
 	}
 	if len(st.Steps) > 0 && ss != nil {
 		until, what = ss.Until, fmt.Sprintf("It waits at step %q, and goes on by itself", ss.Name)
 	}
-	return fmt.Sprintf("%s at %s. Nothing to do; to end the wait: %s. To give it up, cancel it.", what, until.UTC().Format(time.RFC3339), st.verb("wake", ""))
-}
-
-// nextAnswer: it goes on when its answer comes.
-func (st *State) nextAnswer(ss *StepState) string {
-	return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do; to have it wait longer: %s. If you know the answer: %s, or %s.",
-		ss.Name, strings.Join(ss.Answering().Asks.words(), " or "), ss.Until.UTC().Format(time.RFC3339),
-		st.verb("extend", " --by 24h"), st.verb("complete", " --body JSON"), st.verb("fail", ""))
-}
-
-// verb is the command by which a person does something to the work. What more it says begins with a
-// space.
-func (st *State) verb(verb, more string) string {
-	return program.Command(verb, st.ID.Work, " --saga "+st.ID.Saga+" --reason WHY"+more)
+	return fmt.Sprintf("%s at %s. Nothing to do. To give it up, cancel it.", what, until.UTC().Format(time.RFC3339))
 }
 
 // nextUndone: it is undone as far as its definition says, and the source may want it all the same.
-func nextUndone(st *State) (advice, choices string) {
+func nextUndone(st *State) string {
 	undone := "What was done is undone"
 	if left := st.leftAsItIs(); len(left) > 0 {
 		undone += ", but for what no undo takes back: " + strings.Join(left, ", ")
 	}
 	if st.Withdrawn {
-		return undone + ". Its source cancelled it. Starting it again returns this result; a newer version of its source runs it again.", ""
+		return undone + ". Its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
 	}
-	return undone + ".", fmt.Sprintf(" If its source still wants it, run it again: %s. A newer version at its source runs it again by itself.", st.verb("rerun", ""))
+	return undone + ". A newer version at its source runs it again by itself."
 }
 
 // leftAsItIs are the effects that no undo has taken back, and those that may be there.
@@ -218,53 +194,35 @@ func (st *State) leftAsItIs() (names []string) {
 	return names
 }
 
-// nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
-func nextInConflict(st *State, ss *StepState) (advice, choices string) {
-	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
-	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself.", ss.Name),
-		fmt.Sprintf(" To undo the other steps, make this one good by hand, then: %s. To leave everything as it is: %s", resolve(" --happened-without-id"), resolve(" --keep"))
-}
-
-func nextInReview(spec *program.Spec, st *State) (advice, choices string) {
+func nextInReview(spec *program.Spec, st *State) string {
 	ss, dir := st.Issue(spec)
-	if ss != nil && st.Reason == saga.ReasonConflict {
-		return nextInConflict(st, ss)
-	}
 	switch {
+	case ss != nil && st.Reason == saga.ReasonConflict:
+		return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself.", ss.Name)
 	case st.Reason == saga.ReasonDeadline:
-		return st.nextOverdue(spec), ""
+		return fmt.Sprintf("It was not at its end by %s.%s", st.Deadline.UTC().Format(time.RFC3339), st.orCancel(spec))
 	case st.Reason == saga.ReasonHung:
-		return "Nothing follows until the action returns or its process ends: restart that process. Then it goes on by itself, as after any crash.", ""
+		return "Nothing follows until the action returns or its process ends: restart that process. Then it goes on by itself, as after any crash."
 	case st.Reason == saga.ReasonLate:
-		return fmt.Sprintf("Look at the destination for what the late answer is about, and undo it there by hand if it stands. Then let it go on as it is: %s.", st.verb("resume", "")), ""
+		return "Look at the destination for what the late answer is about, and undo it there by hand if it stands."
 	case ss != nil && ss.asking() && ss.Ballot() != nil:
-		return fmt.Sprintf("No decision came at step %q in time (%s). %s To give people longer: %s.%s",
-			ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.toVote(ss), st.verb("extend", " --by 24h"), st.orCancel(spec)), ""
+		return fmt.Sprintf("No decision came at step %q in time (%s).%s", ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.orCancel(spec))
 	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
 		said := "No answer came"
 		if ss.Forward.Error != "" {
 			said = fmt.Sprintf("No answer counts yet (%s)", ss.Forward.Error)
 		}
-		return fmt.Sprintf("%s for step %q. Ask the other side: %s, %s, or have it wait longer: %s.%s",
-			said, ss.Name, st.verb("complete", " --body JSON"), st.verb("fail", ""), st.verb("extend", " --by 24h"), st.orCancel(spec)), ""
+		return fmt.Sprintf("%s for step %q. Ask the other side, or have it wait longer.%s", said, ss.Name, st.orCancel(spec))
+	case ss == nil || ss.effort(dir).Phase == Done:
+		return "No step is at issue: mend what the note says, or cancel it."
+	case ss.Rejected() && dir == saga.Forward:
+		return fmt.Sprintf("People said no at step %q (%s), and nothing is undone for it.", ss.Name, ss.Forward.Error)
 	}
-	if ss == nil || ss.effort(dir).Phase == Done {
-		return "No step is at issue: mend what the note says, or cancel it.", ""
+	next := st.lookFirst(spec, ss, dir)
+	if m := (&machine{spec: spec, st: st}); ss.effort(dir).Class == saga.Fault && spec != nil && m.decidedByPeople(ss.Name) {
+		next += " To give the work up, cancel it."
 	}
-	if ss.Rejected() && dir == saga.Forward {
-		return st.nextRejected(spec, ss), ""
-	}
-	look, ask := st.lookFirst(spec, ss, dir), st.askAgain(spec, ss, dir)
-	if ask != "" {
-		return look + ask, ""
-	}
-	return look, st.verbsFor(spec, ss, dir)
-}
-
-// nextOverdue: its deadline has passed, and a person decides.
-func (st *State) nextOverdue(spec *program.Spec) string {
-	next := fmt.Sprintf("It was not at its end by %s. To let it go on without a deadline: %s.", st.Deadline.UTC().Format(time.RFC3339), st.verb("resume", ""))
-	return next + st.orCancel(spec)
+	return next
 }
 
 // orCancel says whether a cancel would undo what was done.
@@ -302,6 +260,8 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 		return fmt.Sprintf("The program failed when it asked for the answer of %s: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault:
 		return fmt.Sprintf("The program failed when it was asked about %s: mend it and start it again.", what)
+	case dir == saga.Forward && e.Key == "" && e.NeedsReview == saga.ReasonInDoubt && !ss.mayHaveHappened():
+		return fmt.Sprintf("Nothing was sent for %s yet. Look at %s for the work id: put right what is there and try again, or say whether it is the step's.", what, there)
 	case ss.Gone && dir == saga.Forward:
 		return fmt.Sprintf("The destination says that what an earlier revision left of %s%s is gone. Look whether it is, and whether "+
 			"anything else stands there for the work.", what, named(ss.Previous))
@@ -317,52 +277,6 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 	default:
 		return fmt.Sprintf("Look at %s for key %s or the work id.", there, e.Key)
 	}
-}
-
-// askAgain is what can be done about a step that has sent nothing and failed in the program; "" of others.
-func (st *State) askAgain(spec *program.Spec, ss *StepState, dir saga.Direction) string {
-	e := ss.effort(dir)
-	switch m := (&machine{spec: spec, st: st}); {
-	case e.Class != saga.Fault:
-		return ""
-	case spec != nil && m.decidedByPeople(ss.Name):
-		return fmt.Sprintf(" To ask it again: %s. To give the work up, cancel it.", st.verb("retry", ""))
-	case e.Key == "" && dir == saga.Forward:
-		return fmt.Sprintf(" To ask it again: %s. To go on without waiting: %s.", st.verb("retry", ""), st.verb("skip", ""))
-	}
-	return ""
-}
-
-// verbsFor are the commands for the step at issue, the harmless first. A new key is offered only
-// where nothing else is left.
-func (st *State) verbsFor(spec *program.Spec, ss *StepState, dir saga.Direction) string {
-	var b strings.Builder
-	resolve := func(more string) string { return st.verb("resolve", " --step "+ss.Name+more) }
-	again := st.CanRetry(spec, time.Time{})
-	if again {
-		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry", ""))
-	}
-	if ss.CanStand(dir) {
-		fmt.Fprintf(&b, " If it cannot be undone, and stands: %s.", st.verb("skip", ""))
-	}
-	if dir == saga.Undo {
-		fmt.Fprintf(&b, " If it is undone: %s.", resolve(" --happened-without-id"))
-	} else {
-		fmt.Fprintf(&b, " If it happened: %s (or --happened-without-id).", resolve(" --happened ID"))
-	}
-	if dir == saga.Forward && !st.Turned {
-		fmt.Fprintf(&b, " If it did not, and is not needed: %s.", st.verb("skip", ""))
-	}
-	switch {
-	case ss.Gone && dir == saga.Forward:
-		fmt.Fprintf(&b, " If nothing stands, and it shall be made again under a new key: %s.", resolve(" --did-not-happen"))
-	case again:
-	case dir == saga.Undo:
-		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s.", resolve(" --did-not-happen"))
-	default:
-		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s.", resolve(" --did-not-happen"))
-	}
-	return b.String()
 }
 
 // named is the external id of what stands, in words.

@@ -30,6 +30,7 @@ const (
 	DupLedger       Class = "dup-ledger"
 	Unreadable      Class = "unreadable"
 	NoSource        Class = "no-source"
+	Accepted        Class = "accepted"
 )
 
 // Verb is what to do about a difference.

@@ -66,10 +66,28 @@ type Share struct {
 	Field string `json:"field"`
 	// Count is of those whose source is at the version that was applied. There a difference comes
 	// from an edit at the destination, or from the mapping.
-	Count int64 `json:"count"`
+	Count int64 `json:"count"` // where the source is at the version that was applied
 	// Newer is of the others. There a difference is the source's news. It is the mapping's if that
 	// has changed, and the source counts our own mark on the object as a new version.
-	Newer int64 `json:"newerAtSource,omitempty"`
+	Newer int64 `json:"newerAtSource,omitempty"` // where it is newer
+}
+
+// Leave takes a difference out that is left as it is.
+func (s *Spread) Leave(f *Finding) {
+	if len(f.Changes) > 0 {
+		s.Compared--
+	}
+	for _, ch := range f.Changes {
+		for i := range s.Fields {
+			switch of := &s.Fields[i]; {
+			case of.Field != ch.Field:
+			case saga.CompareRevisions(f.Revision, f.Applied) > 0:
+				of.Newer--
+			default:
+				of.Count--
+			}
+		}
+	}
 }
 
 // Compare merges the three sides, in the order of keys and in one pass, and yields what is not

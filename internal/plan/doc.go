@@ -33,6 +33,7 @@
 //	stuck             wanted       any                 live, overdue       resume; review when a person has paused it, or a rebuild takes it over
 //	unreadable        unclear      any                 ended, or none      review; the document is left alone
 //	no-source         none, silent none                any                 nothing, and it was compared with nothing
+//	accepted          any          any                 any                 nothing: a person has decided that it may stay, until it changes
 //	dup-ledger        wanted       any                 two works           stop the job: it cannot be
 //
 // [Classify] is total: whatever the three sides say, there is a class, with words. To "rerun" a

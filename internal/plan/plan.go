@@ -8,9 +8,9 @@ import "slices"
 type Plan struct {
 	ID         string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
 	Job        string   `json:"job"`
-	Mapping    string   `json:"mappingVersion"`                   // version of what Want makes of objects
+	Mapping    string   `json:"mappingVersion"`                   // of what makes documents of objects
 	Before     string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
-	Generation int64    `json:"scan"`
+	Generation int64    `json:"scan"`                             // the listing that it rests on
 	Census     Census   `json:"counts"`
 	Spread     Spread   `json:"differences"`
 	Tallies    []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
@@ -31,7 +31,7 @@ type Census struct {
 type Tally struct {
 	Class Class `json:"class"`
 	Do    Verb  `json:"action"`
-	Risk  Risk  `json:"risk,omitempty"` // Harmless is left out
+	Risk  Risk  `json:"risk,omitempty"` // create, update, destroy
 	Count int64 `json:"count"`
 }
 
@@ -64,7 +64,7 @@ func (p *Plan) Drifts() int64 { return p.Count(func(t Tally) bool { return t.Cla
 
 // Drift reports whether what is of the class is not as it should be.
 func (c Class) Drift() bool {
-	return c != InSync && c != Foreign && c != DivergedForeign && c != NoSource
+	return c != InSync && c != Foreign && c != DivergedForeign && c != NoSource && c != Accepted
 }
 
 // Withholds reports whether actions of a risk are over their bound.

@@ -113,7 +113,7 @@ func (p *Planner) widest() []Share {
 // Classes are all classes, in the order in which people read them.
 var Classes = []Class{
 	InSync, Missing, LedgerLost, AdoptMismatch, InDoubt, PhantomDone, Stale, Diverged, DivergedForeign, Locked,
-	Duplicate, Orphan, SourceGone, Stuck, Unreadable, DupLedger, NoSource, Foreign,
+	Duplicate, Orphan, SourceGone, Stuck, Unreadable, DupLedger, Accepted, NoSource, Foreign,
 }
 
 // byTable orders tallies by their classes, then by what is to be done.

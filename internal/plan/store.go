@@ -68,7 +68,7 @@ type Plans interface {
 	Done(ctx context.Context, plan Ref, rows []Row) error
 }
 
-// Drifts keeps drift: what was found, and since when.
+// Drifts keeps drift: what was found, since when, and what people decided about it.
 type Drifts interface {
 	// Remember makes the drift of the plan's job what fs says for the keys of part, in one
 	// transaction: what was there before under the same class keeps its First and counts one run
@@ -78,6 +78,17 @@ type Drifts interface {
 
 	// Drifts returns drift, that which was found first at first; then by job and key.
 	Drifts(ctx context.Context, q DriftQuery) ([]Drift, error)
+
+	// Decide stores decisions, each in place of an earlier one on its key, and puts each on record as
+	// an act, in one transaction. At is the database's clock.
+	Decide(ctx context.Context, job string, ds []Decision) error
+
+	// Decisions returns decisions of a job in the order of the bytes of their keys.
+	Decisions(ctx context.Context, q DecisionQuery) ([]Decision, error)
+
+	// Settled notes what became of decisions: Outcome and Error, by key and At. One that was replaced
+	// since is left alone.
+	Settled(ctx context.Context, job string, ds []Decision) error
 }
 
 // Stored is a plan as a store has it.
@@ -183,7 +194,9 @@ type DriftQuery struct {
 	Job   string
 	Key   string
 	Class Class
-	Times int    // found at least so often in a row
+	Times int // found at least so often in a row
+	// Open leaves out what a person has decided on, as it was found last.
+	Open  bool
 	After *Drift // the last one of the page before
 	Limit int    // 0: 100
 }

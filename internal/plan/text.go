@@ -54,7 +54,7 @@ func WriteText(w io.Writer, p *Plan, first func(c Class, n int) ([]Finding, erro
 func (p *Plan) found() []Class {
 	var found []Class
 	for _, t := range p.Tallies {
-		if (t.Class.Drift() || t.Class == NoSource) && (len(found) == 0 || found[len(found)-1] != t.Class) {
+		if (t.Class.Drift() || t.Class == NoSource || t.Class == Accepted) && (len(found) == 0 || found[len(found)-1] != t.Class) {
 			found = append(found, t.Class)
 		}
 	}

@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 )
 
@@ -57,6 +58,33 @@ type Invocation struct {
 	Gate       *Gate             // attempts only
 	Token      string            // attempts only: what a callback is to carry
 	Brief      *Brief            // of a step that asks for votes
+	Decoded    *Decoded          // of Input; may be nil
+}
+
+// Decoded keeps an input as it was decoded, so that the steps of one instance decode it once.
+type Decoded struct{ last atomic.Pointer[decoded] }
+
+type decoded struct {
+	from  json.RawMessage
+	value any
+}
+
+// Of returns what was kept of these very bytes, or nil. d may be nil.
+func (d *Decoded) Of(input json.RawMessage) any {
+	if d == nil || len(input) == 0 {
+		return nil
+	}
+	if last := d.last.Load(); last != nil && len(last.from) == len(input) && &last.from[0] == &input[0] {
+		return last.value
+	}
+	return nil
+}
+
+// Keep keeps what input was decoded to. Through value nothing can be changed.
+func (d *Decoded) Keep(input json.RawMessage, value any) {
+	if d != nil {
+		d.last.Store(&decoded{input, value})
+	}
 }
 
 // Brief is what people are asked who vote. It is saga.Brief.
@@ -68,14 +96,39 @@ type Brief struct {
 	Roles  []string        // who may vote now
 	Votes  int             // how many are needed
 	Until  time.Time       // the end: without a decision by then it is rejected
+	About  About           // what the approval says about itself
 	// Reminder: they were asked before. Escalated: those are asked who may vote from now on.
 	Reminder, Escalated bool
+}
+
+// About is what an approval says about itself. It is saga.About.
+type About struct {
+	Title  string  `json:"title"`
+	Amount string  `json:"amount"`
+	Link   string  `json:"link"`
+	Fields []Field `json:"fields"`
+}
+
+// Field is saga.Field.
+type Field struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// AboutOf is what a document that people are shown says about itself, or nil.
+func AboutOf(doc json.RawMessage) *About {
+	var shown struct {
+		About *About `json:"about"`
+	}
+	_ = json.Unmarshal(doc, &shown) // a definition made it
+	return shown.About
 }
 
 // Result is what is known of a step that is done.
 type Result struct {
 	ExternalID string          `json:"externalId,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"` // nil when it was dropped or never known
+	WasThere   bool            `json:"-"`                // before anything was sent for it: it was found, or adopted
 }
 
 // Known reports whether r says what the action made, and not only what the destination calls it.
@@ -111,6 +164,7 @@ type Answer string
 const (
 	AnswerFound      Answer = "found"      // it is there
 	AnswerUnfinished Answer = "unfinished" // it is there, half-made
+	AnswerOther      Answer = "other"      // it is there, and is not as it should be
 	AnswerNotFound   Answer = "not-found"
 	AnswerUnclear    Answer = "unclear" // the destination could not tell
 	AnswerSeveral    Answer = "several" // more than one is there: a duplicate

@@ -31,6 +31,9 @@ type Spec struct {
 	// Deadline is how long an instance has from its start; 0: as long as it takes. Overdue is what follows.
 	Deadline time.Duration `json:"deadline,omitempty"`
 	Overdue  Overdue       `json:"overdue,omitempty"`
+
+	// TakenOver is when the program ended that did this before: what it did is asked for, see StepSpec.First, when that has settled.
+	TakenOver time.Time `json:"takenOver,omitzero"`
 }
 
 // Overdue is what follows when the deadline of an instance passes.
@@ -76,6 +79,7 @@ type StepSpec struct {
 	Repeat    Repeat        `json:"repeat,omitempty"`
 	TTL       time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
 	Find      bool          `json:"find,omitempty"`            // the step has a lookup
+	First     bool          `json:"findFirst,omitempty"`       // which is asked before the first request, too
 	Undo      bool          `json:"undo,omitempty"`            // the step has a compensation
 	UndoMaybe bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
 	NoUndo    string        `json:"noUndoReason,omitempty"`

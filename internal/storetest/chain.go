@@ -135,7 +135,7 @@ func (b *bench) many(t machine.Token, n int, s *ledger.Schedule) (batch []ledger
 // want appends one entry and expects an answer.
 func (b *bench) want(t machine.Token, e ledger.Entry, r ledger.Result) ledger.Answer {
 	b.Helper()
-	a := of(b.Append(b.Context(), t, []ledger.Entry{e}))[0]
+	a := b.settle(b, t, []ledger.Entry{e})[0]
 	if a.Result != r {
 		b.Fatalf("append record %d of %s: got %s (%v), want %s", e.Record.Seq, e.ID, a.Result, a.Err, r)
 	}

@@ -59,7 +59,7 @@ var gateCalls = []call{
 			s.says("Plan")(s.Plan(s.ctx, id))
 		}
 	}},
-	{"drift", 12, callDrift},
+	{"drift", 12, callDrift}, {"decide", 10, callDecide},
 	{"sweep", 12, callSweep},
 	{"sightings", 8, func(d *draw, s *side) {
 		q := scan.SightingQuery{Name: "o", Side: pick(d, scan.SourceSide, scan.SourceSide, scan.DestinationSide), Generation: int64(d.IntN(4)), Limit: d.IntN(4), Bare: d.one(4)}
@@ -293,7 +293,7 @@ func callDrift(d *draw, s *side) {
 			fs = append(fs, f)
 		}
 	}
-	q := plan.DriftQuery{Job: pick(d, "", "", "books"), Key: pick(d, "", "", "1"), Class: pick(d, "", "", plan.Missing), Times: d.IntN(3), Limit: d.IntN(4)}
+	q := plan.DriftQuery{Job: pick(d, "", "", "books"), Key: pick(d, "", "", "1"), Class: pick(d, "", "", plan.Missing), Times: d.IntN(3), Open: d.one(2), Limit: d.IntN(4)}
 	d.with(q)
 	if d.one(2) {
 		s.tell("Remember", s.Remember(s.ctx, ref, part, fs))
@@ -303,6 +303,34 @@ func callDrift(d *draw, s *side) {
 		q.After = &ds[0]
 		s.says("Drifts")(s.Drifts(s.ctx, q))
 	}
+}
+
+// callDecide: what people decide, what becomes of it, and what is left to be decided.
+func callDecide(d *draw, s *side) {
+	job := pick(d, "books", "books", "tax")
+	verdict := pick(d, plan.Accept, plan.Hide, plan.Ours, plan.Ours, plan.Reopen, plan.Keep)
+	what := plan.Decision{Finding: finding(pick(d, "1", "2", "ä"), pick(d, plan.Diverged, plan.AdoptMismatch, plan.Missing), plan.Ask), Verdict: verdict, By: saga.Actor{Name: pick(d, "anna", "anna", ""), Reason: "r"}}
+	if verdict == plan.Hide || d.one(4) {
+		what.Until = time.Unix(2e9, 0)
+	}
+	q := plan.DecisionQuery{Job: job, Keys: pick(d, nil, nil, []string{"1", "ä"}), Open: d.one(2), After: pick(d, "", "", "1"), Limit: d.IntN(4)}
+	d.with(q)
+	if d.one(2) {
+		s.tell("Decide", s.Decide(s.ctx, job, []plan.Decision{what}))
+	}
+	ds, err := s.Decisions(s.ctx, q)
+	s.tell("Decisions", err, ds)
+	for i := range ds {
+		ds[i].Outcome, ds[i].Error = pick(d, plan.Applied, plan.Failed, plan.Superseded), pick(d, "", "because")
+		if d.one(4) {
+			ds[i].At = ds[i].At.Add(-time.Second) // another was decided since
+		}
+	}
+	if d.one(2) {
+		s.tell("Settled", s.Settled(s.ctx, job, ds))
+	}
+	s.says("Decisions")(s.Decisions(s.ctx, plan.DecisionQuery{Job: job}))
+	s.says("Drifts")(s.Drifts(s.ctx, plan.DriftQuery{Open: true}))
 }
 
 func callSweep(d *draw, s *side) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -18,6 +19,7 @@ var otherCalls = []call{
 		s.tell("Looked", s.Looked(s.ctx, d.oddity("bodies", "bodies", ""), saga.Actor{Name: "cid", Reason: "a complaint"}))
 		s.says("Deeds")(s.Deeds(s.ctx, pick(d, time.Time{}, d.now, d.shift(-30, 0)), d.IntN(4)))
 	}},
+	{"acts", 4, callActs},
 	{"request", 8, func(d *draw, s *side) {
 		r := ledger.Request{Key: pick(d, "k1", "k2"), Nonce: int64(1 + d.IntN(3)), Asks: pick(d, "a", "b")}
 		if d.one(3) {
@@ -32,6 +34,23 @@ var otherCalls = []call{
 		s.says("Definitions")(s.Definitions(s.ctx))
 	}},
 	{"wait", 8, callWaits}, {"message", 10, callMessages}, {"turn", 14, callTurn}, {"runs", 6, callRuns}, {"count", 8, callCount}, {"control", 12, callControl},
+}
+
+func callActs(d *draw, s *side) {
+	acts, head, err := s.ActChain(s.ctx, int64(d.IntN(5)-1), d.IntN(5))
+	for i := range acts {
+		a := &acts[i]
+		if i > 0 && !bytes.Equal(a.Hash, a.Sum(acts[i-1].Hash)) {
+			s.said.WriteString(" act " + fmt.Sprint(a.Number) + " does not follow")
+		}
+		if a.Session == 0 && a.Nonce == 0 { // no control: drawn by chance
+			a.Version = 0
+		}
+	}
+	for i := range acts {
+		acts[i].Hash = nil
+	}
+	s.tell("ActChain", err, acts, head.Number)
 }
 
 func callCount(d *draw, s *side) {

@@ -27,6 +27,7 @@ var raceCases = []testCase{
 	{name: "a message and a wait meet", run: raceMeet},
 	{name: "duplicates are counted", run: raceCount},
 	{name: "definitions", run: raceDescribe},
+	{name: "acts make one chain", run: raceActs, breaks: broken{"acts-once": func(s Store) Store { return repeating{s} }}},
 	{name: "a chain at one moment", run: raceLoad, breaks: broken{"one-moment": func(s Store) Store { return tornLoad{s} }}},
 	{name: "behind a stale answer", run: behindStale, breaks: broken{"load-current": func(s Store) Store { return &lagging{Store: s} }}},
 	{name: "taken over at its end", run: sessionEnd, breaks: broken{"end-awaited": func(s Store) Store { return early{s} }}},

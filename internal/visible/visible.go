@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,4 +99,10 @@ func (s *Writer) Write(p []byte) (int, error) {
 	_, err := io.WriteString(s.W, lines(string(whole)))
 	s.rest = s.rest[len(whole):]
 	return len(p), err
+}
+
+// Web reports whether a link leads to a page of the web. Others, such as javascript: or one that was cut, are shown as text.
+func Web(link string) bool {
+	u, err := url.Parse(link)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && !strings.HasSuffix(link, "…")
 }

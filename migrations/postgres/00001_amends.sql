@@ -16,6 +16,8 @@ CREATE TABLE amends_meta (
     bucket_hash      text     NOT NULL DEFAULT 'sha256',
     document_version smallint NOT NULL DEFAULT 1, -- the newest among the documents of records
     controls         bigint   NOT NULL DEFAULT 0, -- the newest version of amends_controls
+    acts             bigint   NOT NULL DEFAULT 0, -- how many are in amends_audit, and the hash of the last
+    acts_hash        bytea,
     CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) WITH (fillfactor = 50);
 
@@ -204,9 +206,12 @@ CREATE TABLE amends_controls (
     CHECK (session <> 0 OR actor IS NOT NULL)
 ) WITH (fillfactor = 70);
 
--- What people did to them, what they looked at, and which withdrawals they released or dropped (kinds look, release, drop;
--- their version is a random number). Insert only.
+-- What people did to them, what they looked at, which withdrawals they released or dropped, which runs they asked for, and what
+-- they said of a restored ledger (kinds look, release, drop, run, recover; their version is a random number). Insert only. Numbers
+-- have no gap, and a hash covers its row and the hash before it: amends check finds what was changed or deleted here.
 CREATE TABLE amends_audit (
+    number  bigint      NOT NULL CHECK (number > 0),
+    hash    bytea       NOT NULL,
     version bigint      NOT NULL,
     at      timestamptz NOT NULL,
     session bigint      NOT NULL,
@@ -216,7 +221,8 @@ CREATE TABLE amends_audit (
     body    text, -- JSON
     actor   text        NOT NULL,
     reason  text,
-    PRIMARY KEY (kind, name, version)
+    PRIMARY KEY (kind, name, version),
+    UNIQUE (number)
 );
 
 -- What was asked by HTTP under an Idempotency-Key, and how it was answered; kept for a day.
@@ -634,7 +640,26 @@ CREATE TABLE amends_drifts (
 -- The oldest first.
 CREATE INDEX amends_drifts_first_at ON amends_drifts (first_at, job, key);
 
+-- What people decided about differences: the latest decision on each key.
+CREATE TABLE amends_decisions (
+    decided_at timestamptz NOT NULL,
+    until_at   timestamptz,          -- null: until what it is on changes
+    ended_at   timestamptz,          -- when it was noted what became of it; null: nothing yet
+    to_do      smallint    NOT NULL, -- 1: something is carried out for it
+    job        text        NOT NULL COLLATE "C",
+    key        text        NOT NULL COLLATE "C",
+    verdict    text        NOT NULL,
+    kept       text,                 -- the document that stays, of several
+    actor      text        NOT NULL,
+    reason     text,
+    outcome    text,
+    error      text,
+    finding    text        NOT NULL, -- that was decided on, as JSON, without the key
+    PRIMARY KEY (job, key)
+);
+
 -- +goose Down
+DROP TABLE amends_decisions;
 DROP TABLE amends_drifts;
 DROP TABLE amends_approvals;
 DROP TABLE amends_findings;

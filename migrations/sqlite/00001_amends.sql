@@ -18,6 +18,8 @@ CREATE TABLE amends_meta (
     bucket_hash      TEXT    NOT NULL DEFAULT 'sha256',
     document_version INTEGER NOT NULL DEFAULT 1, -- the newest among the documents of records
     controls         INTEGER NOT NULL DEFAULT 0, -- the newest version of amends_controls
+    acts             INTEGER NOT NULL DEFAULT 0, -- how many are in amends_audit, and the hash of the last
+    acts_hash        BLOB,
     CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) STRICT;
 
@@ -195,9 +197,12 @@ CREATE TABLE amends_controls (
     CHECK (session <> 0 OR actor IS NOT NULL)
 ) STRICT;
 
--- What people did to them, what they looked at, and which withdrawals they released or dropped (kinds look, release, drop;
--- their version is a random number). Insert only.
+-- What people did to them, what they looked at, which withdrawals they released or dropped, which runs they asked for, and what
+-- they said of a restored ledger (kinds look, release, drop, run, recover; their version is a random number). Insert only. Numbers
+-- have no gap, and a hash covers its row and the hash before it: amends check finds what was changed or deleted here.
 CREATE TABLE amends_audit (
+    number  INTEGER NOT NULL CHECK (number > 0),
+    hash    BLOB    NOT NULL,
     version INTEGER NOT NULL,
     at      INTEGER NOT NULL,
     session INTEGER NOT NULL,
@@ -207,7 +212,8 @@ CREATE TABLE amends_audit (
     body    TEXT, -- JSON
     actor   TEXT    NOT NULL,
     reason  TEXT,
-    PRIMARY KEY (kind, name, version)
+    PRIMARY KEY (kind, name, version),
+    UNIQUE (number)
 ) STRICT;
 
 -- What was asked by HTTP under an Idempotency-Key, and how it was answered; kept for a day.
@@ -618,7 +624,26 @@ CREATE TABLE amends_drifts (
 -- The oldest first.
 CREATE INDEX amends_drifts_first_at ON amends_drifts (first_at, job, key);
 
+-- What people decided about differences: the latest decision on each key.
+CREATE TABLE amends_decisions (
+    decided_at INTEGER NOT NULL,
+    until_at   INTEGER, -- null: until what it is on changes
+    ended_at   INTEGER, -- when it was noted what became of it; null: nothing yet
+    to_do      INTEGER NOT NULL, -- 1: something is carried out for it
+    job        TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    verdict    TEXT    NOT NULL,
+    kept       TEXT,             -- the document that stays, of several
+    actor      TEXT    NOT NULL,
+    reason     TEXT,
+    outcome    TEXT,
+    error      TEXT,
+    finding    TEXT    NOT NULL, -- that was decided on, as JSON, without the key
+    PRIMARY KEY (job, key)
+) STRICT, WITHOUT ROWID;
+
 -- +goose Down
+DROP TABLE amends_decisions;
 DROP TABLE amends_drifts;
 DROP TABLE amends_approvals;
 DROP TABLE amends_findings;

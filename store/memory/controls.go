@@ -61,7 +61,7 @@ func (db *DB) SetControl(ctx context.Context, t machine.Token, c ledger.Control)
 	c.Version, c.Session, c.At = db.version, t, now
 	db.controls[control{c.Kind, c.Name}] = c
 	if c.Actor != "" {
-		db.acts = append(db.acts, c)
+		db.act(c)
 	}
 	return copyControl(c), nil
 }
@@ -76,7 +76,7 @@ func (db *DB) Acts(ctx context.Context, kind ledger.ControlKind, name string, li
 	var acts []ledger.Control
 	for _, c := range slices.Backward(db.acts) {
 		if c.Kind == kind && c.Name == name && len(acts) < cmp.Or(max(limit, 0), pageSize) {
-			acts = append(acts, copyControl(c))
+			acts = append(acts, copyControl(c.Control))
 		}
 	}
 	return acts, nil

@@ -22,8 +22,34 @@ func (db *DB) Looked(ctx context.Context, what string, by saga.Actor) error {
 	if err := valid.Look(what, by); err != nil {
 		return fmt.Errorf("put on record who looked at %s: %w", what, err)
 	}
-	db.acts = append(db.acts, ledger.Control{Kind: ledger.DeedLooked, Name: what, Actor: by.Name, Reason: by.Reason, At: now})
+	db.act(ledger.Control{Kind: ledger.DeedLooked, Name: what, Actor: by.Name, Reason: by.Reason, At: now})
 	return nil
+}
+
+// act puts an act behind the last one, "in the order of being stored".
+func (db *DB) act(c ledger.Control) {
+	a := ledger.Act{Control: copyControl(c), Number: int64(len(db.acts)) + 1}
+	a.Hash = a.Sum(db.lastAct().Hash)
+	db.acts = append(db.acts, a)
+}
+
+func (db *DB) lastAct() (last ledger.Act) {
+	if n := len(db.acts); n > 0 {
+		last = db.acts[n-1]
+	}
+	return last
+}
+
+// ActChain returns acts "behind number after in the order of being stored", and "the head of this chain".
+func (db *DB) ActChain(ctx context.Context, after int64, limit int) ([]ledger.Act, ledger.Act, error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return nil, ledger.Act{}, fmt.Errorf("read the chain of acts: %w", err)
+	}
+	defer unlock()
+	last := db.lastAct()
+	behind := db.acts[min(max(after, 0), last.Number):]
+	return slices.Clone(behind[:min(len(behind), cmp.Or(max(limit, 0), pageSize))]), ledger.Act{Number: last.Number, Hash: last.Hash}, nil
 }
 
 // Deeds returns "what people did before a time, the newest first, at most limit of them".
@@ -48,13 +74,6 @@ func (db *DB) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.
 	for i := range db.acts {
 		c := &db.acts[i]
 		all = append(all, ledger.Deed{At: c.At, Kind: string(c.Kind), Name: c.Name, Body: string(c.Body), Actor: c.Actor, Reason: c.Reason})
-	}
-	for i := range db.runs.rows {
-		r := &db.runs.rows[i]
-		if !r.ByHand() {
-			continue
-		}
-		all = append(all, ledger.Deed{At: r.Created, Kind: ledger.DeedRun, Name: r.Job, Body: r.Ask, Actor: r.By, Reason: r.Why})
 	}
 	all = slices.DeleteFunc(all, func(d ledger.Deed) bool { return !before.IsZero() && !d.At.Before(before) })
 	slices.SortStableFunc(all, func(a, b ledger.Deed) int { return b.At.Compare(a.At) })

@@ -54,7 +54,7 @@ func (db *DB) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, erro
 	for _, rows := range db.planned.drifts {
 		for _, r := range rows {
 			if d := &r.Drift; (q.Job == "" || d.Job == q.Job) && (q.Key == "" || d.Key == q.Key) && (q.Class == "" || d.Class == q.Class) &&
-				d.Times >= q.Times && (q.After == nil || compareDrifts(*d, *q.After) > 0) {
+				d.Times >= q.Times && !(q.Open && db.decidedOn(d)) && (q.After == nil || compareDrifts(*d, *q.After) > 0) {
 				found = append(found, *d)
 			}
 		}

@@ -55,7 +55,7 @@ type state struct {
 	blocked     map[ledger.BlockedDay]int64 // by day and layer, with no count
 	definitions map[ledger.Version]ledger.Definition
 	controls    map[control]ledger.Control
-	acts        []ledger.Control
+	acts        []ledger.Act              // acts[i] has number i+1
 	requests    map[string]ledger.Request // by key
 	version     int64                     // the newest of the controls
 

@@ -25,6 +25,7 @@ type planned struct {
 	plans    map[plan.Ref]*planState
 	approved map[string]approval
 	drifts   map[string]map[string]*remembered // by job and key
+	decided  map[string]map[string]*plan.Decision
 }
 
 type planState struct {
@@ -46,7 +47,7 @@ type remembered struct {
 }
 
 func newPlanned() planned {
-	return planned{last: map[string]int64{}, plans: map[plan.Ref]*planState{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
+	return planned{last: map[string]int64{}, plans: map[plan.Ref]*planState{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}, decided: map[string]map[string]*plan.Decision{}}
 }
 
 // Draft begins a plan. "What was drafted for that job earlier and never finished is erased".

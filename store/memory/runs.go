@@ -3,10 +3,12 @@ package memory
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -48,7 +50,10 @@ func (db *DB) Turn(ctx context.Context, job string, decide func(time.Time, *sche
 		*was = a.Open[n]
 	}
 	for i := range a.New {
-		db.runs.add(job, &a.New[i])
+		r := &a.New[i]
+		if db.runs.add(job, r); r.Number > 0 && r.ByHand() {
+			db.act(ledger.Control{Kind: ledger.DeedRun, Name: job, Body: json.RawMessage(r.Ask), Actor: r.By, Reason: r.Why, At: r.Created})
+		}
 	}
 	db.runs.rows = slices.DeleteFunc(db.runs.rows, func(r schedule.RunRow) bool {
 		return r.Job == job && !r.Open() && r.Ended.Before(a.Forget)

@@ -92,7 +92,7 @@ func (db *DB) EndHold(ctx context.Context, source, act string, by saga.Actor) (n
 		n++
 	}
 	if n > 0 {
-		db.acts = append(db.acts, ledger.Control{Kind: ledger.ControlKind(act), Name: source, Actor: by.Name, Reason: by.Reason, At: now})
+		db.act(ledger.Control{Kind: ledger.ControlKind(act), Name: source, Actor: by.Name, Reason: by.Reason, At: now})
 	}
 	return n, nil
 }

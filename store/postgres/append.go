@@ -35,6 +35,7 @@ type writing struct {
 	locked                    *sqlx.Stmt
 	fresh, again              door // starts, and those that were blocked before, one by one
 	claimable, rest, release  *sqlx.Stmt
+	postMany, postOne         *sqlx.Stmt
 }
 
 // follows are for records.

@@ -66,14 +66,6 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 	})
 }
 
-// post stores a signal and wakes its work: one statement, for the same reason.
-func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found, there bool, err error) {
-	err = db.writes.do(ctx, func(ctx context.Context) error {
-		return db.work.QueryRowxContext(ctx, postText, db.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Doc, p.ByHand, p.Number).Scan(&found, &there)
-	})
-	return found, there, err
-}
-
 // lookText is where a look finds works, and how the session stands. The parameters: $1 the clock,
 // $2 known versions, $3 limit, $4 the session, $5 whether works are taken while a dead session
 // still holds some, $6 the rooms.
@@ -271,23 +263,3 @@ const giveBackText = `WITH
 	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + sqlstore.Live + ` THEN locked.destination END,
 	leaves_at = CASE WHEN locked.destination IS NOT NULL THEN locked.leaves_at END
 	FROM locked WHERE h.ref = locked.ref`
-
-// postText stores a signal, once for each key, and makes its work due. A held work keeps its
-// holder: Claim tells that holder. The work is locked first, so that its signals are numbered one
-// by one; a key that is there already takes no number. It answers whether there is such a work, and whether the
-// signal is there: one that wants a number ($10) that another has is not.
-const postText = `WITH
-	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
-	work AS MATERIALIZED (SELECT ref, received FROM amends_instances WHERE work_id = $3 AND saga = $2 FOR NO KEY UPDATE),
-	signal AS (
-		INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc, by_hand)
-		SELECT work.ref, work.received + 1, clock.now, $4, $5, $6, $7, $8, $9 FROM work CROSS JOIN clock
-		WHERE $10 = 0 OR work.received + 1 = $10
-		ON CONFLICT (instance, key) DO NOTHING
-		RETURNING instance, number, at),
-	counted AS (
-		UPDATE amends_instances AS h SET received = signal.number,
-			due_at = CASE WHEN h.session IS NULL THEN least(h.due_at, signal.at) ELSE h.due_at END, waits_for = NULL
-		FROM signal WHERE h.ref = signal.instance)
-	SELECT EXISTS (SELECT FROM work), $10 = 0 OR EXISTS (SELECT FROM signal)
-		OR EXISTS (SELECT FROM work JOIN amends_signals AS s ON s.instance = work.ref AND s.key = $5)`

@@ -21,11 +21,19 @@ func (db *DB) SetControl(ctx context.Context, t machine.Token, c ledger.Control)
 }
 
 // setControl stores a control: one statement, so that no connection can go silent in the middle of
-// it.
+// it. Where a person sets it, which is rare, their act is put behind it in one transaction.
 func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
-	err = db.writes.do(ctx, func(ctx context.Context) error {
-		return db.work.QueryRowxContext(ctx, setControlText,
+	lane := db.writes.plain
+	if c.Acted != nil {
+		lane = db.writes.whole
+	}
+	err = lane(ctx, func(ctx context.Context, q sqlstore.Queries) error {
+		err := q.QueryRowxContext(ctx, setControlText,
 			db.now(), c.Token, c.Kind, c.Name, c.Version, c.Body, c.Actor, c.Reason, c.Nonce).Scan(&version, &at)
+		if err != nil || c.Acted == nil {
+			return err
+		}
+		return c.Acted(ctx, q, version, at)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, at, false, nil
@@ -64,9 +72,5 @@ const setControlText = `WITH
 		ON CONFLICT (kind, name) DO NOTHING
 		RETURNING version, at),
 	stored AS (SELECT * FROM changed UNION ALL SELECT * FROM added),
-	acted AS (
-		INSERT INTO amends_audit (version, at, session, nonce, kind, name, body, actor, reason)
-		SELECT stored.version, stored.at, $2::bigint, $9::bigint, $3::text, $4::text, $6::text, $7::text, $8::text FROM stored
-		WHERE $7::text IS NOT NULL),
 	counted AS (UPDATE amends_meta SET controls = stored.version FROM stored)
 	SELECT version, at FROM stored`

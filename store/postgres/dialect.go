@@ -16,16 +16,16 @@ const reading = `SELECT min(xact_start) FROM pg_stat_activity WHERE datname = cu
 // dialect is what the store needs to know about Postgres.
 func (db *DB) dialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
-		Words: words,
-		Clock: func() any { return db.now() },
-		Load:  db.loads.view,
-		View:  db.lists.view,
-		Plain: db.writes.plain,
-		Pulse: db.pulse.plain,
-		Read:  db.reads.plain,
-		Write: func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-			return db.others.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
-		},
+		Words:      words,
+		Clock:      func() any { return db.now() },
+		Load:       db.loads.view,
+		View:       db.lists.view,
+		Ask:        db.loads.plain,
+		Plain:      db.writes.plain,
+		Whole:      db.writes.whole,
+		Pulse:      db.pulse.plain,
+		Read:       db.reads.plain,
+		Write:      db.others.whole,
 		Page:       db.page,
 		Buckets:    db.meta.Buckets,
 		Alive:      db.alive.name,

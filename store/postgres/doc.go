@@ -55,6 +55,9 @@
 // arrays. Everything is prepared, with plans that do not depend on how large the tables were when
 // they were made.
 //
+// Signals that are posted at the same time are one statement, too, which passes by the works that another transaction has locked; to each
+// of those its signal is posted alone, and waits.
+//
 // Deliveries that arrive while a batch is on its way are the next one: insert the digests in the
 // order of their keys, see from what comes back which are new, which are copies and which are in
 // conflict, insert those that are kept. Values are made fit for the database before; should it

@@ -49,6 +49,15 @@ func (l *lane) reading() *lane {
 	return &reading
 }
 
+// asked are statements that are known by their texts.
+func asked(texts []string) []statement {
+	all := make([]statement, len(texts))
+	for i, text := range texts {
+		all[i] = statement{new(*sqlx.Stmt), text}
+	}
+	return all
+}
+
 // running is l with statements for its calls alone.
 func (l *lane) running(s ...statement) *lane {
 	running := *l
@@ -132,9 +141,50 @@ func (s *statements) prepare(ctx context.Context, pool *sqlx.DB) error {
 	})
 }
 
+// prepared runs a statement as it was prepared, if it was.
+type prepared struct {
+	sqlstore.Queries
+	stmt func(ctx context.Context, text string) *sqlx.Stmt // nil: it was not
+}
+
+func (p prepared) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	if s := p.stmt(ctx, text); s != nil {
+		return s.QueryContext(ctx, args...)
+	}
+	return p.Queries.QueryContext(ctx, text, args...)
+}
+
+func (p prepared) QueryxContext(ctx context.Context, text string, args ...any) (*sqlx.Rows, error) {
+	if s := p.stmt(ctx, text); s != nil {
+		return s.QueryxContext(ctx, args...)
+	}
+	return p.Queries.QueryxContext(ctx, text, args...)
+}
+
+func (p prepared) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	if s := p.stmt(ctx, text); s != nil {
+		return s.ExecContext(ctx, args...)
+	}
+	return p.Queries.ExecContext(ctx, text, args...)
+}
+
+// of is the statement with a text, nil when it is not prepared.
+func (s *statements) of(text string) *sqlx.Stmt {
+	if s != nil {
+		for _, st := range s.all {
+			if st.text == text {
+				return *st.kept
+			}
+		}
+	}
+	return nil
+}
+
 // plain runs fn with a connection for each statement.
 func (l *lane) plain(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-	return l.do(ctx, func(ctx context.Context) error { return fn(ctx, l.pool) })
+	return l.do(ctx, func(ctx context.Context) error {
+		return fn(ctx, prepared{l.pool, func(_ context.Context, text string) *sqlx.Stmt { return l.runs.of(text) }})
+	})
 }
 
 // view runs fn on a consistent view of the database.
@@ -145,8 +195,18 @@ func (l *lane) view(ctx context.Context, fn func(context.Context, sqlstore.Queri
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // nothing was written
-		return fn(ctx, tx)
+		return fn(ctx, prepared{tx, func(ctx context.Context, text string) *sqlx.Stmt {
+			if s := l.runs.of(text); s != nil {
+				return within(ctx, tx, s)
+			}
+			return nil
+		}})
 	})
+}
+
+// whole is transaction for [sqlstore.Dialect].
+func (l *lane) whole(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+	return l.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
 }
 
 // transaction runs fn in a transaction.
@@ -170,6 +230,7 @@ type lanes struct {
 
 	records, claims, pulse *lane // of work: each sees its own row of an index, and is planned so
 	writes, blocked        *lane // of work: all other writes, and among them starts that were blocked before
+	posting                *lane // the same room as writes: signals
 	gate, others           *lane // the same room as writes: what the reconciler writes, with and without the gate's statements
 	starts, deliveries     *lane // of batch: what comes in, many rows at a time
 	loads, lists, reads    *lane // of read: chains for the coordinator; for people the ledger's and the reconciler's lists
@@ -189,11 +250,13 @@ func newLanes(s *pgdb.Server, o Options, w *writing, h *heard) lanes {
 	l.others = newLane(l.work, o.Workers)
 	l.gate = l.others.running(h.ofGate()...)
 	l.writes = l.others.trusting()
+	l.posting = l.writes.running(w.forPosts()...)
 	l.blocked = l.writes.butOne().running(w.again.statements(blockedPatience)...)
 	l.starts = newLane(l.batch, own).trusting().running(w.fresh.statements(startPatience)...)
 	l.deliveries = newLane(l.batch, own).running(h.ofInbox()...)
-	l.loads = newLane(l.read, o.Readers).trusting().reading()
-	l.lists = l.loads.butOne()
+	loads := newLane(l.read, o.Readers).trusting().reading()
+	l.lists = loads.butOne()
+	l.loads = loads.running(asked(sqlstore.Asked(words))...)
 	l.reads = &lane{pool: l.lists.pool, room: l.lists.room, reads: true}
 	return l
 }

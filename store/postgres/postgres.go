@@ -100,11 +100,13 @@ type DB struct {
 	refs     refs
 	meta     sqlstore.Meta
 	incoming *batch.Group[deliveries]
+	posts    *batch.Group[*posting]
 	now      func() any             // nil but in tests: the server's clock
 	most     int                    // statementBytes but in tests
 	shard    int64                  // of the inbox's counts
 	tried    atomic.Pointer[string] // the identity of the database on which the trial went well
 	quiet    atomic.Bool            // a hint, the last claim found nothing: restText is asked first
+	hearing  *hearing
 	alive    alive
 	witness  *witness.Keeper
 }
@@ -112,6 +114,7 @@ type DB struct {
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
+	_ ledger.Stirrer   = (*DB)(nil)
 	_ ledger.Recoverer = (*DB)(nil)
 	_ intake.Inbox     = (*DB)(nil)
 	_ intake.Gate      = (*DB)(nil)
@@ -162,8 +165,10 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	db.shard = rand.Int64N(sqlstore.Shards)
+	db.hearing = newHearing(dsn, db.schema, rand.Int64())
 	db.store = sqlstore.New(db.dialect())
 	db.incoming = batch.New(1, mostEvents, func(d deliveries) int { return len(d) }, db.write)
+	db.posts = batch.New(postWriters, mostPosted, (*posting).size, db.postTogether)
 	return db, nil
 }
 
@@ -224,6 +229,8 @@ func (db *DB) Limits() ledger.Limits {
 // Close waits for what is being written and closes every connection. It does not bury sessions.
 func (db *DB) Close() error {
 	db.incoming.Close()
+	db.posts.Close()
+	sqlstore.Settle(db.store)
 	db.witness.Close()
 	if err := errors.Join(db.close(), db.alive.release()); err != nil {
 		return fmt.Errorf("close the database on Postgres: %w", err)

@@ -60,7 +60,13 @@ func methods(l *store, token machine.Token, e ledger.Entry, head int64) map[stri
 			return l.Count(ctx, 7, []ledger.Duplicate{{ID: e.ID, Source: "x", Count: 1}})
 		},
 		"Duplicates": func(ctx context.Context) error { _, err := l.Duplicates(ctx, ledger.Filter{}); return err },
-		"Bury":       func(ctx context.Context) error { return l.Bury(ctx, 77) },
+		"Looked":     func(ctx context.Context) error { return l.Looked(ctx, "bodies", saga.Actor{Name: "anna"}) },
+		"SetControl by a person": func(ctx context.Context) error {
+			n++
+			_, err := l.SetControl(ctx, 0, ledger.Control{Kind: ledger.ControlPause, Name: fmt.Sprint("pause", n), Nonce: 1, Actor: "anna"})
+			return err
+		},
+		"Bury": func(ctx context.Context) error { return l.Bury(ctx, 77) },
 	}
 }
 
@@ -228,14 +234,14 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 	}
 	posts.Wait()
 	w.Silence(pgtest.Both)
-	post := func(ctx context.Context) error {
-		return l.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "again"})
+	count := func(ctx context.Context) error { // it has the same room
+		return l.Count(ctx, 1, []ledger.Duplicate{{ID: e.ID, Source: "s", Count: 1}})
 	}
-	if err := comesBack(t, "Post", time.Second, post); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Post on a silent connection: %v, want that its time is over", err)
+	if err := comesBack(t, "Count", time.Second, count); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Count on a silent connection: %v, want that its time is over", err)
 	}
 	for range many {
-		if err := comesBack(t, "Post", time.Minute, post); err != nil {
+		if err := comesBack(t, "Count", time.Minute, count); err != nil {
 			t.Errorf("the call after it: %v, want that it takes no other silent connection", err)
 		}
 	}

@@ -11,11 +11,12 @@ import (
 
 // words are Postgres's for the shared statements. Only tests set the clock.
 var words = map[string]string{
-	"now":     clock,
-	"ms":      `interval '1 millisecond'`,
-	"passing": `FOR NO KEY UPDATE SKIP LOCKED`, // what another transaction has locked is passed over
-	"numbers": `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
-	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,
+	"now":      clock,
+	"ms":       `interval '1 millisecond'`,
+	"passing":  `FOR NO KEY UPDATE SKIP LOCKED`, // what another transaction has locked is passed over
+	"numbers":  `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
+	"elements": `json_array_elements($?::json)`,
+	"works":    `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,
 }
 
 const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsecond', clock_timestamp())`
@@ -69,20 +70,21 @@ const firstColumn = 3
 // many is the table u of a batch's rows, one parameter with an array per column. A column in which
 // every row is NULL is a NULL parameter: unnest fills it up.
 func many(columns []column) string {
-	parts := make([]string, len(columns))
-	for i, c := range columns {
-		parts[i] = fmt.Sprintf("$%d::%s[]", firstColumn+i, c.kind)
-	}
-	return "(SELECT * FROM unnest(" + strings.Join(parts, ", ") + ") AS u (" + names(columns) + "))"
+	return "(SELECT * FROM unnest(" + columnsFrom(firstColumn, columns, "$%[1]d::%[2]s[]") + ") AS u (" + names(columns) + "))"
 }
 
 // one is the table u of a single row, one parameter per column.
 func one(columns []column) string {
+	return "(SELECT " + columnsFrom(firstColumn, columns, "$%d::%s AS %s") + ")"
+}
+
+// columnsFrom lists parameters from first on, one for each column: its number, its type and its name in form.
+func columnsFrom(first int, columns []column, form string) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
-		parts[i] = fmt.Sprintf("$%d::%s AS %s", firstColumn+i, c.kind, c.name)
+		parts[i] = fmt.Sprintf(form, first+i, c.kind, c.name)
 	}
-	return "(SELECT " + strings.Join(parts, ", ") + ")"
+	return strings.Join(parts, ", ")
 }
 
 func names(columns []column) string {

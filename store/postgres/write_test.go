@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
@@ -286,5 +287,54 @@ func TestLeaseByServerClock(t *testing.T) {
 	appendAll(t, l, token, []ledger.Entry{e}, ledger.NoLease)
 	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renew: %v, want ErrSessionDead", err)
+	}
+}
+
+// Posts share a statement, and one to a work that another transaction has locked holds up no other: it waits for itself. One to a work
+// that is not there fails alone.
+func TestALockedWorkHoldsUpNoOtherPost(t *testing.T) {
+	t.Parallel()
+	address := pgtest.URL(t)
+	l := open(t, address)
+	defer closed(t, l)
+	token := session(t, l)
+	held, free := start(token, "held"), start(token, "free")
+	appendAll(t, l, token, []ledger.Entry{held, free}, ledger.Appended)
+	tx, err := connect(t, address).BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	tx.MustExecContext(t.Context(), `UPDATE amends_instances SET received = received WHERE work_id = 'held'`)
+	post := func(ctx context.Context, id saga.ID, key int) error {
+		return l.Post(ctx, id, machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint(key)})
+	}
+	const n = 40
+	var locked, others sync.WaitGroup
+	locked.Go(func() {
+		if err := post(t.Context(), held.ID, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range n {
+		others.Go(func() {
+			if err := post(t.Context(), free.ID, i%(n/2)); err != nil {
+				t.Error(err)
+			}
+			if err := post(t.Context(), saga.ID{Saga: "s", Work: "none"}, i); !errors.Is(err, ledger.ErrNotFound) {
+				t.Errorf("posted to a work that is not there: %v", err)
+			}
+		})
+	}
+	others.Wait() // while the one is locked
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	locked.Wait()
+	for id, want := range map[saga.ID]int{held.ID: 1, free.ID: n / 2} {
+		all, err := l.Signals(t.Context(), id)
+		if err != nil || len(all) != want || all[want-1].ID != int64(want) {
+			t.Errorf("%s has %d signals, %v; want %d, numbered without a gap", id, len(all), err, want)
+		}
 	}
 }

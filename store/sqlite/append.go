@@ -34,12 +34,11 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 
 // append stores entries in one transaction, row by row.
 //
-// The statements cannot be cancelled one by one: the driver watches a context with a goroutine per
+// The statements are not cancelled: the driver watches a context with a goroutine per
 // statement, which costs more than the statement. The transaction as a whole is short.
 func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
-	err := db.writer.transaction(ctx, func(sqlstore.Queries) error {
-		ctx := context.WithoutCancel(ctx)
+	err := db.writer.share(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		b := appending{statements: db.statements, now: db.clock()}
 		var n int
 		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&n); err != nil {

@@ -14,7 +14,7 @@ import (
 // claim gives a session works, in a transaction that began as a writer, so what it reads stays
 // true. What it buries stays buried also when the session is dead itself.
 func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.ClaimAnswer, err error) {
-	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
+	err = db.writer.share(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		now := db.clock()
 		if _, err := q.ExecContext(ctx, buryExpired, now); err != nil {
 			return err
@@ -74,7 +74,7 @@ func (db *DB) take(ctx context.Context, q sqlstore.Queries, c sqlstore.ClaimArgs
 
 // giveBack releases works that a session holds.
 func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
-	return db.writer.plain(ctx, func(q sqlstore.Queries) error {
+	return db.writer.share(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		_, err := q.ExecContext(ctx, giveBack, db.clock(), token, works)
 		return err
 	})
@@ -82,7 +82,7 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 
 // post stores a signal and wakes its work.
 func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found, there bool, err error) {
-	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
+	err = db.writer.share(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		var ref, received int64
 		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&ref, &received)
 		if errors.Is(err, sql.ErrNoRows) {

@@ -33,16 +33,14 @@ func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version i
 		if n, err := res.RowsAffected(); n == 0 || err != nil {
 			return err
 		}
-		if c.Actor != nil {
-			if _, err := q.ExecContext(ctx, addAct, row...); err != nil {
-				return err
-			}
-		}
 		stored = true
 		if _, err := q.ExecContext(ctx, countControl, version); err != nil {
 			return err
 		}
-		return at.Scan(now)
+		if err := at.Scan(now); err != nil || c.Acted == nil {
+			return err
+		}
+		return c.Acted(ctx, q, version, at)
 	})
 	return version, at, stored && err == nil, err
 }

@@ -12,19 +12,19 @@ import (
 // dialect is what the store needs to know about SQLite. A transaction that writes has locked
 // everything.
 func (db *DB) dialect() *sqlstore.Dialect {
-	plain := func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-		return db.writer.plain(ctx, func(q sqlstore.Queries) error { return fn(ctx, q) })
+	read := func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+		return fn(ctx, db.readers)
 	}
 	return &sqlstore.Dialect{
-		Words: words,
-		Clock: func() any { return db.clock() },
-		Load:  db.view,
-		View:  db.view,
-		Plain: plain,
-		Pulse: plain,
-		Read: func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-			return fn(ctx, db.readers)
-		},
+		Words:      words,
+		Clock:      func() any { return db.clock() },
+		Load:       db.view,
+		View:       db.view,
+		Ask:        read,
+		Plain:      db.writer.share,
+		Whole:      db.writer.share,
+		Pulse:      db.writer.share,
+		Read:       read,
 		Write:      db.transaction,
 		Page:       db.page,
 		Identity:   identity,

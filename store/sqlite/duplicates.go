@@ -12,7 +12,7 @@ import (
 
 // count stores the totals of a counter of blocked duplicates, and folds what is silent.
 func (db *DB) count(ctx context.Context, counter int64, totals string) error {
-	return db.writer.transaction(ctx, func(q sqlstore.Queries) error {
+	return db.writer.share(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		now := db.clock()
 		var added []int64
 		if err := sqlx.SelectContext(ctx, q, &added, countTotals, now, counter, totals); err != nil {

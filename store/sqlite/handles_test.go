@@ -10,7 +10,9 @@ import (
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 // crowd is what several callers do at the same time on each of dbs, n times each: works are
@@ -96,4 +98,50 @@ func TestTwoHandlesOnOneFile(t *testing.T) {
 		dbs = append(dbs, db)
 	}
 	crowd(t, 100, dbs...)
+}
+
+// What callers ask of one work at the same time is read once, and what each of them does to its answer is its own affair.
+func TestAnswersAreTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	lease := session(t, db)
+	if _, err := db.Append(t.Context(), lease.Token, []ledger.Entry{start(lease.Token, "w")}); err != nil {
+		t.Fatal(err)
+	}
+	id := start(lease.Token, "w").ID
+	wait := ledger.Wait{Name: "paid", Key: "k", ID: id, Step: "s", StepKey: "key"}
+	for i := range 3 {
+		if err := db.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(i), Actor: "anna", Reason: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Await(t.Context(), []ledger.Wait{wait}); err != nil {
+		t.Fatal(err)
+	}
+	var callers sync.WaitGroup
+	for range 100 {
+		callers.Go(func() {
+			chains, err := db.Load(t.Context(), []saga.ID{id})
+			said, err2 := db.Signals(t.Context(), id)
+			waits, err3 := db.Waits(t.Context(), "paid", "k")
+			if err := errors.Join(err, err2, err3); err != nil || len(chains) != 1 || len(chains[0].Signals) != 3 || len(said) != 3 || len(waits) != 1 || waits[0] != wait {
+				t.Errorf("%d chains, %d signals, %v, %v", len(chains), len(said), waits, err)
+				return
+			}
+			for i := range said {
+				if said[i].Key != fmt.Sprint(i) || chains[0].Signals[i].Key != fmt.Sprint(i) {
+					t.Errorf("signal %d is %q and %q", i, said[i].Key, chains[0].Signals[i].Key)
+				}
+			}
+			clear(chains[0].Records)
+			clear(chains[0].Signals)
+			clear(said)
+			clear(waits)
+		})
+	}
+	callers.Wait()
 }

@@ -255,6 +255,7 @@ func (db *DB) Limits() ledger.Limits { return ledger.Limits{Record: sqlite3.SQLI
 // sessions.
 func (db *DB) Close() error {
 	db.changes.Close()
+	sqlstore.Settle(db.store)
 	db.witness.Close()
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -8,11 +8,12 @@ import (
 
 // words are SQLite's for the shared statements.
 var words = map[string]string{
-	"now":     `$1`,
-	"ms":      `1000`,
-	"passing": ``,
-	"numbers": `(SELECT value FROM json_each($?))`,
-	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,
+	"now":      `$1`,
+	"ms":       `1000`,
+	"passing":  ``,
+	"numbers":  `(SELECT value FROM json_each($?))`,
+	"elements": `json_each($?)`,
+	"works":    `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,
 }
 
 // statements are prepared for appending.
@@ -193,9 +194,6 @@ const (
 
 	addControl = `INSERT INTO amends_controls (version, at, session, nonce, kind, name, body, actor, reason)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (kind, name) DO NOTHING`
-
-	addAct = `INSERT INTO amends_audit (version, at, session, nonce, kind, name, body, actor, reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 	countControl = `UPDATE amends_meta SET controls = $1`
 )

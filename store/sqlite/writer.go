@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,19 @@ type writer struct {
 	conn        *sqlx.Conn
 	stmts       []*sql.Stmt
 	began, last time.Time // since when, and until when, others had no chance to write
+
+	queue struct {
+		sync.Mutex
+		jobs []*job
+	}
+}
+
+// job is what one caller writes, in a transaction that it may share with others.
+type job struct {
+	ctx  context.Context //nolint:containedctx // the caller's
+	fn   func(context.Context, sqlstore.Queries) error
+	err  error
+	done bool // guarded by the writer's lock
 }
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
@@ -109,6 +123,87 @@ func (w *writer) prepare(ctx context.Context, statements map[string]**sql.Stmt) 
 	return nil
 }
 
+// mostJobs is how many callers share one transaction.
+const mostJobs = 64
+
+// share runs fn in a transaction, with whatever other callers wait to write: who gets the connection writes for all. What fn wrote is on
+// the disk when share returns without an error, and not there when fn returned one. Once begun fn is not cancelled: SQLite would undo
+// what others wrote.
+func (w *writer) share(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+	j := &job{ctx: ctx, fn: fn}
+	w.queue.Lock()
+	w.queue.jobs = append(w.queue.jobs, j)
+	w.queue.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for !j.done {
+		w.write(w.next())
+	}
+	return j.err
+}
+
+// next takes the jobs that are queued and whose callers still wait.
+func (w *writer) next() (jobs []*job) {
+	w.queue.Lock()
+	defer w.queue.Unlock()
+	n := min(len(w.queue.jobs), mostJobs)
+	for _, j := range w.queue.jobs[:n] {
+		if j.err = w.ready(j.ctx); j.err != nil {
+			j.done = true
+			continue
+		}
+		jobs = append(jobs, j)
+	}
+	w.queue.jobs = slices.Delete(w.queue.jobs, 0, n)
+	return jobs
+}
+
+// write does jobs in one transaction, of which each is there or not.
+func (w *writer) write(jobs []*job) {
+	if len(jobs) == 0 {
+		return
+	}
+	ctx := context.WithoutCancel(jobs[0].ctx)
+	for _, j := range jobs {
+		j.done, j.err = true, errBeside
+	}
+	err := w.within(ctx, func(q sqlstore.Queries) error {
+		if len(jobs) == 1 {
+			jobs[0].err = jobs[0].fn(ctx, q)
+			return jobs[0].err
+		}
+		for _, j := range jobs {
+			if err := w.part(j); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, j := range jobs {
+		if err != nil {
+			j.err = err
+		}
+	}
+}
+
+// errBeside is why nothing is stored of what others wrote beside one that panicked.
+var errBeside = errors.New("what was written in the same transaction panicked")
+
+// part does one job of a transaction. An error is the transaction's: SQLite has undone all of it.
+func (w *writer) part(j *job) error {
+	ctx := context.WithoutCancel(j.ctx)
+	if _, err := w.conn.ExecContext(ctx, `SAVEPOINT part`); err != nil {
+		return err
+	}
+	if j.err = j.fn(ctx, w.conn); j.err != nil {
+		if _, err := w.conn.ExecContext(ctx, `ROLLBACK TO part`); err != nil {
+			return errors.Join(j.err, err)
+		}
+	}
+	_, err := w.conn.ExecContext(ctx, `RELEASE part`)
+	return err
+}
+
 // plain runs fn outside of a transaction.
 func (w *writer) plain(ctx context.Context, fn func(sqlstore.Queries) error) error {
 	w.mu.Lock()
@@ -162,12 +257,17 @@ func pause(ctx context.Context, d time.Duration) {
 
 // transaction runs fn in a transaction that begins as a writer, so that it never fails half-way
 // because another process wrote in between.
-func (w *writer) transaction(ctx context.Context, fn func(sqlstore.Queries) error) (err error) {
+func (w *writer) transaction(ctx context.Context, fn func(sqlstore.Queries) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ready(ctx); err != nil {
 		return err
 	}
+	return w.within(ctx, fn)
+}
+
+// within is transaction for who has the connection.
+func (w *writer) within(ctx context.Context, fn func(sqlstore.Queries) error) (err error) {
 	defer w.wrote()
 	ending, committed := context.WithoutCancel(ctx), false
 	begin := func() error { _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); return err }

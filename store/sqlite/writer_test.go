@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,4 +193,75 @@ func TestAWaitForAnotherWriterEnds(t *testing.T) {
 			t.Errorf("behind it: %v", err)
 		}
 	}
+}
+
+// What callers write while another one writes is one transaction behind it. What failed of it is not there, and what did not is; one that
+// panics fails the others, and keeps none waiting.
+func TestSharedTransaction(t *testing.T) {
+	t.Parallel()
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), file.Create, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.close() }()
+	failed := errors.New("failed")
+	over, end := context.WithCancel(t.Context())
+	end()
+	add := func(ctx context.Context, label string, result error) error {
+		return w.share(ctx, func(ctx context.Context, q sqlstore.Queries) error {
+			_, err := q.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, lock, witness, opened_at, renewed_at, expires_at)
+				VALUES (abs(random()) + 1, $1, '', '', '', '', 0, 0, 0)`, label)
+			return errors.Join(err, result)
+		})
+	}
+	together := func(n int, each func(i int)) {
+		w.mu.Lock()
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() { each(i) })
+		}
+		for queued := 0; queued < n; {
+			w.queue.Lock()
+			queued = len(w.queue.jobs)
+			w.queue.Unlock()
+			runtime.Gosched()
+		}
+		w.mu.Unlock()
+		all.Wait()
+	}
+	const n = 3 * mostJobs
+	stored := func(label string) (n int) {
+		if err := w.conn.QueryRowContext(t.Context(), `SELECT count(*) FROM amends_sessions WHERE label = $1`, label).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	together(n, func(i int) {
+		switch i % 3 {
+		case 0:
+			if err := add(t.Context(), "good", nil); err != nil {
+				t.Error(err)
+			}
+		case 1:
+			if err := add(t.Context(), "failed", failed); !errors.Is(err, failed) {
+				t.Error(err)
+			}
+		default:
+			if err := add(over, "gone", nil); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	})
+	if good, bad, late := stored("good"), stored("failed"), stored("gone"); good != n/3 || bad != 0 || late != 0 {
+		t.Errorf("stored are %d good, %d failed, %d whose callers had gone", good, bad, late)
+	}
+	together(10, func(i int) {
+		defer func() { _ = recover() }()
+		if i == 0 {
+			_ = w.share(t.Context(), func(context.Context, sqlstore.Queries) error { panic("a test") })
+		}
+		if err := add(t.Context(), "beside", nil); err != nil && !errors.Is(err, errBeside) {
+			t.Error(err)
+		}
+	})
 }

@@ -193,7 +193,9 @@ func (p *play) audit() error {
 	p.Faults, p.Webhooks, p.Changes = world.Faults.Tally(), world.Webhooks(), world.Changes()
 	tampered := p.Silent
 	for _, done := range p.Tampered {
-		tampered = append(tampered, done.Reference)
+		if classes[done.Deed] == "" { // the others were decided on, and the books are as they should be
+			tampered = append(tampered, done.Reference)
+		}
 	}
 	p.Result = audit.World(world, audit.Known{Tampered: tampered, MayLackReceipt: p.lost})
 	p.Naive.Result = audit.World(p.naive.world, audit.Known{})

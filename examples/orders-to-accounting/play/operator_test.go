@@ -145,7 +145,7 @@ func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 		})
 		synctest.Wait()
 		_, resolved, err := o.review(t.Context())
-		if err == nil || resolved != 0 || !strings.Contains(err.Error(), "shop:order:7") || !strings.Contains(err.Error(), "amends resolve") {
+		if err == nil || resolved != 0 || !strings.Contains(err.Error(), "shop:order:7") || !strings.Contains(err.Error(), "amends show") {
 			t.Errorf("%d resolved, %v", resolved, err)
 		}
 	})

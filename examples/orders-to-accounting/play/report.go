@@ -38,8 +38,10 @@ type report struct {
 	Repaired    int                   `json:"repaired"`         // by comparisons before that one: after a loss there may be something
 	Silent      []string              `json:"silent,omitempty"` // deleted in the shop without a word; listed for a person
 	Tampered    []outside.Done        `json:"-"`
-	Found       []found               `json:"found,omitempty"`  // what people did in the books then, and what the reconciler calls it
-	Beside      []string              `json:"beside,omitempty"` // findings that belong to no deed
+	Found       []found               `json:"found,omitempty"`     // what people did in the books then, and what the reconciler calls it
+	Beside      []string              `json:"beside,omitempty"`    // findings that belong to no deed
+	Decisions   int                   `json:"decisions,omitempty"` // of the operator on them
+	Undecided   []string              `json:"undecided,omitempty"` // what still differs then
 	Naive       naiveReport           `json:"naive"`
 
 	asked, undone string // works worth a look: one that was unconfirmed, one that was compensated
@@ -57,7 +59,7 @@ var classes = map[outside.Deed]plan.Class{
 func (r *report) Clean() bool {
 	named := !slices.ContainsFunc(r.Found, func(f found) bool { return f.Class != classes[f.Deed] })
 	waited := r.Outage == nil || r.Outage.Undone == 0 && r.Outage.Review == 0
-	return r.Result.Clean() && r.Reconciled.Planned == 0 && named && len(r.Beside) == 0 && waited
+	return r.Result.Clean() && r.Reconciled.Planned == 0 && named && len(r.Beside) == 0 && len(r.Undecided) == 0 && waited
 }
 
 // naiveReport is the same audit of the run without a ledger.
@@ -188,6 +190,12 @@ func (r *report) deeds(w io.Writer) {
 		fmt.Fprintf(w, "  %-9s %-9s %-31s %s\n", f.Deed, f.Invoice, f.Reference, cmp.Or(string(f.Class), "NOT FOUND"))
 	}
 	fmt.Fprintf(w, "  not our business: %s\n", strings.Join(others, ", "))
+	if r.Decisions > 0 && len(r.Undecided) == 0 {
+		fmt.Fprintf(w, "The operator decided on each. Compared once more, nothing differs.\n")
+	}
+	for _, left := range r.Undecided {
+		fmt.Fprintf(w, "  decided on, and it still differs: %s\n", left)
+	}
 }
 
 // further names the ledger, what can be asked of it, and where the rest is.
@@ -195,7 +203,10 @@ func (r *report) further(w io.Writer) error {
 	db := quoted(r.Ledger)
 	fmt.Fprintf(w, "\nThe ledger is %s. Ask it:\n\n", r.Ledger)
 	verbs := []string{"list", "show " + r.asked, "history " + r.undone, "inbox list --object " + r.undone}
-	if r.Reconciled.Result != "" {
+	switch {
+	case r.Decisions > 0:
+		verbs = append(verbs, "acts", "reconcile runs")
+	case r.Reconciled.Result != "":
 		verbs = append(verbs, "drift list", "reconcile runs")
 	}
 	for _, verb := range verbs {

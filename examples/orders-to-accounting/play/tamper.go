@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -55,7 +56,74 @@ func (p *play) tamper(ctx context.Context) error {
 	if _, _, err := p.reconcile(ctx); err != nil {
 		return err
 	}
-	return p.classify(ctx)
+	if err := p.classify(ctx); err != nil {
+		return err
+	}
+	return p.decide(ctx)
+}
+
+// verdicts is what the operator decides on what people did in the books: nothing of it was agreed with a customer.
+var verdicts = map[plan.Class]plan.Verdict{plan.Diverged: plan.Ours, plan.PhantomDone: plan.Remake, plan.Duplicate: plan.Keep}
+
+// decide has the operator decide on each finding about a deed, as amends drift does, until nothing differs any more. What met a fault is found, and decided,
+// again.
+func (p *play) decide(ctx context.Context) error {
+	d := desk.New(p.records, "")
+	for range 10 {
+		list, err := d.Drifts(ctx, &desk.DriftIn{Job: p.job.All, Times: 1, Limit: desk.Limit{N: 1000}})
+		if err != nil {
+			return err
+		}
+		p.Undecided = nil
+		for _, f := range list.Items {
+			if !slices.ContainsFunc(p.Tampered, func(done outside.Done) bool { return done.Reference == f.Key && classes[done.Deed] != "" }) {
+				continue
+			}
+			p.Undecided = append(p.Undecided, f.Key+": "+string(f.Class))
+			v := verdicts[f.Class]
+			if v == "" { // its instance is not done with it
+				continue
+			}
+			in := &desk.DecideIn{Verdict: string(v), Key: f.Key, Finding: f.Mark, RequestIn: desk.RequestIn{
+				Job: p.job.All, By: desk.By{Actor: p.person.by.Name, Reason: "nothing was agreed with the customer"}, Wait: desk.Patience, NoWait: true,
+			}}
+			if v == plan.Keep {
+				in.Document = f.Documents[0] // the oldest, which the sync made
+			}
+			if _, err := d.Decide(ctx, in); err != nil {
+				return err
+			}
+			p.Decisions++
+		}
+		if len(p.Undecided) == 0 {
+			return nil
+		}
+		if err := p.carriedOut(ctx); err != nil {
+			return err
+		}
+		if _, _, err := p.reconcile(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// carriedOut waits until something became of every decision, and what was begun for them has ended.
+func (p *play) carriedOut(ctx context.Context) error {
+	for {
+		open, err := p.records.Decisions(ctx, plan.DecisionQuery{Job: p.job.All, Open: true, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(open) == 0 {
+			break
+		}
+		if _, _, err := p.reconcile(ctx); err != nil { // what met a fault before it was tried is carried out by the next run
+			return err
+		}
+	}
+	_, _, err := p.person.review(ctx)
+	return err
 }
 
 // settle waits until what was sent has happened, visibly, or never will.

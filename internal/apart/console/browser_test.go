@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/approval"
 	"github.com/amends-dev/amends/console"
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/axe"
 	"github.com/amends-dev/amends/internal/pace"
 	"github.com/amends-dev/amends/saga"
 )
@@ -27,6 +29,7 @@ type tab struct {
 	ctx context.Context
 
 	site string // the pages of who signed in
+	axe  string // what finds what is wrong with a page
 }
 
 func newTab(t *testing.T) *tab {
@@ -40,7 +43,7 @@ func newTab(t *testing.T) *tab {
 	t.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(stop)
-	b := &tab{t: t, ctx: ctx}
+	b := &tab{t: t, ctx: ctx, axe: axe.Expression(t)}
 	b.do() // the browser lives as long as the context of the first call
 	return b
 }
@@ -50,7 +53,7 @@ func (b *tab) beside(address string) *tab {
 	b.t.Helper()
 	ctx, stop := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(stop)
-	other := &tab{t: b.t, ctx: ctx, site: b.site}
+	other := &tab{t: b.t, ctx: ctx, site: b.site, axe: b.axe}
 	other.open(address)
 	return other
 }
@@ -100,8 +103,27 @@ func (b *tab) sees() string {
 	return text
 }
 
-// shows keeps a picture for a person to look at, where AMENDS_SCREENSHOTS names a folder.
+// shows looks at the page on a desk and on a telephone: it keeps out no one, and is not wider than its window. Pictures of it are kept
+// for a person to look at, where AMENDS_SCREENSHOTS names a folder.
 func (b *tab) shows(name string) {
+	b.t.Helper()
+	for _, width := range []int64{390, 1280} {
+		b.do(chromedp.EmulateViewport(width, 900))
+		wrong, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](b.axe, chromedp.EvalAwaitPromise))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if wrong != "" {
+			b.t.Errorf("%s keeps people out:\n%s", name, wrong)
+		}
+		if !b.is(fmt.Sprintf(`document.documentElement.scrollWidth <= %d`, width)) {
+			b.t.Errorf("%s is wider than a window of %d", name, width)
+		}
+		b.keeps(fmt.Sprintf("%s-%d.png", name, width))
+	}
+}
+
+func (b *tab) keeps(name string) {
 	b.t.Helper()
 	folder := os.Getenv("AMENDS_SCREENSHOTS")
 	if folder == "" {
@@ -146,7 +168,7 @@ func TestNoFormIsExchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.until(`document.getElementById("changed") !== null && document.getElementById("pause").offsetParent === null`) // there is nothing to pause
-	b.shows("changed.png")
+	b.shows("changed")
 	if text := b.sees(); !strings.Contains(text, "Alice") || strings.Contains(text, "Mallory") || !strings.Contains(text, "has changed") {
 		t.Errorf("what was read is another text:\n%s", text)
 	}
@@ -177,7 +199,14 @@ func TestNoFormIsExchanged(t *testing.T) {
 		t.Error("what no one has touched cannot be settled")
 	}
 	b.is(`document.querySelectorAll("details").forEach((d) => d.open = true); true`)
-	b.shows("needs.png")
+	b.shows("needs")
+	w.start("pay", "bill:2", letter{To: "Bob"}, saga.Waiting)
+	for name, path := range map[string]string{
+		"approvals": "/", "approval": address("pay", "bill:2"), "instances": "/works?status=waiting", "sagas": "/sagas", "group": "/group?saga=mail&step=send&reason=in-doubt", "none": "/nothing",
+	} {
+		b.open(b.site + path)
+		b.shows(name)
+	}
 }
 
 // The page of package approval takes a vote on what it showed, and on nothing else.
@@ -189,7 +218,10 @@ func TestPageOfAnApproval(t *testing.T) {
 	server := httptest.NewServer(approval.Handler(w.c, who, nil))
 	t.Cleanup(server.Close)
 	w.start("pay", "bill:1", letter{To: "Alice"}, saga.Waiting)
+	b.open(server.URL)
+	b.shows("list-of-package")
 	b.open(server.URL + "/pay/bill:1/release")
+	b.shows("approval-of-package")
 	if _, err := w.c.Start(t.Context(), "pay", "bill:1", letter{To: "Mallory"}, &saga.StartOptions{Revision: "2", Source: "shop"}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +235,8 @@ func TestPageOfAnApproval(t *testing.T) {
 	b.do(chromedp.Click(`button[value="approve"]`))
 	b.until(`document.querySelector("[role=status]")?.textContent.includes("is on record")`)
 	w.until("pay", "bill:1", saga.Completed)
+	b.open(server.URL + "/pay/bill:1/release")
+	b.shows("decided-of-package")
 }
 
 // On both pages: the same vote again, before it is read, is answered as the first was; and what was shown of an earlier run decides

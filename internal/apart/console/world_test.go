@@ -45,7 +45,9 @@ func mailing(t *testing.T) []saga.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour))
+	pay, err := saga.Define("pay", 1, saga.Approve[letter]("release").By("finance").Within(time.Hour).About(func(c saga.Call[letter]) saga.About {
+		return saga.About{Title: "Pay " + c.Input.To, Amount: "EUR 1,200.00", Link: "https://books.example/bills/4711", Fields: []saga.Field{{Name: "cost centre", Value: "4711"}}}
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

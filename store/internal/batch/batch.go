@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // ErrClosed says that the store is closed.
@@ -32,6 +33,38 @@ const (
 
 // Answer ends a call. Each call of a batch is answered once.
 func (c *Call[W]) Answer(err error) { c.done <- err }
+
+// Context is for what is done for calls. It ends after most, and when no caller waits any more: by a deadline, where theirs have passed.
+func Context[W any](calls []*Call[W], most time.Duration) (context.Context, context.CancelFunc) {
+	now := time.Now()
+	last, bounded := now, true
+	for _, c := range calls {
+		d, ok := c.ctx.Deadline()
+		if bounded = bounded && ok; ok && d.After(last) {
+			last = d
+		}
+	}
+	if end := now.Add(most); !bounded || last.After(end) {
+		last = end
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), last)
+	var there atomic.Int64
+	there.Store(int64(len(calls)))
+	stops := make([]func() bool, len(calls))
+	for i, c := range calls {
+		stops[i] = context.AfterFunc(c.ctx, func() {
+			if there.Add(-1) == 0 && (!bounded || !errors.Is(c.ctx.Err(), context.DeadlineExceeded)) {
+				cancel()
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
+	}
+}
 
 // Group gathers calls for a few writers.
 type Group[W any] struct {
@@ -90,6 +123,10 @@ func (g *Group[W]) do(ctx context.Context, work W) (*Call[W], error) {
 	}
 	select {
 	case err := <-c.done:
+		if last, bounded := ctx.Deadline(); err != nil && bounded && !time.Now().Before(last) { // it is why, see [Context]
+			<-ctx.Done()
+			err = ended(ctx)
+		}
 		return nil, err
 	case <-ctx.Done():
 		err := ended(ctx)

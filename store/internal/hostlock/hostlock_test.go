@@ -66,9 +66,9 @@ func gone(t *testing.T, lock string) bool {
 	return is
 }
 
-// A process is gone when it was killed, and not while it is merely stopped.
+// A process is gone when it was killed, and not while it is merely stopped. (It starts a process, which has every open file of this one until
+// it runs its own program: beside it no lock of this process is free for certain. So none of the tests of locks runs beside another.)
 func TestGone(t *testing.T) {
-	t.Parallel()
 	p, lock := holder(t, t.TempDir())
 	if gone(t, lock) {
 		t.Error("a process that lives is gone")
@@ -100,7 +100,6 @@ func TestGone(t *testing.T) {
 
 // Whatever leaves a doubt proves nothing.
 func TestDoubtProvesNothing(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	l, err := Hold(dir)
 	if err != nil {

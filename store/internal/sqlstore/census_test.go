@@ -28,7 +28,7 @@ const heard = `
 func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 	pace.Night(t)
 	t.Parallel()
-	s, err := pgdb.New(pgtest.URL(t), 5*time.Second)
+	s, err := pgdb.New(pgtest.URL(t), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,26 @@ type chains struct {
 
 	identities sync.Map                // machine.Token → the identity of the database its session was opened on
 	changed    atomic.Pointer[changed] // nil: as far as is known the database was always this one
+
+	loads  *together[saga.ID, *ledger.Chain]
+	said   *together[saga.ID, []machine.Signal]
+	awaits *together[[]ledger.Wait, struct{}]
+	waits  *together[[2]string, []ledger.Wait] // by name and key
+}
+
+func newChains(db *Dialect) *chains {
+	s := &chains{db: db}
+	s.loads, s.said = newTogether(2, s.loadEach), newTogether(1, s.signalsOf)
+	s.awaits, s.waits = newTogether(1, s.await), newTogether(1, s.waitsFor)
+	return s
+}
+
+// Settle waits for the calls under way that were made for several callers, and makes no other.
+func Settle(s *Store) {
+	s.loads.calls.Close()
+	s.said.calls.Close()
+	s.awaits.calls.Close()
+	s.waits.calls.Close()
 }
 
 // OpenSession begins a lease of ttl under a fresh random token, by the database's clock.
@@ -133,18 +153,15 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 		if opened := s.openedOn(t); opened != "" && opened != lease.Database {
 			return fmt.Errorf("%w: opened on %s, now it is %s", ledger.ErrDatabaseChanged, opened, lease.Database)
 		}
-		if err := s.sameSchema(ctx, q); err != nil {
-			return err
-		}
 		var renewed []struct {
 			RenewedAt       Moment `db:"renewed_at"`
 			Beats, Controls int64
 		}
-		if err := sqlx.SelectContext(ctx, q, &renewed, s.db.Text(renewSession), s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows, s.db.Witness.State()); err != nil {
+		if err := sqlx.SelectContext(ctx, q, &renewed, s.db.Text(renewSession), s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows, s.db.Witness.State(), s.db.Schema); err != nil {
 			return err
 		}
 		if len(renewed) == 0 {
-			return ledger.ErrSessionDead
+			return cmp.Or(s.sameSchema(ctx, q), ledger.ErrSessionDead)
 		}
 		lease.At, lease.Controls = renewed[0].RenewedAt.Time(), renewed[0].Controls
 		s.db.Witness.Renewed(t, renewed[0].Beats, lease.At)

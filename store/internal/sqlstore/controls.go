@@ -70,10 +70,18 @@ func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Contr
 		c.Body = nil
 	}
 	ctx = Again(ctx)
-	version, at, stored, err := s.db.SetControl(ctx, ControlArgs{
+	args := ControlArgs{
 		Token: int64(t), Kind: string(c.Kind), Name: c.Name, Version: c.Version, Nonce: c.Nonce,
 		Body: Null(string(c.Body)), Actor: Null(c.Actor), Reason: Null(c.Reason),
-	})
+	}
+	if c.Actor != "" {
+		args.Acted = func(ctx context.Context, q Queries, version int64, at Moment) error {
+			act := c
+			act.Version, act.Session, act.At = version, t, at.Time()
+			return s.db.act(ctx, q, act)
+		}
+	}
+	version, at, stored, err := s.db.SetControl(ctx, args)
 	if err != nil {
 		return c, err
 	}

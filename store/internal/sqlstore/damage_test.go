@@ -70,45 +70,53 @@ var ledgers = map[string]func(t *testing.T) (ledger.Ledger, *sqlx.DB){
 	},
 }
 
-// What the schema does not refuse, a check names: a record or an instance that was changed by SQL.
-func TestCheckNamesWhatSQLDamaged(t *testing.T) {
-	t.Parallel()
+// onEach runs a test on a new ledger of each kind, and on its database by SQL.
+func onEach(t *testing.T, fn func(t *testing.T, l ledger.Ledger, db *sqlx.DB)) {
+	t.Helper()
 	for name, open := range ledgers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, db := open(t)
 			t.Cleanup(func() { _, _ = db.Close(), l.Close() })
-			writeOne(t, l)
-			if found := findings(t, l); found != "" {
-				t.Fatalf("before any damage: %s", found)
-			}
-			db.SetMaxOpenConns(1)
-			for _, d := range damages {
-				tables := []string{"amends_records", "amends_instances", "amends_signals"}
-				for _, table := range tables {
-					db.MustExec(`CREATE TABLE kept_` + table + ` AS SELECT * FROM ` + table)
-				}
-				change := d.change
-				if name == "postgres" {
-					change = strings.Replace(change, `'short'`, `'\x0102030405'`, 1)
-				} else {
-					change = strings.Replace(change, `'short'`, `x'0102030405'`, 1)
-				}
-				db.MustExec(change)
-				if found := findings(t, l); !strings.Contains(found, d.says) {
-					t.Errorf("%s: found %q, want %q", d.change, found, d.says)
-				}
-				for _, table := range tables {
-					db.MustExec(`DELETE FROM ` + table)
-					db.MustExec(`INSERT INTO ` + table + ` SELECT * FROM kept_` + table)
-					db.MustExec(`DROP TABLE kept_` + table)
-				}
-			}
-			if found := findings(t, l); found != "" {
-				t.Errorf("behind all damage: %s", found)
-			}
+			fn(t, l, db)
 		})
 	}
+}
+
+// What the schema does not refuse, a check names: a record or an instance that was changed by SQL.
+func TestCheckNamesWhatSQLDamaged(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, l ledger.Ledger, db *sqlx.DB) {
+		writeOne(t, l)
+		if found := findings(t, l); found != "" {
+			t.Fatalf("before any damage: %s", found)
+		}
+		db.SetMaxOpenConns(1)
+		for _, d := range damages {
+			tables := []string{"amends_records", "amends_instances", "amends_signals"}
+			for _, table := range tables {
+				db.MustExec(`CREATE TABLE kept_` + table + ` AS SELECT * FROM ` + table)
+			}
+			change := d.change
+			if db.DriverName() == "postgres" {
+				change = strings.Replace(change, `'short'`, `'\x0102030405'`, 1)
+			} else {
+				change = strings.Replace(change, `'short'`, `x'0102030405'`, 1)
+			}
+			db.MustExec(change)
+			if found := findings(t, l); !strings.Contains(found, d.says) {
+				t.Errorf("%s: found %q, want %q", d.change, found, d.says)
+			}
+			for _, table := range tables {
+				db.MustExec(`DELETE FROM ` + table)
+				db.MustExec(`INSERT INTO ` + table + ` SELECT * FROM kept_` + table)
+				db.MustExec(`DROP TABLE kept_` + table)
+			}
+		}
+		if found := findings(t, l); found != "" {
+			t.Errorf("behind all damage: %s", found)
+		}
+	})
 }
 
 func findings(t *testing.T, l ledger.Ledger) string {

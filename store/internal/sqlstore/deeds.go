@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,14 +15,55 @@ import (
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Looked puts on record that a person looked at something. A random number tells two looks apart.
+// deed is what a person did that is no control. A random number tells two of them apart: draw it before a
+// transaction that may be done again.
+func deed(kind ledger.ControlKind, name string, by saga.Actor) ledger.Control {
+	return ledger.Control{Version: 1 + rand.Int64N(1<<62), Kind: kind, Name: name, Actor: by.Name, Reason: by.Reason}
+}
+
+// act puts what a person did behind the last act, in the transaction that q is, at its time or, without
+// one, now. What an attempt whose answer was lost has put there is not put twice. The row of amends_meta is
+// locked behind all else that the transaction locks: who has it waits for a control and its session at most.
+func (d *Dialect) act(ctx context.Context, q Queries, c ledger.Control) error {
+	a := ledger.Act{Control: c}
+	var last []byte
+	var now Moment
+	head := d.Text(`WITH head AS MATERIALIZED (SELECT acts, acts_hash FROM amends_meta` + d.Lock + `) SELECT acts + 1, acts_hash, {now} FROM head`)
+	if err := q.QueryRowxContext(ctx, head, d.Clock()).Scan(&a.Number, &last, &now); err != nil {
+		return err
+	}
+	if a.At = a.At.Truncate(time.Microsecond); a.At.IsZero() {
+		a.At = now.Time()
+	}
+	a.Hash = a.Sum(last)
+	n, err := affected(q.ExecContext(ctx, addAct, a.Number, a.Hash, a.Version, d.Moment(a.At), int64(a.Session), a.Nonce,
+		string(a.Kind), a.Name, Null(string(a.Body)), a.Actor, Null(a.Reason)))
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = q.ExecContext(ctx, `UPDATE amends_meta SET acts = $1, acts_hash = $2`, a.Number, a.Hash)
+	return err
+}
+
+// ActChain returns acts in the order of their numbers, and the head of their chain at that moment.
+func (s *chains) ActChain(ctx context.Context, after int64, limit int) (acts []ledger.Act, head ledger.Act, err error) {
+	err = s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		if err := q.QueryRowxContext(ctx, `SELECT acts, acts_hash FROM amends_meta`).Scan(&head.Number, &head.Hash); err != nil {
+			return err
+		}
+		return rows.Select(ctx, q, rows.Into(&acts, func(a *ledger.Act) []rows.Field {
+			return append(controlFields(&a.Control), rows.Field{Name: "number", At: &a.Number}, rows.Field{Name: "hash", At: &a.Hash})
+		}), actChain, after, cmp.Or(max(limit, 0), pageSize))
+	})
+	return acts, head, s.failed(ctx, err, "read the chain of acts")
+}
+
+// Looked puts on record that a person looked at something.
 func (s *chains) Looked(ctx context.Context, what string, by saga.Actor) error {
 	err := valid.Look(what, by)
 	if err == nil {
-		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-			_, err := q.ExecContext(ctx, s.db.Text(addDeed), s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedLooked, what, by.Name, Null(by.Reason))
-			return err
-		})
+		look := deed(ledger.DeedLooked, what, by)
+		err = s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error { return s.db.act(ctx, q, look) })
 	}
 	return s.failed(ctx, err, "put on record who looked at %s", what)
 }
@@ -40,7 +82,7 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 			{"at", &d.At}, {"kind", &d.Kind}, {"saga", &d.ID.Saga}, {"work", &d.ID.Work}, {"name", &d.Name},
 			{"body", &d.Body}, {"actor", &d.Actor}, {"reason", &d.Reason},
 		}
-	}, deeds, at, limit, at, limit, at, limit, limit)
+	}, deeds, at, limit, at, limit, limit)
 	for i := range all {
 		if d := &all[i]; d.ID.Work != "" && d.Body != "" { // a signal
 			if err := json.Unmarshal([]byte(d.Body), &d.Resolution); err != nil {
@@ -56,9 +98,9 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 const decides = `'` + string(machine.SignalResolve) + `', '` + string(machine.SignalRetry) + `', '` + string(machine.SignalSkip) + `'`
 
 const (
-	addDeed = `
-		INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason)
-		VALUES ($2, {now}, 0, 0, $3, $4, $5, $6)`
+	addAct = `
+		INSERT INTO amends_audit (number, hash, version, at, session, nonce, kind, name, body, actor, reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (kind, name, version) DO NOTHING`
 
 	deeds = `
 		SELECT d.at, d.kind, d.saga, d.work, d.name, d.body, d.actor, d.reason FROM (
@@ -69,8 +111,5 @@ const (
 			UNION ALL SELECT * FROM (
 				SELECT a.at, a.kind, '', '', a.name, a.body, a.actor, a.reason
 				FROM amends_audit AS a WHERE a.at < ? ORDER BY a.at DESC LIMIT ?) AS done
-			UNION ALL SELECT * FROM (
-				SELECT r.created_at, '` + ledger.DeedRun + `', '', '', r.job, r.requested, r.requested_by, r.requested_reason
-				FROM amends_runs AS r WHERE r.requested_by IS NOT NULL AND r.created_at < ? ORDER BY r.created_at DESC LIMIT ?) AS asked
 		) AS d ORDER BY d.at DESC LIMIT ?`
 )

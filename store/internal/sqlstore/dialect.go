@@ -51,9 +51,9 @@ type Dialect struct {
 	// microseconds since 1970 otherwise.
 	Clock func() any
 
-	// The ledger's. Load and View are a consistent view for several statements, View for people.
-	// Plain is for statements that write, Pulse is the heartbeat's own.
-	Load, View, Plain, Pulse Lane
+	// The ledger's. Load and View are a consistent view for several statements, View for people, and Ask is where coordinators load for
+	// one. Plain is for statements that write, Whole for those that are stored together, Pulse is the heartbeat's own.
+	Load, View, Ask, Plain, Whole, Pulse Lane
 
 	// The reconciler's. Read is for statements that only read, Write is a transaction, which is in
 	// or not in as a whole.
@@ -187,6 +187,8 @@ type ControlArgs struct {
 	Version             int64 // the one it was decided on
 	Nonce               int64
 	Body, Actor, Reason any // texts, or nil
+	// Acted puts on record, in the same transaction, who set it; nil: no person did.
+	Acted func(ctx context.Context, q Queries, version int64, at Moment) error
 }
 
 // PostArgs is a signal as statements take it.

@@ -57,8 +57,8 @@ func (s *plans) erase(ctx context.Context, job string) error {
 		for more := true; more; {
 			err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 				n, err := w.do(ctx, `DELETE FROM amends_findings WHERE job = ? AND plan = ? AND key IN (
-					SELECT key FROM amends_findings WHERE job = ? AND plan = ? ORDER BY key LIMIT ?)`, job, number, job, number, batch)
-				if more = n == batch; err != nil || more {
+					SELECT key FROM amends_findings WHERE job = ? AND plan = ? ORDER BY key LIMIT ?)`, job, number, job, number, mostFindings)
+				if more = n == mostFindings; err != nil || more {
 					return err
 				}
 				_, err = w.do(ctx, `DELETE FROM amends_plans WHERE job = ? AND number = ?`, job, number)

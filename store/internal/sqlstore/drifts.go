@@ -75,6 +75,10 @@ func (s *plans) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, er
 	if q.Times > 1 {
 		w.and("runs >= ?", q.Times)
 	}
+	if q.Open {
+		w.and(`NOT EXISTS (SELECT 1 FROM amends_decisions AS d WHERE d.job = amends_drifts.job AND d.key = amends_drifts.key
+			AND d.decided_at >= amends_drifts.last_at AND d.finding = amends_drifts.finding AND d.verdict <> 'reopen' AND (d.outcome IS NULL OR d.outcome = 'applied'))`)
+	}
 	if a := q.After; a != nil {
 		w.and("(first_at, job, key) > (?, ?, ?)", s.db.Moment(a.First), rows.Name(a.Job), rows.Name(a.Key))
 	}

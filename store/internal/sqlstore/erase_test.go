@@ -20,14 +20,7 @@ import (
 // The ledger stays sound, and nothing that is left in a table tells what was there.
 func TestErasedInstancesStaySound(t *testing.T) {
 	t.Parallel()
-	for name, open := range ledgers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l, db := open(t)
-			t.Cleanup(func() { _, _ = db.Close(), l.Close() })
-			erased(t, l, db)
-		})
-	}
+	onEach(t, erased)
 }
 
 type guest struct {

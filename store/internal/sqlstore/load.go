@@ -18,9 +18,33 @@ import (
 // Load returns chains from their latest snapshots on, in the order of ids. Works that do not exist
 // are left out. Head, records and signals are of one moment.
 func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	if len(ids) == 0 {
+	switch len(ids) {
+	case 0:
 		return nil, nil
+	case 1:
+		chain, err := s.loads.ask(ctx, ids[0])
+		if err != nil || chain == nil {
+			return nil, s.failed(ctx, err, "load %s", ids[0])
+		}
+		own := *chain // others may have asked for the same
+		own.Records, own.Signals = slices.Clone(own.Records), slices.Clone(own.Signals)
+		return []ledger.Chain{own}, nil
 	}
+	byID, err := s.loadEach(ctx, ids)
+	if err != nil {
+		return nil, s.failed(ctx, err, "load %d works", len(ids))
+	}
+	chains := make([]ledger.Chain, 0, len(ids))
+	for _, c := range byID {
+		if c != nil {
+			chains = append(chains, *c)
+		}
+	}
+	return chains, nil
+}
+
+// loadEach loads the chain of each work; nil: it does not exist.
+func (s *chains) loadEach(ctx context.Context, ids []saga.ID) ([]*ledger.Chain, error) {
 	l := loading{store: s, chains: make(map[int64]*ledger.Chain), numbers: make(map[saga.ID]int64)}
 	err := s.db.Load(ctx, func(ctx context.Context, q Queries) error {
 		clear(l.chains)
@@ -38,16 +62,11 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 		}
 		return l.signals(ctx, q)
 	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "load %d works", len(ids))
+	chains := make([]*ledger.Chain, len(ids))
+	for i, id := range ids {
+		chains[i] = l.chains[l.numbers[id]]
 	}
-	chains := make([]ledger.Chain, 0, len(l.chains))
-	for _, id := range ids {
-		if c := l.chains[l.numbers[id]]; c != nil {
-			chains = append(chains, *c)
-		}
-	}
-	return chains, nil
+	return chains, err
 }
 
 // AtRest returns those of the works that have ended, are in review or paused.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -16,14 +17,17 @@ import (
 )
 
 const (
-	addWait = `
-		INSERT INTO amends_awaits (name, key, saga, work_id, step, step_key, at) VALUES ($2, $3, $4, $5, $6, $7, {now})
+	addWaits = `
+		INSERT INTO amends_awaits (name, key, saga, work_id, step, step_key, at)
+		SELECT w.value ->> 0, w.value ->> 1, w.value ->> 2, w.value ->> 3, w.value ->> 4, w.value ->> 5, {now} FROM {elements:2} AS w WHERE true
 		ON CONFLICT DO NOTHING`
 
+	// findWaits has the names and keys as pairs, which are called works elsewhere.
 	findWaits = `
 		SELECT a.name, a.key, a.saga, a.work_id, a.step, a.step_key, COALESCE(i.status, '') AS status
-		FROM amends_awaits AS a LEFT JOIN amends_instances AS i ON i.saga = a.saga AND i.work_id = a.work_id
-		WHERE a.name = $1 AND a.key = $2 ORDER BY a.at, a.saga, a.work_id, a.step, a.step_key`
+		FROM (SELECT DISTINCT saga AS name, work AS key FROM {works:1} AS pairs) AS p CROSS JOIN amends_awaits AS a
+		LEFT JOIN amends_instances AS i ON i.saga = a.saga AND i.work_id = a.work_id
+		WHERE a.name = p.name AND a.key = p.key ORDER BY a.at, a.saga, a.work_id, a.step, a.step_key`
 
 	// shared reads the index of the waits for messages alone, and of those that share a name and a key the works.
 	shared = `
@@ -69,29 +73,64 @@ func (s *chains) Await(ctx context.Context, waits []ledger.Wait) error {
 			return err
 		}
 	}
-	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		for _, w := range waits {
-			if _, err := q.ExecContext(ctx, s.db.Text(addWait), s.db.Clock(), w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey); err != nil {
-				return err
-			}
-		}
+	if len(waits) == 0 {
 		return nil
-	})
+	}
+	_, err := s.awaits.ask(ctx, waits)
 	return s.failed(ctx, err, "make %d waits findable", len(waits))
 }
 
+// await makes the waits of several works findable, in the order of their keys: two processes do not wait for each other in a circle.
+func (s *chains) await(ctx context.Context, lists [][]ledger.Wait) ([]struct{}, error) {
+	var table [][6]string
+	for _, w := range slices.Concat(lists...) {
+		table = append(table, [6]string{w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey})
+	}
+	slices.SortFunc(table, func(a, b [6]string) int { return slices.Compare(a[:], b[:]) })
+	list, err := json.Marshal(table)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+		_, err := q.ExecContext(ctx, s.db.Text(addWaits), s.db.Clock(), string(list))
+		return err
+	})
+	return make([]struct{}, len(lists)), err
+}
+
 // Waits returns what was made findable under a name and a key.
-func (s *chains) Waits(ctx context.Context, name, key string) (waits []ledger.Wait, err error) {
+func (s *chains) Waits(ctx context.Context, name, key string) ([]ledger.Wait, error) {
+	waits, err := s.waits.ask(ctx, [2]string{name, key})
+	return slices.Clone(waits), s.failed(ctx, err, "look what waits for message %q", name) // others may have asked for the same
+}
+
+// waitsFor returns what was made findable under each name and key.
+func (s *chains) waitsFor(ctx context.Context, keys [][2]string) ([][]ledger.Wait, error) {
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	var waits []ledger.Wait
 	var status string
-	err = s.db.Read(ctx, func(ctx context.Context, q Queries) error {
+	err = s.db.Ask(ctx, func(ctx context.Context, q Queries) error {
+		waits = nil
 		return rows.Select(ctx, q, rows.Into(&waits, func(w *ledger.Wait) []rows.Field {
 			return []rows.Field{
 				{"name", &w.Name}, {"key", &w.Key}, {"saga", &w.ID.Saga}, {"work_id", &w.ID.Work}, {"step", &w.Step}, {"step_key", &w.StepKey},
 				{"status", &status},
 			}
-		}, func(w *ledger.Wait) { w.Ended = saga.Status(status).Terminal() }), findWaits, name, key)
+		}, func(w *ledger.Wait) { w.Ended = saga.Status(status).Terminal() }), s.db.Text(findWaits), string(list))
 	})
-	return waits, s.failed(ctx, err, "look what waits for message %q", name)
+	by := make(map[[2]string][]ledger.Wait, len(keys))
+	for _, w := range waits {
+		key := [2]string{w.Name, w.Key}
+		by[key] = append(by[key], w)
+	}
+	all := make([][]ledger.Wait, len(keys))
+	for i, key := range keys {
+		all[i] = by[key]
+	}
+	return all, err
 }
 
 // Unwait removes waits.

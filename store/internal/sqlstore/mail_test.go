@@ -15,7 +15,7 @@ import (
 func TestMailUsesItsIndexes(t *testing.T) {
 	pace.Day(t)
 	t.Parallel()
-	s, err := pgdb.New(pgtest.URL(t), 5*time.Second)
+	s, err := pgdb.New(pgtest.URL(t), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

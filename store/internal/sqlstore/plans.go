@@ -24,8 +24,8 @@ import (
 // interrupted by a kill.
 type plans struct{ db *Dialect }
 
-// batch is how many findings are in one statement.
-const batch = 2000
+// mostFindings is how many findings are in one statement.
+const mostFindings = 2000
 
 // write runs fn in a transaction, and tells it the database's clock.
 func (s *plans) write(ctx context.Context, fn func(ctx context.Context, q writer) error) error {
@@ -156,8 +156,8 @@ func (w writer) held(ctx context.Context, ref plan.Ref, state string) error {
 }
 
 func inBatches(n int, do func(from, to int) error) error {
-	for from := 0; from < n; from += batch {
-		if err := do(from, min(from+batch, n)); err != nil {
+	for from := 0; from < n; from += mostFindings {
+		if err := do(from, min(from+mostFindings, n)); err != nil {
 			return err
 		}
 	}

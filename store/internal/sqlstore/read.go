@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -23,7 +24,47 @@ func (s *chains) History(ctx context.Context, id saga.ID) ([]machine.Record, err
 // Signals returns every signal posted to a work, oldest first. Answers from outside ask for them, too: they are read
 // where coordinators load.
 func (s *chains) Signals(ctx context.Context, id saga.ID) ([]machine.Signal, error) {
-	return ofWork(ctx, s, s.db.Load, "signals of", id, signals, (*signalRow).signal)
+	all, err := s.said.ask(ctx, id)
+	if err == nil && all == nil {
+		err = ledger.ErrNotFound
+	}
+	return slices.Clone(all), s.failed(ctx, err, "signals of %s", id) // others may have asked for the same
+}
+
+// signalsOf reads the signals of each work; nil: it does not exist.
+func (s *chains) signalsOf(ctx context.Context, ids []saga.ID) ([][]machine.Signal, error) {
+	works, err := pairs(ids)
+	if err != nil {
+		return nil, err
+	}
+	by := make(map[saga.ID][]machine.Signal, len(ids))
+	err = s.db.Ask(ctx, func(ctx context.Context, q Queries) error {
+		clear(by)
+		rows, err := q.QueryxContext(ctx, s.db.Text(signals), works)
+		if err != nil {
+			return err
+		}
+		return each(rows, func(row *saidRow) error {
+			if row.Number == 0 { // nothing was said to it
+				by[row.ID] = []machine.Signal{}
+				return nil
+			}
+			sig, err := row.signal()
+			by[row.ID] = append(by[row.ID], sig)
+			return err
+		})
+	})
+	all := make([][]machine.Signal, len(ids))
+	for i, id := range ids {
+		all[i] = by[id]
+	}
+	return all, err
+}
+
+// saidRow is a signal, or number 0, of a work.
+type saidRow struct {
+	saga.ID
+	signalRow
 }
 
 // ofWork reads what belongs to one work, row by row.

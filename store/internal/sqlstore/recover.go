@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -202,8 +201,7 @@ func (s *chains) restored(ctx context.Context, q Queries, r *ledger.Recovery, la
 
 // recovered puts on record who said so.
 func (s *chains) recovered(ctx context.Context, q Queries, what string, r *ledger.Recovery) error {
-	_, err := q.ExecContext(ctx, s.db.Text(addDeed), s.db.Clock(), 1+rand.Int64N(1<<62), ledger.DeedRecover, what, r.By.Name, Null(r.By.Reason))
-	return err
+	return s.db.act(ctx, q, deed(ledger.DeedRecover, what, r.By))
 }
 
 const (

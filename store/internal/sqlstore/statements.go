@@ -27,7 +27,7 @@ var (
 	renewSession = `
 		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + $3 * {ms}, knows = $4, witness = $5, beats = beats + 1
 		FROM (SELECT {now} AS now) AS clock
-		WHERE token = $2 AND NOT dead AND expires_at > clock.now
+		WHERE token = $2 AND NOT dead AND expires_at > clock.now AND (SELECT max(version_id) FROM amends_schema) <= $6
 		RETURNING renewed_at, beats, (SELECT controls FROM amends_meta) AS controls`
 
 	// stray are works that a session holds and does not have in hand.
@@ -94,8 +94,10 @@ var (
 		FROM amends_records AS r WHERE r.instance = $1 ORDER BY r.seq`
 
 	signals = `
-		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc, s.by_hand
-		FROM amends_signals AS s WHERE s.instance = $1 ORDER BY s.number`
+		SELECT h.saga, h.work_id AS work, h.ref AS instance, COALESCE(s.number, 0) AS number, COALESCE(s.at, h.created_at) AS at, COALESCE(s.kind, '') AS kind,
+			COALESCE(s.key, '') AS key, COALESCE(s.actor, '') AS actor, COALESCE(s.reason, '') AS reason, s.doc, COALESCE(s.by_hand, false) AS by_hand
+		FROM {works:1} AS w CROSS JOIN amends_instances AS h LEFT JOIN amends_signals AS s ON s.instance = h.ref
+		WHERE h.work_id = w.work AND h.saga = w.saga ORDER BY h.ref, s.number`
 
 	addDefinition = `
 		INSERT INTO amends_definitions (saga, version, structure, spec, first_at)
@@ -115,6 +117,8 @@ var (
 		FROM (SELECT 1 AS one) AS here LEFT JOIN amends_controls AS c ON c.kind = $3 AND c.name = $4`
 
 	acts = `SELECT ` + controlColumns + ` FROM amends_audit AS c WHERE c.kind = $1 AND c.name = $2 ORDER BY c.version DESC LIMIT $3`
+
+	actChain = `SELECT c.number, c.hash, ` + controlColumns + ` FROM amends_audit AS c WHERE c.number > $1 ORDER BY c.number LIMIT $2`
 
 	controlColumns = `c.version, c.at, c.session, c.nonce, c.kind, c.name, c.body, c.actor, c.reason`
 

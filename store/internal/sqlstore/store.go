@@ -32,5 +32,5 @@ var (
 
 // New returns a store that speaks d.
 func New(d *Dialect) *Store {
-	return &Store{db: d, chains: &chains{db: d}, inboxRole: &inboxRole{d}, plans: &plans{d}, sweeps: &sweeps{d}, jobs: &jobs{d}}
+	return &Store{db: d, chains: newChains(d), inboxRole: &inboxRole{d}, plans: &plans{d}, sweeps: &sweeps{d}, jobs: &jobs{d}}
 }

@@ -2,21 +2,24 @@ package sqlstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // jobs implements [schedule.Store] and [schedule.Reader].
 //
 // A turn is one transaction that begins with the lock on the job's row. Everything else in it
-// belongs to that job, so no two turns can wait for each other in a circle. The clock is read
-// behind the lock: a turn that waited for it long does not decide by an old time. Constraints say
+// belongs to that job, but for the chain of acts, which is locked last: so no two turns can wait for
+// each other in a circle. The clock is read behind the lock: a turn that waited for it long does not decide by an old time. Constraints say
 // the rules once more, whatever a program does: one run for each instant of a job, one run of a job
 // at work, an end that has a result.
 type jobs struct{ db *Dialect }
@@ -135,7 +138,13 @@ func (t *turn) insert(ctx context.Context, r *schedule.RunRow) error {
 		return err
 	}
 	r.Number = number[0]
-	return t.execute(ctx, `UPDATE amends_jobs SET last_run = ? WHERE name = ?`, r.Number, r.Job)
+	if err := t.execute(ctx, `UPDATE amends_jobs SET last_run = ? WHERE name = ?`, r.Number, r.Job); err != nil || !r.ByHand() {
+		return err
+	}
+	text := func(s string) string { kept, _ := rows.Text(s).(string); return kept }
+	asked := deed(ledger.DeedRun, r.Job, saga.Actor{Name: text(r.By), Reason: text(r.Why)})
+	asked.Body, asked.At = json.RawMessage(text(r.Ask)), r.Created
+	return t.db.act(ctx, t.q, asked)
 }
 
 func (t *turn) execute(ctx context.Context, statement string, args ...any) error {

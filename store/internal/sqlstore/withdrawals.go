@@ -5,12 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/valid"
@@ -89,9 +89,9 @@ func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Act
 			if n = int64(held); err != nil || n == 0 {
 				return err
 			}
-			_, err = q.ExecContext(ctx, s.db.Bind(`INSERT INTO amends_audit (version, at, session, nonce, kind, name, actor, reason) VALUES (?, ?, 0, 0, ?, ?, ?, ?)`),
-				1+rand.Int64N(1<<62), at, act, source, by.Name, Null(by.Reason))
-			return err
+			ended := deed(ledger.ControlKind(act), source, by)
+			ended.At = now
+			return s.db.act(ctx, q, ended)
 		})
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/desk"
@@ -128,4 +129,78 @@ func (t *timeline) between(begun, ended time.Time) bar {
 	b.W = max(place(ended)-b.X, 4)
 	b.X = min(b.X, 1000-b.W)
 	return b
+}
+
+// chart is what was blocked by day, as bars in which the layers stand upon each other.
+type chart struct {
+	Days   []column
+	Layers []layer
+	Most   int64
+	Width  int
+	Height int
+}
+
+type layer struct {
+	Name string
+	Sum  int64
+}
+
+type column struct {
+	X     int
+	Label string // of some of them
+	Parts []part
+	Title string
+}
+
+type part struct {
+	Name string
+	Y, H int
+}
+
+const (
+	chartDays   = 90
+	chartHeight = 160
+	columnWidth = 10
+)
+
+// chartOf draws the last days; one without a duplicate is there, too.
+func chartOf(days []desk.Day, now time.Time) chart {
+	c := chart{Width: chartDays * columnWidth, Height: chartHeight}
+	counts := map[desk.Day]int64{} // of a day and a layer, of the day, and of the layer
+	for _, d := range days {
+		for _, of := range []desk.Day{{Day: d.Day, By: d.By}, {Day: d.Day}, {By: d.By}} {
+			counts[of] += d.Count
+		}
+		c.Most = max(c.Most, counts[desk.Day{Day: d.Day}])
+	}
+	for _, name := range layers {
+		c.Layers = append(c.Layers, layer{name, counts[desk.Day{By: name}]})
+	}
+	for i := range chartDays {
+		c.Days = append(c.Days, c.column(i, now.UTC().AddDate(0, 0, i-chartDays+1).Format(time.DateOnly), counts))
+	}
+	return c
+}
+
+// layers are what stops duplicates.
+var layers = []string{"start", "receiver", "version"}
+
+func (c *chart) column(i int, day string, counts map[desk.Day]int64) column {
+	col := column{X: i * columnWidth}
+	words := []string{day + ":"}
+	y := chartHeight
+	for _, name := range layers {
+		n := counts[desk.Day{Day: day, By: name}]
+		words = append(words, fmt.Sprintf("%d by %s", n, name))
+		if n > 0 {
+			h := max(int(n*chartHeight/max(c.Most, n)), 1)
+			y = max(y-h, 0)
+			col.Parts = append(col.Parts, part{name, y, h})
+		}
+	}
+	col.Title = strings.Join(words, " ")
+	if i%15 == 0 || i == chartDays-1 {
+		col.Label = day[5:]
+	}
+	return col
 }

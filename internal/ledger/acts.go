@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+)
+
+// Act is what a person did, or looked at, as it is on record: a link of the one chain of all acts.
+type Act struct {
+	Control        // of what is no control, Version is a random number
+	Number  int64  // from 1 on, without a gap, in the order of being stored
+	Hash    []byte // see Sum
+}
+
+// Sum computes the act's hash as the successor of the one with hash prev, nil for the first. The
+// layout is a format: its version and all numbers in 8 bytes each, then prev and all texts, each
+// with its length before it.
+func (a *Act) Sum(prev []byte) []byte {
+	b := make([]byte, 0, 512)
+	for _, n := range [...]int64{1, a.Number, a.At.UnixMicro(), int64(a.Session), a.Version, a.Nonce} {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	for _, s := range [...]string{string(prev), string(a.Kind), a.Name, string(a.Body), a.Actor, a.Reason} {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
+	}
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+const doAct = "Compare table amends_audit with a backup, and ask who can write to the database. No instance depends on it."
+
+// acts verifies the chain of acts. It only grows: what is stored meanwhile is on a later page, and
+// each page comes with the head of its moment.
+func (c *checker) acts(ctx context.Context) error {
+	var last Act
+	for {
+		page, head, err := c.ActChain(ctx, last.Number, 1000)
+		if err != nil {
+			return fmt.Errorf("read the acts behind number %d: %w", last.Number, err)
+		}
+		for i := range page {
+			c.act(&last, &page[i])
+			last = page[i]
+		}
+		c.report.Acts += int64(len(page))
+		if len(page) > 0 {
+			continue
+		}
+		switch {
+		case head.Number > last.Number:
+			c.actf(last.Number+1, "The last acts are missing: the ledger counts %d, and none is behind number %d.", head.Number, last.Number)
+		case head.Number < last.Number:
+			c.actf(head.Number+1, "The ledger counts %d acts, and number %d is there: it was put there by hand, or the count was changed.", head.Number, last.Number)
+		case !bytes.Equal(head.Hash, last.Hash):
+			c.actf(last.Number, "Its hash is %x, but the ledger says that the last act has %x: one of them was edited.", last.Hash, head.Hash)
+		}
+		return nil
+	}
+}
+
+// act verifies one act. The stored hash of its predecessor counts, so that an edited one is named
+// itself; behind a gap there is none to go by.
+func (c *checker) act(last, a *Act) {
+	if a.Number != last.Number+1 {
+		c.actf(last.Number+1, "There is a gap: after act %d comes act %d, which %s did at %s. What was between them was deleted.", last.Number, a.Number, a.Actor, stamp(a.At))
+		return
+	}
+	if sum := a.Sum(last.Hash); !bytes.Equal(sum, a.Hash) {
+		c.actf(a.Number, "It says: %s by %s at %s (%s). Its hash is %x, but its content and predecessor give %x: it was edited.", a.Kind, a.Actor, stamp(a.At), a.Name, a.Hash, sum)
+	}
+}
+
+func (c *checker) actf(number int64, format string, args ...any) {
+	c.report.Findings = append(c.report.Findings, Finding{Act: number, What: fmt.Sprintf(format, args...), Do: doAct})
+}

@@ -1,0 +1,88 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/plan"
+)
+
+// Decide stores decisions, "each in place of an earlier one on its key, and puts each on record as an act".
+func (db *DB) Decide(ctx context.Context, job string, ds []plan.Decision) error {
+	now, unlock, err := db.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("decide on findings of %s: %w", job, err)
+	}
+	defer unlock()
+	acts := make([]ledger.Control, len(ds))
+	for i := range ds {
+		d := &ds[i]
+		err := d.Validate()
+		if err == nil {
+			acts[i] = ledger.Control{Kind: ledger.DeedDecide, Name: d.Finding.Key, Actor: d.By.Name, Reason: d.By.Reason, At: now}
+			acts[i].Body, err = d.Act(job)
+		}
+		if err != nil {
+			return fmt.Errorf("decide on findings of %s: %w", job, err)
+		}
+	}
+	if db.planned.decided[job] == nil {
+		db.planned.decided[job] = map[string]*plan.Decision{}
+	}
+	for i, d := range ds {
+		d.Finding = copyFinding(d.Finding)
+		d.At, d.Outcome, d.Error = now, plan.Pending, ""
+		db.planned.decided[job][d.Finding.Key] = &d
+		db.act(acts[i])
+	}
+	return nil
+}
+
+// Decisions returns decisions of a job "in the order of the bytes of their keys".
+func (db *DB) Decisions(ctx context.Context, q plan.DecisionQuery) ([]plan.Decision, error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list decisions: %w", err)
+	}
+	defer unlock()
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	var ds []plan.Decision
+	of := db.planned.decided[q.Job]
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		d := *of[key]
+		if key <= q.After || len(q.Keys) > 0 && !slices.Contains(q.Keys, key) || q.Open && !(d.Acts() && d.Outcome == plan.Pending) || len(ds) == limit {
+			continue
+		}
+		d.Finding = copyFinding(d.Finding)
+		ds = append(ds, d)
+	}
+	return ds, nil
+}
+
+// Settled notes what became of decisions, "by key and At".
+func (db *DB) Settled(ctx context.Context, job string, ds []plan.Decision) error {
+	now, unlock, err := db.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("note what became of decisions of %s: %w", job, err)
+	}
+	defer unlock()
+	for i := range ds {
+		if d := db.planned.decided[job][ds[i].Finding.Key]; d != nil && d.At.Equal(ds[i].At) {
+			d.Outcome, d.Error, d.Ended = ds[i].Outcome, ds[i].Error, now
+		}
+	}
+	return nil
+}
+
+// decidedOn reports whether a person has decided on a difference since it was found last, and nothing has become of that that did not do.
+func (db *DB) decidedOn(drift *plan.Drift) bool {
+	d := db.planned.decided[drift.Job][drift.Key]
+	return d != nil && d.Verdict != plan.Reopen && !d.At.Before(drift.Last) && reflect.DeepEqual(d.Finding, drift.Finding) && (d.Outcome == plan.Pending || d.Outcome == plan.Applied)
+}
