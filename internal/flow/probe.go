@@ -255,13 +255,14 @@ func (d *Destination) opens(served bool) {
 	}
 	if d.round--; !served {
 		d.wrong++
+		d.slower = d.slower || 4*d.wrong > d.size // at once: of what comes back of the same round others may be served
 	} else if !d.slower {
 		d.window++
 	}
 	if d.round <= 0 {
 		switch {
 		case 4*d.wrong > d.size:
-			d.window, d.slower = max(1, d.window/2), true
+			d.window = max(1, d.window/2)
 		case d.slower:
 			d.window++
 		}

@@ -209,6 +209,33 @@ func TestComingBackIsASlowStart(t *testing.T) {
 	})
 }
 
+// Rule: once more than a quarter of a round has failed, none of it widens the window, also while the line is empty and what comes next is
+// far away: a round of sixteen of which eight are refused is not followed by twenty-four.
+func TestAPartOfARoundIsHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, fails(alone().now()))
+		d.Answered(0)
+		store()
+		d.window, d.round, d.size = 16, 16, 16
+		for n := range int64(14) {
+			if n < 6 {
+				d.FailedBy(Failure{Number: n, Rank: Rank{Again: true}, Why: "503", Busy: true})
+			} else {
+				d.Answered(0)
+			}
+			if d.window > 16 {
+				t.Fatalf("%d at once, behind %d of 16", d.window, n+1)
+			}
+		}
+		d.Answered(0)
+		d.Answered(0)
+		if d.window != 8 {
+			t.Errorf("%d at once behind the round, want 8", d.window)
+		}
+	})
+}
+
 // What waits in the ledger for a failing destination may become due after the process has heard
 // that nothing does: when the probe is to be had, there is room for one, and for no second.
 func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
