@@ -305,9 +305,9 @@ func (d describing) add(op *operation) *huma.Operation {
 }
 
 func (d describing) addStart() *huma.Operation {
-	is := d.operation(http.MethodPost, "/works", Starter, "Start an instance, once for its work id", http.StatusCreated, reflect.TypeFor[begun]())
+	is := d.operation(http.MethodPost, "/works", Starter, "Start an instance, once for its work id", http.StatusCreated, reflect.TypeFor[desk.Begun]())
 	is.Parameters[0].Description = "the work id, where the body does not say it"
-	is.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.schemas.Schema(reflect.TypeFor[starting](), true, "Start")}}}
+	is.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.schemas.Schema(reflect.TypeFor[desk.StartIn](), true, "Start")}}}
 	d.doc.AddOperation(is)
 	return is
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,29 +12,9 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/visible"
 	"github.com/amends-dev/amends/saga"
 )
-
-// starting is the body of POST /api/v1/works.
-type starting struct {
-	Saga     string          `json:"saga"`
-	WorkID   string          `json:"workId"` // or the header Idempotency-Key, which says the same
-	Input    json.RawMessage `json:"input"`
-	Revision string          `json:"revision,omitempty"`
-	Source   string          `json:"source,omitempty"`
-	Cause    string          `json:"cause,omitempty"`
-	// NotBefore is when it begins, at the earliest.
-	NotBefore time.Time `json:"notBefore,omitzero"`
-}
-
-// begun is the answer: what never changes of an instance, so that a repeat gets the very same.
-type begun struct {
-	API     string    `json:"api"` // the version of the JSON
-	Saga    string    `json:"saga"`
-	WorkID  string    `json:"workId"`
-	Started time.Time `json:"startedAt"`
-	Href    string    `json:"href"` // where it stands
-}
 
 // start starts an instance, once for its work id. A repeat gets the prior status and body, and a
 // header that says so; another input under the same work id is a conflict.
@@ -71,13 +52,42 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) {
 		outcome = "known"
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	id := started.Summary
-	href := h.base + "/api/v1/works/" + url.PathEscape(id.Saga) + "/" + url.PathEscape(id.WorkID)
+	id := saga.ID{Saga: started.Saga, Work: started.WorkID}
+	href := h.base + "/api/v1/works/" + url.PathEscape(id.Saga) + "/" + url.PathEscape(id.Work)
+	doc, status := desk.Begun{Saga: id.Saga, WorkID: id.Work, Started: started.Started.UTC(), Href: href}, http.StatusCreated
+	if in.Wait > 0 {
+		var ended bool
+		if doc.Ended, ended = h.awaited(r.Context(), p, id, time.Duration(in.Wait)); !ended {
+			status = http.StatusAccepted
+		}
+	}
 	w.Header().Set("Amends-Outcome", outcome)
 	w.Header().Set("Location", href)
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(begun{desk.API, id.Saga, id.WorkID, id.Started.UTC(), href})
+	w.WriteHeader(status)
+	_ = visible.JSON(w, desk.Versioned(doc), "")
+}
+
+// awaited is where an instance stands when it has ended, is in review or paused, or the time is over. Its results are for who started it, and
+// for operators: a starter learns nothing of another's by starting it once more.
+func (h *handler) awaited(ctx context.Context, p *Person, id saga.ID, wait time.Duration) (e *desk.Ended, ended bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	waits, over := context.WithTimeout(ctx, wait)
+	s, err := h.opts.Coordinator.Wait(waits, id.Saga, id.Work)
+	over()
+	if ended = err == nil; !ended {
+		if s, err = h.opts.Coordinator.Show(ctx, id); err != nil {
+			h.log.WithError(err).Warn("an instance was started by the console, and where it stands could not be read")
+			return nil, false
+		}
+	}
+	here := p.in(id.Saga)
+	mine := here.may(Operator)
+	if !mine {
+		mine, err = h.desk.Started(ctx, id, p.Name)
+	}
+	return desk.EndedAs(&s, mine && err == nil), ended
 }
 
 // starter is who starts, if that person may start anything and this program can.
@@ -95,7 +105,7 @@ func (h *handler) starter(r *http.Request) (*Person, *problem) {
 	return &p, nil
 }
 
-func readStart(r *http.Request) (in starting, refused *problem) {
+func readStart(r *http.Request) (in desk.StartIn, refused *problem) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return in, unread(err)
@@ -111,7 +121,10 @@ func readStart(r *http.Request) (in starting, refused *problem) {
 	case key != "" && key != in.WorkID:
 		return in, refuse(http.StatusBadRequest, desk.Misuse, "Idempotency-Key and workId name the same thing, the unit of work: send one of them, or both alike")
 	}
-	if in.WorkID == "" || in.Saga == "" {
+	switch {
+	case in.Wait < 0 || time.Duration(in.Wait) > mostWait:
+		return in, misuse("wait is at most %s here: ask again, it goes on meanwhile", mostWait)
+	case in.WorkID == "" || in.Saga == "":
 		return in, refuse(http.StatusBadRequest, desk.Misuse, "say saga, and workId or the header Idempotency-Key")
 	}
 	return in, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -24,6 +25,8 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 		return err
 	case saga.WantNothing:
 		return nil
+	case saga.WantHeld:
+		return c.hold(ctx, &ch)
 	case saga.WantWithdrawn:
 		by := saga.Actor{Name: cmp.Or(ch.Actor, "its source"), Reason: cmp.Or(ch.Reason, "the source does not want it any more")}
 		err := c.Withdraw(ctx, ch.ID.Saga, ch.ID.Work, ch.Revision, by)
@@ -32,8 +35,23 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 		}
 		return err
 	default:
-		return fmt.Errorf("apply a change to %s: Want is %q: use saga.WantRun, WantNothing or WantWithdrawn", ch.ID, ch.Want)
+		return fmt.Errorf("apply a change to %s: Want is %q: use saga.WantRun, WantNothing, WantHeld or WantWithdrawn", ch.ID, ch.Want)
 	}
+}
+
+// hold has an instance go no further that its source does not want gone on with yet. What is not known is not begun.
+func (c *Coordinator) hold(ctx context.Context, ch *saga.Change) error {
+	if err := saga.CheckRevision(ch.Revision); err != nil || ch.Revision == "" {
+		return fmt.Errorf("hold %s: say at which version of the source: without one what ends it could not be told from what came before: %w", ch.ID, cmp.Or(err, ErrInvalid))
+	}
+	err := c.post(ctx, ch.ID, machine.Signal{
+		Kind: machine.SignalPause, Key: "hold:" + ch.Revision, Actor: cmp.Or(ch.Actor, "its source"), Reason: cmp.Or(ch.Reason, "the source is not done with it yet"),
+		News: machine.News{Revision: ch.Revision},
+	})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // applyMessage brings a message that a source sent to what waits for it. One that is declined, or that a definition could not read, is on

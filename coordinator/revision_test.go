@@ -278,6 +278,46 @@ func TestApply(t *testing.T) {
 	})
 }
 
+// machine/V18: an object that is being changed is not begun, and what runs for it goes no further than the step that it is in, until its source
+// says more; then it goes on by itself, with what that says.
+func TestNotYet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}, hold: make(chan struct{})}
+		p := office(t, l, b, 1, false)
+		apply := func(want saga.Want, revision, says string) {
+			t.Helper()
+			for range 2 {
+				if err := p.Apply(t.Context(), saga.Change{ID: idOf("o1"), Want: want, Revision: revision, Input: order{Memo: says}, Actor: "webhook"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pass(time.Second)
+		}
+		apply(saga.WantHeld, "1", "one")
+		if _, err := p.Show(t.Context(), idOf("o1")); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("what is being changed is begun: %v", err)
+		}
+		apply(saga.WantRun, "2", "one")
+		apply(saga.WantHeld, "3", "one") // while the invoice is under way
+		close(b.hold)
+		b.hold = nil
+		pass(24 * time.Hour)
+		p.want("o1", saga.Paused, "")
+		b.wants(t, `inv-1 says one (revision "2")`)
+		apply(saga.WantRun, "4", "four")
+		p.want("o1", saga.Completed, "")
+		apply(saga.WantHeld, "5", "five") // it has ended: nothing is held
+		apply(saga.WantRun, "6", "six")
+		p.want("o1", saga.Completed, "")
+		b.wants(t, `inv-1 says one (revision "2")`, `inv-1 says four (revision "4")`, "mail about inv-1", `inv-1 says six (revision "6")`)
+		if err := p.Apply(t.Context(), saga.Change{ID: idOf("o1"), Want: saga.WantHeld}); !errors.Is(err, coordinator.ErrInvalid) {
+			t.Errorf("a hold without a revision: %v", err)
+		}
+		ledgertest.MustCheck(t, l)
+	})
+}
+
 // The source cancelled it, and a step stands that the newer version of the definition does not
 // have: a person undoes that step by hand, and the rest follows; or keeps it.
 func TestWithdrawWithoutAWayBack(t *testing.T) {

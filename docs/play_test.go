@@ -17,7 +17,7 @@ import (
 
 // played are the pages that are read out, each list in one folder: a page goes on where the one before
 // it ended.
-var played = [][]string{{"tutorial-online.md"}, {"tutorial-sync.md", "tutorial-review.md", "tutorial-webhooks.md"}}
+var played = [][]string{{"tutorial-online.md"}, {"tutorial-takeover.md"}, {"tutorial-sync.md", "tutorial-review.md", "tutorial-webhooks.md"}}
 
 // The tutorials are what a reader types, from an empty folder on: each command ends as the page says,
 // each program compiles, and each output is as shown, where … stands for anything.
@@ -122,12 +122,12 @@ func newShell(t *testing.T) *shell {
 	return s
 }
 
-// run runs one command, and returns its output and its exit status.
+// run runs one command, and returns its output and its exit status. A build may take long on a machine that is new and busy.
 func (s *shell) run(command string) (out, status string) {
 	s.n++
 	file := filepath.Join(s.t.TempDir(), fmt.Sprint(s.n))
 	fmt.Fprintf(s.say, "{ %s\n} >%s 2>&1; echo $? >&3\n", command, file)
-	if err := s.told.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+	if err := s.told.SetReadDeadline(time.Now().Add(20 * time.Minute)); err != nil {
 		s.t.Fatal(err)
 	}
 	line, err := s.ended.ReadString('\n')

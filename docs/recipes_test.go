@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 	"github.com/amends-dev/amends/store/memory"
@@ -182,6 +183,7 @@ type payments struct{ client *sagahttp.Client }
 // Refund is the input of a saga of its own, whose work id is the number of the return.
 type Refund struct {
 	Payment string // as the provider calls it
+	Invoice string // as the books call it
 	Cents   int64
 }
 
@@ -264,6 +266,71 @@ func invoiceStep(b *books) saga.Step[Order] {
 	return saga.Do("invoice", b.issue).To("books").Find(b.find).Update(b.reissue).Undo(b.undo)
 }
 
+func (b *books) credit(ctx context.Context, c saga.Call[Refund]) (made Invoice, err error) {
+	_, err = b.client.Do(ctx, sagahttp.Request{
+		Method: http.MethodPost, Path: "/credit-notes", Key: c.Key, Into: &made,
+		Body: map[string]any{"reference": c.Work, "invoice": c.Input.Invoice, "amount": c.Input.Cents},
+	})
+	return made, err
+}
+
+func (b *books) findCredit(ctx context.Context, c saga.Call[Refund]) (saga.Finding[Invoice], error) {
+	var all []Invoice
+	_, err := b.client.Do(ctx, sagahttp.Request{
+		Method: http.MethodGet, Path: "/credit-notes", Query: url.Values{"reference": {c.Work}, "status": {"open"}}, Into: &all,
+	})
+	if err != nil {
+		return saga.CannotTell[Invoice](), err
+	}
+	return saga.Found(all...), nil
+}
+
+func (b *books) uncredit(ctx context.Context, _ saga.Call[Refund], note Invoice) error {
+	_, err := b.client.Do(ctx, sagahttp.Request{Method: http.MethodDelete, Path: sagahttp.Path("credit-notes", note.ID), Undoes: true})
+	return err
+}
+
+func creditSaga(b *books, p *payments) (*saga.Definition[Refund], error) {
+	return saga.Define("credit", 1,
+		saga.Do("credit-note", b.credit).To("books").Find(b.findCredit).Once().Undo(b.uncredit),
+		saga.Do("refund", p.refund).To("payments").Keyed(24*time.Hour).Once().NoUndo("money that was sent back stays there").Pivot(),
+	)
+}
+
+// oldShop tells no versions.
+type oldShop struct{ client *sagahttp.Client }
+
+func (s *oldShop) source(apply func(context.Context, saga.Change) error) *inbox.Source {
+	return &inbox.Source{
+		Name: "shop", Saga: "order-to-invoice", Fetch: s.fetch, Decide: decideOrder, Apply: apply,
+		Policy: inbox.Policy{Volatile: []string{"lastSeenAt"}}, // or each look would be a change
+	}
+}
+
+func (s *oldShop) fetch(ctx context.Context, of inbox.Object) (inbox.Fetched, error) {
+	answer, err := s.client.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: sagahttp.Path("orders", of.ID)})
+	if answer != nil && answer.Status == http.StatusNotFound {
+		return inbox.Fetched{Gone: true}, nil
+	}
+	if err != nil {
+		return inbox.Fetched{}, err
+	}
+	return inbox.Fetched{Body: answer.Body}, nil // no Version
+}
+
+func decideOrder(o inbox.Snapshot) (saga.Change, error) {
+	var order struct {
+		Order
+
+		EditedBy string
+	}
+	err := o.Decode(&order)
+	if order.EditedBy != "" {
+		return saga.Change{Want: saga.WantHeld, Input: order.Order, Reason: order.EditedBy + " has it open in the shop"}, err
+	}
+	return saga.Change{Input: order.Order}, err
+}
+
 // The steps of the recipes are accepted, and stand together in one saga.
 func TestRecipesAreDefined(t *testing.T) {
 	t.Parallel()
@@ -287,7 +354,15 @@ func TestRecipesAreDefined(t *testing.T) {
 	); err != nil {
 		t.Error(err)
 	}
-	if _, err := refundSaga(&payments{client("https://payments.example/v1")}); err != nil {
+	paid := &payments{client("https://payments.example/v1")}
+	if _, err := refundSaga(paid); err != nil {
+		t.Error(err)
+	}
+	if _, err := creditSaga(&books{client("https://books.example/v1")}, paid); err != nil {
+		t.Error(err)
+	}
+	source := (&oldShop{client("https://shop.example")}).source(func(context.Context, saga.Change) error { return nil })
+	if _, err := inbox.New(memory.New(nil), []*inbox.Source{source}, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Config says which three sides are compared: a source of truth, a ledger and a destination. All
-// but Changed and Begin is required.
+// but Changed is required.
 type Config struct {
 	// Name of the job: of its listings, its plans and its drift. Without a slash.
 	Name string
@@ -36,14 +36,9 @@ type Config struct {
 	// an empty page: an empty page says that there is nothing.
 	All func(ctx context.Context, q Query) (page []Listed, next string, err error)
 	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID), for
-	// [Reconciler.SyncChanges]. The lower bound is inclusive. Nil: there is no SyncChanges, and no
-	// Begin.
+	// [Reconciler.SyncChanges], which goes back to the Source's Begin at first, and after a rebuild. The lower bound is inclusive. Nil:
+	// there is no SyncChanges.
 	Changed func(ctx context.Context, q Query) (page []Listed, next string, err error)
-	// Begin is how far back SyncChanges goes at first, and after a rebuild: when your sagas began.
-	// What changed since is started where the ledger does not know it, without the bounds and the
-	// approval of a comparison; what is older is left to comparisons. time.Unix(0, 0) is everything
-	// that the source ever had.
-	Begin time.Time
 
 	// Destination is where documents are made. It has Marked and Find.
 	Destination Destination
@@ -264,7 +259,7 @@ func New(db Store, given Config, o *Options) (*Reconciler, error) {
 	}
 	sweep, err := scan.New(scan.Config{
 		Name: c.Name, Source: c.side(), Destination: c.Destination.side(), Store: db, Mapping: c.Mapping, Proceed: schedule.Proceed,
-		Begin: c.Begin, Overlap: c.Overlap, Safety: c.Safety, Timeout: c.Timeout, Attempts: c.Attempts,
+		Begin: c.Source.Begin, Overlap: c.Overlap, Safety: c.Safety, Timeout: c.Timeout, Attempts: c.Attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new reconciler %q: %w", c.Name, err)
@@ -317,7 +312,7 @@ func (c *config) validate(db Store) error {
 	}
 	need(c.Type != "", "no Type of objects is named: their work ids contain it")
 	need(c.All != nil, "it has no All: only a whole listing shows what is missing")
-	need(c.Changed == nil || !c.Begin.IsZero(), "it has Changed and no Begin: what changed before your sagas began would be started without bounds; "+
+	need(c.Changed == nil || c.Source == nil || !c.Source.Begin.IsZero(), "it has Changed, and its Source no Begin: what changed before your sagas began would be started without bounds; "+
 		"say when that was, or time.Unix(0, 0) for everything")
 	need(c.Destination.Marked != nil, "the Destination has no Marked: documents that the ledger does not know would never be found")
 	need(c.Destination.Find != nil, "the Destination has no Find: what a listing tells is old, so there must be a way to ask")

@@ -249,8 +249,8 @@ func (w *sagaWorld) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, ch
 	all := reconcile.Bound{Count: 1000, Percent: 100}
 	how := wiring{
 		Config: reconcile.Config{
-			Name: "orders", Source: &inbox.Source{Name: orders.Source, Saga: orderSaga, Decide: decide, Apply: c.Apply}, Type: orders.Type,
-			Destination: reconcile.DestinationOf(w.destination()), Coordinator: c, Step: "invoice", Begin: time.Unix(0, 0),
+			Name: "orders", Source: &inbox.Source{Name: orders.Source, Saga: orderSaga, Decide: decide, Apply: c.Apply, Begin: time.Unix(0, 0)}, Type: orders.Type,
+			Destination: reconcile.DestinationOf(w.destination()), Coordinator: c, Step: "invoice",
 			Fields: reconcile.FieldsOf(func(o order) plan.Fields { return plan.Fields{"total": o.Total} }),
 		},
 		Options: reconcile.Options{Mapping: "1", Effects: w.effects(false), Create: all, Update: all, Destroy: all},

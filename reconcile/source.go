@@ -38,7 +38,7 @@ func (c *config) get(ctx context.Context, id string) (*scan.Listed, error) {
 // of Fields.
 func (c *config) want(o *scan.Listed) (plan.Truth, error) {
 	ch, err := c.Source.Change(change(c.object(""), o, o.Version.Revision()))
-	t := plan.Truth{Key: ch.ID.Work, Revision: ch.Revision, Wanted: ch.Want == saga.WantRun}
+	t := plan.Truth{Key: ch.ID.Work, Revision: ch.Revision, Wanted: ch.Want == saga.WantRun || ch.Want == saga.WantHeld, Held: ch.Want == saga.WantHeld}
 	switch {
 	case err != nil || ch.Input == nil:
 		return t, err

@@ -37,6 +37,10 @@ const (
 	WantRun       Want = ""          // it runs with the Input; a newer Revision is the same saga once more
 	WantNothing   Want = "nothing"   // nothing is to be done for this state of the object, and nothing is undone
 	WantWithdrawn Want = "withdrawn" // the object is cancelled or deleted: what was done is undone
+	// WantHeld: the object is being changed, and nothing is to be done for it yet. What was not begun is not begun; what runs goes no
+	// further than the step that it is in, and is paused. A newer Revision that wants something else lets it go on by itself, with what that one
+	// says; a person may resume it before.
+	WantHeld Want = "held"
 )
 
 // Applier carries changes out: a coordinator.Coordinator.

@@ -35,6 +35,7 @@
 //	cancel      Give a work up: undo what it has done
 //	undo        Undo what a work has done that is completed
 //	rerun       Run a work again that was undone, given up or completed
+//	start       Start an instance, once for its work id, by the program that runs the saga
 //	destination What the sagas talk to: does it work, and who holds it?
 //	inbox       Show and replay what was heard from sources of truth
 //	reconcile   Compare source, ledger and destination, and repair what is safe to repair
@@ -47,6 +48,9 @@
 //	serve       Serve the console: pages, /api/v1 and /metrics
 //	token       Make a token for the console, and add it to a file
 //	version     Show which amends this is, the schema versions it needs, and what is stable
+//
+// Start alone needs no database: the program that runs the saga starts the work, by its API (--server or AMENDS_SERVER, and
+// the token in AMENDS_TOKEN).
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Retry,
 // resolve, skip, pause, resume, wake, complete, fail, extend, approve, reject, cancel, undo and rerun write a signal: who says what, and why. The

@@ -31,7 +31,7 @@ var volatile = []string{"version", "updatedAt", "invoiceId"}
 // only the shop knows better.
 func newSource(job *Sync, c *coordinator.Coordinator, secret string, forgetful bool) *inbox.Source {
 	return &inbox.Source{
-		Name: sourceName, Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Limits: inbox.Limits{PerSecond: 200},
+		Name: sourceName, Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Limits: inbox.Limits{PerSecond: 200}, Begin: time.Unix(0, 0),
 		Webhooks: &webhook.Sender{
 			// The topic of an event is its type, like order.updated; its data is the whole order.
 			Provider: webhook.Standard(webhook.Mapping{

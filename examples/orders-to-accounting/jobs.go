@@ -37,7 +37,7 @@ type byTheClock struct {
 func newByTheClock(job *Sync, c *coordinator.Coordinator, source *inbox.Source, db store.DB, log logrus.FieldLogger) (*byTheClock, error) {
 	r, err := reconcile.New(db, reconcile.Config{
 		Name: jobAll, Source: source, Type: "order",
-		All: job.allOrders, Changed: job.changedOrders, Begin: time.Unix(0, 0), Destination: job.invoices(),
+		All: job.allOrders, Changed: job.changedOrders, Destination: job.invoices(),
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fieldsOf),
 	}, &reconcile.Options{
 		Partitions: job.orderRanges, Mapping: mapping, Effects: effects,

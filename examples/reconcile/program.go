@@ -49,6 +49,7 @@ func serve(ctx context.Context, file string, shop town.Shop, books town.Books, s
 			Provider: webhook.Standard(webhook.Mapping{Version: "data.version"}),
 			Secrets:  []webhook.Secret{{Name: "2026-11", Text: town.Secret}},
 		},
+		Begin: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
 	}
 	in, err := inbox.New(db, []*inbox.Source{orders}, nil)
 	if err != nil {
@@ -63,7 +64,6 @@ func serve(ctx context.Context, file string, shop town.Shop, books town.Books, s
 	// or not, and every night shop, ledger and books are compared, whole.
 	r, err := reconcile.New(db, reconcile.Config{
 		Name: "orders", Source: orders, Type: "order", All: s.all, Changed: s.changed,
-		Begin:       time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
 		Destination: reconcile.Destination{Marked: b.marked, Find: b.under, Settle: town.Settle},
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fields),
 	}, nil)

@@ -50,6 +50,7 @@ func run(ctx context.Context, s settings, logger *slog.Logger, counted *expvar.M
 			Provider: webhook.Standard(webhook.Mapping{Version: "data.version"}),
 			Secrets:  []webhook.Secret{{Name: "2026-11", Text: s.Secret}},
 		},
+		Begin: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
 	}
 	in, err := inbox.New(db, []*inbox.Source{orders}, &inbox.Options{Log: log})
 	if err != nil {
@@ -63,7 +64,6 @@ func run(ctx context.Context, s settings, logger *slog.Logger, counted *expvar.M
 	// What finds and repairs what webhooks, people and crashes have left, every night.
 	r, err := reconcile.New(db, reconcile.Config{
 		Name: "orders", Source: orders, Type: "order", All: shop.all, Changed: shop.changed,
-		Begin:       time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
 		Destination: reconcile.Destination{Marked: books.marked, Find: books.under},
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fields),
 	}, &reconcile.Options{Log: log})

@@ -17,7 +17,7 @@ import (
 var verbs = []maker{
 	statusVerb, listVerb, showVerb, historyVerb, duplicatesVerb, actsVerb,
 	retryVerb, resolveVerb, skipVerb, pauseVerb, resumeVerb, wakeVerb, completeVerb, failedVerb, extendVerb, deliverVerb,
-	approvalsVerb, approveVerb, rejectVerb, cancelVerb, undoVerb, rerunVerb,
+	approvalsVerb, approveVerb, rejectVerb, cancelVerb, undoVerb, rerunVerb, single((*app).start),
 	destinationVerb, inboxVerb, reconcileVerb, driftVerb, scheduleVerb,
 	checkVerb, catchUpVerb, recoveryVerb, migrateVerb, single((*app).serve), single((*app).token), versionVerb,
 }

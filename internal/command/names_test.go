@@ -104,6 +104,8 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"cancel", ""}, why...), "", work},
 		{append([]string{"undo", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},
+		{[]string{"start", "", "o2", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},
+		{[]string{"start", "order-to-invoice", "", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},
 		{append([]string{"resume", "\torder-to-invoice"}, why...), "", `the work id of "\torder-to-invoice" is empty`},
 		{append([]string{"resume", "o1\t"}, why...), "", `the saga of "o1\t" is empty`},
 		{append([]string{"resume", "-"}, why...), "o1\n\torder-to-invoice\n", `the work id of "\torder-to-invoice" is empty`},

@@ -88,7 +88,7 @@ var documents = []struct {
 	{[]string{"resolve", "cancel", "undo", "approve --shown", "reject --shown"}, desk.Outcome{}},
 	{[]string{"retry", "skip", "pause", "resume", "wake", "complete", "fail", "extend", "rerun"}, desk.All[desk.Of]{}},
 	{[]string{"pause --destination", "pause --saga", "pause --all", "resume --destination", "resume --saga", "resume --all"}, desk.Scoped{}},
-	{[]string{"deliver"}, desk.Delivered{}},
+	{[]string{"deliver"}, desk.Delivered{}}, {[]string{"start"}, started{}},
 	{[]string{"destination list"}, desk.Destinations{}}, {[]string{"destination probe"}, desk.Probed{}},
 	{[]string{"inbox list"}, desk.List[desk.Delivery]{}}, {[]string{"inbox objects"}, desk.List[desk.Entry]{}}, {[]string{"inbox show"}, desk.Hearing{}},
 	{[]string{"inbox counts"}, desk.All[desk.Count]{}}, {[]string{"inbox replay"}, desk.Replayed{}}, {[]string{"inbox release", "inbox drop"}, desk.EndedHold{}},

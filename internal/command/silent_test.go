@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestNoVerbWaitsForASilentServer(t *testing.T) {
 	seeded := &pgtest.Template{Prepare: seedPostgres}
 	address := seeded.URL(t)
 	for i, words := range eachVerb {
-		if words[0] == "version" || words[0] == "token" {
+		if slices.Contains([]string{"version", "token", "start"}, words[0]) { // they ask no database
 			continue
 		}
 		t.Run(strings.Join(words, " "), func(t *testing.T) {

@@ -61,6 +61,8 @@ func (w *ways) head() ledger.Instance {
 	}
 }
 
+func (w *ways) History(context.Context, saga.ID) ([]machine.Record, error) { return w.chain, nil }
+
 func (w *ways) Signals(context.Context, saga.ID) ([]machine.Signal, error) {
 	return slices.Clone(w.said), nil
 }
@@ -272,8 +274,8 @@ func (w *ways) take(c *desk.Choice) error {
 			flags = append(flags, "--"+f.Name)
 		}
 	}
-	if c.Verb == "approve" || c.Verb == "reject" {
-		flags = append(flags, "--shown", w.st.Step("x").Ballot().Digest, "--reason", "seen")
+	if at, _ := w.st.Issue(w.spec); c.Verb == "approve" || c.Verb == "reject" {
+		flags = append(flags, "--shown", at.Ballot().Digest, "--reason", "seen")
 	}
 	return w.run(c.Verb, flags...)
 }
@@ -319,8 +321,9 @@ func (w *ways) wayOut(most int) bool {
 	if most == 0 {
 		return false
 	}
-	for _, c := range w.offered() {
-		if c.Verb == "pause" || c.Verb == "retry" { // there and back
+	all := w.offered()
+	for _, c := range all {
+		if c.Verb == "pause" || c.Verb == "retry" && len(all) > 1 { // there and back
 			continue
 		}
 		then := w.fork()

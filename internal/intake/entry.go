@@ -95,5 +95,5 @@ const (
 	Echo       Disposition = "echo"         // our own doing
 	Malformed  Disposition = "malformed"    // verified, and unreadable
 	Unknown    Disposition = "unknown"      // of a tenant or type that is not configured
-	Ignored    Disposition = "ignored"      // handshakes, and sources switched off
+	Ignored    Disposition = "ignored"      // handshakes, sources switched off, and what happened before the source's Begin
 )

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -256,6 +257,9 @@ func (m *machine) forward() Command {
 	case m.st.Version != m.spec.Version: // the revision takes another version of the definition
 		return m.again()
 	}
+	if slices.ContainsFunc(m.st.Steps, func(ss StepState) bool { return ss.Forward.quarantined() }) {
+		return m.park(saga.ReasonInDoubt) // another one of several that were adopted: nothing is done before each is decided (D6)
+	}
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
@@ -273,6 +277,9 @@ func (m *machine) forward() Command {
 		if m.st.AsksWhen(s) {
 			m.moving()
 			return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}
+		}
+		if behind := m.doubtBehind(i); behind != nil {
+			return m.look(m.step(behind.Name), &behind.Forward)
 		}
 		if s.Waits() {
 			if cmd, waits := m.awaitStep(i, s); waits {
@@ -295,6 +302,23 @@ func (m *machine) forward() Command {
 		return m.resume(i, s, ss)
 	}
 	return m.finish(saga.Completed)
+}
+
+// doubtBehind is a step behind a wait that has not begun, which may have happened before the ledger was lost and can be asked for: then
+// the wait is over (D4), and none is to be asked to decide on what is done. nil: there is none.
+func (m *machine) doubtBehind(i int) *StepState {
+	if asks := m.spec.Steps[i].Asks; asks != nil { // it is asked for that one
+		i = m.spec.Index(asks.For)
+	}
+	if ss := m.st.Step(m.spec.Steps[i].Name); !m.spec.Steps[i].Waits() || ss != nil && ss.Forward.Phase != "" {
+		return nil
+	}
+	for _, b := range m.spec.Steps[i+1:] {
+		if bs := m.st.Step(b.Name); b.Find && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == 0 && bs.Forward.NeedsReview == "" {
+			return bs
+		}
+	}
+	return nil
 }
 
 // resume decides on a step that was armed and is not done.

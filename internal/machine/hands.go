@@ -11,15 +11,22 @@ import (
 // What a person does to a work by hand: pause it, let it go on, have a step tried again, leave one
 // out (S14 to S17).
 
-// pause holds the work where it is, going forward or back.
+// pause holds the work where it is, going forward or back: by a person's word, or with a revision by its source's, which says that the object
+// is being changed and is not to be gone on with yet (V18).
 func (m *machine) pause(s *Signal) error {
 	switch {
+	case s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.Heard) <= 0:
+		return m.note(s, fmt.Sprintf("not yet: revision %s is not newer than %s", s.Revision, m.st.Heard))
 	case m.st.Status.Terminal():
 		return m.note(s, "pause: the work has ended")
-	case m.st.Status.Parked():
+	case m.st.Status.Parked() && (m.st.Held == "" || saga.CompareRevisions(s.Revision, m.st.Held) <= 0):
 		return m.note(s, fmt.Sprintf("pause: the work is in %s already", m.st.Status))
 	}
-	return m.foldSignal(s, &Record{Kind: KindPaused, Note: "paused"})
+	r := &Record{Kind: KindPaused, Revision: s.Revision, Note: "paused"}
+	if s.Revision != "" {
+		r.Note = "its source says: not yet"
+	}
+	return m.foldSignal(s, r)
 }
 
 // goOn lets a work go on where it was that a person holds, or whose deadline has passed.
@@ -74,13 +81,18 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 		return "it only waits in this version of the definition, and what stands is of an earlier one; undo that by hand, and say so"
 	case dir == saga.Undo, asksFirst(s, ss): // it is repeated under its key (C7), or asked for again (T1)
 		return ""
-	case e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused:
+	case e.quarantined():
 		return "something stands under the step's mark that was not taken over; say whether it is the step's"
 	case e.NeedsReview == saga.ReasonInDoubt && !maybe, maybe && !s.Find && !m.resendable(s, e): // F17, F19
 		return "it cannot be told whether the step happened; look, and say so"
 	default:
 		return ""
 	}
+}
+
+// quarantined reports whether something stands under the step's mark that was not taken over.
+func (e *Effort) quarantined() bool {
+	return e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused
 }
 
 // retried folds a retry: what was counted is forgotten, what may have happened is not.

@@ -35,7 +35,7 @@ const (
 	KindCancelled  Kind = "cancelled"         // a cancel was accepted; the work turns to compensation
 	KindNoted      Kind = "noted"             // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
 	KindParked     Kind = "sent-to-review"    // put aside for a person
-	KindPaused     Kind = "paused"            // a person holds the work where it is
+	KindPaused     Kind = "paused"            // a person holds the work where it is, or its source, at a Revision
 	KindResumed    Kind = "resumed"           // taken up again where it was parked
 	KindRetried    Kind = "retried"           // a person has the step at issue tried again, under its key
 	KindApplies    Kind = "applies"           // the condition of the step says that it is done in this run

@@ -306,6 +306,9 @@ func (s *story) post(verb string, args []string) error {
 		sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	case "end-wait":
 		sig.Step = s.waiting()
+	case "hold":
+		sig.Kind, sig.Actor, sig.Reason = SignalPause, "", ""
+		sig.News = News{Revision: args[0]}
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
 		sig.News = News{Revision: args[0]}

@@ -21,7 +21,7 @@ const (
 	SignalEndWait  SignalKind = "end-wait"    // a person has the work go on before the time that it waits for
 	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
 	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
-	SignalPause    SignalKind = "pause"       // a person holds the work where it is
+	SignalPause    SignalKind = "pause"       // a person holds the work where it is; with a revision it is the source that does
 	SignalResume   SignalKind = "resume"      // a person lets a paused work go on
 	SignalRetry    SignalKind = "retry"       // a person has the step at issue tried again, under its key
 	SignalAnswer   SignalKind = "answer"      // what may be the answer that a step waits for
@@ -59,7 +59,7 @@ type Said struct {
 	Vote     *Cast  `json:"vote,omitempty"` // vote
 }
 
-// News is what a revise, or a cancel by the source, says about the source object. Zero for other
+// News is what a revise, or a cancel or a pause by the source, says about the source object. Zero for other
 // kinds.
 type News struct {
 	Revision string          `json:"revision,omitempty"`

@@ -46,6 +46,7 @@ type State struct {
 
 	Input    json.RawMessage `json:"input"`
 	Newer    *Newer          `json:"pendingRevision,omitempty"` // waits for a step boundary
+	Held     string          `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
 	Steps    []StepState     `json:"steps,omitempty"`           // in the order of first arming
 	Consumed signalIDs       `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with what does not match its input: the next version is news, whatever it says.
@@ -164,6 +165,12 @@ func (st *State) Apply(r *Record) error {
 	}
 	st.passes(r)
 	st.Status, st.Reason = r.Status, r.Reason
+	switch {
+	case r.Kind == KindPaused:
+		st.Held = r.Revision
+	case r.Status != saga.Paused:
+		st.Held = ""
+	}
 	st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated
 	st.Due = time.Time{}
 	if r.Wait > 0 {
@@ -413,7 +420,7 @@ func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
 	case st.Reason == saga.ReasonConflict:
 		return st.noWayBack(spec), saga.Undo
 	case !st.Turned:
-		return st.front(), saga.Forward
+		return st.front(spec), saga.Forward
 	}
 	for _, ss := range st.newestFirst(spec) {
 		switch {
@@ -448,27 +455,29 @@ func (st *State) IssueOf(spec *program.Spec, step string) (*StepState, saga.Dire
 	return nil, ""
 }
 
-// front is the first step that is not done, of those armed in this revision; the latest when all are done. What an adoption put
-// in quarantine comes before those it did not come to.
-func (st *State) front() *StepState {
+// front is the first step that is not done, of those armed in this revision, in the order of spec, which may be nil; the latest when all are
+// done. What an adoption put in quarantine comes before those it did not come to. While the work waits it is the step that waits: what
+// a restore or an adoption put in doubt is behind that (F27).
+func (st *State) front(spec *program.Spec) *StepState {
 	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.Forward.NeedsReview != "" }); i >= 0 {
 		return &st.Steps[i]
 	}
-	var latest, waits *StepState
-	for i := range st.Steps {
-		switch ss := &st.Steps[i]; ss.Forward.Phase {
+	var latest, first, waits *StepState
+	for _, ss := range slices.Backward(st.newestFirst(spec)) {
+		switch ss.Forward.Phase {
 		case "", Skipped:
 		case Done:
 			latest = ss
 		case Waiting: // since an earlier revision, perhaps
-			waits = ss
-		default: // what a restore put in doubt is behind the wait (F27)
-			if waits == nil || st.Status != saga.Waiting {
-				return ss
-			}
+			waits = cmp.Or(waits, ss)
+		default:
+			first = cmp.Or(first, ss)
 		}
 	}
-	return cmp.Or(waits, latest)
+	if st.Status == saga.Waiting {
+		first = cmp.Or(waits, first)
+	}
+	return cmp.Or(first, waits, latest)
 }
 
 // mayHaveHappened reports whether the step's effect is or may be at the destination.

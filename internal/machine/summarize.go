@@ -100,7 +100,7 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Review:
 		return nextInReview(spec, st)
 	case saga.Paused:
-		return nextHeld(st)
+		return nextHeld(spec, st)
 	case saga.Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case saga.Compensating:
@@ -132,8 +132,11 @@ func nextDone(st *State) string {
 }
 
 // nextHeld: a person holds it.
-func nextHeld(st *State) string {
-	ss := st.front()
+func nextHeld(spec *program.Spec, st *State) string {
+	ss := st.front(spec)
+	if st.Held != "" {
+		return "Its source is not done with it, and holds it: it goes on by itself when the source says so. To go on before, resume it."
+	}
 	switch waits := !st.Turned && ss != nil && ss.Forward.Phase == Waiting; {
 	case waits && ss.asking() && ss.Ballot() != nil:
 		return "A person holds it, and it takes votes all the same."
@@ -148,7 +151,7 @@ func nextHeld(st *State) string {
 // nextWaiting: it goes on when a time has come.
 func (st *State) nextWaiting(spec *program.Spec) string {
 	until, what := st.NotBefore, "It was started for later, and begins"
-	ss := st.front()
+	ss := st.front(spec)
 	if ss != nil && ss.asking() && ss.Ballot() != nil {
 		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. To give it up, cancel it.",
 			ss.Name, st.wantsVotes(spec, ss), ss.Until.UTC().Format(time.RFC3339))

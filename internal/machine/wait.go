@@ -157,11 +157,17 @@ func (m *machine) renamed(s *program.StepSpec) Command {
 	return cmd
 }
 
+// ofBefore reports whether the step is of before the ledger was lost, or went back: it was adopted, or found without an attempt of which the
+// ledger knows.
+func (ss *StepState) ofBefore() bool {
+	return ss.Evidence == KindAdopted || ss.Evidence == KindFound && ss.Forward.Attempts == 0 && !ss.Theirs
+}
+
 // adoptedBehind reports whether a step behind i was found done when the ledger was lost: what stands
 // before it was over by then (D4).
 func (m *machine) adoptedBehind(i int) bool {
 	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && ss.Evidence == KindAdopted && ss.Forward.Phase == Done {
+		if ss := m.st.Step(s.Name); ss != nil && ss.ofBefore() && ss.Forward.Phase == Done {
 			return true
 		}
 	}
@@ -237,7 +243,7 @@ func (m *machine) wakeUp(s *Signal) error {
 	case len(st.Steps) == 0:
 		return m.foldSignal(s, &Record{Kind: KindOver, Note: "it begins before its time"})
 	}
-	ss := st.front()
+	ss := st.front(m.spec)
 	if ss == nil || ss.Forward.Phase != Waiting || s.Step != ss.Name || ss.asking() {
 		return m.note(s, fmt.Sprintf("wake: step %q does not wait for a time", s.Step))
 	}

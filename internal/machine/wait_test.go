@@ -24,7 +24,7 @@ func (d *desk) endWait() *desk {
 
 // waiting names the step that waits, as an operator does.
 func (d *desk) waiting() string {
-	if ss := d.st.front(); ss != nil && ss.Forward.Phase == Waiting {
+	if ss := d.st.front(nil); ss != nil && ss.Forward.Phase == Waiting {
 		return ss.Name
 	}
 	return ""

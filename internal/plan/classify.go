@@ -133,6 +133,10 @@ func (c *classifier) classify() Finding {
 		return c.unsettled()
 	case k != nil && k.Overdue:
 		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
+	case t != nil && t.Held && (k != nil || len(c.live) == 0):
+		return Finding{Class: InSync, Do: Nothing, Why: "its source says: not yet"}
+	case k != nil && k.Held && t != nil:
+		return Finding{Class: Stale, Do: Revise, Why: "its source held it, and does not any more"}
 	case k != nil && k.Status == saga.Paused:
 		return Finding{Class: Stuck, Do: Ask, Why: "a person holds the work", Propose: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
 	case k != nil && k.Status == saga.Adopting:
@@ -164,10 +168,13 @@ func (c *classifier) unsettled() Finding {
 }
 
 func (c *classifier) several() Finding {
-	keep, why := c.live[0].ID, "it is the oldest"
+	keep, why, plain := c.live[0].ID, "it is the oldest", true
+	if c.live[0].Created.IsZero() {
+		why = "which is older the destination does not say"
+	}
 	for _, d := range c.live {
-		if d.Locked && !c.live[0].Locked && why == "it is the oldest" {
-			keep, why = d.ID, "it is the oldest that is posted"
+		if d.Locked && !c.live[0].Locked && plain {
+			keep, why, plain = d.ID, "it is the oldest that is posted", false
 		}
 		if k := c.item.Known; k != nil && k.Made == d.ID {
 			keep, why = d.ID, "the ledger knows it"

@@ -112,6 +112,10 @@ func TestClasses(t *testing.T) {
 		{"cancelled, the work was undone, and it stands", cancelled(), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), plan.Policy{}, plan.Orphan, plan.Ask},
 		{"cancelled, without a version", &plan.Truth{Key: key, Proven: true}, docs(doc("inv_1", sold)), 0, done(), plan.Policy{}, plan.Orphan, plan.Ask},
 		{"cannot be read", &plan.Truth{Key: key, Unreadable: "no total"}, docs(doc("inv_1", sold)), 0, done(), plan.Policy{}, plan.Unreadable, plan.Ask},
+		{"paused by its source, which is not done with it", held(wanted("2")), docs(doc("inv_1", changed)), 0, heldBy(stands(saga.Paused)), plan.Policy{}, plan.InSync, plan.Nothing},
+		{"its source is not done with it, and nothing was begun", held(wanted("2")), nil, 2, nil, plan.Policy{}, plan.InSync, plan.Nothing},
+		{"its source is not done with it, and the ledger was lost", held(wanted("1")), docs(doc("inv_1", sold)), 0, nil, plan.Policy{}, plan.LedgerLost, plan.Adopt},
+		{"paused by its source, which is done with it", wanted("3"), docs(doc("inv_1", changed)), 0, heldBy(stands(saga.Paused)), plan.Policy{}, plan.Stale, plan.Revise},
 		{"paused", wanted("1"), docs(doc("inv_1", changed)), 0, stands(saga.Paused), plan.Policy{}, plan.Stuck, plan.Ask},
 		{"being adopted", wanted("1"), docs(doc("inv_1", changed)), 0, stands(saga.Adopting), plan.Policy{}, plan.Stuck, plan.Ask},
 		{"cancelled and posted", cancelled(), docs(locked(doc("inv_1", sold))), 0, done(), plan.Policy{}, plan.SourceGone, plan.Ask},
@@ -216,3 +220,9 @@ func TestNothingRash(t *testing.T) {
 		}
 	})
 }
+
+// held is a truth of an object that is being changed.
+func held(t *plan.Truth) *plan.Truth { t.Held = true; return t }
+
+// heldBy is a work that its source paused.
+func heldBy(k *plan.Known) *plan.Known { k.Held = true; return k }

@@ -24,6 +24,8 @@ type Truth struct {
 	// time of grace). It matters for objects that are gone without a trace; one that says that it
 	// is cancelled proves it. Of such an object without a version it is true as well.
 	Proven bool
+	// Held: the source is not done with it: nothing is begun or changed for it yet.
+	Held bool
 	// Unreadable: why the object does not tell what its document should be. Empty: it can be read.
 	Unreadable string
 	Fields     Fields    // what its document should say
@@ -62,6 +64,7 @@ type Known struct {
 	// change, too.
 	Fields  Fields
 	Made    string // the external id of the document, "" when none is recorded
+	Held    bool   // it is paused by its source's word
 	InDoubt bool   // a step was armed and its outcome is unknown
 	Overdue bool   // it moves by itself, and has not for longer than it should
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,31 @@ func TestReplay(t *testing.T) {
 	after := d.inbox.stored()[2]
 	if before.Dedupe != after.Dedupe || before.Version.Compare(after.Version) != 0 || before.Fingerprint != after.Fingerprint || after.Fingerprint.IsZero() {
 		t.Errorf("a late replay looks new:\n%+v\n%+v", before, after)
+	}
+}
+
+// What happened before the source's Begin is kept and ignored; what happened then or later, or does not say when, is judged.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	s := shop(t)
+	s.begin = noon.Add(-time.Hour)
+	d := open(t, nil, s)
+	body := func(at time.Time) string {
+		return `{"type":"order.updated","timestamp":"` + at.Format(time.RFC3339) + `","data":{"id":"7","version":3}}`
+	}
+	for i, c := range []struct {
+		body string
+		want intake.Disposition
+	}{
+		{body(s.begin.Add(-2 * time.Minute)), intake.Ignored}, {body(s.begin), ""}, {body(noon), ""}, {`{"type":"order.updated","data":{"id":"7","version":4}}`, ""},
+	} {
+		if got := d.post(t, "shop", signed(t, "msg_"+strconv.Itoa(i), c.body), c.body); got != 200 {
+			t.Errorf("answer %d to %s", got, c.body)
+		}
+		all := d.inbox.stored()
+		if got := all[len(all)-1].Disposition; got != c.want {
+			t.Errorf("%s is %q, want %q (%s)", c.body, got, c.want, all[len(all)-1].Why)
+		}
 	}
 }
 

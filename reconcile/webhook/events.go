@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/internal/intake"
@@ -42,7 +43,7 @@ func (s *source) events(m message, unpacked error, secret string) []intake.Event
 // replays it. The error says why nothing is named still.
 func (s *Sender) Reread(of *inbox.Source, d *intake.Delivery) (*intake.Event, error) {
 	config := *s
-	config.volatile = of.Policy.Volatile
+	config.volatile, config.begin = of.Policy.Volatile, of.Begin
 	r, err := newSource(named{of.Name, config})
 	if err != nil {
 		return nil, err
@@ -153,8 +154,19 @@ func (s *source) complete(e intake.Event) intake.Event {
 		e.Disposition, e.Why = intake.Unknown, "its type is not among the source's Types"
 	case s.State == Ignoring:
 		e.Disposition, e.Why = intake.Ignored, "the source is switched off"
+	case s.tooOld(&e):
+		e.Disposition, e.Why = intake.Ignored, "it happened before "+s.begin.UTC().Format(time.RFC3339)+", the source's Begin: what is older is left to comparisons"
 	}
 	return e
+}
+
+// tooOld reports whether an event says that it happened before the source's Begin.
+func (s *source) tooOld(e *intake.Event) bool {
+	at := e.At
+	if at.IsZero() {
+		at = e.Version.Time()
+	}
+	return !at.IsZero() && at.Before(s.begin)
 }
 
 // check refuses what no store could hold or no gate could judge, and takes the fingerprint.

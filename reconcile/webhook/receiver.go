@@ -39,7 +39,7 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 		case nil: // it sends none
 		case *Sender:
 			sender := *w
-			sender.volatile = s.Policy.Volatile
+			sender.volatile, sender.begin = s.Policy.Volatile, s.Begin
 			senders = append(senders, named{s.Name, sender})
 		default:
 			wrong.whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)

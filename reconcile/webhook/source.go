@@ -50,7 +50,8 @@ type Sender struct {
 	PerSecond float64
 	Burst     int
 
-	volatile []string // of the source's policy
+	volatile []string  // of the source's policy
+	begin    time.Time // of the source
 }
 
 // Secret is one that a source may sign with. It prints as its name.

@@ -73,13 +73,13 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	err = p.coordinator.Register(ctx, program)
 	all := reconcile.Bound{Count: 1_000_000, Percent: 100}
 	source := &inbox.Source{
-		Name: object.Source, Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Limits: inbox.Limits{PerSecond: 1000},
+		Name: object.Source, Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Limits: inbox.Limits{PerSecond: 1000}, Begin: time.Unix(0, 0),
 		// A process that has lost what it had received believes the shop alone: an old webhook of
 		// an order that is gone would make it again.
 		Policy: inbox.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
 	}
 	p.reconciler, err2 = reconcile.New(store, reconcile.Config{
-		Name: "orders", Source: source, Type: object.Type, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed), Begin: time.Unix(0, 0),
+		Name: "orders", Source: source, Type: object.Type, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed),
 		Destination: s.destinationOf(p), Coordinator: p.coordinator, Step: "invoice",
 		Fields: reconcile.FieldsOf(func(c content) plan.Fields { return plan.Fields{"total": c.Total} }),
 	}, &reconcile.Options{Log: silent, Mapping: "1", Effects: effects, Partitions: s.shop.partitions, Grace: grace, Create: all, Update: all, Destroy: all})
