@@ -1,14 +1,18 @@
 package console
 
 import (
+	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -16,6 +20,7 @@ import (
 	"github.com/amends-dev/amends/callback"
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/serving"
 	"github.com/amends-dev/amends/store"
 )
 
@@ -71,7 +76,8 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("console: describe /api/v1: %w", err)
 	}
-	mux.Handle("/api/v1/callbacks/", http.StripPrefix("/api/v1/callbacks", callback.Handler(h.completer(), h.log))) // who has the token may answer
+	answers := desk.Either[callback.Completer](o.Coordinator != nil, o.Coordinator, coordinator.NewOperator(db))
+	mux.Handle("/api/v1/callbacks/", http.StripPrefix("/api/v1/callbacks", callback.Handler(answers, h.log))) // who has the token may answer
 	for name, doc := range map[string][]byte{"openapi.json": latest, "openapi-3.0.json": older} {
 		mux.HandleFunc("GET /api/v1/"+name, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -84,14 +90,6 @@ func New(db store.DB, o *Options) (http.Handler, error) {
 	h.health(mux)
 	h.pages(mux)
 	return h.guard(h.below(mux)), nil
-}
-
-// completer takes answers to callbacks.
-func (h *handler) completer() callback.Completer {
-	if h.opts.Coordinator != nil {
-		return h.opts.Coordinator
-	}
-	return coordinator.NewOperator(h.db)
 }
 
 // pathOf is a path without its end: "" or "/amends".
@@ -189,6 +187,9 @@ func (h *handler) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	text = strings.TrimSpace(text)
 	switch {
+	case r.Method != http.MethodPost && !r.URL.Query().Has("token"):
+		h.signInPage(w, r, http.StatusOK, "")
+		return
 	case r.Method == http.MethodGet && !h.opts.Tokens.own(text):
 		h.signInPage(w, r, http.StatusForbidden, "Paste the token into the form: an address carries only the one that this process printed, while it runs.")
 		return
@@ -243,4 +244,129 @@ func (h *handler) health(mux *http.ServeMux) {
 			h.opts.Metrics.ServeHTTP(w, r)
 		}
 	})
+}
+
+// ownValid is for how long the token holds that a process gives to who started it.
+const ownValid = 365 * 24 * time.Hour
+
+// Serve is what "amends serve" does, and for programs of this module alone; others mount [New].
+// metrics answers /metrics. It ends when ctx does, or when the listener fails.
+func Serve(ctx context.Context, s *serving.Console, metrics http.Handler) error {
+	o := &Options{Path: s.Path, Hosts: s.Hosts, Metrics: metrics}
+	var err error
+	if o.Tokens, err = OpenTokens(s.Tokens); err != nil {
+		return err
+	}
+	if at, ok := s.Listener.Addr().(*net.TCPAddr); ok && !at.IP.IsUnspecified() {
+		o.Hosts = append(slices.Clone(o.Hosts), at.IP.String()) // the address that is printed
+	}
+	o.Who = desk.Either(s.User != "", proven(s.Secret, Header(s.User, s.Roles, s.From...)), nil)
+	pages, err := New(s.DB, o)
+	if err != nil {
+		return err
+	}
+	url := "http://" + named(s.Listener.Addr()) + pathOf(s.Path) + "/"
+	if s.Own != "" {
+		token, err := o.Tokens.Issue(Person{Name: s.Own, Roles: []string{Admin}}, ownValid)
+		if err != nil {
+			return err
+		}
+		url += "sign-in?token=" + token
+	}
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, WriteTimeout: 2 * patience, MaxHeaderBytes: 64 << 10}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		stopped <- server.Shutdown(wait)
+	}()
+	if err := s.Ready(url); err != nil {
+		return err
+	}
+	if err := server.Serve(s.Listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}
+
+// proven is who asks through a proxy that sends its secret; without one, the proxy's address has to do.
+func proven(secret string, who func(*http.Request) Person) func(*http.Request) Person {
+	return func(r *http.Request) Person {
+		if secret != "" && subtle.ConstantTimeCompare([]byte(digest(secret)), []byte(digest(r.Header.Get("X-Amends-Proxy")))) == 0 {
+			return Person{}
+		}
+		return who(r)
+	}
+}
+
+// named is an address as a browser on this machine asks for it.
+func named(a net.Addr) string {
+	if at, ok := a.(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		a = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: at.Port}
+	}
+	return a.String()
+}
+
+// What a request may say, before and after it is known who asks.
+
+const (
+	// maxStranger is more than a form of a stranger or an answer to a callback has to say, and maxBody
+	// than a request has of who is known.
+	maxStranger = 64 << 10
+	maxBody     = 1 << 20
+	// ofStrangers and ofAll bound what all requests together have in hand.
+	ofStrangers = 16 << 20
+	ofAll       = 64 << 20
+)
+
+// errFull ends the reading of a body when others have what there is for bodies.
+var errFull = errors.New("there is no room for the body now: send it again")
+
+// room counts the bytes in hand, of those of whom it is not known who they are and of the others.
+type room struct{ strangers, known atomic.Int64 }
+
+// inHand is a body that takes room as it is read. What is slow, or never comes to an end, costs what it has sent.
+type inHand struct {
+	io.ReadCloser
+
+	used        *atomic.Int64
+	bytes, most int64
+}
+
+// Read leaves twice its own size free: however many large bodies come, there is room for a small one.
+func (b *inHand) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.used.Add(int64(n)) > b.most-2*(b.bytes+int64(n)) {
+		b.used.Add(-int64(n))
+		return 0, errFull
+	}
+	b.bytes += int64(n)
+	return n, err
+}
+
+// bound bounds the body of a request, in the one place where all of them come by. done gives back what it took.
+func (h *handler) bound(w http.ResponseWriter, r *http.Request) (done func()) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	body := r.Body
+	b := &inHand{http.MaxBytesReader(w, body, maxStranger), &h.room.strangers, 0, ofStrangers}
+	if r.Body = b; h.person(r).Name != "" && b.bytes == 0 { // Options.Who may look at the body, and is a stranger's until then
+		b = &inHand{http.MaxBytesReader(w, body, maxBody), &h.room.known, 0, ofAll - ofStrangers}
+		r.Body = b
+	}
+	return func() { b.used.Add(-b.bytes) }
+}
+
+// unread is why a body could not be read.
+func unread(err error) *problem {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return refuse(http.StatusRequestEntityTooLarge, desk.Misuse, "the body is larger than 64 KiB, or 1 MiB with a token")
+	case errors.Is(err, errFull):
+		return refuse(http.StatusServiceUnavailable, desk.Failed, err.Error())
+	}
+	return refuse(http.StatusBadRequest, desk.Misuse, "the body could not be read")
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding"
@@ -123,10 +124,7 @@ func (h *handler) run(ctx context.Context, who *Person, op *operation, s *said) 
 }
 
 func forbidden(who, here *Person, op *operation, s *said) *problem {
-	takes := op.role
-	if op.role == Approver {
-		takes = "approver or operator, and one of those that the approval names"
-	}
+	takes := desk.Either(op.role == Approver, "approver or operator, and one of those that the approval names", op.role)
 	if all := who.sagas(); len(all) > 0 && s.saga() == "" {
 		takes += "; of " + strings.Join(all, ", ") + " there is a role, where the saga is said"
 	}
@@ -261,10 +259,7 @@ func (h *handler) looked(ctx context.Context, p *Person, op *operation, s *said)
 	if !op.looks() {
 		return nil
 	}
-	what := "bodies of delivery " + s.parts["number"]
-	if s.parts["work"] != "" {
-		what = fmt.Sprintf("bodies of %s %s", s.parts["saga"], s.parts["work"])
-	}
+	what := "bodies of " + desk.Either(s.parts["work"] != "", s.parts["saga"]+" "+s.parts["work"], "delivery "+s.parts["number"])
 	err := h.desk.Looked(ctx, what, saga.Actor{Name: p.Name, Reason: "in the console"})
 	if err == nil {
 		return nil
@@ -276,11 +271,7 @@ func (h *handler) looked(ctx context.Context, p *Person, op *operation, s *said)
 // told is the error that an operation ended with, and where it stands all the same.
 func told(ctx context.Context, doc any, err error) *problem {
 	f := desk.FailureOf(ctx, err)
-	status, known := statuses[f.Code]
-	if !known {
-		status = http.StatusInternalServerError
-	}
-	p := refuse(status, f.Code, f.Told().Message)
+	p := refuse(cmp.Or(statuses[f.Code], http.StatusInternalServerError), f.Code, f.Told().Message)
 	p.Plain, p.Done = f.Plain(), f.Done
 	if f.Details != nil {
 		p.Details = written(f.Details)

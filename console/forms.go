@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -53,9 +54,7 @@ func (p *page) Form(do, label, why string, parts ...any) offer {
 			o.Parts[name] = value
 		}
 	}
-	if why != "" {
-		o.Ask = []blank{ask("reason", why)}
-	}
+	o.Ask = desk.Either(why != "", []blank{ask("reason", why)}, nil)
 	return o
 }
 
@@ -137,22 +136,17 @@ func (p *page) choice(c *desk.Choice, parts ...any) offer {
 	return o
 }
 
+// labels are what blanks are called, where that is not their name.
+var labels = map[string]string{
+	"reason": "Why (kept for ever)", "happened": "Its external id", "result": "What later steps find, as JSON", "body": "The answer, as JSON",
+	"until": "Until when", "by": "For how long",
+}
+
 // ask is what only the person can say.
 func ask(name, example string) blank {
-	f := blank{Name: name, Label: name, Example: example}
-	switch name {
-	case "reason":
-		f.Label = "Why (kept for ever)"
-	case "happened":
-		f.Label = "Its external id"
-	case "result":
-		f.Label = "What later steps find, as JSON"
-	case "body":
-		f.Label = "The answer, as JSON"
-	case "until":
-		f.Label = "Until when"
-	case "by":
-		f.Label, f.Value = "For how long", example
+	f := blank{Name: name, Label: cmp.Or(labels[name], name), Example: example}
+	if name == "by" {
+		f.Value = example
 	}
 	return f
 }
@@ -259,10 +253,7 @@ func (p *page) When(v any) *moment {
 	if at.IsZero() {
 		return nil
 	}
-	words := span(p.now.Sub(at)) + " ago"
-	if at.After(p.now) {
-		words = "in " + span(at.Sub(p.now))
-	}
+	words := desk.Either(at.After(p.now), "in "+span(at.Sub(p.now)), span(p.now.Sub(at))+" ago")
 	return &moment{at.UTC().Format(time.RFC3339Nano), iso(at), words}
 }
 
@@ -280,11 +271,7 @@ func (p *page) Link(path string, pairs ...any) template.URL {
 			q.Set(fmt.Sprint(pairs[i]), v)
 		}
 	}
-	link := p.Base + path
-	if len(q) > 0 {
-		link += "?" + q.Encode()
-	}
-	return template.URL(link) //nolint:gosec // a path of the console and an encoded query
+	return template.URL(p.Base + path + desk.With("?", q.Encode())) //nolint:gosec // a path of the console and an encoded query
 }
 
 // Back is the query by which a form says where it comes back to.

@@ -55,13 +55,8 @@ func post[In, Out any](path, role, summary string, do func(*desk.Desk, context.C
 // acts are the operations of what people do to an instance. What the command says to several is answered as a list of one.
 func acts() (all []operation) {
 	for _, k := range desk.Acts {
-		role, answers := Operator, reflect.TypeFor[desk.All[desk.Of]]()
-		if k.Verb == "approve" || k.Verb == "reject" {
-			role = Approver
-		}
-		if k.One {
-			answers = reflect.TypeFor[desk.Outcome]()
-		}
+		role := desk.Either(k.Verb == "approve" || k.Verb == "reject", Approver, Operator)
+		answers := desk.Either(k.One, reflect.TypeFor[desk.Outcome](), reflect.TypeFor[desk.All[desk.Of]]())
 		all = append(all, operation{http.MethodPost, "/works/{saga}/{work}/" + k.Verb, role, k.Summary, func() any { return k.New() }, answers, func(ctx context.Context, d *desk.Desk, v any) (any, error) {
 			out, err := d.Do(ctx, v.(desk.Act)) //nolint:forcetypeassert // taken makes it
 			switch {
@@ -157,11 +152,7 @@ func (o *operation) looks() bool { return strings.HasSuffix(o.path, "/bodies") }
 
 // operationAt finds an operation by its path; nil: there is none.
 func operationAt(method, path string) *operation {
-	i := slices.IndexFunc(operations, func(o operation) bool { return o.method == method && o.path == path })
-	if i < 0 {
-		return nil
-	}
-	return &operations[i]
+	return desk.First(operations, func(o *operation) bool { return o.method == method && o.path == path })
 }
 
 // field is a field of what an operation takes: its name, and where a request says it.
@@ -197,12 +188,7 @@ func (o *operation) fields() (all []field) {
 
 // field finds one by its name; nil: there is none.
 func (o *operation) field(name string) *field {
-	all := o.fields()
-	i := slices.IndexFunc(all, func(f field) bool { return f.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
+	return desk.First(o.fields(), func(f *field) bool { return f.name == name })
 }
 
 const about = `What the console shows and what the command amends does, as JSON. Every document says its version as "api": as long as that is the same, ` +

@@ -54,10 +54,12 @@ type notice struct {
 
 // shows are the pages, by their addresses. What is shown is named in the query: an id may look like a path.
 var shows = map[string]func(*asked){
-	"/{$}": needs, "/works": works, "/work": work, "/group": group, "/sagas": document[desk.All[desk.Saga]]("sagas", "Sagas", "/sagas"),
-	"/processes": document[desk.Status]("processes", "Processes", "/status"), "/inbox": heard,
-	"/destinations": document[desk.Destinations]("destinations", "Destinations", "/destinations"),
-	"/delivery":     delivery, "/jobs": jobs, "/plan": planned, "/findings": findings, "/duplicates": duplicates, "/acts": deeds,
+	"/{$}": needs, "/works": works, "/work": work, "/group": group, "/inbox": heard, "/delivery": delivery, "/jobs": jobs, "/plan": planned, "/duplicates": duplicates,
+	"/sagas":        document[desk.All[desk.Saga]]("sagas", "Sagas", "sagas", true, "/sagas"),
+	"/processes":    document[desk.Status]("processes", "Processes", "processes", true, "/status"),
+	"/destinations": document[desk.Destinations]("destinations", "Destinations", "destinations", true, "/destinations"),
+	"/findings":     document[desk.Drifts]("findings", "Findings", "findings", false, "/drift", "job", "class", "key", "after"),
+	"/acts":         document[desk.List[desk.Deed]]("acts", "What people did", "acts", false, "/acts", "before"),
 }
 
 func (h *handler) pages(mux *http.ServeMux) {
@@ -65,13 +67,7 @@ func (h *handler) pages(mux *http.ServeMux) {
 		mux.HandleFunc("GET "+path, h.shown(show))
 	}
 	mux.HandleFunc("POST /do", h.do)
-	mux.HandleFunc("GET /sign-in", func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("token") {
-			h.signIn(w, r)
-			return
-		}
-		h.signInPage(w, r, http.StatusOK, "")
-	})
+	mux.HandleFunc("GET /sign-in", h.signIn)
 	mux.HandleFunc("POST /sign-in", h.signIn)
 	mux.HandleFunc("POST /sign-out", h.signOut)
 	for _, name := range []string{"console.css", "console.js"} {
@@ -183,11 +179,7 @@ func (h *handler) signInPage(w http.ResponseWriter, r *http.Request, status int,
 	if to == "" && r.URL.Path != "/sign-in" && r.Method == http.MethodGet {
 		to = r.URL.RequestURI()
 	}
-	p := &page{Title: "Sign in", Base: h.home(r), To: ownPath(to)}
-	if why != "" {
-		p.Said = &notice{Text: why}
-	}
-	h.write(w, "sign-in", status, p)
+	h.write(w, "sign-in", status, &page{Title: "Sign in", Base: h.home(r), To: ownPath(to), Said: desk.Either(why != "", &notice{Text: why}, nil)})
 }
 
 func (h *handler) write(w http.ResponseWriter, name string, status int, p *page) {
@@ -237,10 +229,9 @@ func (h *handler) do(w http.ResponseWriter, r *http.Request) {
 	case r.PostForm.Has("among"):
 		n.Text = "Nothing was done: none is ticked."
 	default:
-		switch was, _ := h.keyed(r.Context(), &p, op, s, r.PostForm.Get("key")); {
-		case was.Notice != nil:
+		if was, _ := h.keyed(r.Context(), &p, op, s, r.PostForm.Get("key")); was.Notice != nil {
 			n = *was.Notice
-		case was.Problem != nil: // before it was asked for
+		} else if was.Problem != nil { // before it was asked for
 			n.Text = was.Problem.Detail
 		}
 	}
@@ -261,20 +252,16 @@ func outcome(doc any, wrong *problem) *notice {
 	if of, is := doc.(*desk.All[desk.Of]); is && len(of.Items) == 1 {
 		doc = of.Items[0].Outcome
 	}
-	stored := &notice{true, "It is stored, and applied as soon as a process reads it."}
+	words := "It is stored, and applied as soon as a process reads it."
 	switch d := doc.(type) {
 	case *desk.Outcome:
-		return &notice{true, d.Words()}
+		words = d.Words()
 	case *desk.EndedHold:
-		if !d.Stored {
-			return &notice{true, "Nothing was held any more, and nothing was done."}
-		}
+		words = desk.Either(d.Stored, words, "Nothing was held any more, and nothing was done.")
 	case *desk.Run:
-		if d.Result != "" {
-			return &notice{true, "The run ended: " + string(d.Result) + "."}
-		}
+		words = desk.Either(d.Result != "", "The run ended: "+string(d.Result)+".", words)
 	}
-	return stored
+	return &notice{true, words}
 }
 
 // templates are the pages, each with the frame around it.

@@ -77,10 +77,7 @@ func timelineOf(records []desk.Record, now time.Time) timeline {
 
 // effect is a step, or its undo.
 func effect(step string, direction saga.Direction) string {
-	if direction == saga.Undo {
-		return "undo of " + step
-	}
-	return step
+	return desk.When(direction == saga.Undo, "undo of ") + step
 }
 
 // attempt is one attempt, from its dispatch to what the later records say of it.
@@ -111,10 +108,7 @@ func (t *timeline) stay(kind, words string, r *desk.Record, later []desk.Record)
 		}
 	}
 	b := t.between(begun, ended)
-	b.Kind, b.Tone = kind, "warn"
-	if kind == "wait" {
-		b.Tone = "live"
-	}
+	b.Kind, b.Tone = kind, desk.Either(kind == "wait", "live", "warn")
 	b.Title = fmt.Sprintf("%s %s from %s, for %s, %s", effect(r.Step, r.Direction), words, iso(begun), span(ended.Sub(begun)), how)
 	return b
 }
@@ -199,8 +193,6 @@ func (c *chart) column(i int, day string, counts map[desk.Day]int64) column {
 		}
 	}
 	col.Title = strings.Join(words, " ")
-	if i%15 == 0 || i == chartDays-1 {
-		col.Label = day[5:]
-	}
+	col.Label = desk.When(i%15 == 0 || i == chartDays-1, day[5:])
 	return col
 }

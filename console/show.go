@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -70,16 +71,8 @@ func needs(a *asked) {
 		func() { n.Jobs = read[desk.Board](a, "/jobs") },
 		func() { n.Destinations = read[desk.Destinations](a, "/destinations") },
 	)
-	for _, d := range n.Destinations.Items {
-		if d.State != "healthy" {
-			n.Failing = append(n.Failing, d)
-		}
-	}
-	for _, j := range n.Jobs.Jobs {
-		if j.Alarm != "" {
-			n.Alarms = append(n.Alarms, j)
-		}
-	}
+	n.Failing = slices.DeleteFunc(slices.Clone(n.Destinations.Items), func(d desk.Destination) bool { return d.State == "healthy" })
+	n.Alarms = slices.DeleteFunc(slices.Clone(n.Jobs.Jobs), func(j desk.Job) bool { return j.Alarm == "" })
 	for _, f := range n.Status.Findings {
 		switch f.Kind {
 		case "destination", "paused": // they are shown with what can be done
@@ -165,9 +158,7 @@ func (h *handler) doAll(ctx context.Context, p *Person, op *operation, s *said, 
 	for _, one := range chosen {
 		seen, id, _ := strings.Cut(one, ":")
 		of := &said{map[string]string{"saga": s.parts["saga"], "work": id}, map[string]string{"seen": seen}}
-		for name, text := range s.says {
-			of.says[name] = text
-		}
+		maps.Copy(of.says, s.says)
 		switch was, _ := h.keyed(ctx, p, op, of, key+"-"+id); {
 		case was.Notice != nil && was.Notice.Good:
 			done++
@@ -194,6 +185,14 @@ func works(a *asked) {
 	l := read[desk.List[desk.Head]](a, "/works", append(filters, "newest", newest)...)
 	a.Data = listed{l, desk.Statuses, desk.Reasons}
 	a.next("/works", l.Next, "after")
+}
+
+// one reports whether the one thing that a page is about was read, and could be.
+func (a *asked) one(data any) bool {
+	if a.Data = data; len(a.Wrong) > 0 {
+		a.name, a.Live = "none", false
+	}
+	return len(a.Wrong) == 0
 }
 
 // next is the address of the next page, with the query of this one.
@@ -231,8 +230,7 @@ func work(a *asked) {
 		return
 	}
 	i := &instance{Instance: a.instance(sagaName, id), Bodies: a.bodies()}
-	if a.Data = i; len(a.Wrong) > 0 {
-		a.name, a.Live = "none", false
+	if !a.one(i) {
 		return
 	}
 	const path = "/works/{saga}/{work}/"
@@ -240,8 +238,7 @@ func work(a *asked) {
 	if i.Bodies {
 		history, a.Live = "bodies", false
 	}
-	if i.Records = read[desk.History](a, path+history, "saga", sagaName, "work", id).Records; i.Bodies && len(a.Wrong) > 0 {
-		a.name = "none"
+	if i.Records = read[desk.History](a, path+history, "saga", sagaName, "work", id).Records; i.Bodies && !a.one(i) {
 		return
 	}
 	if before, err := strconv.ParseInt(a.Query.Get("before"), 10, 64); err == nil {
@@ -266,11 +263,16 @@ func (a *asked) bodies() bool {
 	return a.Query.Has("bodies") && a.Person.may(Operator) && a.r.Method == http.MethodGet && own != "cross-site" && own != "same-site"
 }
 
-// document is a page of one document.
-func document[Out any](name, title, path string) func(*asked) {
+// document is a page of one document, read with those of the filters that the query has. One that has more pages says where the next one begins, in
+// the last filter.
+func document[Out any](name, title, here string, live bool, path string, filters ...string) func(*asked) {
 	return func(a *asked) {
-		a.is(name, title, name, true)
-		a.Data = read[Out](a, path)
+		a.is(name, title, here, live)
+		doc := read[Out](a, path, a.filters(filters...)...)
+		a.Data = doc
+		if l, is := any(doc).(interface{ More() *string }); is {
+			a.next("/"+name, l.More(), filters[len(filters)-1])
+		}
 	}
 }
 
@@ -297,14 +299,9 @@ type oneDelivery struct {
 
 func delivery(a *asked) {
 	a.is("delivery", "Delivery "+a.Query.Get("number"), "inbox", false)
-	d, path := oneDelivery{Looked: a.bodies()}, "/inbox/deliveries/{number}"
-	if d.Looked {
-		path += "/bodies"
-	}
-	d.Hearing = read[desk.Hearing](a, path, "number", a.Query.Get("number"))
-	if a.Data = d; len(a.Wrong) > 0 {
-		a.name = "none"
-	}
+	d := oneDelivery{Looked: a.bodies()}
+	d.Hearing = read[desk.Hearing](a, "/inbox/deliveries/{number}"+desk.When(d.Looked, "/bodies"), "number", a.Query.Get("number"))
+	a.one(d)
 }
 
 // jobsRuns are jobs and their latest runs.
@@ -321,17 +318,8 @@ func jobs(a *asked) {
 func planned(a *asked) {
 	a.is("plan", "Plan", "jobs", false)
 	p := read[desk.Plan](a, "/plans/{plan}", append(a.filters("after"), "plan", a.Query.Get("id"))...)
-	if a.Data = p; len(a.Wrong) > 0 {
-		a.name = "none"
-	}
+	a.one(p)
 	a.next("/plan", p.Next, "after")
-}
-
-func findings(a *asked) {
-	a.is("findings", "Findings", "findings", false)
-	l := read[desk.Drifts](a, "/drift", a.filters("job", "class", "key", "after")...)
-	a.Data = l
-	a.next("/findings", l.Next, "after")
 }
 
 // blocked are duplicates, and a picture of them.
@@ -345,11 +333,4 @@ func duplicates(a *asked) {
 	a.is("duplicates", "Duplicates blocked", "duplicates", false)
 	l := read[desk.Duplicates](a, "/duplicates")
 	a.Data = blocked{l, chartOf(l.Days, a.now)}
-}
-
-func deeds(a *asked) {
-	a.is("acts", "What people did", "acts", false)
-	l := read[desk.List[desk.Deed]](a, "/acts", a.filters("before")...)
-	a.Data = l
-	a.next("/acts", l.Next, "before")
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,7 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) {
 		answerProblem(w, refused)
 		return
 	}
-	if in.Source == "" {
-		in.Source = p.Name
-	}
+	in.Source = cmp.Or(in.Source, p.Name)
 	started, err := h.opts.Coordinator.Start(r.Context(), in.Saga, in.WorkID, in.Input, &saga.StartOptions{
 		Revision: in.Revision, Source: in.Source, Cause: in.Cause, Starter: p.Name, NotBefore: in.NotBefore,
 	})

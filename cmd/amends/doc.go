@@ -135,12 +135,10 @@
 //
 // # Reading the source
 //
-// It is in package internal/command: command.go runs one command line, app.go has the table of
-// verbs and the common flags, exit.go the table of exit statuses. Each verb is a file. A verb with verbs of its own has
-// its table in the file of its name (inbox.go, reconcile.go, drift.go, schedule.go); inbox_select.go says how
-// deliveries are selected, jobs.go how a job is found, request.go how a run is asked for and waited
-// for, plans.go and runs.go how plans and runs are shown. What the verbs share that say something
-// to a work is in speak.go, and for several works in several.go; what names and reads one work in
-// work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person
-// types and what comes back.
+// It is in package internal/command: command.go runs one command line and has the table of verbs, the
+// common flags and the exit statuses, and verb.go says what a verb is. What verbs say of themselves is
+// in help.txt, what their JSON says in json.txt. works.go, orders.go, things.go, jobs.go and drift.go
+// have the verbs and how each prints, address.go opens the ledger and migrates it. What is read and
+// done is in package internal/desk. The tests are the scripts in testdata: what a person types and
+// what comes back.
 package main

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -84,8 +85,7 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("doc.go does not say %q", text)
 		}
 	}
-	for _, verb := range verbs {
-		cmd := verb.on(newApp(&Line{Env: os.Getenv}))
+	for _, cmd := range Verbs().Commands()[:len(verbs)] {
 		has(cmd.Name() + " " + cmd.Short)
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.Name())
@@ -96,6 +96,31 @@ func TestDocumentation(t *testing.T) {
 	}
 	for _, x := range exits {
 		has(fmt.Sprintf("%d %s %s", exitOf(x.word), x.word, x.means))
+	}
+}
+
+// Every verb has its words in help.txt, and every text there is one of a verb or is named by one.
+func TestHelpTexts(t *testing.T) {
+	t.Parallel()
+	unused := maps.Clone(helps())
+	var look func(*cobra.Command)
+	look = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			path := strings.TrimPrefix(c.CommandPath(), "amends ")
+			if name := c.Name(); path != "json" && path != "situations" && name != "help" && name != "completion" {
+				if says, has := unused[path]; !has || says.short == "" || !strings.HasPrefix(says.use+" ", name+" ") {
+					t.Errorf("help.txt says of %s: %q, %q", path, says.use, says.short)
+				}
+				delete(unused, path)
+				look(c)
+			}
+		}
+	}
+	look(Verbs())
+	for path := range unused {
+		if path != "amends" && !strings.Contains(helpTexts, "\n"+path+"\n\n") && path != "@rebuild" {
+			t.Errorf("help.txt has words of %s, which is no verb and is named nowhere", path)
+		}
 	}
 }
 

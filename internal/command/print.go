@@ -164,9 +164,7 @@ func row(cells []string) table.Row {
 	return r
 }
 
-func fits(s string, width int) bool {
-	return text.LongestLineLen(s) <= width
-}
+func fits(s string, width int) bool { return text.LongestLineLen(s) <= width }
 
 // paragraph writes words behind a margin, wrapped to the terminal if there is one.
 func (a *app) paragraph(margin, words string) { a.block(margin, margin, words) }
@@ -177,6 +175,22 @@ func (a *app) paragraphs(margin string, all ...string) {
 		if words != "" {
 			a.paragraph(margin, words)
 		}
+	}
+}
+
+// then writes paragraphs behind what was written, and an empty line.
+func (a *app) then(all ...string) {
+	fmt.Fprintln(a.out)
+	a.paragraphs("", all...)
+}
+
+// section writes a heading, and a paragraph for each of all; nothing where there is none.
+func section[T any](a *app, heading string, all []T, words func(*T) string) {
+	if len(all) > 0 {
+		fmt.Fprintln(a.out, "\n"+visible(heading))
+	}
+	for i := range all {
+		a.paragraph("  ", words(&all[i]))
 	}
 }
 
@@ -248,10 +262,7 @@ func (a *app) when(at *time.Time) string {
 
 // both shows a moment in UTC and how long ago it was; "" for none.
 func (a *app) both(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("%s (%s)", finding.ISO(t), a.ago(t))
+	return desk.When(!t.IsZero(), fmt.Sprintf("%s (%s)", finding.ISO(t), a.ago(t)))
 }
 
 func (a *app) ago(t time.Time) string {
@@ -310,7 +321,7 @@ func (p *progress) is(what string) {
 }
 
 func (p *progress) done() {
-	if p.bar != nil {
+	if p != nil && p.bar != nil {
 		_ = p.bar.Finish()
 	}
 }

@@ -49,18 +49,40 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// columnsOf are the columns of the verbs that print a list, by their paths.
+func columnsOf(of []maker, path string, all map[string]string) {
+	for _, m := range of {
+		switch m := m.(type) {
+		case group:
+			columnsOf(m.verbs, m.name+" ", all)
+		case interface{ shows() (name, columns string) }:
+			if name, columns := m.shows(); columns != "" {
+				all[path+name] = columns
+			}
+		}
+	}
+}
+
+func (v verb[In, Out]) shows() (name, columns string) { return v.name, v.columns }
+
 // Every column of a list is a field or a function of its rows.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	at := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	a := &app{out: &out, err: &bytes.Buffer{}, now: func() time.Time { return at }}
-	for columns, rows := range map[string]any{
-		duplicatesVerb.columns: []desk.Duplicate{{}}, actsVerb.columns: []desk.Deed{{}}, inboxListVerb.columns: []desk.Delivery{{}},
-		inboxObjectsVerb.columns: []*desk.Entry{{Attempts: 3}}, inboxCountsVerb.columns: []desk.Count{{}},
-		reconcileRunsVerb.columns: []desk.Run{{Began: &at}}, driftListVerb.columns: []desk.Drift{{}}, approvalsVerb.columns: []desk.Approval{{Roles: []string{"finance", "legal"}}},
+	columns := map[string]string{}
+	columnsOf(verbs, "", columns)
+	for path, rows := range map[string]any{
+		"list": []desk.Head{{}}, "duplicates": []desk.Duplicate{{}}, "acts": []desk.Deed{{}}, "approvals": []desk.Approval{{Roles: []string{"finance", "legal"}}},
+		"inbox list": []desk.Delivery{{}}, "inbox objects": []*desk.Entry{{Attempts: 3}}, "inbox counts": []desk.Count{{}},
+		"reconcile runs": []desk.Run{{Began: &at}}, "drift list": []desk.Drift{{}}, "drift decided": []desk.DecidedOn{{}},
 	} {
-		a.table(rows, columns)
+		a.table(rows, columns[path])
+		delete(columns, path)
+	}
+	if len(columns) > 0 {
+		t.Errorf("of these no row is printed: %v", columns)
 	}
 	a.printStatus(nil, &desk.Status{At: &at, Sessions: []desk.Session{{Opened: &at}}})
 	a.printDestinations(nil, &desk.Destinations{Items: []desk.Destination{{Waiting: 1000}}})

@@ -28,7 +28,7 @@ func TestReference(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# The command\n\n%s\n\n"+
-		"This page is made from the command itself. What `-o json` prints is [at its end](#the-json).\n\n```\n%s```\n", paragraph(intro), exitHelp()+"\n")
+		"This page is made from the command itself. What `-o json` prints is [at its end](#the-json).\n\n```\n%s```\n", paragraph(helps()["amends"].long), exitHelp()+"\n")
 	root := Verbs()
 	fmt.Fprint(&b, "\nFlags of every verb:\n\n```\n", root.PersistentFlags().FlagUsages(), "```\n")
 	for _, cmd := range root.Commands() {

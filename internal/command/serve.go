@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,71 +12,62 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/serving"
 	"github.com/amends-dev/amends/saga"
 	stores "github.com/amends-dev/amends/store"
 )
 
-func (a *app) serve() *cobra.Command {
-	var s serving.Console
-	var addr, secret string
-	var from []string
-	cmd := &cobra.Command{
-		Use: "serve [flags]", Args: noArguments,
-		Short: "Serve the console: pages, /api/v1 and /metrics",
-		Long: `Serve the console until it is stopped: what needs a person, every work, destinations, what was heard, jobs and duplicates as
-pages; the same and every verb as JSON under /api/v1; /metrics for Prometheus, /healthz and /readyz.
+// serveIn says where the console is, and to whom.
+type serveIn struct {
+	Addr   string `flag:"addr" doc:"where it listens; :0 picks a free port of this machine"`
+	Tokens string `flag:"tokens" doc:"the file that says who has which token"`
+	Hosts  commas `flag:"host" doc:"a name under which it is asked for, besides this machine's own"`
+	Path   string `flag:"path" doc:"the path below which it is mounted"`
+	User   string `flag:"proxy-user" doc:"the header in which a proxy says who asks"`
+	Roles  string `flag:"proxy-roles" doc:"the header in which a proxy says that person's roles, between commas"`
+	From   commas `flag:"proxy-from" doc:"the addresses from which that is believed, such as 10.0.0.7/32"`
+	Secret string `flag:"proxy-secret" doc:"the file with what the proxy sends as X-Amends-Proxy; needed where it runs on this machine"`
 
-Alone it listens on this machine only, and prints an address with a token that makes you an admin while it runs. For others write
-tokens into a file (amends token), or let a proxy say who asks. Put a proxy with TLS before it: it speaks HTTP.`,
-		Example: `  amends serve
-  amends serve --tokens /etc/shop/amends-tokens --addr :7117 --host ops.example.com
-  amends serve --proxy-user X-Forwarded-User --proxy-roles X-Forwarded-Groups --proxy-from 10.0.0.7/32 --addr :7117 --host ops.example.com`,
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&addr, "addr", "127.0.0.1:7117", "where it listens; :0 picks a free port of this machine")
-	fl.StringVar(&s.Tokens, "tokens", "", "the file that says who has which token")
-	fl.StringSliceVar(&s.Hosts, "host", nil, "a name under which it is asked for, besides this machine's own")
-	fl.StringVar(&s.Path, "path", "/", "the path below which it is mounted")
-	fl.StringVar(&s.User, "proxy-user", "", "the header in which a proxy says who asks")
-	fl.StringVar(&s.Roles, "proxy-roles", "", "the header in which a proxy says that person's roles, between commas")
-	fl.StringSliceVar(&from, "proxy-from", nil, "the addresses from which that is believed, such as 10.0.0.7/32")
-	fl.StringVar(&secret, "proxy-secret", "", "the file with what the proxy sends as X-Amends-Proxy; needed where it runs on this machine")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var wrong []string
-		if s.From, wrong = prefixes(from); (s.User == "") != (len(from) == 0) {
-			wrong = append(wrong, "say both --proxy-user and --proxy-from, or neither: a header that anyone can send says nothing")
-		}
-		if (s.User == "") != (s.Roles == "") {
-			wrong = append(wrong, "say both --proxy-user and --proxy-roles, or neither: without a role a person may do nothing")
-		}
-		var more []string
-		s.Secret, more = secretOf(secret, s.From)
-		wrong = append(wrong, more...)
-		if _, err := os.Stat(s.Tokens); s.Tokens != "" && err != nil {
-			wrong = append(wrong, fmt.Sprintf("--tokens %s cannot be read (%v): amends token --file %[1]s … makes it", s.Tokens, err))
-		}
-		if strings.HasPrefix(addr, ":") && s.Tokens == "" && s.User == "" {
-			addr = "127.0.0.1" + addr
-		}
-		if len(wrong) > 0 {
-			return usage("try: amends serve --help", wrong...)
-		}
-		return a.database(cmd.Context(), func(db stores.DB) error {
+	console serving.Console
+}
+
+// Defaults is what is meant where nothing is said.
+func (in *serveIn) Defaults() { in.Addr, in.Path = "127.0.0.1:7117", "/" }
+
+var serveVerb = verb[serveIn, served]{
+	name: "serve", args: noArguments, free: true,
+	check: func(_ *app, in *serveIn) error { return usage("try: amends serve --help", in.faults()...) },
+	by: func(a *app, _ *desk.Desk, ctx context.Context, in *serveIn) (*served, error) {
+		return nil, a.database(ctx, func(db stores.DB) error {
 			if a.given.Serve == nil {
 				return errors.New("this program cannot serve the console")
 			}
-			s.DB = db
-			return a.serving(cmd.Context(), &s, addr)
+			in.console.DB = db
+			return a.serving(ctx, &in.console, in.Addr)
 		})
-	}
-	return cmd
+	},
 }
 
-func prefixes(texts []string) (all []netip.Prefix, wrong []string) {
+// faults completes what is served, and says what is wrong with it.
+func (in *serveIn) faults() (wrong desk.Wrong) {
+	s := &in.console
+	s.Tokens, s.Hosts, s.Path, s.User, s.Roles = in.Tokens, in.Hosts, in.Path, in.User, in.Roles
+	if s.From, wrong = prefixes(in.From); (s.User == "") != (len(in.From) == 0) {
+		wrong = append(wrong, "say both --proxy-user and --proxy-from, or neither: a header that anyone can send says nothing")
+	}
+	wrong.If((s.User == "") != (s.Roles == ""), "say both --proxy-user and --proxy-roles, or neither: without a role a person may do nothing")
+	secret, more := secretOf(in.Secret, s.From)
+	s.Secret, wrong = secret, append(wrong, more...)
+	_, err := os.Stat(s.Tokens)
+	wrong.If(s.Tokens != "" && err != nil, fmt.Sprintf("--tokens %s cannot be read (%v): amends token --file %[1]s … makes it", s.Tokens, err))
+	if strings.HasPrefix(in.Addr, ":") && s.Tokens == "" && s.User == "" {
+		in.Addr = "127.0.0.1" + in.Addr
+	}
+	return wrong
+}
+
+func prefixes(texts []string) (all []netip.Prefix, wrong desk.Wrong) {
 	for _, text := range texts {
 		if !strings.Contains(text, "/") {
 			if addr, err := netip.ParseAddr(text); err == nil {
@@ -98,7 +90,7 @@ func prefixes(texts []string) (all []netip.Prefix, wrong []string) {
 const shortestSecret = 16
 
 // secretOf reads the secret of a proxy. One on this machine needs it: every user of the machine can send the headers from there.
-func secretOf(file string, from []netip.Prefix) (secret string, wrong []string) {
+func secretOf(file string, from []netip.Prefix) (secret string, wrong desk.Wrong) {
 	if file == "" {
 		if slices.ContainsFunc(from, func(p netip.Prefix) bool {
 			return p.Overlaps(netip.MustParsePrefix("127.0.0.0/8")) || p.Contains(netip.IPv6Loopback())
@@ -136,76 +128,57 @@ func (a *app) serving(ctx context.Context, s *serving.Console, addr string) (err
 			"other machines reach "+addr+", and it is not said who may ask: say --tokens FILE or --proxy-user HEADER")
 	}
 	if s.Tokens == "" && s.User == "" {
-		if s.Own = osUser(); s.Own == "" {
-			s.Own = "local"
-		}
+		s.Own = cmp.Or(osUser(), "local")
 	}
-	s.Ready = func(url string) error {
-		if a.json {
-			return a.printJSON(served{url})
-		}
-		fmt.Fprintln(a.out, url)
-		return nil
-	}
+	s.Ready = func(url string) error { return a.tell(served{url}, func() { fmt.Fprintln(a.out, url) }) }
 	return a.given.Serve(ctx, s)
 }
 
 // consoleRoles are those that package console knows.
 var consoleRoles = []string{"starter", "reader", "approver", "operator", saga.Admin}
 
-func (a *app) token() *cobra.Command {
-	var file, name string
-	var roles []string
-	var valid time.Duration
-	cmd := &cobra.Command{
-		Use: "token --file FILE --name NAME --role ROLE [flags]", Args: noArguments,
-		Short: "Make a token for the console, and add it to a file",
-		Long: `Make a token for a person or a program that uses the console, and add it to a file for "amends serve --tokens FILE", which reads the
-file again by itself. The token goes to stdout and is nowhere else: the file has its SHA-256, the name, the roles and the
-end. To take it away, delete its line.
+// tokenIn says whose token it is.
+type tokenIn struct {
+	File  string        `flag:"file" doc:"the file; it is made when it is not there"`
+	Name  string        `flag:"name" doc:"who has it: what this person does is kept under the name"`
+	Roles commas        `flag:"role" doc:"starter, reader, approver, operator, admin, or a role of an approval; operator@refund is one for the saga refund alone"`
+	Valid desk.Duration `flag:"valid" doc:"for how long"`
+}
 
-Roles: starter starts instances and reads where those stand; reader sees everything but bodies; approver votes; operator says what people say, and sees bodies; admin does all of that, pauses
-everything and votes on everything. Others, such as finance, count in approvals.`,
-		Example: `  amends token --file /etc/shop/amends-tokens --name maria --role operator --role finance
-  amends token --file /etc/shop/amends-tokens --name prometheus --role reader --valid 8760h`,
+// Defaults is what is meant where nothing is said.
+func (in *tokenIn) Defaults() { in.Valid = desk.Duration(90 * 24 * time.Hour) }
+
+var tokenVerb = verb[tokenIn, issued]{
+	name: "token", args: noArguments, free: true,
+	by:    (*app).issue,
+	print: func(a *app, _ *tokenIn, t *issued) { fmt.Fprintln(a.out, t.Token) },
+}
+
+// issue makes a token.
+func (a *app) issue(_ *desk.Desk, _ context.Context, in *tokenIn) (*issued, error) {
+	var wrong desk.Wrong
+	for _, one := range []struct{ value, what string }{
+		{in.File, "say --file FILE"}, {strings.TrimSpace(in.Name), "say --name NAME"}, {strings.Join(in.Roles, ""), "say --role ROLE"},
+	} {
+		wrong.If(one.value == "", one.what)
 	}
-	fl := cmd.Flags()
-	fl.StringVar(&file, "file", "", "the file; it is made when it is not there")
-	fl.StringVar(&name, "name", "", "who has it: what this person does is kept under the name")
-	fl.StringSliceVar(&roles, "role", nil, "starter, reader, approver, operator, "+saga.Admin+", or a role of an approval; operator@refund is one for the saga refund alone")
-	fl.DurationVar(&valid, "valid", 90*24*time.Hour, "for how long")
-	cmd.RunE = func(*cobra.Command, []string) error {
-		var wrong []string
-		for _, one := range []struct{ value, what string }{{file, "say --file FILE"}, {strings.TrimSpace(name), "say --name NAME"}, {strings.Join(roles, ""), "say --role ROLE"}} {
-			if one.value == "" {
-				wrong = append(wrong, one.what)
-			}
-		}
-		if valid <= 0 {
-			wrong = append(wrong, "--valid is longer than nothing")
-		}
-		switch {
-		case len(wrong) > 0:
-			return usage("try: amends token --help", wrong...)
-		case a.given.Token == nil:
-			return errors.New("this program cannot make a token for the console")
-		}
-		known := func(role string) bool {
-			name, _, _ := strings.Cut(role, "@")
-			return slices.Contains(consoleRoles, name)
-		}
-		if !slices.ContainsFunc(roles, known) {
-			a.sayf("beware: none of these is a role of the console (%s), so this token opens nothing", strings.Join(consoleRoles, ", "))
-		}
-		text, err := a.given.Token(file, name, roles, valid)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(issued{text})
-		}
-		fmt.Fprintln(a.out, text)
-		return nil
+	wrong.If(in.Valid <= 0, "--valid is longer than nothing")
+	switch {
+	case len(wrong) > 0:
+		return nil, usage("try: amends token --help", wrong...)
+	case a.given.Token == nil:
+		return nil, errors.New("this program cannot make a token for the console")
 	}
-	return cmd
+	known := func(role string) bool {
+		name, _, _ := strings.Cut(role, "@")
+		return slices.Contains(consoleRoles, name)
+	}
+	if !slices.ContainsFunc(in.Roles, known) {
+		a.sayf("beware: none of these is a role of the console (%s), so this token opens nothing", strings.Join(consoleRoles, ", "))
+	}
+	text, err := a.given.Token(in.File, in.Name, in.Roles, time.Duration(in.Valid))
+	if err != nil {
+		return nil, err
+	}
+	return &issued{text}, nil
 }

@@ -38,62 +38,44 @@ var startWord = map[string]string{
 // Retrying what may have been started is safe: the work id is the key.
 const sameAgain = "give the same command again: what is started once is not started twice"
 
-func (a *app) start() *cobra.Command {
-	in, server, input, before := desk.StartIn{}, "", "", ""
-	cmd := &cobra.Command{
-		Use:   "start SAGA WORK --input FILE [flags]",
-		Short: "Start an instance, once for its work id, by the program that runs the saga",
-		Long: `Start an instance of a saga. The program that runs the saga reads the input and starts it, by its API (Options.Coordinator of package
-console): --server says where that is, and $AMENDS_TOKEN who asks, with the role starter. No database is needed.
+// startIn is a start, and where it is asked for.
+type startIn struct {
+	Saga      string        `path:"saga"`
+	Work      string        `path:"work"`
+	Input     string        `flag:"input" doc:"the file with the input of the saga, as JSON; - is standard input"`
+	Server    string        `flag:"server" doc:"where the program's console is (default $AMENDS_SERVER)"`
+	Revision  string        `flag:"revision" doc:"the version of the source object that the input is of; a newer one runs the saga once more"`
+	Cause     string        `flag:"cause" doc:"what it is started for, such as a ticket; kept in the history"`
+	NotBefore string        `flag:"not-before" doc:"when it begins, at the earliest: 2026-12-24T08:00:00Z"`
+	Wait      desk.Duration `flag:"wait" doc:"wait so long for its end; 50s at most"`
+}
 
-The work id is the business identity, for ever: the same again starts nothing and says where the first stands, and another input under
-the same id is refused (5). With --wait it waits for the end, prints where it stands and what the steps returned, and
-ends with 7 if the time runs out: it goes on without the command.`,
-		Example: `  export AMENDS_SERVER=https://ops.example.com/amends AMENDS_TOKEN=…
-  amends start order-to-invoice shop:order:10492 --input order.json
-  jq .order event.json | amends start order-to-invoice shop:order:10492 --input - --wait 30s -o json | jq -r .results.invoice.externalId`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usage("try: "+cmd.CommandPath()+" --help", "name the saga and the work: "+cmd.CommandPath()+" SAGA WORK --input FILE")
-			}
-			return said("the saga or the work id", args...)
-		},
+var startVerb = verb[startIn, started]{
+	name: "start", free: true, by: (*app).start, print: func(a *app, _ *startIn, out *started) { a.printStarted(out) },
+	args: func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return usage("try: "+cmd.CommandPath()+" --help", "name the saga and the work: "+cmd.CommandPath()+" SAGA WORK --input FILE")
+		}
+		return said("the saga or the work id", args...)
+	},
+}
+
+func (a *app) start(_ *desk.Desk, ctx context.Context, in *startIn) (*started, error) {
+	ask := desk.StartIn{Saga: in.Saga, WorkID: in.Work, Revision: in.Revision, Cause: in.Cause, Wait: in.Wait}
+	var wrong desk.Wrong
+	at, err := url.Parse(strings.TrimSuffix(cmp.Or(in.Server, a.env("AMENDS_SERVER")), "/"))
+	wrong.If(err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https",
+		"say where the program's console is, such as --server https://ops.example.com/amends, or set AMENDS_SERVER")
+	wrong.If(a.env("AMENDS_TOKEN") == "",
+		"set AMENDS_TOKEN to a token with the role starter (amends token makes one); no flag has it, because others see command lines")
+	ask.NotBefore, err = time.Parse(time.RFC3339, in.NotBefore)
+	wrong.If(in.NotBefore != "" && err != nil, fmt.Sprintf("--not-before %q is no time such as 2026-12-24T08:00:00Z", in.NotBefore))
+	ask.Input, err = a.inputOf(in.Input)
+	wrong.Err("", err)
+	if len(wrong) > 0 {
+		return nil, usage("try: amends start --help", wrong...)
 	}
-	fl := cmd.Flags()
-	fl.StringVar(&server, "server", "", "where the program's console is (default $AMENDS_SERVER)")
-	fl.StringVar(&input, "input", "", "the file with the input of the saga, as JSON; - is standard input")
-	fl.StringVar(&in.Revision, "revision", "", "the version of the source object that the input is of; a newer one runs the saga once more")
-	fl.StringVar(&in.Cause, "cause", "", "what it is started for, such as a ticket; kept in the history")
-	fl.StringVar(&before, "not-before", "", "when it begins, at the earliest: 2026-12-24T08:00:00Z")
-	fl.DurationVar((*time.Duration)(&in.Wait), "wait", 0, "wait so long for its end; the server's own limit is 50s")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.cmd, in.Saga, in.WorkID = cmd, args[0], args[1]
-		at, wrong := url.Parse(strings.TrimSuffix(cmp.Or(server, a.env("AMENDS_SERVER")), "/"))
-		var faults []string
-		if wrong != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-			faults = append(faults, "say where the program's console is, such as --server https://ops.example.com/amends, or set AMENDS_SERVER")
-		}
-		if a.env("AMENDS_TOKEN") == "" {
-			faults = append(faults, "set AMENDS_TOKEN to a token with the role starter (amends token makes one); no flag has it, because others see command lines")
-		}
-		if in.NotBefore, wrong = time.Parse(time.RFC3339, before); before != "" && wrong != nil {
-			faults = append(faults, fmt.Sprintf("--not-before %q is no time such as 2026-12-24T08:00:00Z", before))
-		}
-		if input == "" {
-			faults = append(faults, "say --input FILE, the input of the saga as JSON; - is standard input")
-		} else if in.Input, wrong = a.inputOf(input); wrong != nil {
-			faults = append(faults, wrong.Error())
-		}
-		if len(faults) > 0 {
-			return usage("try: amends start --help", faults...)
-		}
-		out, err := a.askStart(cmd.Context(), at.JoinPath("/api/v1/works").String(), &in)
-		if out == nil {
-			return err
-		}
-		return errors.Join(a.tell(out, func() { a.printStarted(out) }), err)
-	}
-	return cmd
+	return a.askStart(ctx, at.JoinPath("/api/v1/works").String(), &ask)
 }
 
 // inputOf is the input that a file has.
@@ -103,6 +85,8 @@ func (a *app) inputOf(file string) (json.RawMessage, error) {
 		read = func() ([]byte, error) { return io.ReadAll(a.given.In) }
 	}
 	switch text, err := read(); {
+	case file == "":
+		return nil, errors.New("say --input FILE, the input of the saga as JSON; - is standard input")
 	case err != nil:
 		return nil, fmt.Errorf("--input cannot be read: %w", err)
 	case !json.Valid(text):

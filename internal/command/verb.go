@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/user"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,48 +21,89 @@ import (
 
 // verb is one verb: what it takes by its flags and arguments, what it does at the desk, and how that is printed.
 type verb[In, Out any] struct {
-	use, short, long, example string
-
-	args  func(*cobra.Command, []string) error
-	usage map[string]string // of flags, where it is not what their fields say
-	do    func(*desk.Desk, context.Context, *In) (*Out, error)
-	by    func(*app, *desk.Desk, context.Context, *In) (*Out, error) // instead of do, where it tells how far it has come
-	print func(*app, *In, *Out)
-	alarm string // what --exit-code is for; "": there is no such flag
-	free  bool   // it needs no database
+	name   string
+	args   arguments
+	usage  map[string]string     // of flags, where it is not what their fields say
+	hidden []string              // flags that are refused with the reason
+	check  func(*app, *In) error // before a database is opened
+	do     atDesk[In, Out]
+	by     func(*app, *desk.Desk, context.Context, *In) (*Out, error) // instead of do, where it tells how far it has come, or more than a document
+	print  func(*app, *In, *Out)
+	alarm  string  // what --exit-code is for; "": there is no such flag
+	free   bool    // it needs no database
+	verbs  []maker // that it has itself
 
 	// Of a list columns are what [app.table] prints, before print; none is said where it is empty, and next is the flag of the next page.
 	none, columns, next string
 }
 
+// arguments say what is wrong with those that a verb is given.
+type arguments = func(*cobra.Command, []string) error
+
+// atDesk is what a verb does.
+type atDesk[In, Out any] = func(*desk.Desk, context.Context, *In) (*Out, error)
+
+// plain is a verb that does something at the desk, and prints what comes of it.
+func plain[In, Out any](name string, args arguments, do atDesk[In, Out], show func(*app, *In, *Out)) verb[In, Out] {
+	return verb[In, Out]{name: name, args: args, do: do, print: show}
+}
+
+// listing is a verb that prints a list: none is said where it is empty, and next is the flag of the next page.
+func listing[In, Out any](name string, args arguments, do atDesk[In, Out], none, next, columns string) verb[In, Out] {
+	return verb[In, Out]{name: name, args: args, do: do, none: none, next: next, columns: columns}
+}
+
+// printed is how a document is printed, whatever was asked.
+func printed[In, Out any](show func(*app, *Out)) func(*app, *In, *Out) {
+	return func(a *app, _ *In, out *Out) { show(a, out) }
+}
+
+// exits has a verb end with 6 where there is a finding, if --exit-code is said.
+func (v verb[In, Out]) exits(when string) verb[In, Out] {
+	v.alarm = when
+	return v
+}
+
+// aliases are what verbs are called besides.
+var aliases = map[string][]string{"list": {"ls"}, "history": {"timeline"}}
+
 // on makes a verb for one run of the program.
 func (v verb[In, Out]) on(a *app) *cobra.Command {
-	in, exitCode := new(In), false
-	cmd := &cobra.Command{Use: v.use, Args: v.args, Short: v.short, Long: v.long, Example: v.example}
-	if strings.HasPrefix(v.use, "list ") {
-		cmd.Aliases = []string{"ls"}
-	}
+	in := new(In)
+	cmd := &cobra.Command{Use: v.name, Aliases: aliases[v.name], Args: v.args}
+	a.add(cmd, v.verbs)
 	bind(cmd.Flags(), in)
 	if v.alarm != "" {
-		cmd.Flags().BoolVar(&exitCode, "exit-code", false, v.alarm)
+		cmd.Flags().BoolVar(&a.exitCode, "exit-code", false, v.alarm)
 	}
 	for name, words := range v.usage {
 		cmd.Flags().Lookup(name).Usage = words
+	}
+	for _, name := range v.hidden {
+		cmd.Flags().Lookup(name).Hidden = true
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if rest := place(in, args); len(rest) > 0 { // several, where one is meant, are none
 			place(in, make([]string, len(args)-len(rest)))
 		}
 		a.prepare(cmd, in)
-		if v.free {
-			return v.run(a, desk.New(nil, ""), in, exitCode)
+		if v.check != nil {
+			if err := v.check(a, in); err != nil {
+				return err
+			}
 		}
-		return a.at(cmd.Context(), func(d *desk.Desk) error { return v.run(a, d, in, exitCode) })
+		if v.free {
+			return v.run(a, desk.New(nil, ""), in)
+		}
+		return a.at(cmd.Context(), func(d *desk.Desk) error { return v.run(a, d, in) })
 	}
 	return cmd
 }
 
-func (v *verb[In, Out]) run(a *app, d *desk.Desk, in *In, exitCode bool) error {
+func (v *verb[In, Out]) run(a *app, d *desk.Desk, in *In) error {
+	if asks, is := any(in).(interface{ Request() *desk.RequestIn }); is {
+		defer a.follow(asks.Request())()
+	}
 	do := func() (*Out, error) { return v.do(d, a.cmd.Context(), in) }
 	if v.by != nil {
 		do = func() (*Out, error) { return v.by(a, d, a.cmd.Context(), in) }
@@ -77,7 +120,7 @@ func (v *verb[In, Out]) run(a *app, d *desk.Desk, in *In, exitCode bool) error {
 			v.print(a, in, out)
 		}
 	})
-	if told != nil || err != nil || !exitCode {
+	if told != nil || err != nil || !a.exitCode {
 		return cmp.Or(told, err)
 	}
 	return alarmOf(out)
@@ -112,10 +155,8 @@ func (a *app) tell(doc any, print func()) error {
 
 // alarmOf is the finding of a document that has one.
 func alarmOf(doc any) error {
-	if is, ok := doc.(interface{ Alarm() *desk.Failure }); ok {
-		if f := is.Alarm(); f != nil {
-			return f
-		}
+	if is, ok := doc.(interface{ Alarm() error }); ok {
+		return is.Alarm()
 	}
 	return nil
 }
@@ -125,9 +166,7 @@ func (a *app) prepare(cmd *cobra.Command, in any) {
 	a.cmd = cmd
 	if by, ok := in.(interface{ Who() *desk.By }); ok {
 		who := by.Who()
-		if who.Actor = strings.TrimSpace(who.Actor); who.Actor == "" {
-			who.Actor = osUser()
-		}
+		who.Actor = cmp.Or(strings.TrimSpace(who.Actor), osUser())
 	}
 }
 
@@ -175,6 +214,8 @@ func bindField(fl *pflag.FlagSet, name, doc string, field reflect.Value) {
 		fl.DurationVar((*time.Duration)(p), name, time.Duration(*p), doc)
 	case *[]string:
 		fl.StringArrayVar(p, name, *p, doc)
+	case *commas:
+		fl.StringSliceVar((*[]string)(p), name, *p, doc)
 	default:
 		if field.Elem().Kind() == reflect.Pointer {
 			fl.Var(optional{field.Elem()}, name, doc)
@@ -184,6 +225,9 @@ func bindField(fl *pflag.FlagSet, name, doc string, field reflect.Value) {
 		fl.StringVar(text, name, *text, doc)
 	}
 }
+
+// commas are texts that may be said with commas between them.
+type commas []string
 
 // optional is a text that may be said to be empty.
 type optional struct{ field reflect.Value }
@@ -206,20 +250,14 @@ func (optional) Type() string { return "string" }
 // maker makes a verb for one run of the program.
 type maker interface{ on(a *app) *cobra.Command }
 
-// single is a verb that is like no other.
-type single func(*app) *cobra.Command
-
-func (m single) on(a *app) *cobra.Command { return m(a) }
-
 // group is a verb that has verbs of its own.
 type group struct {
-	use, short, long, example string
-
+	name  string
 	verbs []maker
 }
 
 func (g group) on(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: g.use + " VERB [flags]", Short: g.short, Long: g.long, Example: g.example, Args: knownVerb, RunE: help}
+	cmd := &cobra.Command{Use: g.name, Args: knownVerb, RunE: help}
 	a.add(cmd, g.verbs)
 	return cmd
 }
@@ -233,6 +271,8 @@ func (a *app) add(cmd *cobra.Command, verbs []maker) {
 		c.Flags().SortFlags = false
 		c.DisableFlagsInUseLine = true
 		cmd.AddCommand(c)
+		says := helps()[strings.TrimPrefix(c.CommandPath(), "amends ")]
+		c.Use, c.Short, c.Long, c.Example = says.use, says.short, says.long, says.example
 	}
 }
 
@@ -252,44 +292,49 @@ func knownVerb(cmd *cobra.Command, args []string) error {
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
-		if c.Name() != "help" {
-			names = append(names, c.Name())
-		}
+		names = append(names, c.Name())
 	}
 	return usage("try: "+path+" --help", said+": it knows "+strings.Join(names, ", "))
 }
 
-// usage returns the error for a mistake in the command as typed.
+// usage returns the error for mistakes in the command as typed, or nil where there is none.
 func usage(next string, reasons ...string) error { return desk.Usage(next, reasons...) }
 
 // The arguments of verbs.
 
+// thing is what arguments name: its kind, how one is written, how an empty one is called, and what to know where none is named, or too many.
+type thing struct{ kind, written, empty, ifNone, ifMany string }
+
+var (
+	theWork  = thing{"work", "WORK", "the work id", "", "a work id with spaces needs quotes; "}
+	theWorks = thing{"work", "WORK…, or - to read ids from standard input", "the work id", "", ""}
+	theJob   = thing{"job", "JOB", "the name of the job", "amends schedule list shows the jobs; ", ""}
+)
+
+// many is as many as a command line has.
+const many = math.MaxInt
+
+// named wants at least and at most so many arguments, none of them empty.
+func (t thing) named(least, most int) arguments {
+	return func(cmd *cobra.Command, args []string) error {
+		path := cmd.CommandPath()
+		switch {
+		case len(args) < least:
+			return usage(t.ifNone+"try: "+path+" --help", fmt.Sprintf("name the %s: %s %s", t.kind, path, t.written))
+		case len(args) > most:
+			return usage(t.ifMany+"try: "+path+" --help", fmt.Sprintf("%s takes one %s, not %d: %s", path, t.kind, len(args), strings.Join(args, " ")))
+		}
+		return said(t.empty, args...)
+	}
+}
+
 // said refuses an argument that is empty. A shell makes one of a variable that was never set, and to
 // take it for "none was said" would mean another work, or all.
 func said(what string, args ...string) error {
-	for _, arg := range args {
-		if arg == "" {
-			return desk.Empty(what)
-		}
+	if slices.Contains(args, "") {
+		return desk.Empty(what)
 	}
 	return nil
-}
-
-func worksSaid(_ *cobra.Command, args []string) error { return said("the work id", args...) }
-
-func oneWork(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usage("try: "+cmd.CommandPath()+" --help", "name the work: "+cmd.CommandPath()+" WORK")
-	}
-	return atMostOneWork(cmd, args)
-}
-
-func atMostOneWork(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usage(fmt.Sprintf("a work id with spaces needs quotes; try: %s --help", cmd.CommandPath()),
-			fmt.Sprintf("%s takes one work, not %d: %s", cmd.CommandPath(), len(args), strings.Join(args, " ")))
-	}
-	return worksSaid(cmd, args)
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {
@@ -297,23 +342,4 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s takes no %q", cmd.CommandPath(), args[0]))
 	}
 	return nil
-}
-
-// atMostOne takes one thing, or none, and name is how an empty one is called; exactly: none is a mistake, of which hint says how it is mended.
-func atMostOne(thing, called, name string, exactly bool, hint string) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		path := cmd.CommandPath()
-		switch {
-		case len(args) > 1:
-			return usage("try: "+path+" --help", fmt.Sprintf("%s takes one %s, not %d: %s", path, thing, len(args), strings.Join(args, " ")))
-		case exactly && len(args) == 0:
-			return usage(hint+"try: "+path+" --help", fmt.Sprintf("name the %s: %s %s", thing, path, called))
-		}
-		return said(name, args...)
-	}
-}
-
-// anyNamed takes names of things, none of which is empty.
-func anyNamed(name string) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, args []string) error { return said(name, args...) }
 }

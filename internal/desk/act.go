@@ -40,25 +40,23 @@ func (o *Order) Is(w Which, run string) { o.Which, o.run = w, run }
 // Act is something that a person does to an instance.
 type Act interface {
 	order() *Order
-	faults() []string       // what is wrong with what it says
+	faults() Wrong          // what is wrong with what it says
 	check(v *view) error    // what only the person can say
 	after(v *view) []string // what follows when it is applied
 	// post says it. same finds among all that was said what said the same before; nil: it is said each time.
 	post(ctx context.Context, op *coordinator.Operator, v *view) (same func([]machine.Signal) int, err error)
 }
 
-func (o *Order) faults() []string {
+func (o *Order) faults() Wrong {
 	wrong := o.By.faults()
-	if o.Wait < 0 {
-		wrong = append(wrong, "--wait must not be negative")
-	}
+	wrong.If(o.Wait < 0, "--wait must not be negative")
 	return wrong
 }
 
 func (*Order) check(*view) error { return nil }
 
 // Faults says what is wrong with what an act says, before anything is looked at.
-func Faults(a Act) []string { return a.faults() }
+func Faults(a Act) Wrong { return a.faults() }
 
 // About is what an act says whatever it is.
 func About(a Act) *Order { return a.order() }
@@ -122,14 +120,12 @@ type Resolve struct {
 	Order
 }
 
-func (a *Resolve) faults() (wrong []string) {
+func (a *Resolve) faults() (wrong Wrong) {
 	ways := howMany(a.Happened != nil, a.HappenedWithoutID, a.DidNotHappen)
 	switch {
 	case a.Keep:
 		wrong = a.Order.faults()
-		if a.Step != "" || ways > 0 || a.Result != "" {
-			wrong = append(wrong, "--keep leaves the whole work as it stands: it goes with neither --step nor a resolution on one")
-		}
+		wrong.If(a.Step != "" || ways > 0 || a.Result != "", "--keep leaves the whole work as it stands: it goes with neither --step nor a resolution on one")
 		return wrong
 	case a.Step == "":
 		wrong = append(wrong, "say which step: --step STEP")
@@ -177,13 +173,9 @@ type Skip struct {
 	Order
 }
 
-func (a *Skip) faults() (wrong []string) {
-	if a.Result != "" && !json.Valid([]byte(a.Result)) {
-		wrong = append(wrong, "--result is not valid JSON")
-	}
-	if a.NoResult && a.found() != nil {
-		wrong = append(wrong, "--no-result goes with neither --result nor --external-id")
-	}
+func (a *Skip) faults() (wrong Wrong) {
+	wrong.If(a.Result != "" && !json.Valid([]byte(a.Result)), "--result is not valid JSON")
+	wrong.If(a.NoResult && a.found() != nil, "--no-result goes with neither --result nor --external-id")
 	return append(wrong, a.Order.faults()...)
 }
 
@@ -256,11 +248,9 @@ type Complete struct {
 	Body *JSONText `json:"body,omitempty" doc:"the answer, as the other side would send it"`
 }
 
-func (a *Complete) faults() []string {
+func (a *Complete) faults() Wrong {
 	wrong := a.Order.faults()
-	if a.Body == nil {
-		wrong = append(wrong, "say what the answer is: --body TEXT")
-	}
+	wrong.If(a.Body == nil, "say what the answer is: --body TEXT")
 	return wrong
 }
 
@@ -283,14 +273,10 @@ type Extend struct {
 	until time.Time
 }
 
-func (a *Extend) faults() []string {
+func (a *Extend) faults() Wrong {
 	wrong := a.Order.faults()
-	if a.Longer <= 0 {
-		wrong = append(wrong, "say how long from now it may take: --by 24h")
-	}
-	if a.until.IsZero() {
-		a.until = time.Now().Add(time.Duration(a.Longer))
-	}
+	wrong.If(a.Longer <= 0, "say how long from now it may take: --by 24h")
+	a.until = Either(a.until.IsZero(), time.Now().Add(time.Duration(a.Longer)), a.until)
 	return wrong
 }
 
@@ -306,14 +292,10 @@ type Rerun struct {
 	Request string `json:"request,omitempty" doc:"a name for what is asked, such as a ticket: the same one again changes nothing"`
 }
 
-func (a *Rerun) faults() []string {
+func (a *Rerun) faults() Wrong {
 	wrong := a.Order.faults()
-	if strings.HasPrefix(a.Request, coordinator.OfRun("")) {
-		wrong = append(wrong, "--request does not begin with "+coordinator.OfRun("")+": to name a run say --run")
-	}
-	if a.Run != "" {
-		a.run = a.Run
-	}
+	wrong.If(strings.HasPrefix(a.Request, coordinator.OfRun("")), "--request does not begin with "+coordinator.OfRun("")+": to name a run say --run")
+	a.run = cmp.Or(a.Run, a.run)
 	return wrong
 }
 
@@ -341,12 +323,7 @@ type Vote struct {
 func (a *Vote) Defaults() { a.Roles = []string{saga.Admin} }
 
 // Verb is what it says.
-func (a *Vote) Verb() string {
-	if a.Approve {
-		return machine.VerbApprove
-	}
-	return machine.VerbReject
-}
+func (a *Vote) Verb() string { return Either(a.Approve, machine.VerbApprove, machine.VerbReject) }
 
 func (a *Vote) after(*view) []string {
 	return []string{fmt.Sprintf("%s votes to %s, with the role %s", a.Actor, a.Verb(), strings.Join(a.Roles, ", "))}
@@ -539,19 +516,13 @@ func (d *Desk) outcome(a Act, v *view, m *mailbox, again bool) *Outcome {
 		WorkID: v.head.ID.Work, Saga: v.head.ID.Saga, Signal: signalOf(&m.posted), Plan: a.after(v),
 		DryRun: m.dryRun, Stored: !m.dryRun, Unknown: v.lacking != "", lacking: v.lacking,
 		Status: v.state.Status, Reason: v.state.Reason, Next: v.summary.Next, Stood: standing(v.state.Status, v.state.Reason), Show: d.show(v.head.ID),
+		First: docs(v.pending, saying), Stays: When(v.lacking != "", stays(v.lacking)),
 	}
 	if again {
 		out.Plan = []string{"nothing more: it was said before, and that is answered"}
 	}
-	waits := false
-	for i := range v.pending {
-		waits = waits || v.pending[i].ID == m.posted.ID
-		out.First = append(out.First, saying(&v.pending[i]))
-	}
+	waits := slices.ContainsFunc(v.pending, func(s machine.Signal) bool { return s.ID == m.posted.ID })
 	out.read = out.Stored && m.posted.ID <= v.head.Posted && !waits
-	if v.lacking != "" {
-		out.Stays = stays(v.lacking)
-	}
 	if out.Unknown && !out.read {
 		out.Plan = append(out.Plan, out.Stays)
 	}
@@ -619,7 +590,7 @@ func (d *Desk) Learn(ctx context.Context, out *Outcome, wait Duration, until tim
 
 // Do posts an act and waits for its end where that is wanted. What was stored is told also where it failed.
 func (d *Desk) Do(ctx context.Context, a Act) (*Outcome, error) {
-	if err := usage("", a.faults()); err != nil {
+	if err := Usage("", a.faults()...); err != nil {
 		return nil, err
 	}
 	until := d.now().Add(time.Duration(a.order().Wait))
@@ -637,6 +608,14 @@ func (d *Desk) Do(ctx context.Context, a Act) (*Outcome, error) {
 
 // poll is how often one who waits looks.
 const poll = 100 * time.Millisecond
+
+// rest waits, unless ctx ends before.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
 
 // await waits until a record has consumed the signal, and returns that record. It looks once at
 // least.
@@ -665,10 +644,7 @@ func (d *Desk) await(ctx context.Context, out *Outcome, wait time.Duration, unti
 		case err != nil:
 			return nil, err
 		}
-		select {
-		case <-timed.Done():
-		case <-time.After(poll):
-		}
+		rest(timed, poll)
 	}
 }
 

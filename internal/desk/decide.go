@@ -36,7 +36,7 @@ type DecideIn struct {
 	until time.Time
 }
 
-func (in *DecideIn) faults(now time.Time) []string {
+func (in *DecideIn) faults(now time.Time) Wrong {
 	v := plan.Verdict(in.Verdict)
 	wrong := append(in.RequestIn.faults(), oneOf("verdict", in.Verdict, names(plan.Verdicts))...)
 	wrong = append(wrong, aClass(in.Class)...)
@@ -48,21 +48,15 @@ func (in *DecideIn) faults(now time.Time) []string {
 	case in.Key == "" && (in.Finding != "" || v == plan.Keep || v == plan.Reopen):
 		wrong = append(wrong, "--finding, keep and reopen are for one KEY")
 	}
-	if (v == plan.Keep) != (in.Document != "") {
-		wrong = append(wrong, "--document says which one stays, and goes with keep alone")
-	}
-	if in.Until != "" && v != plan.Accept && v != plan.Hide || v == plan.Hide && in.Until == "" {
-		wrong = append(wrong, "--until is said with ignore, and may be with accept")
-	}
+	wrong.If((v == plan.Keep) != (in.Document != ""), "--document says which one stays, and goes with keep alone")
+	wrong.If(in.Until != "" && v != plan.Accept && v != plan.Hide || v == plan.Hide && in.Until == "", "--until is said with ignore, and may be with accept")
 	until, err := PointInTime(in.Until, now)
 	if err != nil {
 		wrong = append(wrong, "--until: "+err.Error())
 	} else if strings.ContainsAny(in.Until[max(len(in.Until)-1, 0):], "dhms") { // from now on, and not ago
 		until = now.Add(now.Sub(until))
 	}
-	if err == nil && in.Until != "" && !until.After(now) {
-		wrong = append(wrong, "--until lies in the past")
-	}
+	wrong.If(err == nil && in.Until != "" && !until.After(now), "--until lies in the past")
 	in.until = until
 	return wrong
 }
@@ -95,12 +89,8 @@ type DecidedOn struct {
 
 func decidedOn(d *plan.Decision) DecidedOn {
 	f := &d.Finding
-	docs := slices.Clone(f.Documents)
-	if docs == nil {
-		docs = []string{} // never null
-	}
 	return DecidedOn{
-		Key: f.Key, Verdict: string(d.Verdict), Class: f.Class, Finding: f.Mark(), Documents: docs, Then: thenOf(d), Until: utc(d.Until),
+		Key: f.Key, Verdict: string(d.Verdict), Class: f.Class, Finding: f.Mark(), Documents: append([]string{}, f.Documents...), Then: thenOf(d), Until: utc(d.Until),
 		Actor: d.By.Name, Reason: d.By.Reason, At: utc(d.At), Outcome: d.Outcome, Error: d.Error, Ended: utc(d.Ended),
 	}
 }
@@ -119,10 +109,7 @@ func (d *DecidedOn) Became() string {
 // thenOf says what follows from a decision.
 func thenOf(d *plan.Decision) string {
 	docs := strings.Join(d.Finding.Documents, ", ")
-	until := "until it or its object changes"
-	if !d.Until.IsZero() {
-		until += ", or until " + finding.ISO(d.Until)
-	}
+	until := "until it or its object changes" + When(!d.Until.IsZero(), ", or until "+iso(d.Until))
 	switch d.Verdict {
 	case plan.Accept:
 		if d.Acts() {
@@ -147,7 +134,7 @@ func thenOf(d *plan.Decision) string {
 
 // Decide decides on findings. What is to be carried out a run of the job does, at once.
 func (d *Desk) Decide(ctx context.Context, in *DecideIn) (*Decided, error) {
-	if err := usage("try: amends drift "+in.Verdict+" --help", in.faults(d.now())); err != nil {
+	if err := Usage("try: amends drift "+in.Verdict+" --help", in.faults(d.now())...); err != nil {
 		return nil, err
 	}
 	j, err := d.jobOf(ctx, in.Job)
@@ -268,14 +255,12 @@ func (d *Desk) became(ctx context.Context, in *DecideIn, out *Decided) error {
 	if n == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%d of %d were not carried out", n, len(ds))
+	f := &Failure{Code: Conflict, What: fmt.Sprintf("%d of %d were not carried out", n, len(ds)), Done: true}
 	if len(ds) == 1 {
-		what = "it was not carried out: " + cmp.Or(ds[0].Error, "it could not be looked at, or its instance is at work; the next run of the job does it")
+		f.What = "it was not carried out: " + cmp.Or(ds[0].Error, "it could not be looked at, or its instance is at work; the next run of the job does it")
 	}
-	return &Failure{
-		Code: Conflict, What: what, Done: true,
-		Next: "the next comparison shows what is so; look at why: amends drift decided " + quote(in.Job) + d.flag,
-	}
+	f.Next = "the next comparison shows what is so; look at why: amends drift decided " + quote(in.Job) + d.flag
+	return f
 }
 
 // DecisionsIn lists what was decided on findings of a job.

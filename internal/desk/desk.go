@@ -18,9 +18,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -61,14 +65,17 @@ type List[T any] struct {
 	Looked time.Time `json:"-"`
 }
 
+// More is what the next page is asked for with; nil on the last one.
+func (l *List[T]) More() *string { return l.Next }
+
 // All is a list that has no pages.
 type All[T any] struct {
 	Items []T `json:"items"`
 }
 
 // page reads a page of rows, unless something is wrong with what was asked for. Of rows one more than the limit is read where there are more.
-func page[R, T any](wrong []string, in *Limit, read func() ([]R, error), doc func(*R) T, key func(*R) string) (*List[T], error) {
-	if err := usage("", wrong); err != nil {
+func page[R, T any](wrong Wrong, in *Limit, read func() ([]R, error), doc func(*R) T, key func(*R) string) (*List[T], error) {
+	if err := Usage("", wrong...); err != nil {
 		return nil, err
 	}
 	rows, err := read()
@@ -83,6 +90,14 @@ func page[R, T any](wrong []string, in *Limit, read func() ([]R, error), doc fun
 	return l, nil
 }
 
+// answer is a document, or why there is none.
+func answer[T any](doc T, err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &doc, nil
+}
+
 // docs are rows as documents; never null.
 func docs[R, T any](rows []R, doc func(*R) T) []T {
 	all := make([]T, len(rows))
@@ -92,8 +107,8 @@ func docs[R, T any](rows []R, doc func(*R) T) []T {
 	return all
 }
 
-// first is the first that is so, or nil.
-func first[T any](all []T, is func(*T) bool) *T {
+// First is the first that is so, or nil.
+func First[T any](all []T, is func(*T) bool) *T {
 	for i := range all {
 		if is(&all[i]) {
 			return &all[i]
@@ -126,11 +141,9 @@ func (l *Limit) Defaults() { l.N = 50 }
 // Most is how many a page has.
 func (l *Limit) Most() int { return l.N }
 
-func (l *Limit) faults() []string {
-	if l.N < 1 {
-		return []string{"--limit is at least 1"}
-	}
-	return nil
+func (l *Limit) faults() (wrong Wrong) {
+	wrong.If(l.N < 1, "--limit is at least 1")
+	return wrong
 }
 
 // By is who acts, and why.
@@ -138,7 +151,7 @@ type By struct {
 	Reason string `json:"reason,omitempty" doc:"why; required, and kept on record"`
 	Actor  string `json:"-" flag:"actor" doc:"who says so (default: the user of the operating system)"`
 
-	Wrong []string `json:"-" flag:"-"` // what a door found wrong, to be said with the rest
+	Wrong Wrong `json:"-" flag:"-"` // what a door found wrong, to be said with the rest
 }
 
 // Who is by whom it is said: a door sets it.
@@ -147,13 +160,9 @@ func (b *By) Who() *By { return b }
 func (b *By) actor() saga.Actor { return saga.Actor{Name: b.Actor, Reason: b.Reason} }
 
 // faults says what is missing.
-func (b *By) faults() (wrong []string) {
-	if !said(b.Reason) {
-		wrong = append(wrong, `say why: --reason "…"`)
-	}
-	if !said(b.Actor) {
-		wrong = append(wrong, "say who you are: --actor NAME")
-	}
+func (b *By) faults() (wrong Wrong) {
+	wrong.If(!said(b.Reason), `say why: --reason "…"`)
+	wrong.If(!said(b.Actor), "say who you are: --actor NAME")
 	return append(wrong, b.Wrong...)
 }
 
@@ -195,3 +204,100 @@ func (v versioned) MarshalJSON() ([]byte, error) {
 	}
 	return slices.Concat([]byte(`{"api":"`+API+`"`), fields), nil
 }
+
+// How things are called, as in findings.
+
+func iso(t time.Time) string                           { return finding.ISO(t) }
+func count(n int, thing string) string                 { return finding.Count(n, thing) }
+func standing(s saga.Status, r saga.Reason) string     { return finding.Status(s, r) }
+func definition(name string, v int, ended bool) string { return finding.Definition(name, v, ended) }
+
+// With is a text behind what is said before it; "" for none.
+func With(before, text string) string { return When(text != "", before+text) }
+
+// When is a text where something is so, and else "".
+func When(is bool, text string) string { return Either(is, text, "") }
+
+// Either is the one where something is so, and else the other.
+func Either[T any](is bool, one, other T) T {
+	if is {
+		return one
+	}
+	return other
+}
+
+// Counted is a number of things whose plural is a word of its own.
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// clock is a moment in UTC without the day.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
+
+// effect names an attempt of a step's action or of its undo.
+func effect(step string, d saga.Direction, attempt int) string {
+	return When(d == saga.Undo, "undo of ") + step + When(attempt > 0, fmt.Sprintf(" #%d", attempt))
+}
+
+// happened says what a resolution says.
+func happened(yes bool, externalID string) string {
+	return Either(yes, "it happened"+With(", as ", externalID), "it did not happen")
+}
+
+// saying is a signal in words.
+func saying(s *machine.Signal) string {
+	words := string(s.Kind)
+	switch {
+	case isRerun(*s):
+		words = "rerun"
+	case s.Kind == machine.SignalCancel && s.ByHand && s.Revision != "": // the source's is not by hand
+		words = "undo"
+	case s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate:
+		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
+	case s.Step != "":
+		words += " " + effect(s.Step, s.Direction, s.Attempt)
+	}
+	return words + With(" at revision ", s.Revision) + With(", says ", s.Actor) + With(": ", s.Reason)
+}
+
+// PointInTime reads a moment as a person writes it: a time, a day, or how long ago. Empty is no
+// moment.
+func PointInTime(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC(), nil // without a zone it is meant as UTC, as everything that is printed
+		}
+	}
+	ago := text
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
+			ago = strconv.Itoa(24*n) + "h"
+		}
+	}
+	if d, err := time.ParseDuration(ago); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 2006-01-02T15:04:05Z, 2006-01-02, or how long ago, such as 2h or 7d", text)
+}
+
+// Duration is a time.Duration that is said as a text, such as 30s.
+type Duration time.Duration
+
+// UnmarshalText reads it.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no duration, such as 30s", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+// MarshalText is the text.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

@@ -57,7 +57,7 @@ func (d *Desk) flow(ctx context.Context) (*flow, error) {
 
 // of returns a destination, or nil.
 func (f *flow) of(name string) *coordinator.DestinationStatus {
-	return first(f.Destinations, func(d *coordinator.DestinationStatus) bool { return d.Name == name })
+	return First(f.Destinations, func(d *coordinator.DestinationStatus) bool { return d.Name == name })
 }
 
 // knows refuses a name under which nothing can wait: all, saga:NAME, a destination, or retry: and one.
@@ -80,55 +80,34 @@ func unheard(name string) error {
 
 // paused returns the pause that has a name, or nil.
 func (f *flow) paused(name string) *coordinator.Paused {
-	return first(f.Paused, func(p *coordinator.Paused) bool { return p.Scope.String() == name })
+	return First(f.Paused, func(p *coordinator.Paused) bool { return p.Scope.String() == name })
 }
 
-// because says why what waits under a name does so: a destination's state, or a pause.
-func (f *flow) because(name string) string {
-	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
-	switch {
+// waits says why what waits under a name does so, and when that goes on and what a person can do about it: a destination's state, or a pause.
+func (f *flow) waits(line string) (because, then string) {
+	p := cmp.Or(f.paused(line), f.paused(coordinator.Everything().String()))
+	name, failed := strings.CutPrefix(line, coordinator.RetryPrefix)
+	switch d := f.of(name); {
 	case p != nil:
-		return fmt.Sprintf("%s paused, says %s: %s", finding.ScopeIs(p.Scope), p.By.Name, p.By.Reason)
+		return fmt.Sprintf("%s paused, says %s: %s", finding.ScopeIs(p.Scope), p.By.Name, p.By.Reason),
+			"It goes on when the pause ends: amends resume " + finding.Flag(p.Scope.String()) + " --reason WHY."
 	case ofWorks(name):
-		return "the pause is over, and it goes on with the next claim"
-	}
-	to, failed := strings.CutPrefix(name, coordinator.RetryPrefix)
-	switch d := f.of(to); {
+		return "the pause is over, and it goes on with the next claim", "It goes on by itself, with the next claim. Nothing to do."
+	case d != nil && d.State == "paused":
+		return finding.Stands(d), "It goes on when the pause ends: amends resume --destination " + quote(name) + " --reason WHY."
 	case d != nil && d.State != "healthy":
-		return finding.Stands(d)
+		return finding.Stands(d), fmt.Sprintf("It goes on by itself when %s is back, and spends nothing until then. "+
+			"To try now: amends destination probe %s --reason WHY. What else waits for it: amends list --waits-for %s", name, quote(name), quote(line))
 	case failed:
-		return to + " failed this one; it does not count as away"
-	default:
-		return to + " has no room for it yet"
+		return name + " failed this one; it does not count as away",
+			fmt.Sprintf("It is tried again by itself. To try now, when %s is mended: amends destination probe %s --reason WHY.", name, quote(name))
 	}
+	return name + " has no room for it yet", fmt.Sprintf("It goes on by itself as soon as %s has room for it. Nothing to do.", name)
 }
 
 // ofWorks reports whether a name under which instances wait is a pause, and no destination.
 func ofWorks(name string) bool {
 	return name == coordinator.Everything().String() || strings.HasPrefix(name, "saga:")
-}
-
-// then says when what waits under a name goes on, and what a person can do about it.
-func (f *flow) then(name string) string {
-	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
-	line := name
-	name, failed := strings.CutPrefix(name, coordinator.RetryPrefix)
-	d := f.of(name)
-	switch {
-	case p != nil:
-		return "It goes on when the pause ends: amends resume " + finding.Flag(p.Scope.String()) + " --reason WHY."
-	case ofWorks(name):
-		return "It goes on by itself, with the next claim. Nothing to do."
-	case d != nil && d.State == "paused":
-		return "It goes on when the pause ends: amends resume --destination " + quote(name) + " --reason WHY."
-	case failed && (d == nil || d.State == "healthy"):
-		return fmt.Sprintf("It is tried again by itself. To try now, when %s is mended: amends destination probe %s --reason WHY.", name, quote(name))
-	case d == nil || d.State == "healthy":
-		return fmt.Sprintf("It goes on by itself as soon as %s has room for it. Nothing to do.", name)
-	default:
-		return fmt.Sprintf("It goes on by itself when %s is back, and spends nothing until then. To try now: amends destination probe %s --reason WHY. "+
-			"What else waits for it: amends list --waits-for %s", name, quote(name), quote(line))
-	}
 }
 
 // Destination is what the sagas talk to.
@@ -172,18 +151,15 @@ func (d *Desk) Destinations(ctx context.Context, _ *Nothing) (*Destinations, err
 	if err != nil {
 		return nil, err
 	}
-	out := &Destinations{Items: docs(f.Destinations, f.doc), Paused: docs(f.Paused, heldOf)}
-	for i := range f.Paused {
-		p := &f.Paused[i]
-		out.Holds = append(out.Holds, fmt.Sprintf("%s paused since %s, says %s: %s", upper(finding.ScopeIs(p.Scope)), iso(p.At), p.By.Name, p.By.Reason))
-	}
-	return out, nil
+	return &Destinations{docs(f.Destinations, f.doc), docs(f.Paused, heldOf), docs(f.Paused, func(p *coordinator.Paused) string {
+		return fmt.Sprintf("%s paused since %s, says %s: %s", upper(finding.ScopeIs(p.Scope)), iso(p.At), p.By.Name, p.By.Reason)
+	})}, nil
 }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Alarm is the finding that destinations are not healthy, or nil.
-func (l *Destinations) Alarm() *Failure {
+func (l *Destinations) Alarm() error {
 	n := number(l.Items, func(d *Destination) bool { return d.State != "healthy" })
 	return alarm(n, Counted(n, "destination is not healthy", "destinations are not healthy"), "see what it says of itself: amends destination list")
 }
@@ -192,26 +168,11 @@ func (f *flow) doc(d *coordinator.DestinationStatus) Destination {
 	w := f.waiting[d.Name]
 	j := Destination{
 		Destination: d.Name, State: d.State, Since: utc(d.Since), Until: utc(d.Until), Evidence: d.Evidence, Why: d.Why, Actor: d.Actor, Served: utc(d.Served),
-		Waiting: w.Works, Oldest: utc(w.Oldest), Failed: f.waiting[coordinator.RetryPrefix+d.Name].Works, Parts: d.Parts, Shares: d.Shares,
+		Waiting: w.Works, Oldest: utc(w.Oldest), Failed: f.waiting[coordinator.RetryPrefix+d.Name].Works, Parts: d.Parts, Shares: Either(d.Shares == nil, map[string]int{}, d.Shares),
 		Unanswered: d.Unanswered, UnansweredUntil: utc(d.UnansweredUntil), Left: d.Left, LeftUntil: utc(d.LeftUntil),
 	}
-	if d.Shares == nil {
-		j.Shares = map[string]int{}
-	}
-	why, unanswered, left := d.Why, "", ""
-	switch {
-	case d.State == "paused":
-		why = d.Actor + ": " + d.Why
-	case d.Evidence != "":
-		why = d.Evidence + "; the latest: " + d.Why
-	}
-	if d.Unanswered > 0 {
-		unanswered = finding.Unanswered(d)
-	}
-	if d.Left > 0 {
-		left = finding.Left(d)
-	}
-	j.Note = joined(why, unanswered, left)
+	said := Either(d.State == "paused", d.Actor+": ", When(d.Evidence != "", d.Evidence+"; the latest: "))
+	j.Note = joined(said+d.Why, When(d.Unanswered > 0, finding.Unanswered(d)), When(d.Left > 0, finding.Left(d)))
 	return j
 }
 
@@ -242,7 +203,7 @@ type Probed struct {
 
 // Probe has a destination tried now.
 func (d *Desk) Probe(ctx context.Context, in *ProbeIn) (*Probed, error) {
-	if err := usage("try: amends destination probe --help", append(named(in.Name, "destination: amends destination probe NAME"), in.By.faults()...)); err != nil {
+	if err := Usage("try: amends destination probe --help", append(named(in.Name, "destination: amends destination probe NAME"), in.By.faults()...)...); err != nil {
 		return nil, err
 	}
 	f, err := d.flow(ctx)
@@ -253,15 +214,11 @@ func (d *Desk) Probe(ctx context.Context, in *ProbeIn) (*Probed, error) {
 	if to == nil {
 		return nil, unheard(in.Name)
 	}
-	out := &Probed{Destination: in.Name, Before: to.State, Stood: finding.Stands(to)}
-	out.Failed, err = d.op.Probe(ctx, in.Name, in.actor())
+	failed, err := d.op.Probe(ctx, in.Name, in.actor())
 	if errors.Is(err, coordinator.ErrPaused) {
 		return nil, &Failure{Code: Conflict, Why: err, Next: "it is tried when it is resumed: amends resume --destination " + quote(in.Name)}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return answer(Probed{in.Name, to.State, failed, finding.Stands(to)}, err)
 }
 
 // Scope is more than one instance: those that want a destination, those of a saga, or all.
@@ -276,10 +233,7 @@ func (s *Scope) Named() int { return howMany(s.Destination != "", s.Saga != "", 
 
 // called is how the scope that was found is called: all, saga:NAME, or destination:NAME.
 func (s *Scope) called(which coordinator.Scope) string {
-	if s.Destination != "" {
-		return "destination:" + which.String()
-	}
-	return which.String()
+	return When(s.Destination != "", "destination:") + which.String()
 }
 
 // scope is the one that is meant, and what stands in the way. One that the ledger never heard of is a mistake.
@@ -328,7 +282,12 @@ type Held struct {
 }
 
 // Words are what is held, by whom and why.
-func (h *Held) Words() string { return fmt.Sprintf("paused, says %s: %s", h.Actor, h.Reason) }
+func (h *Held) Words() string {
+	if h == nil {
+		return "not paused"
+	}
+	return fmt.Sprintf("paused, says %s: %s", h.Actor, h.Reason)
+}
 
 func heldOf(p *coordinator.Paused) Held {
 	return Held{p.Scope.String(), utc(p.At), p.By.Name, p.By.Reason}
@@ -345,7 +304,7 @@ func (d *Desk) Release(ctx context.Context, in *ScopeIn) (*Scoped, error) {
 }
 
 func (d *Desk) setScope(ctx context.Context, in *ScopeIn, pause bool) (*Scoped, error) {
-	if err := usage("", in.By.faults()); err != nil {
+	if err := Usage("", in.By.faults()...); err != nil {
 		return nil, err
 	}
 	f, which, err := d.scope(ctx, &in.Scope)
@@ -366,11 +325,7 @@ func (d *Desk) setScope(ctx context.Context, in *ScopeIn, pause bool) (*Scoped, 
 	if out.Paused = out.Before; in.DryRun {
 		return out, nil
 	}
-	do := d.op.ResumeScope
-	if pause {
-		do = d.op.PauseScope
-	}
-	if err := do(ctx, which, in.actor()); err != nil {
+	if err := Either(pause, d.op.PauseScope, d.op.ResumeScope)(ctx, which, in.actor()); err != nil {
 		return nil, err
 	}
 	now, err := d.flow(ctx)
@@ -384,9 +339,7 @@ func (d *Desk) setScope(ctx context.Context, in *ScopeIn, pause bool) (*Scoped, 
 // pauseOf is who has paused a scope, or nil.
 func (f *flow) pauseOf(name string) *Held {
 	if p := f.paused(name); p != nil {
-		h := heldOf(p)
-		h.Scope = name
-		return &h
+		return &Held{name, utc(p.At), p.By.Name, p.By.Reason}
 	}
 	if d := f.of(strings.TrimPrefix(name, "destination:")); d != nil && d.State == "paused" {
 		return &Held{name, utc(d.Since), d.Actor, d.Why}
@@ -415,17 +368,7 @@ func (d *Desk) ScopeActs(ctx context.Context, in *Scope) (*ScopeActs, error) {
 		return nil, err
 	}
 	acts, err := d.op.Acts(ctx, which, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &ScopeActs{in.called(which), docs(acts, func(a *coordinator.Act) ScopeAct {
-		is := ScopeAct{utc(a.At), "resume", a.By.Name, a.By.Reason}
-		switch {
-		case a.Paused:
-			is.Act = "pause"
-		case a.Probed:
-			is.Act = "probe"
-		}
-		return is
-	})}, nil
+	return answer(ScopeActs{in.called(which), docs(acts, func(a *coordinator.Act) ScopeAct {
+		return ScopeAct{utc(a.At), Either(a.Paused, "pause", Either(a.Probed, "probe", "resume")), a.By.Name, a.By.Reason}
+	})}, err)
 }

@@ -76,22 +76,36 @@ func (f *Failure) Plain() string {
 
 func (f *Failure) Unwrap() error { return f.Why }
 
-func joined(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+func joined(parts ...string) string { return joinedBy("; ", parts...) }
+
+func joinedBy(between string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), between)
 }
 
-// Usage is the error of a mistake in what was asked. It holds every reason at once, so
+// Usage is the error of what is wrong with what was asked, or nil where nothing is. It holds every reason at once, so
 // that they can all be mended together.
 func Usage(next string, reasons ...string) error {
+	if len(reasons) == 0 {
+		return nil
+	}
 	return &Failure{Code: Misuse, What: strings.Join(reasons, "; "), Next: next}
 }
 
-// usage is nil where nothing is wrong.
-func usage(next string, wrong []string) error {
-	if len(wrong) == 0 {
-		return nil
+// Wrong is what is wrong with what was asked, in words.
+type Wrong []string
+
+// If adds what is wrong where something is so.
+func (w *Wrong) If(is bool, words string) {
+	if is {
+		*w = append(*w, words)
 	}
-	return Usage(next, wrong...)
+}
+
+// Err adds an error, with words before it, where there is one.
+func (w *Wrong) Err(before string, err error) {
+	if err != nil {
+		*w = append(*w, before+err.Error())
+	}
 }
 
 // Empty is the error of a name that is empty. A shell makes one of a variable that was never set, and to
@@ -101,28 +115,19 @@ func Empty(what string) error {
 }
 
 // named says what is to be named, where it is not.
-func named(name, what string) []string {
-	if name == "" {
-		return []string{"name the " + what}
-	}
-	return nil
+func named(name, what string) (wrong Wrong) {
+	wrong.If(name == "", "name the "+what)
+	return wrong
 }
 
 // notFound is the error of what there is not. why may be "".
 func notFound(what, why, next string) *Failure {
-	f := &Failure{Code: NotFound, What: what, Next: next}
-	if why != "" {
-		f.Why = errors.New(why)
-	}
-	return f
+	return &Failure{Code: NotFound, What: what, Why: Either(why != "", errors.New(why), nil), Next: next}
 }
 
 // alarm is the finding that there is any of what should not be; nil: there is none.
-func alarm(n int, what, next string) *Failure {
-	if n == 0 {
-		return nil
-	}
-	return &Failure{Code: Findings, What: what, Next: next}
+func alarm(n int, what, next string) error {
+	return Either[error](n > 0, &Failure{Code: Findings, What: what, Next: next}, nil)
 }
 
 func said(text string) bool { return strings.TrimSpace(text) != "" }

@@ -91,16 +91,13 @@ func (d *Desk) History(ctx context.Context, in *HistoryIn) (*History, error) {
 		return nil, err
 	}
 	records, err := d.db.History(ctx, head.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &History{WorkID: head.ID.Work, Saga: head.ID.Saga, Records: docs(records, func(r *machine.Record) Record { return recordOf(r, in.Bodies) })}, nil
+	return answer(History{head.ID.Work, head.ID.Saga, docs(records, func(r *machine.Record) Record { return recordOf(r, in.Bodies) })}, err)
 }
 
 // Started reports whether a person started an instance.
 func (d *Desk) Started(ctx context.Context, id saga.ID, by string) (bool, error) {
 	records, err := d.db.History(ctx, id)
-	return first(records, func(r *machine.Record) bool { return r.Kind == machine.KindStarted && r.Actor == by }) != nil, err
+	return First(records, func(r *machine.Record) bool { return r.Kind == machine.KindStarted && r.Actor == by }) != nil, err
 }
 
 func recordOf(r *machine.Record, bodies bool) Record {
@@ -110,9 +107,7 @@ func recordOf(r *machine.Record, bodies bool) Record {
 		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
 		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Status: r.Status, Reason: r.Reason,
 		Signals: docs(r.Signals, func(id *int64) string { return strconv.FormatInt(*id, 10) }), Snapshot: bodyOf(r.Snapshot, bodies), Until: utc(r.Until),
-	}
-	if r.Wait > 0 {
-		j.Due = utc(r.At.Add(r.Wait))
+		Due: utc(Either(r.Wait > 0, r.At.Add(r.Wait), time.Time{})),
 	}
 	if m := r.Dispatch; m != nil {
 		j.Arm = &Dispatch{m.Step, m.Direction, m.Attempt, m.Key, m.Reissue, utc(r.Deadline())}
@@ -125,38 +120,22 @@ func bodyOf(b json.RawMessage, content bool) *Body {
 		return nil
 	}
 	sum := sha256.Sum256(b)
-	j := &Body{SHA256: hex.EncodeToString(sum[:]), Bytes: len(b)}
-	if content {
-		j.Content = b
-	}
-	return j
+	return &Body{hex.EncodeToString(sum[:]), len(b), Either(content, b, nil)}
 }
 
 // told is a record in words: what was learned, and behind the arrow what it set in motion.
 func told(r *machine.Record) string {
-	words := learned(r) + With(" = ", r.ExternalID)
-	if r.BodyDropped {
-		words += " (the result was too large and is not kept)"
-	}
+	words := learned(r) + With(" = ", r.ExternalID) + When(r.BodyDropped, " (the result was too large and is not kept)")
 	said := r.Said()
 	if by := "started by " + r.Actor; r.Cause == by && said == "says "+r.Actor {
 		words, said = words+", "+by, ""
 	} else {
 		words += With(", caused by ", r.Cause)
 	}
-	if (r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened) && !r.Until.IsZero() {
-		words += ", until " + iso(r.Until)
-	}
-	words += With(": ", said)
-	if r.Erased != (machine.Erased{}) {
-		words += " (what it said was erased)"
-	}
+	waits := r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened
+	words += When(waits && !r.Until.IsZero(), ", until "+iso(r.Until)) + With(": ", said) + When(r.Erased != (machine.Erased{}), " (what it said was erased)")
 	if r.Wait > 0 {
-		at := clock
-		if r.Wait > 12*time.Hour {
-			at = iso
-		}
-		words += fmt.Sprintf(" (due again at %s)", at(r.At.Add(r.Wait)))
+		words += fmt.Sprintf(" (due again at %s)", Either(r.Wait > 12*time.Hour, iso, clock)(r.At.Add(r.Wait)))
 	}
 	if m := r.Dispatch; m != nil {
 		words += fmt.Sprintf(" → %s until %s, key %s", effect(m.Step, m.Direction, m.Attempt), clock(r.Deadline()), m.Key)
@@ -175,20 +154,14 @@ func learned(r *machine.Record) string {
 		return "not adopted: " + r.Step
 	case r.Kind == machine.KindAdopted:
 		return "adopted: " + r.Step + With(" of revision ", r.Revision)
-	case r.Kind == machine.KindStarted && r.Revision != "":
-		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
 	case r.Kind == machine.KindStarted:
-		return fmt.Sprintf("started with %d bytes of input, by definition version %d", len(r.Body), r.Version)
+		return fmt.Sprintf("started with %d bytes of input%s, by definition version %d", len(r.Body), With(", revision ", r.Revision), r.Version)
 	case r.Kind == machine.KindRevised:
 		return fmt.Sprintf("begun again for revision %s, by definition version %d", r.Revision, r.Version)
-	case r.Kind == machine.KindHeard && len(r.Body) > 0:
-		return fmt.Sprintf("heard of revision %s, %d bytes of input", r.Revision, len(r.Body))
 	case r.Kind == machine.KindHeard:
-		return "heard of revision " + r.Revision
-	case r.Step == "" && r.Revision != "":
-		return string(r.Kind) + " at revision " + r.Revision
+		return "heard of revision " + r.Revision + When(len(r.Body) > 0, fmt.Sprintf(", %d bytes of input", len(r.Body)))
 	case r.Step == "":
-		return string(r.Kind)
+		return string(r.Kind) + With(" at revision ", r.Revision)
 	default:
 		return effect(r.Step, r.Direction, r.Attempt) + " " + string(r.Kind)
 	}

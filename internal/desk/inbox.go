@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func Dispositions() []string {
 
 // meaningOf is a disposition in words; "" for none.
 func meaningOf(v intake.Disposition) string {
-	if m := first(meanings, func(m *meaning) bool { return m.disposition == v }); m != nil {
+	if m := First(meanings, func(m *meaning) bool { return m.disposition == v }); m != nil {
 		return m.words
 	}
 	return ""
@@ -63,17 +64,13 @@ type Deliveries struct {
 }
 
 // filter is what they are read by, as far as that needs no database, and what is wrong with it.
-func (s *Deliveries) filter(now time.Time) (f intake.DeliveryFilter, wrong []string) {
+func (s *Deliveries) filter(now time.Time) (f intake.DeliveryFilter, wrong Wrong) {
 	f = intake.DeliveryFilter{Source: s.Source, Disposition: intake.Disposition(s.Disposition), Object: intake.Object{Tenant: s.Tenant, Type: s.Type}}
 	wrong = oneOf("disposition", s.Disposition, Dispositions())
 	if s.Object != "" {
-		if s.Type != "" {
-			wrong = append(wrong, "--object names the type already; leave out --type")
-		}
+		wrong.If(s.Type != "", "--object names the type already; leave out --type")
 		o, err := objectOf(s.Object, s.Tenant)
-		if err != nil {
-			wrong = append(wrong, notAnObject(s.Object))
-		}
+		wrong.If(err != nil, notAnObject(s.Object))
 		f.Object = o
 	}
 	for _, t := range []struct {
@@ -81,14 +78,10 @@ func (s *Deliveries) filter(now time.Time) (f intake.DeliveryFilter, wrong []str
 		at         *time.Time
 	}{{"--since", s.Since, &f.From}, {"--until", s.Until, &f.Until}} {
 		at, err := PointInTime(t.text, now)
-		if err != nil {
-			wrong = append(wrong, t.flag+" "+err.Error())
-		}
+		wrong.Err(t.flag+" ", err)
 		*t.at = at
 	}
-	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
-		wrong = append(wrong, "--since is not before --until, so nothing can match")
-	}
+	wrong.If(!f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until), "--since is not before --until, so nothing can match")
 	return f, wrong
 }
 
@@ -99,10 +92,7 @@ func notAnObject(text string) string {
 // objectOf is the object that a text names, of the tenant that is said beside it.
 func objectOf(text, tenant string) (intake.Object, error) {
 	o, ok := intake.ParseObject(text)
-	if ok && o.Tenant == "" {
-		o.Tenant = tenant
-	}
-	if !ok || tenant != "" && o.Tenant != tenant {
+	if o.Tenant = cmp.Or(o.Tenant, tenant); !ok || tenant != "" && o.Tenant != tenant {
 		return intake.Object{}, Usage("", notAnObject(text))
 	}
 	return o, nil
@@ -183,10 +173,7 @@ func (c *Count) Meaning() string {
 // Counts counts deliveries by source and disposition.
 func (d *Desk) Counts(ctx context.Context, _ *Nothing) (*All[Count], error) {
 	counts, err := d.db.Counts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &All[Count]{docs(counts, func(c *intake.Count) Count { return Count{c.Source, c.Disposition, c.Count, utc(c.Last)} })}, nil
+	return answer(All[Count]{docs(counts, func(c *intake.Count) Count { return Count{c.Source, c.Disposition, c.Count, utc(c.Last)} })}, err)
 }
 
 // ObjectsIn narrows the list of objects.
@@ -233,12 +220,7 @@ type Entry struct {
 }
 
 // Failed is how often it failed in a row: 3×.
-func (e *Entry) Failed() string {
-	if e.Attempts == 0 {
-		return ""
-	}
-	return strconv.Itoa(e.Attempts) + "×"
-}
+func (e *Entry) Failed() string { return When(e.Attempts > 0, strconv.Itoa(e.Attempts)+"×") }
 
 func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	if e == nil {
@@ -248,26 +230,14 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
 		Learned: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		Fetch: e.Dirty > e.Clean, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
-		Holder: e.Holder, Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
-		Owed: owed(e), Because: because(e, d.now()),
+		Holder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
+		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
-	if !e.Fingerprint.IsZero() {
-		j.Fingerprint = hex.EncodeToString(e.Fingerprint[:])
-	}
-	if e.Holder != "" {
-		j.Until = utc(e.Until)
-	}
-	learned, spoken, is := "", "", j.State+With(", version ", j.Version)
-	switch {
-	case e.Rank > 0:
+	is, learned := j.State+With(", version ", j.Version), When(j.State != "not known", ", as an event said")
+	if e.Rank > 0 {
 		j.Learned, learned = "fetch", ", as its source said when it was asked"
-	case j.State != "not known":
-		learned = ", as an event said"
 	}
-	if e.Newest.Compare(e.Version) > 0 {
-		spoken = "version " + j.Newest + " was spoken of"
-	}
-	j.Is = joined(is+learned, spoken)
+	j.Is = joined(is+learned, When(e.Newest.Compare(e.Version) > 0, "version "+j.Newest+" was spoken of"))
 	failed := cmp.Or(e.Blocked, With(fmt.Sprintf("failed %s: ", count(e.Attempts, "time")), e.LastError))
 	j.News = joined(is, With("owed: ", j.Owed), failed) + fmt.Sprintf(" (amends inbox list --object %s%s)", quote(j.WorkID), d.flag)
 	return &j
@@ -275,7 +245,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 
 // Objects lists objects that were heard of, and what is owed to them.
 func (d *Desk) Objects(ctx context.Context, in *ObjectsIn) (*List[*Entry], error) {
-	var wrong []string
+	var wrong Wrong
 	for _, text := range []string{in.Object, in.After} {
 		if _, ok := intake.ParseObject(text); text != "" && !ok {
 			wrong = append(wrong, notAnObject(text))
@@ -290,9 +260,7 @@ func (d *Desk) entries(ctx context.Context, in *ObjectsIn) ([]intake.Entry, erro
 	f := intake.EntryFilter{
 		Blocked: in.Blocked, Held: in.Held, Owing: in.Owing, Object: intake.Object{Source: in.Source, Tenant: in.Tenant, Type: in.Type}, Limit: in.Limit.N + 1,
 	}
-	if in.After != "" {
-		f.After, _ = intake.ParseObject(in.After)
-	}
+	f.After, _ = intake.ParseObject(in.After)
 	if in.Object == "" {
 		return d.db.Entries(ctx, f)
 	}
@@ -328,17 +296,7 @@ func stateOf(e *intake.Entry) string {
 
 // owed is what is still to be done for an object.
 func owed(e *intake.Entry) string {
-	var all []string
-	if e.Dirty > e.Clean {
-		all = append(all, "fetch")
-	}
-	if e.Accepted > e.Delivered {
-		all = append(all, "deliver")
-	}
-	if n := len(e.Parked); n > 0 {
-		all = append(all, fmt.Sprintf("%d pending", n))
-	}
-	return strings.Join(all, ", ")
+	return joinedBy(", ", When(e.Dirty > e.Clean, "fetch"), When(e.Accepted > e.Delivered, "deliver"), When(len(e.Parked) > 0, fmt.Sprintf("%d pending", len(e.Parked))))
 }
 
 // because is why an object is where it is.
@@ -405,17 +363,8 @@ func saidBy(d *intake.Delivery) string {
 	words := map[intake.Payload]string{
 		intake.Whole: "the whole object", intake.Delta: "a change to the object", intake.Thin: "that the object changed",
 	}[d.Payload]
-	if d.Deleted {
-		words = "that the object is gone"
-	}
-	words = cmp.Or(words, "nothing that can be judged") + With(", version ", d.Version.Revision()) + With(", as event ", d.ID)
-	if d.Topic != "" {
-		words = d.Topic + ": " + words
-	}
-	if !d.At.IsZero() {
-		words += ", of " + iso(d.At)
-	}
-	return words
+	words = cmp.Or(When(d.Deleted, "that the object is gone"), words, "nothing that can be judged") + With(", version ", d.Version.Revision()) + With(", as event ", d.ID)
+	return When(d.Topic != "", d.Topic+": ") + words + When(!d.At.IsZero(), ", of "+iso(d.At))
 }
 
 // next says what happens by itself and what is safe to do, and the command for it, if there is one.
@@ -453,10 +402,8 @@ func (d *Desk) next(of *intake.Delivery, e *intake.Entry, works []ledger.Instanc
 
 // soon says when what is owed to an object is done, by itself.
 func soon(e *intake.Entry, now time.Time) string {
-	words := "What is owed to the object is done by itself"
-	if !e.Owing() {
-		words = "Changes of the object wait for one that has not come; unless it comes, its source is asked instead"
-	}
+	words := Either(e.Owing(), "What is owed to the object is done by itself",
+		"Changes of the object wait for one that has not come; unless it comes, its source is asked instead")
 	const late = time.Minute // processes that hear look every second
 	switch {
 	case e.Holder != "" && e.Until.After(now):
@@ -495,18 +442,15 @@ func (d *Desk) Replay(ctx context.Context, in *ReplayIn) (*Replayed, error) {
 	if wrong = append(wrong, in.By.faults()...); len(in.Numbers) == 0 && in.Deliveries == (Deliveries{}) {
 		wrong = append(wrong, "say which: numbers of deliveries, --object, --source, --disposition, --since or --until")
 	}
-	if err := usage("try: amends inbox replay --help", wrong); err != nil {
+	if err := Usage("try: amends inbox replay --help", wrong...); err != nil {
 		return nil, err
 	}
-	out := &Replayed{Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
-	err := d.census(ctx, f, out)
+	out := Replayed{Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
+	err := d.census(ctx, f, &out)
 	if err == nil && !in.DryRun {
 		out.Replayed, err = d.db.Replay(ctx, f, fmt.Sprintf("replayed by %s: %s", in.Actor, in.Reason))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return answer(out, err)
 }
 
 // census counts what is selected. A number that is not there is a mistake: nothing is replayed
@@ -549,11 +493,7 @@ func (d *Desk) census(ctx context.Context, f intake.DeliveryFilter, out *Replaye
 
 // Judged lists dispositions with their number, the most frequent first.
 func (r *Replayed) Judged() string {
-	names := make([]intake.Disposition, 0, len(r.Dispositions))
-	for v := range r.Dispositions {
-		names = append(names, v)
-	}
-	slices.SortFunc(names, func(x, y intake.Disposition) int {
+	names := slices.SortedFunc(maps.Keys(r.Dispositions), func(x, y intake.Disposition) int {
 		return cmp.Or(r.Dispositions[y]-r.Dispositions[x], strings.Compare(string(x), string(y)))
 	})
 	return strings.Join(docs(names, func(v *intake.Disposition) string {
@@ -590,26 +530,20 @@ func (d *Desk) Drop(ctx context.Context, in *HoldIn) (*EndedHold, error) {
 }
 
 func (d *Desk) endHold(ctx context.Context, in *HoldIn, act string) (*EndedHold, error) {
-	if err := usage("try: amends inbox "+act+" --help", append(named(in.Source, "source: amends inbox "+act+" SOURCE"), in.By.faults()...)); err != nil {
+	if err := Usage("try: amends inbox "+act+" --help", append(named(in.Source, "source: amends inbox "+act+" SOURCE"), in.By.faults()...)...); err != nil {
 		return nil, err
 	}
-	out := &EndedHold{Source: in.Source, Act: act, Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
+	out := EndedHold{Source: in.Source, Act: act, Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
 	if !in.DryRun {
 		n, err := d.db.EndHold(ctx, in.Source, act, in.actor())
-		if err != nil {
-			return nil, err
-		}
 		out.Count, out.Stored = n, n > 0
-		return out, nil
+		return answer(out, err)
 	}
 	all, err := d.db.Holdings(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if h := first(all, func(h *intake.Holding) bool { return h.Source == in.Source }); h != nil {
+	if h := First(all, func(h *intake.Holding) bool { return h.Source == in.Source }); h != nil {
 		out.Count = h.Count
 	}
-	return out, nil
+	return answer(out, err)
 }
 
 // Then says what follows.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type view struct {
 	pending    []machine.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
 	knowledge  *knowledge
+	because    string // why it waits under the name
 	waits      string // what keeps it that it cannot help, in words: a destination, or a process that is not there; "": nothing
 	lacking    string // the definition that it waits for and no live process knows; "" when there is none
 }
@@ -44,21 +46,15 @@ func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
 			Stands: "leave it alone", Next: "run: amends check --prefix " + quote(id.Work),
 		}
 	}
-	if v.state.Turned {
-		v.turned = turned(chains[0].Records)
-	}
-	for i := range chains[0].Signals {
-		if sig := &chains[0].Signals[i]; !v.state.Saw(sig.ID) {
-			v.pending = append(v.pending, *sig)
-		}
-	}
+	v.turned = When(v.state.Turned, turned(chains[0].Records))
+	v.pending = slices.DeleteFunc(slices.Clone(chains[0].Signals), func(s machine.Signal) bool { return v.state.Saw(s.ID) })
 	if v.knowledge, err = d.whoKnows(ctx, v.head.WaitsFor != ""); err != nil {
 		return nil, err
 	}
 	v.spec = v.knowledge.specOf(id.Saga, v.state.Version)
 	v.summary = machine.Summarize(v.spec, v.state)
 	if v.knowledge.flow != nil {
-		v.waits = v.knowledge.flow.then(v.head.WaitsFor)
+		v.because, v.waits = v.knowledge.flow.waits(v.head.WaitsFor)
 	}
 	if v.lacking = v.knowledge.lacking(&v.head); v.lacking != "" && v.state.Status.Live() {
 		v.waits = startOne(v.lacking)
@@ -78,10 +74,7 @@ func turned(records []machine.Record) string {
 		case r.Kind == machine.KindRevised:
 			words = ""
 		case back && words == "":
-			words = learned(r)
-			if r.Said() != "" {
-				words += ": " + r.Said()
-			}
+			words = learned(r) + With(": ", r.Said())
 		}
 	}
 	return words
@@ -139,14 +132,11 @@ type Signal struct {
 }
 
 func signalOf(s *machine.Signal) Signal {
-	j := Signal{
-		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason,
-		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID, Revision: s.Revision, Words: saying(s),
+	resolves := s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate
+	return Signal{
+		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason, Step: s.Step, Direction: s.Direction, Attempt: s.Attempt,
+		ExternalID: s.ExternalID, Revision: s.Revision, Happened: Either(resolves, &s.Happened, nil), Words: saying(s),
 	}
-	if s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate {
-		j.Happened = &s.Happened
-	}
-	return j
 }
 
 // Said is what the signal says, and whether that is an outcome or an order.
@@ -197,13 +187,8 @@ func (v *view) doc() *Instance {
 		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: docs(v.pending, signalOf), Duplicates: docs(v.duplicates, duplicateOf), Unknown: v.lacking != "", Seq: v.state.Seq,
 		Advice: cmp.Or(v.waits, machine.Next(v.spec, v.state)), Choices: v.offers(machine.Choices(v.spec, v.state, v.at)),
-		Also: v.offers(machine.Besides(v.spec, v.state, v.at)), Because: cmp.Or(v.summary.Note, v.turned),
-	}
-	if v.head.WaitsFor != "" {
-		i.Waits = v.knowledge.because(v.head.WaitsFor)
-	}
-	if v.lacking != "" {
-		i.Missing = fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(v.head.ID.Saga))
+		Also: v.offers(machine.Besides(v.spec, v.state, v.at)), Because: cmp.Or(v.summary.Note, v.turned), Waits: v.because,
+		Missing: When(v.lacking != "", fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(v.head.ID.Saga))),
 	}
 	for n := range v.state.Steps {
 		ss := &v.state.Steps[n]
@@ -213,10 +198,9 @@ func (v *view) doc() *Instance {
 	}
 	switch n := v.state.Newer; {
 	case n == nil:
-	case n.Gone && v.state.Reason == saga.ReasonConflict:
-		i.Newer = fmt.Sprintf("revision %s: the source cancelled it", n.Revision)
 	case n.Gone:
-		i.Newer = fmt.Sprintf("revision %s: the source cancelled it; that is followed as soon as no step is open or in doubt", n.Revision)
+		i.Newer = fmt.Sprintf("revision %s: the source cancelled it", n.Revision) +
+			When(v.state.Reason != saga.ReasonConflict, "; that is followed as soon as no step is open or in doubt")
 	default:
 		i.Newer = fmt.Sprintf("revision %s is heard of; it begins as soon as no step is open or in doubt", n.Revision)
 	}
@@ -229,23 +213,16 @@ func (v *view) doc() *Instance {
 	return i
 }
 
+// orders are what decides about an instance that has not ended.
+var orders = []machine.SignalKind{
+	machine.SignalCancel, machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip,
+}
+
 // decided reports whether a person has spoken already and only has not been heard.
 func (v *view) decided() bool {
-	for i := range v.pending {
-		switch v.pending[i].Kind {
-		case machine.SignalResolve:
-			return true
-		case machine.SignalCancel, machine.SignalKeep, machine.SignalPause, machine.SignalResume, machine.SignalRetry, machine.SignalSkip:
-			if !v.state.Status.Terminal() {
-				return true
-			}
-		default:
-			if isRerun(v.pending[i]) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.pending, func(s machine.Signal) bool {
+		return s.Kind == machine.SignalResolve || isRerun(s) || slices.Contains(orders, s.Kind) && !v.state.Status.Terminal()
+	})
 }
 
 // Which says which instance is meant, as a person says it: by its work id, which several sagas may share.
@@ -260,77 +237,56 @@ const NoRevision = "-"
 // RunName is a run as lists print it and acts read it: its revision.
 func RunName(revision string) string { return cmp.Or(revision, NoRevision) }
 
-func revisionOf(run string) string {
-	if run == NoRevision {
-		return ""
-	}
-	return run
-}
+func revisionOf(run string) string { return When(run != NoRevision, run) }
 
 // find returns the one instance that is meant.
 func (d *Desk) find(ctx context.Context, w *Which) (ledger.Instance, error) {
 	if w.Work == "" { // a filter that says nothing finds every one
 		return ledger.Instance{}, Empty("the work id")
 	}
-	heads, err := ledger.First(ctx, d.db, ledger.Filter{Work: w.Work, Saga: w.Saga})
-	switch {
-	case err != nil:
-		return ledger.Instance{}, err
-	case len(heads) == 1:
-		return heads[0], nil
-	case len(heads) == 0:
-		return ledger.Instance{}, w.unknown()
-	}
-	f := several(heads, func(h *ledger.Instance) string { return h.ID.Saga })
-	f.What = fmt.Sprintf("%d sagas know the work %q: %s", len(heads), w.Work, f.What)
-	f.Next = "say which: --saga " + quote(heads[0].ID.Saga)
-	return ledger.Instance{}, f
+	return d.one(ctx, ledger.Filter{Work: w.Work, Saga: w.Saga}, w.unknown(), func(h *ledger.Instance) string { return h.ID.Saga },
+		fmt.Sprintf("sagas know the work %q", w.Work), func(h *ledger.Instance) string { return "say which: --saga " + quote(h.ID.Saga) })
 }
 
 func (w *Which) unknown() error {
-	what := fmt.Sprintf("there is no work %q", w.Work)
-	next := "try: amends list --prefix " + quote(stem(w.Work))
-	if w.Saga != "" {
-		what += fmt.Sprintf(" of saga %q", w.Saga)
-		next = "try it without --saga, or: amends list --prefix " + quote(stem(w.Work))
-	}
-	if _, ok := intake.ParseObject(w.Work); ok {
-		next += "; for what webhooks said of it: amends inbox list --object " + quote(w.Work)
-	}
+	what := fmt.Sprintf("there is no work %q", w.Work) + When(w.Saga != "", fmt.Sprintf(" of saga %q", w.Saga))
+	_, isObject := intake.ParseObject(w.Work)
+	next := "try" + When(w.Saga != "", " it without --saga, or") + ": amends list --prefix " + quote(stem(w.Work)) +
+		When(isObject, "; for what webhooks said of it: amends inbox list --object "+quote(w.Work))
 	return notFound(what, "nothing was ever started under that id in this ledger", next)
 }
 
 // maker finds the one instance that recorded an external id.
 func (d *Desk) maker(ctx context.Context, externalID string) (ledger.Instance, error) {
-	heads, err := ledger.First(ctx, d.db, ledger.Filter{ExternalID: externalID})
+	none := notFound(fmt.Sprintf("no work of this ledger recorded the external id %q", externalID), "either something else made it, or its answer was never recorded",
+		"look at the destination for the key or reference under which it was made, and at: amends list --review")
+	return d.one(ctx, ledger.Filter{ExternalID: externalID}, none, func(h *ledger.Instance) string { return h.ID.String() },
+		fmt.Sprintf("works recorded the external id %q", externalID),
+		func(*ledger.Instance) string {
+			return "show one of them by its work id; all of them: amends list --external-id " + quote(externalID)
+		})
+}
+
+// one is the one instance that a filter finds. none is the error where there is none; where there are several it names them, and asks for more.
+func (d *Desk) one(ctx context.Context, f ledger.Filter, none error, called func(*ledger.Instance) string, several string, next func(*ledger.Instance) string) (ledger.Instance, error) {
+	heads, err := ledger.First(ctx, d.db, f)
 	switch {
 	case err != nil:
 		return ledger.Instance{}, err
 	case len(heads) == 1:
 		return heads[0], nil
 	case len(heads) == 0:
-		return ledger.Instance{}, notFound(fmt.Sprintf("no work of this ledger recorded the external id %q", externalID),
-			"either something else made it, or its answer was never recorded",
-			"look at the destination for the key or reference under which it was made, and at: amends list --review")
+		return ledger.Instance{}, none
 	}
-	f := several(heads, func(h *ledger.Instance) string { return h.ID.String() })
-	f.What = fmt.Sprintf("%d works recorded the external id %q: %s", len(heads), externalID, f.What)
-	f.Next = "show one of them by its work id; all of them: amends list --external-id " + quote(externalID)
-	return ledger.Instance{}, f
-}
-
-// several asks for more, and names what there is to choose from.
-func several(heads []ledger.Instance, called func(*ledger.Instance) string) *Failure {
 	const few = 5
-	var names []string
-	for i := range heads[:min(few, len(heads))] {
-		names = append(names, fmt.Sprintf("%s (%s)", called(&heads[i]), heads[i].Status))
-	}
+	names := docs(heads[:min(few, len(heads))], func(h *ledger.Instance) string { return fmt.Sprintf("%s (%s)", called(h), h.Status) })
 	if len(heads) > few {
 		names = append(names, "…")
 	}
-	details := docs(heads, (*knowledge)(nil).head)
-	return &Failure{Code: Misuse, What: strings.Join(names, ", "), Details: map[string]any{"works": details}}
+	return ledger.Instance{}, &Failure{
+		Code: Misuse, What: fmt.Sprintf("%d %s: %s", len(heads), several, strings.Join(names, ", ")), Next: next(&heads[0]),
+		Details: map[string]any{"works": docs(heads, (*knowledge)(nil).head)},
+	}
 }
 
 // stem is a work id without its last part, where a mistake is most likely.

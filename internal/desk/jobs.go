@@ -38,12 +38,7 @@ func (m *Mark) Words() string {
 	return fmt.Sprintf("by %s at %s: %s", m.Actor, iso(At(m.At)), m.Reason)
 }
 
-func markOf(m schedule.Mark) *Mark {
-	if !m.Is() {
-		return nil
-	}
-	return &Mark{utc(m.At), m.By, m.Why}
-}
+func markOf(m schedule.Mark) *Mark { return Either(m.Is(), &Mark{utc(m.At), m.By, m.Why}, nil) }
 
 // Job is what a program does by a schedule.
 type Job struct {
@@ -84,14 +79,11 @@ type JobsIn struct {
 // Jobs lists the jobs.
 func (d *Desk) Jobs(ctx context.Context, _ *JobsIn) (*Board, error) {
 	b, err := d.db.Jobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Board{Now: utc(b.Now), Halt: markOf(b.Halt), Jobs: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, nil
+	return answer(Board{Now: utc(b.Now), Halt: markOf(b.Halt), Jobs: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, err)
 }
 
 // Alarm is the finding that jobs need a person, or nil.
-func (b *Board) Alarm() *Failure {
+func (b *Board) Alarm() error {
 	n := number(b.Jobs, func(j *Job) bool { return j.Alarm != "" })
 	return alarm(n, Counted(n, "job needs a person", "jobs need a person"), "look at their runs: amends reconcile runs JOB")
 }
@@ -153,7 +145,7 @@ func (d *Desk) Expression(_ context.Context, in *ExpressionIn) (*Expression, err
 }
 
 // Alarm is the finding that a schedule may not mean what was meant, or nil.
-func (e *Expression) Alarm() *Failure {
+func (e *Expression) Alarm() error {
 	return alarm(len(e.Warnings), "the schedule may not mean what was meant", "read the "+count(len(e.Warnings), "warning"))
 }
 
@@ -169,7 +161,7 @@ func (d *Desk) jobOf(ctx context.Context, name string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s := first(b.Jobs, func(s *schedule.JobState) bool { return s.Name == name }); s != nil && name != schedule.Everything {
+	if s := First(b.Jobs, func(s *schedule.JobState) bool { return s.Name == name }); s != nil && name != schedule.Everything {
 		return &job{JobState: *s, Board: b}, nil
 	}
 	f := notFound(fmt.Sprintf("there is no job %q", name), "no process with a job of that name ever ran on this database",
@@ -283,23 +275,14 @@ func (r *Run) Took(now time.Time) string {
 
 // Figures say in words what it has done.
 func (r *Run) Figures() string {
-	words := fmt.Sprintf("%d seen, %d planned, %d applied", r.Seen, r.Planned, r.Applied)
-	if r.Refused > 0 {
-		words += fmt.Sprintf(", %d refused", r.Refused)
-	}
-	if r.Errors > 0 {
-		words += fmt.Sprintf(", %d failed", r.Errors)
-	}
-	return words
+	return fmt.Sprintf("%d seen, %d planned, %d applied", r.Seen, r.Planned, r.Applied) +
+		When(r.Refused > 0, fmt.Sprintf(", %d refused", r.Refused)) + When(r.Errors > 0, fmt.Sprintf(", %d failed", r.Errors))
 }
 
 // Stands says in words where an open run is.
 func (r *Run) Stands() string {
-	switch {
-	case r.Status == "running" && r.Attempts > 1:
-		return fmt.Sprintf("run %d of %s is at work, attempt %d", r.Number, r.Job, r.Attempts)
-	case r.Status == "running":
-		return fmt.Sprintf("run %d of %s is at work", r.Number, r.Job)
+	if r.Status == "running" {
+		return fmt.Sprintf("run %d of %s is at work", r.Number, r.Job) + When(r.Attempts > 1, fmt.Sprintf(", attempt %d", r.Attempts))
 	}
 	return fmt.Sprintf("run %d of %s waits for its turn, and for a process that has the job", r.Number, r.Job)
 }
@@ -307,17 +290,12 @@ func (r *Run) Stands() string {
 // Runs lists runs of jobs, newest first.
 func (d *Desk) Runs(ctx context.Context, in *RunsIn) (*List[Run], error) {
 	wrong := oneOf("result", in.Result, Results)
-	if in.Result != "" && in.Open {
-		wrong = append(wrong, "a run that has not ended has no result")
-	}
+	wrong.If(in.Result != "" && in.Open, "a run that has not ended has no result")
 	f := schedule.RunFilter{Job: in.Job, Result: schedule.Result(in.Result), Open: in.Open, Limit: in.Limit.N + 1}
 	wrong = append(wrong, in.Limit.faults()...)
-	if in.Before != "" {
-		var err error
-		if f.Before, err = parseRunCursor(in.Job, in.Before); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-	}
+	var err error
+	f.Before, err = parseRunCursor(in.Job, in.Before)
+	wrong.Err("", err)
 	return page(wrong, &in.Limit, func() ([]schedule.RunRow, error) {
 		if in.Job != "" {
 			if _, err := d.jobOf(ctx, in.Job); err != nil {
@@ -345,13 +323,13 @@ func parseCursor(text string) (at time.Time, job, of string) {
 // runCursor names a run, among those of a job by its number; parseRunCursor reads it.
 func runCursor(job string, r *schedule.RunRow) string {
 	number := strconv.FormatInt(r.Number, 10)
-	if job != "" {
-		return number
-	}
-	return cursor(r.Created, r.Job, number)
+	return Either(job != "", number, cursor(r.Created, r.Job, number))
 }
 
 func parseRunCursor(job, text string) (*schedule.RunRow, error) {
+	if text == "" {
+		return nil, nil // the first page
+	}
 	if number, err := strconv.ParseInt(text, 10, 64); err == nil && job != "" && number > 0 {
 		return &schedule.RunRow{Job: job, Number: number}, nil
 	}
@@ -380,14 +358,15 @@ const Patience = Duration(10 * time.Minute)
 // Defaults is what is meant where nothing is said.
 func (in *RequestIn) Defaults() { in.Wait = Patience }
 
+// Request is what all that asks a job for a run has in common.
+func (in *RequestIn) Request() *RequestIn { return in }
+
 // Patience is how long it is waited for.
 func (in *RequestIn) Patience() *Duration { return &in.Wait }
 
-func (in *RequestIn) faults() []string {
+func (in *RequestIn) faults() Wrong {
 	wrong := in.By.faults()
-	if in.Wait <= 0 {
-		wrong = append(wrong, "--wait is longer than nothing; not to wait: --no-wait")
-	}
+	wrong.If(in.Wait <= 0, "--wait is longer than nothing; not to wait: --no-wait")
 	return wrong
 }
 
@@ -405,26 +384,27 @@ type RunIn struct {
 	Ask string `json:"-" flag:"ask" doc:"what to ask the job for, in words that it knows (default: what the schedule does)"`
 }
 
+// ownVerbs are the words that have a verb of their own, which looks before it asks.
+var ownVerbs = map[string]string{
+	askApply:   "a plan is applied by: amends reconcile apply JOB PLAN",
+	askDecided: "findings are decided on by: amends drift --help",
+	askRebuild: "a ledger is rebuilt by: amends reconcile rebuild JOB",
+}
+
 // RunNow has a job run now.
 func (d *Desk) RunNow(ctx context.Context, in *RunIn) (*Run, error) {
 	if in.Reason == "" && (in.Ask == "" || in.Ask == askPlan) {
 		in.Reason = "by hand"
 	}
 	wrong := in.faults()
-	switch first, _, _ := strings.Cut(in.Ask, " "); first { // words that have a verb of their own: it looks before it asks
-	case askApply:
-		wrong = append(wrong, "a plan is applied by: amends reconcile apply JOB PLAN")
-	case askDecided:
-		wrong = append(wrong, "findings are decided on by: amends drift --help")
-	case askRebuild:
-		wrong = append(wrong, "a ledger is rebuilt by: amends reconcile rebuild JOB")
-	}
+	word, _, _ := strings.Cut(in.Ask, " ")
+	wrong.If(ownVerbs[word] != "", ownVerbs[word])
 	return d.run(ctx, &in.RequestIn, in.Ask, "try: amends schedule run --help", wrong)
 }
 
 // run asks a runnable job for a run, and waits for its end.
-func (d *Desk) run(ctx context.Context, in *RequestIn, what, help string, wrong []string) (*Run, error) {
-	if err := usage(help, wrong); err != nil {
+func (d *Desk) run(ctx context.Context, in *RequestIn, what, help string, wrong Wrong) (*Run, error) {
+	if err := Usage(help, wrong...); err != nil {
 		return nil, err
 	}
 	j, err := d.runnable(ctx, in.Job)
@@ -478,42 +458,31 @@ func (d *Desk) end(ctx context.Context, run *Run, in *RequestIn) error {
 		if in.Progress != nil {
 			in.Progress(run)
 		}
-		select {
-		case <-timed.Done():
-		case <-time.After(pause):
-		}
+		rest(timed, pause)
 	}
 }
 
 // timedOut is the end of a wait for a run that has not ended.
 func (r *Run) timedOut(wait time.Duration) error {
-	f := &Failure{Code: TimedOut, Details: map[string]any{"run": r}, Done: true}
+	f := &Failure{Code: TimedOut, Next: "look with: amends reconcile runs " + quote(r.Job), Details: map[string]any{"run": r}, Done: true}
+	f.What, f.Why = fmt.Sprintf("run %d of %s has not ended within %s", r.Number, r.Job, wait), errors.New("it goes on without this command; so far "+r.Figures())
 	if r.Attempts == 0 {
-		f.What = fmt.Sprintf("no process has begun run %d of %s within %s", r.Number, r.Job, wait)
+		f.What, f.Stands = fmt.Sprintf("no process has begun run %d of %s within %s", r.Number, r.Job, wait), "see that one runs; do not ask again"
 		f.Why = errors.New("it is stored, and begun when a process that has the job runs and no other run of it is at work")
-		f.Stands, f.Next = "see that one runs; do not ask again", "look with: amends reconcile runs "+quote(r.Job)
-		return f
 	}
-	f.What = fmt.Sprintf("run %d of %s has not ended within %s", r.Number, r.Job, wait)
-	f.Why = errors.New("it goes on without this command; so far " + r.Figures())
-	f.Next = "look with: amends reconcile runs " + quote(r.Job)
 	return f
 }
 
 // badly is the failure of a run that did not end well, or nil.
 func (r *Run) badly() error {
 	f := &Failure{Code: Failed, What: fmt.Sprintf("run %d of %s ended as %s", r.Number, r.Job, r.Result), Details: map[string]any{"run": r}, Done: true}
-	if words := r.Words(); words != "" {
-		f.Why = errors.New(words)
-	}
+	f.Why = Either(r.Words() != "", errors.New(r.Words()), nil)
 	switch r.Result {
 	case schedule.OK:
 		return nil
 	case schedule.Refused:
 		f.Code, f.Stands = Conflict, "a bound was hit, and a person decides"
-		if r.Plan != "" {
-			f.Next = "look with: amends reconcile show " + Brief(r.Plan)
-		}
+		f.Next = With("look with: amends reconcile show ", Brief(r.Plan))
 	case schedule.Stopped, schedule.Skipped:
 		f.Code, f.Next = Conflict, "look with: amends schedule list"
 	case schedule.Partial:
@@ -530,17 +499,11 @@ type JobIn struct {
 	All bool   `json:"-" flag:"all" doc:"all jobs"`
 }
 
-// name is the name of the job that is meant, or of everything.
-func (in *JobIn) name() (name string, wrong []string) {
-	switch {
-	case in.Job != "" && in.All:
-		return "", []string{"name one job, or say --all, not both"}
-	case in.All:
-		return schedule.Everything, nil
-	case in.Job == "":
-		return "", []string{"say which: JOB, or --all"}
-	}
-	return in.Job, nil
+// faults says what is wrong with how a job is named, or everything.
+func (in *JobIn) faults() (wrong Wrong) {
+	wrong.If(in.Job != schedule.Everything && in.All, "name one job, or say --all, not both")
+	wrong.If(in.Job == schedule.Everything && !in.All, "say which: JOB, or --all")
+	return wrong
 }
 
 // PauseJobIn pauses a job, or all.
@@ -562,24 +525,19 @@ func (p *JobPause) Everything() bool { return p.Job == schedule.Everything }
 
 // PauseJob keeps a job, or all, from acting until it is unpaused.
 func (d *Desk) PauseJob(ctx context.Context, in *PauseJobIn) (*JobPause, error) {
-	name, wrong := in.name()
-	if err := usage("try: amends schedule pause --help", append(wrong, in.By.faults()...)); err != nil {
-		return nil, err
-	}
-	return d.setPause(ctx, name, func() error { return schedule.Pause(ctx, d.db, name, in.actor()) })
+	return d.setPause(ctx, in.Job, "pause", append(in.JobIn.faults(), in.By.faults()...), func() error { return schedule.Pause(ctx, d.db, in.Job, in.actor()) })
 }
 
 // UnpauseJob lets a job, or all, run again.
 func (d *Desk) UnpauseJob(ctx context.Context, in *JobIn) (*JobPause, error) {
-	name, wrong := in.name()
-	if err := usage("try: amends schedule unpause --help", wrong); err != nil {
-		return nil, err
-	}
-	return d.setPause(ctx, name, func() error { return schedule.Unpause(ctx, d.db, name) })
+	return d.setPause(ctx, in.Job, "unpause", in.faults(), func() error { return schedule.Unpause(ctx, d.db, in.Job) })
 }
 
 // setPause pauses or unpauses, and tells what stands then.
-func (d *Desk) setPause(ctx context.Context, name string, change func() error) (*JobPause, error) {
+func (d *Desk) setPause(ctx context.Context, name, verb string, wrong Wrong, change func() error) (*JobPause, error) {
+	if err := Usage("try: amends schedule "+verb+" --help", wrong...); err != nil {
+		return nil, err
+	}
 	before, _, err := d.pauseOf(ctx, name)
 	if err == nil {
 		err = change()
@@ -588,10 +546,7 @@ func (d *Desk) setPause(ctx context.Context, name string, change func() error) (
 		return nil, err
 	}
 	now, all, err := d.pauseOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return &JobPause{name, now, before, all}, nil
+	return answer(JobPause{name, now, before, all}, err)
 }
 
 // pauseOf is the pause of a job by its own name, or of everything; and that of everything.

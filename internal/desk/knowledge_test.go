@@ -55,11 +55,8 @@ func TestWhyAWorkWaits(t *testing.T) {
 	}}}
 	says := func(name, because, then string) {
 		t.Helper()
-		if is := f.because(name); is != because {
-			t.Errorf("%s: it waits because %q, not %q", name, is, because)
-		}
-		if is := f.then(name); !strings.HasPrefix(is, then) {
-			t.Errorf("%s: %q, not %q", name, is, then)
+		if why, next := f.waits(name); why != because || !strings.HasPrefix(next, then) {
+			t.Errorf("%s: it waits because %q, and %q; not %q, and %q", name, why, next, because, then)
 		}
 	}
 	fails := "books fails since 2026-03-01T12:00:00Z, and is tried next at 2026-03-01T12:01:00Z: ten in a row failed; the latest: connection refused"

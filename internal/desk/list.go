@@ -1,12 +1,14 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
@@ -70,24 +72,15 @@ func (h *Head) Named() string { return h.WorkID + "\t" + h.Saga + "\t" + RunName
 
 // head is an instance as lists show it.
 func (k *knowledge) head(h *ledger.Instance) Head {
-	deadline := h.Deadline
-	if h.Status.Terminal() {
-		deadline = time.Time{}
-	}
 	return Head{
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
 		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
 		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
-		Deadline: utc(deadline), Step: h.Step, Note: k.note(h),
+		Deadline: utc(Either(h.Status.Terminal(), time.Time{}, h.Deadline)), Step: h.Step, Note: k.note(h),
 	}
 }
 
-func session(t machine.Token) string {
-	if t == 0 {
-		return ""
-	}
-	return t.String()
-}
+func session(t machine.Token) string { return When(t != 0, t.String()) }
 
 // List lists instances, in the order in which they were started, or of their ids. What has ended is looked through ten thousand at a time.
 func (d *Desk) List(ctx context.Context, in *ListIn) (*List[Head], error) {
@@ -99,11 +92,7 @@ func (d *Desk) List(ctx context.Context, in *ListIn) (*List[Head], error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &List[Head]{Items: docs(p.Instances, k.head), Looked: p.Looked}
-	if p.Next != "" {
-		l.Next = &p.Next
-	}
-	return l, nil
+	return &List[Head]{docs(p.Instances, k.head), Either(p.Next != "", &p.Next, nil), p.Looked}, nil
 }
 
 // filter refuses what would silently match nothing.
@@ -119,15 +108,11 @@ func (in *ListIn) filter(now time.Time) (ledger.Filter, error) {
 		ExternalID: in.ExternalID, Unconfirmed: in.Unconfirmed, Newest: in.Newest, Limit: in.Limit.N, After: in.After,
 	}
 	wrong := in.times(now, &f)
-	if in.Newest && in.Prefix != "" {
-		wrong = append(wrong, "works that begin alike are listed in the order of their ids; leave out --newest")
-	}
+	wrong.If(in.Newest && in.Prefix != "", "works that begin alike are listed in the order of their ids; leave out --newest")
 	wrong = append(wrong, oneOf("status", in.Status, Statuses)...)
 	wrong = append(wrong, oneOf("reason", in.Reason, Reasons)...)
-	if in.Status != "" && in.Status != string(saga.Review) && (in.Review || in.Reason != "") {
-		wrong = append(wrong, fmt.Sprintf("only works in review have a reason; --status %s says otherwise", in.Status))
-	}
-	return f, usage("", append(wrong, in.Limit.faults()...))
+	wrong.If(in.Status != "" && in.Status != string(saga.Review) && (in.Review || in.Reason != ""), fmt.Sprintf("only works in review have a reason; --status %s says otherwise", in.Status))
+	return f, Usage("", append(wrong, in.Limit.faults()...)...)
 }
 
 // names are what is of a kind, as texts.
@@ -136,7 +121,7 @@ func names[T ~string](all []T) []string {
 }
 
 // oneOf says what is wrong with a name that is none of those there are; "" is none.
-func oneOf(what, name string, names []string) []string {
+func oneOf(what, name string, names []string) Wrong {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
@@ -145,7 +130,7 @@ func oneOf(what, name string, names []string) []string {
 
 // times puts the times into f, and says what is wrong with them. What is said becomes the time that was meant: the next page is about the
 // same one, whenever it is asked for.
-func (in *ListIn) times(now time.Time, f *ledger.Filter) (wrong []string) {
+func (in *ListIn) times(now time.Time, f *ledger.Filter) (wrong Wrong) {
 	for _, t := range []struct {
 		flag string
 		text *string
@@ -155,18 +140,14 @@ func (in *ListIn) times(now time.Time, f *ledger.Filter) (wrong []string) {
 		{"updated-since", &in.UpdatedSince, &f.UpdatedSince}, {"updated-until", &in.UpdatedUntil, &f.UpdatedUntil},
 	} {
 		at, err := PointInTime(*t.text, now)
-		if err != nil {
-			wrong = append(wrong, "--"+t.flag+" "+err.Error())
-		}
+		wrong.Err("--"+t.flag+" ", err)
 		*t.at = at.Truncate(time.Microsecond)
 		if *t.text != "" {
 			*t.text = t.at.UTC().Format(time.RFC3339Nano)
 		}
 	}
 	empty := func(since, until time.Time) bool { return !since.IsZero() && !until.IsZero() && !since.Before(until) }
-	if empty(f.CreatedSince, f.CreatedUntil) || empty(f.UpdatedSince, f.UpdatedUntil) {
-		wrong = append(wrong, "what it is to be since is not before what it is to be until, so nothing can match")
-	}
+	wrong.If(empty(f.CreatedSince, f.CreatedUntil) || empty(f.UpdatedSince, f.UpdatedUntil), "what it is to be since is not before what it is to be until, so nothing can match")
 	return wrong
 }
 
@@ -218,26 +199,21 @@ func (k *knowledge) note(h *ledger.Instance) string {
 	if k == nil {
 		return ""
 	}
-	var notes []string
-	if n := h.Posted - h.Consumed; n > 0 {
-		notes = append(notes, count(int(n), "signal")+" to be read")
-	}
-	if h.Status == saga.Waiting {
-		notes = append(notes, k.waitsAt(h))
-	}
+	signals := h.Posted - h.Consumed
+	note := joined(When(signals > 0, count(int(signals), "signal")+" to be read"), When(h.Status == saga.Waiting, k.waitsAt(h)))
 	switch lacking := k.lacking(h); {
 	case lacking != "" && k.live == 0:
-		notes = append(notes, "no coordinator runs")
+		return joined(note, "no coordinator runs")
 	case lacking != "":
-		notes = append(notes, "no live process knows "+lacking)
-	case h.Session != 0 && len(notes) == 0:
-		notes = append(notes, "held by "+h.Session.String())
+		return joined(note, "no live process knows "+lacking)
+	case h.Session != 0 && note == "":
+		return "held by " + h.Session.String()
 	case h.Status == saga.Paused && k.paused[h.ID] != "":
-		notes = append(notes, k.paused[h.ID])
+		return joined(note, k.paused[h.ID])
 	case h.WaitsFor != "":
-		notes = append(notes, "waits: "+k.because(h.WaitsFor))
+		return joined(note, "waits: "+k.because(h.WaitsFor))
 	}
-	return strings.Join(notes, "; ")
+	return note
 }
 
 // waitsAt says for what an instance waits that sends nothing meanwhile.
@@ -254,13 +230,93 @@ func (k *knowledge) waitsAt(h *ledger.Instance) string {
 		note += ", for approval by " + strings.Join(slices.Concat(a.By, a.EscalateTo), ", ")
 	}
 	if asks := step.Answer; asks != nil {
-		note += ", for an answer"
-		if asks.Callback != "" {
-			note += " to " + asks.Callback
-		}
-		if len(asks.On) > 0 {
-			note += " by message " + strings.Join(asks.On, ", ")
-		}
+		note += ", for an answer" + With(" to ", asks.Callback) + With(" by message ", strings.Join(asks.On, ", "))
 	}
 	return note
+}
+
+// DuplicatesIn narrows what was blocked.
+type DuplicatesIn struct {
+	Work   string `path:"work"`
+	Saga   string `query:"saga" doc:"works of this saga only"`
+	Prefix string `query:"prefix" doc:"work ids that begin with this"`
+	Limit
+}
+
+// Duplicate is a counter.
+type Duplicate struct {
+	Saga   string     `json:"saga"` // "": it was stopped before it was a work
+	WorkID string     `json:"workId"`
+	Source string     `json:"source"`
+	By     string     `json:"by"` // what stopped it: start, receiver, version
+	Count  int64      `json:"count"`
+	First  *time.Time `json:"firstAt"`
+	Last   *time.Time `json:"lastAt"`
+}
+
+// Of is the source, or a phrase for one that the caller of Start did not name.
+func (d *Duplicate) Of() string { return cmp.Or(d.Source, "starts without a source") }
+
+// Duplicates are counters, and what was blocked by day.
+type Duplicates struct {
+	Items []Duplicate `json:"items"`
+	More  bool        `json:"more"` // whether --limit left some out
+	Days  []Day       `json:"days"` // all that was blocked in the last 90 days, whatever narrows the items
+}
+
+// blockedFor is how far back days are told.
+const blockedFor = 90 * 24 * time.Hour
+
+// Day is how many duplicates one layer blocked on a day.
+type Day struct {
+	Day   string `json:"day"` // UTC
+	By    string `json:"by"`
+	Count int64  `json:"count"`
+}
+
+func duplicateOf(d *ledger.Duplicate) Duplicate {
+	return Duplicate{Saga: d.ID.Saga, WorkID: d.ID.Work, Source: d.Source, By: "start", Count: d.Count, First: utc(d.First), Last: utc(d.Last)}
+}
+
+// Duplicates counts the duplicates that were blocked, most recent first.
+func (d *Desk) Duplicates(ctx context.Context, in *DuplicatesIn) (*Duplicates, error) {
+	if err := Usage("", in.Limit.faults()...); err != nil {
+		return nil, err
+	}
+	all, err := d.blocked(ctx, ledger.Filter{Work: in.Work, Saga: in.Saga, Prefix: in.Prefix, Limit: in.Limit.N + 1})
+	if err != nil {
+		return nil, err
+	}
+	days, err := d.db.BlockedDays(ctx, d.now().Add(-blockedFor))
+	n := min(len(all), in.Limit.N)
+	return answer(Duplicates{append([]Duplicate{}, all[:n]...), n < len(all), docs(days, func(d *ledger.BlockedDay) Day {
+		return Day{d.Day.Format(time.DateOnly), d.By, d.Count}
+	})}, err)
+}
+
+// blocked reads the counters of starts, and those of the inbox, the most recent first.
+func (d *Desk) blocked(ctx context.Context, f ledger.Filter) ([]Duplicate, error) {
+	ds, err := d.db.Duplicates(ctx, f)
+	all := docs(ds, duplicateOf)
+	of := intake.StoppedFilter{Prefix: f.Prefix, Limit: f.Limit}
+	named := f.Work == ""
+	if o, ok := intake.ParseObject(f.Work); ok {
+		of.Object, named = o, true
+	}
+	if err != nil || f.Saga != "" || !named { // an instance that no object names has no deliveries
+		return all, err
+	}
+	stopped, err := d.db.Stopped(ctx, of)
+	for i := range stopped {
+		if s := &stopped[i]; f.Work == "" || s.Object == of.Object {
+			for i, n := range []int64{s.Copies, s.Known} {
+				if n > 0 {
+					by := []string{"receiver", "version"}[i]
+					all = append(all, Duplicate{WorkID: s.Object.String(), Source: s.Object.Source, By: by, Count: n, First: utc(s.First), Last: utc(s.Last)})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Duplicate) int { return At(b.Last).Compare(At(a.Last)) })
+	return all, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -74,11 +73,7 @@ func (d *Desk) Approval(ctx context.Context, in *ApprovalIn) (*Approval, error) 
 		return nil, err
 	}
 	p, err := d.op.Approval(ctx, head.ID, in.Step)
-	if err != nil {
-		return nil, refused(err, head.ID)
-	}
-	a := approvalOf(&p)
-	return &a, nil
+	return answer(approvalOf(&p), refused(err, head.ID))
 }
 
 // Approvals lists what waits for people to decide, oldest first.
@@ -111,51 +106,36 @@ type Deed struct {
 }
 
 // About is what it was done to.
-func (d *Deed) About() string {
-	return strings.Join(slices.DeleteFunc([]string{d.Saga, d.WorkID, d.What}, func(s string) bool { return s == "" }), " ")
-}
+func (d *Deed) About() string { return joinedBy(" ", d.Saga, d.WorkID, d.What) }
 
 // Acts lists what people did, latest first.
 func (d *Desk) Acts(ctx context.Context, in *ActsIn) (*List[Deed], error) {
 	until, err := PointInTime(in.Before, d.now())
-	if err != nil {
-		return nil, Usage("", "--before "+err.Error())
-	}
-	return page(in.Limit.faults(), &in.Limit, func() ([]ledger.Deed, error) { return d.db.Deeds(ctx, until, in.Limit.N+1) },
+	wrong := in.Limit.faults()
+	wrong.Err("--before ", err)
+	return page(wrong, &in.Limit, func() ([]ledger.Deed, error) { return d.db.Deeds(ctx, until, in.Limit.N+1) },
 		deedOf, func(d *ledger.Deed) string { return d.At.UTC().Format(time.RFC3339Nano) })
 }
 
 func deedOf(d *ledger.Deed) Deed {
 	j := Deed{At: utc(d.At), Actor: d.Actor, Act: d.Kind, Saga: d.ID.Saga, WorkID: d.ID.Work, What: d.Name, Reason: d.Reason}
 	if d.ID.Work != "" {
-		if j.Act == "revise" {
-			j.Act = "rerun"
-		}
+		j.Act = Either(d.Kind == "revise", "rerun", d.Kind)
 		if r := d.Resolution; r.Step != "" {
-			j.What = effect(r.Step, r.Direction, r.Attempt)
-			if d.Kind == string(machine.SignalResolve) {
-				j.What += ": " + happened(r.Happened, r.ExternalID)
-			}
+			j.What = effect(r.Step, r.Direction, r.Attempt) + When(d.Kind == string(machine.SignalResolve), ": "+happened(r.Happened, r.ExternalID))
 		}
 		return j
 	}
 	switch d.Kind {
 	case string(ledger.ControlPause):
-		if d.Body == "" {
-			j.Act = "resume"
-		}
+		j.Act = Either(d.Body == "", "resume", d.Kind)
 	case string(ledger.ControlDestination):
 		var h struct {
 			PausedBy string    `json:"pausedBy"`
 			ProbedAt time.Time `json:"probedAt"`
 		}
 		_ = json.Unmarshal([]byte(d.Body), &h) // what cannot be read is neither
-		switch j.What, j.Act = "destination:"+d.Name, "resume"; {
-		case h.PausedBy != "":
-			j.Act = "pause"
-		case !h.ProbedAt.IsZero():
-			j.Act = "probe"
-		}
+		j.What, j.Act = "destination:"+d.Name, Either(h.PausedBy != "", "pause", Either(h.ProbedAt.IsZero(), "resume", "probe"))
 	case ledger.DeedRun:
 		j.What = "job:" + strings.TrimSpace(d.Name+" "+d.Body)
 	case ledger.DeedDecide:
@@ -197,8 +177,5 @@ func (d *Desk) Deliver(ctx context.Context, in *DeliverIn) (*Delivered, error) {
 		m.Body = []byte(*in.Body)
 	}
 	ack, err := d.op.Deliver(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	return &Delivered{utc(ack.At), docs(ack.IDs, func(id *saga.ID) ID { return ID{id.Saga, id.Work} })}, nil
+	return answer(Delivered{utc(ack.At), docs(ack.IDs, func(id *saga.ID) ID { return ID{id.Saga, id.Work} })}, err)
 }

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ func Classes() []string {
 }
 
 // aClass says what is wrong with the name of a class.
-func aClass(name string) []string {
+func aClass(name string) Wrong {
 	if name == string(plan.InSync) {
 		return []string{"what is in-sync is counted and not kept; a class that is kept is one of " + strings.Join(Classes(), ", ")}
 	}
@@ -78,22 +79,15 @@ func (r *PlanRow) Became() string {
 		plan.ForPerson:  "for a person",
 		plan.Pending:    "",
 	}[r.Outcome]
-	if r.Error != "" {
-		words += ": " + r.Error
-	}
-	if words != "" && r.At != nil {
-		words += ", at " + iso(*r.At)
-	}
-	return words
+	words += With(": ", r.Error)
+	return words + When(words != "" && r.At != nil, ", at "+iso(At(r.At)))
 }
 
 // Plan reads a plan, and a page of its findings.
 func (d *Desk) Plan(ctx context.Context, in *PlanIn) (*Plan, error) {
 	wrong := slices.Concat(aClass(in.Class), oneOf("outcome", in.Outcome, Outcomes), in.Limit.faults())
-	if (in.Plan != "") == (in.Job != "") {
-		wrong = append(wrong, "say which plan: its id, or --job JOB for the newest")
-	}
-	if err := usage("try: amends reconcile show --help", wrong); err != nil {
+	wrong.If((in.Plan != "") == (in.Job != ""), "say which plan: its id, or --job JOB for the newest")
+	if err := Usage("try: amends reconcile show --help", wrong...); err != nil {
 		return nil, err
 	}
 	p, err := d.stored(ctx, in)
@@ -106,11 +100,8 @@ func (d *Desk) Plan(ctx context.Context, in *PlanIn) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Plan{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), List: *l, ref: p.Ref(), Then: d.nextOfPlan(&p)}
-	if p.Approved.Name != "" {
-		out.Approved = &Mark{utc(p.When), p.Approved.Name, p.Approved.Reason}
-	}
-	return out, nil
+	approved := Either(p.Approved.Name != "", &Mark{utc(p.When), p.Approved.Name, p.Approved.Reason}, nil)
+	return &Plan{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), Approved: approved, List: *l, ref: p.Ref(), Then: d.nextOfPlan(&p)}, nil
 }
 
 func (d *Desk) stored(ctx context.Context, in *PlanIn) (plan.Stored, error) {
@@ -158,9 +149,7 @@ func (d *Desk) WriteJSON(ctx context.Context, w io.Writer, p *Plan) error {
 }
 
 // acting is how many of its findings a plan wants to do something about by itself, and asking how many are for a person.
-func acting(p *plan.Plan) int64 {
-	return p.Count(func(t plan.Tally) bool { return t.Do.Acts() })
-}
+func acting(p *plan.Plan) int64 { return p.Count(func(t plan.Tally) bool { return t.Do.Acts() }) }
 
 func asking(p *plan.Plan) int64 {
 	return p.Count(func(t plan.Tally) bool { return t.Do == plan.Ask || t.Do == plan.Halt })
@@ -183,16 +172,14 @@ func (d *Desk) nextOfPlan(p *plan.Stored) string {
 }
 
 // Drifted is the finding that not everything is as it should be, or nil.
-func (p *Plan) Drifted() *Failure {
+func (p *Plan) Drifted() error {
 	n, job := int(p.Plan.Drifts()), p.Plan.Job
 	return alarm(n, Counted(n, "key of "+job+" is not as it should be", "keys of "+job+" are not as they should be"), "look with: amends reconcile show "+Brief(p.Plan.ID))
 }
 
 // MakePlan asks a job what differs, and what it would do. approved: what it is asked to do, it does by itself.
 func (d *Desk) MakePlan(ctx context.Context, in *RequestIn) (*Run, error) {
-	if in.Reason == "" {
-		in.Reason = "a plan was asked for"
-	}
+	in.Reason = cmp.Or(in.Reason, "a plan was asked for")
 	run, err := d.run(ctx, in, askPlan, "try: amends reconcile plan --help", in.faults())
 	if run != nil && run.Plan != "" && run.Bounded() { // that a bound is hit is what a plan is made to show
 		return run, nil
@@ -216,7 +203,7 @@ type RebuildIn struct {
 
 // Rebuild has a job rebuild a lost ledger from what stands.
 func (d *Desk) Rebuild(ctx context.Context, in *RebuildIn) (*Run, error) {
-	if err := usage("try: amends reconcile rebuild --help", in.faults()); err != nil {
+	if err := Usage("try: amends reconcile rebuild --help", in.faults()...); err != nil {
 		return nil, err
 	}
 	j, err := d.runnable(ctx, in.Job)
@@ -250,7 +237,7 @@ type Applied struct {
 
 // Apply has a job carry out a plan, when there is anything left of it that may be.
 func (d *Desk) Apply(ctx context.Context, in *ApplyIn) (*Applied, error) {
-	if err := usage("try: amends reconcile apply --help", in.faults()); err != nil {
+	if err := Usage("try: amends reconcile apply --help", in.faults()...); err != nil {
 		return nil, err
 	}
 	p, err := d.applicable(ctx, in.Job, in.Plan)
@@ -320,7 +307,7 @@ type JobApproval struct {
 
 // ApproveJob lets a new job change things, from its next run on.
 func (d *Desk) ApproveJob(ctx context.Context, in *ApproveJobIn) (*JobApproval, error) {
-	if err := usage("try: amends reconcile approve --help", in.By.faults()); err != nil {
+	if err := Usage("try: amends reconcile approve --help", in.By.faults()...); err != nil {
 		return nil, err
 	}
 	j, err := d.jobOf(ctx, in.Job)
@@ -370,16 +357,11 @@ type Drifts struct{ List[Drift] }
 // Drifts lists the differences that the latest runs of jobs have found, those that last longest first.
 func (d *Desk) Drifts(ctx context.Context, in *DriftIn) (*Drifts, error) {
 	wrong := append(aClass(in.Class), in.Limit.faults()...)
-	if in.Times < 1 {
-		wrong = append(wrong, "--times is at least 1")
-	}
+	wrong.If(in.Times < 1, "--times is at least 1")
 	q := plan.DriftQuery{Job: in.Job, Key: in.Key, Class: plan.Class(in.Class), Times: in.Times, Open: !in.All, Limit: in.Limit.N + 1}
-	if in.After != "" {
-		var err error
-		if q.After, err = parseDriftCursor(in.After); err != nil {
-			wrong = append(wrong, err.Error())
-		}
-	}
+	var err error
+	q.After, err = parseDriftCursor(in.After)
+	wrong.Err("", err)
 	l, err := page(wrong, &in.Limit, func() (rows []plan.Drift, err error) {
 		if rows, err = d.db.Drifts(ctx, q); err == nil && len(rows) == 0 && in.Job != "" {
 			_, err = d.jobOf(ctx, in.Job) // nothing is no comfort when the name is a mistake
@@ -395,19 +377,18 @@ func (d *Desk) Drifts(ctx context.Context, in *DriftIn) (*Drifts, error) {
 }
 
 // Alarm is the finding that there are any, or nil.
-func (l *Drifts) Alarm() *Failure {
-	many := ""
-	if l.Next != nil {
-		many = "at least "
-	}
-	return alarm(len(l.Items), many+count(len(l.Items), "difference"), "what is for a person is decided by: amends drift --help; what is safe is done by the next run of the job")
+func (l *Drifts) Alarm() error {
+	return alarm(len(l.Items), When(l.Next != nil, "at least ")+count(len(l.Items), "difference"), "what is for a person is decided by: amends drift --help; what is safe is done by the next run of the job")
 }
 
 // driftCursor names a difference for the next page; parseDriftCursor reads it.
 func driftCursor(d *plan.Drift) string { return cursor(d.First, d.Job, d.Key) }
 
 func parseDriftCursor(text string) (*plan.Drift, error) {
-	if at, job, key := parseCursor(text); !at.IsZero() {
+	switch at, job, key := parseCursor(text); {
+	case text == "":
+		return nil, nil // the first page
+	case !at.IsZero():
 		return &plan.Drift{Job: job, Finding: plan.Finding{Key: key}, First: at}, nil
 	}
 	return nil, fmt.Errorf("--after %q: it is what the page before said", text)

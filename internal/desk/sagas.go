@@ -53,10 +53,10 @@ func (d *Desk) Sagas(ctx context.Context, _ *Nothing) (*All[Saga], error) {
 	all := &All[Saga]{Items: []Saga{}}
 	for i := range definitions {
 		spec := &definitions[i].Spec
-		if newest := first(all.Items, func(s *Saga) bool { return s.Saga == spec.Saga }); newest == nil {
-			all.Items = append(all.Items, sagaOf(spec))
+		if newest := First(all.Items, func(s *Saga) bool { return s.Saga == spec.Saga }); newest == nil {
+			all.Items = append(all.Items, k.sagaOf(spec))
 		} else if newest.Version < spec.Version {
-			*newest = sagaOf(spec)
+			*newest = k.sagaOf(spec)
 		}
 	}
 	slices.SortFunc(all.Items, func(a, b Saga) int { return strings.Compare(a.Saga, b.Saga) })
@@ -69,40 +69,33 @@ func (d *Desk) Sagas(ctx context.Context, _ *Nothing) (*All[Saga], error) {
 			stands(all.Items, &heads[i])
 		}
 	}
-	for i := range all.Items {
-		s := &all.Items[i]
-		s.Known = k.versions[ledger.Version{Saga: s.Saga, Version: s.Version}]
-	}
 	return all, nil
 }
 
-func sagaOf(spec *program.Spec) Saga {
-	s := Saga{Definition: Definition{spec.Saga, spec.Version}, Steps: []Step{}, Counts: []Standing{}}
+func (k *knowledge) sagaOf(spec *program.Spec) Saga {
+	known := k.versions[ledger.Version{Saga: spec.Saga, Version: spec.Version}]
+	s := Saga{Definition: Definition{spec.Saga, spec.Version}, Known: known, Steps: []Step{}, Counts: []Standing{}}
 	for i := range spec.Steps {
 		of := &spec.Steps[i]
-		step := Step{Step: of.Name, Waits: string(of.Wait), Undo: of.NoUndo, Pivot: of.Pivot, Counts: []Standing{}}
-		if of.Undo {
-			step.Undo = "undo"
-		}
-		if !of.Waits() {
-			step.Destination = spec.Destination(of.Name)
-		}
-		s.Steps = append(s.Steps, step)
+		s.Steps = append(s.Steps, Step{
+			Step: of.Name, Destination: When(!of.Waits(), spec.Destination(of.Name)), Waits: string(of.Wait), Undo: Either(of.Undo, "undo", of.NoUndo),
+			Pivot: of.Pivot, Counts: []Standing{},
+		})
 	}
 	return s
 }
 
 // stands counts an instance where it stands.
 func stands(all []Saga, h *ledger.Instance) {
-	of := first(all, func(s *Saga) bool { return s.Saga == h.ID.Saga })
+	of := First(all, func(s *Saga) bool { return s.Saga == h.ID.Saga })
 	if of == nil {
 		return
 	}
 	counts := &of.Counts
-	if step := first(of.Steps, func(s *Step) bool { return s.Step == h.Step }); step != nil {
+	if step := First(of.Steps, func(s *Step) bool { return s.Step == h.Step }); step != nil {
 		counts = &step.Counts
 	}
-	if n := first(*counts, func(s *Standing) bool { return s.Status == h.Status }); n != nil {
+	if n := First(*counts, func(s *Standing) bool { return s.Status == h.Status }); n != nil {
 		n.Works++
 	} else {
 		*counts = append(*counts, Standing{h.Status, 1})
@@ -169,7 +162,8 @@ func (k *knowledge) because(name string) string {
 	if k == nil || k.flow == nil {
 		return "for " + name
 	}
-	return k.flow.because(name)
+	why, _ := k.flow.waits(name)
+	return why
 }
 
 // of are the versions of a saga that live processes know, in order.

@@ -98,7 +98,7 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 }
 
 // Alarm is the finding that something does not move, or nil.
-func (s *Status) Alarm() *Failure {
+func (s *Status) Alarm() error {
 	return alarm(len(s.Findings), "something does not move", "read the "+count(len(s.Findings), "finding"))
 }
 
@@ -109,11 +109,8 @@ func (s *Session) Runs() string {
 	})
 	words := ""
 	for i, v := range vs {
-		if i > 0 && v.Saga == vs[i-1].Saga {
-			words += fmt.Sprintf(", %d", v.Version)
-		} else {
-			words = joined(words, fmt.Sprintf("%s %d", v.Saga, v.Version))
-		}
+		again := i > 0 && v.Saga == vs[i-1].Saga
+		words = Either(again, fmt.Sprintf("%s, %d", words, v.Version), joined(words, fmt.Sprintf("%s %d", v.Saga, v.Version)))
 	}
 	return cmp.Or(words, "nothing: it runs no sagas")
 }
@@ -169,11 +166,8 @@ func (d *Desk) Check(ctx context.Context, in *CheckIn) (*Report, error) {
 }
 
 // Alarm is the finding that a ledger is not sound, or nil.
-func (r *Report) Alarm() *Failure {
-	n, in := len(r.Findings), count(int(r.Works), "work")
-	if r.Acts > 0 {
-		in += " and " + count(int(r.Acts), "act")
-	}
+func (r *Report) Alarm() error {
+	n, in := len(r.Findings), count(int(r.Works), "work")+When(r.Acts > 0, " and "+count(int(r.Acts), "act"))
 	return alarm(n, fmt.Sprintf("the ledger is not sound: %s in %s", count(n, "finding"), in),
 		"keep a copy of the database before anything else is done to it")
 }
@@ -187,10 +181,7 @@ type CaughtUp struct {
 // CatchUp makes due what waits for a clock that went back.
 func (d *Desk) CatchUp(ctx context.Context, _ *Nothing) (*CaughtUp, error) {
 	works, sessions, err := d.db.CatchUp(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &CaughtUp{works, sessions}, nil
+	return answer(CaughtUp{works, sessions}, err)
 }
 
 // RecoverIn says what became of the database.
@@ -219,11 +210,8 @@ type Recovers struct {
 
 // Words say how many, and of what a person is asked.
 func (r *Recovers) Words() string {
-	line := fmt.Sprintf("%s: %s", definition(r.Saga, r.Version, false), count(int(r.Works), "work"))
-	if len(r.Asked) > 0 {
-		line += "; where it is not done a person is asked about " + strings.Join(r.Asked, ", ")
-	}
-	return line
+	return fmt.Sprintf("%s: %s", definition(r.Saga, r.Version, false), count(int(r.Works), "work")) +
+		With("; where it is not done a person is asked about ", strings.Join(r.Asked, ", "))
 }
 
 // Recover says what became of the database.
@@ -232,10 +220,8 @@ func (d *Desk) Recover(ctx context.Context, in *RecoverIn) (*Recovered, error) {
 		in.Reason = cmp.Or(in.Reason, "a dry run")
 	}
 	wrong := in.By.faults()
-	if in.Restored == in.NothingLost {
-		wrong = append(wrong, "say --restored, or --nothing-lost")
-	}
-	if err := usage("try: amends recover --help", wrong); err != nil {
+	wrong.If(in.Restored == in.NothingLost, "say --restored, or --nothing-lost")
+	if err := Usage("try: amends recover --help", wrong...); err != nil {
 		return nil, err
 	}
 	done, err := d.db.Recover(ctx, ledger.Recovery{NothingLost: in.NothingLost, DryRun: in.DryRun, By: in.actor()})
@@ -246,10 +232,7 @@ func (d *Desk) Recover(ctx context.Context, in *RecoverIn) (*Recovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Recovered{Act: "restored", DryRun: in.DryRun, LastAlive: utc(done.Heard), Sessions: done.Moved, Works: []Recovers{}}
-	if in.NothingLost {
-		out.Act = "nothing-lost"
-	}
+	out := &Recovered{Act: Either(in.NothingLost, "nothing-lost", "restored"), DryRun: in.DryRun, LastAlive: utc(done.Heard), Sessions: done.Moved, Works: []Recovers{}}
 	for _, w := range done.Works {
 		r := Recovers{Definition{w.Saga, w.Version}, w.Works, []string{}}
 		if spec := k.specOf(w.Saga, w.Version); spec != nil && !in.NothingLost {
@@ -286,26 +269,18 @@ func ThisVersion() Version {
 	if !ok {
 		return v
 	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
+	built := map[string]string{}
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			v.Commit = s.Value
-		case "vcs.time":
-			if t, err := time.Parse(time.RFC3339, s.Value); err == nil {
-				v.Date = iso(t)
-			}
-		case "vcs.modified":
-			v.Modified = s.Value == "true"
-		}
+		built[s.Key] = s.Value
+	}
+	v.Version, v.Commit, v.Modified = cmp.Or(info.Main.Version, v.Version), built["vcs.revision"], built["vcs.modified"] == "true"
+	if t, err := time.Parse(time.RFC3339, built["vcs.time"]); err == nil {
+		v.Date = iso(t)
 	}
 	return v
 }
 
 // Version is [ThisVersion].
 func (*Desk) Version(context.Context, *Nothing) (*Version, error) {
-	v := ThisVersion()
-	return &v, nil
+	return answer(ThisVersion(), nil)
 }
