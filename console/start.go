@@ -56,7 +56,11 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) {
 	doc, status := desk.Begun{Saga: id.Saga, WorkID: id.Work, Started: started.Started.UTC(), Href: href}, http.StatusCreated
 	if in.Wait > 0 {
 		var ended bool
-		if doc.Ended, ended = h.awaited(r.Context(), p, id, time.Duration(in.Wait)); !ended {
+		if doc.Ended, ended, err = h.awaited(r.Context(), p, id, time.Duration(in.Wait)); err != nil {
+			h.log.WithError(err).Warn("an instance was started by the console, and where it stands could not be read")
+			answerProblem(w, refuse(http.StatusServiceUnavailable, desk.Failed, "it is started, and where it stands could not be read: send the same again"))
+			return
+		} else if !ended {
 			status = http.StatusAccepted
 		}
 	}
@@ -68,25 +72,26 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) {
 }
 
 // awaited is where an instance stands when it has ended, is in review or paused, or the time is over. Its results are for who started it, and
-// for operators: a starter learns nothing of another's by starting it once more.
-func (h *handler) awaited(ctx context.Context, p *Person, id saga.ID, wait time.Duration) (e *desk.Ended, ended bool) {
+// for operators, whose look at them is put on record: a starter learns nothing of another's by starting it once more.
+func (h *handler) awaited(ctx context.Context, p *Person, id saga.ID, wait time.Duration) (e *desk.Ended, ended bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	waits, over := context.WithTimeout(ctx, wait)
+	defer over()
 	s, err := h.opts.Coordinator.Wait(waits, id.Saga, id.Work)
-	over()
-	if ended = err == nil; !ended {
+	if ended = err == nil; !ended && waits.Err() == nil {
+		return nil, false, err
+	} else if !ended {
 		if s, err = h.opts.Coordinator.Show(ctx, id); err != nil {
-			h.log.WithError(err).Warn("an instance was started by the console, and where it stands could not be read")
-			return nil, false
+			return nil, false, err
 		}
 	}
-	here := p.in(id.Saga)
-	mine := here.may(Operator)
-	if !mine {
-		mine, err = h.desk.Started(ctx, id, p.Name)
+	mine, err := h.desk.Started(ctx, id, p.Name)
+	if here := p.in(id.Saga); err == nil && !mine && here.may(Operator) {
+		mine = true
+		err = h.desk.Looked(ctx, "bodies of "+id.String(), saga.Actor{Name: p.Name, Reason: "in the console"})
 	}
-	return desk.EndedAs(&s, mine && err == nil), ended
+	return desk.EndedAs(&s, mine), ended, err
 }
 
 // starter is who starts, if that person may start anything and this program can.

@@ -45,7 +45,7 @@ func TestStartByCommand(t *testing.T) {
 	start(2, `wait is at most 50s here`, sam, "mail", "order:2", "--input", "-", "--wait", "2m")
 	start(4, `it takes the role starter`, rita, "mail", "order:2", "--input", "-")
 	start(4, `token`, "another", "mail", "order:2", "--input", "-")
-	start(7, `(?s)status +waiting\n.*it is started, and has not ended within 50ms`, sam, "ask", "order:1", "--input", "-", "--wait", "50ms")
+	start(7, `(?s)status +(waiting|running)\n.*it is started, and has not ended within 50ms`, sam, "ask", "order:1", "--input", "-", "--wait", "50ms")
 	start(2, `AMENDS_TOKEN.*--not-before "soon".*--input`, "", "mail", "order:2", "--not-before", "soon")
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/internal/adoption"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
@@ -22,8 +21,8 @@ import (
 // coordinator, and wait until what they sent has settled. Adopt needs no session: it may be called
 // before, beside and without Run. An error says that the ledger could not be asked; adopt the same
 // again, the result is the same.
-func (c *Coordinator) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
-	out := make([]adoption.Adopted, len(as))
+func (c *Coordinator) Adopt(ctx context.Context, as []Adoption) ([]Adopted, error) {
+	out := make([]Adopted, len(as))
 	all := make([]*adopting, 0, len(as))
 	named := map[saga.ID]bool{}
 	for i := range as {
@@ -58,11 +57,11 @@ type adopting struct {
 	salt    machine.Salt
 	head    int64
 	record  *machine.Record // the next one; nil when there is none any more
-	out     *adoption.Adopted
+	out     *Adopted
 }
 
 // adopting checks what is handed in and turns it into what the machine takes.
-func (c *Coordinator) adopting(in *adoption.Adoption) (*adopting, error) {
+func (c *Coordinator) adopting(in *Adoption) (*adopting, error) {
 	start, err := c.accept(in.Saga, in.Work, in.Input, &saga.StartOptions{Revision: in.Revision})
 	a := &adopting{program: start.program, st: &machine.State{ID: start.id}, Adoption: machine.Adoption{
 		Revision: in.Revision, Input: start.accepted.Input, Effects: make(map[string]machine.Effect, len(in.Effects)),
@@ -70,7 +69,7 @@ func (c *Coordinator) adopting(in *adoption.Adoption) (*adopting, error) {
 	}}
 	faults := []error{err, in.By.Validate()}
 	for step, e := range in.Effects {
-		output, err := e.JSON()
+		output, err := e.kept()
 		if err != nil {
 			faults = append(faults, fmt.Errorf("the output of step %q is not serialisable: %w", step, err))
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/adoption"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/internal/machine"
@@ -24,7 +23,7 @@ import (
 type remains struct {
 	work    string
 	stands  []string // steps
-	tell    func(*adoption.Adoption)
+	tell    func(*coordinator.Adoption)
 	at, end saga.Status
 	reason  saga.Reason
 	made    map[string]int // effects in the end; what is not named: none
@@ -32,11 +31,11 @@ type remains struct {
 
 // ruins are the ways in which a work can be left.
 func ruins() []remains {
-	effects := func(es map[string]adoption.Effect) func(*adoption.Adoption) {
-		return func(a *adoption.Adoption) { a.Effects = es }
+	effects := func(es map[string]coordinator.Effect) func(*coordinator.Adoption) {
+		return func(a *coordinator.Adoption) { a.Effects = es }
 	}
-	stands := func(a *adoption.Adoption) {
-		a.Effects = map[string]adoption.Effect{
+	stands := func(a *coordinator.Adoption) {
+		a.Effects = map[string]coordinator.Effect{
 			"customer": {Output: thing{ID: "customer-of-" + a.Work}},
 			"invoice":  {Output: thing{ID: "invoice-of-" + a.Work}},
 		}
@@ -44,45 +43,45 @@ func ruins() []remains {
 	all := []string{"customer", "invoice", "mark", "receipt"}
 	return []remains{
 		{
-			work: "ended", stands: all, tell: func(a *adoption.Adoption) {
+			work: "ended", stands: all, tell: func(a *coordinator.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"] = adoption.Effect{}, adoption.Effect{ExternalID: "mail of " + a.Work}
+				a.Effects["mark"], a.Effects["receipt"] = coordinator.Effect{}, coordinator.Effect{ExternalID: "mail of " + a.Work}
 			}, at: saga.Completed, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
 		{work: "unconfirmed", stands: all, tell: stands, at: saga.Completed, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1}},
 		{work: "nobody looked", stands: all, at: saga.Running, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1}},
 		{
-			work: "nothing stands", tell: effects(map[string]adoption.Effect{"invoice": {NotDone: true}, "mark": {NotDone: true}, "receipt": {NotDone: true}}),
+			work: "nothing stands", tell: effects(map[string]coordinator.Effect{"invoice": {NotDone: true}, "mark": {NotDone: true}, "receipt": {NotDone: true}}),
 			at: saga.Running, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
 		{
-			work: "half", stands: []string{"customer", "invoice"}, tell: func(a *adoption.Adoption) {
+			work: "half", stands: []string{"customer", "invoice"}, tell: func(a *coordinator.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"] = adoption.Effect{NotDone: true}, adoption.Effect{NotDone: true}
+				a.Effects["mark"], a.Effects["receipt"] = coordinator.Effect{NotDone: true}, coordinator.Effect{NotDone: true}
 			}, at: saga.Running, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
-		{work: "cancelled", tell: func(a *adoption.Adoption) { a.Cancelled = true }, at: saga.Compensated, end: saga.Compensated, made: map[string]int{}},
+		{work: "cancelled", tell: func(a *coordinator.Adoption) { a.Cancelled = true }, at: saga.Compensated, end: saga.Compensated, made: map[string]int{}},
 		{
-			work: "cancelled, and it stands", stands: []string{"customer", "invoice"}, tell: func(a *adoption.Adoption) {
+			work: "cancelled, and it stands", stands: []string{"customer", "invoice"}, tell: func(a *coordinator.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"], a.Cancelled = adoption.Effect{NotDone: true}, adoption.Effect{NotDone: true}, true
+				a.Effects["mark"], a.Effects["receipt"], a.Cancelled = coordinator.Effect{NotDone: true}, coordinator.Effect{NotDone: true}, true
 			}, at: saga.Compensating, end: saga.Compensated, made: map[string]int{"customer": 1},
 		},
 		{
-			work: "cancelled behind the pivot", stands: all, tell: func(a *adoption.Adoption) { stands(a); a.Cancelled = true },
+			work: "cancelled behind the pivot", stands: all, tell: func(a *coordinator.Adoption) { stands(a); a.Cancelled = true },
 			at: saga.Compensating, end: saga.Compensated, made: map[string]int{"customer": 1, "receipt": 1},
 		},
 		{
-			work: "another's invoice", stands: []string{"invoice"}, tell: func(a *adoption.Adoption) {
-				a.Effects = map[string]adoption.Effect{"invoice": {ExternalID: "invoice-of-x", Foreign: true}}
+			work: "another's invoice", stands: []string{"invoice"}, tell: func(a *coordinator.Adoption) {
+				a.Effects = map[string]coordinator.Effect{"invoice": {ExternalID: "invoice-of-x", Foreign: true}}
 				a.Quarantine = "the invoice is over 90, the order over 100"
 			}, at: saga.Review, end: saga.Review, reason: saga.ReasonInDoubt, made: map[string]int{"invoice": 1},
 		},
 	}
 }
 
-func (r *remains) adoption() adoption.Adoption {
-	a := adoption.Adoption{Saga: orderSaga, Work: r.work, Input: order{Customer: "c-" + r.work, Total: 100}, Revision: "17", By: anna}
+func (r *remains) adoption() coordinator.Adoption {
+	a := coordinator.Adoption{Saga: orderSaga, Work: r.work, Input: order{Customer: "c-" + r.work, Total: 100}, Revision: "17", By: anna}
 	if r.tell != nil {
 		r.tell(&a)
 	}
@@ -104,7 +103,7 @@ func left(rs []remains) *world {
 	return w
 }
 
-func adoptions(rs []remains) (as []adoption.Adoption) {
+func adoptions(rs []remains) (as []coordinator.Adoption) {
 	for i := range rs {
 		as = append(as, rs[i].adoption())
 	}
@@ -302,7 +301,7 @@ func TestAdoptWhatIsKnown(t *testing.T) {
 		synctest.Wait()
 		p.begin("known")
 		p.want("known", saga.Completed, "")
-		as := []adoption.Adoption{(&remains{work: "known"}).adoption(), rs[0].adoption()}
+		as := []coordinator.Adoption{(&remains{work: "known"}).adoption(), rs[0].adoption()}
 		for round := range 2 {
 			got, err := p.Adopt(t.Context(), as)
 			if err != nil {
@@ -328,28 +327,28 @@ func TestAdoptRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := boot(t, memory.New(nil), &world{}, config{idle: true})
-		good := func(change func(*adoption.Adoption)) adoption.Adoption {
+		good := func(change func(*coordinator.Adoption)) coordinator.Adoption {
 			a := (&remains{work: "w"}).adoption()
 			change(&a)
 			return a
 		}
-		as := []adoption.Adoption{
-			good(func(a *adoption.Adoption) { a.Work = "good" }),
-			good(func(a *adoption.Adoption) { a.Saga = "none" }),
-			good(func(a *adoption.Adoption) { a.Work = "" }),
-			good(func(a *adoption.Adoption) { a.By.Name = "" }),
-			good(func(a *adoption.Adoption) { a.Input = 7 }),
-			good(func(a *adoption.Adoption) { a.Revision = "x" }),
-			good(func(a *adoption.Adoption) { a.Effects = map[string]adoption.Effect{"nobody": {}} }),
-			good(func(a *adoption.Adoption) { a.Effects = map[string]adoption.Effect{"invoice": {Revision: "18"}} }),
-			good(func(a *adoption.Adoption) {
-				a.Effects = map[string]adoption.Effect{"invoice": {Unknown: true, NotDone: true}}
+		as := []coordinator.Adoption{
+			good(func(a *coordinator.Adoption) { a.Work = "good" }),
+			good(func(a *coordinator.Adoption) { a.Saga = "none" }),
+			good(func(a *coordinator.Adoption) { a.Work = "" }),
+			good(func(a *coordinator.Adoption) { a.By.Name = "" }),
+			good(func(a *coordinator.Adoption) { a.Input = 7 }),
+			good(func(a *coordinator.Adoption) { a.Revision = "x" }),
+			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"nobody": {}} }),
+			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"invoice": {Revision: "18"}} }),
+			good(func(a *coordinator.Adoption) {
+				a.Effects = map[string]coordinator.Effect{"invoice": {Unknown: true, NotDone: true}}
 			}),
-			good(func(a *adoption.Adoption) { a.Effects = map[string]adoption.Effect{"invoice": {Foreign: true}} }),
-			good(func(a *adoption.Adoption) {
-				a.Effects = map[string]adoption.Effect{"invoice": {Output: func() {}}}
+			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"invoice": {Foreign: true}} }),
+			good(func(a *coordinator.Adoption) {
+				a.Effects = map[string]coordinator.Effect{"invoice": {Output: func() {}}}
 			}),
-			good(func(a *adoption.Adoption) { a.Work = "good" }),
+			good(func(a *coordinator.Adoption) { a.Work = "good" }),
 		}
 		got, err := p.Adopt(t.Context(), as)
 		if err != nil {
@@ -426,9 +425,9 @@ func TestAnAdoptedTextIsItsOwnID(t *testing.T) {
 			}
 			return d
 		}})
-		got, err := p.Adopt(t.Context(), []adoption.Adoption{{
+		got, err := p.Adopt(t.Context(), []coordinator.Adoption{{
 			Saga: orderSaga, Work: "o1", Input: order{}, Revision: "1", By: anna,
-			Effects: map[string]adoption.Effect{"post": {Output: "2026-00016"}, "mail": {NotDone: true}},
+			Effects: map[string]coordinator.Effect{"post": {Output: "2026-00016"}, "mail": {NotDone: true}},
 		}})
 		if err != nil || got[0].Err != nil {
 			t.Fatal(err, got)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -24,7 +25,7 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 		_, err := c.Start(ctx, ch.ID.Saga, ch.ID.Work, ch.Input, &saga.StartOptions{Revision: ch.Revision, Source: ch.Actor, Cause: ch.Cause, Starter: cmp.Or(ch.Starter, ch.Actor, "its source"), NotBefore: ch.NotBefore})
 		return err
 	case saga.WantNothing:
-		return nil
+		return c.letGo(ctx, &ch)
 	case saga.WantHeld:
 		return c.hold(ctx, &ch)
 	case saga.WantWithdrawn:
@@ -52,6 +53,24 @@ func (c *Coordinator) hold(ctx context.Context, ch *saga.Change) error {
 		return nil
 	}
 	return err
+}
+
+// letGo ends a hold of the source, which wants nothing done now; without one there is nothing to do.
+func (c *Coordinator) letGo(ctx context.Context, ch *saga.Change) error {
+	s, err := c.stand(ctx, ch.ID)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("apply a change to %s: %w", ch.ID, err)
+	}
+	held := s.st.Held != "" || slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.Kind == machine.SignalPause && u.Revision != "" })
+	if !held || ch.Revision == "" {
+		return nil
+	}
+	return c.post(ctx, ch.ID, machine.Signal{
+		Kind: machine.SignalResume, Key: "let-go:" + ch.Revision, Actor: cmp.Or(ch.Actor, "its source"), Reason: "the source is done with it",
+		News: machine.News{Revision: ch.Revision},
+	})
 }
 
 // applyMessage brings a message that a source sent to what waits for it. One that is declined, or that a definition could not read, is on

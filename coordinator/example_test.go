@@ -120,6 +120,23 @@ func ExampleCoordinator_Wait() {
 	// Output: compensated
 }
 
+// Adopt takes over what another program made: nothing is sent, and a start of the same order finds it.
+func ExampleCoordinator_Adopt() {
+	exampled(func(ctx context.Context, c *coordinator.Coordinator) error {
+		adopted, err := c.Adopt(ctx, []coordinator.Adoption{{
+			Saga: orderID.Saga, Work: orderID.Work, Input: "book", Effects: map[string]coordinator.Effect{"invoice": {ExternalID: "inv_old"}},
+			By: saga.Actor{Name: "anna", Reason: "the old script made it"},
+		}})
+		if err != nil || adopted[0].Err != nil {
+			return errors.Join(err, adopted[0].Err)
+		}
+		s, err := c.Start(ctx, orderID.Saga, orderID.Work, "book", nil)
+		fmt.Println(s.Duplicate, s.Status, s.Steps["invoice"].ExternalID)
+		return err
+	}, booked("invoice"))
+	// Output: true completed inv_old
+}
+
 // Show tells what came of each step.
 func ExampleOperator_Show() {
 	exampled(func(ctx context.Context, c *coordinator.Coordinator) error {

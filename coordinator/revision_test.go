@@ -284,11 +284,11 @@ func TestNotYet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, b := memory.New(nil), &paper{invoices: map[string]string{}, hold: make(chan struct{})}
-		p := office(t, l, b, 1, false)
+		p, work := office(t, l, b, 1, false), "o1"
 		apply := func(want saga.Want, revision, says string) {
 			t.Helper()
 			for range 2 {
-				if err := p.Apply(t.Context(), saga.Change{ID: idOf("o1"), Want: want, Revision: revision, Input: order{Memo: says}, Actor: "webhook"}); err != nil {
+				if err := p.Apply(t.Context(), saga.Change{ID: idOf(work), Want: want, Revision: revision, Input: order{Memo: says}, Actor: "webhook"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -311,10 +311,21 @@ func TestNotYet(t *testing.T) {
 		apply(saga.WantRun, "6", "six")
 		p.want("o1", saga.Completed, "")
 		b.wants(t, `inv-1 says one (revision "2")`, `inv-1 says four (revision "4")`, "mail about inv-1", `inv-1 says six (revision "6")`)
+
+		ledgertest.MustCheck(t, l)
+
+		work, b.hold, b.story = "o2", make(chan struct{}), nil
+		apply(saga.WantRun, "2", "two")
+		apply(saga.WantHeld, "3", "two")
+		close(b.hold)
+		pass(time.Hour)
+		p.want("o2", saga.Paused, "")
+		apply(saga.WantNothing, "4", "") // nothing is to be done for it now, and it is not held any more
+		p.want("o2", saga.Completed, "")
+		b.wants(t, `inv-2 says two (revision "2")`, "mail about inv-2")
 		if err := p.Apply(t.Context(), saga.Change{ID: idOf("o1"), Want: saga.WantHeld}); !errors.Is(err, coordinator.ErrInvalid) {
 			t.Errorf("a hold without a revision: %v", err)
 		}
-		ledgertest.MustCheck(t, l)
 	})
 }
 

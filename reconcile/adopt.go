@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
 // adoptee is what stands of one object, as far as source and destination tell. See
-// [adoption.Adoption].
+// [coordinator.Adoption].
 type adoptee struct {
 	key        string         // the work id
 	change     inbox.Snapshot // the object as the source has it
@@ -21,15 +21,11 @@ type adoptee struct {
 }
 
 // adopt records what stands. It answers each at its own index.
-func (r *Reconciler) adopt(ctx context.Context, as []adoptee, by saga.Actor) ([]adoption.Adopted, error) {
-	known := make([]adoption.Adoption, len(as))
+func (r *Reconciler) adopt(ctx context.Context, as []adoptee, by saga.Actor) ([]coordinator.Adopted, error) {
+	known := make([]coordinator.Adoption, len(as))
 	for i, a := range as {
-		effects := make(map[string]adoption.Effect, len(a.effects))
-		for step, e := range a.effects {
-			effects[step] = adoption.Effect(e)
-		}
-		known[i] = adoption.Adoption{
-			Work: a.key, Input: r.input(a.change), Revision: a.change.Revision, Effects: effects,
+		known[i] = coordinator.Adoption{
+			Work: a.key, Input: r.input(a.change), Revision: a.change.Revision, Effects: a.effects,
 			Cancelled: a.cancelled, Quarantine: a.quarantine, By: by,
 		}
 	}

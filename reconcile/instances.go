@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/adoption"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/plan"
@@ -27,7 +26,7 @@ type instances interface {
 	// Adopt records what stands, and makes and sends nothing. It answers each at its own index; one
 	// that the ledger knows already is left as it is, and one whose adoption was cut off is taken
 	// up. It may be repeated.
-	Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error)
+	Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error)
 	// Rerun runs a completed instance once more, at the revision it has. The same request again
 	// changes nothing.
 	Rerun(ctx context.Context, key, request string, by saga.Actor) error
@@ -184,7 +183,7 @@ func (w *inLedger) Resume(ctx context.Context, key string, by saga.Actor) error 
 }
 
 // Adopt records what stands.
-func (w *inLedger) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
+func (w *inLedger) Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error) {
 	for i := range as {
 		as[i].Saga = w.saga
 	}

@@ -205,6 +205,42 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// What its source is not done with is no difference, whatever stands. That it is done is heard by a comparison, too, where its webhook was lost:
+// the instance goes on with what the source says then. What was not begun is begun then.
+func TestWhatItsSourceHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _, p := running(t)
+		w.slow = 10 * time.Second
+		w.sold("1")
+		p.hears("1")
+		pass(time.Second)
+		w.orders["1"] = &order{Version: 2, Total: "10", Editing: true} // while its invoice is written
+		w.orders["2"] = &order{Version: 1, Total: "20", Editing: true}
+		p.hears("1")
+		p.hears("2")
+		pass(time.Hour)
+		if r, err := p.PlanAndApply(t.Context(), true); err != nil || r.Planned+r.Person > 0 {
+			t.Errorf("while both are edited: %+v, %v", r, err)
+		}
+		if k := p.known("1"); k.Status != saga.Paused || !k.Held || len(w.mails) > 0 || p.known("2") != nil {
+			t.Errorf("while both are edited: %+v, mails %v", k, w.mails)
+		}
+		w.orders["1"] = &order{Version: 3, Total: "11"} // both webhooks are lost
+		w.orders["2"] = &order{Version: 2, Total: "22"}
+		if r, err := p.PlanAndApply(t.Context(), true); err != nil || r.Applied != 2 {
+			t.Errorf("when they are saved: %+v, %v", r, err)
+		}
+		pass(time.Hour)
+		p.halt()
+		for id, total := range map[string]string{"1": "11", "2": "22"} {
+			if live := w.live(keyNamed(id)); len(live) != 1 || live[0].Total != total || w.mails[keyNamed(id)] != 1 {
+				t.Errorf("%s: %+v, %d mails", id, live, w.mails[keyNamed(id)])
+			}
+		}
+	})
+}
+
 // With a policy that says so, what somebody has edited is written again, and what somebody has
 // deleted is made again: once for each plan, under the number it has, without a second mail.
 func TestAgain(t *testing.T) {

@@ -288,6 +288,9 @@ func decide(c inbox.Snapshot) (saga.Change, error) {
 	if o.Cancelled {
 		return saga.Change{Want: saga.WantWithdrawn, Input: o, Reason: "cancelled"}, err
 	}
+	if o.Editing {
+		return saga.Change{Want: saga.WantHeld, Input: o, Reason: "a clerk edits it"}, err
+	}
 	return saga.Change{Input: o}, err
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
@@ -79,9 +79,9 @@ func (w fakeLedger) Undo(_ context.Context, key string, _ saga.Actor) error {
 	return nil
 }
 
-func (w fakeLedger) Adopt(_ context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
+func (w fakeLedger) Adopt(_ context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error) {
 	defer w.lock()()
-	out := make([]adoption.Adopted, len(as))
+	out := make([]coordinator.Adopted, len(as))
 	for i, a := range as {
 		if err := cmp.Or(w.write(), w.deliverFails[a.Work]); err != nil {
 			out[i].Err = err

@@ -70,9 +70,9 @@ func (s *sight) classify(p *plan.Policy) {
 	}
 }
 
-// decides reports whether the ledger has the last word on a key: the saga is not done with it.
+// decides reports whether the ledger has the last word on a key: the saga is not done with it. What its source holds the source lets go.
 func decides(k *plan.Known) bool {
-	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status.Parked() || k.Status.Live())
+	return k != nil && !k.Held && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status.Parked() || k.Status.Live())
 }
 
 // get asks the source for the object.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/internal/adoption"
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
@@ -116,10 +116,10 @@ func (p photo) untouched(t *testing.T, w *world) {
 type witness struct {
 	fakeLedger
 
-	adopted map[string]adoption.Adoption
+	adopted map[string]coordinator.Adoption
 }
 
-func (w *witness) Adopt(ctx context.Context, as []adoption.Adoption) ([]adoption.Adopted, error) {
+func (w *witness) Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error) {
 	for _, a := range as {
 		w.adopted[a.Work] = a
 	}
@@ -141,7 +141,7 @@ func TestWhatCountsAsEvidence(t *testing.T) {
 		w.make("shop:order:twice", "10.00", "1").Void = true
 		w.make("shop:order:twice", "10.00", "1").Void = true
 		w.make(keyOf(3), "10.00", "1").Void = true
-		seen := &witness{fakeLedger: fakeLedger{w}, adopted: map[string]adoption.Adoption{}}
+		seen := &witness{fakeLedger: fakeLedger{w}, adopted: map[string]coordinator.Adoption{}}
 		j := w.job(t, func(c *settings) {
 			c.Instances = seen
 			c.Effects = func(_ *scan.Listed, live, void []plan.Document) (map[string]reconcile.Effect, error) {

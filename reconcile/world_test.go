@@ -48,6 +48,7 @@ type order struct {
 	Version   int64  `json:"version"`
 	Total     string `json:"total"`
 	Cancelled bool   `json:"cancelled,omitempty"`
+	Editing   bool   `json:"editing,omitempty"`
 }
 
 func newWorld() *world {

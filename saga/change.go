@@ -39,7 +39,7 @@ const (
 	WantWithdrawn Want = "withdrawn" // the object is cancelled or deleted: what was done is undone
 	// WantHeld: the object is being changed, and nothing is to be done for it yet. What was not begun is not begun; what runs goes no
 	// further than the step that it is in, and is paused. A newer Revision that wants something else lets it go on by itself, with what that one
-	// says; a person may resume it before.
+	// says; a person may resume it before. What is in review, or paused by a person, waits for that person alone; what a rebuild takes over goes on.
 	WantHeld Want = "held"
 )
 

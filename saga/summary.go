@@ -21,6 +21,7 @@ type Summary struct {
 	Revision        string                 `json:"revision"`                  // the version of the source that it runs for
 	NewestRevision  string                 `json:"newestRevision,omitempty"`  // the newest that was spoken of; the source's cancel has one, too
 	PendingRevision string                 `json:"pendingRevision,omitempty"` // heard of, and waiting for a step boundary
+	HeldRevision    string                 `json:"heldRevision,omitempty"`    // at which the source says "not yet", and has paused it
 	Cause           string                 `json:"cause,omitempty"`           // what caused the start, in the starter's words
 	Input           InputSummary           `json:"input"`
 	Steps           map[string]StepSummary `json:"steps"`

@@ -10,7 +10,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/adoption"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
@@ -97,7 +96,7 @@ func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress f
 		}
 	}
 	progress("adopting works")
-	var batch []adoption.Adoption
+	var batch []coordinator.Adoption
 	for n := int64(0); n < j.n; n += each {
 		if matter(n) == stale {
 			batch = append(batch, adopted(n))
@@ -112,15 +111,15 @@ func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress f
 	return fill(ctx, db, database, j.n, progress)
 }
 
-func adopted(n int64) adoption.Adoption {
-	return adoption.Adoption{
+func adopted(n int64) coordinator.Adoption {
+	return coordinator.Adoption{
 		Saga: sagaName, Work: prefix + numbered(n), Input: content(n, then), Revision: revision(then),
-		Effects: map[string]adoption.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
+		Effects: map[string]coordinator.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
 		By:      saga.Actor{Name: "bench", Reason: "to have something that is stale"},
 	}
 }
 
-func (j *Job) adopt(ctx context.Context, as []adoption.Adoption) error {
+func (j *Job) adopt(ctx context.Context, as []coordinator.Adoption) error {
 	if len(as) == 0 {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/adoption"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -29,14 +28,14 @@ func adopt(ctx context.Context, l store) error {
 		return err
 	}
 	by := saga.Actor{Name: "anna", Reason: "the ledger was lost"}
-	got, err := c.Adopt(ctx, []adoption.Adoption{
+	got, err := c.Adopt(ctx, []coordinator.Adoption{
 		{
 			Saga: "order-to-invoice", Work: orderID(32), Input: shopOrder{32, canary}, Revision: "32", By: by,
-			Effects: map[string]adoption.Effect{"customer": {Output: made{"cus_1"}}, "invoice": {Output: made{"inv_32"}}, "mark-synced": {}},
+			Effects: map[string]coordinator.Effect{"customer": {Output: made{"cus_1"}}, "invoice": {Output: made{"inv_32"}}, "mark-synced": {}},
 		},
 		{
 			Saga: "order-to-invoice", Work: orderID(33), Input: shopOrder{33, canary}, Revision: "33", By: by,
-			Effects:    map[string]adoption.Effect{"customer": {Output: made{"cus_1"}, Revision: "11"}, "invoice": {ExternalID: "inv_9", Foreign: true}},
+			Effects:    map[string]coordinator.Effect{"customer": {Output: made{"cus_1"}, Revision: "11"}, "invoice": {ExternalID: "inv_9", Foreign: true}},
 			Quarantine: "inv_9 is over 90.00, and the order over 100.00",
 		},
 	})

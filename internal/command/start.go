@@ -20,6 +20,8 @@ import (
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
 )
 
 // started is what start prints.
@@ -128,6 +130,8 @@ func (a *app) askStart(ctx context.Context, address string, in *desk.StartIn) (*
 		return nil, refusal(answer, text)
 	case answer.StatusCode == http.StatusAccepted:
 		return out, &desk.Failure{Code: desk.TimedOut, What: "it is started, and has not ended within " + time.Duration(in.Wait).String(), Done: true, Next: "it goes on; to wait again, " + sameAgain}
+	case out.Ended != nil && out.Status != saga.Completed:
+		return out, &desk.Failure{Code: desk.Conflict, What: "it is started, and is " + finding.Status(out.Status, out.Reason), Done: true, Next: "see why: " + program.Command("show", out.WorkID, " --saga "+out.Saga)}
 	default:
 		return out, nil
 	}

@@ -71,7 +71,7 @@ func (tb *wayTable) adopted(kind string, x func() saga.Step[string]) {
 				a.Quarantine = "it says something else"
 			}
 		}
-		for lookup, cancelled := range map[string]bool{"not found": false, "unclear": true} {
+		for lookup, cancelled := range map[string]bool{"not found": false, "unclear": true, "several": false} {
 			a.Cancelled = cancelled
 			w := &ways{t: tb.t, spec: spec, st: &machine.State{ID: waysID}, now: time.Now().UTC().Truncate(time.Second)}
 			w.step = &behaviour{act: []program.Outcome{done("x_9")}, look: lookups[lookup], undo: []program.Outcome{{Class: program.Succeeded}}}
@@ -79,7 +79,7 @@ func (tb *wayTable) adopted(kind string, x func() saga.Step[string]) {
 				w.store(r)
 			}
 			w.feed(machine.Event{})
-			tb.play(fmt.Sprintf("%s, cancelled %t", name, cancelled), kind, w, nil)
+			tb.play(fmt.Sprintf("%s, %s, cancelled %t", name, lookup, cancelled), kind, w, nil)
 		}
 	}
 }

@@ -36,7 +36,7 @@ type Begun struct {
 type Ended struct {
 	Status  saga.Status       `json:"status"` // with --wait, as what follows: where it stands now, its end or not
 	Reason  saga.Reason       `json:"reason"`
-	Note    string            `json:"note,omitempty"`    // why it is in review
+	Note    string            `json:"note,omitempty"`    // why it is in review; as results
 	Results map[string]Result `json:"results,omitempty"` // of the steps that are done; only for who started it, and for operators
 }
 
@@ -46,11 +46,15 @@ type Result struct {
 	Output     json.RawMessage `json:"output"` // what its action returned; null where it is not kept
 }
 
-// EndedAs is where an instance stands, with its results where they may be shown.
+// EndedAs is where an instance stands, with its results and words about it where they may be shown.
 func EndedAs(s *saga.Summary, results bool) *Ended {
-	e := &Ended{Status: s.Status, Reason: s.Reason, Note: s.Note}
+	e := &Ended{Status: s.Status, Reason: s.Reason}
+	if !results {
+		return e
+	}
+	e.Note = s.Note
 	for name, step := range s.Steps {
-		if results && step.Done {
+		if step.Done {
 			if e.Results == nil {
 				e.Results = map[string]Result{}
 			}

@@ -231,7 +231,7 @@ func (m *machine) askedBefore(i int, s *program.StepSpec) bool {
 		}
 	}
 	asked := m.st.Step(by)
-	return asked != nil && asked.ofBefore()
+	return asked != nil && asked.Evidence == KindAdopted
 }
 
 // rebuilt reports whether the answer may have come before the ledger was lost.

@@ -140,7 +140,7 @@ func Choices(spec *program.Spec, st *State, at time.Time) []Choice {
 // Besides are choices that an instance takes, too: that are no answer to what it waits for, or bolder than those are. at is the ledger's time.
 func Besides(spec *program.Spec, st *State, at time.Time) (all []Choice) {
 	reason := []Saying{SayReason}
-	if st.Status.Live() {
+	if st.Status.Live() || st.Held != "" {
 		all = append(all, Choice{Verb: VerbPause, Case: CaseWait, Asks: reason})
 	}
 	undone := st.Turned && st.Newer == nil

@@ -257,8 +257,10 @@ func (m *machine) forward() Command {
 	case m.st.Version != m.spec.Version: // the revision takes another version of the definition
 		return m.again()
 	}
-	if slices.ContainsFunc(m.st.Steps, func(ss StepState) bool { return ss.Forward.quarantined() }) {
-		return m.park(saga.ReasonInDoubt) // another one of several that were adopted: nothing is done before each is decided (D6)
+	if i := slices.IndexFunc(m.st.Steps, func(ss StepState) bool { return ss.Forward.quarantined() }); i >= 0 {
+		cmd := m.park(saga.ReasonInDoubt) // another one of several that were adopted: nothing is done before each is decided (D6)
+		m.rec.Error = m.st.Steps[i].Forward.Error
+		return cmd
 	}
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
@@ -278,7 +280,9 @@ func (m *machine) forward() Command {
 			m.moving()
 			return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}
 		}
-		if behind := m.doubtBehind(i); behind != nil {
+		if behind := m.doubtBehind(i); behind != nil && behind.Forward.NeedsReview != "" {
+			return m.park(behind.Forward.NeedsReview)
+		} else if behind != nil {
 			return m.look(m.step(behind.Name), &behind.Forward)
 		}
 		if s.Waits() {
@@ -305,7 +309,8 @@ func (m *machine) forward() Command {
 }
 
 // doubtBehind is a step behind a wait that has not begun, which may have happened before the ledger was lost and can be asked for: then
-// the wait is over (D4), and none is to be asked to decide on what is done. nil: there is none.
+// the wait is over (D4), and none is to be asked to decide on what is done. What another program may have made says nothing of that. nil:
+// there is none.
 func (m *machine) doubtBehind(i int) *StepState {
 	if asks := m.spec.Steps[i].Asks; asks != nil { // it is asked for that one
 		i = m.spec.Index(asks.For)
@@ -314,7 +319,7 @@ func (m *machine) doubtBehind(i int) *StepState {
 		return nil
 	}
 	for _, b := range m.spec.Steps[i+1:] {
-		if bs := m.st.Step(b.Name); b.Find && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == 0 && bs.Forward.NeedsReview == "" {
+		if bs := m.st.Step(b.Name); b.Find && !b.First && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == bs.Earlier {
 			return bs
 		}
 	}

@@ -19,7 +19,7 @@ func (m *machine) pause(s *Signal) error {
 		return m.note(s, fmt.Sprintf("not yet: revision %s is not newer than %s", s.Revision, m.st.Heard))
 	case m.st.Status.Terminal():
 		return m.note(s, "pause: the work has ended")
-	case m.st.Status.Parked() && (m.st.Held == "" || saga.CompareRevisions(s.Revision, m.st.Held) <= 0):
+	case m.st.Status.Parked() && (m.st.Held == "" || s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.Held) <= 0):
 		return m.note(s, fmt.Sprintf("pause: the work is in %s already", m.st.Status))
 	}
 	r := &Record{Kind: KindPaused, Revision: s.Revision, Note: "paused"}
@@ -31,11 +31,14 @@ func (m *machine) pause(s *Signal) error {
 
 // goOn lets a work go on where it was that a person holds, or whose deadline has passed.
 func (m *machine) goOn(s *Signal) error {
+	if s.Revision != "" && (m.st.Held == "" || saga.CompareRevisions(s.Revision, m.st.Held) < 0) {
+		return m.note(s, "the source does not hold it")
+	}
 	if m.st.Status != saga.Paused && (m.st.Status != saga.Review || !Resumable(m.st.Reason)) {
 		return m.note(s, "resume: the work is neither paused nor in review for its deadline or a late answer")
 	}
 	m.unparked = true
-	return m.foldSignal(s, &Record{Kind: KindResumed, Note: "it goes on"})
+	return m.foldSignal(s, &Record{Kind: KindResumed, Revision: s.Revision, Note: "it goes on"})
 }
 
 // Resumable reports whether a person lets a work go on that is in review for why, without saying more.

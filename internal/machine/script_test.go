@@ -306,8 +306,8 @@ func (s *story) post(verb string, args []string) error {
 		sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	case "end-wait":
 		sig.Step = s.waiting()
-	case "hold":
-		sig.Kind, sig.Actor, sig.Reason = SignalPause, "", ""
+	case "hold", "let-go":
+		sig.Kind, sig.Actor, sig.Reason = map[string]SignalKind{"hold": SignalPause, "let-go": SignalResume}[verb], "", ""
 		sig.News = News{Revision: args[0]}
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""

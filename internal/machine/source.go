@@ -109,6 +109,7 @@ func (st *State) revise(r *Record) error {
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked = false, false
 	for i := range st.Steps {
+		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
 			earlier := ss.earlier()

@@ -85,7 +85,9 @@ type StepState struct {
 	Earlier     int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
 	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
-	Theirs      bool `json:"madeByAnother,omitempty"`   // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
+	// Before: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
+	Before bool `json:"stoodBeforeLoss,omitempty"`
+	Theirs bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
 	// Until is when the wait of a step is over that only waits. It stays when it is over.
 	Until   time.Time `json:"waitsUntil,omitzero"`
 	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
@@ -459,11 +461,11 @@ func (st *State) IssueOf(spec *program.Spec, step string) (*StepState, saga.Dire
 // done. What an adoption put in quarantine comes before those it did not come to. While the work waits it is the step that waits: what
 // a restore or an adoption put in doubt is behind that (F27).
 func (st *State) front(spec *program.Spec) *StepState {
-	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.Forward.NeedsReview != "" }); i >= 0 {
-		return &st.Steps[i]
-	}
-	var latest, first, waits *StepState
+	var latest, first, waits, asked *StepState
 	for _, ss := range slices.Backward(st.newestFirst(spec)) {
+		if ss.Forward.NeedsReview != "" {
+			asked = cmp.Or(asked, ss)
+		}
 		switch ss.Forward.Phase {
 		case "", Skipped:
 		case Done:
@@ -475,9 +477,9 @@ func (st *State) front(spec *program.Spec) *StepState {
 		}
 	}
 	if st.Status == saga.Waiting {
-		first = cmp.Or(waits, first)
+		asked = cmp.Or(waits, asked)
 	}
-	return cmp.Or(first, waits, latest)
+	return cmp.Or(asked, first, waits, latest)
 }
 
 // mayHaveHappened reports whether the step's effect is or may be at the destination.

@@ -32,6 +32,7 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 	if st.Heard != st.Revision {
 		s.NewestRevision = st.Heard
 	}
+	s.HeldRevision = st.Held
 	if st.Newer != nil {
 		s.PendingRevision = st.Newer.Revision
 	}

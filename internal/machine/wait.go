@@ -157,17 +157,11 @@ func (m *machine) renamed(s *program.StepSpec) Command {
 	return cmd
 }
 
-// ofBefore reports whether the step is of before the ledger was lost, or went back: it was adopted, or found without an attempt of which the
-// ledger knows.
-func (ss *StepState) ofBefore() bool {
-	return ss.Evidence == KindAdopted || ss.Evidence == KindFound && ss.Forward.Attempts == 0 && !ss.Theirs
-}
-
 // adoptedBehind reports whether a step behind i was found done when the ledger was lost: what stands
 // before it was over by then (D4).
 func (m *machine) adoptedBehind(i int) bool {
 	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && ss.ofBefore() && ss.Forward.Phase == Done {
+		if ss := m.st.Step(s.Name); ss != nil && (ss.Evidence == KindAdopted || ss.Before && !s.First) && ss.Forward.Phase == Done {
 			return true
 		}
 	}

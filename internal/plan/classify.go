@@ -133,10 +133,8 @@ func (c *classifier) classify() Finding {
 		return c.unsettled()
 	case k != nil && k.Overdue:
 		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
-	case t != nil && t.Held && (k != nil || len(c.live) == 0):
-		return Finding{Class: InSync, Do: Nothing, Why: "its source says: not yet"}
-	case k != nil && k.Held && t != nil:
-		return Finding{Class: Stale, Do: Revise, Why: "its source held it, and does not any more"}
+	case k != nil && k.Held:
+		return c.held()
 	case k != nil && k.Status == saga.Paused:
 		return Finding{Class: Stuck, Do: Ask, Why: "a person holds the work", Propose: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
 	case k != nil && k.Status == saga.Adopting:
@@ -149,12 +147,28 @@ func (c *classifier) classify() Finding {
 		return c.several()
 	case t == nil:
 		return c.unspoken()
+	case t.Held && (k != nil || len(c.live) == 0):
+		return Finding{Class: InSync, Do: Nothing, Why: notYet}
 	case !t.Wanted:
 		return c.unwanted()
 	case len(c.live) == 0:
 		return c.absent()
 	default:
 		return c.compare(&c.live[0])
+	}
+}
+
+const notYet = "its source says: not yet"
+
+// held: the source has paused the work.
+func (c *classifier) held() Finding {
+	switch t := c.item.Truth; {
+	case t == nil || t.Held:
+		return Finding{Class: InSync, Do: Nothing, Why: notYet}
+	case t.Unreadable != "" || !t.Wanted:
+		return Finding{Class: Stuck, Do: Ask, Why: "its source held it, and does not want it any more, or cannot be read", Propose: program.Command("show", c.item.Key, "") + " says what can be done"}
+	default:
+		return Finding{Class: Stale, Do: Revise, Why: "its source held it, and does not any more"}
 	}
 }
 

@@ -24,7 +24,7 @@ type Truth struct {
 	// time of grace). It matters for objects that are gone without a trace; one that says that it
 	// is cancelled proves it. Of such an object without a version it is true as well.
 	Proven bool
-	// Held: the source is not done with it: nothing is begun or changed for it yet.
+	// Held: the source is not done with it: nothing is begun or changed for it yet. What stands of it is adopted all the same.
 	Held bool
 	// Unreadable: why the object does not tell what its document should be. Empty: it can be read.
 	Unreadable string

@@ -1,5 +1,4 @@
-// Package adoption is what a reconciler tells a coordinator of instances whose ledger was lost.
-package adoption
+package coordinator
 
 import (
 	"encoding/json"
@@ -7,12 +6,12 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Adoption is what stands of one work whose ledger was lost, as far as its source and its
-// destinations tell.
+// Adoption is what stands of one work that the ledger does not know, because it was lost or another program did it, as far as its source and
+// its destinations tell.
 type Adoption struct {
 	Saga     string
 	Work     string
-	Input    any    // of the present version, as for [coordinator.Coordinator.Start]
+	Input    any    // of the present version, as for [Coordinator.Start]
 	Revision string // the version of the source object, as the source has it now
 
 	// Effects says what is known of steps, by their names. A step that is not named is taken as its
@@ -50,8 +49,8 @@ type Adopted struct {
 	Err         error    // it is wrong, and was not recorded or not to its end; the others were
 }
 
-// JSON is the effect's result as the ledger keeps it.
-func (e *Effect) JSON() (json.RawMessage, error) {
+// kept is the effect's result as the ledger keeps it.
+func (e *Effect) kept() (json.RawMessage, error) {
 	if e.Output == nil {
 		return nil, nil
 	}
