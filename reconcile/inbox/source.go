@@ -43,7 +43,7 @@ type Source struct {
 	Apply func(ctx context.Context, c saga.Change) error
 	// Begin is when your sagas began. What changed since is started where the ledger does not know it, by webhooks and by listings,
 	// without the bounds and the approval of a comparison; what is older is left to comparisons. A webhook that says an earlier time
-	// is kept, and ignored; one that says no time cannot be told from a new one. An old object that changes again is
+	// is kept, and ignored, also where it would be a message; one that says no time cannot be told from a new one. An old object that changes again is
 	// begun: where another program may have worked on it, the saga has [saga.TakeOver]. time.Unix(0, 0) is everything that the source ever had, and so is zero
 	// where nothing is listed.
 	Begin time.Time
