@@ -293,6 +293,7 @@ func (d describing) add(op *operation) *huma.Operation {
 func (d describing) addStart() *huma.Operation {
 	is := d.operation(http.MethodPost, "/works", Starter, "Start an instance, once for its work id", http.StatusCreated, reflect.TypeFor[desk.Begun]())
 	is.Parameters[0].Description = "the work id, where the body does not say it"
+	is.Responses[fmt.Sprint(http.StatusAccepted)] = &huma.Response{Description: "it is started, and had not ended when the wait was over", Content: is.Responses[fmt.Sprint(http.StatusCreated)].Content}
 	is.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: d.schemas.Schema(reflect.TypeFor[desk.StartIn](), true, "Start")}}}
 	d.doc.AddOperation(is)
 	return is

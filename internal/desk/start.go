@@ -34,8 +34,8 @@ type Begun struct {
 
 // Ended is where a started instance stands that was waited for.
 type Ended struct {
-	Status  saga.Status       `json:"status"` // with --wait, as what follows: where it stands now, its end or not
-	Reason  saga.Reason       `json:"reason"`
+	Status  saga.Status       `json:"status,omitempty"` // with --wait, as what follows: where it stands now, its end or not
+	Reason  saga.Reason       `json:"reason,omitempty"`
 	Note    string            `json:"note,omitempty"`    // why it is in review; as results
 	Results map[string]Result `json:"results,omitempty"` // of the steps that are done; only for who started it, and for operators
 }
