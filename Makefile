@@ -40,7 +40,7 @@ check: fmt vet build ## While you work, two minutes at most: no PostgreSQL, no p
 	go test -short work
 
 .PHONY: test
-test: deps fmt vet models unit ## All that must hold before a commit, in a quarter of an hour on two cores.
+test: deps fmt vet models unit ## All that must hold before a commit, in about twenty minutes on two cores.
 
 .PHONY: lint
 lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.

@@ -258,8 +258,11 @@ func (m *machine) forward() Command {
 		return m.again()
 	}
 	if i := slices.IndexFunc(m.st.Steps, func(ss StepState) bool { return ss.Forward.quarantined() }); i >= 0 {
+		if m.rec != nil { // what a person said of the one before is no word about this one
+			return m.again()
+		}
 		cmd := m.park(saga.ReasonInDoubt) // another one of several that were adopted: nothing is done before each is decided (D6)
-		m.rec.Error = m.st.Steps[i].Forward.Error
+		m.rec.Note = m.st.Steps[i].Forward.Error
 		return cmd
 	}
 	for i := range m.spec.Steps {

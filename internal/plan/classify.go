@@ -184,7 +184,7 @@ func (c *classifier) unsettled() Finding {
 func (c *classifier) several() Finding {
 	keep, why, plain := c.live[0].ID, "it is the oldest", true
 	if c.live[0].Created.IsZero() {
-		why = "which is older the destination does not say"
+		why = "the destination does not say which is older"
 	}
 	for _, d := range c.live {
 		if d.Locked && !c.live[0].Locked && plain {
