@@ -22,7 +22,7 @@ const (
 	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
 	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
 	SignalPause    SignalKind = "pause"       // a person holds the work where it is; with a revision it is the source that does
-	SignalResume   SignalKind = "resume"      // a person lets a paused work go on
+	SignalResume   SignalKind = "resume"      // a person lets a paused work go on; with a revision its source lets go what it held
 	SignalRetry    SignalKind = "retry"       // a person has the step at issue tried again, under its key
 	SignalAnswer   SignalKind = "answer"      // what may be the answer that a step waits for
 	SignalExtend   SignalKind = "extend"      // a person has a step wait longer for its answer
@@ -59,7 +59,7 @@ type Said struct {
 	Vote     *Cast  `json:"vote,omitempty"` // vote
 }
 
-// News is what a revise, or a cancel or a pause by the source, says about the source object. Zero for other
+// News is what a revise, or a cancel, a pause or a resume by the source, says about the source object. Zero for other
 // kinds.
 type News struct {
 	Revision string          `json:"revision,omitempty"`
