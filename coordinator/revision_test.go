@@ -207,7 +207,7 @@ func TestUndo(t *testing.T) {
 			p := office(t, l, b, 1, false)
 			undo := func(want error) {
 				t.Helper()
-				if err := p.Undo(t.Context(), idOf("o1"), anna); !errors.Is(err, want) {
+				if err := p.Undo(t.Context(), idOf("o1"), "", anna); !errors.Is(err, want) {
 					t.Errorf("undo: %v, want %v", err, want)
 				}
 			}
@@ -239,6 +239,45 @@ func TestUndo(t *testing.T) {
 			ledgertest.MustCheck(t, l)
 		})
 	}
+}
+
+// machine/V19: a person undoes what is completed from a step on, and what was done before stays, also for the next version.
+func TestUndoFrom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		step := func(name string) *saga.Action[order, thing] {
+			return saga.Do(name, func(_ context.Context, c saga.Call[order]) (thing, error) {
+				said = append(said, strings.TrimSuffix(name+" of "+c.PreviousID(), " of "))
+				return thing{ID: name + "-1"}, nil
+			}).Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { said = append(said, "no "+name); return nil })
+		}
+		def, err := saga.Define(orderSaga, 1, step("reserve"), step("invoice"), step("mark"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := memory.New(nil)
+		p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return def }})
+		p.revise("1", "one")
+		p.want("o1", saga.Completed, "")
+		if err := p.Undo(t.Context(), idOf("o1"), "delivery", anna); !errors.Is(err, coordinator.ErrChangesNothing) {
+			t.Errorf("from a step that there is none: %v", err)
+		}
+		if err := p.Undo(t.Context(), idOf("o1"), "invoice", anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		if s := p.want("o1", saga.Completed, ""); !strings.Contains(s.Next, "invoice, mark") {
+			t.Errorf("it says: %s", s.Next)
+		}
+		p.revise("2", "two")
+		pass(time.Second)
+		p.want("o1", saga.Completed, "")
+		if want := []string{"reserve", "invoice", "mark", "no mark", "no invoice", "reserve of reserve-1", "invoice", "mark"}; !slices.Equal(said, want) {
+			t.Errorf("what happened: %q", said)
+		}
+		ledgertest.MustCheck(t, l)
+	})
 }
 
 // Apply makes an instance what its source says, however often it is said: it runs, runs again for a

@@ -198,5 +198,5 @@ func (w *inLedger) Rerun(ctx context.Context, key, request string, by saga.Actor
 
 // Undo undoes a completed instance.
 func (w *inLedger) Undo(ctx context.Context, key string, by saga.Actor) error {
-	return w.coordinator.Undo(ctx, saga.ID{Saga: w.saga, Work: key}, by)
+	return w.coordinator.Undo(ctx, saga.ID{Saga: w.saga, Work: key}, "", by)
 }

@@ -39,7 +39,7 @@ func (w *ways) all(step string) []anything {
 		plain(machine.VerbFail, func(o op) error { return o.FailStep(ctx, waysID, "", by) }),
 		plain(machine.VerbExtend, func(o op) error { return o.Extend(ctx, waysID, "", w.now.Add(24*time.Hour), by) }),
 		plain(machine.VerbCancel, func(o op) error { return o.Cancel(ctx, waysID, by) }),
-		plain(machine.VerbUndo, func(o op) error { return o.Undo(ctx, waysID, by) }),
+		plain(machine.VerbUndo, func(o op) error { return o.Undo(ctx, waysID, "", by) }),
 		plain(machine.VerbRerun, func(o op) error { _, err := o.Rerun(ctx, waysID, "a ticket", by); return err }),
 		resolve(machine.SayHappened, coordinator.Happened("y_1")), resolve(machine.SayHappenedNoID, coordinator.Happened("")),
 		resolve(machine.SayDidNotHappen, coordinator.DidNotHappen()),

@@ -216,7 +216,8 @@ func (a *Skip) post(ctx context.Context, op *coordinator.Operator, v *view) (fun
 // Undo has an instance undone that is completed.
 type Undo struct {
 	Order
-	BehindPivot bool `json:"behind-pivot,omitempty" doc:"undo it although its pivot has happened"`
+	From        string `json:"from,omitempty" doc:"undo this step and what came after it; what was done before stays"`
+	BehindPivot bool   `json:"behind-pivot,omitempty" doc:"undo it although its pivot has happened"`
 }
 
 // check asks who would undo what was meant to stand.
@@ -224,14 +225,14 @@ func (a *Undo) check(v *view) error {
 	if a.BehindPivot || v.state.Status != saga.Completed || !v.state.PastPivot(v.spec) {
 		return nil
 	}
-	return Usage("what would be undone: amends undo "+quote(v.head.ID.Work)+" --behind-pivot --dry-run --reason WHY",
+	return Usage("what would be undone: amends undo "+quote(v.head.ID.Work)+With(" --from ", a.From)+" --behind-pivot --dry-run --reason WHY",
 		fmt.Sprintf("its pivot, step %q, has happened: what is done was to stay. To undo it all the same: --behind-pivot", v.spec.Steps[v.spec.PivotIndex()].Name))
 }
 
-func (*Undo) after(v *view) []string { return v.afterUndo() }
+func (a *Undo) after(v *view) []string { return v.afterUndo(a.From) }
 
 func (a *Undo) post(ctx context.Context, op *coordinator.Operator, v *view) (func([]machine.Signal) int, error) {
-	return nil, op.Undo(ctx, v.head.ID, a.actor())
+	return nil, op.Undo(ctx, v.head.ID, a.From, a.actor())
 }
 
 // waiting is what is said about a step that waits for an answer, or for people.

@@ -155,7 +155,7 @@ func (c *Choice) Together() bool {
 // afterCancel lists what a cancel would undo, in the order in which it would.
 func (v *view) afterCancel() []string {
 	if v.spec == nil {
-		return v.afterUndo()
+		return v.afterUndo("")
 	}
 	if v.state.Turned {
 		return []string{"nothing changes: it is being undone already"}
@@ -166,11 +166,11 @@ func (v *view) afterCancel() []string {
 			return []string{fmt.Sprintf("the coordinator will not follow if the request under way is that of the pivot, step %q (%s)", spec.Name, step.Forward.Phase)}
 		}
 	}
-	return v.afterUndo()
+	return v.afterUndo("")
 }
 
-// afterUndo lists what is undone, in the order in which it is.
-func (v *view) afterUndo() []string {
+// afterUndo lists what is undone, in the order in which it is, from a step on; "": all of it.
+func (v *view) afterUndo(from string) []string {
 	if v.spec == nil {
 		return []string{"what it has done is undone, as its definition says; this ledger does not know the definition"}
 	}
@@ -179,6 +179,10 @@ func (v *view) afterUndo() []string {
 		spec := &v.spec.Steps[i]
 		step := v.state.Step(spec.Name)
 		if step == nil || !mayBeThere(step) {
+			continue
+		}
+		if i < v.spec.Index(from) {
+			plan = append(plan, fmt.Sprintf("leave %s as it is: it comes before %s", spec.Name+bracketed(step), from))
 			continue
 		}
 		name := spec.Name + bracketed(step)

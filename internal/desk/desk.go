@@ -254,7 +254,7 @@ func saying(s *machine.Signal) string {
 	case isRerun(*s):
 		words = "rerun"
 	case s.Kind == machine.SignalCancel && s.ByHand && s.Revision != "": // the source's is not by hand
-		words = "undo"
+		words = "undo" + With(" from step ", s.Step)
 	case s.Kind == machine.SignalResolve || s.Kind == machine.SignalLate:
 		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
 	case s.Step != "":

@@ -144,12 +144,12 @@ func (s *Signal) Said() (what, words string) {
 	switch {
 	case s.Happened != nil:
 		return "outcome", effect(s.Step, s.Direction, s.Attempt) + ": " + happened(*s.Happened, s.ExternalID)
+	case s.Kind == machine.SignalCancel && s.Revision != "":
+		return "order", "undo" + With(" from step ", s.Step) + ", as revision " + s.Revision
 	case s.Step != "":
 		return "order", string(s.Kind) + " " + effect(s.Step, s.Direction, s.Attempt)
 	case s.Kind == machine.SignalRevise:
 		return "order", "rerun, as revision " + s.Revision
-	case s.Kind == machine.SignalCancel && s.Revision != "":
-		return "order", "undo, as revision " + s.Revision
 	}
 	return "order", string(s.Kind)
 }

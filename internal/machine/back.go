@@ -23,7 +23,7 @@ func (m *machine) turn(why saga.Reason) Command {
 // back undoes what may have happened, strictly in the reverse order of arming.
 func (m *machine) back() Command {
 	for _, ss := range m.st.newestFirst(m.spec) {
-		if ss.Undo.Phase == Done || !ss.stands(m.spec) {
+		if ss.Undo.Phase == Done || !ss.stands(m.spec) || m.st.keepsBefore(m.spec, ss) {
 			continue
 		}
 		s := m.step(ss.Name)
@@ -42,7 +42,16 @@ func (m *machine) back() Command {
 	if m.st.Newer != nil && !m.st.Newer.Gone {
 		return m.revive()
 	}
+	if m.st.From != "" {
+		return m.finish(saga.Completed)
+	}
 	return m.finish(saga.Compensated)
+}
+
+// keepsBefore reports whether the step comes before the one with which the way back ends, so that it stays. One that this version of the
+// definition does not have does: nothing says that it came later.
+func (st *State) keepsBefore(spec *program.Spec, ss *StepState) bool {
+	return st.From != "" && spec != nil && spec.Index(ss.Name) < spec.Index(st.From)
 }
 
 // revive begins the newer version that was heard while the work went back, or after it. What was

@@ -309,6 +309,9 @@ func (s *story) post(verb string, args []string) error {
 	case "hold", "let-go":
 		sig.Kind, sig.Actor, sig.Reason = map[string]SignalKind{"hold": SignalPause, "let-go": SignalResume}[verb], "", ""
 		sig.News = News{Revision: args[0]}
+	case "undo-from": // a step, at a sub-revision
+		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "anna", ""
+		sig.Step, sig.News = args[0], News{Revision: args[1]}
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
 		sig.News = News{Revision: args[0]}

@@ -42,7 +42,7 @@ func (st *State) reopens(r *Record) bool {
 func (st *State) learnSource(r *Record) error {
 	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
 	case KindCancelled:
-		st.Turned, st.Newer, st.Withdrawn = true, nil, r.Revision != "" && !isSub(r.Revision)
+		st.Turned, st.From, st.Newer, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
 		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body, By: r.Actor}
 	case KindRevised:
@@ -92,7 +92,7 @@ func (st *State) revise(r *Record) error {
 		}
 		p.Input = st.Newer.Input
 	}
-	undone, over := st.Turned, st.Turned || st.Status.Terminal()
+	undone, over := st.Turned && st.From == "", st.Turned || st.Status.Terminal()
 	if over { // the run before it is over, and its deadline with it (W3)
 		st.Deadline, st.Overdue = r.EndsBy(), false
 	}
@@ -107,7 +107,7 @@ func (st *State) revise(r *Record) error {
 	}
 	st.startedBy(by)
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
-	st.Withdrawn, st.Looked = false, false
+	st.Withdrawn, st.Looked, st.From = false, false, ""
 	for i := range st.Steps {
 		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
 		switch ss := &st.Steps[i]; {
@@ -243,6 +243,17 @@ func (m *machine) hearNews(s *Signal) error {
 	case !gone && (dropped || len(input) == 0):
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, program.MaxInput))
+	case s.Step != "" && m.st.Status != saga.Completed:
+		r.Revision = ""
+		return note(fmt.Sprintf("undo from step %q: the work is %s by now", s.Step, m.st.Status))
+	case s.Step != "":
+		if step := m.st.Step(s.Step); step == nil || step.Undo.Phase == Done || m.spec.Index(s.Step) < 0 || !step.mayHaveHappened() {
+			r.Revision = ""
+			return note(fmt.Sprintf("undo from step %q: nothing of it stands", s.Step))
+		}
+		m.unparked = true
+		r.Kind, r.Step, r.Note = KindCancelled, s.Step, fmt.Sprintf("it is undone from step %q on, as a person said", s.Step)
+		return m.foldSignal(s, r)
 	case gone && m.st.Turned:
 		m.unparked = !paused // it may have waited for the newer version alone
 		r.Kind, r.Note = KindCancelled, "the source cancelled it; it has turned already"

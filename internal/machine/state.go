@@ -30,6 +30,8 @@ type State struct {
 	// Starters are who started it, brought a newer version of it or ran it again; "": that is not known of one of them.
 	Starters []string `json:"starters,omitempty"`
 	Turned   bool     `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
+	// From is where the way back ends, if it is no whole one: this step is the last that is undone, and the work is completed then (V19).
+	From string `json:"undoneFrom,omitempty"`
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
 	Adopting  bool      `json:"adopting,omitempty"`
@@ -173,7 +175,9 @@ func (st *State) Apply(r *Record) error {
 	case r.Status != saga.Paused:
 		st.Held = ""
 	}
-	st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated
+	if st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated; r.Status == saga.Completed {
+		st.Turned, st.From = false, ""
+	}
 	st.Due = time.Time{}
 	if r.Wait > 0 {
 		st.Due = r.Due()
@@ -426,7 +430,7 @@ func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
 	}
 	for _, ss := range st.newestFirst(spec) {
 		switch {
-		case ss.Undo.Phase == Done || !ss.stands(spec) || spec.NeedsNoUndo(ss.Name):
+		case ss.Undo.Phase == Done || !ss.stands(spec) || spec.NeedsNoUndo(ss.Name) || st.keepsBefore(spec, ss):
 			continue
 		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0 || ss.Undo.NeedsReview != "":
 			return ss, saga.Undo

@@ -105,6 +105,9 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case saga.Compensating:
+		if st.From != "" {
+			return fmt.Sprintf("It is being undone, newest step first, down to step %q; what is before that stays. Nothing to do.", st.From)
+		}
 		return "It is being undone, newest step first. Nothing to do."
 	case saga.Waiting:
 		return st.nextWaiting(spec)
@@ -123,6 +126,15 @@ func nextDone(st *State) string {
 	if steps := st.Unconfirmed(); len(steps) > 0 {
 		return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
 			"resolve the step, else leave it.", strings.Join(steps, ", "))
+	}
+	var undone []string
+	for i := range st.Steps {
+		if st.Steps[i].Undo.Phase == Done {
+			undone = append(undone, st.Steps[i].Name)
+		}
+	}
+	if len(undone) > 0 {
+		return fmt.Sprintf("Undone by a person's word: %s. What else was done stays. To have all of it again, rerun it; a newer version at its source runs it again by itself.", strings.Join(undone, ", "))
 	}
 	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.leftAtThat() }); i >= 0 {
 		return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", st.Steps[i].Name)
