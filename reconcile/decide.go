@@ -207,7 +207,22 @@ func (r *Reconciler) writeOurs(ctx context.Context, s *sight, d *plan.Decision, 
 			return err
 		}
 	}
+	if s.finding.Do == plan.Revise { // the source has a newer version
+		if err := r.carryOut(ctx, s, "of a decision"); err != nil {
+			return err
+		}
+		return r.asItShouldBe(ctx, s.item.Key)
+	}
 	return r.remake(ctx, d, by)
+}
+
+// asItShouldBe is an error where something differs once the instance has come to rest.
+func (r *Reconciler) asItShouldBe(ctx context.Context, key string) error {
+	wrong, err := r.readBack(ctx, key)
+	if err == nil && wrong != "" {
+		err = errors.New(wrong)
+	}
+	return err
 }
 
 // locked is a document that cannot be changed, or "".
@@ -225,11 +240,7 @@ func (r *Reconciler) remake(ctx context.Context, d *plan.Decision, by saga.Actor
 	if err := r.instances.Rerun(ctx, d.Finding.Key, "decision of "+d.At.UTC().Format(time.RFC3339Nano), by); err != nil {
 		return err
 	}
-	wrong, err := r.readBack(ctx, d.Finding.Key)
-	if err == nil && wrong != "" {
-		err = errors.New(wrong)
-	}
-	return err
+	return r.asItShouldBe(ctx, d.Finding.Key)
 }
 
 // keep voids all documents but one, and adopts that one if the ledger does not know it.

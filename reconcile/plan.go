@@ -80,6 +80,7 @@ type planning struct {
 	listing *listing
 	into    plan.Ref // the draft
 	last    plan.Ref // the plan before; zero: there is none
+	lets    bool     // what is newer does not wait for what that one left to people
 	looks   *looks
 	unseen  int64 // keys whose look failed
 	named   int   // keys of which the source says nothing, in the plan
@@ -100,7 +101,7 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // that mapping was not acted by
 		head.Before = before.Before
 	}
-	p.last = before.Ref()
+	p.last, p.lets = before.Ref(), before.HoldsNothing != ""
 	if p.into, err = p.plans.Draft(ctx, p.name); err != nil {
 		return nil, err
 	}

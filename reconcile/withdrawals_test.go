@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/scan"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -31,6 +32,7 @@ type heard struct {
 	log   *logtest.Hook
 	apply func(context.Context, saga.Change) error // what the inbox calls before the coordinator; nil: nothing
 	bound inbox.WithdrawalBound
+	most  reconcile.Bound // updates of a run; zero: all
 }
 
 func newHeard(t *testing.T) *heard {
@@ -59,6 +61,9 @@ func (h *heard) process() (p *process, stop func()) {
 		c.from(s)
 		apply := c.Source.Apply
 		c.Source.Withdrawals = h.bound
+		if h.most != (reconcile.Bound{}) {
+			c.Update = h.most
+		}
 		c.Source.Apply = func(ctx context.Context, ch saga.Change) error {
 			if h.apply != nil {
 				if err := h.apply(ctx, ch); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -52,6 +53,39 @@ type Gate interface {
 	// one source that have a count exclude each other until they are stored. id is the instance that
 	// would be withdrawn: what was never started, or has been undone, undoes nothing.
 	Weigh(ctx context.Context, o Object, id saga.ID, b Bound, decide func(now time.Time, e *Entry, t Tally) error) error
+
+	// Found returns what comparisons left to people about the work of that name.
+	Found(ctx context.Context, work string) (Found, error)
+}
+
+// Found is what comparisons left to people about a work.
+type Found struct {
+	// Open is a difference that the latest comparison of a job found, on which nothing is decided yet, or not carried out. nil: there is
+	// none, or the job found too many of them.
+	Open *Undecided
+	// Accepted is the newest version of the object with which a person has taken what stands as right, and Until the end of that; zero:
+	// there is none.
+	Accepted string
+	Until    time.Time
+}
+
+// Accept takes in that a person has taken what stands as right at a version, until a time; zero: for good.
+func (f *Found) Accept(revision string, until time.Time) {
+	order := saga.CompareRevisions(revision, f.Accepted)
+	if f.Accepted == "" || order > 0 || order == 0 && !f.Until.IsZero() && (until.IsZero() || until.After(f.Until)) {
+		f.Accepted, f.Until = revision, until
+	}
+}
+
+// Undecided is a difference that a comparison left to a person.
+type Undecided struct {
+	Job   string
+	Class string
+}
+
+// Error says what waits for it, and what a person does.
+func (u *Undecided) Error() string {
+	return fmt.Sprintf("it waits for a person's decision on what the job %s found (%s): amends drift list --job %s", u.Job, u.Class, u.Job)
 }
 
 // Reader is the people's side of a store: what was heard and what became of it.

@@ -101,6 +101,9 @@ func (r *Round) hopeless(e *Entry) bool {
 	return refused || asking.IsPermanent(r.Deliver) && e.Dirty == e.Clean && e.Reread.IsZero()
 }
 
+// undecidedWait is how long an object waits before it is looked whether a person has decided.
+const undecidedWait = time.Minute
+
 // Finish ends a lease after a round of work. News that came meanwhile is worked on at once,
 // whatever became of the old.
 func Finish(e *Entry, r *Round, now time.Time, p *Policy) {
@@ -110,6 +113,13 @@ func Finish(e *Entry, r *Round, now time.Time, p *Policy) {
 	if err == nil {
 		e.lift()
 		e.Due = p.Due(e, now)
+		return
+	}
+	if _, waits := errors.AsType[*Undecided](r.Deliver); waits && r.Fetch == nil { // D2
+		e.lift()
+		if e.LastError, e.Due = Brief(err), now; e.Accepted == r.Accepted {
+			e.Due = earlier(now.Add(undecidedWait), e.Reread)
+		}
 		return
 	}
 	e.Attempts++

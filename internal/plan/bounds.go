@@ -103,6 +103,25 @@ func (b Bounds) Check(p *Plan) {
 	}
 }
 
+// holdsNothing says why what is newer does not wait for what a plan leaves to people; "": it does.
+func (b Bounds) holdsNothing(p *Plan) string {
+	b = b.OrDefaults()
+	switch n, most := p.Left(), b.most(b.Update, p); {
+	case p.Refused != "":
+		return "the plan is refused"
+	case n > most:
+		return fmt.Sprintf("it leaves %s to people, which is more than the %s that it may change by itself", count(n, "difference"), thousands(most))
+	default:
+		return ""
+	}
+}
+
+// most is how many actions a bound allows.
+func (b *Bounds) most(bound Bound, p *Plan) int64 {
+	share := int64(math.Floor(bound.Percent * float64(p.Census.Keys) / 100))
+	return max(0, min(bound.Count, max(share, b.Few)))
+}
+
 func (b *Bounds) of(r Risk) Bound {
 	switch r {
 	case Create:
@@ -120,8 +139,7 @@ func (b *Bounds) excess(r Risk, p *Plan) *Excess {
 	if n == 0 {
 		return nil
 	}
-	share := int64(math.Floor(bound.Percent * float64(p.Census.Keys) / 100))
-	e := &Excess{Risk: r, Count: n, Limit: max(0, min(bound.Count, max(share, b.Few)))}
+	e := &Excess{Risk: r, Count: n, Limit: b.most(bound, p)}
 	gone := ""
 	if r == Destroy {
 		gone = b.Shrunk(&p.Census)

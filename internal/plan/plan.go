@@ -16,6 +16,8 @@ type Plan struct {
 	Tallies    []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
 	Withheld   []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
 	Refused    string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
+	// HoldsNothing is why what is newer does not wait for what it leaves to people: there is too much of it. "": it does.
+	HoldsNothing string `json:"holdsNothingReason,omitempty"`
 }
 
 // Census counts the sides.
@@ -65,6 +67,14 @@ func (p *Plan) Drifts() int64 { return p.Count(func(t Tally) bool { return t.Cla
 // Drift reports whether what is of the class is not as it should be.
 func (c Class) Drift() bool {
 	return c != InSync && c != Foreign && c != DivergedForeign && c != NoSource && c != Accepted
+}
+
+// Holds are the classes of which something stands that a person is to decide on, so that starts and newer versions wait for that.
+var Holds = []Class{AdoptMismatch, PhantomDone, Stale, Diverged, Locked, Duplicate, Orphan, SourceGone}
+
+// Left is how many keys it leaves to people of which [Holds] tells.
+func (p *Plan) Left() int64 {
+	return p.Count(func(t Tally) bool { return t.Do == Ask && slices.Contains(Holds, t.Class) })
 }
 
 // Withholds reports whether actions of a risk are over their bound.

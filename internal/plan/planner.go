@@ -80,6 +80,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	if p.halted != "" {
 		plan.Refused = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; %s", p.halted, program.Command("show", p.halted, ""))
 	}
+	plan.HoldsNothing = b.holdsNothing(&plan)
 	said := plan // which listing it rests on, and what was before, makes no other plan of it
 	said.ID, said.Generation, said.Before, said.Census.Before = "", 0, "", 0
 	head, err := json.Marshal(&said)

@@ -23,6 +23,9 @@ func (p *Plan) Words() []string {
 	for i := range p.Withheld {
 		words = append(words, "withheld: "+p.Next(&p.Withheld[i]))
 	}
+	if p.HoldsNothing != "" && p.Refused == "" {
+		words = append(words, "starts and newer versions do not wait for decisions: "+p.HoldsNothing)
+	}
 	return words
 }
 

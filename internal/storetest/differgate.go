@@ -40,10 +40,11 @@ var gateCalls = []call{
 		s.tell("Draft", err, ref)
 	}},
 	{"find", 14, callFind},
+	{"found", 10, callFound},
 	{"finish", 9, func(d *draw, s *side) {
 		ref := s.ref(d)
 		if d.one(2) {
-			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}}))
+			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}, HoldsNothing: pick(d, "", "", "", "many")}))
 			return
 		}
 		row := plan.Row{Finding: plan.Finding{Key: pick(d, "1", "2", "Z")}, Outcome: pick(d, plan.Failed, plan.Applied, plan.Withheld, plan.ForPerson), Error: "e"}
@@ -331,6 +332,49 @@ func callDecide(d *draw, s *side) {
 	}
 	s.says("Decisions")(s.Decisions(s.ctx, plan.DecisionQuery{Job: job}))
 	s.says("Drifts")(s.Drifts(s.ctx, plan.DriftQuery{Open: true}))
+	s.found("1")
+}
+
+// found tells what is left to people about a work.
+func (s *side) found(key string) {
+	of, err := s.Found(s.ctx, key)
+	if of.Open != nil { // of several jobs it is any
+		of.Open = &intake.Undecided{}
+	}
+	s.tell("Found", err, of)
+}
+
+// callFound: what a plan leaves to a person about a work, as it is found, decided on and carried out.
+func callFound(d *draw, s *side) {
+	job := pick(d, "books", "tax")
+	f := finding("1", pick(d, plan.Diverged, plan.Diverged, plan.AdoptMismatch, plan.PhantomDone, plan.Missing), pick(d, plan.Ask, plan.Ask, plan.Ask, plan.Nothing))
+	for range pick(d, 1, 1, 2) {
+		ref, err := s.Draft(s.ctx, job)
+		s.refs = append(s.refs, ref)
+		s.tell("Draft", err, ref)
+		s.tell("Remember", s.Remember(s.ctx, ref, plan.Part{}, []plan.Finding{f}))
+		s.found("1")
+		if p := (plan.Plan{ID: "f", Job: job, Mapping: "3", HoldsNothing: pick(d, "", "", "", "many")}); !d.one(4) {
+			s.says("Finish")(s.Finish(s.ctx, ref, &p))
+		}
+		s.found("1")
+	}
+	if d.one(4) {
+		f.Why += ", but differently"
+	}
+	what := plan.Decision{Finding: f, Verdict: pick(d, plan.Accept, plan.Hide, plan.Ours, plan.Remake, plan.Reopen), By: saga.Actor{Name: "anna", Reason: "r"}}
+	if what.Verdict == plan.Hide || d.one(4) {
+		what.Until = time.Unix(2e9, 0)
+	}
+	s.tell("Decide", s.Decide(s.ctx, job, []plan.Decision{what}))
+	s.found("1")
+	ds, err := s.Decisions(s.ctx, plan.DecisionQuery{Job: job, Keys: []string{"1"}})
+	s.tell("Decisions", err, ds)
+	for i := range ds {
+		ds[i].Outcome = pick(d, plan.Applied, plan.Failed)
+	}
+	s.tell("Settled", s.Settled(s.ctx, job, ds))
+	s.found("1")
 }
 
 func callSweep(d *draw, s *side) {

@@ -640,6 +640,9 @@ CREATE TABLE amends_drifts (
 -- The oldest first.
 CREATE INDEX amends_drifts_first_at ON amends_drifts (first_at, job, key);
 
+-- What waits for a decision is asked for by its work.
+CREATE INDEX amends_drifts_key ON amends_drifts (key);
+
 -- What people decided about differences: the latest decision on each key.
 CREATE TABLE amends_decisions (
     decided_at timestamptz NOT NULL,
@@ -657,6 +660,8 @@ CREATE TABLE amends_decisions (
     finding    text        NOT NULL, -- that was decided on, as JSON, without the key
     PRIMARY KEY (job, key)
 );
+
+CREATE INDEX amends_decisions_key ON amends_decisions (key);
 
 -- +goose Down
 DROP TABLE amends_decisions;

@@ -132,17 +132,22 @@ func (s *Source) Change(c Snapshot) (saga.Change, error) {
 }
 
 // deliver decides what follows from an accepted state, and applies it unless weigh has an error for
-// a withdrawal.
-func (s *Source) deliver(ctx context.Context, c Snapshot, weigh func(context.Context, saga.ID) error) error {
+// a withdrawal, or undecided for what runs.
+func (s *Source) deliver(ctx context.Context, c Snapshot, weigh func(context.Context, saga.ID) error, undecided func(context.Context, *saga.Change) error) error {
 	ch, err := s.Change(c)
 	if err != nil {
 		return asking.Permanent(fmt.Errorf("decide what %s should be: %w", c.Object, err))
 	}
 	ch.Actor = cmp.Or(ch.Actor, "webhook")
-	if ch.Want == saga.WantWithdrawn && ch.Message == nil {
-		if err := weigh(ctx, ch.ID); err != nil {
-			return err
-		}
+	switch {
+	case ch.Message != nil:
+	case ch.Want == saga.WantWithdrawn:
+		err = weigh(ctx, ch.ID)
+	case ch.Want == saga.WantRun:
+		err = undecided(ctx, &ch)
+	}
+	if err != nil {
+		return err
 	}
 	return s.Apply(ctx, ch)
 }

@@ -107,9 +107,19 @@ func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 // deliver hands the accepted state to the user's function.
 func (j *job) deliver(ctx context.Context) error {
 	c, began := Snapshot(j.e.Snapshot()), time.Now()
-	err := j.h.guard(j.e.Object, func() error { return j.s.deliver(ctx, c, j.weigh) })
+	err := j.h.guard(j.e.Object, func() error { return j.s.deliver(ctx, c, j.weigh, j.undecided) })
 	if j.round.Held {
 		return nil
+	}
+	if errors.Is(err, errAccepted) {
+		j.h.opts.Log.WithFields(logrus.Fields{"object": j.e.Object.String(), "revision": c.Revision}).Info("nothing is done for this version: a person has accepted what stands")
+		return nil
+	}
+	if u, waits := errors.AsType[*intake.Undecided](err); waits {
+		if j.e.LastError != intake.Brief(err) { // once, and not at every look
+			j.h.opts.Log.WithFields(logrus.Fields{"object": j.e.Object.String(), "job": u.Job, "class": u.Class}).Info("what is newer waits until a person has decided on a difference")
+		}
+		return err
 	}
 	j.h.tell.Delivered(&c, time.Since(began), err)
 	return err
@@ -140,6 +150,25 @@ func (j *job) weigh(ctx context.Context, id saga.ID) error {
 			Error("the source withdraws more than its bound: it is held from now on, until a person looks (amends inbox objects --held) and releases or drops it")
 	}
 	return errHeld
+}
+
+// errAccepted is about a version with which a person has taken what stands as right.
+var errAccepted = errors.New("what stands was accepted")
+
+// undecided is an error while a person is still to decide on what a comparison found about the work, and where they have accepted that.
+func (j *job) undecided(ctx context.Context, ch *saga.Change) error {
+	f, err := j.h.gate.Found(ctx, ch.ID.Work)
+	leased := j.e.Until.Add(-j.h.opts.Lease)
+	switch {
+	case err != nil:
+		return err
+	case f.Open != nil:
+		return f.Open
+	case f.Accepted != "" && saga.CompareRevisions(ch.Revision, f.Accepted) <= 0 && (f.Until.IsZero() || leased.Before(f.Until)):
+		return errAccepted
+	default:
+		return nil
+	}
 }
 
 // end ends the lease. Work that our own stop cut short was no attempt.

@@ -131,6 +131,10 @@ func (c *crashable) Update(ctx context.Context, o intake.Object, decide func(tim
 
 func (c *crashable) Holder() string { return c.gate.Holder() }
 
+func (c *crashable) Found(ctx context.Context, work string) (intake.Found, error) {
+	return c.gate.Found(ctx, work)
+}
+
 func (c *crashable) Weigh(ctx context.Context, o intake.Object, id saga.ID, b intake.Bound, decide func(time.Time, *intake.Entry, intake.Tally) error) error {
 	return c.p.around(func() error {
 		return c.gate.Weigh(ctx, o, id, b, func(now time.Time, e *intake.Entry, t intake.Tally) error {

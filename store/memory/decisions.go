@@ -1,12 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/plan"
 )
@@ -79,6 +81,37 @@ func (db *DB) Settled(ctx context.Context, job string, ds []plan.Decision) error
 		}
 	}
 	return nil
+}
+
+// Found returns "what comparisons left to people about the work of that name".
+func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err error) {
+	_, unlock, err := db.enter(ctx)
+	if err != nil {
+		return of, fmt.Errorf("what was found about %s: %w", work, err)
+	}
+	defer unlock()
+	for _, decided := range db.planned.decided {
+		if d := decided[work]; d != nil && d.Verdict == plan.Accept && !d.Acts() {
+			of.Accept(d.Finding.Revision, d.Until)
+		}
+	}
+	for job, found := range db.planned.drifts {
+		f, plans := found[work], db.finished(func(p *planState) bool { return p.Job == job })
+		if f == nil || f.Do != plan.Ask || !slices.Contains(plan.Holds, f.Class) || len(plans) == 0 {
+			continue
+		}
+		latest := slices.MaxFunc(plans, func(a, b *planState) int { return cmp.Compare(a.Number, b.Number) })
+		if latest.HoldsNothing != "" || latest.Number < f.plan.Number && f.Times == 1 {
+			continue
+		}
+		d := db.planned.decided[job][work]
+		about := d != nil && !d.At.Before(f.Last) && reflect.DeepEqual(d.Finding, f.Finding)
+		if about && (d.Outcome == plan.Applied || d.Outcome == plan.Pending && (!d.Acts() && d.Verdict != plan.Reopen || d.Verdict == plan.Ours || d.Verdict == plan.Remake)) {
+			continue
+		}
+		of.Open = &intake.Undecided{Job: job, Class: string(f.Class)}
+	}
+	return of, nil
 }
 
 // decidedOn reports whether a person has decided on a difference since it was found last, and nothing has become of that that did not do.
