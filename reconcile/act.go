@@ -23,6 +23,13 @@ func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
 			row.Outcome, row.Error = plan.Superseded, "it is not so any more: "+inWords(now)
 			return
 		}
+		if waits, failed := r.waits(ctx, &row.Finding); failed != nil || waits != nil {
+			row.Outcome, row.Error = plan.Superseded, errors.Join(waits, failed).Error()
+			if failed != nil {
+				row.Outcome = plan.Failed
+			}
+			return
+		}
 		if err = r.proceed(ctx); err != nil { // the look may have waited long for its turn
 			row.Error = err.Error()
 			return
@@ -39,6 +46,18 @@ func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
 	default:
 		row.Outcome, row.Error = plan.Failed, err.Error()
 	}
+}
+
+// waits is what a start or a newer version waits for, which a person is still to decide on; nil: it does not.
+func (r *Reconciler) waits(ctx context.Context, f *plan.Finding) (waits, err error) {
+	if f.Do != plan.Start && f.Do != plan.Revise {
+		return nil, nil
+	}
+	found, err := r.found(ctx, f.Key)
+	if found.Open != nil {
+		waits = found.Open
+	}
+	return waits, err
 }
 
 // untried reports whether an error says nothing about the action: its time has not come.

@@ -80,7 +80,6 @@ type planning struct {
 	listing *listing
 	into    plan.Ref // the draft
 	last    plan.Ref // the plan before; zero: there is none
-	lets    bool     // what is newer does not wait for what that one left to people
 	looks   *looks
 	unseen  int64 // keys whose look failed
 	named   int   // keys of which the source says nothing, in the plan
@@ -101,7 +100,7 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // that mapping was not acted by
 		head.Before = before.Before
 	}
-	p.last, p.lets = before.Ref(), before.HoldsNothing != ""
+	p.last = before.Ref()
 	if p.into, err = p.plans.Draft(ctx, p.name); err != nil {
 		return nil, err
 	}
@@ -208,7 +207,7 @@ func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(p.doubt(ctx, from, now), p.decided(ctx, now)); err != nil {
+		if err := errors.Join(p.doubt(ctx, from, now), p.contested(ctx, now), p.decided(ctx, now)); err != nil {
 			return err
 		}
 		part := plan.Part{From: from}
@@ -292,7 +291,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 		}
 		p.unseen++
 		now[i] = fs[i]
-		now[i].Do, now[i].Why = plan.Nothing, "the look failed: "+s.err.Error()
+		now[i].Do, now[i].Why = plan.Nothing, plan.LookFailed+s.err.Error()
 		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
 			unheard[fs[i].Key] = true
 		}

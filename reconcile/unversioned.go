@@ -19,6 +19,7 @@ import (
 type hearing interface {
 	Entry(ctx context.Context, o intake.Object) (*intake.Entry, error)
 	Update(ctx context.Context, o intake.Object, decide func(now time.Time, e *intake.Entry) error) error
+	Found(ctx context.Context, work string) (intake.Found, error)
 }
 
 // numbered is how the inbox numbers a state of an object: by the count of those it has accepted.

@@ -10,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // edits changes at the books what was made for an order.
@@ -150,10 +151,60 @@ func TestNewerVersionsWaitForDecisions(t *testing.T) {
 		h.says(3, "12")
 		h.says(6, "12")
 		h.compares(p, nil)
+		if err := p.Undo(t.Context(), saga.ID{Saga: orderSaga, Work: keyNamed("8")}, "invoice", anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		h.says(8, "")
+		h.compares(p, map[int]plan.Class{8: plan.Missing}) // a person has undone it: it is not gone by itself
+		h.sells("12", 8)                                   // and the corrected order waits for nothing
+		h.says(8, "12")
+		h.compares(p, nil)
 		if w, err := p.Show(t.Context(), saga.ID{Saga: orderSaga, Work: keyNamed("2")}); err != nil || w.Status != saga.Completed {
 			t.Errorf("%+v, %v", w, err)
 		}
 	})
+}
+
+// intake/D1: what waits goes on waiting while the next comparison is made, also where that finds it in another way, or cannot look.
+func TestAFindingHoldsThroughTheNextComparison(t *testing.T) {
+	t.Parallel()
+	db := memory.New(nil)
+	found := func(class plan.Class, do plan.Verb, why string) plan.Ref {
+		t.Helper()
+		ref, err := db.Draft(t.Context(), "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := plan.Finding{Key: "o1", Class: class, Do: do, Why: why, Documents: []string{"inv_1"}}
+		if err := db.Remember(t.Context(), ref, plan.Part{}, []plan.Finding{f}); err != nil {
+			t.Fatal(err)
+		}
+		return ref
+	}
+	holds := func(want bool) {
+		t.Helper()
+		if of, err := db.Found(t.Context(), "o1"); err != nil || (of.Open != nil) != want {
+			t.Errorf("%+v, %v: want that it waits: %t", of, err, want)
+		}
+	}
+	ends := func(ref plan.Ref) {
+		t.Helper()
+		if _, err := db.Finish(t.Context(), ref, &plan.Plan{ID: "p", Job: "orders"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := found(plan.Diverged, plan.Ask, "changed there")
+	holds(false) // it may be one of thousands
+	ends(first)
+	holds(true)
+	second := found(plan.Stale, plan.Ask, plan.ChangedThere+"the source has 7")
+	holds(true)
+	ends(second)
+	found(plan.Diverged, plan.Nothing, plan.LookFailed+"503")
+	holds(true)
+	ends(found(plan.Stale, plan.Ask, "an earlier run did what there is to do"))
+	holds(false) // a newer version helps
 }
 
 // intake/D4: a comparison that leaves more to people than it may change by itself, because of a mistake of ours, holds nothing back.

@@ -86,6 +86,7 @@ type Round struct {
 	Fetch    error // why the source could not be asked, or must be asked again
 	Deliver  error // why the saga could not take it over
 
+	Passed    bool // nothing was done for it, because a person has accepted what stands
 	Withdraws bool // what was to be delivered is a withdrawal
 	Held      bool // and a person has to release it
 }
@@ -112,13 +113,15 @@ func Finish(e *Entry, r *Round, now time.Time, p *Policy) {
 	err := r.Err()
 	if err == nil {
 		e.lift()
-		e.Due = p.Due(e, now)
+		if e.Due = p.Due(e, now); r.Passed {
+			e.LastError = "nothing was done for the latest version: a person has accepted what stands"
+		}
 		return
 	}
 	if _, waits := errors.AsType[*Undecided](r.Deliver); waits && r.Fetch == nil { // D2
 		e.lift()
 		if e.LastError, e.Due = Brief(err), now; e.Accepted == r.Accepted {
-			e.Due = earlier(now.Add(undecidedWait), e.Reread)
+			e.Due = earlier(now.Add(undecidedWait), p.fetchDue(e, now)) // the source may say that it is cancelled
 		}
 		return
 	}

@@ -68,7 +68,11 @@ func (m *machine) cancel(s *Signal) error {
 		return m.note(s, "cancel came too late: the pivot may have happened")
 	}
 	m.unparked = true
-	return m.foldSignal(s, &Record{Kind: KindCancelled, Note: "cancelled"})
+	r := &Record{Kind: KindCancelled, Note: "cancelled"}
+	if m.st.Turned { // it takes back what waits, and undoes no more than was to be undone
+		r.Step = m.st.From
+	}
+	return m.foldSignal(s, r)
 }
 
 // PastPivot reports whether the pivot has happened or may have, so that a cancel only comes too late.

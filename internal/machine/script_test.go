@@ -298,7 +298,7 @@ func (s *story) post(verb string, args []string) error {
 		}
 		sig.Kind, sig.Actor, sig.Reason = SignalLate, "", ""
 		sig.Resolution = saga.Resolution{Step: args[0], Direction: saga.Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
-	case "retry":
+	case "retry", "skip":
 		ss, dir := s.st.Issue(s.spec)
 		if ss == nil {
 			return errors.New("no step is at issue")

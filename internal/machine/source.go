@@ -42,6 +42,11 @@ func (st *State) reopens(r *Record) bool {
 func (st *State) learnSource(r *Record) error {
 	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
 	case KindCancelled:
+		for i := range st.Steps {
+			if u := &st.Steps[i].Undo; st.Status == saga.Completed && u.Phase == Skipped { // that it stands was said of an earlier way back
+				u.Phase = ""
+			}
+		}
 		st.Turned, st.From, st.Newer, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
 		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body, By: r.Actor}
@@ -110,6 +115,7 @@ func (st *State) revise(r *Record) error {
 	st.Withdrawn, st.Looked, st.From = false, false, ""
 	for i := range st.Steps {
 		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
+		undone = undone || st.Steps[i].Undo.Phase == Done      // in part (V19): what came after it is of a request that is undone
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
 			earlier := ss.earlier()
@@ -155,6 +161,11 @@ func (ss *StepState) standing() *program.Result {
 	default:
 		return ss.Previous
 	}
+}
+
+// undoneInPart reports whether a person has had steps undone of what is completed (V19).
+func (st *State) undoneInPart() bool {
+	return slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Undo.Phase == Done })
 }
 
 // boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or
@@ -256,9 +267,9 @@ func (m *machine) hearNews(s *Signal) error {
 		return m.foldSignal(s, r)
 	case gone && m.st.Turned:
 		m.unparked = !paused // it may have waited for the newer version alone
-		r.Kind, r.Note = KindCancelled, "the source cancelled it; it has turned already"
+		r.Kind, r.Note = KindCancelled, cancelledBy(s.Revision)+"; it has turned already"
 		return m.foldSignal(s, r)
-	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && (m.st.Newer == nil || !m.st.Newer.Gone):
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
 	case !paused && gone && m.hasWayBack():
 		m.unparked = true

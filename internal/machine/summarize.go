@@ -127,14 +127,21 @@ func nextDone(st *State) string {
 		return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
 			"resolve the step, else leave it.", strings.Join(steps, ", "))
 	}
-	var undone []string
+	var undone, stands []string
 	for i := range st.Steps {
-		if st.Steps[i].Undo.Phase == Done {
+		switch st.Steps[i].Undo.Phase { //nolint:exhaustive // the others are no ends
+		case Done:
 			undone = append(undone, st.Steps[i].Name)
+		case Skipped:
+			stands = append(stands, st.Steps[i].Name)
 		}
 	}
-	if len(undone) > 0 {
-		return fmt.Sprintf("Undone by a person's word: %s. What else was done stays. To have all of it again, rerun it; a newer version at its source runs it again by itself.", strings.Join(undone, ", "))
+	if len(undone)+len(stands) > 0 {
+		words := "Undone by a person's word: " + cmp.Or(strings.Join(undone, ", "), "nothing")
+		if len(stands) > 0 {
+			words += "; was to be undone, and stands: " + strings.Join(stands, ", ")
+		}
+		return words + ". What else was done stays. To have all of it again, rerun it; a newer version at its source runs it again by itself."
 	}
 	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.leftAtThat() }); i >= 0 {
 		return fmt.Sprintf("People said no at step %q, and a person left it at that: nothing behind it was done. Starting it again returns this result.", st.Steps[i].Name)

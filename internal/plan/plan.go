@@ -1,6 +1,10 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Plan says what a comparison found and what would be done about it. Its findings are kept beside
 // it, in the order of their keys. Equal sides give an equal plan, byte for byte: it holds no time
@@ -69,13 +73,46 @@ func (c Class) Drift() bool {
 	return c != InSync && c != Foreign && c != DivergedForeign && c != NoSource && c != Accepted
 }
 
-// Holds are the classes of which something stands that a person is to decide on, so that starts and newer versions wait for that.
-var Holds = []Class{AdoptMismatch, PhantomDone, Stale, Diverged, Locked, Duplicate, Orphan, SourceGone}
+// holding are the classes of which something stands that a person is to decide on, so that starts and newer versions wait for that.
+var holding = []Class{AdoptMismatch, PhantomDone, Stale, Diverged, Locked, Duplicate, Orphan, SourceGone}
 
-// Left is how many keys it leaves to people of which [Holds] tells.
+// Left is how many keys it leaves to people of those classes.
 func (p *Plan) Left() int64 {
-	return p.Count(func(t Tally) bool { return t.Do == Ask && slices.Contains(Holds, t.Class) })
+	return p.Count(func(t Tally) bool { return t.Do == Ask && slices.Contains(holding, t.Class) })
 }
+
+// Words that findings begin with whose actions are left undone.
+const (
+	// ChangedThere: a newer version would be written over what a person is to decide on.
+	ChangedThere = "it was changed at the destination, of which a person is to decide, and since then at the source: "
+	// LookFailed: it is as it was listed, and nothing is known of how it is now.
+	LookFailed = "the look failed: "
+)
+
+// Hold says of a finding whether starts and newer versions wait until a person has decided on it.
+type Hold int8
+
+// What a finding says of that.
+const (
+	Lets    Hold = iota // they do not wait
+	Holds               // they do
+	Unknown             // as before: it could not be looked at
+)
+
+// Hold is what the finding says of it. What ran in vain is to be helped by a newer version.
+func (f *Finding) Hold() Hold {
+	switch {
+	case f.Do == Nothing && strings.HasPrefix(f.Why, LookFailed):
+		return Unknown
+	case f.Do == Ask && slices.Contains(holding, f.Class) && (f.Class != Stale || strings.HasPrefix(f.Why, ChangedThere)):
+		return Holds
+	default:
+		return Lets
+	}
+}
+
+// HoldFor is for how long a finding holds that no run has told again: its job is gone.
+const HoldFor = 30 * 24 * time.Hour
 
 // Withholds reports whether actions of a risk are over their bound.
 func (p *Plan) Withholds(r Risk) bool {

@@ -73,7 +73,7 @@ type Drifts interface {
 	// Remember makes the drift of the plan's job what fs says for the keys of part, in one
 	// transaction: what was there before under the same class keeps its First and counts one run
 	// more, another class starts over, and what is not among fs is gone. Telling the same part of
-	// the same plan twice counts once.
+	// the same plan twice counts once. A key holds ([Finding.Hold]) from the first plan on that said so, until one lets it.
 	Remember(ctx context.Context, plan Ref, part Part, fs []Finding) error
 
 	// Drifts returns drift, that which was found first at first; then by job and key.

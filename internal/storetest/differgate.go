@@ -349,6 +349,12 @@ func callFound(d *draw, s *side) {
 	job := pick(d, "books", "tax")
 	f := finding("1", pick(d, plan.Diverged, plan.Diverged, plan.AdoptMismatch, plan.PhantomDone, plan.Missing), pick(d, plan.Ask, plan.Ask, plan.Ask, plan.Nothing))
 	for range pick(d, 1, 1, 2) {
+		switch d.IntN(6) {
+		case 0: // the source has a newer version meanwhile
+			f.Class, f.Do, f.Why = plan.Stale, plan.Ask, pick(d, plan.ChangedThere, "in vain")
+		case 1:
+			f.Do, f.Why = plan.Nothing, plan.LookFailed
+		}
 		ref, err := s.Draft(s.ctx, job)
 		s.refs = append(s.refs, ref)
 		s.tell("Draft", err, ref)

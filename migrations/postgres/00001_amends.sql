@@ -630,6 +630,7 @@ CREATE TABLE amends_drifts (
     last_at  timestamptz NOT NULL,
     runs     bigint      NOT NULL CHECK (runs > 0), -- in a row
     plan     bigint      NOT NULL,                  -- that told it last
+    asked    bigint,                                -- the first plan in a row for which starts and newer versions wait; 0: not known
     job      text        NOT NULL COLLATE "C",
     key      text        NOT NULL COLLATE "C",
     class    text        NOT NULL,

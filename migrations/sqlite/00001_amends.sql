@@ -614,6 +614,7 @@ CREATE TABLE amends_drifts (
     last_at  INTEGER NOT NULL,
     runs     INTEGER NOT NULL CHECK (runs > 0), -- in a row
     plan     INTEGER NOT NULL,                  -- that told it last
+    asked    INTEGER,                                -- the first plan in a row for which starts and newer versions wait; 0: not known
     job      TEXT    NOT NULL,
     key      TEXT    NOT NULL,
     class    TEXT    NOT NULL,

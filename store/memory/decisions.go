@@ -85,7 +85,7 @@ func (db *DB) Settled(ctx context.Context, job string, ds []plan.Decision) error
 
 // Found returns "what comparisons left to people about the work of that name".
 func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err error) {
-	_, unlock, err := db.enter(ctx)
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return of, fmt.Errorf("what was found about %s: %w", work, err)
 	}
@@ -97,21 +97,28 @@ func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err erro
 	}
 	for job, found := range db.planned.drifts {
 		f, plans := found[work], db.finished(func(p *planState) bool { return p.Job == job })
-		if f == nil || f.Do != plan.Ask || !slices.Contains(plan.Holds, f.Class) || len(plans) == 0 {
+		if f == nil || f.asked == 0 || !f.Last.After(now.Add(-plan.HoldFor)) || len(plans) == 0 {
 			continue
 		}
 		latest := slices.MaxFunc(plans, func(a, b *planState) int { return cmp.Compare(a.Number, b.Number) })
-		if latest.HoldsNothing != "" || latest.Number < f.plan.Number && f.Times == 1 {
-			continue
+		if latest.HoldsNothing == "" && latest.Number >= f.asked && !db.lets(f) {
+			of.Open = &intake.Undecided{Job: job, Class: string(f.Class)}
 		}
-		d := db.planned.decided[job][work]
-		about := d != nil && !d.At.Before(f.Last) && reflect.DeepEqual(d.Finding, f.Finding)
-		if about && (d.Outcome == plan.Applied || d.Outcome == plan.Pending && (!d.Acts() && d.Verdict != plan.Reopen || d.Verdict == plan.Ours || d.Verdict == plan.Remake)) {
-			continue
-		}
-		of.Open = &intake.Undecided{Job: job, Class: string(f.Class)}
 	}
 	return of, nil
+}
+
+// lets reports whether what was decided on a difference lets what waits for it go on.
+func (db *DB) lets(f *remembered) bool {
+	d := db.planned.decided[f.Job][f.Key]
+	switch {
+	case d == nil || !reflect.DeepEqual(d.Finding, f.Finding):
+		return false
+	case d.Outcome == plan.Pending && (d.Verdict == plan.Ours || d.Verdict == plan.Remake):
+		return true
+	default:
+		return !d.At.Before(f.Last) && (d.Outcome == plan.Applied || d.Outcome == plan.Pending && !d.Acts() && d.Verdict != plan.Reopen)
+	}
 }
 
 // decidedOn reports whether a person has decided on a difference since it was found last, and nothing has become of that that did not do.

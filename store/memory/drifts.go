@@ -30,7 +30,13 @@ func (db *DB) Remember(ctx context.Context, ref plan.Ref, part plan.Part, fs []p
 		if f.Class == plan.InSync {
 			continue
 		}
-		r := &remembered{plan.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, ref}
+		r := &remembered{plan.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, ref, 0}
+		if f.Hold() == plan.Holds {
+			r.asked = ref.Number
+		}
+		if old := before[f.Key]; old != nil && f.Hold() != plan.Lets && old.asked > 0 {
+			r.asked = old.asked
+		}
 		if old := before[f.Key]; old != nil && old.Class == f.Class {
 			r.First, r.Times = old.First, old.Times+1
 			if old.plan == ref { // "telling the same part of the same plan twice counts once"

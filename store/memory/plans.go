@@ -43,7 +43,8 @@ type approval struct {
 // remembered is drift with the plan that told it last.
 type remembered struct {
 	plan.Drift
-	plan plan.Ref
+	plan  plan.Ref
+	asked int64 // the first plan in a row for which starts and newer versions wait; 0: they do not
 }
 
 func newPlanned() planned {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
@@ -116,7 +115,8 @@ func (s *plans) Found(ctx context.Context, work string) (of intake.Found, err er
 	fields := func(f *found) []rows.Field {
 		return []rows.Field{{"job", &f.Job}, {"class", &f.Class}, {"finding", (*keyless)(&f.on)}, {"until_at", &f.until}}
 	}
-	if err := s.db.get(ctx, rows.Into(&all, fields), foundText, rows.Name(work), rows.Name(work)); err != nil {
+	key := rows.Name(work)
+	if err := s.db.get(ctx, rows.Into(&all, fields), foundText, key, key, s.db.Moment(time.Now().Add(-plan.HoldFor))); err != nil {
 		return of, fmt.Errorf("what was found about %s: %w", work, err)
 	}
 	for i := range all {
@@ -129,20 +129,15 @@ func (s *plans) Found(ctx context.Context, work string) (of intake.Found, err er
 	return of, nil
 }
 
-// foundText selects what was accepted, and what is open. Of JSON only what stands between its own quotes is matched: those in texts are
+// foundText selects what was accepted, and what is open. Of a plan only what stands between its own quotes is matched: those in texts are
 // escaped.
-var foundText = func() string {
-	classes := make([]string, len(plan.Holds))
-	for i, c := range plan.Holds {
-		classes[i] = "'" + string(c) + "'"
-	}
-	return `SELECT job, verdict AS class, finding, until_at FROM amends_decisions WHERE key = ? AND verdict = 'accept' AND to_do = 0 UNION ALL
-		SELECT f.job, f.class, '{}', NULL FROM amends_drifts AS f WHERE f.key = ? AND f.class IN (` + strings.Join(classes, ", ") + `) AND f.finding LIKE '%"action":"review"%'
-		AND EXISTS (SELECT 1 FROM amends_plans AS p WHERE p.job = f.job AND p.state = 'ready' AND (p.number >= f.plan OR f.runs > 1) AND p.plan NOT LIKE '%"holdsNothingReason":%'
-			AND NOT EXISTS (SELECT 1 FROM amends_plans AS l WHERE l.job = f.job AND l.state = 'ready' AND l.number > p.number))
-		AND NOT EXISTS (SELECT 1 FROM amends_decisions AS d WHERE d.job = f.job AND d.key = f.key AND d.decided_at >= f.last_at AND d.finding = f.finding
-			AND (d.outcome = 'applied' OR d.outcome IS NULL AND (d.to_do = 0 AND d.verdict <> 'reopen' OR d.verdict IN ('ours', 'again'))))`
-}()
+const foundText = `SELECT job, verdict AS class, finding, until_at FROM amends_decisions WHERE key = ? AND verdict = 'accept' AND to_do = 0 UNION ALL
+	SELECT f.job, f.class, '{}', NULL FROM amends_drifts AS f WHERE f.key = ? AND f.asked > 0 AND f.last_at > ?
+	AND EXISTS (SELECT 1 FROM amends_plans AS p WHERE p.job = f.job AND p.state = 'ready' AND p.number >= f.asked AND p.plan NOT LIKE '%"holdsNothingReason":%'
+		AND NOT EXISTS (SELECT 1 FROM amends_plans AS l WHERE l.job = f.job AND l.state = 'ready' AND l.number > p.number))
+	AND NOT EXISTS (SELECT 1 FROM amends_decisions AS d WHERE d.job = f.job AND d.key = f.key AND d.finding = f.finding
+		AND (d.outcome IS NULL AND d.verdict IN ('ours', 'again')
+			OR d.decided_at >= f.last_at AND (d.outcome = 'applied' OR d.outcome IS NULL AND d.to_do = 0 AND d.verdict <> 'reopen')))`
 
 // Settled notes what became of decisions.
 func (s *plans) Settled(ctx context.Context, job string, ds []plan.Decision) error {

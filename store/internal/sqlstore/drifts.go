@@ -21,7 +21,7 @@ func (s *plans) Remember(ctx context.Context, plan plan.Ref, part plan.Part, fs 
 			if err := w.forget(ctx, job, part, list); err != nil {
 				return err
 			}
-			_, err = w.do(ctx, rememberText(w.Elements), job, w.at(), w.at(), plan.Number, list)
+			_, err = w.do(ctx, rememberText(w.Elements), job, w.at(), w.at(), plan.Number, plan.Number, list)
 			return err
 		})
 	}
@@ -47,9 +47,10 @@ func (w writer) forget(ctx context.Context, job string, part plan.Part, list str
 }
 
 func rememberText(elements string) string {
-	return `INSERT INTO amends_drifts AS d (job, first_at, last_at, runs, plan, key, class, finding)
-		SELECT ?, ?, ?, 1, ?, e.value ->> 0, e.value ->> 1, e.value ->> 3 FROM ` + elements + ` WHERE true
+	return `INSERT INTO amends_drifts AS d (job, first_at, last_at, runs, plan, asked, key, class, finding)
+		SELECT ?, ?, ?, 1, ?, CASE e.value ->> 4 WHEN 'holds' THEN CAST(? AS bigint) WHEN 'as before' THEN 0 END, e.value ->> 0, e.value ->> 1, e.value ->> 3 FROM ` + elements + ` WHERE true
 		ON CONFLICT (job, key) DO UPDATE SET
+			asked = CASE WHEN excluded.asked = 0 OR excluded.asked > 0 AND d.asked > 0 THEN d.asked ELSE excluded.asked END,
 			first_at = CASE WHEN d.class = excluded.class THEN d.first_at ELSE excluded.first_at END,
 			runs = CASE WHEN d.class <> excluded.class THEN 1 WHEN d.plan = excluded.plan THEN d.runs ELSE d.runs + 1 END,
 			last_at = excluded.last_at, plan = excluded.plan, class = excluded.class, finding = excluded.finding`

@@ -24,7 +24,7 @@ func (k *keyless) Scan(v any) error {
 	return nil
 }
 
-// encodeFindings writes findings as a JSON list of [key, class, acts, finding]; of a key that comes
+// encodeFindings writes findings as a JSON list of [key, class, acts, finding, hold]; of a key that comes
 // twice the last one, as a statement may change a row once only. Those in sync are left out; their
 // keys are the second list, of [key].
 func encodeFindings(fs []plan.Finding) (list, inSync string, err error) {
@@ -32,7 +32,7 @@ func encodeFindings(fs []plan.Finding) (list, inSync string, err error) {
 	for i := range fs {
 		last[rows.Name(fs[i].Key)] = &fs[i]
 	}
-	elements, gone := make([][4]any, 0, len(last)), [][1]string{}
+	elements, gone := make([][5]any, 0, len(last)), [][1]string{}
 	for _, key := range slices.Sorted(maps.Keys(last)) { // two writers that meet wait in one order
 		f := *last[key]
 		if f.Class == plan.InSync {
@@ -48,7 +48,8 @@ func encodeFindings(fs []plan.Finding) (list, inSync string, err error) {
 		if f.Do.Acts() {
 			acts = 1
 		}
-		elements = append(elements, [4]any{key, rows.Name(string(f.Class)), acts, string(stored)})
+		hold := map[plan.Hold]string{plan.Holds: "holds", plan.Unknown: "as before"}[f.Hold()]
+		elements = append(elements, [5]any{key, rows.Name(string(f.Class)), acts, string(stored), hold})
 	}
 	if list, err = asList(elements); err != nil {
 		return "", "", err
