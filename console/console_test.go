@@ -30,7 +30,7 @@ import (
 // one that lets in others.
 var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
-		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
+		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /jobs/{job}/decisions, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
@@ -38,7 +38,7 @@ var may = map[string]string{
 	Operator: `GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
 		POST /works/{saga}/{work}/skip, POST /works/{saga}/{work}/pause, POST /works/{saga}/{work}/resume, POST /works/{saga}/{work}/wake,
 		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
-		POST /works/{saga}/{work}/undo, POST /works/{saga}/{work}/rerun, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
+		POST /works/{saga}/{work}/undo, POST /works/{saga}/{work}/rerun, POST /batches, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
 		POST /destinations/{name}/resume, POST /sagas/{saga}/pause, POST /sagas/{saga}/resume, POST /inbox/deliveries/{number}/replay, POST /inbox/replay,
 		POST /inbox/sources/{source}/release, POST /inbox/sources/{source}/drop,
 		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/findings/{verdict}, POST /jobs/{job}/pause,
@@ -128,7 +128,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 		"reconcile rebuild": "is for who has lost the ledger, and with it the console",
 	}
 	apart := map[string]string{ // of verbs that are called otherwise
-		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}",
+		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}", "batch": "/batches/{batch}",
 		"destination list": "/destinations", "destination probe": "/destinations/{name}/probe", "inbox list": "/inbox", "inbox show": "/inbox/deliveries/{number}",
 		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "drift decided": "/jobs/{job}/decisions", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run",
 		"schedule pause": "/jobs/{job}/pause", "schedule unpause": "/jobs/{job}/unpause", "schedule check": "/schedule/{text}", "reconcile plan": "/jobs/{job}/plan",
@@ -141,6 +141,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 		"actor": "the token names who acts", "role": "the token names the roles", "saga": "it is in the address", "destination": "it has an address of its own",
 		"all": "it has an address of its own", "acts": "it has an address of its own", "bodies": "it has an address of its own", "force": "a page and a program mean one thing",
 		"external-id": "a list finds it by that", "exit-code": "a status says it", "next": "GET /schedule/{text} says them", "job": "the plan names it", "ask": "it is for who wrote the job",
+		"filter": "POST /batches takes it", "rate": "POST /batches takes it", "max": "POST /batches takes it", "stop-after": "POST /batches takes it",
 	}
 	for _, verb := range leaves("amends") {
 		name := strings.TrimPrefix(verb, "amends ")

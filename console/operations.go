@@ -89,6 +89,8 @@ var operations = append(acts(), []operation{
 	of("GET", "/works/{saga}/{work}/bodies", Operator, "The same with inputs and results", (*desk.Desk).History, func(in *desk.HistoryIn) { in.Bodies = true }),
 	get("/works/{saga}/{work}/approval", "What people decide at an instance", (*desk.Desk).Approval),
 	get("/approvals", "What waits for people to decide, oldest first", (*desk.Desk).Approvals),
+	post("/batches", Operator, "Say the same to all instances that a filter selects", (*desk.Desk).Batch),
+	get("/batches/{batch}", "What became of a batch, instance by instance", (*desk.Desk).ShowBatch),
 	get("/duplicates", "Duplicates that were blocked, most recent first", (*desk.Desk).Duplicates),
 	get("/acts", "What people did, latest first", (*desk.Desk).Acts),
 	post("/messages/{name}/{key}", Operator, "Bring a message to the instances that wait for it", (*desk.Desk).Deliver),

@@ -80,6 +80,11 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 			maxBatch: atMost(maxBatch, limits.Records), maxBytes: atMost(batchBytes, limits.Bytes),
 		}
 	}
+	ours, err := c.batches()
+	if err != nil {
+		return nil, err
+	}
+	c.own(ours)
 	c.starts, c.contended, c.appends = lane(max(1, o.Writers/2), o.MaxBatch), lane(1, 1), lane(o.Writers, o.MaxBatch)
 	return c, nil
 }
@@ -134,6 +139,9 @@ func (c *Coordinator) Register(ctx context.Context, programs ...saga.Program) er
 
 func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	spec := p.Spec()
+	if spec.Saga == BatchSaga {
+		return fmt.Errorf("register %s: the name is that of amends' own saga", spec.Saga)
+	}
 	if err := c.opts.reaches(spec); err != nil {
 		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
 	}

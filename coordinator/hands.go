@@ -29,34 +29,40 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error 
 // Resume lets a paused work go on where it was, one that is in review because its deadline has passed without
 // one, and one that is in review for a late answer as it is.
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "resume", by, func(s *standing) (machine.Choice, machine.Signal, error) {
-		return machine.Choice{Verb: machine.VerbResume}, machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil
-	})
+	return op.order(ctx, id, "resume", by, resuming)
+}
+
+func resuming(s *standing) (machine.Choice, machine.Signal, error) {
+	return machine.Choice{Verb: machine.VerbResume}, machine.Signal{Kind: machine.SignalResume, Key: s.behind(machine.SignalPause)}, nil
 }
 
 // Wake ends the wait that a work is in, for the time of a [saga.Delay], of a [saga.Until] or of its start: it
 // goes on at once. Who did so, and why, is in its history. What waits for no time matches [ErrNotWaiting].
 func (op *Operator) Wake(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "wake", by, func(s *standing) (machine.Choice, machine.Signal, error) {
-		sig := machine.Signal{Kind: machine.SignalEndWait}
-		if ss, dir := s.st.Issue(s.spec); ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
-			sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir}
-		}
-		return machine.Choice{Verb: machine.VerbWake}, sig, nil
-	})
+	return op.order(ctx, id, "wake", by, waking)
+}
+
+func waking(s *standing) (machine.Choice, machine.Signal, error) {
+	sig := machine.Signal{Kind: machine.SignalEndWait}
+	if ss, dir := s.st.Issue(s.spec); ss != nil && dir == saga.Forward && ss.Forward.Phase == machine.Waiting {
+		sig.Resolution = saga.Resolution{Step: ss.Name, Direction: dir}
+	}
+	return machine.Choice{Verb: machine.VerbWake}, sig, nil
 }
 
 // Retry has the step at issue tried again, or its undo: at once, under the key that it has, with a
 // fresh policy. What may have happened still may, so a step that cannot be asked for is not tried
 // again ([ErrChangesNothing]): a person must look.
 func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "retry", by, func(s *standing) (machine.Choice, machine.Signal, error) {
-		sig := machine.Signal{Kind: machine.SignalRetry}
-		if ss, dir := s.st.Issue(s.spec); ss != nil {
-			sig.Resolution = latestOf(ss, dir)
-		}
-		return machine.Choice{Verb: machine.VerbRetry}, sig, nil
-	})
+	return op.order(ctx, id, "retry", by, retrying)
+}
+
+func retrying(s *standing) (machine.Choice, machine.Signal, error) {
+	sig := machine.Signal{Kind: machine.SignalRetry}
+	if ss, dir := s.st.Issue(s.spec); ss != nil {
+		sig.Resolution = latestOf(ss, dir)
+	}
+	return machine.Choice{Verb: machine.VerbRetry}, sig, nil
 }
 
 // Skip says that a step did not happen and will not, and lets the work go on without it. "" is the
@@ -68,7 +74,11 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *p
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)
 	}
-	return op.order(ctx, id, "skip", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+	return op.order(ctx, id, "skip", by, skipping(step, result))
+}
+
+func skipping(step string, result *program.Result) func(*standing) (machine.Choice, machine.Signal, error) {
+	return func(s *standing) (machine.Choice, machine.Signal, error) {
 		act, sig := machine.Choice{Verb: machine.VerbSkip}, machine.Signal{Kind: machine.SignalSkip}
 		ss, dir := s.st.Issue(s.spec)
 		if step != "" && (ss == nil || ss.Name != step) {
@@ -83,7 +93,7 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *p
 			sig.Key = fmt.Sprintf(":%s:%x", result.ExternalID, sum[:8])
 		}
 		return act, sig, nil
-	})
+	}
 }
 
 // checkResult refuses a result that would not be kept.

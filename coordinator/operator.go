@@ -183,7 +183,11 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga
 	if err := checkResult(&program.Result{Output: v.Output}); err != nil {
 		return fmt.Errorf("resolve %s: %w", id, err)
 	}
-	return op.order(ctx, id, "resolve", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+	return op.order(ctx, id, "resolve", by, resolving(step, v))
+}
+
+func resolving(step string, v saga.Resolution) func(*standing) (machine.Choice, machine.Signal, error) {
+	return func(s *standing) (machine.Choice, machine.Signal, error) {
 		act := machine.Choice{Verb: machine.VerbResolve, Step: step, Says: machine.SayDidNotHappen}
 		sig := machine.Signal{Kind: machine.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID)}
 		if v.Happened {
@@ -204,7 +208,7 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga
 			}
 		}
 		return act, sig, nil
-	})
+	}
 }
 
 // latestOf names the latest attempt of a step.
@@ -220,9 +224,11 @@ func latestOf(ss *machine.StepState, dir saga.Direction) saga.Resolution {
 // has happened or may have, matches [ErrChangesNothing]; one that has ended [ErrFinished]. While an
 // attempt is under way the cancel is stored, and refused on record if the pivot may have happened by then.
 func (op *Operator) Cancel(ctx context.Context, id saga.ID, by saga.Actor) error {
-	return op.order(ctx, id, "cancel", by, func(*standing) (machine.Choice, machine.Signal, error) {
-		return machine.Choice{Verb: machine.VerbCancel}, machine.Signal{Kind: machine.SignalCancel}, nil
-	})
+	return op.order(ctx, id, "cancel", by, cancelling)
+}
+
+func cancelling(*standing) (machine.Choice, machine.Signal, error) {
+	return machine.Choice{Verb: machine.VerbCancel}, machine.Signal{Kind: machine.SignalCancel}, nil
 }
 
 // Undo has a work undone that is completed, behind its pivot, too: newest step first, as its definition says, or review where
@@ -231,13 +237,17 @@ func (op *Operator) Cancel(ctx context.Context, id saga.ID, by saga.Actor) error
 // or given up already, and a step of which nothing stands, match [ErrChangesNothing], and one that has not ended [ErrNotEnded]: that is
 // cancelled.
 func (op *Operator) Undo(ctx context.Context, id saga.ID, from string, by saga.Actor) error {
-	return op.order(ctx, id, "undo", by, func(s *standing) (machine.Choice, machine.Signal, error) {
+	return op.order(ctx, id, "undo", by, undoing(from))
+}
+
+func undoing(from string) func(*standing) (machine.Choice, machine.Signal, error) {
+	return func(s *standing) (machine.Choice, machine.Signal, error) {
 		sig := machine.Signal{Kind: machine.SignalCancel, News: machine.News{Revision: s.repeated(nil).Revision}}
 		if sig.Step = from; from != "" {
 			sig.Key = ":" + from
 		}
 		return machine.Choice{Verb: machine.VerbUndo}, sig, nil
-	})
+	}
 }
 
 // Keep leaves a work as it stands that the source cancelled and that could not be undone by itself

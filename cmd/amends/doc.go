@@ -35,6 +35,7 @@
 //	cancel      Give a work up: undo what it has done
 //	undo        Undo what a work has done that is completed
 //	rerun       Run a work again that was undone, given up or completed
+//	batch       Show what became of what was said to many works at once
 //	start       Start an instance, once for its work id, by the program that runs the saga
 //	destination What the sagas talk to: does it work, and who holds it?
 //	inbox       Show and replay what was heard from sources of truth

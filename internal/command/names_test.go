@@ -104,6 +104,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"cancel", ""}, why...), "", work},
 		{append([]string{"undo", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},
+		{[]string{"batch", ""}, "", "the batch is empty; " + variable},
 		{[]string{"start", "", "o2", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},
 		{[]string{"start", "order-to-invoice", "", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},
 		{append([]string{"resume", "\torder-to-invoice"}, why...), "", `the work id of "\torder-to-invoice" is empty`},

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/machine"
@@ -34,8 +37,16 @@ func (o order) on(a *app) *cobra.Command {
 		cmd.Args = theWork.named(1, 1)
 	}
 	bind(cmd.Flags(), act)
+	var all desk.Many
+	if slices.Contains(coordinator.BatchVerbs, kind.Verb) {
+		bind(cmd.Flags(), &all)
+		cmd.Args = orFilter(cmd.Args)
+	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		a.prepare(cmd, act)
+		if len(all.Filter) > 0 {
+			return a.at(cmd.Context(), func(d *desk.Desk) error { return a.sayToMany(cmd.Context(), d, kind.Verb, act, all) })
+		}
 		works, err := a.meant(act, kind.One)
 		if err != nil {
 			return err
@@ -43,6 +54,70 @@ func (o order) on(a *app) *cobra.Command {
 		return a.at(cmd.Context(), func(d *desk.Desk) error { return a.say(cmd.Context(), d, act, works, kind.One) })
 	}
 	return cmd
+}
+
+// orFilter takes no works where a filter selects them.
+func orFilter(works cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch filtered := cmd.Flags().Changed("filter"); {
+		case filtered && len(args) > 0:
+			return usage("try: "+cmd.CommandPath()+" --help", "name works, or say --filter")
+		case filtered:
+			return nil
+		}
+		for _, name := range []string{"rate", "max", "stop-after"} {
+			if cmd.Flags().Changed(name) {
+				return usage("try: "+cmd.CommandPath()+" --help", "--"+name+" goes with --filter")
+			}
+		}
+		return works(cmd, args)
+	}
+}
+
+// sayToMany says an act to all that a filter selects, and tells what follows.
+func (a *app) sayToMany(ctx context.Context, d *desk.Desk, verb string, act desk.Act, many desk.Many) error {
+	in, err := desk.BatchOf(verb, act, many)
+	if err != nil {
+		return err
+	}
+	p, err := d.Batch(ctx, in)
+	if err != nil {
+		return err
+	}
+	return a.tell(p, func() { a.printBatchPlan(in, p) })
+}
+
+func (a *app) printBatchPlan(in *desk.BatchIn, p *desk.BatchPlan) {
+	a.fields("order", in.Act, "said by", in.Actor+": "+in.Reason, "matched", finding.Works(int64(p.Matched)), "takes it", finding.Works(int64(p.Said)))
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		a.fields(desk.Either(g.Takes, "then", "left"), fmt.Sprintf("%d: %s (such as %s)", g.Count, g.Then, strings.Join(g.Works, ", ")))
+	}
+	switch {
+	case p.DryRun:
+		a.then("Dry run: nothing was stored.")
+	case p.Batch == "":
+		a.then("Nothing was stored: none takes it.")
+	default:
+		a.then(fmt.Sprintf("Stored as %s, and said to at most %d a second by a process that runs sagas here. What becomes of it:", p.Batch, in.Rate))
+		a.paragraph("  ", "amends batch "+p.Batch+dbFlag(a.db))
+	}
+}
+
+var batchVerb = plain("batch", thing{kind: "batch", written: "BATCH", empty: "the batch"}.named(1, 1), (*desk.Desk).ShowBatch, (*app).printBatch)
+
+func (a *app) printBatch(_ *desk.WhichBatch, b *desk.BatchShown) {
+	a.fields("batch", b.Batch, "order", b.Act, "said by", b.Actor+": "+b.Reason, "status", string(b.Status))
+	for _, outcome := range slices.Sorted(maps.Keys(b.Outcome)) {
+		a.fields(outcome, finding.Works(int64(b.Outcome[outcome])))
+	}
+	if b.Result != nil && b.Result.Stopped != "" {
+		a.fields("stopped", b.Result.Stopped)
+	}
+	for i := range b.Items {
+		it := &b.Items[i]
+		a.fields("work", fmt.Sprintf("%s (%s): %s; it is %s%s", it.WorkID, it.Saga, it.Outcome, it.Status, desk.With(": ", string(it.Reason)))+desk.With("; ", it.Answer))
+	}
 }
 
 // meant are the works that a command line says an act to, which may be one alone.
@@ -256,6 +331,7 @@ type heldIn struct {
 
 	act   desk.Act // on these works; nil: on the scope
 	works []listed
+	many  desk.Many // or on all that match
 }
 
 func (in *heldIn) scope() *desk.ScopeIn {
@@ -266,7 +342,14 @@ func (in *heldIn) scope() *desk.ScopeIn {
 func scoped(name string, do func(*desk.Desk, context.Context, *desk.ScopeIn) (*desk.Scoped, error)) maker {
 	v := verb[heldIn, desk.Scoped]{name: name, args: theWork.named(0, many), print: (*app).printScoped}
 	v.usage = map[string]string{"saga": "the saga, where several know the work id; without WORK all its works"}
+	if slices.Contains(coordinator.BatchVerbs, name) {
+		v.args = orFilter(v.args)
+		v.flags = func(fl *pflag.FlagSet, in *heldIn) { bind(fl, &in.many) }
+	}
 	v.check = func(a *app, in *heldIn) (err error) {
+		if len(in.many.Filter) > 0 {
+			return nil
+		}
 		act := desk.KindOf(name).New()
 		*desk.About(act) = in.Order
 		wrong := append(desk.Faults(act), named(a.cmd, &in.scope().Scope, "WORK… (or - to read ids from standard input)")...)
@@ -282,6 +365,11 @@ func scoped(name string, do func(*desk.Desk, context.Context, *desk.ScopeIn) (*d
 		return usage("try: "+a.cmd.CommandPath()+" --help", wrong...)
 	}
 	v.by = func(a *app, d *desk.Desk, ctx context.Context, in *heldIn) (*desk.Scoped, error) {
+		if len(in.many.Filter) > 0 {
+			act := desk.KindOf(name).New()
+			*desk.About(act) = in.Order
+			return nil, a.sayToMany(ctx, d, name, act, in.many)
+		}
 		if in.act != nil {
 			return nil, a.say(ctx, d, in.act, in.works, false)
 		}

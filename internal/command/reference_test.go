@@ -88,6 +88,8 @@ var documents = []struct {
 	{[]string{"resolve", "cancel", "undo", "approve --shown", "reject --shown"}, desk.Outcome{}},
 	{[]string{"retry", "skip", "pause", "resume", "wake", "complete", "fail", "extend", "rerun"}, desk.All[desk.Of]{}},
 	{[]string{"pause --destination", "pause --saga", "pause --all", "resume --destination", "resume --saga", "resume --all"}, desk.Scoped{}},
+	{[]string{"retry --filter", "resolve --filter", "skip --filter", "resume --filter", "wake --filter", "cancel --filter", "undo --filter", "rerun --filter"}, desk.BatchPlan{}},
+	{[]string{"batch"}, desk.BatchShown{}},
 	{[]string{"deliver"}, desk.Delivered{}}, {[]string{"start"}, started{}},
 	{[]string{"destination list"}, desk.Destinations{}}, {[]string{"destination probe"}, desk.Probed{}},
 	{[]string{"inbox list"}, desk.List[desk.Delivery]{}}, {[]string{"inbox objects"}, desk.List[desk.Entry]{}}, {[]string{"inbox show"}, desk.Hearing{}},

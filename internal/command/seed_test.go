@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -259,8 +260,12 @@ func changed(n int) machine.Signal {
 
 // settled waits until a work of saga order-to-invoice stands as wanted.
 func settled(ctx context.Context, op *coordinator.Operator, work string, wanted func(saga.Status) bool) error {
+	id := saga.ID{Saga: "order-to-invoice", Work: work}
+	if strings.HasPrefix(work, "batch:") {
+		id.Saga = coordinator.BatchSaga
+	}
 	for {
-		s, err := op.Show(ctx, saga.ID{Saga: "order-to-invoice", Work: work})
+		s, err := op.Show(ctx, id)
 		if err != nil || wanted(s.Status) {
 			return err
 		}

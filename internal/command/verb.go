@@ -25,6 +25,7 @@ type verb[In, Out any] struct {
 	args   arguments
 	usage  map[string]string     // of flags, where it is not what their fields say
 	hidden []string              // flags that are refused with the reason
+	flags  func(*pflag.FlagSet, *In)
 	check  func(*app, *In) error // before a database is opened
 	do     atDesk[In, Out]
 	by     func(*app, *desk.Desk, context.Context, *In) (*Out, error) // instead of do, where it tells how far it has come, or more than a document
@@ -73,6 +74,9 @@ func (v verb[In, Out]) on(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: v.name, Aliases: aliases[v.name], Args: v.args}
 	a.add(cmd, v.verbs)
 	bind(cmd.Flags(), in)
+	if v.flags != nil {
+		v.flags(cmd.Flags(), in)
+	}
 	if v.alarm != "" {
 		cmd.Flags().BoolVar(&a.exitCode, "exit-code", false, v.alarm)
 	}
@@ -214,6 +218,8 @@ func bindField(fl *pflag.FlagSet, name, doc string, field reflect.Value) {
 		fl.DurationVar((*time.Duration)(p), name, time.Duration(*p), doc)
 	case *[]string:
 		fl.StringArrayVar(p, name, *p, doc)
+	case *desk.Filter:
+		fl.StringArrayVar((*[]string)(p), name, *p, doc)
 	case *commas:
 		fl.StringSliceVar((*[]string)(p), name, *p, doc)
 	default:

@@ -1,0 +1,263 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// A batch says the same to many works. It is an instance of a saga of ours, which every coordinator runs: it is durable before anything is
+// said, goes on behind a kill, and is paused, resumed and given up like any other.
+
+// BatchSaga is the saga whose instances are batches. No other may have its name.
+const BatchSaga = "amends-batch"
+
+// Batch is the input of such an instance: what is said, and to which works, each as it stood when it was chosen.
+type Batch struct {
+	Verb      string     `json:"act"` // one of [BatchVerbs]
+	Step      string     `json:"step,omitempty"`
+	Happened  bool       `json:"happened,omitempty"` // of resolve
+	By        saga.Actor `json:"by"`
+	PerSecond float64    `json:"perSecond"`
+	StopAfter int        `json:"stopAfter"` // so many failures of one kind end it
+	Items     []Item     `json:"items"`
+}
+
+// Item is one work of a batch.
+type Item struct {
+	Saga string `json:"s"`
+	Work string `json:"w"`
+	Seq  int64  `json:"n,string"`    // its latest record when it was chosen
+	Run  string `json:"r,omitempty"` // of rerun: the revision that it was at
+}
+
+// ID is the work's.
+func (i *Item) ID() saga.ID { return saga.ID{Saga: i.Saga, Work: i.Work} }
+
+// BatchVerbs are what can be said to many works at once.
+var BatchVerbs = []string{machine.VerbRetry, machine.VerbResolve, machine.VerbSkip, machine.VerbResume, machine.VerbWake, machine.VerbCancel, machine.VerbUndo, machine.VerbRerun}
+
+// Said is what the step of a batch returns.
+type Said struct {
+	Said    int            `json:"said"`
+	Moved   int            `json:"movedOn"` // left alone: they do not stand any more as they did when they were chosen
+	Refused int            `json:"refused"` // they do not take it
+	Left    int            `json:"left"`    // nothing was said to them
+	Stopped string         `json:"stopped,omitempty"`
+	Failed  map[string]int `json:"failed,omitempty"` // of those that it was said to, by what they came back with
+}
+
+// itemOutcome is what became of saying it to one work.
+type itemOutcome string
+
+const (
+	itemSaid    itemOutcome = "said"
+	itemMoved   itemOutcome = "moved on"
+	itemRefused itemOutcome = "refused"
+)
+
+const (
+	batchSlice   = 10 * time.Second // for which one attempt goes on: then what was said to the batch itself is read
+	batchTimeout = 30 * time.Second
+	batchLook    = time.Second // how often it is looked what became of those that it was said to
+)
+
+// batches is the program of [BatchSaga].
+func (c *Coordinator) batches() (saga.Program, error) {
+	return saga.Define(BatchSaga, 1, saga.Do("say", c.sayAll).To("amends").Idempotent().NoID().NoUndo("what was said stays said").
+		Timeout(batchTimeout).Retry(saga.Retry{Attempts: 1000, Within: 30 * 24 * time.Hour, Initial: 100 * time.Millisecond, Max: time.Second}))
+}
+
+// StartBatch makes a batch durable under a work id. Whichever coordinator runs on the ledger says it.
+func (c *Coordinator) StartBatch(ctx context.Context, work string, b *Batch) (Started, error) {
+	if err := c.describe(ctx, c.newestProgram(BatchSaga).Spec()); err != nil {
+		return Started{}, fmt.Errorf("start %s: %w", work, err)
+	}
+	return c.Start(ctx, BatchSaga, work, *b, &saga.StartOptions{Starter: b.By.Name, Cause: b.By.Reason})
+}
+
+// saying is one attempt to say a batch.
+type saying struct {
+	*Coordinator
+
+	batch   *Batch
+	id      saga.ID // of the batch
+	by      saga.Actor
+	said    Said
+	watched map[saga.ID]int64 // those that it was said to and that have not come to rest since, and the records they stood at
+	looked  time.Time
+}
+
+// sayAll says a batch to its works, in their order. What was said before an attempt was cut off is found, and not said again.
+func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (Said, error) {
+	b := &call.Input
+	s := &saying{
+		Coordinator: c, batch: b, id: saga.ID{Saga: BatchSaga, Work: call.Work}, watched: map[saga.ID]int64{}, looked: time.Now(),
+		by: saga.Actor{Name: b.By.Name, Reason: b.By.Reason + inBatch(call.Work)}, said: Said{Failed: map[string]int{}},
+	}
+	limit, ends := rate.NewLimiter(rate.Limit(b.PerSecond), 1), time.Now().Add(batchSlice)
+	for i := range b.Items {
+		if err := s.look(ctx, ends); err != nil {
+			return s.said, err
+		}
+		if s.said.Stopped != "" {
+			s.said.Left = len(b.Items) - i
+			break
+		}
+		what, before, err := s.say(ctx, &b.Items[i])
+		if err != nil {
+			return s.said, err
+		}
+		s.count(&b.Items[i], what)
+		if what == itemSaid && !before {
+			if err := limit.Wait(ctx); err != nil {
+				return s.said, err
+			}
+		}
+	}
+	return s.said, nil
+}
+
+// inBatch is what the reason of a signal says of its batch.
+func inBatch(work string) string { return " (" + work + ")" }
+
+func (s *saying) count(it *Item, what itemOutcome) {
+	switch what {
+	case itemSaid:
+		s.said.Said++
+		s.watched[it.ID()] = it.Seq
+	case itemMoved:
+		s.said.Moved++
+	case itemRefused:
+		s.said.Refused++
+		s.fails("refused")
+	}
+}
+
+// fails counts a failure of a kind, and ends the batch when there are too many.
+func (s *saying) fails(kind string) {
+	if s.said.Failed[kind]++; s.said.Failed[kind] >= s.batch.StopAfter && s.said.Stopped == "" {
+		s.said.Stopped = fmt.Sprintf("%d came back: %s", s.said.Failed[kind], kind)
+	}
+}
+
+// look sees about once a second what became of those that it was said to, and whether a person has said something to the batch itself:
+// then, and when the slice is over, it goes on in another attempt.
+func (s *saying) look(ctx context.Context, ends time.Time) error {
+	if time.Since(s.looked) < batchLook {
+		return ctx.Err()
+	}
+	s.looked = time.Now()
+	rest, err := s.ledger.AtRest(ctx, slices.Collect(maps.Keys(s.watched)))
+	if err != nil {
+		return err
+	}
+	for _, id := range append(rest, s.id) {
+		at, err := s.stand(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case id == s.id && (len(at.unread) > 0 || !s.looked.Before(ends)):
+			return saga.RetryAfter(time.Millisecond, saga.NotSent(errors.New("it goes on in another attempt")))
+		case id == s.id || at.st.Seq == s.watched[id] || len(at.unread) > 0: // it is not read yet
+			continue
+		case at.st.Status == saga.Review:
+			kind := string(at.st.Reason)
+			if ss, _ := at.st.Issue(at.spec); ss != nil {
+				kind += " at " + ss.Name
+			}
+			s.fails(kind)
+		}
+		delete(s.watched, id)
+	}
+	return nil
+}
+
+// errMoved is about a work that does not stand as it did when it was chosen.
+var errMoved = errors.New("it has moved on")
+
+// say says it to one work. before reports whether an earlier attempt did.
+func (s *saying) say(ctx context.Context, it *Item) (what itemOutcome, before bool, err error) {
+	if before, err = s.stored(ctx, it); before || err != nil {
+		return itemSaid, before, err
+	}
+	if s.batch.Verb == machine.VerbRerun {
+		_, err = s.Operator.Rerun(ctx, it.ID(), OfRun(it.Run), s.by)
+	} else {
+		err = s.Operator.order(ctx, it.ID(), s.batch.Verb, s.by, func(at *standing) (machine.Choice, machine.Signal, error) {
+			if at.st.Seq != it.Seq || slices.ContainsFunc(at.unread, func(u machine.Signal) bool { return u.ByHand }) {
+				return machine.Choice{}, machine.Signal{}, errMoved
+			}
+			return s.batch.says()(at)
+		})
+	}
+	switch {
+	case err == nil: // who said the same of the same record a moment before was stored, and we were not
+		if ours, err := s.stored(ctx, it); !ours {
+			return itemMoved, false, err
+		}
+		return itemSaid, false, nil
+	case errors.Is(err, errMoved), errors.Is(err, ledger.ErrNotFound):
+		return itemMoved, false, nil
+	case refusesAct(err):
+		return itemRefused, false, nil
+	default:
+		return "", false, err
+	}
+}
+
+// stored reports whether what the batch says to a work is on record.
+func (s *saying) stored(ctx context.Context, it *Item) (bool, error) {
+	said, err := s.Operator.signals(ctx, it.ID(), func(sig *machine.Signal) bool { return OfBatch(sig, s.id.Work) })
+	return len(said) > 0, err
+}
+
+// OfBatch reports whether a batch said it.
+func OfBatch(sig *machine.Signal, batch string) bool {
+	return sig.ByHand && strings.HasSuffix(sig.Reason, inBatch(batch))
+}
+
+// says is what the batch says to a work, as it stands.
+func (b *Batch) says() func(*standing) (machine.Choice, machine.Signal, error) {
+	switch b.Verb {
+	case machine.VerbRetry:
+		return retrying
+	case machine.VerbResume:
+		return resuming
+	case machine.VerbWake:
+		return waking
+	case machine.VerbCancel:
+		return cancelling
+	case machine.VerbUndo:
+		return undoing("")
+	case machine.VerbSkip:
+		return skipping("", nil)
+	default:
+		return resolving(b.Step, saga.Resolution{Happened: b.Happened})
+	}
+}
+
+// refusesAct reports whether an error is that of a work which does not take an act.
+func refusesAct(err error) bool {
+	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrNotEnded, ErrWithdrawn, errUnfolded},
+		func(one error) bool { return errors.Is(err, one) })
+}
+
+// own makes a program of ours runnable. It is stored in the ledger where it is used: most ledgers never need it.
+func (c *Coordinator) own(p saga.Program) {
+	spec := p.Spec()
+	c.programs[ledger.Version{Saga: spec.Saga, Version: spec.Version}], c.newest[spec.Saga] = p, p
+	for i := range spec.Steps {
+		c.flow.Sends(spec.Destination(spec.Steps[i].Name), fmt.Sprintf("%s/%d", spec.Saga, spec.Version), spec.Steps[i].Timeout, 0)
+	}
+}

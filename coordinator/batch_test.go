@@ -1,0 +1,238 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// night is a bad one: an office that charges nothing until it is mended.
+type night struct {
+	t      *testing.T
+	l      ledger.Ledger
+	mended atomic.Bool
+
+	mu      sync.Mutex
+	charged map[string]int // since it was mended
+}
+
+func (n *night) program(*process) saga.Program {
+	open := func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "o"}, nil }
+	def, err := saga.Define(orderSaga, 1, saga.Do("open", open).Idempotent().NoUndo("a test").Pivot(), saga.Do("charge", func(_ context.Context, c saga.Call[order]) (thing, error) {
+		if !n.mended.Load() {
+			return thing{}, saga.Permanent(errors.New("the office is closed"))
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.charged[c.Work]++
+		return thing{ID: "c"}, nil
+	}).Idempotent().NoUndo("a test"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return def
+}
+
+// reviews has works come to review for one cause, and returns them as a batch has them.
+func (n *night) reviews(p *process, from, to int) (items []coordinator.Item) {
+	n.t.Helper()
+	for i := from; i < to; i++ {
+		if _, err := p.Start(n.t.Context(), orderSaga, fmt.Sprintf("o%03d", i), order{}, nil); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	for i := from; i < to; i++ {
+		id := idOf(fmt.Sprintf("o%03d", i))
+		if _, err := p.Wait(n.t.Context(), id.Saga, id.Work); err != nil {
+			n.t.Fatal(err)
+		}
+		items = append(items, coordinator.Item{Saga: id.Saga, Work: id.Work, Seq: n.chain(id).Records[0].Seq + int64(len(n.chain(id).Records)) - 1})
+	}
+	return items
+}
+
+func (n *night) chain(id saga.ID) *ledger.Chain {
+	n.t.Helper()
+	cs, err := n.l.Load(n.t.Context(), []saga.ID{id})
+	if err != nil || len(cs) != 1 {
+		n.t.Fatal(err)
+	}
+	return &cs[0]
+}
+
+// batch says it to works, by a process that runs nothing.
+func (n *night) batch(name string, b coordinator.Batch) {
+	n.t.Helper()
+	client, err := coordinator.New(n.l, &coordinator.Options{Log: silent()})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if b.Verb, b.By = machine.VerbRetry, anna; b.PerSecond == 0 {
+		b.PerSecond = 20
+	}
+	if b.StopAfter == 0 {
+		b.StopAfter = 20
+	}
+	if _, err := client.StartBatch(n.t.Context(), name, &b); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// came is what came of a batch.
+func (n *night) came(p *process, name string) (saga.Summary, coordinator.Said) {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Minute)
+	defer cancel()
+	s, err := p.Wait(ctx, coordinator.BatchSaga, name)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var said coordinator.Said
+	_ = json.Unmarshal(s.Steps["say"].Output, &said) // none before its end
+	return s, said
+}
+
+// saidTo is how often a person's word was stored for a work.
+func (n *night) saidTo(id saga.ID) int {
+	n.t.Helper()
+	all, err := n.l.Signals(n.t.Context(), id)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return len(all)
+}
+
+// Works in review for one cause are back by one batch, each once, also where the process that says it is killed in the middle, and where two batches are about
+// the same works; by day 60, at night 500, on every database.
+func TestABatchIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	works := 60
+	if os.Getenv("AMENDS_NIGHTLY") != "" {
+		works = 500
+	}
+	test := func(t *testing.T, l ledger.Ledger, until func(func() bool)) {
+		n := &night{t: t, l: l, charged: map[string]int{}}
+		p := boot(t, l, new(world), config{program: n.program})
+		items := n.reviews(p, 0, works)
+		n.mended.Store(true)
+		n.batch("batch:1", coordinator.Batch{Items: items})
+		until(func() bool { return n.saidTo(items[works/3].ID()) > 0 })
+		p.kill()
+		p = boot(t, l, new(world), config{program: n.program})
+		n.batch("batch:2", coordinator.Batch{Items: items})
+		s, said := n.came(p, "batch:1")
+		_, second := n.came(p, "batch:2")
+		if s.Status != saga.Completed || said.Said+second.Said != works || said.Moved+said.Refused+second.Moved+second.Refused != works || said.Said <= works/3 {
+			t.Errorf("the batches came to %s, %+v and %+v", s.Status, said, second)
+		}
+		for i := range items {
+			id := items[i].ID()
+			if s, err := p.Wait(t.Context(), id.Saga, id.Work); err != nil || s.Status != saga.Completed {
+				t.Fatalf("%s is %s, %v", id, s.Status, err)
+			}
+			if n.saidTo(id) != 1 || n.charged[id.Work] != 1 {
+				t.Errorf("%s: said %d times, charged %d times", id, n.saidTo(id), n.charged[id.Work])
+			}
+		}
+		ledgertest.MustCheck(t, l)
+	}
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			test(t, memory.New(nil), func(so func() bool) {
+				for !so() {
+					pass(100 * time.Millisecond)
+				}
+			})
+		})
+	})
+	both(t, func(t *testing.T, open func() ledger.Ledger) {
+		test(t, open(), func(so func() bool) {
+			for !so() {
+				if t.Context().Err() != nil {
+					t.Fatal("it never was")
+				}
+				runtime.Gosched()
+			}
+		})
+	})
+}
+
+// A batch of which too many come back for one cause stops, and nothing is said to the others. One that is paused goes on where it was, and what has moved on is
+// left alone.
+func TestABatchStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &night{t: t, l: memory.New(nil), charged: map[string]int{}}
+		p := boot(t, n.l, new(world), config{program: n.program})
+		items := n.reviews(p, 0, 100)
+		n.batch("batch:1", coordinator.Batch{Items: items, StopAfter: 5}) // it is not mended
+		s, said := n.came(p, "batch:1")
+		if s.Status != saga.Completed || said.Said < 5 || said.Said > 50 || said.Left != 100-said.Said || !strings.Contains(said.Stopped, "after-pivot at charge") {
+			t.Errorf("%s, %+v", s.Status, said)
+		}
+		if n.saidTo(items[99].ID()) != 0 {
+			t.Error("it was said to the last")
+		}
+
+		n.mended.Store(true)
+		n.batch("batch:2", coordinator.Batch{Items: items, PerSecond: 5})
+		pass(3 * time.Second)
+		id := saga.ID{Saga: coordinator.BatchSaga, Work: "batch:2"}
+		if err := p.Pause(t.Context(), id, anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(3 * time.Second)
+		if err := p.Retry(t.Context(), items[98].ID(), anna); err != nil { // by hand meanwhile
+			t.Fatal(err)
+		}
+		if s, _ := p.Show(t.Context(), id); s.Status != saga.Paused {
+			t.Errorf("it is %s", s.Status)
+		}
+		at := len(n.charged)
+		pass(time.Minute)
+		if len(n.charged) > at+1 {
+			t.Errorf("%d were charged, and then %d", at, len(n.charged))
+		}
+		if err := p.Resume(t.Context(), id, anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		_, second := n.came(p, "batch:2")
+		if second.Moved != said.Said+1 || second.Said != 100-second.Moved || len(n.charged) != second.Said+1 {
+			t.Errorf("%+v, and %d are charged", second, len(n.charged))
+		}
+
+		n.mended.Store(false)
+		items = n.reviews(p, 100, 110)
+		n.batch("batch:3", coordinator.Batch{Items: items, PerSecond: 0.5})
+		pass(3 * time.Second)
+		if err := p.Cancel(t.Context(), saga.ID{Saga: coordinator.BatchSaga, Work: "batch:3"}, anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * time.Second)
+		if s, _ := n.came(p, "batch:3"); s.Status != saga.Compensated {
+			t.Errorf("what was given up is %s", s.Status)
+		}
+		if n.saidTo(items[0].ID()) != 1 || n.saidTo(items[9].ID()) != 0 {
+			t.Error("it was said to none, or to all")
+		}
+		ledgertest.MustCheck(t, n.l)
+	})
+}

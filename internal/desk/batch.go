@@ -1,0 +1,392 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What is said to many instances at once.
+
+// Many selects instances that an act is said to, and how fast.
+type Many struct {
+	Filter    Filter `json:"filter,omitempty" doc:"instead of WORK: all that match KEY=VALUE, a flag of amends list; several narrow it (also error=TEXT, batch=BATCH)"`
+	Rate      int    `json:"rate,omitempty" doc:"with --filter: to so many a second"`
+	Max       int    `json:"max,omitempty" doc:"with --filter: refuse to begin where more match"`
+	StopAfter int    `json:"stop-after,omitempty" doc:"with --filter: stop when so many have come back for one cause"`
+}
+
+// Filter narrows a list, each by KEY=VALUE. By HTTP it is one such text, or several in a JSON array.
+type Filter []string
+
+// UnmarshalText reads it.
+func (f *Filter) UnmarshalText(text []byte) error {
+	if all := []string{}; json.Unmarshal(text, &all) == nil {
+		*f = all
+		return nil
+	}
+	*f = Filter{string(text)}
+	return nil
+}
+
+// Defaults are what is meant where nothing is said.
+func (m *Many) Defaults() {
+	m.Rate, m.Max, m.StopAfter = cmp.Or(m.Rate, 20), cmp.Or(m.Max, 500), cmp.Or(m.StopAfter, 20)
+}
+
+// mostItems is how many works a batch has at most.
+const mostItems = 2000
+
+// BatchIn begins a batch: an act, and what it says, for all instances that a filter selects.
+type BatchIn struct {
+	By
+	Many
+	Act               string `json:"act" flag:"-"`
+	Step              string `json:"step,omitempty" flag:"-"`
+	DidNotHappen      bool   `json:"did-not-happen,omitempty" flag:"-"`
+	HappenedWithoutID bool   `json:"happened-without-id,omitempty" flag:"-"`
+	NoResult          bool   `json:"no-result,omitempty" flag:"-"`
+	BehindPivot       bool   `json:"behind-pivot,omitempty" flag:"-"`
+	DryRun            bool   `json:"dry-run,omitempty" flag:"-"`
+}
+
+// BatchOf is the batch of an act that was said on a command line.
+func BatchOf(verb string, a Act, m Many) (*BatchIn, error) {
+	o := About(a)
+	in := &BatchIn{By: o.By, Many: m, DryRun: o.DryRun, Act: verb}
+	var wrong Wrong
+	wrong.If(o.Wait > 0 || o.Seen != 0, "--wait and --seen are for works that are named")
+	switch a := a.(type) {
+	case *Resolve:
+		in.Step, in.DidNotHappen, in.HappenedWithoutID = a.Step, a.DidNotHappen, a.HappenedWithoutID
+		wrong.If(a.Happened != nil || a.Keep || a.Result != "", "--happened ID, --result and --keep are for one work")
+	case *Skip:
+		in.NoResult = a.NoResult
+		wrong.If(a.found() != nil || a.Step != "", "--result, --external-id and --step are for one work")
+	case *Undo:
+		in.BehindPivot = a.BehindPivot
+		wrong.If(a.From != "", "--from is for one work")
+	case *Rerun:
+		wrong.If(a.Run != "" || a.Request != "", "--run and --request are for one work")
+	}
+	if o.Saga != "" {
+		in.Filter = append(in.Filter, "saga="+o.Saga)
+	}
+	return in, Usage("", wrong...)
+}
+
+// act is what is said to each.
+func (in *BatchIn) act() Act {
+	var a Act
+	switch in.Act {
+	case machine.VerbResolve:
+		a = &Resolve{Step: in.Step, DidNotHappen: in.DidNotHappen, HappenedWithoutID: in.HappenedWithoutID}
+	case machine.VerbSkip:
+		a = &Skip{NoResult: in.NoResult}
+	case machine.VerbUndo:
+		a = &Undo{BehindPivot: in.BehindPivot}
+	default:
+		a = KindOf(in.Act).New()
+	}
+	About(a).By = in.By
+	return a
+}
+
+// choice is what each has to take.
+func (in *BatchIn) choice() machine.Choice {
+	c := machine.Choice{Verb: in.Act}
+	if in.Act == machine.VerbResolve {
+		c.Step, c.Says = in.Step, Either(in.DidNotHappen, machine.SayDidNotHappen, machine.SayHappenedNoID)
+	}
+	return c
+}
+
+// narrowed reads a filter.
+func (in *BatchIn) narrowed() (l *ListIn, text, batch string, wrong Wrong) {
+	l = new(ListIn)
+	fields := reflect.ValueOf(l).Elem()
+	for _, one := range in.Filter {
+		key, value, ok := strings.Cut(one, "=")
+		i := slices.IndexFunc(reflect.VisibleFields(fields.Type()), func(f reflect.StructField) bool { return f.Tag.Get("query") == key && key != "" })
+		switch {
+		case !ok || value == "":
+			wrong = append(wrong, fmt.Sprintf("--filter takes KEY=VALUE, not %q", one))
+		case key == "error":
+			text = strings.ToLower(value)
+		case key == "batch":
+			batch = value
+		case i < 0 || slices.Contains([]string{"newest", "limit", "after"}, key):
+			wrong = append(wrong, fmt.Sprintf("--filter knows no %q: it is a flag of amends list that narrows it, error=TEXT or batch=BATCH", key))
+		default:
+			if f := fields.FieldByIndex(reflect.VisibleFields(fields.Type())[i].Index); f.Kind() == reflect.Bool {
+				f.SetBool(value == "true")
+				wrong.If(value != "true", fmt.Sprintf("--filter %s=true, or leave it out", key))
+			} else {
+				f.SetString(value)
+			}
+		}
+	}
+	wrong.If(len(in.Filter) == 0, "an empty filter would say it to everything there is: narrow it, as in --filter reason=exhausted")
+	return l, text, batch, wrong
+}
+
+// BatchPlan is what a batch is about to do, or does.
+type BatchPlan struct {
+	Batch   string       `json:"batch"` // its work id; "" where nothing was stored
+	Act     string       `json:"act"`
+	Matched int          `json:"matched"`
+	Said    int          `json:"takes"`  // so many take it: it is said to these
+	Groups  []BatchGroup `json:"groups"` // what follows, the most first
+	DryRun  bool         `json:"dryRun"`
+}
+
+// BatchGroup are the works for which the same follows.
+type BatchGroup struct {
+	Count int      `json:"count"`
+	Takes bool     `json:"takes"`
+	Then  string   `json:"then"`   // what follows, or why they do not take it
+	Works []string `json:"sample"` // a few of their work ids
+}
+
+// ofOne is what the words of one work alone say.
+var ofOne = regexp.MustCompile(` \([^()]*\)`)
+
+// Batch selects instances, and has an act said to all that take it, each as it stands now.
+func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
+	in.Defaults()
+	if !slices.Contains(coordinator.BatchVerbs, in.Act) {
+		return nil, Usage("", fmt.Sprintf("%q is not said to many: it is one of %s", in.Act, strings.Join(coordinator.BatchVerbs, ", ")))
+	}
+	act := in.act()
+	l, text, batch, wrong := in.narrowed()
+	wrong = append(wrong, Faults(act)...)
+	wrong.If(in.Rate < 1 || in.Rate > 1000, "--rate is from 1 to 1000 a second")
+	wrong.If(in.Max < 1 || in.Max > mostItems, fmt.Sprintf("--max is from 1 to %d: say more than that in several", mostItems))
+	wrong.If(in.StopAfter < 1, "--stop-after is at least 1")
+	wrong.If(in.Act == machine.VerbSkip && !in.NoResult, "say --no-result: what later steps find is said to one work")
+	l.N = 500
+	f, err := l.filter(d.now())
+	wrong.Err("", err)
+	if err := Usage("try: amends "+in.Act+" --help", wrong...); err != nil {
+		return nil, err
+	}
+	works, err := d.matching(ctx, f, batch, text, in.Max)
+	if err != nil {
+		return nil, err
+	}
+	p := &BatchPlan{Act: in.Act, Matched: len(works), DryRun: in.DryRun, Groups: []BatchGroup{}}
+	b := &coordinator.Batch{Verb: in.Act, Step: in.Step, Happened: in.HappenedWithoutID, By: in.actor(), PerSecond: float64(in.Rate), StopAfter: in.StopAfter}
+	for _, v := range works {
+		then, takes := in.follows(act, v)
+		p.group(v.head.ID.Work, then, takes)
+		if takes {
+			b.Items = append(b.Items, coordinator.Item{Saga: v.head.ID.Saga, Work: v.head.ID.Work, Seq: v.state.Seq, Run: v.state.Revision})
+		}
+	}
+	slices.SortStableFunc(p.Groups, func(a, b BatchGroup) int { return b.Count - a.Count })
+	if p.Said = len(b.Items); in.DryRun || p.Said == 0 {
+		return p, nil
+	}
+	p.Batch, err = d.begin(ctx, b)
+	return p, err
+}
+
+// follows says what follows for one, or why it does not take it.
+func (in *BatchIn) follows(act Act, v *view) (then string, takes bool) {
+	About(act).Is(Which{Work: v.head.ID.Work, Saga: v.head.ID.Saga}, "")
+	switch {
+	case v.spec != nil && !machine.Takes(v.spec, v.state, v.at, in.choice()):
+		return "no choice of what is " + standing(v.state.Status, v.state.Reason), false
+	case slices.ContainsFunc(v.pending, func(s machine.Signal) bool { return s.ByHand }):
+		return "what another person said waits to be read", false
+	}
+	if err := act.check(v); err != nil {
+		return FailureOf(context.Background(), err).Told().Message, false
+	}
+	return ofOne.ReplaceAllString(strings.Join(act.after(v), "; "), ""), true
+}
+
+func (p *BatchPlan) group(work, then string, takes bool) {
+	g := First(p.Groups, func(g *BatchGroup) bool { return g.Then == then && g.Takes == takes })
+	if g == nil {
+		p.Groups = append(p.Groups, BatchGroup{Then: then, Takes: takes})
+		g = &p.Groups[len(p.Groups)-1]
+	}
+	if g.Count++; g.Count <= 3 {
+		g.Works = append(g.Works, work)
+	}
+}
+
+// matching are the instances that a filter selects, and of a batch those of it, at most so many. Batches themselves are none.
+func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string, most int) (works []*view, err error) {
+	var of map[saga.ID]bool
+	if batch != "" {
+		b, err := d.batch(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		of = map[saga.ID]bool{}
+		for i := range b.Items {
+			of[b.Items[i].ID()] = true
+		}
+	}
+	for more := true; more; {
+		page, err := d.db.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Instances {
+			id := page.Instances[i].ID
+			if id.Saga == coordinator.BatchSaga || of != nil && !of[id] {
+				continue
+			}
+			v, err := d.look(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			if text != "" && !strings.Contains(strings.ToLower(v.state.Note+"\n"+v.lastError()), text) {
+				continue
+			}
+			if works = append(works, v); len(works) > most {
+				return nil, &Failure{Code: Conflict, What: fmt.Sprintf("more than %d match", most), Next: "narrow the filter, or say --max"}
+			}
+		}
+		f.After, more = page.Next, page.Next != ""
+	}
+	return works, nil
+}
+
+// lastError is what the step at issue failed with last.
+func (v *view) lastError() string {
+	ss, dir := v.state.Issue(v.spec)
+	switch {
+	case ss == nil:
+		return ""
+	case dir == saga.Undo:
+		return ss.Undo.Error
+	default:
+		return ss.Forward.Error
+	}
+}
+
+// begin makes a batch durable. A process that runs sagas over the ledger says it.
+func (d *Desk) begin(ctx context.Context, b *coordinator.Batch) (work string, err error) {
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	c, err := coordinator.New(d.db, &coordinator.Options{Log: silent})
+	if err != nil {
+		return "", err
+	}
+	work = "batch:" + d.now().UTC().Format("20060102-150405") + "-" + strings.ToLower(rand.Text()[:6])
+	_, err = c.StartBatch(ctx, work, b)
+	return work, err
+}
+
+// batch reads what a batch says to whom.
+func (d *Desk) batch(ctx context.Context, work string) (*coordinator.Batch, error) {
+	v, err := d.look(ctx, saga.ID{Saga: coordinator.BatchSaga, Work: work})
+	if err != nil {
+		return nil, err
+	}
+	b := new(coordinator.Batch)
+	return b, json.Unmarshal(v.state.Input, b)
+}
+
+// WhichBatch names one.
+type WhichBatch struct {
+	Batch string `path:"batch"`
+	Open  bool   `query:"open" doc:"only the works that have not come to a good end: in review, moved on, or to whom nothing was said"`
+}
+
+// BatchShown is a batch, and what became of each of its works.
+type BatchShown struct {
+	Batch   string            `json:"batch"`
+	Act     string            `json:"act"`
+	Actor   string            `json:"actor"`
+	Reason  string            `json:"reason"`
+	Status  saga.Status       `json:"status"` // of the batch: completed when it was said to all, or has stopped
+	Result  *coordinator.Said `json:"result"` // null before its end
+	Items   []BatchItem       `json:"items"`
+	Outcome map[string]int    `json:"outcomes"` // how many works came to what
+}
+
+// BatchItem is what became of one work.
+type BatchItem struct {
+	WorkID  string      `json:"workId"`
+	Saga    string      `json:"saga"`
+	Outcome string      `json:"outcome"` // said, moved-on, to-be-said, not-said
+	Status  saga.Status `json:"status"`  // where it stands now
+	Reason  saga.Reason `json:"reviewReason"`
+	Answer  string      `json:"answer"` // of its coordinator, where it read it and changed nothing
+}
+
+// ShowBatch says what became of a batch, work by work.
+func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, error) {
+	v, err := d.look(ctx, saga.ID{Saga: coordinator.BatchSaga, Work: in.Batch})
+	if err != nil {
+		return nil, err
+	}
+	var b coordinator.Batch
+	if err := json.Unmarshal(v.state.Input, &b); err != nil {
+		return nil, err
+	}
+	out := &BatchShown{Batch: in.Batch, Act: b.Verb, Actor: b.By.Name, Reason: b.By.Reason, Status: v.state.Status, Items: []BatchItem{}, Outcome: map[string]int{}}
+	if step := v.summary.Steps["say"]; step.Done {
+		out.Result = new(coordinator.Said)
+		_ = json.Unmarshal(step.Output, out.Result) // written by us
+	}
+	for i := range b.Items {
+		one, err := d.item(ctx, out, &b.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		out.Outcome[one.Outcome]++
+		if good := one.Outcome == "said" && one.Status != saga.Review && one.Answer == ""; !in.Open || !good {
+			out.Items = append(out.Items, *one)
+		}
+	}
+	return out, nil
+}
+
+// item is what became of saying it to one work.
+func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.Item) (*BatchItem, error) {
+	one := &BatchItem{WorkID: it.Work, Saga: it.Saga, Outcome: Either(b.Status.Terminal(), "not-said", "to-be-said")}
+	v, err := d.look(ctx, it.ID())
+	if err != nil {
+		return nil, err
+	}
+	one.Status, one.Reason = v.state.Status, v.state.Reason
+	said, err := d.db.Signals(ctx, it.ID())
+	if err != nil {
+		return nil, err
+	}
+	ours := First(said, func(s *machine.Signal) bool { return coordinator.OfBatch(s, b.Batch) })
+	switch {
+	case ours == nil && v.state.Seq != it.Seq:
+		one.Outcome = "moved-on"
+	case ours != nil:
+		one.Outcome = "said"
+		records, err := d.db.History(ctx, it.ID())
+		if err != nil {
+			return nil, err
+		}
+		if r := consumer(records, ours.ID); r != nil && r.Kind == machine.KindNoted {
+			one.Answer = r.Said()
+		}
+	}
+	return one, nil
+}
