@@ -24,17 +24,17 @@ const BatchSaga = "amends-batch"
 
 // Batch is the input of such an instance: what is said, and to which works, each as it stood when it was chosen.
 type Batch struct {
-	Verb      string     `json:"act"` // one of [BatchVerbs]
-	Step      string     `json:"step,omitempty"`
-	Happened  bool       `json:"happened,omitempty"` // of resolve
-	By        saga.Actor `json:"by"`
-	PerSecond float64    `json:"perSecond"`
-	StopAfter int        `json:"stopAfter"` // so many failures of one kind end it
-	Items     []Item     `json:"items"`
+	Verb      string      `json:"act"` // one of [BatchVerbs]
+	Step      string      `json:"step,omitempty"`
+	Happened  bool        `json:"happened,omitempty"` // of resolve
+	By        saga.Actor  `json:"by"`
+	PerSecond float64     `json:"perSecond"`
+	StopAfter int         `json:"stopAfter"` // so many that come back for one cause end it
+	Items     []BatchItem `json:"items"`
 }
 
-// Item is one work of a batch.
-type Item struct {
+// BatchItem is one work of a batch.
+type BatchItem struct {
 	Saga string `json:"s"`
 	Work string `json:"w"`
 	Seq  int64  `json:"n,string"`    // its latest record when it was chosen
@@ -42,13 +42,13 @@ type Item struct {
 }
 
 // ID is the work's.
-func (i *Item) ID() saga.ID { return saga.ID{Saga: i.Saga, Work: i.Work} }
+func (i *BatchItem) ID() saga.ID { return saga.ID{Saga: i.Saga, Work: i.Work} }
 
 // BatchVerbs are what can be said to many works at once.
 var BatchVerbs = []string{machine.VerbRetry, machine.VerbResolve, machine.VerbSkip, machine.VerbResume, machine.VerbWake, machine.VerbCancel, machine.VerbUndo, machine.VerbRerun}
 
-// Said is what the step of a batch returns.
-type Said struct {
+// BatchResult is what the step of a batch returns.
+type BatchResult struct {
 	Said    int            `json:"said"`
 	Moved   int            `json:"movedOn"` // left alone: they do not stand any more as they did when they were chosen
 	Refused int            `json:"refused"` // they do not take it
@@ -80,10 +80,25 @@ func (c *Coordinator) batches() (saga.Program, error) {
 
 // StartBatch makes a batch durable under a work id. Whichever coordinator runs on the ledger says it.
 func (c *Coordinator) StartBatch(ctx context.Context, work string, b *Batch) (Started, error) {
+	if err := b.validate(); err != nil {
+		return Started{}, fmt.Errorf("start %s: %w", work, err)
+	}
 	if err := c.describe(ctx, c.newestProgram(BatchSaga).Spec()); err != nil {
 		return Started{}, fmt.Errorf("start %s: %w", work, err)
 	}
-	return c.Start(ctx, BatchSaga, work, *b, &saga.StartOptions{Starter: b.By.Name, Cause: b.By.Reason})
+	in, err := c.accepted(BatchSaga, work, *b, &saga.StartOptions{Starter: b.By.Name, Cause: b.By.Reason})
+	if err != nil {
+		return Started{}, fmt.Errorf("start %s: %w", work, err)
+	}
+	return c.start(ctx, in)
+}
+
+// validate says what is wrong with it.
+func (b *Batch) validate() error {
+	if !slices.Contains(BatchVerbs, b.Verb) || b.PerSecond <= 0 || b.StopAfter < 1 || len(b.Items) == 0 {
+		return fmt.Errorf("%w: a batch says one of %q, to some works, at a rate above 0, and stops after at least 1", ErrInvalid, BatchVerbs)
+	}
+	return b.By.Validate()
 }
 
 // saying is one attempt to say a batch.
@@ -93,45 +108,68 @@ type saying struct {
 	batch   *Batch
 	id      saga.ID // of the batch
 	by      saga.Actor
-	said    Said
+	said    BatchResult
+	next    int               // of the items
 	watched map[saga.ID]int64 // those that it was said to and that have not come to rest since, and the records they stood at
 	looked  time.Time
 }
 
 // sayAll says a batch to its works, in their order. What was said before an attempt was cut off is found, and not said again.
-func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (Said, error) {
-	b := &call.Input
-	s := &saying{
-		Coordinator: c, batch: b, id: saga.ID{Saga: BatchSaga, Work: call.Work}, watched: map[saga.ID]int64{}, looked: time.Now(),
-		by: saga.Actor{Name: b.By.Name, Reason: b.By.Reason + inBatch(call.Work)}, said: Said{Failed: map[string]int{}},
+func (c *Coordinator) sayAll(ctx context.Context, call saga.Call[Batch]) (BatchResult, error) {
+	if err := call.Input.validate(); err != nil {
+		return BatchResult{}, saga.Permanent(err)
 	}
-	limit, ends := rate.NewLimiter(rate.Limit(b.PerSecond), 1), time.Now().Add(batchSlice)
-	for i := range b.Items {
+	s := &saying{
+		Coordinator: c, batch: &call.Input, id: saga.ID{Saga: BatchSaga, Work: call.Work}, watched: map[saga.ID]int64{}, looked: time.Now(),
+		by: saga.Actor{Name: call.Input.By.Name, Reason: call.Input.By.Reason + inBatch(call.Work)}, said: BatchResult{Failed: map[string]int{}},
+	}
+	if known, here := c.sayings.LoadAndDelete(call.Work); here { // an attempt before this one was in this process: what it has looked at is not looked at again
+		s = known.(*saying) //nolint:forcetypeassert // nothing else is in it
+	}
+	err := s.goOn(ctx)
+	if err != nil {
+		c.sayings.Store(call.Work, s)
+	}
+	return s.said, err
+}
+
+// goOn says it to those that are left, until the slice is over.
+func (s *saying) goOn(ctx context.Context) error {
+	limit, ends := rate.NewLimiter(rate.Limit(s.batch.PerSecond), 1), time.Now().Add(batchSlice)
+	for ; s.next < len(s.batch.Items); s.next++ {
 		if err := s.look(ctx, ends); err != nil {
-			return s.said, err
+			return err
 		}
-		if s.said.Stopped != "" {
-			s.said.Left = len(b.Items) - i
-			break
+		it := &s.batch.Items[s.next]
+		if s.said.Stopped != "" { // what another process has said is said
+			ours, err := s.stored(ctx, it)
+			if err != nil {
+				return err
+			}
+			if s.said.Said++; !ours {
+				s.said.Said, s.said.Left = s.said.Said-1, s.said.Left+1
+			}
+			continue
 		}
-		what, before, err := s.say(ctx, &b.Items[i])
+		what, before, err := s.say(ctx, it)
 		if err != nil {
-			return s.said, err
+			return err
 		}
-		s.count(&b.Items[i], what)
+		s.count(it, what)
 		if what == itemSaid && !before {
 			if err := limit.Wait(ctx); err != nil {
-				return s.said, err
+				s.next++
+				return err
 			}
 		}
 	}
-	return s.said, nil
+	return nil
 }
 
 // inBatch is what the reason of a signal says of its batch.
 func inBatch(work string) string { return " (" + work + ")" }
 
-func (s *saying) count(it *Item, what itemOutcome) {
+func (s *saying) count(it *BatchItem, what itemOutcome) {
 	switch what {
 	case itemSaid:
 		s.said.Said++
@@ -140,7 +178,6 @@ func (s *saying) count(it *Item, what itemOutcome) {
 		s.said.Moved++
 	case itemRefused:
 		s.said.Refused++
-		s.fails("refused")
 	}
 }
 
@@ -150,6 +187,9 @@ func (s *saying) fails(kind string) {
 		s.said.Stopped = fmt.Sprintf("%d came back: %s", s.said.Failed[kind], kind)
 	}
 }
+
+// errSlice ends an attempt, which another one goes on behind.
+var errSlice = saga.RetryAfter(time.Millisecond, saga.NotSent(errors.New("it goes on in another attempt")))
 
 // look sees about once a second what became of those that it was said to, and whether a person has said something to the batch itself:
 // then, and when the slice is over, it goes on in another attempt.
@@ -162,13 +202,19 @@ func (s *saying) look(ctx context.Context, ends time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range append(rest, s.id) {
+	if held, _ := s.flow.Holds(BatchSaga); held != "" || s.isStopping() {
+		return errSlice
+	}
+	for _, id := range append(rest[:min(len(rest), 100):min(len(rest), 100)], s.id) {
 		at, err := s.stand(ctx, id)
 		switch {
+		case id != s.id && (errors.Is(err, errUnfolded) || errors.Is(err, ledger.ErrNotFound)): // amends check says so
+			delete(s.watched, id)
+			continue
 		case err != nil:
 			return err
 		case id == s.id && (len(at.unread) > 0 || !s.looked.Before(ends)):
-			return saga.RetryAfter(time.Millisecond, saga.NotSent(errors.New("it goes on in another attempt")))
+			return errSlice
 		case id == s.id || at.st.Seq == s.watched[id] || len(at.unread) > 0: // it is not read yet
 			continue
 		case at.st.Status == saga.Review:
@@ -187,15 +233,23 @@ func (s *saying) look(ctx context.Context, ends time.Time) error {
 var errMoved = errors.New("it has moved on")
 
 // say says it to one work. before reports whether an earlier attempt did.
-func (s *saying) say(ctx context.Context, it *Item) (what itemOutcome, before bool, err error) {
+func (s *saying) say(ctx context.Context, it *BatchItem) (what itemOutcome, before bool, err error) {
 	if before, err = s.stored(ctx, it); before || err != nil {
 		return itemSaid, before, err
 	}
+	moved := func(at *standing) bool {
+		return at.st.Seq != it.Seq || slices.ContainsFunc(at.unread, func(u machine.Signal) bool { return u.ByHand })
+	}
 	if s.batch.Verb == machine.VerbRerun {
-		_, err = s.Operator.Rerun(ctx, it.ID(), OfRun(it.Run), s.by)
+		var at *standing
+		if at, err = s.stand(ctx, it.ID()); err == nil && moved(at) {
+			err = errMoved
+		} else if err == nil {
+			_, err = s.Operator.Rerun(ctx, it.ID(), OfRun(it.Run), s.by)
+		}
 	} else {
 		err = s.Operator.order(ctx, it.ID(), s.batch.Verb, s.by, func(at *standing) (machine.Choice, machine.Signal, error) {
-			if at.st.Seq != it.Seq || slices.ContainsFunc(at.unread, func(u machine.Signal) bool { return u.ByHand }) {
+			if moved(at) {
 				return machine.Choice{}, machine.Signal{}, errMoved
 			}
 			return s.batch.says()(at)
@@ -217,7 +271,7 @@ func (s *saying) say(ctx context.Context, it *Item) (what itemOutcome, before bo
 }
 
 // stored reports whether what the batch says to a work is on record.
-func (s *saying) stored(ctx context.Context, it *Item) (bool, error) {
+func (s *saying) stored(ctx context.Context, it *BatchItem) (bool, error) {
 	said, err := s.Operator.signals(ctx, it.ID(), func(sig *machine.Signal) bool { return OfBatch(sig, s.id.Work) })
 	return len(said) > 0, err
 }
@@ -249,7 +303,7 @@ func (b *Batch) says() func(*standing) (machine.Choice, machine.Signal, error) {
 
 // refusesAct reports whether an error is that of a work which does not take an act.
 func refusesAct(err error) bool {
-	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrNotEnded, ErrWithdrawn, errUnfolded},
+	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrNotEnded, ErrWithdrawn, ErrInvalid, errUnfolded},
 		func(one error) bool { return errors.Is(err, one) })
 }
 

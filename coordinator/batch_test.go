@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ func (n *night) program(*process) saga.Program {
 }
 
 // reviews has works come to review for one cause, and returns them as a batch has them.
-func (n *night) reviews(p *process, from, to int) (items []coordinator.Item) {
+func (n *night) reviews(p *process, from, to int) (items []coordinator.BatchItem) {
 	n.t.Helper()
 	for i := from; i < to; i++ {
 		if _, err := p.Start(n.t.Context(), orderSaga, fmt.Sprintf("o%03d", i), order{}, nil); err != nil {
@@ -62,7 +63,7 @@ func (n *night) reviews(p *process, from, to int) (items []coordinator.Item) {
 		if _, err := p.Wait(n.t.Context(), id.Saga, id.Work); err != nil {
 			n.t.Fatal(err)
 		}
-		items = append(items, coordinator.Item{Saga: id.Saga, Work: id.Work, Seq: n.chain(id).Records[0].Seq + int64(len(n.chain(id).Records)) - 1})
+		items = append(items, coordinator.BatchItem{Saga: id.Saga, Work: id.Work, Seq: n.chain(id).Records[0].Seq + int64(len(n.chain(id).Records)) - 1})
 	}
 	return items
 }
@@ -83,7 +84,8 @@ func (n *night) batch(name string, b coordinator.Batch) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if b.Verb, b.By = machine.VerbRetry, anna; b.PerSecond == 0 {
+	b.Verb, b.By = cmp.Or(b.Verb, machine.VerbRetry), anna
+	if b.PerSecond == 0 {
 		b.PerSecond = 20
 	}
 	if b.StopAfter == 0 {
@@ -95,7 +97,7 @@ func (n *night) batch(name string, b coordinator.Batch) {
 }
 
 // came is what came of a batch.
-func (n *night) came(p *process, name string) (saga.Summary, coordinator.Said) {
+func (n *night) came(p *process, name string) (saga.Summary, coordinator.BatchResult) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -103,7 +105,7 @@ func (n *night) came(p *process, name string) (saga.Summary, coordinator.Said) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	var said coordinator.Said
+	var said coordinator.BatchResult
 	_ = json.Unmarshal(s.Steps["say"].Output, &said) // none before its end
 	return s, said
 }
@@ -233,6 +235,29 @@ func TestABatchStops(t *testing.T) {
 		if n.saidTo(items[0].ID()) != 1 || n.saidTo(items[9].ID()) != 0 {
 			t.Error("it was said to none, or to all")
 		}
+		if _, err := p.Start(t.Context(), coordinator.BatchSaga, "x", coordinator.Batch{Verb: machine.VerbCancel, Items: items}, nil); !errors.Is(err, coordinator.ErrUnknownSaga) {
+			t.Errorf("who may start works started a batch: %v", err)
+		}
 		ledgertest.MustCheck(t, n.l)
+	})
+}
+
+// What ran again since it was chosen is not run once more.
+func TestABatchRunsNothingAgainThatMovedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &night{t: t, l: memory.New(nil), charged: map[string]int{}}
+		n.mended.Store(true)
+		p := boot(t, n.l, new(world), config{program: n.program})
+		items := n.reviews(p, 0, 2)
+		if _, err := p.Rerun(t.Context(), items[0].ID(), "a ticket", anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		n.batch("batch:1", coordinator.Batch{Verb: machine.VerbRerun, Items: items})
+		pass(10 * time.Second)
+		if _, said := n.came(p, "batch:1"); said.Said != 1 || said.Moved != 1 || n.charged["o000"] != 2 || n.charged["o001"] != 2 {
+			t.Errorf("%+v, charged %v", said, n.charged)
+		}
 	})
 }

@@ -43,6 +43,7 @@ type Coordinator struct {
 	woken      chan struct{}           // there may be something to claim at once
 	ran        atomic.Bool
 	duplicates *duplicateCounter
+	sayings    sync.Map // by their work ids, the batches of which this process has said a part
 
 	mu         sync.Mutex
 	programs   map[ledger.Version]saga.Program

@@ -53,6 +53,11 @@ func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input an
 	if err != nil {
 		return Started{}, err
 	}
+	return c.start(ctx, in)
+}
+
+// start is Start of what was accepted.
+func (c *Coordinator) start(ctx context.Context, in intake) (Started, error) {
 	if c.isStopping() {
 		return Started{}, fmt.Errorf("start %s: %w", in.id, errStopping)
 	}
@@ -166,6 +171,14 @@ func (s *started) failure(ctx context.Context) error {
 }
 
 func (c *Coordinator) accept(sagaName, work string, input any, o *saga.StartOptions) (intake, error) {
+	if sagaName == BatchSaga { // who may start works may not say anything to all
+		return intake{}, fmt.Errorf("%w: %q is amends' own; its instances are made by StartBatch", ErrUnknownSaga, sagaName)
+	}
+	return c.accepted(sagaName, work, input, o)
+}
+
+// accepted is accept, also of a saga of ours.
+func (c *Coordinator) accepted(sagaName, work string, input any, o *saga.StartOptions) (intake, error) {
 	if o == nil {
 		o = &saga.StartOptions{}
 	}

@@ -88,7 +88,7 @@ func (a *app) sayToMany(ctx context.Context, d *desk.Desk, verb string, act desk
 }
 
 func (a *app) printBatchPlan(in *desk.BatchIn, p *desk.BatchPlan) {
-	a.fields("order", in.Act, "said by", in.Actor+": "+in.Reason, "matched", finding.Works(int64(p.Matched)), "takes it", finding.Works(int64(p.Said)))
+	a.fields("order", in.Act, "said by", in.Actor+": "+in.Reason, "matched", desk.Counted(p.Matched, "work", "works"), "takes it", desk.Counted(p.Said, "work", "works"))
 	for i := range p.Groups {
 		g := &p.Groups[i]
 		a.fields(desk.Either(g.Takes, "then", "left"), fmt.Sprintf("%d: %s (such as %s)", g.Count, g.Then, strings.Join(g.Works, ", ")))
@@ -109,7 +109,7 @@ var batchVerb = plain("batch", thing{kind: "batch", written: "BATCH", empty: "th
 func (a *app) printBatch(_ *desk.WhichBatch, b *desk.BatchShown) {
 	a.fields("batch", b.Batch, "order", b.Act, "said by", b.Actor+": "+b.Reason, "status", string(b.Status))
 	for _, outcome := range slices.Sorted(maps.Keys(b.Outcome)) {
-		a.fields(outcome, finding.Works(int64(b.Outcome[outcome])))
+		a.fields(outcome, desk.Counted(b.Outcome[outcome], "work", "works"))
 	}
 	if b.Result != nil && b.Result.Stopped != "" {
 		a.fields("stopped", b.Result.Stopped)
@@ -348,7 +348,9 @@ func scoped(name string, do func(*desk.Desk, context.Context, *desk.ScopeIn) (*d
 	}
 	v.check = func(a *app, in *heldIn) (err error) {
 		if len(in.many.Filter) > 0 {
-			return nil
+			var wrong desk.Wrong
+			wrong.If(in.All || in.Destination != "", "--all and --destination are scopes: say them, or --filter")
+			return usage("try: "+a.cmd.CommandPath()+" --help", wrong...)
 		}
 		act := desk.KindOf(name).New()
 		*desk.About(act) = in.Order

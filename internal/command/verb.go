@@ -23,8 +23,8 @@ import (
 type verb[In, Out any] struct {
 	name   string
 	args   arguments
-	usage  map[string]string     // of flags, where it is not what their fields say
-	hidden []string              // flags that are refused with the reason
+	usage  map[string]string // of flags, where it is not what their fields say
+	hidden []string          // flags that are refused with the reason
 	flags  func(*pflag.FlagSet, *In)
 	check  func(*app, *In) error // before a database is opened
 	do     atDesk[In, Out]

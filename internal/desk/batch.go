@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -56,6 +58,7 @@ type BatchIn struct {
 	By
 	Many
 	Act               string `json:"act" flag:"-"`
+	Saga              string `json:"saga,omitempty" flag:"-"` // of this saga only: for who has a role for that alone
 	Step              string `json:"step,omitempty" flag:"-"`
 	DidNotHappen      bool   `json:"did-not-happen,omitempty" flag:"-"`
 	HappenedWithoutID bool   `json:"happened-without-id,omitempty" flag:"-"`
@@ -83,9 +86,7 @@ func BatchOf(verb string, a Act, m Many) (*BatchIn, error) {
 	case *Rerun:
 		wrong.If(a.Run != "" || a.Request != "", "--run and --request are for one work")
 	}
-	if o.Saga != "" {
-		in.Filter = append(in.Filter, "saga="+o.Saga)
-	}
+	in.Saga = o.Saga
 	return in, Usage("", wrong...)
 }
 
@@ -106,21 +107,15 @@ func (in *BatchIn) act() Act {
 	return a
 }
 
-// choice is what each has to take.
-func (in *BatchIn) choice() machine.Choice {
-	c := machine.Choice{Verb: in.Act}
-	if in.Act == machine.VerbResolve {
-		c.Step, c.Says = in.Step, Either(in.DidNotHappen, machine.SayDidNotHappen, machine.SayHappenedNoID)
-	}
-	return c
-}
-
 // narrowed reads a filter.
 func (in *BatchIn) narrowed() (l *ListIn, text, batch string, wrong Wrong) {
 	l = new(ListIn)
-	fields := reflect.ValueOf(l).Elem()
+	fields, said := reflect.ValueOf(l).Elem(), map[string]bool{"saga": in.Saga != ""}
+	l.Saga = in.Saga
 	for _, one := range in.Filter {
 		key, value, ok := strings.Cut(one, "=")
+		wrong.If(said[key], fmt.Sprintf("%s is said twice", key))
+		said[key] = true
 		i := slices.IndexFunc(reflect.VisibleFields(fields.Type()), func(f reflect.StructField) bool { return f.Tag.Get("query") == key && key != "" })
 		switch {
 		case !ok || value == "":
@@ -140,6 +135,8 @@ func (in *BatchIn) narrowed() (l *ListIn, text, batch string, wrong Wrong) {
 			}
 		}
 	}
+	wrong.If(l.Saga == coordinator.BatchSaga, "a batch says nothing to batches: pause, resume and cancel take their names")
+	wrong.If(text != "" && l.Status == "" && l.Reason == "" && !l.Review, "error=TEXT is of works in a status: say status=review, too")
 	wrong.If(len(in.Filter) == 0, "an empty filter would say it to everything there is: narrow it, as in --filter reason=exhausted")
 	return l, text, batch, wrong
 }
@@ -167,7 +164,6 @@ var ofOne = regexp.MustCompile(` \([^()]*\)`)
 
 // Batch selects instances, and has an act said to all that take it, each as it stands now.
 func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
-	in.Defaults()
 	if !slices.Contains(coordinator.BatchVerbs, in.Act) {
 		return nil, Usage("", fmt.Sprintf("%q is not said to many: it is one of %s", in.Act, strings.Join(coordinator.BatchVerbs, ", ")))
 	}
@@ -191,11 +187,14 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	p := &BatchPlan{Act: in.Act, Matched: len(works), DryRun: in.DryRun, Groups: []BatchGroup{}}
 	b := &coordinator.Batch{Verb: in.Act, Step: in.Step, Happened: in.HappenedWithoutID, By: in.actor(), PerSecond: float64(in.Rate), StopAfter: in.StopAfter}
 	for _, v := range works {
-		then, takes := in.follows(act, v)
+		then, takes := d.followsFor(ctx, act, v)
 		p.group(v.head.ID.Work, then, takes)
 		if takes {
-			b.Items = append(b.Items, coordinator.Item{Saga: v.head.ID.Saga, Work: v.head.ID.Work, Seq: v.state.Seq, Run: v.state.Revision})
+			b.Items = append(b.Items, coordinator.BatchItem{Saga: v.head.ID.Saga, Work: v.head.ID.Work, Seq: v.state.Seq, Run: When(in.Act == machine.VerbRerun, v.state.Revision)})
 		}
+	}
+	if size, err := json.Marshal(b); err != nil || len(size) > program.MaxInput {
+		return nil, errors.Join(err, &Failure{Code: Conflict, What: fmt.Sprintf("%d works are more than one batch has room for, for their ids are long", len(b.Items)), Next: "narrow the filter"})
 	}
 	slices.SortStableFunc(p.Groups, func(a, b BatchGroup) int { return b.Count - a.Count })
 	if p.Said = len(b.Items); in.DryRun || p.Said == 0 {
@@ -206,16 +205,16 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 }
 
 // follows says what follows for one, or why it does not take it.
-func (in *BatchIn) follows(act Act, v *view) (then string, takes bool) {
+func (d *Desk) followsFor(ctx context.Context, act Act, v *view) (then string, takes bool) {
 	About(act).Is(Which{Work: v.head.ID.Work, Saga: v.head.ID.Saga}, "")
-	switch {
-	case v.spec != nil && !machine.Takes(v.spec, v.state, v.at, in.choice()):
-		return "no choice of what is " + standing(v.state.Status, v.state.Reason), false
-	case slices.ContainsFunc(v.pending, func(s machine.Signal) bool { return s.ByHand }):
+	if slices.ContainsFunc(v.pending, func(s machine.Signal) bool { return s.ByHand }) {
 		return "what another person said waits to be read", false
 	}
 	if err := act.check(v); err != nil {
-		return FailureOf(context.Background(), err).Told().Message, false
+		return FailureOf(ctx, err).Told().Message, false
+	}
+	if _, err := act.post(ctx, coordinator.NewOperator(&mailbox{DB: d.db, dryRun: true}), v); err != nil { // as it would be said
+		return "it does not take that: it is " + standing(v.state.Status, v.state.Reason), false
 	}
 	return ofOne.ReplaceAllString(strings.Join(act.after(v), "; "), ""), true
 }
@@ -245,29 +244,50 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string
 		}
 	}
 	for more := true; more; {
-		page, err := d.db.List(ctx, f)
+		page, err := d.some(ctx, f, of)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Instances {
-			id := page.Instances[i].ID
-			if id.Saga == coordinator.BatchSaga || of != nil && !of[id] {
+			h := &page.Instances[i]
+			if h.ID.Saga == coordinator.BatchSaga {
 				continue
 			}
-			v, err := d.look(ctx, id)
+			v, err := d.look(ctx, h.ID)
 			if err != nil {
 				return nil, err
 			}
-			if text != "" && !strings.Contains(strings.ToLower(v.state.Note+"\n"+v.lastError()), text) {
+			moved := v.head.Status != h.Status || v.head.Reason != h.Reason || v.head.Step != h.Step
+			if moved || text != "" && !strings.Contains(strings.ToLower(v.state.Note+"\n"+v.lastError()), text) {
 				continue
 			}
 			if works = append(works, v); len(works) > most {
 				return nil, &Failure{Code: Conflict, What: fmt.Sprintf("more than %d match", most), Next: "narrow the filter, or say --max"}
 			}
 		}
-		f.After, more = page.Next, page.Next != ""
+		f.After, more = page.Next, page.Next != "" && of == nil
 	}
 	return works, nil
+}
+
+// some is a page of what a filter selects, or all of those works of that it does.
+func (d *Desk) some(ctx context.Context, f ledger.Filter, of map[saga.ID]bool) (page ledger.Page, err error) {
+	if of == nil {
+		return d.db.List(ctx, f)
+	}
+	for id := range of {
+		if f.Saga != "" && f.Saga != id.Saga {
+			continue
+		}
+		one := f
+		one.Saga, one.Work, one.Limit = id.Saga, id.Work, 1
+		p, err := d.db.List(ctx, one)
+		if err != nil {
+			return page, err
+		}
+		page.Instances = append(page.Instances, p.Instances...)
+	}
+	return page, nil
 }
 
 // lastError is what the step at issue failed with last.
@@ -309,19 +329,19 @@ func (d *Desk) batch(ctx context.Context, work string) (*coordinator.Batch, erro
 // WhichBatch names one.
 type WhichBatch struct {
 	Batch string `path:"batch"`
-	Open  bool   `query:"open" doc:"only the works that have not come to a good end: in review, moved on, or to whom nothing was said"`
+	Open  bool   `query:"open" doc:"only the works that it was not said to, or that are not at their end"`
 }
 
 // BatchShown is a batch, and what became of each of its works.
 type BatchShown struct {
-	Batch   string            `json:"batch"`
-	Act     string            `json:"act"`
-	Actor   string            `json:"actor"`
-	Reason  string            `json:"reason"`
-	Status  saga.Status       `json:"status"` // of the batch: completed when it was said to all, or has stopped
-	Result  *coordinator.Said `json:"result"` // null before its end
-	Items   []BatchItem       `json:"items"`
-	Outcome map[string]int    `json:"outcomes"` // how many works came to what
+	Batch   string                   `json:"batch"`
+	Act     string                   `json:"act"`
+	Actor   string                   `json:"actor"`
+	Reason  string                   `json:"reason"`
+	Status  saga.Status              `json:"status"` // of the batch: completed when it was said to all, or has stopped
+	Result  *coordinator.BatchResult `json:"result"` // null before its end
+	Items   []BatchItem              `json:"items"`
+	Outcome map[string]int           `json:"outcomes"` // how many works came to what
 }
 
 // BatchItem is what became of one work.
@@ -346,7 +366,7 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 	}
 	out := &BatchShown{Batch: in.Batch, Act: b.Verb, Actor: b.By.Name, Reason: b.By.Reason, Status: v.state.Status, Items: []BatchItem{}, Outcome: map[string]int{}}
 	if step := v.summary.Steps["say"]; step.Done {
-		out.Result = new(coordinator.Said)
+		out.Result = new(coordinator.BatchResult)
 		_ = json.Unmarshal(step.Output, out.Result) // written by us
 	}
 	for i := range b.Items {
@@ -355,7 +375,7 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 			return nil, err
 		}
 		out.Outcome[one.Outcome]++
-		if good := one.Outcome == "said" && one.Status != saga.Review && one.Answer == ""; !in.Open || !good {
+		if good := one.Outcome == "said" && one.Status.Terminal() && one.Answer == ""; !in.Open || !good {
 			out.Items = append(out.Items, *one)
 		}
 	}
@@ -363,7 +383,7 @@ func (d *Desk) ShowBatch(ctx context.Context, in *WhichBatch) (*BatchShown, erro
 }
 
 // item is what became of saying it to one work.
-func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.Item) (*BatchItem, error) {
+func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchItem) (*BatchItem, error) {
 	one := &BatchItem{WorkID: it.Work, Saga: it.Saga, Outcome: Either(b.Status.Terminal(), "not-said", "to-be-said")}
 	v, err := d.look(ctx, it.ID())
 	if err != nil {
