@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
@@ -102,6 +104,12 @@ func TestEveryActOnceForAKey(t *testing.T) {
 				})
 			}
 			both.Wait()
+			var begun desk.BatchPlan
+			if _ = json.Unmarshal([]byte(first), &begun); begun.Batch != "" { // it is said by and by
+				if _, err := w.c.Wait(t.Context(), coordinator.BatchSaga, begun.Batch); err != nil {
+					t.Fatal(err)
+				}
+			}
 			deeds := w.deeds()
 			for range 3 {
 				if status, text, replayed := ask(); status != http.StatusOK || replayed != "true" || text != first {
