@@ -50,6 +50,20 @@ func (n *night) program(*process) saga.Program {
 	return def
 }
 
+// times is how often a work was charged.
+func (n *night) times(work string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.charged[work]
+}
+
+// all is how many works were charged.
+func (n *night) all() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.charged)
+}
+
 // reviews has works come to review for one cause, and returns them as a batch has them.
 func (n *night) reviews(p *process, from, to int) (items []coordinator.BatchItem) {
 	n.t.Helper()
@@ -148,8 +162,8 @@ func TestABatchIsSaidOnce(t *testing.T) {
 			if s, err := p.Wait(t.Context(), id.Saga, id.Work); err != nil || s.Status != saga.Completed {
 				t.Fatalf("%s is %s, %v", id, s.Status, err)
 			}
-			if n.saidTo(id) != 1 || n.charged[id.Work] != 1 {
-				t.Errorf("%s: said %d times, charged %d times", id, n.saidTo(id), n.charged[id.Work])
+			if n.saidTo(id) != 1 || n.times(id.Work) != 1 {
+				t.Errorf("%s: said %d times, charged %d times", id, n.saidTo(id), n.times(id.Work))
 			}
 		}
 		ledgertest.MustCheck(t, l)
@@ -207,18 +221,18 @@ func TestABatchStops(t *testing.T) {
 		if s, _ := p.Show(t.Context(), id); s.Status != saga.Paused {
 			t.Errorf("it is %s", s.Status)
 		}
-		at := len(n.charged)
+		at := n.all()
 		pass(time.Minute)
-		if len(n.charged) > at+1 {
-			t.Errorf("%d were charged, and then %d", at, len(n.charged))
+		if n.all() > at+1 {
+			t.Errorf("%d were charged, and then %d", at, n.all())
 		}
 		if err := p.Resume(t.Context(), id, anna); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Minute)
 		_, second := n.came(p, "batch:2")
-		if second.Moved != said.Said+1 || second.Said != 100-second.Moved || len(n.charged) != second.Said+1 {
-			t.Errorf("%+v, and %d are charged", second, len(n.charged))
+		if second.Moved != said.Said+1 || second.Said != 100-second.Moved || n.all() != second.Said+1 {
+			t.Errorf("%+v, and %d are charged", second, n.all())
 		}
 
 		n.mended.Store(false)
@@ -256,8 +270,8 @@ func TestABatchRunsNothingAgainThatMovedOn(t *testing.T) {
 		pass(time.Second)
 		n.batch("batch:1", coordinator.Batch{Verb: machine.VerbRerun, Items: items})
 		pass(10 * time.Second)
-		if _, said := n.came(p, "batch:1"); said.Said != 1 || said.Moved != 1 || n.charged["o000"] != 2 || n.charged["o001"] != 2 {
-			t.Errorf("%+v, charged %v", said, n.charged)
+		if _, said := n.came(p, "batch:1"); said.Said != 1 || said.Moved != 1 || n.times("o000") != 2 || n.times("o001") != 2 {
+			t.Errorf("%+v, charged %d and %d times", said, n.times("o000"), n.times("o001"))
 		}
 	})
 }

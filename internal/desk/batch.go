@@ -187,7 +187,10 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	p := &BatchPlan{Act: in.Act, Matched: len(works), DryRun: in.DryRun, Groups: []BatchGroup{}}
 	b := &coordinator.Batch{Verb: in.Act, Step: in.Step, Happened: in.HappenedWithoutID, By: in.actor(), PerSecond: float64(in.Rate), StopAfter: in.StopAfter}
 	for _, v := range works {
-		then, takes := d.followsFor(ctx, act, v)
+		then, takes, err := d.followsFor(ctx, act, v)
+		if err != nil {
+			return nil, err
+		}
 		p.group(v.head.ID.Work, then, takes)
 		if takes {
 			b.Items = append(b.Items, coordinator.BatchItem{Saga: v.head.ID.Saga, Work: v.head.ID.Work, Seq: v.state.Seq, Run: When(in.Act == machine.VerbRerun, v.state.Revision)})
@@ -204,19 +207,22 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	return p, err
 }
 
-// follows says what follows for one, or why it does not take it.
-func (d *Desk) followsFor(ctx context.Context, act Act, v *view) (then string, takes bool) {
+// followsFor says what follows for one, or why it does not take it.
+func (d *Desk) followsFor(ctx context.Context, act Act, v *view) (then string, takes bool, err error) {
 	About(act).Is(Which{Work: v.head.ID.Work, Saga: v.head.ID.Saga}, "")
 	if slices.ContainsFunc(v.pending, func(s machine.Signal) bool { return s.ByHand }) {
-		return "what another person said waits to be read", false
+		return "what another person said waits to be read", false, nil
 	}
 	if err := act.check(v); err != nil {
-		return FailureOf(ctx, err).Told().Message, false
+		return FailureOf(ctx, err).Told().Message, false, nil
 	}
-	if _, err := act.post(ctx, coordinator.NewOperator(&mailbox{DB: d.db, dryRun: true}), v); err != nil { // as it would be said
-		return "it does not take that: it is " + standing(v.state.Status, v.state.Reason), false
+	switch _, err := act.post(ctx, coordinator.NewOperator(&mailbox{DB: d.db, dryRun: true}), v); { // as it would be said
+	case err != nil && codeOf(err) != Conflict:
+		return "", false, err
+	case err != nil:
+		return "it does not take that: it is " + standing(v.state.Status, v.state.Reason), false, nil
 	}
-	return ofOne.ReplaceAllString(strings.Join(act.after(v), "; "), ""), true
+	return ofOne.ReplaceAllString(strings.Join(act.after(v), "; "), ""), true, nil
 }
 
 func (p *BatchPlan) group(work, then string, takes bool) {
