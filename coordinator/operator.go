@@ -232,10 +232,10 @@ func cancelling(*standing) (machine.Choice, machine.Signal, error) {
 }
 
 // Undo has a work undone that is completed, behind its pivot, too: newest step first, as its definition says, or review where
-// that does not have a step that stands. With the name of a step it is undone from that one on: what was done before stays, also by
-// a step that its definition does not have any more, and the work is completed again then. It can be run again ([Operator.Rerun]), and a newer version of its source runs it as ever. One that is undone
-// or given up already, and a step of which nothing stands, match [ErrChangesNothing], and one that has not ended [ErrNotEnded]: that is
-// cancelled.
+// that does not have a step that stands. With the name of a step it is undone from that one on: what was done before stays, also by a
+// step that its definition does not have any more, and the work is completed again then. It can be run again ([Operator.Rerun]), and a
+// newer version of its source runs it as ever. One that is undone or given up already, and a step of which nothing stands, match
+// [ErrChangesNothing], and one that has not ended [ErrNotEnded]: that is cancelled.
 func (op *Operator) Undo(ctx context.Context, id saga.ID, from string, by saga.Actor) error {
 	return op.order(ctx, id, "undo", by, undoing(from))
 }

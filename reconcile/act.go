@@ -23,18 +23,18 @@ func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
 			row.Outcome, row.Error = plan.Superseded, "it is not so any more: "+inWords(now)
 			return
 		}
-		if waits, failed := r.waits(ctx, &row.Finding); failed != nil || waits != nil {
-			row.Outcome, row.Error = plan.Superseded, errors.Join(waits, failed).Error()
-			if failed != nil {
-				row.Outcome = plan.Failed
+		var waits error
+		if waits, err = r.waits(ctx, &row.Finding); waits != nil {
+			row.Outcome, row.Error = plan.Superseded, waits.Error()
+			return
+		}
+		if err == nil {
+			if err = r.proceed(ctx); err != nil { // the look may have waited long for its turn
+				row.Error = err.Error()
+				return
 			}
-			return
+			err = guard(func() error { return r.carryOut(ctx, &s, planID) })
 		}
-		if err = r.proceed(ctx); err != nil { // the look may have waited long for its turn
-			row.Error = err.Error()
-			return
-		}
-		err = guard(func() error { return r.carryOut(ctx, &s, planID) })
 	}
 	switch {
 	case err == nil:

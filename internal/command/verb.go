@@ -23,10 +23,10 @@ import (
 type verb[In, Out any] struct {
 	name   string
 	args   arguments
-	usage  map[string]string // of flags, where it is not what their fields say
-	hidden []string          // flags that are refused with the reason
-	flags  func(*pflag.FlagSet, *In)
-	check  func(*app, *In) error // before a database is opened
+	usage  map[string]string         // of flags, where it is not what their fields say
+	hidden []string                  // flags that are refused with the reason
+	flags  func(*pflag.FlagSet, *In) // that are no fields of In
+	check  func(*app, *In) error     // before a database is opened
 	do     atDesk[In, Out]
 	by     func(*app, *desk.Desk, context.Context, *In) (*Out, error) // instead of do, where it tells how far it has come, or more than a document
 	print  func(*app, *In, *Out)

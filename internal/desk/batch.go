@@ -214,7 +214,7 @@ func (d *Desk) followsFor(ctx context.Context, act Act, v *view) (then string, t
 		return "what another person said waits to be read", false, nil
 	}
 	if err := act.check(v); err != nil {
-		return FailureOf(ctx, err).Told().Message, false, nil
+		return FailureOf(ctx, err).What, false, nil // without the command, which names one work
 	}
 	switch _, err := act.post(ctx, coordinator.NewOperator(&mailbox{DB: d.db, dryRun: true}), v); { // as it would be said
 	case err != nil && codeOf(err) != Conflict:

@@ -254,10 +254,10 @@ func (m *machine) hearNews(s *Signal) error {
 	case !gone && (dropped || len(input) == 0):
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, program.MaxInput))
-	case s.Step != "" && m.st.Status != saga.Completed:
+	case gone && s.Step != "" && m.st.Status != saga.Completed:
 		r.Revision = ""
 		return note(fmt.Sprintf("undo from step %q: the work is %s by now", s.Step, m.st.Status))
-	case s.Step != "":
+	case gone && s.Step != "":
 		if step := m.st.Step(s.Step); step == nil || step.Undo.Phase == Done || m.spec.Index(s.Step) < 0 || !step.mayHaveHappened() {
 			r.Revision = ""
 			return note(fmt.Sprintf("undo from step %q: nothing of it stands", s.Step))

@@ -63,8 +63,8 @@ func (f *Finding) takes() []Verdict {
 	return all
 }
 
-// About reports whether it is the finding that a decision is on, or what became of that by being adopted.
-func (d *Decision) About(f *Finding) bool {
+// same reports whether it is the finding that a decision is on, or what became of that by being adopted.
+func (d *Decision) same(f *Finding) bool {
 	class := f.Class == d.Finding.Class || d.Finding.Class == AdoptMismatch && f.Class == Diverged
 	return class && f.Mark() == d.Finding.Mark()
 }
@@ -109,7 +109,7 @@ func (d *Decision) Acts() bool {
 
 // Holds reports whether a finding is left as it is because of the decision.
 func (d *Decision) Holds(f *Finding, now time.Time) bool {
-	return (d.Verdict == Accept || d.Verdict == Hide) && Decidable(f.Class) && (d.Verdict == Hide || f.Class != AdoptMismatch) && d.About(f) && (d.Until.IsZero() || now.Before(d.Until))
+	return (d.Verdict == Accept || d.Verdict == Hide) && Decidable(f.Class) && (d.Verdict == Hide || f.Class != AdoptMismatch) && d.same(f) && (d.Until.IsZero() || now.Before(d.Until))
 }
 
 // Held is a finding that is left as it is because of the decision.
@@ -133,7 +133,7 @@ func (d *Decision) On(f *Finding) bool {
 	if d.Verdict == Keep {
 		return slices.Contains(f.Documents, d.Keep) && !slices.ContainsFunc(f.Documents, func(id string) bool { return !slices.Contains(d.Finding.Documents, id) })
 	}
-	return d.About(f)
+	return d.same(f)
 }
 
 // Done reports whether a finding says that what was decided is so already.
