@@ -30,7 +30,7 @@ import (
 // one that lets in others.
 var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
-		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
+		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /groups, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /jobs/{job}/decisions, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
@@ -141,7 +141,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 		"actor": "the token names who acts", "role": "the token names the roles", "saga": "it is in the address", "destination": "it has an address of its own",
 		"all": "it has an address of its own", "acts": "it has an address of its own", "bodies": "it has an address of its own", "force": "a page and a program mean one thing",
 		"external-id": "a list finds it by that", "exit-code": "a status says it", "next": "GET /schedule/{text} says them", "job": "the plan names it", "ask": "it is for who wrote the job",
-		"filter": "POST /batches takes it", "rate": "POST /batches takes it", "max": "POST /batches takes it", "stop-after": "POST /batches takes it",
+		"filter": "POST /batches takes it", "rate": "POST /batches takes it", "max": "POST /batches takes it", "stop-after": "POST /batches takes it", "group": "GET /groups does",
 	}
 	for _, verb := range leaves("amends") {
 		name := strings.TrimPrefix(verb, "amends ")

@@ -77,7 +77,7 @@ func (p *page) Choices(i *desk.Instance, choices []desk.Choice) (all []offer) {
 // Together are the forms of what a person can do about several instances.
 func (p *page) Together(g *grouped) (all []offer) {
 	for n := range g.Acts {
-		o := p.choice(&g.Acts[n], "saga", g.Of.Saga)
+		o := p.choice(&g.Acts[n], "saga", g.Of)
 		for _, i := range g.Each {
 			o.Among = append(o.Among, one{strconv.FormatInt(i.Seq, 10) + ":" + i.WorkID, i.WorkID})
 		}

@@ -84,6 +84,7 @@ var operations = append(acts(), []operation{
 	get("/check", "Verify every chain and every head of the ledger", (*desk.Desk).Check),
 
 	get("/works", "List instances", (*desk.Desk).List),
+	get("/groups", "Instances by saga, status, reason, step and error, the most first: what is in review, unless something else is said", (*desk.Desk).Groups),
 	get("/works/{saga}/{work}", "Show one instance: its steps, and what is safe to do next", (*desk.Desk).Show),
 	get("/works/{saga}/{work}/history", "Everything that happened to an instance, record by record", (*desk.Desk).History),
 	of("GET", "/works/{saga}/{work}/bodies", Operator, "The same with inputs and results", (*desk.Desk).History, func(in *desk.HistoryIn) { in.Bodies = true }),

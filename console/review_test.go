@@ -48,7 +48,7 @@ func TestNoAllClearWhereAReadFails(t *testing.T) {
 	}
 	late := none
 	late.Alarms, late.More = []desk.Job{{Job: "orders", Alarm: "no run ended well"}}, true
-	late.Groups = []reviews{{Saga: "mail", Step: "send", Reason: saga.ReasonInDoubt, Heads: []desk.Head{{WorkID: "order:1"}, {WorkID: "order:2"}}}}
+	late.Groups = []reviews{{Group: desk.Group{Saga: "mail", Step: "send", Reason: saga.ReasonInDoubt, Count: 2}}}
 	has(t, written("needs", &page{Data: &late}), "2 of <bdi>mail</bdi>", "All that are in review")
 	if text := written("needs", &page{Data: &late}); !strings.Contains(text, "no run ended well") || strings.Contains(text, "Nothing needs you") {
 		t.Errorf("beside a job that is late all is well:\n%s", text)

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
-	"github.com/amends-dev/amends/saga"
 )
 
 // What each page reads. A page shows what /api/v1 answers.
@@ -42,16 +40,11 @@ func (n *needsMe) Clear() bool {
 		len(n.Failing)+len(n.Alarms)+len(n.Beyond)+len(n.Still) == 0
 }
 
-// reviews are instances of a saga that are in review at the same step for the same reason, the oldest first.
+// reviews are instances of a saga that are in review at the same step for the same reason, and failed with the same.
 type reviews struct {
-	Saga, Step string
-	Reason     saga.Reason
-	Heads      []desk.Head
-	Each       []*desk.Instance // the first few
+	desk.Group
+	Each []*desk.Instance // the first few
 }
-
-// Oldest is since when the oldest is in review.
-func (r *reviews) Oldest() *time.Time { return r.Heads[0].Updated }
 
 // mostReviews is how many reviews the first page looks at, mostShown how many it shows whole, and fewReviews how many of a group.
 const mostReviews, mostShown, fewReviews = 200, 12, 3
@@ -84,27 +77,20 @@ func needs(a *asked) {
 	}
 }
 
-// reviews groups what is in review.
+// reviews are the groups of what is in review.
 func (a *asked) reviews() (groups []reviews, more bool) {
-	l := read[desk.List[desk.Head]](a, "/works", "review", "true", "limit", strconv.Itoa(mostReviews))
-	slices.SortStableFunc(l.Items, func(a, b desk.Head) int { return desk.At(a.Updated).Compare(desk.At(b.Updated)) })
-	for _, h := range l.Items {
-		i := slices.IndexFunc(groups, func(g reviews) bool { return g.Saga == h.Saga && g.Step == h.Step && g.Reason == h.Reason })
-		if i < 0 {
-			i, groups = len(groups), append(groups, reviews{Saga: h.Saga, Step: h.Step, Reason: h.Reason})
-		}
-		groups[i].Heads = append(groups[i].Heads, h)
-	}
+	all := read[desk.Groups](a, "/groups", "most", strconv.Itoa(mostReviews))
 	room := mostShown
-	for i := range groups {
-		g := &groups[i]
-		few := min(fewReviews, len(g.Heads), room)
+	for i := range all.Items {
+		g := reviews{Group: all.Items[i]}
+		few := min(fewReviews, g.Count, room)
 		room -= few
 		for _, h := range g.Heads[:few] {
 			g.Each = append(g.Each, a.instance(h.Saga, h.WorkID))
 		}
+		groups = append(groups, g)
 	}
-	return groups, l.Next != nil
+	return groups, all.More
 }
 
 func (a *asked) instance(sagaName, id string) *desk.Instance {
@@ -113,7 +99,7 @@ func (a *asked) instance(sagaName, id string) *desk.Instance {
 
 // grouped are the instances of a group, to be decided together.
 type grouped struct {
-	Of   reviews
+	Of   string // the saga
 	Each []*desk.Instance
 	Acts []desk.Choice // that all of them take, and that need nothing but a reason
 	More bool
@@ -125,8 +111,8 @@ const mostTogether = 50
 func group(a *asked) {
 	q := a.Query
 	a.is("group", q.Get("saga")+", step "+q.Get("step")+": "+q.Get("reason"), "needs", false)
-	l := read[desk.List[desk.Head]](a, "/works", append(a.filters("saga", "step", "reason"), "review", "true", "limit", strconv.Itoa(mostTogether))...)
-	g := &grouped{Of: reviews{Saga: q.Get("saga"), Step: q.Get("step"), Reason: saga.Reason(q.Get("reason"))}, More: l.Next != nil}
+	l := read[desk.List[desk.Head]](a, "/works", append(a.filters("saga", "step", "reason", "error"), "review", "true", "limit", strconv.Itoa(mostTogether))...)
+	g := &grouped{Of: q.Get("saga"), More: l.Next != nil}
 	a.Data = g
 	for i := range l.Items {
 		one := a.instance(l.Items[i].Saga, l.Items[i].WorkID)
@@ -181,7 +167,7 @@ type listed struct {
 func works(a *asked) {
 	a.is("works", "Instances", "works", true)
 	newest := strconv.FormatBool(clean(a.Query.Get("prefix")) == "" && a.Query.Get("order") != "oldest")
-	filters := a.filters("saga", "status", "reason", "prefix", "waits-for", "step", "external-id", "since", "until", "after")
+	filters := a.filters("saga", "status", "reason", "prefix", "waits-for", "step", "error", "external-id", "since", "until", "after")
 	l := read[desk.List[desk.Head]](a, "/works", append(filters, "newest", newest)...)
 	a.Data = listed{l, desk.Statuses, desk.Reasons}
 	a.next("/works", l.Next, "after")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
@@ -50,10 +51,32 @@ var listVerb = verb[desk.ListIn, desk.List[desk.Head]]{
 		if len(a.cmd.Flags().Args()) > 0 {
 			return nil, approvalsVerb.run(a, d, nil)
 		}
+		if a.cmd.Flags().Changed("group") {
+			return nil, groupsVerb.run(a, d, &desk.GroupsIn{ListIn: *in})
+		}
 		return d.List(ctx, in)
+	},
+	flags: func(f *pflag.FlagSet, _ *desk.ListIn) {
+		f.Bool("group", false, "by saga, status, reason, step and error, the most first: what is in review, unless something else is said")
 	},
 	print: (*app).printList, none: "no works match",
 	columns: "saga=Saga, work=WorkID, status=Status, reason=Reason, updated=Updated, due=Due, note=Note",
+}
+
+var groupsVerb = verb[desk.GroupsIn, desk.Groups]{
+	do: (*desk.Desk).Groups, none: "no works match", columns: "works=Count, saga=Saga, status=Status, reason=Reason, step=Step, oldest=Oldest, error=Error",
+	print: func(a *app, _ *desk.GroupsIn, g *desk.Groups) {
+		if g.More {
+			a.sayf("there are more works than were looked at: narrow it")
+		}
+		if len(g.Items) > 0 {
+			filters := ""
+			for _, one := range g.Items[0].Filter {
+				filters += " --filter " + quote(one)
+			}
+			a.sayf("the same for all of the first: amends retry%s --dry-run%s", filters, dbFlag(a.db))
+		}
+	},
 }
 
 // noWorkOrApproval are the arguments of list: none, or approval behind --waiting.

@@ -26,7 +26,7 @@ import (
 
 // Many selects instances that an act is said to, and how fast.
 type Many struct {
-	Filter    Filter `json:"filter,omitempty" doc:"instead of WORK: all that match KEY=VALUE, a flag of amends list; several narrow it (also error=TEXT, batch=BATCH)"`
+	Filter    Filter `json:"filter,omitempty" doc:"instead of WORK: all that match KEY=VALUE, a flag of amends list; several narrow it (also batch=BATCH)"`
 	Rate      int    `json:"rate,omitempty" doc:"with --filter: to so many a second"`
 	Max       int    `json:"max,omitempty" doc:"with --filter: refuse to begin where more match"`
 	StopAfter int    `json:"stop-after,omitempty" doc:"with --filter: stop when so many have come back for one cause"`
@@ -108,7 +108,7 @@ func (in *BatchIn) act() Act {
 }
 
 // narrowed reads a filter.
-func (in *BatchIn) narrowed() (l *ListIn, text, batch string, wrong Wrong) {
+func (in *BatchIn) narrowed() (l *ListIn, batch string, wrong Wrong) {
 	l = new(ListIn)
 	fields, said := reflect.ValueOf(l).Elem(), map[string]bool{"saga": in.Saga != ""}
 	l.Saga = in.Saga
@@ -120,12 +120,10 @@ func (in *BatchIn) narrowed() (l *ListIn, text, batch string, wrong Wrong) {
 		switch {
 		case !ok || value == "":
 			wrong = append(wrong, fmt.Sprintf("--filter takes KEY=VALUE, not %q", one))
-		case key == "error":
-			text = strings.ToLower(value)
 		case key == "batch":
 			batch = value
 		case i < 0 || slices.Contains([]string{"newest", "limit", "after"}, key):
-			wrong = append(wrong, fmt.Sprintf("--filter knows no %q: it is a flag of amends list that narrows it, error=TEXT or batch=BATCH", key))
+			wrong = append(wrong, fmt.Sprintf("--filter knows no %q: it is a flag of amends list that narrows it, or batch=BATCH", key))
 		default:
 			if f := fields.FieldByIndex(reflect.VisibleFields(fields.Type())[i].Index); f.Kind() == reflect.Bool {
 				f.SetBool(value == "true")
@@ -136,9 +134,9 @@ func (in *BatchIn) narrowed() (l *ListIn, text, batch string, wrong Wrong) {
 		}
 	}
 	wrong.If(l.Saga == coordinator.BatchSaga, "a batch says nothing to batches: pause, resume and cancel take their names")
-	wrong.If(text != "" && l.Status == "" && l.Reason == "" && !l.Review, "error=TEXT is of works in a status: say status=review, too")
+	wrong.If(l.Error != "" && l.Status == "" && l.Reason == "" && !l.Review, "error=TEXT is of works in a status: say status=review, too")
 	wrong.If(len(in.Filter) == 0, "an empty filter would say it to everything there is: narrow it, as in --filter reason=exhausted")
-	return l, text, batch, wrong
+	return l, batch, wrong
 }
 
 // BatchPlan is what a batch is about to do, or does.
@@ -168,7 +166,7 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 		return nil, Usage("", fmt.Sprintf("%q is not said to many: it is one of %s", in.Act, strings.Join(coordinator.BatchVerbs, ", ")))
 	}
 	act := in.act()
-	l, text, batch, wrong := in.narrowed()
+	l, batch, wrong := in.narrowed()
 	wrong = append(wrong, Faults(act)...)
 	wrong.If(in.Rate < 1 || in.Rate > 1000, "--rate is from 1 to 1000 a second")
 	wrong.If(in.Max < 1 || in.Max > mostItems, fmt.Sprintf("--max is from 1 to %d: say more than that in several", mostItems))
@@ -180,7 +178,7 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 	if err := Usage("try: amends "+in.Act+" --help", wrong...); err != nil {
 		return nil, err
 	}
-	works, err := d.matching(ctx, f, batch, text, in.Max)
+	works, err := d.matching(ctx, f, batch, l.Error, in.Max)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +262,7 @@ func (d *Desk) matching(ctx context.Context, f ledger.Filter, batch, text string
 				return nil, err
 			}
 			moved := v.head.Status != h.Status || v.head.Reason != h.Reason || v.head.Step != h.Step
-			if moved || text != "" && !strings.Contains(strings.ToLower(v.state.Note+"\n"+v.lastError()), text) {
+			if moved || text != "" && !errorOf(v.knowledge, v.state).have(text) {
 				continue
 			}
 			if works = append(works, v); len(works) > most {
@@ -294,19 +292,6 @@ func (d *Desk) some(ctx context.Context, f ledger.Filter, of map[saga.ID]bool) (
 		page.Instances = append(page.Instances, p.Instances...)
 	}
 	return page, nil
-}
-
-// lastError is what the step at issue failed with last.
-func (v *view) lastError() string {
-	ss, dir := v.state.Issue(v.spec)
-	switch {
-	case ss == nil:
-		return ""
-	case dir == saga.Undo:
-		return ss.Undo.Error
-	default:
-		return ss.Forward.Error
-	}
 }
 
 // begin makes a batch durable. A process that runs sagas over the ledger says it.

@@ -244,8 +244,35 @@ func (d *Desk) find(ctx context.Context, w *Which) (ledger.Instance, error) {
 	if w.Work == "" { // a filter that says nothing finds every one
 		return ledger.Instance{}, Empty("the work id")
 	}
-	return d.one(ctx, ledger.Filter{Work: w.Work, Saga: w.Saga}, w.unknown(), func(h *ledger.Instance) string { return h.ID.Saga },
+	h, err := d.one(ctx, ledger.Filter{Work: w.Work, Saga: w.Saga}, w.unknown(), func(h *ledger.Instance) string { return h.ID.Saga },
 		fmt.Sprintf("sagas know the work %q", w.Work), func(h *ledger.Instance) string { return "say which: --saga " + quote(h.ID.Saga) })
+	if err == nil || FailureOf(ctx, err).Code != NotFound {
+		return h, err
+	}
+	switch whole, failed := d.meant(ctx, w.Work); {
+	case failed != nil:
+		return h, failed
+	case whole != "":
+		return h, notFound(fmt.Sprintf("there is no work %q", w.Work), fmt.Sprintf("there is %q", whole), "try: amends show "+quote(whole)+d.flag)
+	}
+	return h, err
+}
+
+// meant is the work id that ends with a number a person has, as the ids of the latest works do; "" where there is none.
+func (d *Desk) meant(ctx context.Context, number string) (string, error) {
+	latest, err := ledger.First(ctx, d.db, ledger.Filter{Newest: true})
+	tried := map[string]bool{"": true}
+	for i := range latest {
+		before := latest[i].ID.Work[:strings.LastIndexAny(latest[i].ID.Work, ":/")+1]
+		if tried[before] {
+			continue
+		}
+		tried[before] = true
+		if found, err := ledger.First(ctx, d.db, ledger.Filter{Work: before + number}); err != nil || len(found) > 0 {
+			return before + number, err
+		}
+	}
+	return "", err
 }
 
 func (w *Which) unknown() error {

@@ -33,6 +33,7 @@ type ListIn struct {
 	Prefix       string `query:"prefix" doc:"work ids that begin with this"`
 	WaitsFor     string `query:"waits-for" doc:"works that wait for this destination, for another try there (retry:NAME), or for a pause: all, saga:NAME"`
 	Step         string `query:"step" doc:"works where this step is at issue: retried, waiting, undone, in review or paused"`
+	Error        string `query:"error" doc:"works that failed last with an error, or have a note, that has this text, in any case (…: whatever it is)"`
 	ExternalID   string `query:"external-id" doc:"works that recorded this external id"`
 	Unconfirmed  bool   `query:"unconfirmed" doc:"works with a step that counts as done although its outcome is unknown (after a rebuild)"`
 	Since        string `query:"since" doc:"started at this time or later: 2006-01-02T15:04:05Z, 2006-01-02, or how long ago, such as 2h or 7d"`
@@ -89,6 +90,21 @@ func (d *Desk) List(ctx context.Context, in *ListIn) (*List[Head], error) {
 		return nil, err
 	}
 	p, k, err := d.heads(ctx, f)
+	for looked := f.Limit; in.Error != "" && err == nil; looked += f.Limit {
+		var failed map[saga.ID]*failed
+		if failed, err = d.errorsOf(ctx, k, p.Instances); err != nil {
+			break
+		}
+		if n := len(p.Instances); n > 0 && p.Next != "" {
+			p.Looked = p.Instances[n-1].Created
+		}
+		p.Instances = slices.DeleteFunc(p.Instances, func(h ledger.Instance) bool { return !failed[h.ID].have(in.Error) })
+		if len(p.Instances) > 0 || p.Next == "" || looked >= mostLooked {
+			break
+		}
+		f.After = p.Next
+		p, k, err = d.heads(ctx, f)
+	}
 	if err != nil {
 		return nil, err
 	}
