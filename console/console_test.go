@@ -30,7 +30,7 @@ import (
 // one that lets in others.
 var may = map[string]string{
 	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
-		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /groups, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
+		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /groups, GET /alerts, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /jobs/{job}/decisions, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
 	Approver: `POST /works/{saga}/{work}/approve, POST /works/{saga}/{work}/reject`,
@@ -38,7 +38,7 @@ var may = map[string]string{
 	Operator: `GET /works/{saga}/{work}/bodies, GET /inbox/deliveries/{number}/bodies, POST /works/{saga}/{work}/retry, POST /works/{saga}/{work}/resolve,
 		POST /works/{saga}/{work}/skip, POST /works/{saga}/{work}/pause, POST /works/{saga}/{work}/resume, POST /works/{saga}/{work}/wake,
 		POST /works/{saga}/{work}/complete, POST /works/{saga}/{work}/fail, POST /works/{saga}/{work}/extend, POST /works/{saga}/{work}/cancel,
-		POST /works/{saga}/{work}/undo, POST /works/{saga}/{work}/rerun, POST /batches, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
+		POST /works/{saga}/{work}/undo, POST /works/{saga}/{work}/rerun, POST /batches, POST /alerts/test, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
 		POST /destinations/{name}/resume, POST /sagas/{saga}/pause, POST /sagas/{saga}/resume, POST /inbox/deliveries/{number}/replay, POST /inbox/replay,
 		POST /inbox/sources/{source}/release, POST /inbox/sources/{source}/drop,
 		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/findings/{verdict}, POST /jobs/{job}/pause,
@@ -129,7 +129,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 	}
 	apart := map[string]string{ // of verbs that are called otherwise
 		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}", "batch": "/batches/{batch}",
-		"destination list": "/destinations", "destination probe": "/destinations/{name}/probe", "inbox list": "/inbox", "inbox show": "/inbox/deliveries/{number}",
+		"destination list": "/destinations", "alerts list": "/alerts", "destination probe": "/destinations/{name}/probe", "inbox list": "/inbox", "inbox show": "/inbox/deliveries/{number}",
 		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "drift decided": "/jobs/{job}/decisions", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run",
 		"schedule pause": "/jobs/{job}/pause", "schedule unpause": "/jobs/{job}/unpause", "schedule check": "/schedule/{text}", "reconcile plan": "/jobs/{job}/plan",
 		"reconcile show": "/plans/{plan}", "reconcile apply": "/jobs/{job}/plans/{plan}/apply", "reconcile approve": "/jobs/{job}/approve",

@@ -63,6 +63,7 @@ func TestEveryActOnceForAKey(t *testing.T) {
 		{"/works/{saga}/{work}/fail", "/works/ask/w12/fail", saying(``), asks("w12")},
 		{"/works/{saga}/{work}/wake", "/works/later/w13/wake", saying(``), func() { w.start("later", "w13", letter{}, saga.Waiting) }},
 		{"/batches", "/batches", saying(`"act":"retry","filter":["saga=pay","reason=poison"]`), func() { w.start("pay", "w16", letter{Outcome: "a bug"}, saga.Review) }},
+		{"/alerts/test", "/alerts/test", saying(``), func() {}},
 		{"/messages/{name}/{key}", "/messages/paid/w14", saying(`"id":"1"`), func() {}},
 		{"/destinations/{name}/pause", "/destinations/mail%2Fsend/pause", saying(``), func() {}},
 		{"/destinations/{name}/resume", "/destinations/mail%2Fsend/resume", saying(``), func() {}},

@@ -94,6 +94,8 @@ var operations = append(acts(), []operation{
 	get("/batches/{batch}", "What became of a batch, instance by instance", (*desk.Desk).ShowBatch),
 	get("/duplicates", "Duplicates that were blocked, most recent first", (*desk.Desk).Duplicates),
 	get("/acts", "What people did, latest first", (*desk.Desk).Acts),
+	get("/alerts", "What needs people, and whether they were told", (*desk.Desk).Alerts),
+	post("/alerts/test", Operator, "Send an alert that says it is a test", (*desk.Desk).TestAlert),
 	post("/messages/{name}/{key}", Operator, "Bring a message to the instances that wait for it", (*desk.Desk).Deliver),
 
 	get("/destinations", "Destinations: which work, which fail, and what waits", (*desk.Desk).Destinations),

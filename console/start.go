@@ -26,6 +26,9 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in, refused := readStart(r)
+	if in.Saga == desk.AlertSaga { // who may start works may not tell people what needs them
+		refused = refuse(http.StatusForbidden, desk.NotAllowed, in.Saga+" is amends' own")
+	}
 	if here := p.in(in.Saga); refused == nil && !here.may(Starter) {
 		refused = refuse(http.StatusForbidden, desk.NotAllowed, p.Name+" may not start "+in.Saga+": it takes the role "+Starter)
 	}

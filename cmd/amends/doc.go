@@ -38,6 +38,7 @@
 //	batch       Show what became of what was said to many works at once
 //	start       Start an instance, once for its work id, by the program that runs the saga
 //	destination What the sagas talk to: does it work, and who holds it?
+//	alerts      What needs people, and were they told?
 //	inbox       Show and replay what was heard from sources of truth
 //	reconcile   Compare source, ledger and destination, and repair what is safe to repair
 //	drift       Show the differences that last, and decide on them
@@ -65,6 +66,9 @@
 //
 //	destination list  List destinations: which work, which fail, and what waits
 //	destination probe Try a destination now, whatever it asked for and however often it failed
+//
+//	alerts list List what needs people, and whether they were told
+//	alerts test Send an alert that says it is a test, and that it is over
 //
 //	inbox list     List deliveries, newest first
 //	inbox show     Show one delivery: what became of it, and what is safe to do next

@@ -18,6 +18,16 @@ var destinationVerb = group{"destination", []maker{
 	plain("probe", thing{empty: "the name of the destination"}.named(0, many), (*desk.Desk).Probe, (*app).printProbed),
 }}
 
+var alertsVerb = group{"alerts", []maker{
+	listing("list", noArguments, (*desk.Desk).Alerts, "nothing needs a person", "", "about=About, works=Count, since=Since, told=Told, words=Words"),
+	plain("test", noArguments, (*desk.Desk).TestAlert, (*app).printTried),
+}}
+
+func (a *app) printTried(_ *desk.TestAlertIn, out *desk.AlertTried) {
+	a.then("Stored. A process that runs alerts (package alert) sends it, and within a minute or two that it is over. What became of it:")
+	a.paragraph("  ", "amends show "+quote(out.WorkID)+" --saga "+desk.AlertSaga+dbFlag(a.db))
+}
+
 func (a *app) printDestinations(_ *desk.Nothing, l *desk.Destinations) {
 	if a.paragraphs("", l.Holds...); len(l.Holds) > 0 {
 		fmt.Fprintln(a.out)

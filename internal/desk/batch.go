@@ -7,13 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
@@ -296,9 +293,7 @@ func (d *Desk) some(ctx context.Context, f ledger.Filter, of map[saga.ID]bool) (
 
 // begin makes a batch durable. A process that runs sagas over the ledger says it.
 func (d *Desk) begin(ctx context.Context, b *coordinator.Batch) (work string, err error) {
-	silent := logrus.New()
-	silent.SetOutput(io.Discard)
-	c, err := coordinator.New(d.db, &coordinator.Options{Log: silent})
+	c, err := silent(d)
 	if err != nil {
 		return "", err
 	}

@@ -11,7 +11,7 @@ import (
 func (f *Facts) destinations(add adder) {
 	for i := range f.Standing.Paused {
 		p := &f.Standing.Paused[i]
-		add("paused", "when it may go on: amends resume "+Flag(p.Scope.String())+" --reason WHY",
+		add("paused:"+p.Scope.String(), "when it may go on: amends resume "+Flag(p.Scope.String())+" --reason WHY",
 			"%s paused since %s, says %s: %s%s", ScopeIs(p.Scope), ISO(p.At), p.By.Name, p.By.Reason, f.queue(p.Scope.String()))
 	}
 	for i := range f.Standing.Destinations {
@@ -21,9 +21,9 @@ func (f *Facts) destinations(add adder) {
 		case "healthy":
 			f.slots(add, d)
 		case "paused":
-			add("destination", "when it may go on: amends resume --destination "+name+" --reason WHY", "destination %s%s", Stands(d), f.queue(d.Name))
+			add("destination:"+d.Name, "when it may go on: amends resume --destination "+name+" --reason WHY", "destination %s%s", Stands(d), f.queue(d.Name))
 		default:
-			add("destination", "it is tried by itself; when it is mended: amends destination probe "+name+" --reason WHY", "destination %s%s", Stands(d), f.queue(d.Name))
+			add("destination:"+d.Name, "it is tried by itself; when it is mended: amends destination probe "+name+" --reason WHY", "destination %s%s", Stands(d), f.queue(d.Name))
 		}
 	}
 }
@@ -32,11 +32,11 @@ func (f *Facts) destinations(add adder) {
 func (f *Facts) slots(add adder, d *coordinator.DestinationStatus) {
 	unanswered, left := d.Lasts(d.Parts, f.At)
 	if unanswered {
-		add("slots", "see whether it answers. A shorter Timeout, and a Settle that is no longer than its requests can be at work, free slots sooner; "+
+		add("slots:"+d.Name, "see whether it answers. A shorter Timeout, and a Settle that is no longer than its requests can be at work, free slots sooner; "+
 			"one that never returns is free when its process is restarted", "destination %s: %s%s", d.Name, Unanswered(d), f.queue(d.Name))
 	}
 	if left {
-		add("slots", "it ends by itself. See why the process ended; a shorter Timeout and Settle of what is sent there make the wait shorter",
+		add("slots:"+d.Name, "it ends by itself. See why the process ended; a shorter Timeout and Settle of what is sent there make the wait shorter",
 			"destination %s: %s%s", d.Name, Left(d), f.queue(d.Name))
 	}
 }

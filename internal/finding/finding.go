@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
@@ -26,6 +27,8 @@ type Finding struct {
 	Words  string `json:"words"`
 	Next   string `json:"next"`
 	Source string `json:"source"` // the one whose withdrawals are held; "" for all else
+
+	About string `json:"-"` // what of its kind it is about, the same as long as it lasts: a destination, a source; "": all of its kind are one
 }
 
 // Database is what is read of a store.
@@ -78,14 +81,15 @@ func Read(ctx context.Context, db Database) (*Facts, error) {
 	return f, nil
 }
 
-// adder notes a finding.
+// adder notes a finding. Behind its kind and a colon is what of that kind it is about.
 type adder func(kind, next, format string, args ...any)
 
 // All says what does not move.
 func (f *Facts) All(still time.Duration) []Finding {
 	all := []Finding{}
 	add := func(kind, next, format string, args ...any) {
-		all = append(all, Finding{Kind: kind, Words: fmt.Sprintf(format, args...), Next: next})
+		kind, about, _ := strings.Cut(kind, ":")
+		all = append(all, Finding{Kind: kind, Words: fmt.Sprintf(format, args...), Next: next, About: about})
 	}
 	f.processes(add, still)
 	for _, look := range []func(adder){f.reader, f.destinations, f.overdue, f.unreadable, f.mappings, f.clocks} {
@@ -107,7 +111,7 @@ func (f *Facts) processes(add adder, still time.Duration) {
 	for i := range f.Unknown {
 		b := &f.Unknown[i]
 		name := Definition(b.Saga, b.Version, b.Ended)
-		add("unknown-definition", "start a program that registers "+name, "no live process knows %s: %s", name, backlogWorks(b, f.At))
+		add("unknown-definition:"+name, "start a program that registers "+name, "no live process knows %s: %s", name, backlogWorks(b, f.At))
 	}
 	for i := range f.Oldest {
 		h := &f.Oldest[i]
@@ -177,7 +181,7 @@ func (f *Facts) overdue(add adder) {
 // shared are the messages for which several works of a saga wait.
 func (f *Facts) shared(add adder) {
 	for _, s := range f.Several {
-		add("shared", "if each of them has a message of its own, give them keys that differ, such as the work id",
+		add("shared:"+s.Saga, "if each of them has a message of its own, give them keys that differ, such as the work id",
 			"works of %s wait for the same message, %s about %q: one that comes is for the work that has waited for longest", s.Saga, s.Name, s.Key)
 	}
 }

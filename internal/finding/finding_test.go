@@ -78,10 +78,10 @@ func TestStatusUnreadable(t *testing.T) {
 	}
 	want := []Finding{{
 		"unreadable", "3 genuine webhooks of shop could not be read, the latest at 2026-02-28T13:00:00Z: nothing follows from what it said",
-		"look: amends inbox list --disposition malformed --source shop", "",
+		"look: amends inbox list --disposition malformed --source shop", "", "shop",
 	}, {
 		"unreadable", "1 genuine webhook of books could not be read, the latest at 2026-03-01T12:00:00Z: nothing follows from what it said",
-		"look: amends inbox list --disposition malformed --source books", "",
+		"look: amends inbox list --disposition malformed --source books", "", "books",
 	}}
 	if got := (&Facts{Overview: ledger.Overview{At: now}, Counts: counts}).of("unreadable"); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
@@ -94,7 +94,7 @@ func TestStatusHeld(t *testing.T) {
 	want := []Finding{{
 		"held", "withdrawals of shop that are held: 30; it cancelled or removed more at once than its bound lets through, and nothing of that is undone",
 		"look: amends inbox objects --held --source shop; if the source is right, undo it all: amends inbox release shop --reason WHY; " +
-			"if it is wrong, leave all as it is: amends inbox drop shop --reason WHY", "shop",
+			"if it is wrong, leave all as it is: amends inbox drop shop --reason WHY", "shop", "shop",
 	}}
 	if got := (&Facts{Holdings: []intake.Holding{{Source: "shop", Count: 30}}}).of("held"); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)

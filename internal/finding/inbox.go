@@ -40,7 +40,7 @@ func nameless(ctx context.Context, db intake.Reader, counts []intake.Count, now 
 func (f *Facts) unreadable(add adder) {
 	for _, c := range f.Counts {
 		if c.Disposition == intake.Malformed && f.At.Sub(c.Last) < recent {
-			add("unreadable", "look: amends inbox list --disposition malformed --source "+program.Word(c.Source),
+			add("unreadable:"+c.Source, "look: amends inbox list --disposition malformed --source "+program.Word(c.Source),
 				"%s of %s could not be read, the latest at %s: nothing follows from what it said", Count(int(c.Count), "genuine webhook"), c.Source, ISO(c.Last))
 		}
 	}
@@ -50,7 +50,7 @@ func (f *Facts) unreadable(add adder) {
 func (f *Facts) mappings(add adder) {
 	for i := range f.Nameless {
 		d := &f.Nameless[i]
-		add("nameless", "see where the Mapping looks, correct it and start the program; then let it read them again: amends inbox replay --disposition unknown --source "+
+		add("nameless:"+d.Object.Source, "see where the Mapping looks, correct it and start the program; then let it read them again: amends inbox replay --disposition unknown --source "+
 			program.Word(d.Object.Source)+" --reason WHY",
 			"none of the latest %d genuine webhooks of %s named an object, so nothing follows from them: %s", inARow, d.Object.Source, cmp.Or(d.Why, d.Because))
 	}
@@ -71,7 +71,7 @@ func (f *Facts) clocks(add adder) {
 			}
 		}
 		if n > 0 {
-			add("clock", "compare the clocks. Whole hours are mostly a time without its zone: let Fetch read it in the shop's zone, as the Mapping must",
+			add("clock:"+source, "compare the clocks. Whole hours are mostly a time without its zone: let Fetch read it in the shop's zone, as the Mapping must",
 				"source %s: %s changed up to %s ahead of our clock, and each waits until its time has come; the next is asked about at %s",
 				source, Count(n, "object"), Span(ahead), ISO(next))
 		}
@@ -83,7 +83,7 @@ func (f *Facts) heldBack() (findings []Finding) {
 	for _, h := range f.Holdings {
 		source := program.Word(h.Source)
 		findings = append(findings, Finding{
-			Kind: "held", Source: h.Source, Words: fmt.Sprintf("withdrawals of %s that are held: %d; it cancelled or removed more at once than its bound lets through, and nothing of that is undone", h.Source, h.Count),
+			Kind: "held", Source: h.Source, About: h.Source, Words: fmt.Sprintf("withdrawals of %s that are held: %d; it cancelled or removed more at once than its bound lets through, and nothing of that is undone", h.Source, h.Count),
 			Next: "look: amends inbox objects --held --source " + source + "; if the source is right, undo it all: amends inbox release " + source +
 				" --reason WHY; if it is wrong, leave all as it is: amends inbox drop " + source + " --reason WHY",
 		})

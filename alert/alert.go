@@ -1,0 +1,203 @@
+// Package alert tells people outside what needs them, where no Prometheus does: that instances are in review, a job is late or a
+// difference lasts, an approval is nearly overdue, withdrawals are held, no process runs a definition, and whatever amends status finds. Each
+// is one message when it begins, with what to type, and one when it is over.
+//
+//	send, err := alert.Webhook("https://hooks.example/ops", "whsec_…")
+//	…
+//	go alert.Run(ctx, db, c, send, &alert.Options{Link: "https://ops.example/amends"})
+//
+// An alert is an instance of the saga amends-alert: it is on record before it is sent, and where sending fails it is tried again, for a week.
+// Its destination is one of its own, so no other waits for it. Of several processes that run alerts one sends each. amends alerts lists
+// what needs people and whether that was told, and amends alerts test sends one.
+//
+// # Mistakes people make
+//
+//   - No process runs, so none tells it: let something outside ask amends status --exit-code.
+//   - The receiver takes a message that comes twice for two: one whose sender died while it was sent comes again, under the same id.
+package alert
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/sagahttp"
+	"github.com/amends-dev/amends/store"
+)
+
+// Alert is one message: that something needs a person, or, with Over, that it is over.
+//
+//	type Alert struct {
+//		ID    string     // of the message: one that comes twice has the same
+//		Alert string     // the work id of the alert: that it is over has the same
+//		About string     // what it is about, the same each time it comes
+//		Kind  string     // review, job, difference, approval, duplicates, test, or the kind of a finding of amends status
+//		Words string
+//		Next  string     // what to type, or to do
+//		Link  string     // a page of the console; "": there is none
+//		Count int        // of instances, differences and so on
+//		At    time.Time  // since when
+//		Over  *time.Time // when it was over; nil: it is not
+//	}
+type Alert = desk.Alert
+
+// Send sends a message, within 30 seconds. An error has it sent again later; one that was sent may come again, with the same [Alert.ID].
+type Send func(ctx context.Context, a Alert) error
+
+// Options tunes alerts. The zero value is ready to use.
+type Options struct {
+	// Link is the address of the console, which messages lead to. Default: none.
+	Link string
+	// Every is how often it is looked what needs people. What is there twice is told, and what is not there twice is over. Default: 30 s.
+	Every time.Duration
+	// Lasts is how many runs of a job in a row find a difference before it is told. Default: 3.
+	Lasts int
+	// Log is told of what cannot be looked at. Default: logrus' standard logger.
+	Log logrus.FieldLogger
+}
+
+// Run registers the saga of alerts with a coordinator, looks what needs people, and returns nil when ctx ends. The coordinator is to run
+// beside it. An error says that it cannot begin.
+func Run(ctx context.Context, db store.DB, c *coordinator.Coordinator, send Send, o *Options) error {
+	if o == nil {
+		o = new(Options)
+	}
+	w := &watcher{
+		d: desk.New(db, ""), c: c, link: strings.TrimSuffix(o.Link, "/"), lasts: cmp.Or(o.Lasts, desk.DifferenceLasts),
+		seen: map[string]int{}, gone: map[string]int{},
+	}
+	every, log := cmp.Or(o.Every, 30*time.Second), o.Log
+	if log == nil {
+		log = logrus.StandardLogger()
+	}
+	p, err := desk.AlertProgram(send)
+	if err == nil {
+		err = c.Register(ctx, p)
+	}
+	if err != nil {
+		return fmt.Errorf("run alerts: %w", err)
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			log.WithError(err).Warn("what needs people could not be looked at; it is tried again")
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// watcher compares what needs people with the alerts that are open.
+type watcher struct {
+	d          *desk.Desk
+	c          *coordinator.Coordinator
+	link       string
+	lasts      int
+	seen, gone map[string]int // in how many looks in a row something was there, or an open alert's was not, by what it is about
+}
+
+// twice is how often something is seen before it is told: what comes together is told together, and what comes and goes is not told.
+const twice = 2
+
+func (w *watcher) look(ctx context.Context) error {
+	needs, err := w.d.Needs(ctx, w.lasts)
+	if err != nil {
+		return err
+	}
+	open, err := w.d.Opened(ctx)
+	if err != nil {
+		return err
+	}
+	seen, gone := map[string]int{}, map[string]int{}
+	for i := range needs {
+		a := &needs[i]
+		seen[a.About] = w.seen[a.About] + 1
+		if len(open[a.About]) > 0 || seen[a.About] < twice {
+			continue
+		}
+		if a.Link = w.link + a.Link; w.link == "" {
+			a.Link = ""
+		}
+		if _, told := w.d.Tell(ctx, w.c, *a, nil); told != nil {
+			err = errors.Join(err, told)
+		}
+	}
+	for about, works := range open {
+		if seen[about] > 0 {
+			continue
+		}
+		if gone[about] = w.gone[about] + 1; gone[about] < twice {
+			continue
+		}
+		for _, work := range works {
+			err = errors.Join(err, w.d.Over(ctx, work))
+		}
+	}
+	w.seen, w.gone = seen, gone
+	return err
+}
+
+// Webhook sends messages to an address, signed as Standard Webhooks has it, with a secret whsec_… in base64. A message is an object with
+// type, amends.alert.opened or amends.alert.closed, timestamp and data, the [Alert]; its id is the header webhook-id.
+func Webhook(url, secret string) (Send, error) {
+	sign := func(h http.Header, body []byte) error {
+		return webhook.SignStandard(h, secret, h.Get("Webhook-Id"), time.Now(), body)
+	}
+	wrong := sign(http.Header{"Webhook-Id": {"test"}}, nil)
+	client, err := sagahttp.New(url, &sagahttp.Options{Authorize: func(r *http.Request) error {
+		body, err := io.ReadAll(r.Body)
+		return cmp.Or(err, sign(r.Header, body))
+	}})
+	if err := errors.Join(wrong, err); err != nil {
+		return nil, fmt.Errorf("the webhook of alerts: %w", err)
+	}
+	return func(ctx context.Context, a Alert) error {
+		kind, at := "amends.alert.opened", a.At
+		if a.Over != nil {
+			kind, at = "amends.alert.closed", *a.Over
+		}
+		body, err := json.Marshal(map[string]any{"type": kind, "timestamp": at.UTC(), "data": a})
+		if err != nil {
+			return err
+		}
+		_, err = client.Do(ctx, sagahttp.Request{
+			Method: http.MethodPost, Key: a.ID, Body: body, Header: http.Header{"Content-Type": {"application/json"}, "Webhook-Id": {a.ID}},
+		})
+		return err
+	}, nil
+}
+
+// Command runs a program for each message: it reads the [Alert] as JSON, with AMENDS_ALERT_ID in its environment. It has done it when it
+// ends with 0.
+func Command(name string, args ...string) Send {
+	return func(ctx context.Context, a Alert) error {
+		body, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Stdin, cmd.Env = bytes.NewReader(body), append(os.Environ(), "AMENDS_ALERT_ID="+a.ID)
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+}

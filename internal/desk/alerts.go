@@ -1,0 +1,350 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// An alert tells people outside that something needs them, and later that it is over. It is an instance of a saga of ours: on record before
+// it is sent, sent again under its id where that failed, and sent to a destination of its own.
+
+// AlertSaga is the saga whose instances are alerts, AlertsTo the destination that they are sent to.
+const (
+	AlertSaga = "amends-alert"
+	AlertsTo  = "amends-alerts"
+)
+
+// alertOver is the message that ends an alert.
+const alertOver = "amends-alert-over"
+
+// Alert is one message: that something needs a person, or that it is over.
+type Alert struct {
+	ID    string     `json:"id"`    // of the message: one that comes twice has the same
+	Alert string     `json:"alert"` // the work id of the alert: that it is over has the same
+	About string     `json:"about"` // what it is about, the same each time it comes
+	Kind  string     `json:"kind"`  // review, job, difference, approval, duplicates, test, or the kind of a finding of amends status
+	Words string     `json:"words"`
+	Next  string     `json:"next"`           // what to type, or to do
+	Link  string     `json:"link,omitempty"` // a page of the console
+	Count int        `json:"count"`
+	At    time.Time  `json:"at"`               // since when
+	Over  *time.Time `json:"overAt,omitempty"` // when it was over; null: it is not
+}
+
+// alerts are what needs people, each thing once.
+type alerts struct {
+	at   time.Time
+	all  []Alert
+	flag string
+}
+
+// add notes something. What is the same thing is one, and says what was said first.
+func (a *alerts) add(about, kind, link, next, words string, count int) {
+	if one := First(a.all, func(one *Alert) bool { return one.About == about }); one != nil {
+		one.Count += count
+		return
+	}
+	a.all = append(a.all, Alert{About: about, Kind: kind, Words: words, Next: next, Link: link, Count: count, At: a.at.UTC()})
+}
+
+// Needs reads what needs a person now. A difference counts when so many runs in a row have found it.
+func (d *Desk) Needs(ctx context.Context, lasts int) ([]Alert, error) {
+	a := &alerts{at: d.now(), flag: d.flag}
+	for _, read := range []func(context.Context, *alerts) error{
+		d.findingsNeed, d.reviewsNeed, d.jobsNeed, d.approvalsNeed, d.duplicatesNeed,
+		func(ctx context.Context, a *alerts) error { return d.driftsNeed(ctx, a, lasts) },
+	} {
+		if err := read(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	return a.all, nil
+}
+
+func (d *Desk) findingsNeed(ctx context.Context, a *alerts) error {
+	s, err := d.Status(ctx, &StatusIn{Still: Duration(finding.Still)})
+	if err != nil {
+		return err
+	}
+	for _, f := range s.Findings {
+		if f.About != AlertsTo { // who is told of everything is not told that telling fails
+			a.add("finding/"+f.Kind+With("/", f.About), f.Kind, "/processes", f.Next, f.Words, 1)
+		}
+	}
+	return nil
+}
+
+// reviewsNeed is what is in review, by step and reason. Ten times as many are another alert.
+func (d *Desk) reviewsNeed(ctx context.Context, a *alerts) error {
+	in := new(GroupsIn)
+	in.Defaults()
+	groups, err := d.Groups(ctx, in)
+	if err != nil {
+		return err
+	}
+	sums := map[string]int{}
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		sums[g.cause()] += g.Count
+	}
+	for i := range groups.Items {
+		g := &groups.Items[i]
+		n := sums[g.cause()]
+		if sums[g.cause()] = 0; n == 0 || g.Saga == AlertSaga {
+			continue
+		}
+		page := "/works?" + url.Values{"status": {string(saga.Review)}, "saga": {g.Saga}, "step": {g.Step}, "reason": {string(g.Reason)}}.Encode()
+		words := fmt.Sprintf("%s of %s in review: %s%s%s", Counted(n, "work", "works"), g.Saga, g.Reason, With(", step ", g.Step), With(": ", g.Error))
+		for least := 1; least <= n; least *= 10 {
+			a.add("review/"+g.cause()+When(least > 1, "/"+strconv.Itoa(least)), "review", page, "amends list --group --saga "+quote(g.Saga)+" --reason "+string(g.Reason)+d.flag, words, n)
+		}
+	}
+	return nil
+}
+
+func (g *Group) cause() string { return g.Saga + "/" + g.Step + "/" + string(g.Reason) }
+
+func (d *Desk) jobsNeed(ctx context.Context, a *alerts) error {
+	b, err := d.Jobs(ctx, &JobsIn{})
+	if err != nil {
+		return err
+	}
+	for i := range b.Jobs {
+		if j := &b.Jobs[i]; j.Alarm != "" {
+			a.add("job/"+j.Job, "job", "/jobs", "amends reconcile runs "+quote(j.Job)+d.flag, "job "+j.Job+": "+j.Alarm, 1)
+		}
+	}
+	return nil
+}
+
+func (d *Desk) driftsNeed(ctx context.Context, a *alerts, lasts int) error {
+	in := new(DriftIn)
+	in.Defaults()
+	in.Times, in.N = lasts, ledger.MaxBacklog
+	drifts, err := d.Drifts(ctx, in)
+	if err != nil {
+		return err
+	}
+	for i := range drifts.Items {
+		f := &drifts.Items[i]
+		a.add("difference/"+f.Job+"/"+string(f.Class), "difference", "/findings?"+url.Values{"job": {f.Job}, "class": {string(f.Class)}}.Encode(),
+			"amends drift list --job "+quote(f.Job)+" --class "+string(f.Class)+d.flag,
+			fmt.Sprintf("job %s found a difference %d times in a row: %s, %s", f.Job, f.Times, f.Key, f.Class), 1)
+	}
+	return nil
+}
+
+// approvalsNeed is what people have not decided with three quarters of the time gone.
+func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
+	all, err := d.Approvals(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for i := range all.Items {
+		p := &all.Items[i]
+		if left, whole := At(p.Until).Sub(a.at), At(p.Until).Sub(At(p.Since)); p.Until != nil && left < whole/4 {
+			a.add("approval/"+p.Saga+"/"+p.Step, "approval", "/", "amends approvals"+d.flag,
+				fmt.Sprintf("%s, step %s of %s: without a decision of %s it is rejected at %s", p.WorkID, p.Step, p.Saga, strings.Join(p.Roles, ", "), iso(At(p.Until))), 1)
+		}
+	}
+	return nil
+}
+
+// How many duplicates in a day are more than usual: so many, and so many times the mean of the week before.
+const manyDuplicates, timesUsual = 100, 10
+
+func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
+	today := ledger.DayOf(a.at)
+	days, err := d.db.BlockedDays(ctx, today.AddDate(0, 0, -7))
+	if err != nil {
+		return err
+	}
+	now, before := map[string]int64{}, map[string]int64{}
+	for _, day := range days {
+		Either(day.Day.Before(today), before, now)[day.By] += day.Count
+	}
+	for by, n := range now {
+		if n >= manyDuplicates && n > timesUsual*before[by]/7 {
+			a.add("duplicates/"+by, "duplicates", "/duplicates", "amends duplicates"+d.flag,
+				fmt.Sprintf("%d duplicates were blocked today by %s, and %d a day in the week before", n, by, before[by]/7), int(n))
+		}
+	}
+	return nil
+}
+
+// AlertProgram is the program of [AlertSaga]: it sends that something needs a person, waits until it is over, and sends that.
+func AlertProgram(send func(context.Context, Alert) error) (saga.Program, error) {
+	retry := saga.Retry{Attempts: 10_000, Within: 7 * 24 * time.Hour, Max: 10 * time.Minute, Compensate: true}
+	const stays = "what was told stays told"
+	// told has every failure tried again, a refusal, too: what is wrong at the receiver is mended there, and the alert is still to be told.
+	told := func(ctx context.Context, c saga.Call[Alert], a Alert) error {
+		a.ID, a.Alert = c.Key, c.Work
+		if err := saga.Sending(ctx); err != nil {
+			return err
+		}
+		err := send(ctx, a)
+		if class, _ := saga.Classify(err); err != nil && class == program.Refused {
+			return errors.New(err.Error())
+		}
+		return err
+	}
+	opened := func(ctx context.Context, c saga.Call[Alert]) (struct{}, error) {
+		return struct{}{}, told(ctx, c, c.Input)
+	}
+	over := func(_ saga.Call[Alert], m saga.Message) (at time.Time, err error) {
+		return at, json.Unmarshal(m.Body, &at)
+	}
+	closed := func(ctx context.Context, c saga.Call[Alert]) (struct{}, error) {
+		a, at := c.Input, saga.ResultOf[time.Time](c, "over")
+		a.Over = &at
+		return struct{}{}, told(ctx, c, a)
+	}
+	return saga.Define(AlertSaga, 1,
+		saga.Do("tell", opened).To(AlertsTo).Idempotent().NoID().EachRun().NoUndo(stays).Retry(retry),
+		saga.Await("over", over).On(alertOver, func(c saga.Call[Alert]) string { return c.Work }).NoID().EachRun().NoUndo(stays).Within(saga.MaxWait, saga.Compensate),
+		saga.Do("close", closed).To(AlertsTo).Idempotent().NoID().EachRun().NoUndo(stays).Retry(retry),
+	)
+}
+
+// Opened are the alerts that are not over yet, by what they are about. One that has been said to be over counts until that is told.
+func (d *Desk) Opened(ctx context.Context) (map[string][]string, error) {
+	open := map[string][]string{}
+	for _, status := range live {
+		heads, err := ledger.First(ctx, d.db, ledger.Filter{Saga: AlertSaga, Status: status, Limit: ledger.MaxBacklog})
+		if err != nil {
+			return nil, err
+		}
+		for i := range heads {
+			work := heads[i].ID.Work
+			open[aboutOf(work)] = append(open[aboutOf(work)], work)
+		}
+	}
+	return open, nil
+}
+
+// aboutOf is what an alert is about, by its work id.
+func aboutOf(work string) string { return work[:max(strings.LastIndex(work, "@"), 0)] }
+
+// Tell begins an alert, unless one about the same thing is open. Its number is one more than there were: of several processes that find it
+// one tells it.
+func (d *Desk) Tell(ctx context.Context, c *coordinator.Coordinator, a Alert, o *saga.StartOptions) (work string, err error) {
+	before, err := ledger.First(ctx, d.db, ledger.Filter{Saga: AlertSaga, Prefix: a.About + "@", Limit: 100_000})
+	if err != nil {
+		return "", err
+	}
+	before = slices.DeleteFunc(before, func(h ledger.Instance) bool { return aboutOf(h.ID.Work) != a.About })
+	if open := First(before, func(h *ledger.Instance) bool { return !h.Status.Terminal() }); open != nil {
+		return open.ID.Work, nil
+	}
+	work = a.About + "@" + strconv.Itoa(len(before)+1)
+	_, err = c.Start(ctx, AlertSaga, work, a, o)
+	return work, err
+}
+
+// Over says of an alert that it is over.
+func (d *Desk) Over(ctx context.Context, work string) error {
+	at, err := json.Marshal(d.now().UTC())
+	if err != nil {
+		return err
+	}
+	_, err = d.op.Deliver(ctx, saga.Message{Name: alertOver, Key: work, ID: work, Body: at})
+	if errors.Is(err, coordinator.ErrOtherMessage) { // it was said before
+		return nil
+	}
+	return err
+}
+
+// TestAlertIn says who tries the alerts.
+type TestAlertIn struct{ By }
+
+// AlertTried is a test that was stored. A process that sends alerts sends it, and a little later that it is over.
+type AlertTried struct {
+	WorkID string `json:"workId"`
+}
+
+// TestAlert makes an alert that says it is a test.
+func (d *Desk) TestAlert(ctx context.Context, in *TestAlertIn) (*AlertTried, error) {
+	if err := Usage("try: amends alerts test --help", in.faults()...); err != nil {
+		return nil, err
+	}
+	c, err := silent(d)
+	if err != nil {
+		return nil, err
+	}
+	p, err := AlertProgram(func(context.Context, Alert) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Register(ctx, p); err != nil {
+		return nil, err
+	}
+	work, err := d.Tell(ctx, c, Alert{About: "test", Kind: "test", Words: "this is a test: " + in.Reason, Next: "nothing", Link: "/", Count: 1, At: d.now().UTC()},
+		&saga.StartOptions{Starter: in.Actor, Cause: in.Reason})
+	return &AlertTried{work}, err
+}
+
+// silent is a coordinator that begins instances, and runs none.
+func silent(d *Desk) (*coordinator.Coordinator, error) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return coordinator.New(d.db, &coordinator.Options{Log: log})
+}
+
+// AlertShown is an alert that is not over yet, or what needs a person and is not told yet.
+type AlertShown struct {
+	Alert
+	Status saga.Status `json:"status"` // waiting: it was told; retrying: it cannot be told; "": it is not on record
+}
+
+// Since is when it was found.
+func (a *AlertShown) Since() *time.Time { return utc(a.At) }
+
+// Told says whether it was told.
+func (a *AlertShown) Told() string {
+	return Either(a.Status == "", "no", Either(a.Status == saga.Waiting, "yes", "sending"))
+}
+
+// Alerts lists what needs a person, and whether that was told.
+func (d *Desk) Alerts(ctx context.Context, _ *Nothing) (*All[AlertShown], error) {
+	needs, err := d.Needs(ctx, DifferenceLasts)
+	if err != nil {
+		return nil, err
+	}
+	open, err := d.Opened(ctx)
+	out := &All[AlertShown]{Items: []AlertShown{}}
+	for i := range needs {
+		one := AlertShown{Alert: needs[i]}
+		if works := open[one.About]; len(works) > 0 {
+			v, err := d.look(ctx, saga.ID{Saga: AlertSaga, Work: works[0]})
+			if err != nil {
+				return nil, err
+			}
+			if one.Status = v.state.Status; json.Unmarshal(v.state.Input, &one.Alert) == nil {
+				one.Alert.Alert = works[0]
+			}
+		}
+		out.Items = append(out.Items, one)
+	}
+	slices.SortStableFunc(out.Items, func(a, b AlertShown) int { return cmp.Compare(a.About, b.About) })
+	return out, err
+}
+
+// DifferenceLasts is how many runs in a row find a difference before it is an alert, where nothing else is said.
+const DifferenceLasts = 3
