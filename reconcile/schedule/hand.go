@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -46,14 +47,14 @@ func Request(ctx context.Context, s Store, job, what string, by saga.Actor) (Run
 			return fmt.Errorf("%w: %s, %s. Unpause it first", ErrPaused, p.By, p.Why)
 		}
 		for i := range a.Open {
-			if r := &a.Open[i]; r.ByHand() && r.Ask == what && r.Attempt == 0 {
+			if r := &a.Open[i]; r.ByHand() && r.Ask == what && r.Attempt == 0 && strings.HasPrefix(r.Instant, byHand) {
 				asked = r
 				return nil
 			}
 		}
 		a.State.Asked++
 		a.New = append(a.New, RunRow{
-			Job: job, Instant: fmt.Sprintf("manual:%d", a.State.Asked), At: now, From: now, Instants: 1, Due: now, Created: now,
+			Job: job, Instant: fmt.Sprintf("%s%d", byHand, a.State.Asked), At: now, From: now, Instants: 1, Due: now, Created: now,
 			Ask: what, By: by.Name, Why: by.Reason,
 		})
 		asked = &a.New[len(a.New)-1] // the store numbers it there

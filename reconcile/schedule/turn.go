@@ -113,6 +113,7 @@ func (a *Agenda) close(now time.Time, r *RunRow, v Result) {
 	s := &a.State
 	switch {
 	case r.Ask != "":
+	case r.At.Before(s.Good.At): // it made up for what is past: it says nothing of now, and its cursor is not the newest
 	case v != OK:
 		s.Failures++
 	default:

@@ -1,0 +1,119 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// Instant is one time of a schedule.
+type Instant struct {
+	Key string // [Schedule.Instant] of At
+	At  time.Time
+}
+
+// Instants are those that the run stands for, the first one first, up to 10,000: several where some were missed. A run that was asked for by
+// hand is one of its own.
+func (r *Run) Instants() []Instant {
+	if r.text.zone == nil || r.From.IsZero() || strings.HasPrefix(r.Instant, byHand) {
+		return []Instant{{r.Instant, r.At}}
+	}
+	return r.text.between(r.From, r.At)
+}
+
+// between are the instants from one time to another, both included, up to [countMost].
+func (s Schedule) between(from, to time.Time) (all []Instant) {
+	for at := s.Next(from.Add(-time.Nanosecond)); !at.IsZero() && !at.After(to) && len(all) < countMost; at = s.Next(at) {
+		all = append(all, Instant{s.Instant(at), at.UTC()})
+	}
+	return all
+}
+
+// mostBackfilled is how many instants are asked for again at once.
+const mostBackfilled = 1000
+
+// ErrTooMany matches the error of [Backfill] where more instants are missing than are asked for at once.
+var ErrTooMany = errors.New("too many")
+
+// Backfill asks for a run of each instant of a job between two times, both included, of which no run ended well and none is open: what was
+// skipped, what failed, and what was before the job was first described. With dry it only tells. The runs come one by one, before those
+// that the schedule brings; asked for again, what has ended well by then is not run again. A job that is paused is not run by hand either.
+func Backfill(ctx context.Context, s interface {
+	Store
+	Reader
+}, job string, from, to time.Time, by saga.Actor, dry bool,
+) (asked []RunRow, err error) {
+	if err := by.Validate(); err != nil {
+		return nil, fmt.Errorf("backfill job %q: %w", job, err)
+	}
+	known, err := since(ctx, s, job, from)
+	if err != nil {
+		return nil, fmt.Errorf("backfill job %q: %w", job, err)
+	}
+	err = change(ctx, s, "backfill", job, func(now time.Time, a *Agenda) error {
+		if p := a.pause(); p.Is() {
+			return fmt.Errorf("%w: %s, %s. Unpause it first", ErrPaused, p.By, p.Why)
+		}
+		text, err := Parse(a.State.Schedule, a.State.Zone)
+		if err != nil {
+			return err
+		}
+		if to.After(a.State.Planned) {
+			to = a.State.Planned // what comes after that is planned by itself
+		}
+		asked = missing(now, job, text.between(from, to), append(known, a.Open...), by)
+		if len(asked) > mostBackfilled {
+			return fmt.Errorf("%w: %d instants are missing between %s and %s, and at most %d are asked for at once", ErrTooMany, len(asked), from.Format(time.RFC3339), to.Format(time.RFC3339), mostBackfilled)
+		}
+		if !dry {
+			a.New = append(a.New, asked...)
+		}
+		return nil
+	})
+	return asked, err
+}
+
+// since are the runs of a job that were recorded at a time or later.
+func since(ctx context.Context, s Reader, job string, from time.Time) (all []RunRow, err error) {
+	for f := (RunFilter{Job: job, Limit: 500}); ; {
+		page, err := s.Runs(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < f.Limit || page[len(page)-1].Created.Before(from) {
+			return all, nil
+		}
+		f.Before = &page[len(page)-1]
+	}
+}
+
+// missing are runs of the instants that no run has done or is about to do. The key of one that has a row already says how often it was asked for.
+func missing(now time.Time, job string, instants []Instant, known []RunRow, by saga.Actor) (rows []RunRow) {
+	for _, one := range instants {
+		done, times := false, 0
+		for i := range known {
+			r := &known[i]
+			done = done || (r.Open() || r.Result == OK) && !strings.HasPrefix(r.Instant, byHand) && !one.At.Before(r.From) && !one.At.After(r.At)
+			if r.Instant == one.Key || strings.HasPrefix(r.Instant, one.Key+again) {
+				times++
+			}
+		}
+		key := one.Key
+		if times > 0 {
+			key = fmt.Sprintf("%s%s%d", one.Key, again, times+1)
+		}
+		if !done {
+			rows = append(rows, RunRow{Job: job, Instant: key, At: one.At, From: one.At, Instants: 1, Due: now, Created: now, By: by.Name, Why: by.Reason})
+		}
+	}
+	return slices.Clip(rows)
+}
+
+// What the keys of runs have that are not the first of an instant, and that are of none.
+const again, byHand = " again:", "manual:"

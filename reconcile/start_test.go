@@ -1,0 +1,121 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// statements is a job that starts an instance every hour, each of which takes its time, and is undone when it is given up.
+func statements(t *testing.T, db *memory.DB, takes time.Duration, while reconcile.While, approved bool) (stop func()) {
+	t.Helper()
+	silent := logrus.New()
+	silent.SetLevel(logrus.PanicLevel)
+	c, err := coordinator.New(db, &coordinator.Options{Log: silent, Poll: 5 * time.Second, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(context.Context, saga.Call[string]) (struct{}, error) { return struct{}{}, nil }
+	undo := func(context.Context, saga.Call[string], struct{}) error { return nil }
+	p, err := saga.Define("statement", 1,
+		saga.Do("draw", nothing).Idempotent().Once().NoID().Undo(undo),
+		saga.Delay[string]("lies", takes), saga.Do("send", nothing).Idempotent().Once().NoID().NoUndo("it is a test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	work := reconcile.Start(c, "statement", while, func(at time.Time) (string, error) { return at.Format(time.RFC3339), nil })
+	jobs, err := schedule.New(db, []schedule.Job{{Name: "hourly", Schedule: "0 * * * *", Approved: approved, Overlap: schedule.BufferOne, Timeout: 12 * time.Hour, Work: work}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 2)
+	go func() { done <- c.Run(ctx) }()
+	go func() { done <- jobs.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// At each instant one instance is started, keyed by it, those that were missed in one late run, each its own. What becomes of one while the
+// one before is not at its end is as the job says.
+func TestStartByTheClock(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		while    reconcile.While
+		takes    time.Duration
+		approved bool
+		want     []string // the hour of each instance, and its status at five to five
+	}{
+		{"beside", reconcile.Beside, 90 * time.Minute, true, []string{"01 completed", "02 completed", "03 completed", "04 waiting"}},
+		{"skip", reconcile.Skip, 90 * time.Minute, true, []string{"01 completed", "03 completed"}},
+		{"queue", reconcile.Queue, 90 * time.Minute, true, []string{"01 completed", "02 completed", "03 waiting"}},
+		{"cancel", reconcile.Cancel, 90 * time.Minute, true, []string{"01 compensated", "02 compensated", "03 compensated", "04 waiting"}},
+		{"healthy", reconcile.Skip, 10 * time.Minute, true, []string{"01 completed", "02 completed", "03 completed", "04 completed"}},
+		{"unapproved", reconcile.Beside, time.Minute, false, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db := memory.New(nil) // its clock is that of the bubble: midnight
+				defer statements(t, db, c.takes, c.while, c.approved)()
+				pass(4*time.Hour + 55*time.Minute)
+				if got := hours(t, db); !slices.Equal(got, c.want) {
+					t.Errorf("there are %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+	t.Run("missed", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			stop := statements(t, db, time.Second, reconcile.Beside, true)
+			pass(time.Minute)
+			stop()
+			pass(4*time.Hour + 5*time.Minute)
+			defer statements(t, db, time.Second, reconcile.Beside, true)()
+			pass(time.Minute)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 completed", "02 completed", "03 completed", "04 completed"}) {
+				t.Errorf("of four that were missed there are %q", got)
+			}
+			runs, err := db.Runs(t.Context(), schedule.RunFilter{})
+			if err != nil || len(runs) != 1 || runs[0].Applied != 4 {
+				t.Errorf("the runs are %+v, %v", runs, err)
+			}
+		})
+	})
+}
+
+// hours are the instances, by the hour in their work ids.
+func hours(t *testing.T, db *memory.DB) (all []string) {
+	t.Helper()
+	for h, err := range coordinator.NewOperator(db).List(t.Context(), coordinator.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, at, _ := strings.Cut(h.ID.Work, "T")
+		all = append(all, fmt.Sprintf("%s %s", at[:2], h.Status))
+	}
+	return all
+}
