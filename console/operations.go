@@ -82,6 +82,7 @@ var operations = append(acts(), []operation{
 	get("/status", "Is anything running, and does everything move?", (*desk.Desk).Status),
 	get("/version", "Which amends this is", (*desk.Desk).Version),
 	get("/check", "Verify every chain and every head of the ledger", (*desk.Desk).Check),
+	get("/report", "Report a month: what was started, how it ended, and what people had to decide", (*desk.Desk).Month),
 
 	get("/works", "List instances", (*desk.Desk).List),
 	get("/works/{saga}/{work}", "Show one instance: its steps, and what is safe to do next", (*desk.Desk).Show),
