@@ -1,16 +1,15 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
-
-	"github.com/spf13/cobra"
+	"slices"
+	"strconv"
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
-	unseen "github.com/amends-dev/amends/internal/visible"
 )
 
 // What is read of the ledger as a whole, for those who audit it.
@@ -34,16 +33,13 @@ var exportVerb = verb[desk.ExportIn, desk.Exported]{
 		if err != nil {
 			return nil, err
 		}
-		if a.json { // the export itself is what stdout has
-			return nil, cmp.Or(unseen.JSON(a.err, desk.Versioned(e), ""), alarmOf(e))
-		}
-		a.sayf("%s", amount(e))
+		fmt.Fprintln(a.err, amount(e)) // stdout has the export itself
 		return nil, alarmOf(e)
 	},
 }
 
 var verifyVerb = verb[desk.VerifyIn, desk.Verified]{
-	name: "verify", args: fileOrNone, free: true,
+	name: "verify", args: theFile.named(0, 1), free: true,
 	by: func(a *app, d *desk.Desk, ctx context.Context, in *desk.VerifyIn) (*desk.Verified, error) {
 		tell, done := a.counting("works verified")
 		in.From, in.Progress = a.given.In, tell
@@ -75,16 +71,8 @@ var verifyVerb = verb[desk.VerifyIn, desk.Verified]{
 
 // amount says what an export has, and by which digest it is known.
 func amount(e *desk.Exported) string {
-	return fmt.Sprintf("%s, %s, %s: %s; digest %s", finding.Count(int(e.Works), "work"), finding.Count(int(e.Records), "record"), finding.Count(int(e.Acts), "act"),
-		desk.Either(e.Sound, "sound", finding.Count(len(e.Findings), "finding")), e.SHA256)
-}
-
-// fileOrNone wants at most one file.
-func fileOrNone(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usage("try: "+cmd.CommandPath()+" --help", fmt.Sprintf("%s takes one FILE, not %d", cmd.CommandPath(), len(args)))
-	}
-	return said("the name of the file", args...)
+	return fmt.Sprintf("%s, %s, %s%s: %s; digest %s", finding.Count(int(e.Works), "work"), finding.Count(int(e.Records), "record"), finding.Count(int(e.Acts), "act"),
+		desk.When(e.Moving > 0, fmt.Sprintf(" (%d moved all the while: of those the chains only)", e.Moving)), desk.Either(e.Sound, "sound", finding.Count(len(e.Findings), "finding")), e.SHA256)
 }
 
 var reportVerb = verb[desk.MonthIn, desk.Month]{
@@ -96,12 +84,16 @@ var reportVerb = verb[desk.MonthIn, desk.Month]{
 		return d.Month(ctx, in)
 	},
 	print: func(a *app, _ *desk.MonthIn, m *desk.Month) {
-		a.fields("month", m.Month+desk.When(a.now().Before(*m.Until), ", which is not over"))
+		a.fields("month", m.Since.Format("2006-01")+desk.When(a.now().Before(*m.Until), ", which is not over"))
 		fmt.Fprintln(a.out)
 		if len(m.Items) > 0 {
 			a.table(m.Items, "saga=Saga, started=Started, completed=Completed, undone=Undone, live=Live, reviews=Opened, settled=Settled, open=Open, median=Median, longest=Longest")
 			fmt.Fprintln(a.out)
 		}
-		a.table(m.Duplicates, "duplicates=By, blocked=Count")
+		g := grid{header: []string{"duplicates", "blocked"}}
+		for _, by := range slices.Sorted(maps.Keys(m.Duplicates)) {
+			g.add(by, strconv.FormatInt(m.Duplicates[by], 10))
+		}
+		a.print(&g)
 	},
 }

@@ -22,12 +22,10 @@ type MonthIn struct {
 
 // Month is what became of works in a month.
 type Month struct {
-	Month      string      `json:"month"`
-	Since      *time.Time  `json:"since"`
-	Until      *time.Time  `json:"until"`
-	Items      []SagaMonth `json:"items"`      // by saga
-	Duplicates []Day       `json:"duplicates"` // that were blocked of all sagas, by layer; the day is the first
-	Chains     int64       `json:"chains"`     // that were read
+	Since      *time.Time       `json:"since"`
+	Until      *time.Time       `json:"until"`
+	Items      []SagaMonth      `json:"items"`      // by saga
+	Duplicates map[string]int64 `json:"duplicates"` // that were blocked, of all sagas: by start, receiver, version
 }
 
 // SagaMonth is a month of a saga. What stands is as it stood when the month ended.
@@ -52,22 +50,20 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Month{Month: since.Format("2006-01"), Since: utc(since), Until: utc(until), Items: []SagaMonth{}}
-	sagas := map[string]*SagaMonth{}
+	sagas, chains := map[string]*SagaMonth{}, int64(0)
 	filters := []ledger.Filter{{Saga: in.Saga, UpdatedSince: since, CreatedUntil: until}}
 	for _, status := range live {
 		filters = append(filters, ledger.Filter{Saga: in.Saga, Status: status, UpdatedUntil: since})
 	}
-	for i := 0; i < len(filters); {
-		page, err := d.db.List(ctx, filters[i])
+	for len(filters) > 0 {
+		page, err := d.db.List(ctx, filters[0])
 		if err != nil {
 			return nil, err
 		}
-		for j := range page.Instances {
-			h := &page.Instances[j]
+		for i := range page.Instances {
+			h := &page.Instances[i]
 			m := cmp.Or(sagas[h.ID.Saga], &SagaMonth{Saga: h.ID.Saga})
-			sagas[h.ID.Saga] = m
-			if h.Updated.Before(since) {
+			if sagas[h.ID.Saga] = m; h.Updated.Before(since) {
 				m.rests(h.Status)
 				continue
 			}
@@ -76,18 +72,22 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 				return nil, err
 			}
 			m.tell(records, since, until)
-			if out.Chains++; in.Progress != nil {
-				in.Progress(out.Chains)
+			if chains++; in.Progress != nil {
+				in.Progress(chains)
 			}
 		}
-		if filters[i].After = page.Next; page.Next == "" {
-			i++
+		if filters[0].After = page.Next; page.Next == "" {
+			filters = filters[1:]
 		}
 	}
+	out := &Month{utc(since), utc(until), []SagaMonth{}, map[string]int64{ledger.ByStart: 0, ledger.ByReceiver: 0, ledger.ByVersion: 0}}
 	for _, name := range slices.Sorted(maps.Keys(sagas)) {
 		out.Items = append(out.Items, *sagas[name].waited())
 	}
-	out.Duplicates, err = d.blockedIn(ctx, since, until)
+	days, err := d.db.BlockedDays(ctx, since)
+	for _, day := range days {
+		out.Duplicates[day.By] += Either(day.Day.Before(until), day.Count, 0)
+	}
 	return answer(*out, err)
 }
 
@@ -150,16 +150,4 @@ func (m *SagaMonth) waited() *SagaMonth {
 		m.Median, m.Longest = Duration(m.waits[(len(m.waits)-1)/2]), Duration(m.waits[len(m.waits)-1])
 	}
 	return m
-}
-
-// blockedIn is how many duplicates each layer blocked.
-func (d *Desk) blockedIn(ctx context.Context, since, until time.Time) ([]Day, error) {
-	sums := docs([]string{ledger.ByStart, ledger.ByReceiver, ledger.ByVersion}, func(by *string) Day { return Day{since.Format(time.DateOnly), *by, 0} })
-	days, err := d.db.BlockedDays(ctx, since)
-	for i := range days {
-		if sum := First(sums, func(s *Day) bool { return s.By == days[i].By }); sum != nil && days[i].Day.Before(until) {
-			sum.Count += days[i].Count
-		}
-	}
-	return sums, err
 }
