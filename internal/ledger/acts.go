@@ -11,8 +11,8 @@ import (
 // Act is what a person did, or looked at, as it is on record: a link of the one chain of all acts.
 type Act struct {
 	Control        // of what is no control, Version is a random number
-	Number  int64  `json:"number"` // from 1 on, without a gap, in the order of being stored
-	Hash    []byte `json:"-"`      // see Sum
+	Number  int64  `json:"number,string"` // from 1 on, without a gap, in the order of being stored
+	Hash    []byte `json:"-"`             // see Sum
 }
 
 // Sum computes the act's hash as the successor of the one with hash prev, nil for the first. The
