@@ -29,7 +29,7 @@ import (
 // may is who may do what, written down a second time: a route that is not in it fails, and so does
 // one that lets in others.
 var may = map[string]string{
-	Reader: `GET /status, GET /version, GET /check, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
+	Reader: `GET /status, GET /version, GET /check, GET /report, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
 		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /groups, GET /alerts, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /jobs/{job}/decisions, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,
@@ -124,7 +124,8 @@ func TestVerbsHaveOperations(t *testing.T) {
 	missing := map[string]string{
 		"migrate": "needs the address of a database, and no console runs on one that it does not fit", "migrate up": "as migrate", "migrate status": "as migrate",
 		"serve": "is the console", "start": "is POST /works, which is no function of the desk", "token": "is for who has the file",
-		"recover":           "is said while no process runs, on the host of its witness",
+		"recover": "is said while no process runs, on the host of its witness",
+		"export":  "is a file for who may read the database", "verify": "is for who has the file",
 		"reconcile rebuild": "is for who has lost the ledger, and with it the console",
 	}
 	apart := map[string]string{ // of verbs that are called otherwise

@@ -105,12 +105,12 @@ func (h *handler) run(ctx context.Context, who *Person, op *operation, s *said) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if op.path == "/check" { // it reads the whole ledger: one at a time
+	if op.path == "/check" || op.path == "/report" { // they read many chains: one at a time
 		select {
 		case h.checking <- struct{}{}:
 			defer func() { <-h.checking }()
 		case <-ctx.Done():
-			return nil, refuse(http.StatusServiceUnavailable, desk.Interrupted, "another check is under way; ask again when it has ended")
+			return nil, refuse(http.StatusServiceUnavailable, desk.Interrupted, "another check or report is under way; ask again when it has ended")
 		}
 	}
 	doc, err := op.do(ctx, h.desk, in)

@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 		book.Check(method, "/api/v1"+path, status, text)
 	}
 	for _, path := range []string{
-		"/status", "/version", "/check", "/works", "/approvals", "/duplicates", "/acts", "/destinations", "/sagas", "/everything/acts", "/inbox", "/inbox/objects", "/inbox/counts",
+		"/status", "/version", "/check", "/report", "/works", "/approvals", "/duplicates", "/acts", "/destinations", "/sagas", "/everything/acts", "/inbox", "/inbox/objects", "/inbox/counts",
 		"/jobs", "/jobs/runs", "/drift", "/works/nothing/here",
 	} {
 		is := path

@@ -82,6 +82,7 @@ var operations = append(acts(), []operation{
 	get("/status", "Is anything running, and does everything move?", (*desk.Desk).Status),
 	get("/version", "Which amends this is", (*desk.Desk).Version),
 	get("/check", "Verify every chain and every head of the ledger", (*desk.Desk).Check),
+	get("/report", "Report a month: what was started, how it ended, and what people had to decide", (*desk.Desk).Month),
 
 	get("/works", "List instances", (*desk.Desk).List),
 	get("/groups", "Instances by saga, status, reason, step and error, the most first: what is in review, unless something else is said", (*desk.Desk).Groups),

@@ -44,7 +44,7 @@ func TestOneCheckAtATime(t *testing.T) {
 	h.checking <- struct{}{} // another one
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()
-	if wrong := check(gone); wrong == nil || wrong.Status != http.StatusServiceUnavailable || !strings.Contains(wrong.Detail, "another check is under way") {
+	if wrong := check(gone); wrong == nil || wrong.Status != http.StatusServiceUnavailable || !strings.Contains(wrong.Detail, "another check or report is under way") {
 		t.Errorf("beside another one: %v", wrong)
 	}
 	<-h.checking

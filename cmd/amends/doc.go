@@ -44,6 +44,9 @@
 //	drift       Show the differences that last, and decide on them
 //	schedule    Show, run and pause jobs, and check what a schedule means
 //	check       Verify every chain and every head of the ledger
+//	export      Write works, record by record, into a file that can be verified without the database
+//	verify      Verify what amends export has written, without the database
+//	report      Report a month: what was started, how it ended, and what people had to decide
 //	catch-up    After the database's clock went back: make due what waits for it to be there again
 //	recover     Say what became of the database: restored from a backup, or moved with everything
 //	migrate     Bring the database schema up to date, or show where it stands

@@ -114,7 +114,7 @@ var verbs = []maker{
 	order("retry"), order("resolve"), order("skip"), scoped("pause", (*desk.Desk).Hold), scoped("resume", (*desk.Desk).Release),
 	order("wake"), order("complete"), order("fail"), order("extend"), plain("deliver", messageSaid, (*desk.Desk).Deliver, (*app).printDelivered),
 	approvalsVerb, deciding("approve"), deciding("reject"), order("cancel"), order("undo"), order("rerun"), batchVerb, startVerb,
-	destinationVerb, alertsVerb, inboxVerb, reconcileVerb, driftVerb, scheduleVerb, checkVerb,
+	destinationVerb, alertsVerb, inboxVerb, reconcileVerb, driftVerb, scheduleVerb, checkVerb, exportVerb, verifyVerb, reportVerb,
 	plain("catch-up", noArguments, (*desk.Desk).CatchUp, (*app).printCaughtUp), plain("recover", noArguments, (*desk.Desk).Recover, (*app).printRecovered),
 	migrateVerb, serveVerb, tokenVerb, versionVerb,
 }

@@ -174,6 +174,7 @@ func TestExamples(t *testing.T) { // not parallel: a root command sets a variabl
 func typed(line string) []string {
 	line, _, _ = strings.Cut(strings.ReplaceAll(line, `\|`, "|"), " |")
 	line, _, _ = strings.Cut(line, " #")
+	line, _, _ = strings.Cut(line, " >")
 	line = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(line, "WORDS")
 	return strings.Fields(line)
 }

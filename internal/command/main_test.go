@@ -144,7 +144,7 @@ func seedPostgres(ctx context.Context, address string) error {
 }
 
 // known tells a script what other packages decide: the version of the schema, and the id of the
-// plan of orders.
+// plan of orders; and in which month the works were started.
 func known(env *testscript.Env, d migrations.Dialect) error {
 	plan, err := ordersPlan().plan()
 	if err != nil {
@@ -152,6 +152,7 @@ func known(env *testscript.Env, d migrations.Dialect) error {
 	}
 	env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(d)))
 	env.Setenv("PLANID", plan.ID)
+	env.Setenv("MONTH", time.Now().UTC().Format("2006-01"))
 	env.Setenv("PLAN", desk.Brief(plan.ID))
 	return nil
 }
@@ -178,6 +179,7 @@ func scripts(t *testing.T, setup func(*testscript.Env) error, patterns ...string
 // commands are what scripts can do beside testscript's own.
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"amends":  amends,
+	"change":  change,
 	"exits":   exitStatus,
 	"pages":   pages,
 	"serve":   serve,
@@ -388,6 +390,19 @@ func execSQL(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer db.Close()
 	db.MustExec(args[1])
+}
+
+// change replaces what an expression finds in a file: change FILE EXPRESSION TEXT.
+func change(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: change FILE EXPRESSION TEXT")
+	}
+	was := ts.ReadFile(args[0])
+	is := regexp.MustCompile(args[1]).ReplaceAllString(was, args[2])
+	if is == was {
+		ts.Fatalf("no match for %s", args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(is), 0o600))
 }
 
 // keep stores what an expression finds in what a program printed, for later lines: keep NAME

@@ -90,6 +90,8 @@ func (a *app) cell(row reflect.Value, show string) string {
 		return a.when(is)
 	case []string:
 		return strings.Join(is, ", ")
+	case desk.Duration:
+		return desk.When(is > 0, finding.Span(time.Duration(is)))
 	}
 	switch {
 	case strings.HasSuffix(show, "+"):

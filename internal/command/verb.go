@@ -314,6 +314,7 @@ type thing struct{ kind, written, empty, ifNone, ifMany string }
 var (
 	theWork  = thing{"work", "WORK", "the work id", "", "a work id with spaces needs quotes; "}
 	theWorks = thing{"work", "WORK…, or - to read ids from standard input", "the work id", "", ""}
+	theFile  = thing{"file", "FILE", "the name of the file", "", ""}
 	theJob   = thing{"job", "JOB", "the name of the job", "amends schedule list shows the jobs; ", ""}
 )
 

@@ -143,6 +143,7 @@ type CheckFinding struct {
 	Act    int64  `json:"act"` // its number, where it is about an act: then it is about no work
 	What   string `json:"what"`
 	Do     string `json:"do"`
+	Line   int64  `json:"line,omitempty"` // of an export, where one is verified
 
 	Where string `json:"-"`
 }
@@ -160,9 +161,13 @@ func (d *Desk) Check(ctx context.Context, in *CheckIn) (*Report, error) {
 	case r.Works == 0 && in.Work != "":
 		return nil, (&Which{Work: in.Work, Saga: in.Saga}).unknown()
 	}
+	return reportOf(&r), nil
+}
+
+func reportOf(r *ledger.Report) *Report {
 	return &Report{len(r.Findings) == 0, r.Works, r.Records, r.Acts, r.Moving, docs(r.Findings, func(f *ledger.Finding) CheckFinding {
-		return CheckFinding{f.ID.Saga, f.ID.Work, f.Number, f.Seq, f.Act, f.What, f.Do, f.Where()}
-	})}, nil
+		return CheckFinding{Saga: f.ID.Saga, WorkID: f.ID.Work, Number: f.Number, Seq: f.Seq, Act: f.Act, What: f.What, Do: f.Do, Where: f.Where()}
+	})}
 }
 
 // Alarm is the finding that a ledger is not sound, or nil.

@@ -27,8 +27,11 @@ var counts = map[string]string{
 	"scan": "listings of a side, raised by one", "rows": "of a listing", "previousRows": "the same", "expectedCount": "the same",
 	"countAtEnd": "the same", "unmarked": "the same",
 	"source": "objects", "destination": "documents", "ledger": "works", "keys": "of all sides", "previousSource": "objects",
-	"withdrawals": "of a source",
-	"compared":    "documents", "newerAtSource": "documents",
+	"withdrawals":   "of a source",
+	"postedSignals": "of a work", "consumedSignals": "the same", "signals": "numbered from 1 in each work", "base": "records of a chain", "line": "of a file",
+	"started": "works in a month", "completed": "the same", "undone": "the same", "live": "the same", "reviewsOpened": "in a month", "reviewsSettled": "the same",
+	"reviewsOpen": "works", "duplicates": "in a month",
+	"compared": "documents", "newerAtSource": "documents",
 	"sig": "signals of a work", "w": "milliseconds", "u": "milliseconds", "lim": "milliseconds", "b": "milliseconds",
 	"TTL": "what program.Spec.Structure hashes; no document",
 }

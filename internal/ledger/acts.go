@@ -11,8 +11,8 @@ import (
 // Act is what a person did, or looked at, as it is on record: a link of the one chain of all acts.
 type Act struct {
 	Control        // of what is no control, Version is a random number
-	Number  int64  // from 1 on, without a gap, in the order of being stored
-	Hash    []byte // see Sum
+	Number  int64  `json:"number,string"` // from 1 on, without a gap, in the order of being stored
+	Hash    []byte `json:"-"`             // see Sum
 }
 
 // Sum computes the act's hash as the successor of the one with hash prev, nil for the first. The
@@ -35,44 +35,62 @@ const doAct = "Compare table amends_audit with a backup, and ask who can write t
 // acts verifies the chain of acts. It only grows: what is stored meanwhile is on a later page, and
 // each page comes with the head of its moment.
 func (c *checker) acts(ctx context.Context) error {
-	var last Act
+	var links ActLinks
 	for {
-		page, head, err := c.ActChain(ctx, last.Number, 1000)
+		page, head, err := c.ActChain(ctx, links.last.Number, 1000)
 		if err != nil {
-			return fmt.Errorf("read the acts behind number %d: %w", last.Number, err)
+			return fmt.Errorf("read the acts behind number %d: %w", links.last.Number, err)
 		}
 		for i := range page {
-			c.act(&last, &page[i])
-			last = page[i]
+			links.Add(&page[i])
+		}
+		if c.Acts != nil {
+			if err := c.Acts(page, &head); err != nil {
+				return err
+			}
 		}
 		c.report.Acts += int64(len(page))
 		if len(page) > 0 {
 			continue
 		}
-		switch {
-		case head.Number > last.Number:
-			c.actf(last.Number+1, "The last acts are missing: the ledger counts %d, and none is behind number %d.", head.Number, last.Number)
-		case head.Number < last.Number:
-			c.actf(head.Number+1, "The ledger counts %d acts, and number %d is there: it was put there by hand, or the count was changed.", head.Number, last.Number)
-		case !bytes.Equal(head.Hash, last.Hash):
-			c.actf(last.Number, "Its hash is %x, but the ledger says that the last act has %x: one of them was edited.", last.Hash, head.Hash)
-		}
+		links.End(&head)
+		c.report.Findings = append(c.report.Findings, links.Found...)
 		return nil
 	}
 }
 
-// act verifies one act. The stored hash of its predecessor counts, so that an edited one is named
+// ActLinks verifies the chain of acts, one after the other. The zero value is before the first.
+type ActLinks struct {
+	Found []Finding
+	last  Act
+}
+
+// Add verifies the next act. The stored hash of its predecessor counts, so that an edited one is named
 // itself; behind a gap there is none to go by.
-func (c *checker) act(last, a *Act) {
+func (l *ActLinks) Add(a *Act) {
+	last := l.last
+	l.last = *a
 	if a.Number != last.Number+1 {
-		c.actf(last.Number+1, "There is a gap: after act %d comes act %d, which %s did at %s. What was between them was deleted.", last.Number, a.Number, a.Actor, stamp(a.At))
+		l.findf(last.Number+1, "There is a gap: after act %d comes act %d, which %s did at %s. What was between them was deleted.", last.Number, a.Number, a.Actor, stamp(a.At))
 		return
 	}
 	if sum := a.Sum(last.Hash); !bytes.Equal(sum, a.Hash) {
-		c.actf(a.Number, "It says: %s by %s at %s (%s). Its hash is %x, but its content and predecessor give %x: it was edited.", a.Kind, a.Actor, stamp(a.At), a.Name, a.Hash, sum)
+		l.findf(a.Number, "It says: %s by %s at %s (%s). Its hash is %x, but its content and predecessor give %x: it was edited.", a.Kind, a.Actor, stamp(a.At), a.Name, a.Hash, sum)
 	}
 }
 
-func (c *checker) actf(number int64, format string, args ...any) {
-	c.report.Findings = append(c.report.Findings, Finding{Act: number, What: fmt.Sprintf(format, args...), Do: doAct})
+// End compares the last act with the head of the chain.
+func (l *ActLinks) End(head *Act) {
+	switch last := &l.last; {
+	case head.Number > last.Number:
+		l.findf(last.Number+1, "The last acts are missing: the ledger counts %d, and none is behind number %d.", head.Number, last.Number)
+	case head.Number < last.Number:
+		l.findf(head.Number+1, "The ledger counts %d acts, and number %d is there: it was put there by hand, or the count was changed.", head.Number, last.Number)
+	case !bytes.Equal(head.Hash, last.Hash):
+		l.findf(last.Number, "Its hash is %x, but the ledger says that the last act has %x: one of them was edited.", last.Hash, head.Hash)
+	}
+}
+
+func (l *ActLinks) findf(number int64, format string, args ...any) {
+	l.Found = append(l.Found, Finding{Act: number, What: fmt.Sprintf(format, args...), Do: doAct})
 }

@@ -59,6 +59,12 @@ type CheckOptions struct {
 
 	// Progress is called after every page of works.
 	Progress func(Report)
+
+	// Acts and Work are given what was read, as it was checked: an export writes it down. Nil: they
+	// are not called. Acts gets pages, the last of them empty, each with the head of the chain. The
+	// head of a work shows what its chain says, unless it moved all the while, or that is a finding.
+	Acts func(page []Act, head *Act) error
+	Work func(head *Instance, records []machine.Record, moving bool) error
 }
 
 // Check reads every chain from its first record and reports whatever is not as the rules want it: a
@@ -76,7 +82,7 @@ func Check(ctx context.Context, r Catalogue, o *CheckOptions) (Report, error) {
 	if o == nil {
 		o = &CheckOptions{}
 	}
-	c := checker{Catalogue: r, machine: !o.ChainsOnly, specs: make(map[Version]*program.Spec), made: make(map[uint64]int64)}
+	c := checker{Catalogue: r, machine: !o.ChainsOnly, CheckOptions: o, specs: make(map[Version]*program.Spec), made: make(map[uint64]int64)}
 	if err := c.begin(ctx); err != nil {
 		return c.report, fmt.Errorf("check: %w", err)
 	}
@@ -113,6 +119,7 @@ func Check(ctx context.Context, r Catalogue, o *CheckOptions) (Report, error) {
 // checker walks the works of a ledger.
 type checker struct {
 	Catalogue
+	*CheckOptions
 	machine bool // fold the chains as well
 	report  Report
 
@@ -166,7 +173,7 @@ func (c *checker) work(ctx context.Context, head Instance) error {
 		if err != nil {
 			return err
 		}
-		stable := w.check(c.machine)
+		stable, moving := w.check(c.machine), false
 		if len(w.found) > stable {
 			now, err := c.again(ctx, head)
 			switch {
@@ -177,7 +184,12 @@ func (c *checker) work(ctx context.Context, head Instance) error {
 				continue
 			case !sameHead(now, head):
 				c.report.Moving++
-				w.found = w.found[:stable]
+				w.found, moving = w.found[:stable], true
+			}
+		}
+		if c.Work != nil {
+			if err := c.Work(&head, w.records, moving); err != nil {
+				return err
 			}
 		}
 		if c.ahead(&head) {

@@ -233,18 +233,33 @@ func TestCheckMovingHead(t *testing.T) {
 			*b.head(waits) = now
 		}
 	}
-	report, err := ledger.Check(t.Context(), b, &ledger.CheckOptions{Filter: ledger.Filter{Limit: 10}})
-	if err != nil || len(report.Findings) != 0 || report.Works != 4 || report.Records != 10 || report.Moving != 0 {
-		t.Errorf("got %+v and error %v, want nothing found", report, err)
+	handed, moving := 0, 0
+	o := &ledger.CheckOptions{Filter: ledger.Filter{Limit: 10}, Work: func(head *ledger.Instance, records []machine.Record, moves bool) error {
+		if found := ledger.Examine(head, records, moves); len(found) > 0 {
+			t.Errorf("what was handed on of %s is not sound: %v", head.ID, found)
+		}
+		if handed++; moves {
+			moving++
+		}
+		return nil
+	}}
+	report, err := ledger.Check(t.Context(), b, o)
+	if err != nil || len(report.Findings) != 0 || report.Works != 4 || report.Records != 10 || report.Moving != 0 || handed != 4 || moving != 0 {
+		t.Errorf("got %+v and error %v, want nothing found; %d works were handed on, %d as moving", report, err, handed, moving)
 	}
 
 	b.listed = func() { // and one that never stands still is counted, not accused
 		h := b.head(waits)
 		h.Status, h.Updated = saga.Running, h.Updated.Add(1)
 	}
-	report, err = ledger.Check(t.Context(), b, &ledger.CheckOptions{Filter: ledger.Filter{Limit: 10}})
-	if err != nil || len(report.Findings) != 0 || report.Moving != 1 {
-		t.Errorf("got %+v and error %v, want one moving work and nothing found", report, err)
+	report, err = ledger.Check(t.Context(), b, o)
+	if err != nil || len(report.Findings) != 0 || report.Moving != 1 || handed != 8 || moving != 1 {
+		t.Errorf("got %+v and error %v, want one moving work and nothing found; %d works were handed on, %d as moving", report, err, handed, moving)
+	}
+	full := errors.New("the disk is full")
+	o.Work = func(*ledger.Instance, []machine.Record, bool) error { return full }
+	if _, err := ledger.Check(t.Context(), b, o); !errors.Is(err, full) {
+		t.Errorf("error %v, want that of the one it is handed to", err)
 	}
 }
 

@@ -20,6 +20,17 @@ type checked struct {
 	st      *machine.State // what the chain folds to; nil when it does not, or was not folded
 	found   []Finding
 	damaged bool // it could not be read, and what can be said of it was found
+	alone   bool // its signals were not read
+}
+
+// Examine checks a work that was read elsewhere, without its signals, as [Check] does. Of one that
+// moved while it was read the head is left alone.
+func Examine(head *Instance, records []machine.Record, moving bool) []Finding {
+	w := &checked{head: *head, records: records, alone: true}
+	if stable := w.check(true); moving {
+		return w.found[:stable]
+	}
+	return w.found
 }
 
 // What a person can do.
@@ -43,7 +54,9 @@ func (w *checked) check(machine bool) (stable int) {
 	stable = len(w.found)
 	w.projection()
 	w.schedule()
-	w.consumption()
+	if !w.alone {
+		w.consumption()
+	}
 	return stable
 }
 

@@ -84,23 +84,24 @@ const (
 
 // Control is one of the things that every process of a ledger obeys.
 type Control struct {
-	Kind ControlKind
-	Name string // of what it controls, at most [MaxText] bytes
+	Kind ControlKind `json:"act"`
+	Name string      `json:"name"` // of what it controls, at most [MaxText] bytes
 
 	// Version is drawn from one counter for all controls of a ledger. It ascends in the order in
 	// which they are stored: who has read the newest one has read all. Only in a database that went
 	// back does a number come twice; a process reads the controls when it opens a session.
-	Version int64
+	Version int64 `json:"version,string"`
 
 	// Body is what is to be obeyed. Nil: that is over. The control stays, so that its versions go
 	// on.
-	Body json.RawMessage
+	Body json.RawMessage `json:"-"`
 
 	// Actor and Reason are who wants it so and why, for what a person did. Both are empty when a
 	// process set it by itself.
-	Actor, Reason string
+	Actor  string `json:"actor"`
+	Reason string `json:"reason"`
 
-	Session machine.Token // who set it; 0: a person. SetControl is told it beside the control.
-	Nonce   int64         // random, drawn for each set: by it the same set is known again
-	At      time.Time     // the ledger's, when it was stored
+	Session machine.Token `json:"session,string"` // who set it; 0: a person. SetControl is told it beside the control.
+	Nonce   int64         `json:"nonce,string"`   // random, drawn for each set: by it the same set is known again
+	At      time.Time     `json:"at"`             // the ledger's, when it was stored
 }

@@ -307,27 +307,27 @@ type Answer struct {
 // Instance is the row by which a work is scheduled and listed. It is a projection of the work's
 // chain and can be rebuilt from it.
 type Instance struct {
-	Number   int64 // its reference, the ledger's own
-	ID       saga.ID
-	Salt     machine.Salt // of its records' hashes; zero once it was erased
-	Version  int          // of the definition; a revision may take a newer one
-	Revision string       // of the source object: the one the work was started with, or revised for
-	Status   saga.Status
-	Reason   saga.Reason
-	Class    Class         // its place in the order of claims
-	Step     string        // the one at issue while it is retrying, compensating, in review or paused; see [AtIssue]
-	Session  machine.Token // who holds it; 0: no session
-	Due      time.Time     // released: when it wants attention; zero: never, by itself
-	WaitsFor string        // released: the destination that it waits for; empty: nothing but its time
-	Base     int64         // seq of the latest record with a snapshot; 1 when there is none
-	Posted   int64         // signals received
-	Consumed int64         // signals consumed by records
+	Number   int64         `json:"number,string"` // its reference, the ledger's own
+	ID       saga.ID       `json:"-"`
+	Salt     machine.Salt  `json:"-"`        // of its records' hashes; zero once it was erased
+	Version  int           `json:"version"`  // of the definition; a revision may take a newer one
+	Revision string        `json:"revision"` // of the source object: the one the work was started with, or revised for
+	Status   saga.Status   `json:"status"`
+	Reason   saga.Reason   `json:"reason"`
+	Class    Class         `json:"class"`           // its place in the order of claims
+	Step     string        `json:"step"`            // the one at issue while it is retrying, compensating, in review or paused; see [AtIssue]
+	Session  machine.Token `json:"session,string"`  // who holds it; 0: no session
+	Due      time.Time     `json:"dueAt,omitzero"`  // released: when it wants attention; zero: never, by itself
+	WaitsFor string        `json:"waitsFor"`        // released: the destination that it waits for; empty: nothing but its time
+	Base     int64         `json:"base"`            // seq of the latest record with a snapshot; 1 when there is none
+	Posted   int64         `json:"postedSignals"`   // signals received
+	Consumed int64         `json:"consumedSignals"` // signals consumed by records
 	// Unconfirmed: its ledger was lost, and a step was adopted as done that may not have happened.
-	Unconfirmed bool
-	Deadline    time.Time // when it has to be at its end, or had to; zero: at no time
-	Created     time.Time
-	Updated     time.Time
-	Finished    time.Time // terminal works only: when it ended first
+	Unconfirmed bool      `json:"unconfirmed"`
+	Deadline    time.Time `json:"deadlineAt,omitzero"` // when it has to be at its end, or had to; zero: at no time
+	Created     time.Time `json:"startedAt"`
+	Updated     time.Time `json:"updatedAt"`
+	Finished    time.Time `json:"finishedAt,omitzero"` // terminal works only: when it ended first
 }
 
 // GoesOn reports whether a work goes on by itself: a session may hold it, and when that is over it is due.

@@ -89,39 +89,39 @@ func (t Token) String() string { return fmt.Sprintf("%016x", uint64(t)) }
 // Record is one line of the ledger: one decision. It says what was learned and what was thereby set
 // in motion. A work's records form a chain: each names its predecessor by number and hash.
 type Record struct {
-	Seq     int64     // 1 for the first record of a work
-	Hash    Hash      // over everything below but At, and the predecessor's hash
-	Session Token     // the writer
-	At      time.Time // the database's clock when the record was stored; not hashed
+	Seq     int64     `json:"seq"`            // 1 for the first record of a work
+	Hash    Hash      `json:"hash"`           // over everything below but At, and the predecessor's hash
+	Session Token     `json:"session,string"` // the writer
+	At      time.Time `json:"at"`             // the database's clock when the record was stored; not hashed
 
-	Kind        Kind
-	Version     int            // KindStarted, KindHeard, KindRevised: the definition's version
-	Revision    string         // the version of the source object that the record speaks of, if it speaks of one
-	Nonce       int64          // KindStarted: random; tells two equal starts by one session apart
-	Step        string         // which step was learned about
-	Direction   saga.Direction // of that step
-	Attempt     int            // of that step in that direction, from 1
-	ExternalID  string         // what the destination calls the thing we made
-	Body        json.RawMessage
-	BodyDropped bool       // the body was too large or not serialisable and is not kept
-	Class       saga.Class // of the error
-	Error       string     // the error's text; never a body
-	Note        string     // what the machine has to say that is no error
-	Actor       string     // who said what the record follows
-	Why         string     // why, in the actor's words
-	Cause       string     // KindStarted: what caused the start, in the starter's words
-	Signals     []int64
+	Kind        Kind            `json:"recordKind"`
+	Version     int             `json:"version,omitempty"`      // KindStarted, KindHeard, KindRevised: the definition's version
+	Revision    string          `json:"revision,omitempty"`     // the version of the source object that the record speaks of, if it speaks of one
+	Nonce       int64           `json:"nonce,string,omitempty"` // KindStarted: random; tells two equal starts by one session apart
+	Step        string          `json:"step,omitempty"`         // which step was learned about
+	Direction   saga.Direction  `json:"direction,omitempty"`    // of that step
+	Attempt     int             `json:"attempt,omitempty"`      // of that step in that direction, from 1
+	ExternalID  string          `json:"externalId,omitempty"`   // what the destination calls the thing we made
+	Body        json.RawMessage `json:"body,omitempty"`
+	BodyDropped bool            `json:"bodyDropped,omitempty"` // the body was too large or not serialisable and is not kept
+	Class       saga.Class      `json:"errorClass,omitempty"`  // of the error
+	Error       string          `json:"error,omitempty"`       // the error's text; never a body
+	Note        string          `json:"note,omitempty"`        // what the machine has to say that is no error
+	Actor       string          `json:"actor,omitempty"`       // who said what the record follows
+	Why         string          `json:"why,omitempty"`         // why, in the actor's words
+	Cause       string          `json:"cause,omitempty"`       // KindStarted: what caused the start, in the starter's words
+	Signals     []int64         `json:"signals,omitempty"`
 
-	Status saga.Status   // where the work stands after this record
-	Reason saga.Reason   // why, when Status is review
-	Wait   time.Duration // the work is due again at At+Wait; 0 while it is being worked on
-	Until  time.Time     // KindWaiting: when the wait is over; KindStarted: the start is for later, and begins then. Whole milliseconds
-	Limit  time.Duration // KindStarted, KindRevised: the run that begins has so long, from when it begins; 0: as long as it takes
+	Status saga.Status   `json:"status"`                 // where the work stands after this record
+	Reason saga.Reason   `json:"reason,omitempty"`       // why, when Status is review
+	Wait   time.Duration `json:"wait,string,omitempty"`  // the work is due again at At+Wait; 0 while it is being worked on
+	Until  time.Time     `json:"until,omitzero"`         // KindWaiting: when the wait is over; KindStarted: the start is for later, and begins then. Whole milliseconds
+	Limit  time.Duration `json:"limit,string,omitempty"` // KindStarted, KindRevised: the run that begins has so long, from when it begins; 0: as long as it takes
 
-	Dispatch *Dispatch       // the attempt this record arms, if any
-	Snapshot json.RawMessage // the folded state before this record, so that loading can begin here
+	Dispatch *Dispatch       `json:"dispatch,omitempty"` // the attempt this record arms, if any
+	Snapshot json.RawMessage `json:"snapshot,omitempty"` // the folded state before this record, so that loading can begin here
 
-	Erased Erased // what stands in the hash for what was erased
+	Erased Erased `json:"digests,omitzero"` // what stands in the hash for what was erased
 }
 
 // Salt is random, and an instance's own. What may hold a person's data enters the hashes of its
@@ -130,20 +130,20 @@ type Salt [16]byte
 
 // Erased are the salted digests of what was erased of a record. Zero: it is there, or never was.
 type Erased struct {
-	Texts    Hash // external id, error, note, actor, why, cause
-	Body     Hash
-	Snapshot Hash
+	Texts    Hash `json:"texts,omitzero"` // external id, error, note, actor, why, cause
+	Body     Hash `json:"body,omitzero"`
+	Snapshot Hash `json:"snapshot,omitzero"`
 }
 
 // Dispatch is the intent of one attempt, durable before anything is sent.
 type Dispatch struct {
-	Step      string
-	Direction saga.Direction
-	Attempt   int
-	Key       string        // the same for every attempt of this step, direction and reissue
-	Reissue   int           // how often a new key was allowed
-	Budget    time.Duration // the attempt's deadline is the record's At + Budget
-	Secret    string        // the id of the secret that its callback token is made with; empty: it has none
+	Step      string         `json:"step"`
+	Direction saga.Direction `json:"direction"`
+	Attempt   int            `json:"attempt"`
+	Key       string         `json:"key"`                // the same for every attempt of this step, direction and reissue
+	Reissue   int            `json:"reissue"`            // how often a new key was allowed
+	Budget    time.Duration  `json:"budget,string"`      // the attempt's deadline is the record's At + Budget
+	Secret    string         `json:"secretId,omitempty"` // the id of the secret that its callback token is made with; empty: it has none
 }
 
 // Said is what r has to say to a person: the error, or the note, who said so and why.
