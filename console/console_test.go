@@ -41,7 +41,7 @@ var may = map[string]string{
 		POST /works/{saga}/{work}/undo, POST /works/{saga}/{work}/rerun, POST /batches, POST /alerts/test, POST /messages/{name}/{key}, POST /destinations/{name}/probe, POST /destinations/{name}/pause,
 		POST /destinations/{name}/resume, POST /sagas/{saga}/pause, POST /sagas/{saga}/resume, POST /inbox/deliveries/{number}/replay, POST /inbox/replay,
 		POST /inbox/sources/{source}/release, POST /inbox/sources/{source}/drop,
-		POST /jobs/{job}/run, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/findings/{verdict}, POST /jobs/{job}/pause,
+		POST /jobs/{job}/run, POST /jobs/{job}/backfill, POST /jobs/{job}/plan, POST /jobs/{job}/plans/{plan}/apply, POST /jobs/{job}/approve, POST /jobs/{job}/findings/{verdict}, POST /jobs/{job}/pause,
 		POST /jobs/{job}/unpause`,
 	Admin: `POST /everything/pause, POST /everything/resume, POST /catch-up, POST /jobs/pause, POST /jobs/unpause`,
 }
@@ -131,7 +131,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 	apart := map[string]string{ // of verbs that are called otherwise
 		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}", "batch": "/batches/{batch}",
 		"destination list": "/destinations", "alerts list": "/alerts", "destination probe": "/destinations/{name}/probe", "inbox list": "/inbox", "inbox show": "/inbox/deliveries/{number}",
-		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "drift decided": "/jobs/{job}/decisions", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run",
+		"inbox release": "/inbox/sources/{source}/release", "inbox drop": "/inbox/sources/{source}/drop", "reconcile runs": "/jobs/runs", "drift list": "/drift", "drift decided": "/jobs/{job}/decisions", "schedule list": "/jobs", "schedule runs": "/jobs/{job}/runs", "schedule run": "/jobs/{job}/run", "schedule backfill": "/jobs/{job}/backfill",
 		"schedule pause": "/jobs/{job}/pause", "schedule unpause": "/jobs/{job}/unpause", "schedule check": "/schedule/{text}", "reconcile plan": "/jobs/{job}/plan",
 		"reconcile show": "/plans/{plan}", "reconcile apply": "/jobs/{job}/plans/{plan}/apply", "reconcile approve": "/jobs/{job}/approve",
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // onSomethingElse are acts on what these tests have none of; they go the way of the others.
-const onSomethingElse = `/inbox/deliveries/{number}/replay /jobs/{job}/run /jobs/{job}/plan /jobs/{job}/plans/{plan}/apply /jobs/{job}/approve
+const onSomethingElse = `/inbox/deliveries/{number}/replay /jobs/{job}/run /jobs/{job}/backfill /jobs/{job}/plan /jobs/{job}/plans/{plan}/apply /jobs/{job}/approve
 	/jobs/{job}/pause /jobs/{job}/unpause /jobs/{job}/findings/{verdict}`
 
 // Two equal requests under one key are one deed, for every act there is: the second is answered as the first was, also when the

@@ -129,6 +129,7 @@ var operations = append(acts(), []operation{
 	get("/jobs/runs", "Runs of all jobs, newest first", (*desk.Desk).Runs),
 	get("/jobs/{job}/runs", "Runs of a job, newest first", (*desk.Desk).Runs),
 	post("/jobs/{job}/run", Operator, "Run a job now", (*desk.Desk).RunNow),
+	post("/jobs/{job}/backfill", Operator, "Ask a job for the runs that are missing between two times", (*desk.Desk).Backfill),
 	post("/jobs/{job}/plan", Operator, "Ask a job what differs, and what it would do", (*desk.Desk).MakePlan),
 	post("/jobs/{job}/plans/{plan}/apply", Operator, "Let a job carry out a plan, within its bounds", (*desk.Desk).Apply),
 	post("/jobs/{job}/approve", Operator, "Let a new job change things", (*desk.Desk).ApproveJob),

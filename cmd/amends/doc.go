@@ -100,6 +100,7 @@
 //	drift reopen       Say that what was decided does not hold any more
 //	schedule list      List jobs: when they run, and whether anything is wrong
 //	schedule run       Run a job now
+//	schedule backfill  Ask a job for the runs that are missing between two times
 //	schedule pause     Keep a job, or all, from acting until it is unpaused
 //	schedule unpause   Let a job, or all, run again
 //	schedule check     Check what a schedule means, and when it runs next

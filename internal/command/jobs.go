@@ -27,6 +27,7 @@ var scheduleVerb = group{"schedule", []maker{
 		name: "run", args: theJob.named(1, 1), do: (*desk.Desk).RunNow, print: printed[desk.RunIn]((*app).printRun),
 		usage: map[string]string{"reason": `why (default: "by hand"); required with --ask`},
 	},
+	plain("backfill", theJob.named(1, 1), (*desk.Desk).Backfill, (*app).printBackfill),
 	plain("pause", theJob.named(0, 1), (*desk.Desk).PauseJob, printed[desk.PauseJobIn]((*app).printJobPause)),
 	plain("unpause", theJob.named(0, 1), (*desk.Desk).UnpauseJob, printed[desk.JobIn]((*app).printJobPause)),
 	verb[desk.ExpressionIn, desk.Expression]{
@@ -75,6 +76,21 @@ func (a *app) printExpression(_ *desk.ExpressionIn, e *desk.Expression) {
 	}
 	fmt.Fprintln(a.out, "\nnext runs")
 	a.printUpcoming(e.Runs)
+}
+
+func (a *app) printBackfill(in *desk.BackfillIn, b *desk.Backfill) {
+	for i := range b.Items {
+		fmt.Fprintln(a.out, visible(b.Items[i].Instant))
+	}
+	switch {
+	case len(b.Items) == 0:
+		a.paragraph("", "None is missing: each instant has a run that ended well, or one that is open.")
+	case in.DryRun:
+		a.then("Dry run: nothing was asked for.")
+	default:
+		a.then(fmt.Sprintf("%s asked for; they come one by one. How far they are:", desk.Counted(len(b.Items), "run is", "runs are")))
+		a.paragraph("  ", "amends reconcile runs "+quote(in.Job)+dbFlag(a.db))
+	}
 }
 
 func (a *app) printJobPause(p *desk.JobPause) {

@@ -95,7 +95,7 @@ var documents = []struct {
 	{[]string{"destination list"}, desk.Destinations{}}, {[]string{"destination probe"}, desk.Probed{}},
 	{[]string{"inbox list"}, desk.List[desk.Delivery]{}}, {[]string{"inbox objects"}, desk.List[desk.Entry]{}}, {[]string{"inbox show"}, desk.Hearing{}},
 	{[]string{"inbox counts"}, desk.All[desk.Count]{}}, {[]string{"inbox replay"}, desk.Replayed{}}, {[]string{"inbox release", "inbox drop"}, desk.EndedHold{}},
-	{[]string{"reconcile runs"}, desk.List[desk.Run]{}}, {[]string{"reconcile rebuild", "schedule run", "reconcile plan --no-wait"}, desk.Run{}},
+	{[]string{"schedule backfill"}, desk.Backfill{}}, {[]string{"reconcile runs"}, desk.List[desk.Run]{}}, {[]string{"reconcile rebuild", "schedule run", "reconcile plan --no-wait"}, desk.Run{}},
 	{[]string{"reconcile plan"}, wholePlan{}}, {[]string{"reconcile show"}, desk.Plan{}}, {[]string{"reconcile apply"}, desk.Applied{}}, {[]string{"reconcile approve"}, desk.JobApproval{}},
 	{[]string{"drift list"}, desk.Drifts{}}, {[]string{"drift decided"}, desk.List[desk.DecidedOn]{}},
 	{[]string{"drift accept", "drift ignore", "drift again", "drift ours", "drift keep", "drift undo", "drift reopen"}, desk.Decided{}},

@@ -402,6 +402,47 @@ func (d *Desk) RunNow(ctx context.Context, in *RunIn) (*Run, error) {
 	return d.run(ctx, &in.RequestIn, in.Ask, "try: amends schedule run --help", wrong)
 }
 
+// BackfillIn asks a job for the runs that are missing between two times.
+type BackfillIn struct {
+	Job string `path:"job"`
+	By
+	From   string `json:"from,omitempty" flag:"from" doc:"the first instant: 2006-01-02T15:04:05Z, 2006-01-02, or how long ago, such as 2h or 7d"`
+	To     string `json:"to,omitempty" flag:"to" doc:"the last one (default: the latest that is due)"`
+	DryRun bool   `json:"dry-run,omitempty" doc:"only tell which"`
+}
+
+// Backfill is what was asked for.
+type Backfill struct {
+	Items  []Run `json:"items"`
+	DryRun bool  `json:"dryRun"`
+}
+
+// Backfill asks a job for a run of each instant of which none ended well and none is open.
+func (d *Desk) Backfill(ctx context.Context, in *BackfillIn) (*Backfill, error) {
+	wrong, now := in.faults(), d.now()
+	from, err := PointInTime(in.From, now)
+	wrong.Err("--from ", err)
+	to, err := PointInTime(in.To, now)
+	wrong.Err("--to ", err)
+	if in.To == "" {
+		to = now
+	}
+	wrong.If(in.From == "", "say since when: --from TIME")
+	wrong.If(from.After(to), "--from is behind --to")
+	if err := Usage("try: amends schedule backfill --help", wrong...); err != nil {
+		return nil, err
+	}
+	j, err := d.runnable(ctx, in.Job)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := schedule.Backfill(ctx, d.db, j.Name, from, to, in.actor(), in.DryRun)
+	if errors.Is(err, schedule.ErrTooMany) {
+		return nil, &Failure{Code: Conflict, What: err.Error(), Stands: "nothing was asked for", Next: "say a later --from, or an earlier --to"}
+	}
+	return answer(Backfill{docs(rows, runOf), in.DryRun}, err)
+}
+
 // run asks a runnable job for a run, and waits for its end.
 func (d *Desk) run(ctx context.Context, in *RequestIn, what, help string, wrong Wrong) (*Run, error) {
 	if err := Usage(help, wrong...); err != nil {

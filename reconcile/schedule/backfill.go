@@ -68,7 +68,7 @@ func Backfill(ctx context.Context, s interface {
 		}
 		asked = missing(now, job, text.between(from, to), append(known, a.Open...), by)
 		if len(asked) > mostBackfilled {
-			return fmt.Errorf("%w: %d instants are missing between %s and %s, and at most %d are asked for at once", ErrTooMany, len(asked), from.Format(time.RFC3339), to.Format(time.RFC3339), mostBackfilled)
+			return fmt.Errorf("%w: more than %d instants are missing between %s and %s", ErrTooMany, mostBackfilled, from.Format(time.RFC3339), to.Format(time.RFC3339))
 		}
 		if !dry {
 			a.New = append(a.New, asked...)
