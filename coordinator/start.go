@@ -151,7 +151,7 @@ type intake struct {
 }
 
 func (in *intake) start() *machine.Start {
-	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Starter: in.starter, Nonce: in.nonce, NotBefore: in.later}
+	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Starter: in.starter, Nonce: in.nonce, NotBefore: in.later, Tags: in.accepted.Tags}
 }
 
 // started is the ledger's answer to a start.

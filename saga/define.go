@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/program"
@@ -19,6 +20,7 @@ type Definition[In any] struct {
 	parts    []bound[In]
 	faults   []string // of what is said of the whole
 	identity func(In) any
+	tags     func(In) map[string]string
 	strict   bool
 	untyped  bool // an input may hold numbers as they were written
 	plain    bool // a copy of an input shares nothing with it
@@ -46,6 +48,18 @@ func Identity[In any](fn func(In) any) Step[In] { return identity[In](fn) }
 type identity[In any] func(In) any
 
 func (fn identity[In]) part(d *Definition[In], _ In) { d.identity = fn }
+
+// Tags is put among the steps of a definition and says by what people find an instance beside its work id: names and values, at most eight.
+//
+//	saga.Tags(func(o Order) map[string]string { return map[string]string{"shop": o.Shop, "customer": o.Customer} }),
+//
+// amends list --tag shop=at lists them, and a batch takes the same filter. An instance keeps the tags that it was started with, also when a
+// newer version of its source has other ones. They stand in the ledger as they are: no secrets.
+func Tags[In any](fn func(In) map[string]string) Step[In] { return tags[In](fn) }
+
+type tags[In any] func(In) map[string]string
+
+func (fn tags[In]) part(d *Definition[In], _ In) { d.tags = fn }
 
 // Strict is put among the steps of a definition and refuses inputs in JSON that have a field which
 // In has not.
@@ -201,7 +215,38 @@ func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error
 	if err != nil {
 		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
 	}
-	return program.Accepted{Input: body, Identity: id, ForStarter: d.spec.ForStarter()}, nil
+	tags, err := d.tagsOf(in)
+	if err != nil {
+		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: its tags: %w", d.spec.Saga, work, err)
+	}
+	return program.Accepted{Input: body, Identity: id, Tags: tags, ForStarter: d.spec.ForStarter()}, nil
+}
+
+// How many tags an instance has, and how many bytes each, with its value.
+const mostTags, longestTag = 8, 200
+
+// tagsOf says what an instance is found by.
+func (d *Definition[In]) tagsOf(in In) (tags []string, err error) {
+	if d.tags == nil {
+		return nil, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the function panicked: %v", p)
+		}
+	}()
+	for name, value := range d.tags(in) {
+		tag := name + "=" + value
+		if name == "" || value == "" || strings.Contains(name, "=") || len(tag) > longestTag || program.Clean(tag, longestTag) != tag {
+			err = errors.Join(err, fmt.Errorf("%q: a tag has a name without \"=\" and a value, both valid texts, and %d bytes at most", tag, longestTag))
+		}
+		tags = append(tags, tag)
+	}
+	if len(tags) > mostTags {
+		err = errors.Join(err, fmt.Errorf("there are %d, and at most %d are kept", len(tags), mostTags))
+	}
+	slices.Sort(tags)
+	return tags, err
 }
 
 // identify hashes the part of the input that makes two starts the same. A user's Identity that

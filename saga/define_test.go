@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -486,6 +487,42 @@ func TestWithDefaults(t *testing.T) {
 		s := d.Spec().Steps[i]
 		if got := (Defaults{To: s.To, Timeout: s.Timeout, Settle: s.Settle, Retry: Retry(s.Retry)}); got != want {
 			t.Errorf("%s: %+v; want %+v", s.Name, got, want)
+		}
+	}
+}
+
+// What an instance is found by is said by its definition, at most eight, each a name and a value; a start with others is refused, and says all
+// that is wrong with them. A function that panics takes down no process.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	step := Do("pay", func(context.Context, Call[map[string]string]) (struct{}, error) { return struct{}{}, nil }).Idempotent().Once().NoID().NoUndo("it is a test")
+	d, err := Define("tagged", 1, Tags(func(in map[string]string) map[string]string {
+		if in["panic"] != "" {
+			panic("no")
+		}
+		return in
+	}), step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := map[string]string{}
+	for i := range 9 {
+		many[fmt.Sprint(i)] = "x"
+	}
+	for name, c := range map[string]struct {
+		in          map[string]string
+		want, wrong string
+	}{
+		"two":    {map[string]string{"shop": "at", "customer": "a=b"}, "customer=a=b shop=at", ""},
+		"none":   {map[string]string{}, "", ""},
+		"many":   {many, "", "there are 9, and at most 8 are kept"},
+		"wrong":  {map[string]string{"a=b": "c", "d": "", "e": "\x00"}, "", `"d=": a tag has a name`},
+		"long":   {map[string]string{"a": strings.Repeat("x", 300)}, "", "200 bytes at most"},
+		"panics": {map[string]string{"panic": "yes"}, "", "the function panicked: no"},
+	} {
+		got, err := d.Accept("w", c.in)
+		if text := strings.Join(got.Tags, " "); text != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %q, %v; want %q, %q", name, text, err, c.want, c.wrong)
 		}
 	}
 }

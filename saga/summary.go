@@ -23,6 +23,7 @@ type Summary struct {
 	PendingRevision string                 `json:"pendingRevision,omitempty"` // heard of, and waiting for a step boundary
 	HeldRevision    string                 `json:"heldRevision,omitempty"`    // at which the source says "not yet", and has paused it
 	Cause           string                 `json:"cause,omitempty"`           // what caused the start, in the starter's words
+	Tags            []string               `json:"tags,omitempty"`            // name=value, see [Tags]
 	Input           InputSummary           `json:"input"`
 	Steps           map[string]StepSummary `json:"steps"`
 	Order           []string               `json:"order"` // the steps' names as defined, then those that only an earlier version had

@@ -100,6 +100,9 @@ func receipt(_ event, c call) (made, error) {
 // shipping is a second saga over the same work ids.
 func shipping() (*saga.Definition[shopOrder], error) {
 	return saga.Define("order-to-parcel", 3,
+		saga.Tags(func(o shopOrder) map[string]string {
+			return map[string]string{"shop": "at", "number": fmt.Sprint(o.Number)}
+		}),
 		saga.Do("parcel", func(_ event, c call) (made, error) { return made{fmt.Sprintf("parcel_%d", c.Input.Number)}, nil }).
 			Idempotent().NoUndo("parcels come back by themselves"),
 	)

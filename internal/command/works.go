@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,7 +108,7 @@ func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 		object = v.Heard.News
 	}
 	a.fields("work", s.WorkID, "saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version), "status", finding.Status(s.Status, s.Reason),
-		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "updated", a.both(s.Updated), "due", a.both(s.Due),
+		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "tags", strings.Join(s.Tags, ", "), "updated", a.both(s.Updated), "due", a.both(s.Due),
 		"deadline", a.both(s.Deadline)+desk.When(s.Overdue, ", missed"), "held by", desk.With("session ", v.Session), "waits", v.Waits, "missing", v.Missing,
 		"revision", s.Revision, "newer", v.Newer, "object", object,
 		"input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash), "key", s.Key+" (the root of the steps' keys)")

@@ -35,6 +35,7 @@ type ListIn struct {
 	Step         string `query:"step" doc:"works where this step is at issue: retried, waiting, undone, in review or paused"`
 	Error        string `query:"error" doc:"works that failed last with an error, or have a note, that has this text, in any case (…: whatever it is)"`
 	ExternalID   string `query:"external-id" doc:"works that recorded this external id"`
+	Tag          string `query:"tag" doc:"works that were started with this tag, name=value"`
 	Unconfirmed  bool   `query:"unconfirmed" doc:"works with a step that counts as done although its outcome is unknown (after a rebuild)"`
 	Since        string `query:"since" doc:"started at this time or later: 2006-01-02T15:04:05Z, 2006-01-02, or how long ago, such as 2h or 7d"`
 	Until        string `query:"until" doc:"started before this time"`
@@ -121,9 +122,10 @@ func (in *ListIn) filter(now time.Time) (ledger.Filter, error) {
 	}
 	f := ledger.Filter{
 		Saga: in.Saga, Status: saga.Status(in.Status), Reason: saga.Reason(in.Reason), Prefix: in.Prefix, WaitsFor: in.WaitsFor, Step: in.Step,
-		ExternalID: in.ExternalID, Unconfirmed: in.Unconfirmed, Newest: in.Newest, Limit: in.Limit.N, After: in.After,
+		ExternalID: in.ExternalID, Tag: in.Tag, Unconfirmed: in.Unconfirmed, Newest: in.Newest, Limit: in.Limit.N, After: in.After,
 	}
 	wrong := in.times(now, &f)
+	wrong.If(in.Tag != "" && !strings.Contains(in.Tag, "="), "--tag takes NAME=VALUE")
 	wrong.If(in.Newest && in.Prefix != "", "works that begin alike are listed in the order of their ids; leave out --newest")
 	wrong = append(wrong, oneOf("status", in.Status, Statuses)...)
 	wrong = append(wrong, oneOf("reason", in.Reason, Reasons)...)

@@ -22,6 +22,7 @@ type Filter struct {
 	WaitsFor   string // a destination: works that wait for it
 	Step       string // works where it is at issue, see [AtIssue]
 	ExternalID string // works that recorded this external id
+	Tag        string // works that were started with this tag, name=value
 	// Unconfirmed: works whose ledger was lost, and that adopted a step as done that may not have
 	// happened.
 	Unconfirmed bool
@@ -128,7 +129,7 @@ func (f Filter) Position() (p Position, err error) {
 // digest names what f selects, and in which order.
 func (f Filter) digest() []byte {
 	b := fmt.Appendf(nil, "%q %t", []string{
-		f.Saga, f.Work, f.Prefix, string(f.Status), string(f.Reason), f.WaitsFor, f.Step, f.ExternalID, f.AfterWork,
+		f.Saga, f.Work, f.Prefix, string(f.Status), string(f.Reason), f.WaitsFor, f.Step, f.ExternalID, f.Tag, f.AfterWork,
 	}, []bool{f.Unconfirmed, f.Newest, f.ByWork})
 	for _, t := range []time.Time{f.CreatedSince, f.CreatedUntil, f.UpdatedSince, f.UpdatedUntil} {
 		b = fmt.Appendf(b, " %d", t.UnixMicro())

@@ -87,6 +87,7 @@ type Start struct {
 	Nonce     int64     // random, chosen by the caller that starts the work
 	Cause     string    // what caused it, in the starter's words: an event's id, a run of a schedule, a person
 	Starter   string    // who it is, if that is said
+	Tags      []string  // what it is found by, name=value, sorted
 	NotBefore time.Time // nothing is sent before; zero: now
 }
 

@@ -110,6 +110,7 @@ type Record struct {
 	Actor       string          `json:"actor,omitempty"`       // who said what the record follows
 	Why         string          `json:"why,omitempty"`         // why, in the actor's words
 	Cause       string          `json:"cause,omitempty"`       // KindStarted: what caused the start, in the starter's words
+	Tags        []string        `json:"tags,omitempty"`        // KindStarted: what it is found by, name=value, sorted
 	Signals     []int64         `json:"signals,omitempty"`
 
 	Status saga.Status   `json:"status"`                 // where the work stands after this record
@@ -130,7 +131,7 @@ type Salt [16]byte
 
 // Erased are the salted digests of what was erased of a record. Zero: it is there, or never was.
 type Erased struct {
-	Texts    Hash `json:"texts,omitzero"` // external id, error, note, actor, why, cause
+	Texts    Hash `json:"texts,omitzero"` // external id, error, note, actor, why, cause, tags
 	Body     Hash `json:"body,omitzero"`
 	Snapshot Hash `json:"snapshot,omitzero"`
 }
@@ -279,9 +280,12 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 func (r *Record) digests(salt Salt) Erased {
 	d := r.Erased
 	b := make(layout, 0, 512) // one for all: they are computed for every record
-	if r.ExternalID != "" || r.Error != "" || r.Note != "" || r.Actor != "" || r.Why != "" || r.Cause != "" {
+	if r.ExternalID != "" || r.Error != "" || r.Note != "" || r.Actor != "" || r.Why != "" || r.Cause != "" || len(r.Tags) > 0 {
 		b = append(b, salt[:]...)
 		for _, s := range [...]string{r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause} {
+			b.text(s)
+		}
+		for _, s := range r.Tags {
 			b.text(s)
 		}
 		d.Texts = b.hash()
@@ -300,7 +304,7 @@ func (r *Record) digests(salt Salt) Erased {
 // Erase takes everything out of r that may hold a person's data, and leaves its hash as it is.
 func (r *Record) Erase(salt Salt) {
 	r.Erased = r.digests(salt)
-	r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause, r.Body, r.Snapshot = "", "", "", "", "", "", nil, nil
+	r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Body, r.Snapshot = "", "", "", "", "", "", nil, nil, nil
 }
 
 // Seal makes r the successor of (seq, prev) written by session, and fills in its hash.

@@ -27,6 +27,7 @@ type State struct {
 	Reason saga.Reason `json:"reason,omitempty"`
 	Note   string      `json:"note,omitempty"`  // why it was parked, in words
 	Cause  string      `json:"cause,omitempty"` // what caused the start, in the starter's words
+	Tags   []string    `json:"tags,omitempty"`  // what it is found by: those that it was started with
 	// Starters are who started it, brought a newer version of it or ran it again; "": that is not known of one of them.
 	Starters []string `json:"starters,omitempty"`
 	Turned   bool     `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
@@ -223,6 +224,7 @@ func (st *State) learn(r *Record) error {
 		}
 		st.Version, st.Revision, st.Run, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Revision, r.Body, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
+		st.Tags = r.Tags
 		if st.Adopting { // who rebuilds it has not started it
 			st.startedBy("")
 		} else {

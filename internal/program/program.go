@@ -192,5 +192,6 @@ type Evidence struct {
 type Accepted struct {
 	ForStarter bool // an approval is not the starter\'s: every start says who that is
 	Input      json.RawMessage
-	Identity   string // hash of the part of the input that makes two starts the same
+	Tags       []string // what the work is found by, name=value, sorted
+	Identity   string   // hash of the part of the input that makes two starts the same
 }

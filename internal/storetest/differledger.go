@@ -188,6 +188,7 @@ func (d *draw) first(place int) machine.Record {
 		func() { r.Until = d.now.Add(r.Wait).Truncate(time.Millisecond) },
 		func() { r.Status = pick(d, saga.Adopting, saga.Completed, saga.Paused) },
 	)()
+	r.Tags = pick(d, nil, nil, []string{"shop=at"}, []string{"customer=7", "shop=de"})
 	return r
 }
 
@@ -358,7 +359,7 @@ func (d *draw) filter() (f ledger.Filter) {
 			func() { f.WaitsFor = pick(d, "books", "mail") },
 			func() { f.Step = pick(d, "invoice", "mail") },
 			func() { f.ExternalID = pick(d, "inv_1", "inv_2", "inv_5530") },
-			func() { f.Unconfirmed = true },
+			func() { f.Unconfirmed = true }, func() { f.Tag = pick(d, "shop=at", "shop=de", "customer=7") },
 			func() { f.CreatedSince = d.shift(-40, 0) }, func() { f.CreatedUntil = d.shift(-40, 1) },
 			func() { f.UpdatedSince = d.shift(-20, 0) }, func() { f.UpdatedUntil = d.shift(-20, 1) },
 			func() { f.ByWork, f.AfterWork = true, d.work() },

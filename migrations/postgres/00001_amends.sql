@@ -128,6 +128,28 @@ CREATE TABLE amends_records (
 -- Who made inv_5530?
 CREATE INDEX amends_records_external_id ON amends_records (external_id) WHERE external_id IS NOT NULL;
 
+-- By what people find an instance. A tag of its first record is a row here, whichever way that record came.
+CREATE TABLE amends_tags (
+    tag      text   NOT NULL COLLATE "C", -- name=value
+    instance bigint NOT NULL,
+    PRIMARY KEY (tag, instance)
+);
+
+-- +goose StatementBegin
+CREATE FUNCTION amends_tag() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO amends_tags (tag, instance)
+    SELECT t.tag, NEW.instance FROM jsonb_array_elements_text(NEW.doc::jsonb -> 'tags') AS t (tag)
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+-- Costs a record without tags nothing.
+CREATE TRIGGER amends_tag AFTER INSERT ON amends_records FOR EACH ROW
+    WHEN (NEW.seq = 1 AND NEW.doc LIKE '%"tags":[%') EXECUTE FUNCTION amends_tag();
+
 -- What others have to say to an instance, numbered from 1 within it. A record consumes it by naming its number.
 CREATE TABLE amends_signals (
     instance    bigint      NOT NULL,
@@ -692,7 +714,9 @@ DROP TABLE amends_uses;
 DROP TABLE amends_messages;
 DROP TABLE amends_awaits;
 DROP TABLE amends_signals;
+DROP TABLE amends_tags;
 DROP TABLE amends_records;
+DROP FUNCTION amends_tag;
 DROP TABLE amends_instances;
 DROP TABLE amends_sessions;
 DROP TABLE amends_meta;

@@ -119,6 +119,21 @@ CREATE TABLE amends_records (
 -- Who made inv_5530?
 CREATE INDEX amends_records_external_id ON amends_records (external_id) WHERE external_id IS NOT NULL;
 
+-- By what people find an instance. A tag of its first record is a row here, whichever way that record came.
+CREATE TABLE amends_tags (
+    tag      TEXT    NOT NULL, -- name=value
+    instance INTEGER NOT NULL,
+    PRIMARY KEY (tag, instance)
+) STRICT, WITHOUT ROWID;
+
+-- +goose StatementBegin
+CREATE TRIGGER amends_tag AFTER INSERT ON amends_records
+WHEN NEW.seq = 1 AND NEW.doc LIKE '%"tags":[%'
+BEGIN
+    INSERT OR IGNORE INTO amends_tags (tag, instance) SELECT value, NEW.instance FROM json_each(NEW.doc, '$.tags');
+END;
+-- +goose StatementEnd
+
 -- What others have to say to an instance, numbered from 1 within it. A record consumes it by naming its number.
 CREATE TABLE amends_signals (
     instance    INTEGER NOT NULL,
@@ -676,6 +691,7 @@ DROP TABLE amends_uses;
 DROP TABLE amends_messages;
 DROP TABLE amends_awaits;
 DROP TABLE amends_signals;
+DROP TABLE amends_tags;
 DROP TABLE amends_records;
 DROP TABLE amends_instances;
 DROP TABLE amends_sessions;

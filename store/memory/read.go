@@ -69,6 +69,7 @@ func (w *work) matches(f *ledger.Filter) bool {
 		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r machine.Record) bool {
 			return r.ExternalID == f.ExternalID
 		})) &&
+		(f.Tag == "" || slices.Contains(w.records[0].Tags, f.Tag)) &&
 		(!f.Unconfirmed || h.Unconfirmed)
 }
 

@@ -29,7 +29,7 @@ import (
 //	note  what the machine has to say that is no error
 //	by    who said what it follows
 //	why   in that actor's words
-//	cause of a start
+//	cause of a start                            tags  of a start: name=value
 //	gone  with what was erased: what stands in the hash for it, t the texts, b the body, s the snapshot
 //	a     what it arms: s, d, n as above, re the reissue, b the budget in milliseconds, k the key
 //
@@ -57,6 +57,11 @@ func Document(b []byte, e *ledger.Entry) []byte {
 	d.text("by", r.Actor)
 	d.text("why", r.Why)
 	d.text("cause", r.Cause)
+	if len(r.Tags) > 0 {
+		d.key("tags")
+		q, _ := json.Marshal(r.Tags) //nolint:errchkjson // texts always encode
+		d.b = append(d.b, q...)
+	}
 	d.text("rev", r.Revision)
 	d.number("ver", int64(r.Version))
 	if r.Nonce != 0 {
@@ -205,6 +210,7 @@ type stored struct {
 	Actor  string       `json:"by"`
 	Why    string       `json:"why"`
 	Cause  string       `json:"cause"`
+	Tags   []string     `json:"tags"`
 	Gone   struct {
 		Texts    machine.Hash `json:"t"`
 		Body     machine.Hash `json:"b"`
@@ -268,7 +274,7 @@ func (c *reading) record(r *machine.Record, doc string) error {
 		return fmt.Errorf("%w: its document %.200q: %w", ledger.ErrDamaged, doc, err)
 	}
 	r.Kind, r.Reason, r.Class, r.Error, r.Revision = d.Kind, d.Reason, d.Class, d.Error, d.Revision
-	r.Note, r.Actor, r.Why, r.Cause, r.Erased = d.Note, d.Actor, d.Why, d.Cause, machine.Erased(d.Gone)
+	r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Erased = d.Note, d.Actor, d.Why, d.Cause, d.Tags, machine.Erased(d.Gone)
 	r.Version, r.Nonce, r.Signals, r.BodyDropped = d.Defined, d.Nonce, d.Signals, d.Dropped
 	r.Wait = time.Duration(d.Wait) * time.Millisecond
 	r.Limit = time.Duration(d.Limit) * time.Millisecond

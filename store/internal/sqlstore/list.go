@@ -90,6 +90,10 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position, crowded bool) *listi
 		rest.ExternalID = ""
 		l.add("h.ref IN (SELECT r.instance FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
 		l.text.WriteString(")")
+	case f.Tag != "" && f.Status == "" && f.Reason == "": // amends_tags
+		l.few = true
+		rest.Tag = ""
+		l.tagged(f.Tag)
 	case f.Unconfirmed: // amends_instances_unconfirmed
 		l.few = true
 		rest.Unconfirmed = false
@@ -192,9 +196,17 @@ func (l *listing) matching(db *Dialect, f *ledger.Filter) {
 		l.add("EXISTS (SELECT 1 FROM amends_records AS r WHERE r.instance = h.ref AND r.external_id = ", f.ExternalID)
 		l.text.WriteString(")")
 	}
+	if f.Tag != "" {
+		l.tagged(f.Tag)
+	}
 	if f.Unconfirmed {
 		l.where("h.unconfirmed")
 	}
+}
+
+func (l *listing) tagged(tag string) {
+	l.add("h.ref IN (SELECT t.instance FROM amends_tags AS t WHERE t.tag = ", tag)
+	l.text.WriteString(")")
 }
 
 // page selects n heads that match, of the first that are walked.
