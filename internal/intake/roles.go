@@ -69,11 +69,21 @@ type Found struct {
 	Until    time.Time
 }
 
-// Accept takes in that a person has taken what stands as right at a version, until a time; zero: for good.
+// Accept takes in that a person has taken what stands as right at a version, until a time; zero: for good. What has no version passes none over.
 func (f *Found) Accept(revision string, until time.Time) {
 	order := saga.CompareRevisions(revision, f.Accepted)
+	if revision == "" {
+		return
+	}
 	if f.Accepted == "" || order > 0 || order == 0 && !f.Until.IsZero() && (until.IsZero() || until.After(f.Until)) {
 		f.Accepted, f.Until = revision, until
+	}
+}
+
+// Leave takes in that a difference is left to a person. Of several it is that of the first job by name.
+func (f *Found) Leave(u Undecided) {
+	if f.Open == nil || u.Job < f.Open.Job {
+		f.Open = &u
 	}
 }
 

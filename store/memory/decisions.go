@@ -102,7 +102,7 @@ func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err erro
 		}
 		latest := slices.MaxFunc(plans, func(a, b *planState) int { return cmp.Compare(a.Number, b.Number) })
 		if latest.HoldsNothing == "" && latest.Number >= f.asked && !db.lets(f) {
-			of.Open = &intake.Undecided{Job: job, Class: string(f.Class)}
+			of.Leave(intake.Undecided{Job: job, Class: string(f.Class)})
 		}
 	}
 	return of, nil

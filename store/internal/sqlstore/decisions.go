@@ -123,7 +123,7 @@ func (s *plans) Found(ctx context.Context, work string) (of intake.Found, err er
 		if f := &all[i]; f.Class == string(plan.Accept) {
 			of.Accept(f.on.Revision, f.until)
 		} else {
-			of.Open = &f.Undecided
+			of.Leave(f.Undecided)
 		}
 	}
 	return of, nil
