@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
@@ -18,7 +17,7 @@ type While string
 // The ways.
 const (
 	Beside While = ""       // its instance is started beside it
-	Skip   While = "skip"   // it gets none
+	Skip   While = "skip"   // it gets none, and a backfill brings none
 	Queue  While = "queue"  // it is waited for, within the timeout of the job; where a person has it, the run has failed
 	Cancel While = "cancel" // it is given up, and what it did is undone, as by amends cancel; behind its pivot it goes on beside
 )
@@ -29,30 +28,27 @@ const (
 //
 // Its work id is the job's name and the instant, statements:2026-12-01T06:00:00 Europe/Vienna, so an instant has one instance, whatever
 // process starts it and however often. Instants that were missed get theirs in one late run, each its own, as far back as [schedule.Job] says
-// with CatchUp; for what is longer ago there is amends schedule backfill. A job that is not approved starts none. What is asked for by hand
-// skips nothing: it waits.
+// with CatchUp; for what is longer ago there is amends schedule backfill. A job that is not approved starts none. What a person asks for
+// skips and gives up nothing: it waits.
 func Start[In any](c *coordinator.Coordinator, sagaName string, while While, input func(at time.Time) (In, error)) func(context.Context, *schedule.Run) (schedule.Outcome, error) {
 	return func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
-		s := &starts{c: c, saga: sagaName, while: while, run: r}
-		s.out.Before, s.out.After = r.Watermark, r.Watermark
-		if s.run.By != "" && while == Skip {
+		s := &starts{c: c, saga: sagaName, while: while, run: r, out: schedule.Outcome{Result: schedule.OK}}
+		if r.By != "" && while != Beside {
 			s.while = Queue
 		}
-		for _, one := range r.Instants() {
+		all, err := r.Instants()
+		if err == nil && r.Ask != "" {
+			err = fmt.Errorf("it starts instances, and knows nothing of %q", r.Ask)
+		}
+		for i := 0; i < len(all) && err == nil; i++ {
+			var in In
 			s.out.Seen++
-			in, err := input(one.At)
-			if err == nil {
-				err = s.start(ctx, one, in)
-			}
-			if err != nil {
-				return s.out, fmt.Errorf("%s: %w", one.Key, err)
+			if in, err = input(all[i].At); err == nil {
+				err = s.start(ctx, all[i], in)
 			}
 			r.Report(s.out)
 		}
-		if s.out.Result = schedule.OK; s.out.Refused > 0 {
-			s.out.Result, s.out.Note = schedule.Refused, "the job is not approved, so it starts nothing"
-		}
-		return s.out, nil
+		return s.out, err
 	}
 }
 
@@ -66,52 +62,54 @@ type starts struct {
 }
 
 func (s *starts) start(ctx context.Context, one schedule.Instant, in any) error {
-	work := s.run.Job + ":" + one.Key
 	s.out.Planned++
 	if !s.run.Approved {
 		s.out.Refused++
+		s.out.Result, s.out.Note = schedule.Refused, "the job is not approved, so it starts nothing"
 		return nil
 	}
 	if err := s.run.Proceed(ctx); err != nil {
 		return err
 	}
-	if before := s.out.After; before != "" && before != work {
-		skips, err := s.awaits(ctx, saga.ID{Saga: s.saga, Work: before})
-		if skips || err != nil {
-			return err
-		}
-	}
-	if _, err := s.c.Start(ctx, s.saga, work, in, &saga.StartOptions{Source: s.run.Job, Cause: "the schedule of " + s.run.Job}); err != nil {
+	work := s.run.Job + ":" + one.Key
+	if skips, err := s.awaits(ctx, work); skips || err != nil {
 		return err
 	}
-	s.out.Applied, s.out.After = s.out.Applied+1, work
-	return nil
+	_, err := s.c.Start(ctx, s.saga, work, in, &saga.StartOptions{Source: s.run.Job, Cause: "the schedule of " + s.run.Job})
+	if err == nil {
+		s.out.Applied++
+	}
+	return err
 }
 
-// awaits has the instance of the instant before come to its end, or says that there is none for this one.
-func (s *starts) awaits(ctx context.Context, before saga.ID) (skips bool, err error) {
+// awaits has the other instances of the job come to their ends, or says that there is none for this instant.
+func (s *starts) awaits(ctx context.Context, work string) (skips bool, err error) {
 	if s.while == Beside {
 		return false, nil
 	}
-	stands, err := s.c.Show(ctx, before)
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return false, nil
-	case err != nil || stands.Status.Terminal():
-		return false, err
-	case s.while == Skip:
-		s.out.Note = fmt.Sprintf("skipped, because %s is %s", before.Work, stands.Status)
-		return true, nil
-	case s.while == Cancel:
-		err = s.c.Cancel(ctx, before, saga.Actor{Name: "job " + s.run.Job, Reason: "the next one is due"})
-		if errors.Is(err, coordinator.ErrChangesNothing) || errors.Is(err, coordinator.ErrFinished) { // it ends by itself, or is past its pivot
-			err = nil
+	for h, err := range s.c.List(ctx, coordinator.Filter{Saga: s.saga, Prefix: s.run.Job + ":"}) {
+		switch {
+		case err != nil:
+			return false, err
+		case h.Status.Terminal() || h.ID.Work == work:
+			continue
+		case s.while == Skip:
+			s.out.Note = fmt.Sprintf("skipped, because %s is %s", h.ID.Work, h.Status)
+			return true, nil
+		case s.while == Cancel:
+			err = s.c.Cancel(ctx, h.ID, saga.Actor{Name: "job " + s.run.Job, Reason: "the next one is due"})
+			if err != nil && !errors.Is(err, coordinator.ErrChangesNothing) && !errors.Is(err, coordinator.ErrFinished) { // it ends by itself, or is past its pivot
+				return false, err
+			}
+			continue
 		}
-		return false, err
+		stands, err := s.c.Wait(ctx, h.ID.Saga, h.ID.Work)
+		if err == nil && !stands.Status.Terminal() {
+			err = fmt.Errorf("it is to come behind %s, which is %s: settle that (amends show), then let the missing ones come: amends schedule backfill %s", h.ID.Work, stands.Status, s.run.Job)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	stands, err = s.c.Wait(ctx, before.Saga, before.Work)
-	if err == nil && !stands.Status.Terminal() {
-		err = fmt.Errorf("it is to come behind %s, which is %s: settle that (amends show), then let the missing ones come: amends schedule backfill %s", before.Work, stands.Status, s.run.Job)
-	}
-	return false, err
+	return false, nil
 }

@@ -86,6 +86,27 @@ func TestStartByTheClock(t *testing.T) {
 			})
 		})
 	}
+	t.Run("backfilled", func(t *testing.T) { // it gives up none that goes on, and waits for it
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			db := memory.New(nil)
+			defer statements(t, db, 30*time.Minute, reconcile.Cancel, true)()
+			pass(time.Hour + 5*time.Minute)
+			before := time.Now().Truncate(time.Hour).Add(-3 * time.Hour)
+			rows, err := schedule.Backfill(t.Context(), db, "hourly", before, before.Add(90*time.Minute), saga.Actor{Name: "anna", Reason: "we begin earlier"}, false)
+			if err != nil || len(rows) != 2 {
+				t.Fatal(rows, err)
+			}
+			pass(5 * time.Minute)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 waiting"}) {
+				t.Errorf("while one goes on there are %q", got)
+			}
+			pass(45 * time.Minute)
+			if got := hours(t, db); !slices.Equal(got, []string{"01 completed", "22 waiting"}) {
+				t.Errorf("behind it there are %q", got)
+			}
+		})
+	})
 	t.Run("missed", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

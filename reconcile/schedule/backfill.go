@@ -17,13 +17,19 @@ type Instant struct {
 	At  time.Time
 }
 
-// Instants are those that the run stands for, the first one first, up to 10,000: several where some were missed. A run that was asked for by
-// hand is one of its own.
-func (r *Run) Instants() []Instant {
-	if r.text.zone == nil || r.From.IsZero() || strings.HasPrefix(r.Instant, byHand) {
-		return []Instant{{r.Instant, r.At}}
+// Instants are those that the run stands for, the first one first: several where some were missed. A run that was asked for by hand is one of
+// its own. An error says that the schedule has changed since they were missed, or that they are more than 10,000: which they were is not known
+// any more, so the run is to fail.
+func (r *Run) Instants() ([]Instant, error) {
+	key, _, _ := strings.Cut(r.Instant, again)
+	if !r.From.Before(r.At) || r.From.IsZero() {
+		return []Instant{{key, r.At}}, nil
 	}
-	return r.text.between(r.From, r.At)
+	all := r.text.between(r.From, r.At)
+	if n := len(all); n == 0 || n == countMost || all[n-1].Key != key {
+		return nil, fmt.Errorf("which instants were missed from %s to %s is not known: there are more than %d, or the schedule has changed since; ask for them with amends schedule backfill", r.From.Format(time.RFC3339), r.At.Format(time.RFC3339), countMost-1)
+	}
+	return all, nil
 }
 
 // between are the instants from one time to another, both included, up to [countMost].
@@ -41,8 +47,9 @@ const mostBackfilled = 1000
 var ErrTooMany = errors.New("too many")
 
 // Backfill asks for a run of each instant of a job between two times, both included, of which no run ended well and none is open: what was
-// skipped, what failed, and what was before the job was first described. With dry it only tells. The runs come one by one, before those
-// that the schedule brings; asked for again, what has ended well by then is not run again. A job that is paused is not run by hand either.
+// skipped, what failed, and what was before the job was first described. With dry it only tells. The runs come one by one, behind what is due by
+// then, and say nothing of whether the job is late. What ended well is not run again, as long as its run is kept ([Options.Keep]) and the
+// schedule names the same instants. A job that is paused is not run by hand either.
 func Backfill(ctx context.Context, s interface {
 	Store
 	Reader
@@ -66,8 +73,9 @@ func Backfill(ctx context.Context, s interface {
 		if to.After(a.State.Planned) {
 			to = a.State.Planned // what comes after that is planned by itself
 		}
-		asked = missing(now, job, text.between(from, to), append(known, a.Open...), by)
-		if len(asked) > mostBackfilled {
+		instants := text.between(from, to)
+		asked = missing(now, job, instants, append(known, a.Open...), by)
+		if len(asked) > mostBackfilled || len(instants) == countMost {
 			return fmt.Errorf("%w: more than %d instants are missing between %s and %s", ErrTooMany, mostBackfilled, from.Format(time.RFC3339), to.Format(time.RFC3339))
 		}
 		if !dry {
@@ -95,20 +103,24 @@ func since(ctx context.Context, s Reader, job string, from time.Time) (all []Run
 
 // missing are runs of the instants that no run has done or is about to do. The key of one that has a row already says how often it was asked for.
 func missing(now time.Time, job string, instants []Instant, known []RunRow, by saga.Actor) (rows []RunRow) {
+	done, times := map[time.Time]bool{}, map[string]int{}
+	for i := range known {
+		r := &known[i]
+		key, _, _ := strings.Cut(r.Instant, again)
+		if times[key]++; r.manual() || !r.Open() && r.Result != OK {
+			continue
+		}
+		from, _ := slices.BinarySearchFunc(instants, r.From, func(one Instant, t time.Time) int { return one.At.Compare(t) })
+		for ; from < len(instants) && !instants[from].At.After(r.At); from++ {
+			done[instants[from].At] = true
+		}
+	}
 	for _, one := range instants {
-		done, times := false, 0
-		for i := range known {
-			r := &known[i]
-			done = done || (r.Open() || r.Result == OK) && !strings.HasPrefix(r.Instant, byHand) && !one.At.Before(r.From) && !one.At.After(r.At)
-			if r.Instant == one.Key || strings.HasPrefix(r.Instant, one.Key+again) {
-				times++
-			}
-		}
 		key := one.Key
-		if times > 0 {
-			key = fmt.Sprintf("%s%s%d", one.Key, again, times+1)
+		if n := times[key]; n > 0 {
+			key = fmt.Sprintf("%s%s%d", key, again, n+1)
 		}
-		if !done {
+		if !done[one.At] {
 			rows = append(rows, RunRow{Job: job, Instant: key, At: one.At, From: one.At, Instants: 1, Due: now, Created: now, By: by.Name, Why: by.Reason})
 		}
 	}

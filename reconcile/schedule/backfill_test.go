@@ -18,7 +18,11 @@ func TestBackfill(t *testing.T) {
 		broken := map[string]bool{"2026-06-15T10:10:00Z": true}
 		var ran []string
 		j := schedule.Job{Name: "sweep", Schedule: "*/5 * * * *", CatchUp: 10 * time.Minute, Work: func(_ context.Context, r *schedule.Run) (schedule.Outcome, error) {
-			for _, one := range r.Instants() {
+			all, err := r.Instants()
+			if err != nil {
+				return schedule.Outcome{}, err
+			}
+			for _, one := range all {
 				if broken[one.Key] {
 					return schedule.Outcome{}, errors.New("no")
 				}
@@ -96,7 +100,11 @@ func TestInstantsAcrossSummerTime(t *testing.T) {
 			bubble(t, c.from, func(s *stage) {
 				var got []string
 				j := schedule.Job{Name: "nightly", Schedule: "30 2 * * *", Zone: "Europe/Vienna", CatchUp: 96 * time.Hour, Work: func(_ context.Context, r *schedule.Run) (schedule.Outcome, error) {
-					for _, one := range r.Instants() {
+					all, err := r.Instants()
+					if err != nil {
+						return schedule.Outcome{}, err
+					}
+					for _, one := range all {
 						got = append(got, one.Key)
 					}
 					return schedule.Outcome{Result: schedule.OK, Note: fmt.Sprint(len(got))}, nil
@@ -111,4 +119,56 @@ func TestInstantsAcrossSummerTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is backfilled keeps nothing from running that is due, and where it fails the job is not late for that.
+func TestABackfillHoldsNothingUp(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := schedule.Job{Name: "sweep", Schedule: "*/5 * * * *", Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			if r.By != "" {
+				return schedule.Outcome{}, errors.Join(rest(ctx, 2*time.Minute), errors.New("no"))
+			}
+			return schedule.Outcome{Result: schedule.OK}, nil
+		}}
+		s.run(j)
+		s.until("2026-06-15T10:06:00Z")
+		if rows, err := schedule.Backfill(s.Context(), s.DB, "sweep", at(t, "2026-06-15T08:00:00Z"), at(t, "2026-06-15T09:55:00Z"), ann, false); err != nil || len(rows) != 24 {
+			t.Fatal(len(rows), err)
+		}
+		s.until("2026-06-15T10:23:00Z")
+		runs, err := s.Runs(s.Context(), schedule.RunFilter{Job: "sweep", Result: schedule.OK})
+		if err != nil || len(runs) != 4 {
+			t.Errorf("of the four that were due ran %d, %v", len(runs), err)
+		}
+		if board, err := s.Jobs(s.Context()); err != nil || board.Jobs[0].Failures != 0 || board.Jobs[0].Good.Instant != "2026-06-15T10:20:00Z" {
+			t.Errorf("the job is %+v, %v", board.Jobs, err)
+		}
+	})
+}
+
+// A late run whose schedule has changed since does not know which instants it missed, so it fails; one of a single instant has its own.
+func TestInstantsOfAnotherSchedule(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		var got []string
+		work := func(_ context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			all, err := r.Instants()
+			for _, one := range all {
+				got = append(got, one.Key)
+			}
+			return schedule.Outcome{Result: schedule.OK}, err
+		}
+		j := schedule.Job{Name: "sweep", Schedule: "*/5 * * * *", Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			<-ctx.Done() // it is given to the next process
+			return schedule.Outcome{}, ctx.Err()
+		}}
+		stop := s.run(j)
+		s.until("2026-06-15T10:06:00Z")
+		stop()
+		s.run(schedule.Job{Name: "sweep", Schedule: "2 * * * *", Zone: "Europe/Vienna", Work: work})
+		s.pass(time.Minute)
+		s.want("2026-06-15T10:05:00Z ok")
+		if !slices.Equal(got, []string{"2026-06-15T10:05:00Z"}) {
+			t.Errorf("it ran for %q", got)
+		}
+	})
 }

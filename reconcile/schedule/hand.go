@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -47,7 +46,7 @@ func Request(ctx context.Context, s Store, job, what string, by saga.Actor) (Run
 			return fmt.Errorf("%w: %s, %s. Unpause it first", ErrPaused, p.By, p.Why)
 		}
 		for i := range a.Open {
-			if r := &a.Open[i]; r.ByHand() && r.Ask == what && r.Attempt == 0 && strings.HasPrefix(r.Instant, byHand) {
+			if r := &a.Open[i]; r.manual() && r.Ask == what && r.Attempt == 0 {
 				asked = r
 				return nil
 			}

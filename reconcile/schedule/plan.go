@@ -63,7 +63,7 @@ func (a *Agenda) obstacle() string {
 	begun, waiting := "", ""
 	for i := range a.Open {
 		switch r := &a.Open[i]; {
-		case !r.Open():
+		case !r.Open() || r.backfilled():
 		case r.Attempt > 0:
 			begun = r.Instant
 		case !r.ByHand():

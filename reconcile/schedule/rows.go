@@ -1,6 +1,9 @@
 package schedule
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // JobState is what is known of a job: its row. It is changed by the pure functions of this package
 // and stored as they leave it; a store derives nothing.
@@ -83,6 +86,10 @@ func (r *RunRow) Running() bool { return r.Open() && !r.Until.IsZero() }
 
 // ByHand reports whether a person asked for r.
 func (r *RunRow) ByHand() bool { return r.By != "" }
+
+// manual reports whether a person asked for r apart from the schedule; backfilled, whether for an instant of it.
+func (r *RunRow) manual() bool     { return r.ByHand() && strings.HasPrefix(r.Instant, byHand) }
+func (r *RunRow) backfilled() bool { return r.ByHand() && !strings.HasPrefix(r.Instant, byHand) }
 
 // Status says where r is, in one word: waiting, running, or its result.
 func (r *RunRow) Status() string {

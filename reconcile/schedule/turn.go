@@ -13,7 +13,7 @@ const crashesMost = 5
 
 // claim takes the run that is to be worked on now, or returns nil: one is at work, nothing is due,
 // or the job is paused. A run whose lease is over comes first, then what was asked for by hand,
-// then the oldest. Only what is recorded already can be claimed, never what was planned at the same
+// then what the schedule brings, then what a backfill does, the oldest first. Only what is recorded already can be claimed, never what was planned at the same
 // turn.
 func claim(now time.Time, a *Agenda, holder string, lease time.Duration) *RunRow {
 	if a.pause().Is() {
@@ -50,8 +50,10 @@ func (r *RunRow) before(other *RunRow) bool {
 	if r.Running() != other.Running() {
 		return r.Running()
 	}
-	if r.ByHand() != other.ByHand() {
-		return r.ByHand()
+	for _, first := range []func(*RunRow) bool{(*RunRow).manual, func(r *RunRow) bool { return !r.ByHand() }} { // a backfill keeps nothing that is due
+		if first(r) != first(other) {
+			return first(r)
+		}
 	}
 	return r.Number < other.Number
 }
@@ -113,7 +115,7 @@ func (a *Agenda) close(now time.Time, r *RunRow, v Result) {
 	s := &a.State
 	switch {
 	case r.Ask != "":
-	case r.At.Before(s.Good.At): // it made up for what is past: it says nothing of now, and its cursor is not the newest
+	case r.backfilled(): // it makes up for what is past: it says nothing of now, and its cursor is not the newest
 	case v != OK:
 		s.Failures++
 	default:
