@@ -27,6 +27,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +36,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/sagahttp"
 	"github.com/amends-dev/amends/store"
@@ -51,7 +54,7 @@ import (
 //		Link  string     // a page of the console; "": there is none
 //		Count int        // of instances, differences and so on
 //		At    time.Time  // since when
-//		Over  *time.Time // when it was over; nil: it is not
+//		Over  bool       // it is over
 //	}
 type Alert = desk.Alert
 
@@ -118,7 +121,7 @@ type watcher struct {
 const twice = 2
 
 func (w *watcher) look(ctx context.Context) error {
-	needs, err := w.d.Needs(ctx, w.lasts)
+	needs, partial, err := w.d.Needs(ctx, w.lasts)
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func (w *watcher) look(ctx context.Context) error {
 		}
 	}
 	for about, works := range open {
-		if seen[about] > 0 {
+		if seen[about] > 0 || !w.knows(about, partial) {
 			continue
 		}
 		if gone[about] = w.gone[about] + 1; gone[about] < twice {
@@ -155,8 +158,24 @@ func (w *watcher) look(ctx context.Context) error {
 	return err
 }
 
+// knows reports whether what an alert is about is looked at here, and to its end: only then it is over when it is not found. A program of
+// another version, or with another Lasts, has alerts of its own.
+func (w *watcher) knows(about string, partial []string) bool {
+	kind, rest, _ := strings.Cut(about, "/")
+	of, _, _ := strings.Cut(rest, "/")
+	switch kind {
+	case "finding":
+		return slices.Contains(finding.Kinds, of)
+	case "difference":
+		return of == strconv.Itoa(w.lasts) && !slices.Contains(partial, "difference/"+of+"/")
+	case "review", "job", "approval", "duplicates", "test":
+		return !slices.Contains(partial, kind+"/")
+	}
+	return false
+}
+
 // Webhook sends messages to an address, signed as Standard Webhooks has it, with a secret whsec_… in base64. A message is an object with
-// type, amends.alert.opened or amends.alert.closed, timestamp and data, the [Alert]; its id is the header webhook-id.
+// type, amends.alert.opened or amends.alert.closed, timestamp, since when, and data, the [Alert]; its id is the header webhook-id.
 func Webhook(url, secret string) (Send, error) {
 	sign := func(h http.Header, body []byte) error {
 		return webhook.SignStandard(h, secret, h.Get("Webhook-Id"), time.Now(), body)
@@ -170,11 +189,11 @@ func Webhook(url, secret string) (Send, error) {
 		return nil, fmt.Errorf("the webhook of alerts: %w", err)
 	}
 	return func(ctx context.Context, a Alert) error {
-		kind, at := "amends.alert.opened", a.At
-		if a.Over != nil {
-			kind, at = "amends.alert.closed", *a.Over
+		kind := "amends.alert.opened"
+		if a.Over {
+			kind = "amends.alert.closed"
 		}
-		body, err := json.Marshal(map[string]any{"type": kind, "timestamp": at.UTC(), "data": a})
+		body, err := json.Marshal(map[string]any{"type": kind, "timestamp": a.At, "data": a}) // the same bytes whenever it is sent
 		if err != nil {
 			return err
 		}

@@ -134,7 +134,7 @@ func TestOneMessageEach(t *testing.T) {
 			Type string
 			Data alert.Alert
 		}
-		if err := json.Unmarshal(body, &m); err != nil || m.Data.ID != r.Header.Get("webhook-id") || (m.Type == "amends.alert.closed") != (m.Data.Over != nil) {
+		if err := json.Unmarshal(body, &m); err != nil || m.Data.ID != r.Header.Get("webhook-id") || (m.Type == "amends.alert.closed") != m.Data.Over {
 			t.Errorf("%s: %v", body, err)
 		}
 		mu.Lock()
@@ -203,7 +203,7 @@ func TestOneMessageEach(t *testing.T) {
 		b.mu.Unlock()
 	}
 	all := about(mails)
-	if all[0].Over != nil || all[1].Over == nil || all[1].Alert != all[0].Alert || all[2].Alert == all[0].Alert || all[1].ID == all[0].ID {
+	if all[0].Over || !all[1].Over || all[1].Alert != all[0].Alert || all[2].Alert == all[0].Alert || all[1].ID == all[0].ID {
 		t.Errorf("%+v", all)
 	}
 	if want := "https://ops.example/amends/works?"; !strings.HasPrefix(all[0].Link, want) || !strings.Contains(all[0].Words, "no such mailbox") {
@@ -266,7 +266,7 @@ func child() error {
 		return err
 	}
 	send := func(_ context.Context, a alert.Alert) error {
-		kind := map[bool]string{false: "open", true: "over"}[a.Over != nil]
+		kind := map[bool]string{false: "open", true: "over"}[a.Over]
 		if a.Kind != "test" {
 			return nil
 		}

@@ -71,7 +71,7 @@ var verifyVerb = verb[desk.VerifyIn, desk.Verified]{
 
 // amount says what an export has, and by which digest it is known.
 func amount(e *desk.Exported) string {
-	return fmt.Sprintf("%s, %s, %s%s: %s; digest %s", finding.Count(int(e.Works), "work"), finding.Count(int(e.Records), "record"), finding.Count(int(e.Acts), "act"),
+	return fmt.Sprintf("%s%s, %s, %s%s: %s; digest %s", desk.When(!e.Whole, "a part of the ledger: "), finding.Count(int(e.Works), "work"), finding.Count(int(e.Records), "record"), finding.Count(int(e.Acts), "act"),
 		desk.When(e.Moving > 0, fmt.Sprintf(" (%d moved all the while: of those the chains only)", e.Moving)), desk.Either(e.Sound, "sound", finding.Count(len(e.Findings), "finding")), e.SHA256)
 }
 

@@ -2,11 +2,19 @@ package command
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // An export with one byte changed, wherever it is, is never taken for sound: every position of a small one, and of a larger one many.
@@ -38,6 +46,36 @@ func TestEveryByteOfAnExportCounts(t *testing.T) {
 		}
 	}
 }
+
+// A long chain has snapshots, which an export leaves out with the other bodies: it is sound all the same.
+func TestALongChainIsExported(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	env := func(name string) string { return map[string]string{"AMENDS_DB": path}[name] }
+	l, err := sqlite.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	id, anna := saga.ID{Saga: "order-to-invoice", Work: "o1"}, saga.Actor{Name: "anna", Reason: "a test"}
+	err = running(t.Context(), l, 1, func(ctx context.Context, c *coordinator.Coordinator) error {
+		_, err := c.Start(ctx, "order-to-invoice", "o1", shopOrder{Number: 5}, nil)
+		for i := 0; i < 40 && err == nil; i++ {
+			err = errors.Join(settled(ctx, c.Operator, "o1", quietly), c.Pause(ctx, id, anna), settled(ctx, c.Operator, "o1", isPaused), c.Resume(ctx, id, anna))
+		}
+		return err
+	})
+	records, herr := l.History(t.Context(), id)
+	if err := errors.Join(err, herr); err != nil || !slices.ContainsFunc(records, func(r machine.Record) bool { return len(r.Snapshot) > 0 }) {
+		t.Fatalf("of %d records none has a snapshot, %v", len(records), err)
+	}
+	if !sound(t, exported(t, env)) || !sound(t, exported(t, env, "--bodies")) {
+		t.Error("it is not sound")
+	}
+}
+
+func isPaused(s saga.Status) bool { return s == saga.Paused }
+func quietly(s saga.Status) bool  { return s != saga.Paused && quiet(s) }
 
 // exported is an export with acts of people in it.
 func exported(t *testing.T, env func(string) string, flags ...string) []byte {

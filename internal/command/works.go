@@ -70,7 +70,7 @@ var groupsVerb = verb[desk.GroupsIn, desk.Groups]{
 		if g.More {
 			a.sayf("there are more works than were looked at: narrow it")
 		}
-		if len(g.Items) > 0 {
+		if len(g.Items) > 0 && g.Items[0].Status == saga.Review {
 			filters := ""
 			for _, one := range g.Items[0].Filter {
 				filters += " --filter " + quote(one)

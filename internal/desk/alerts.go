@@ -36,23 +36,24 @@ const alertOver = "amends-alert-over"
 
 // Alert is one message: that something needs a person, or that it is over.
 type Alert struct {
-	ID    string     `json:"id"`    // of the message: one that comes twice has the same
-	Alert string     `json:"alert"` // the work id of the alert: that it is over has the same
-	About string     `json:"about"` // what it is about, the same each time it comes
-	Kind  string     `json:"kind"`  // review, job, difference, approval, duplicates, test, or the kind of a finding of amends status
-	Words string     `json:"words"`
-	Next  string     `json:"next"`           // what to type, or to do
-	Link  string     `json:"link,omitempty"` // a page of the console
-	Count int        `json:"count"`
-	At    time.Time  `json:"at"`               // since when
-	Over  *time.Time `json:"overAt,omitempty"` // when it was over; null: it is not
+	ID    string    `json:"id"`    // of the message: one that comes twice has the same
+	Alert string    `json:"alert"` // the work id of the alert: that it is over has the same
+	About string    `json:"about"` // what it is about, the same each time it comes
+	Kind  string    `json:"kind"`  // review, job, difference, approval, duplicates, test, or the kind of a finding of amends status
+	Words string    `json:"words"`
+	Next  string    `json:"next"`           // what to type, or to do
+	Link  string    `json:"link,omitempty"` // a page of the console
+	Count int       `json:"count"`
+	At    time.Time `json:"at"`             // since when
+	Over  bool      `json:"over,omitempty"` // it is over
 }
 
 // alerts are what needs people, each thing once.
 type alerts struct {
-	at   time.Time
-	all  []Alert
-	flag string
+	at      time.Time
+	all     []Alert
+	lasts   int      // so many runs in a row find a difference before it counts
+	partial []string // what begins so was not looked at to its end
 }
 
 // add notes something. What is the same thing is one, and says what was said first.
@@ -64,18 +65,16 @@ func (a *alerts) add(about, kind, link, next, words string, count int) {
 	a.all = append(a.all, Alert{About: about, Kind: kind, Words: words, Next: next, Link: link, Count: count, At: a.at.UTC()})
 }
 
-// Needs reads what needs a person now. A difference counts when so many runs in a row have found it.
-func (d *Desk) Needs(ctx context.Context, lasts int) ([]Alert, error) {
-	a := &alerts{at: d.now(), flag: d.flag}
-	for _, read := range []func(context.Context, *alerts) error{
-		d.findingsNeed, d.reviewsNeed, d.jobsNeed, d.approvalsNeed, d.duplicatesNeed,
-		func(ctx context.Context, a *alerts) error { return d.driftsNeed(ctx, a, lasts) },
-	} {
+// Needs reads what needs a person now. A difference counts when so many runs in a row have found it. What begins with one of partial was not
+// looked at to its end: it may be there without being told of.
+func (d *Desk) Needs(ctx context.Context, lasts int) (all []Alert, partial []string, err error) {
+	a := &alerts{at: d.now(), lasts: lasts}
+	for _, read := range []func(context.Context, *alerts) error{d.findingsNeed, d.reviewsNeed, d.jobsNeed, d.driftsNeed, d.approvalsNeed, d.duplicatesNeed} {
 		if err := read(ctx, a); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return a.all, nil
+	return a.all, a.partial, nil
 }
 
 func (d *Desk) findingsNeed(ctx context.Context, a *alerts) error {
@@ -91,35 +90,42 @@ func (d *Desk) findingsNeed(ctx context.Context, a *alerts) error {
 	return nil
 }
 
+// mostReviewed is how many works in review are looked at: their heads alone.
+const mostReviewed = 20_000
+
 // reviewsNeed is what is in review, by step and reason. Ten times as many are another alert.
 func (d *Desk) reviewsNeed(ctx context.Context, a *alerts) error {
-	in := new(GroupsIn)
-	in.Defaults()
-	groups, err := d.Groups(ctx, in)
+	heads, err := ledger.First(ctx, d.db, ledger.Filter{Status: saga.Review, Limit: mostReviewed})
 	if err != nil {
 		return err
 	}
-	sums := map[string]int{}
-	for i := range groups.Items {
-		g := &groups.Items[i]
-		sums[g.cause()] += g.Count
+	if len(heads) == mostReviewed {
+		a.partial = append(a.partial, "review/")
 	}
-	for i := range groups.Items {
-		g := &groups.Items[i]
-		n := sums[g.cause()]
-		if sums[g.cause()] = 0; n == 0 || g.Saga == AlertSaga {
-			continue
+	causes, sums := []ledger.Instance{}, map[string]int{} // the first of each, and how many there are
+	for i := range heads {
+		h := &heads[i]
+		if sums[causeOf(h)]++; sums[causeOf(h)] == 1 && h.ID.Saga != AlertSaga {
+			causes = append(causes, *h)
 		}
-		page := "/works?" + url.Values{"status": {string(saga.Review)}, "saga": {g.Saga}, "step": {g.Step}, "reason": {string(g.Reason)}}.Encode()
-		words := fmt.Sprintf("%s of %s in review: %s%s%s", Counted(n, "work", "works"), g.Saga, g.Reason, With(", step ", g.Step), With(": ", g.Error))
+	}
+	k, err := d.whoKnows(ctx, false)
+	if err != nil {
+		return err
+	}
+	failed, err := d.errorsOf(ctx, k, causes)
+	for i := range causes {
+		h := &causes[i]
+		n, page := sums[causeOf(h)], "/works?"+url.Values{"status": {string(saga.Review)}, "saga": {h.ID.Saga}, "step": {h.Step}, "reason": {string(h.Reason)}}.Encode()
+		words := fmt.Sprintf("%s of %s in review: %s%s%s", Counted(n, "work", "works"), h.ID.Saga, h.Reason, With(", step ", h.Step), With(": ", failed[h.ID].alike))
 		for least := 1; least <= n; least *= 10 {
-			a.add("review/"+g.cause()+When(least > 1, "/"+strconv.Itoa(least)), "review", page, "amends list --group --saga "+quote(g.Saga)+" --reason "+string(g.Reason)+d.flag, words, n)
+			a.add("review/"+causeOf(h)+When(least > 1, "/"+strconv.Itoa(least)), "review", page, "amends list --group --saga "+quote(h.ID.Saga)+" --reason "+string(h.Reason)+d.flag, words, n)
 		}
 	}
-	return nil
+	return err
 }
 
-func (g *Group) cause() string { return g.Saga + "/" + g.Step + "/" + string(g.Reason) }
+func causeOf(h *ledger.Instance) string { return h.ID.Saga + "/" + h.Step + "/" + string(h.Reason) }
 
 func (d *Desk) jobsNeed(ctx context.Context, a *alerts) error {
 	b, err := d.Jobs(ctx, &JobsIn{})
@@ -134,22 +140,29 @@ func (d *Desk) jobsNeed(ctx context.Context, a *alerts) error {
 	return nil
 }
 
-func (d *Desk) driftsNeed(ctx context.Context, a *alerts, lasts int) error {
+func (d *Desk) driftsNeed(ctx context.Context, a *alerts) error {
 	in := new(DriftIn)
 	in.Defaults()
-	in.Times, in.N = lasts, ledger.MaxBacklog
+	in.Times, in.N = a.lasts, ledger.MaxBacklog
 	drifts, err := d.Drifts(ctx, in)
 	if err != nil {
 		return err
 	}
+	kind := "difference/" + strconv.Itoa(a.lasts) + "/" // a program for which it lasts longer has alerts of its own
+	if drifts.Next != nil {
+		a.partial = append(a.partial, kind)
+	}
 	for i := range drifts.Items {
 		f := &drifts.Items[i]
-		a.add("difference/"+f.Job+"/"+string(f.Class), "difference", "/findings?"+url.Values{"job": {f.Job}, "class": {string(f.Class)}}.Encode(),
+		a.add(kind+f.Job+"/"+string(f.Class), "difference", "/findings?"+url.Values{"job": {f.Job}, "class": {string(f.Class)}}.Encode(),
 			"amends drift list --job "+quote(f.Job)+" --class "+string(f.Class)+d.flag,
 			fmt.Sprintf("job %s found a difference %d times in a row: %s, %s", f.Job, f.Times, f.Key, f.Class), 1)
 	}
 	return nil
 }
+
+// mostApprovals is how many approvals are told each by itself; what there is more is one.
+const mostApprovals = 20
 
 // approvalsNeed is what people have not decided with three quarters of the time gone.
 func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
@@ -160,7 +173,7 @@ func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
 	for i := range all.Items {
 		p := &all.Items[i]
 		if left, whole := At(p.Until).Sub(a.at), At(p.Until).Sub(At(p.Since)); p.Until != nil && left < whole/4 {
-			a.add("approval/"+p.Saga+"/"+p.Step, "approval", "/", "amends approvals"+d.flag,
+			a.add("approval/"+p.Saga+"/"+p.Step+When(i < mostApprovals, "/"+p.WorkID), "approval", "/", "amends approvals"+d.flag,
 				fmt.Sprintf("%s, step %s of %s: without a decision of %s it is rejected at %s", p.WorkID, p.Step, p.Saga, strings.Join(p.Roles, ", "), iso(At(p.Until))), 1)
 		}
 	}
@@ -191,35 +204,32 @@ func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
 
 // AlertProgram is the program of [AlertSaga]: it sends that something needs a person, waits until it is over, and sends that.
 func AlertProgram(send func(context.Context, Alert) error) (saga.Program, error) {
-	retry := saga.Retry{Attempts: 10_000, Within: 7 * 24 * time.Hour, Max: 10 * time.Minute, Compensate: true}
 	const stays = "what was told stays told"
 	// told has every failure tried again, a refusal, too: what is wrong at the receiver is mended there, and the alert is still to be told.
-	told := func(ctx context.Context, c saga.Call[Alert], a Alert) error {
-		a.ID, a.Alert = c.Key, c.Work
-		if err := saga.Sending(ctx); err != nil {
-			return err
+	told := func(over bool) func(context.Context, saga.Call[Alert]) (struct{}, error) {
+		return func(ctx context.Context, c saga.Call[Alert]) (none struct{}, err error) {
+			if err = saga.Sending(ctx); err != nil {
+				return none, err
+			}
+			a := c.Input
+			a.ID, a.Alert, a.Over = c.Key, c.Work, over
+			err = send(ctx, a)
+			if class, _ := saga.Classify(err); err != nil && class == program.Refused {
+				err = errors.New(err.Error())
+			}
+			return none, err
 		}
-		err := send(ctx, a)
-		if class, _ := saga.Classify(err); err != nil && class == program.Refused {
-			return errors.New(err.Error())
-		}
-		return err
 	}
-	opened := func(ctx context.Context, c saga.Call[Alert]) (struct{}, error) {
-		return struct{}{}, told(ctx, c, c.Input)
+	step := func(name string, over bool, within time.Duration) saga.Step[Alert] {
+		return saga.Do(name, told(over)).To(AlertsTo).Idempotent().NoID().EachRun().NoUndo(stays).
+			Retry(saga.Retry{Attempts: 1_000_000, Within: within, Max: 10 * time.Minute, Compensate: true})
 	}
-	over := func(_ saga.Call[Alert], m saga.Message) (at time.Time, err error) {
-		return at, json.Unmarshal(m.Body, &at)
-	}
-	closed := func(ctx context.Context, c saga.Call[Alert]) (struct{}, error) {
-		a, at := c.Input, saga.ResultOf[time.Time](c, "over")
-		a.Over = &at
-		return struct{}{}, told(ctx, c, a)
-	}
+	over := func(saga.Call[Alert], saga.Message) (none struct{}, err error) { return none, nil }
 	return saga.Define(AlertSaga, 1,
-		saga.Do("tell", opened).To(AlertsTo).Idempotent().NoID().EachRun().NoUndo(stays).Retry(retry),
+		saga.Identity(func(a Alert) any { return a.About }), // of two processes that find it, one's words count
+		step("tell", false, 7*24*time.Hour),
 		saga.Await("over", over).On(alertOver, func(c saga.Call[Alert]) string { return c.Work }).NoID().EachRun().NoUndo(stays).Within(saga.MaxWait, saga.Compensate),
-		saga.Do("close", closed).To(AlertsTo).Idempotent().NoID().EachRun().NoUndo(stays).Retry(retry),
+		step("close", true, 10*365*24*time.Hour),
 	)
 }
 
@@ -258,16 +268,9 @@ func (d *Desk) Tell(ctx context.Context, c *coordinator.Coordinator, a Alert, o 
 	return work, err
 }
 
-// Over says of an alert that it is over.
+// Over says of an alert that it is over. Said again, it is the same.
 func (d *Desk) Over(ctx context.Context, work string) error {
-	at, err := json.Marshal(d.now().UTC())
-	if err != nil {
-		return err
-	}
-	_, err = d.op.Deliver(ctx, saga.Message{Name: alertOver, Key: work, ID: work, Body: at})
-	if errors.Is(err, coordinator.ErrOtherMessage) { // it was said before
-		return nil
-	}
+	_, err := d.op.Deliver(ctx, saga.Message{Name: alertOver, Key: work, ID: work, Body: []byte("null")})
 	return err
 }
 
@@ -310,7 +313,7 @@ func silent(d *Desk) (*coordinator.Coordinator, error) {
 // AlertShown is an alert that is not over yet, or what needs a person and is not told yet.
 type AlertShown struct {
 	Alert
-	Status saga.Status `json:"status"` // waiting: it was told; retrying: it cannot be told; "": it is not on record
+	Status saga.Status `json:"status"` // waiting: it was told; "": it is not on record; else it is being told, or that it is over
 }
 
 // Since is when it was found.
@@ -321,29 +324,38 @@ func (a *AlertShown) Told() string {
 	return Either(a.Status == "", "no", Either(a.Status == saga.Waiting, "yes", "sending"))
 }
 
-// Alerts lists what needs a person, and whether that was told.
+// Alerts lists what needs a person, and whether that was told, and what was told and is not known to be over.
 func (d *Desk) Alerts(ctx context.Context, _ *Nothing) (*All[AlertShown], error) {
-	needs, err := d.Needs(ctx, DifferenceLasts)
+	needs, _, err := d.Needs(ctx, DifferenceLasts)
 	if err != nil {
 		return nil, err
 	}
 	open, err := d.Opened(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := &All[AlertShown]{Items: []AlertShown{}}
 	for i := range needs {
-		one := AlertShown{Alert: needs[i]}
-		if works := open[one.About]; len(works) > 0 {
-			v, err := d.look(ctx, saga.ID{Saga: AlertSaga, Work: works[0]})
+		if len(open[needs[i].About]) == 0 {
+			out.Items = append(out.Items, AlertShown{Alert: needs[i]})
+		}
+	}
+	for _, works := range open {
+		for _, work := range works {
+			v, err := d.look(ctx, saga.ID{Saga: AlertSaga, Work: work})
 			if err != nil {
 				return nil, err
 			}
-			if one.Status = v.state.Status; json.Unmarshal(v.state.Input, &one.Alert) == nil {
-				one.Alert.Alert = works[0]
+			one := AlertShown{Status: v.state.Status}
+			if err := json.Unmarshal(v.state.Input, &one.Alert); err != nil {
+				return nil, err
 			}
+			one.Alert.Alert = work
+			out.Items = append(out.Items, one)
 		}
-		out.Items = append(out.Items, one)
 	}
 	slices.SortStableFunc(out.Items, func(a, b AlertShown) int { return cmp.Compare(a.About, b.About) })
-	return out, err
+	return out, nil
 }
 
 // DifferenceLasts is how many runs in a row find a difference before it is an alert, where nothing else is said.

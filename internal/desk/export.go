@@ -94,7 +94,8 @@ type ExportIn struct {
 // Exported is what an export has, and whether it is sound.
 type Exported struct {
 	Ledger string     `json:"ledger"`
-	At     *time.Time `json:"at"` // when it was begun
+	At     *time.Time `json:"at"`    // when it was begun
+	Whole  bool       `json:"whole"` // no filter narrowed it
 	Report
 	SHA256 string `json:"sha256"` // of all lines but the last
 }
@@ -109,7 +110,8 @@ func (d *Desk) Export(ctx context.Context, in *ExportIn) (*Exported, error) {
 	sum, to := sha256.New(), bufio.NewWriter(in.To)
 	e := exporter{json.NewEncoder(io.MultiWriter(sum, to)), in.Bodies}
 	e.lines.SetEscapeHTML(false)
-	if err := e.line(ExportLine{Kind: "export", Export: &ExportBegin{exportFormat, in.Ledger, utc(now), f == ledger.Filter{Limit: f.Limit}, in.Bodies}}); err != nil {
+	whole := f == ledger.Filter{Limit: f.Limit}
+	if err := e.line(ExportLine{Kind: "export", Export: &ExportBegin{exportFormat, in.Ledger, utc(now), whole, in.Bodies}}); err != nil {
 		return nil, err
 	}
 	r, err := ledger.Check(ctx, d.db, &ledger.CheckOptions{
@@ -122,7 +124,7 @@ func (d *Desk) Export(ctx context.Context, in *ExportIn) (*Exported, error) {
 	if err := cmp.Or(e.line(ExportLine{Kind: "end", End: &ExportEnd{r.Works, r.Records, r.Acts, digest}}), to.Flush()); err != nil {
 		return nil, err
 	}
-	return &Exported{in.Ledger, utc(now), *reportOf(&r), digest}, nil
+	return &Exported{in.Ledger, utc(now), whole, *reportOf(&r), digest}, nil
 }
 
 // exporter writes the lines of an export.
@@ -190,7 +192,12 @@ func (l *ExportWork) head() *ledger.Instance {
 // record is the one that a line tells.
 func (l *ExportRecord) record() machine.Record {
 	r := l.Record
-	r.Body, r.Snapshot = json.RawMessage(l.Body), json.RawMessage(l.Snapshot)
+	if l.Body != "" { // an empty one is none
+		r.Body = json.RawMessage(l.Body)
+	}
+	if l.Snapshot != "" {
+		r.Snapshot = json.RawMessage(l.Snapshot)
+	}
 	return r
 }
 
@@ -243,6 +250,7 @@ type proof struct {
 	sum     hash.Hash // of the lines so far
 	line    int64     // the number of the one that is read
 	foreign bool      // it is no export
+	headed  bool      // the line behind the acts was
 	ended   bool      // its last line was read
 	links   ledger.ActLinks
 
@@ -288,7 +296,7 @@ func (p *proof) read(line []byte) error {
 	switch {
 	case err != nil:
 	case begin != nil:
-		p.Ledger, p.At = begin.Ledger, begin.At
+		p.Ledger, p.At, p.Whole = begin.Ledger, begin.At, begin.Whole
 	case cmp.Or(l.Act, l.Acts) != nil:
 		err = p.act(cmp.Or(l.Act, l.Acts), l.Acts != nil)
 	case l.Work != nil:
@@ -311,6 +319,7 @@ func (p *proof) read(line []byte) error {
 func (p *proof) act(l *ExportAct, last bool) error {
 	a, err := l.act()
 	if last {
+		p.headed = true
 		p.links.End(a)
 	} else {
 		p.links.Add(a)
@@ -339,6 +348,7 @@ func (p *proof) end(e *ExportEnd, line []byte) {
 	p.ended, p.SHA256 = true, hex.EncodeToString(p.sum.Sum(nil))
 	written, _ := json.Marshal(&ExportLine{Kind: "end", End: e})
 	p.wrong(!bytes.Equal(append(written, '\n'), line), "It is not as an export writes it: it was changed, or cut off.")
+	p.wrong(p.Whole && !p.headed, "The line behind the acts of people is missing, and no filter narrowed it.")
 	is := ExportEnd{p.Works, p.Records, p.Acts, p.SHA256}
 	p.wrong(*e != is, "It says %v, and before it are %v: something was changed, added or taken away.", *e, is)
 }

@@ -249,18 +249,18 @@ func (d *Desk) find(ctx context.Context, w *Which) (ledger.Instance, error) {
 	if err == nil || FailureOf(ctx, err).Code != NotFound {
 		return h, err
 	}
-	switch whole, failed := d.meant(ctx, w.Work); {
+	switch whole, failed := d.meant(ctx, w); {
 	case failed != nil:
 		return h, failed
 	case whole != "":
-		return h, notFound(fmt.Sprintf("there is no work %q", w.Work), fmt.Sprintf("there is %q", whole), "try: amends show "+quote(whole)+d.flag)
+		return h, notFound(fmt.Sprintf("there is no work %q", w.Work), fmt.Sprintf("there is %q", whole), "try: amends show "+quote(whole)+With(" --saga ", w.Saga)+d.flag)
 	}
 	return h, err
 }
 
 // meant is the work id that ends with a number a person has, as the ids of the latest works do; "" where there is none.
-func (d *Desk) meant(ctx context.Context, number string) (string, error) {
-	latest, err := ledger.First(ctx, d.db, ledger.Filter{Newest: true})
+func (d *Desk) meant(ctx context.Context, w *Which) (string, error) {
+	latest, err := ledger.First(ctx, d.db, ledger.Filter{Saga: w.Saga, Newest: true})
 	tried := map[string]bool{"": true}
 	for i := range latest {
 		before := latest[i].ID.Work[:strings.LastIndexAny(latest[i].ID.Work, ":/")+1]
@@ -268,8 +268,8 @@ func (d *Desk) meant(ctx context.Context, number string) (string, error) {
 			continue
 		}
 		tried[before] = true
-		if found, err := ledger.First(ctx, d.db, ledger.Filter{Work: before + number}); err != nil || len(found) > 0 {
-			return before + number, err
+		if found, err := ledger.First(ctx, d.db, ledger.Filter{Saga: w.Saga, Work: before + w.Work}); err != nil || len(found) > 0 {
+			return before + w.Work, err
 		}
 	}
 	return "", err
