@@ -199,7 +199,7 @@ func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
 	if err != nil {
 		return fmt.Errorf("read the days of blocked duplicates: %w", err)
 	}
-	for _, by := range []string{ledger.ByStart, ledger.ByReceiver, ledger.ByVersion} {
+	for _, by := range ledger.Layers {
 		s.set(blocked, 0, by)
 	}
 	for _, d := range days {

@@ -125,6 +125,10 @@ func TestEveryActOnceForAKey(t *testing.T) {
 			}
 		})
 	}
+	days, err := w.db.BlockedDays(t.Context(), time.Time{})
+	if i := slices.IndexFunc(days, func(d ledger.BlockedDay) bool { return d.By == ledger.ByRequest }); err != nil || i < 0 || days[i].Count < int64(3*len(all)) {
+		t.Errorf("of %d requests that each came again three times there are %+v, %v", len(all), days, err)
+	}
 	for i := range operations {
 		op := &operations[i]
 		tried := slices.ContainsFunc(all, func(a act) bool { return a.route == op.path })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 )
@@ -177,7 +178,7 @@ func chartOf(days []desk.Day, now time.Time) chart {
 }
 
 // layers are what stops duplicates.
-var layers = []string{"start", "receiver", "version"}
+var layers = ledger.Layers
 
 func (c *chart) column(i int, day string, counts map[desk.Day]int64) column {
 	col := column{X: i * columnWidth}

@@ -65,6 +65,12 @@ func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
 	return op.answer(ctx, "fail", token, machine.Said{Failed: why})
 }
 
+// ownMessages is how the messages begin that amends sends itself: it sends them again until they are used.
+const ownMessages = "amends-"
+
+// blocked counts what a layer has blocked, as far as the ledger takes it.
+func (op *Operator) blocked(ctx context.Context, by string) { _ = op.ledger.Blocked(ctx, by, 1) }
+
 // mostAnswers is how many different answers to one request are put on record that its definition declines where they come in, and
 // mostKept how many bytes of all others, each with answerSize besides, while one of them may be the answer, or is.
 const (
@@ -117,6 +123,7 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	switch ack = firstOf(w, before); {
 	case s.answered(w, before) == nil: // so far none of them is the answer
 	case same:
+		op.blocked(ctx, ledger.ByAnswer)
 		return ack, "", nil
 	case size(before) > mostKept:
 		return Ack{}, "", ErrBehind
@@ -217,6 +224,9 @@ func (op *Operator) Deliver(ctx context.Context, m saga.Message) (ack Ack, err e
 	}
 	if kept.Other {
 		return ack, ErrOtherMessage
+	}
+	if kept.Again && !strings.HasPrefix(m.Name, ownMessages) {
+		op.blocked(ctx, ledger.ByAnswer)
 	}
 	uses, err := op.ledger.Uses(ctx, m.Name, m.ID)
 	if err != nil {

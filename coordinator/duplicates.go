@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -20,6 +21,7 @@ import (
 // for an hour; then its totals need not be kept any more, and another process may fold it a day
 // after it spoke last.
 type duplicateCounter struct {
+	found    atomic.Int64  // effects that were in doubt, and were found and not made again
 	flushing chan struct{} // full during a flush: who has waited for its end finds the own count written
 
 	mu      sync.Mutex
@@ -145,6 +147,9 @@ func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logru
 func (d *duplicateCounter) store(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
+	if n := d.found.Swap(0); n > 0 { // rather too few than too many: when it fails, they may be in
+		_ = l.Blocked(ctx, ledger.ByLookup, n)
+	}
 	for _, t := range d.tallies(log) {
 		d.mu.Lock()
 		ds := t.unstored()

@@ -241,6 +241,10 @@ var duplicatesVerb = verb[desk.DuplicatesIn, desk.Duplicates]{
 	name: "duplicates", args: theWork.named(0, 1), do: (*desk.Desk).Duplicates, none: "no duplicate was blocked",
 	columns: "saga=Saga, work=WorkID, source=Source, by=By, blocked=Count, first=First, last=Last",
 	print: func(a *app, in *desk.DuplicatesIn, l *desk.Duplicates) {
+		if in.Since != "" && len(l.Days) > 0 {
+			fmt.Fprintln(a.out)
+			a.table(l.Days, "day=Day, by=By, blocked=Count")
+		}
 		if l.More {
 			a.sayf("there are older ones: say --limit %d", 10*in.Limit.N)
 		}

@@ -335,7 +335,11 @@ func (p *proof) examine() {
 	if p.work == nil {
 		return
 	}
-	for _, f := range ledger.Examine(p.work.head(), p.records, p.work.Moving) {
+	head := p.work.head()
+	if slices.ContainsFunc(p.records, func(r machine.Record) bool { return r.Erased.Snapshot != machine.Hash{} }) {
+		head.Base = 1 // the snapshots that it speaks of are left out
+	}
+	for _, f := range ledger.Examine(head, p.records, p.work.Moving) {
 		n := slices.IndexFunc(p.records, func(r machine.Record) bool { return r.Seq == f.Seq }) // -1: it is about the head
 		p.found(p.at+int64(n)+1, f)
 	}

@@ -258,6 +258,7 @@ type DuplicatesIn struct {
 	Work   string `path:"work"`
 	Saga   string `query:"saga" doc:"works of this saga only"`
 	Prefix string `query:"prefix" doc:"work ids that begin with this"`
+	Since  string `query:"since" doc:"and what each layer blocked since then, by day: 2006-01-02, or how long ago, such as 30d"`
 	Limit
 }
 
@@ -279,7 +280,7 @@ func (d *Duplicate) Of() string { return cmp.Or(d.Source, "starts without a sour
 type Duplicates struct {
 	Items []Duplicate `json:"items"`
 	More  bool        `json:"more"` // whether --limit left some out
-	Days  []Day       `json:"days"` // all that was blocked in the last 90 days, whatever narrows the items
+	Days  []Day       `json:"days"` // all that was blocked since, or in the last 90 days, whatever else narrows the items
 }
 
 // blockedFor is how far back days are told.
@@ -288,7 +289,7 @@ const blockedFor = 90 * 24 * time.Hour
 // Day is how many duplicates one layer blocked on a day.
 type Day struct {
 	Day   string `json:"day"` // UTC
-	By    string `json:"by"`
+	By    string `json:"by"`  // the layer: start, receiver, version, answer, vote, request or lookup
 	Count int64  `json:"count"`
 }
 
@@ -298,14 +299,20 @@ func duplicateOf(d *ledger.Duplicate) Duplicate {
 
 // Duplicates counts the duplicates that were blocked, most recent first.
 func (d *Desk) Duplicates(ctx context.Context, in *DuplicatesIn) (*Duplicates, error) {
-	if err := Usage("", in.Limit.faults()...); err != nil {
+	since, err := PointInTime(in.Since, d.now())
+	wrong := in.Limit.faults()
+	wrong.Err("--since ", err)
+	if err := Usage("", wrong...); err != nil {
 		return nil, err
+	}
+	if in.Since == "" {
+		since = d.now().Add(-blockedFor)
 	}
 	all, err := d.blocked(ctx, ledger.Filter{Work: in.Work, Saga: in.Saga, Prefix: in.Prefix, Limit: in.Limit.N + 1})
 	if err != nil {
 		return nil, err
 	}
-	days, err := d.db.BlockedDays(ctx, d.now().Add(-blockedFor))
+	days, err := d.db.BlockedDays(ctx, since)
 	n := min(len(all), in.Limit.N)
 	return answer(Duplicates{append([]Duplicate{}, all[:n]...), n < len(all), docs(days, func(d *ledger.BlockedDay) Day {
 		return Day{d.Day.Format(time.DateOnly), d.By, d.Count}

@@ -25,7 +25,7 @@ type Month struct {
 	Since      *time.Time       `json:"since"`
 	Until      *time.Time       `json:"until"`
 	Items      []SagaMonth      `json:"items"`      // by saga
-	Duplicates map[string]int64 `json:"duplicates"` // that were blocked, of all sagas: by start, receiver, version
+	Duplicates map[string]int64 `json:"duplicates"` // that were blocked, of all sagas: by start, receiver, version, answer, vote, request, lookup
 }
 
 // SagaMonth is a month of a saga. What stands is as it stood when the month ended.
@@ -80,9 +80,12 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 			filters = filters[1:]
 		}
 	}
-	out := &Month{utc(since), utc(until), []SagaMonth{}, map[string]int64{ledger.ByStart: 0, ledger.ByReceiver: 0, ledger.ByVersion: 0}}
+	out := &Month{utc(since), utc(until), []SagaMonth{}, map[string]int64{}}
 	for _, name := range slices.Sorted(maps.Keys(sagas)) {
 		out.Items = append(out.Items, *sagas[name].waited())
+	}
+	for _, by := range ledger.Layers {
+		out.Duplicates[by] = 0
 	}
 	days, err := d.db.BlockedDays(ctx, since)
 	for _, day := range days {

@@ -147,7 +147,7 @@ func (w *checked) projection() {
 	began := first // of the revision it is at
 	for i := range w.records {
 		r := &w.records[i]
-		if len(r.Snapshot) > 0 || r.Erased.Snapshot != (machine.Hash{}) { // an export leaves its text out
+		if len(r.Snapshot) > 0 {
 			base = r.Seq
 		}
 		if r.Kind == machine.KindRevised {

@@ -127,6 +127,9 @@ type Catalogue interface {
 	// source, and must not speak again. By what a call really adds the day grows, see [BlockedDay].
 	Count(ctx context.Context, c Counter, totals []Duplicate) error
 
+	// Blocked adds n to what a layer blocked today. It is about nothing else, so a call that comes again counts again.
+	Blocked(ctx context.Context, by string, n int64) error
+
 	// List returns a page of the heads that f selects, at most f.Limit of them, behind the page
 	// that told f.After. It never reads the whole ledger: a page may end, with fewer heads or none,
 	// because enough was looked at that did not match. A cursor of another listing matches
@@ -468,7 +471,14 @@ const (
 	ByStart    = "start"    // a start of a known work was answered from the ledger, see [Catalogue.Count]
 	ByReceiver = "receiver" // a delivery had come before
 	ByVersion  = "version"  // a delivery told of a version that was known, or older; one that is replayed counts once
+	ByAnswer   = "answer"   // a callback or a message had come before
+	ByVote     = "vote"     // a person had voted
+	ByRequest  = "request"  // a start or an act by HTTP had been answered under its key
+	ByLookup   = "lookup"   // an effect that was in doubt was found, and not made again
 )
+
+// Layers are all of them.
+var Layers = []string{ByStart, ByReceiver, ByVersion, ByAnswer, ByVote, ByRequest, ByLookup}
 
 // DayOf is the day that t is in.
 func DayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

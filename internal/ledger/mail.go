@@ -70,4 +70,5 @@ const MaxShared = 10
 type Kept struct {
 	At    time.Time // when it came first
 	Other bool      // what is stored under its id has another key or another body
+	Again bool      // it is stored already
 }

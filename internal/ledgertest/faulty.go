@@ -35,6 +35,7 @@ const (
 	Post        Method = "Post"
 	Describe    Method = "Describe"
 	Count       Method = "Count"
+	Blocked     Method = "Blocked"
 	Controls    Method = "Controls"
 	SetControl  Method = "SetControl"
 	Acts        Method = "Acts"
@@ -250,6 +251,12 @@ func (f *FaultyLedger) Describe(ctx context.Context, spec *program.Spec) error {
 // Count passes the call on, or not.
 func (f *FaultyLedger) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
 	_, err := call(f, Count, nothing(func() error { return f.inner.Count(ctx, c, totals) }))
+	return err
+}
+
+// Blocked passes the call on, or not.
+func (f *FaultyLedger) Blocked(ctx context.Context, by string, n int64) error {
+	_, err := call(f, Blocked, nothing(func() error { return f.inner.Blocked(ctx, by, n) }))
 	return err
 }
 

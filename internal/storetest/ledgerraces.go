@@ -355,6 +355,12 @@ func raceCount(b *bench) {
 		b.Errorf("%d duplicates counted, want %d", sum, want)
 	}
 	b.wantBlocked(ledger.ByStart, sum)
+	b.atOnce(6, func(i int) {
+		for range 5 {
+			ok(stores[i%2].Blocked(b.Context(), ledger.ByLookup, 2))
+		}
+	})
+	b.wantBlocked(ledger.ByLookup, 60)
 }
 
 // wantBlocked wants so many duplicates to have been blocked by a layer.

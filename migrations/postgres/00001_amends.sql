@@ -290,7 +290,7 @@ CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE co
 -- deliveries, which go. A day ends at midnight, UTC. Every process writes the same row, each as the last of its transaction.
 CREATE TABLE amends_blocked_days (
     day   date   NOT NULL,
-    layer text   NOT NULL COLLATE "C", -- start, receiver or version
+    layer text   NOT NULL COLLATE "C", -- start, receiver, version, answer, vote, request or lookup
     count bigint NOT NULL CHECK (count >= 0),
     PRIMARY KEY (day, layer)
 ) WITH (fillfactor = 70);

@@ -274,7 +274,7 @@ CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE co
 -- deliveries, which go. A day ends at midnight, UTC.
 CREATE TABLE amends_blocked_days (
     day   INTEGER NOT NULL, -- its begin
-    layer TEXT    NOT NULL, -- start, receiver or version
+    layer TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup
     count INTEGER NOT NULL CHECK (count >= 0),
     PRIMARY KEY (day, layer)
 ) STRICT, WITHOUT ROWID;

@@ -91,6 +91,7 @@ func (db *DB) Keep(ctx context.Context, m program.Message, keep time.Duration) (
 	for _, o := range db.mail.messages {
 		if o.Name == m.Name && o.ID == m.ID {
 			kept := o.Kept
+			kept.Again = true
 			kept.Other = o.Key != m.Key || string(o.Body) != string(m.Body)
 			return kept, nil
 		}

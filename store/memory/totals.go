@@ -42,6 +42,17 @@ func (db *DB) block(by string, n int64, now time.Time) {
 	db.blocked[ledger.BlockedDay{Day: ledger.DayOf(now), By: by}] += n
 }
 
+// Blocked adds n to what a layer blocked today.
+func (db *DB) Blocked(ctx context.Context, by string, n int64) error {
+	now, unlock, err := db.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("count what %s blocked: %w", by, err)
+	}
+	defer unlock()
+	db.block(by, n, now)
+	return nil
+}
+
 // BlockedDays returns "how many duplicates were blocked on each day, by day and layer, from the day
 // on that since is in".
 func (db *DB) BlockedDays(ctx context.Context, since time.Time) ([]ledger.BlockedDay, error) {

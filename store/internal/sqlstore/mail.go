@@ -159,7 +159,12 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 		if _, err := q.ExecContext(ctx, s.db.Text(forgetMessages), s.db.Clock()); err != nil {
 			return err
 		}
-		if _, err := q.ExecContext(ctx, s.db.Text(addMessage), s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds()); err != nil {
+		added, err := q.ExecContext(ctx, s.db.Text(addMessage), s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds())
+		if err != nil {
+			return err
+		}
+		n, err := added.RowsAffected()
+		if err != nil {
 			return err
 		}
 		var row struct {
@@ -169,7 +174,7 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 		if err := sqlx.GetContext(ctx, q, &row, findMessage, m.Name, m.ID); err != nil {
 			return err
 		}
-		kept = ledger.Kept{At: row.At.Time(), Other: string(row.Digest) != string(digest)}
+		kept = ledger.Kept{At: row.At.Time(), Other: string(row.Digest) != string(digest), Again: n == 0}
 		return nil
 	})
 	return kept, s.failed(ctx, err, "keep message %q", m.Name)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -19,6 +21,19 @@ func (s *chains) Totals(ctx context.Context) ([]ledger.Total, error) {
 	}, totals)
 	slices.SortFunc(ts, func(a, b ledger.Total) int { return a.Compare(&b) })
 	return ts, err
+}
+
+// Blocked adds n to what a layer blocked today.
+func (s *chains) Blocked(ctx context.Context, by string, n int64) error {
+	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+		var now Moment
+		if err := sqlx.GetContext(ctx, q, &now, s.db.Text("SELECT {now}"), s.db.Clock()); err != nil {
+			return err
+		}
+		_, err := q.ExecContext(ctx, s.db.Bind(addBlocked), s.db.Moment(ledger.DayOf(now.Time())), by, n)
+		return err
+	})
+	return s.failed(ctx, err, "count what %s blocked", by)
 }
 
 // BlockedDays returns how many duplicates were blocked on each day, by day and layer.

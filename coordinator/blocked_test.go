@@ -1,0 +1,85 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// What had come before and had its effect once is counted, by what blocked it: a message, a vote, and an effect that was in doubt and was
+// found. What comes first is not, and neither are messages that amends sends itself until they are used.
+func TestWhatIsBlockedIsCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		sent := 0
+		send := func(context.Context, saga.Call[order]) (thing, error) {
+			sent++
+			return thing{}, errors.New("the answer was lost")
+		}
+		find := func(_ context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
+			return saga.Found(thing{ID: "inv_" + c.Work}), nil
+		}
+		lost, err := saga.Define("lost", 1, saga.Do("invoice", send).Find(find).Once().ID(func(t thing) string { return t.ID }).NoUndo("it is a test"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := several(t, l, config{}, (&payments{}).saga(t, time.Hour), lost)
+		blocked := func() map[string]int64 {
+			pass(5 * time.Second)
+			days, err := l.BlockedDays(t.Context(), time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			by := map[string]int64{}
+			for _, d := range days {
+				by[d.By] += d.Count
+			}
+			return by
+		}
+		for _, err := range []error{
+			ofStart(p.Start(t.Context(), "payment", "w", order{Total: 50}, &saga.StartOptions{Starter: "sam"})),
+			ofStart(p.Start(t.Context(), "lost", "w", order{}, nil)),
+			ofAck(p.Deliver(t.Context(), saga.Message{Name: "paid", Key: "7", ID: "evt_1"})),
+			ofAck(p.Deliver(t.Context(), saga.Message{Name: "amends-alert-over", Key: "7", ID: "1"})),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(time.Minute)
+		a, err := p.Approval(t.Context(), paymentOf("w"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		vote := func() error { return p.Vote(t.Context(), a.ID, "", true, a.Digest, votes("ann", "finance")) }
+		if err := vote(); err != nil {
+			t.Fatal(err)
+		}
+		if by := blocked(); by[ledger.ByAnswer]+by[ledger.ByVote] != 0 || by[ledger.ByLookup] != 1 || sent != 1 {
+			t.Errorf("of what came once %v is blocked; %d were sent", by, sent)
+		}
+		for range 2 {
+			if err := errors.Join(ofAck(p.Deliver(t.Context(), saga.Message{Name: "paid", Key: "7", ID: "evt_1"})), ofAck(p.Deliver(t.Context(), saga.Message{Name: "amends-alert-over", Key: "7", ID: "1"}))); err != nil {
+				t.Fatal(err)
+			}
+			if err := vote(); err != nil && !errors.Is(err, coordinator.ErrVoted) {
+				t.Fatal(err)
+			}
+		}
+		if by := blocked(); by[ledger.ByAnswer] != 2 || by[ledger.ByVote] != 2 || by[ledger.ByLookup] != 1 {
+			t.Errorf("blocked are %v", by)
+		}
+		p.kill()
+	})
+}
+
+func ofStart(_ coordinator.Started, err error) error { return err }
+func ofAck(_ coordinator.Ack, err error) error       { return err }
