@@ -37,6 +37,7 @@ func TestRunbook(t *testing.T) {
 		"Postgres": func(t *testing.T, _ string) string { t.Helper(); return pgtest.URL(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			i := newIncident(t, address)
 			_, text, _ := strings.Cut(read(t, "runbook.md"), "\n## ")
 			var seen []string
@@ -180,7 +181,7 @@ func (i *incident) stop() {
 	i.running = nil
 }
 
-// play plays a section, of which something happens before each block of commands.
+// play plays a section. Something happens before each block of commands, and the last looks at what came of them.
 func (i *incident) play(t *testing.T, body string, happens []func(*incident)) {
 	t.Helper()
 	i.t = t
@@ -201,6 +202,9 @@ func (i *incident) play(t *testing.T, body string, happens []func(*incident)) {
 			part = strings.ReplaceAll(part, word, is)
 		}
 		i.shell.play("runbook.md, "+t.Name(), part)
+	}
+	if len(happens) > len(blocks) { // what it has come to
+		happens[len(blocks)](i)
 	}
 }
 
@@ -224,7 +228,7 @@ func (i *incident) until(command, pattern string) string {
 		}
 		if time.Since(began) > time.Minute {
 			log, _ := os.ReadFile(filepath.Join(i.root, "log"))
-			i.t.Fatalf("%s does not print %s; it prints\n%s\nthe log ends with\n%s", command, pattern, out, log[max(0, len(log)-4000):])
+			i.t.Fatalf("%s does not print %s; it prints\n%s\nthe log ends with\n%s", command, pattern, out, log[max(0, len(log)-1500):])
 		}
 	}
 }
@@ -245,6 +249,22 @@ func (i *incident) invoice(order string) string {
 		i.t.Fatalf("order %s has no invoice", order)
 	}
 	return all[len(all)-1].ID
+}
+
+// live waits until orders have so many invoices that count.
+func (i *incident) live(n int, orders ...string) {
+	i.t.Helper()
+	for _, id := range orders {
+		for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+			all := slices.DeleteFunc(i.world.Books.Lookup("shop:order:"+id), func(inv outside.Invoice) bool { return inv.State == outside.Void })
+			if len(all) == n {
+				break
+			}
+			if time.Since(began) > time.Minute {
+				i.t.Fatalf("order %s has %d invoices, not %d: %+v", id, len(all), n, all)
+			}
+		}
+	}
 }
 
 // ago has a job be planned until so much earlier, as if no process had run since.
@@ -270,6 +290,7 @@ func (i *incident) happens() map[string][]func(*incident) {
 	batch := func(i *incident) {
 		i.words["BATCH"] = i.until("amends list --saga amends-batch --newest --limit 1 -o ids", `(?m)^(batch:\S+)`)
 	}
+	ids := []string{"10481", "10482", "10483", "10484"}
 	return map[string][]func(*incident){
 		"Is all well?": {func(i *incident) {
 			i.until("amends status", `Everything moves`)
@@ -290,6 +311,11 @@ func (i *incident) happens() map[string][]func(*incident) {
 			i.mail.dropped.Store(1)
 			i.sell("10412")
 			i.stands("review", "10412")
+		}, nil, nil, nil, func(i *incident) {
+			i.stands("completed", "10411", "10412")
+			if one, other := i.world.Mailbox.About(order+"10411"), i.world.Mailbox.About(order+"10412"); len(one) != 1 || len(other) != 1 {
+				i.t.Errorf("there are %d letters about 10411, %d about 10412", len(one), len(other))
+			}
 		}},
 		"One cause, many in review": {func(i *incident) {
 			i.mail.answer.Store(http.StatusUnprocessableEntity)
@@ -305,22 +331,29 @@ func (i *incident) happens() map[string][]func(*incident) {
 		}, nil, func(i *incident) { i.world.Outage.End() }},
 		"Cancel orders": {func(i *incident) {
 			i.typed("runbook.md", `amends pause --destination books --reason "they close"`)
-			i.until("cat "+filepath.Join(i.root, "log"), "they close") // it obeys
+			i.until("grep 'they close' "+filepath.Join(i.root, "log"), "they close") // it obeys
 			i.sell("10441", "10442", "10443")
 			for _, id := range []string{"10441", "10442", "10443"} {
 				i.until("amends list --waits-for books", id)
 			}
-		}, nil, batch},
+		}, nil, batch, func(i *incident) {
+			i.stands("compensated", "10441", "10442", "10443")
+			i.live(0, "10441", "10442", "10443")
+		}},
 		"Bring back what was given up": {func(i *incident) {
 			i.typed("runbook.md", `amends resume --destination books --reason "they are open"`)
-			i.until("cat "+filepath.Join(i.root, "log"), "they are open")
 			i.books.answer.Store(http.StatusUnprocessableEntity)
 			i.sell("10451", "10452", "10453")
 			i.stands("compensated", "10451", "10452", "10453")
-		}, func(i *incident) { i.books.answer.Store(0) }, batch},
+		}, func(i *incident) { i.books.answer.Store(0) }, batch, func(i *incident) { i.live(1, "10451", "10452", "10453") }},
 		"Undo what is completed": {func(i *incident) {
 			i.sell("10461", "10462")
 			i.stands("completed", "10461", "10462")
+		}, nil, nil, func(i *incident) {
+			i.stands("compensated", "10461")
+			i.stands("completed", "10462")
+			i.live(0, "10461")
+			i.live(1, "10462")
 		}},
 		"A webhook came to nothing, or was forged": {func(i *incident) {
 			i.sell("10471")
@@ -328,13 +361,13 @@ func (i *incident) happens() map[string][]func(*incident) {
 			i.words["DELIVERY"] = i.until("amends inbox list --object shop:order:10471", `(?m)^ *(\d+) `)
 		}},
 		"The books say something else": {func(i *incident) {
-			ids := []string{"10481", "10482", "10483", "10484"}
 			i.sell(ids...)
 			i.stands("completed", ids...)
 			for _, id := range ids {
 				inv := i.invoice(id)
 				o, err := i.world.Shop.Order(id)
 				if err == nil && id != "10483" {
+					o.Lines = slices.Clone(o.Lines)
 					o.Lines[0].Quantity++
 					for _, other := range i.world.Books.Lookup(order + id) {
 						_, err = i.world.Books.Update(other.ID, outside.Content{Memo: other.Memo, Lines: o.Lines}, 0)
@@ -344,6 +377,13 @@ func (i *incident) happens() map[string][]func(*incident) {
 				}
 				if err != nil {
 					i.t.Fatal(err)
+				}
+			}
+		}, nil, nil, func(i *incident) {
+			i.live(1, ids...)
+			for _, id := range ids {
+				if out, _ := i.run("amends drift list --key " + order + id); !strings.Contains(out, "no differences") {
+					i.t.Errorf("it is still found: %s", out)
 				}
 			}
 		}},
