@@ -50,8 +50,8 @@ func follow(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// down runs a program beside the script whose books are down while the file books-down is there, and waits until five works have used
-// up their attempts.
+// down runs a program beside the script whose books refuse all while the file books-down is there, and waits until five works are in
+// review for it. (To be used up a policy needs five minutes of failures, which no script waits for.)
 func down(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: down")
@@ -60,12 +60,14 @@ func down(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(sign, nil, 0o600))
 	book := func(event, call) (made, error) {
 		if _, err := os.Stat(sign); err == nil {
-			return made{}, errors.New("502 Bad Gateway")
+			return made{}, saga.Permanent(errors.New("the account is locked"))
 		}
 		return made{"entry"}, nil
 	}
 	begin(ts, func(ctx context.Context, l stores.DB) error {
-		d, err := saga.Define("order-to-books", 1, saga.Do("entry", book).Idempotent().NoUndo("a test").Retry(saga.Retry{Attempts: 1}))
+		paid := func(event, call) (made, error) { return made{"paid"}, nil }
+		d, err := saga.Define("order-to-books", 1,
+			saga.Do("payment", paid).Idempotent().NoUndo("it is paid").Pivot(), saga.Do("entry", book).Idempotent().NoUndo("a test"))
 		if err != nil {
 			return err
 		}
