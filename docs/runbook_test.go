@@ -311,7 +311,7 @@ func (i *incident) happens() map[string][]func(*incident) {
 			i.mail.dropped.Store(1)
 			i.sell("10412")
 			i.stands("review", "10412")
-		}, nil, nil, nil, func(i *incident) {
+		}, nil, func(i *incident) {
 			i.stands("completed", "10411", "10412")
 			if one, other := i.world.Mailbox.About(order+"10411"), i.world.Mailbox.About(order+"10412"); len(one) != 1 || len(other) != 1 {
 				i.t.Errorf("there are %d letters about 10411, %d about 10412", len(one), len(other))
@@ -321,14 +321,18 @@ func (i *incident) happens() map[string][]func(*incident) {
 			i.mail.answer.Store(http.StatusUnprocessableEntity)
 			i.sell("10421", "10422", "10423", "10424")
 			i.stands("review", "10421", "10422", "10423", "10424")
-		}, func(i *incident) { i.mail.answer.Store(0) }, nil, batch},
+		}, func(i *incident) { i.mail.answer.Store(0) }, nil, batch, func(i *incident) {
+			i.until("amends list --reason after-pivot", "no works match")
+		}},
 		"The books are down": {func(i *incident) {
 			i.world.Outage.After(1)
 			for n := range 24 { // so many that it is known at once
 				i.sell(strconv.Itoa(10500 + n))
 			}
 			i.until("amends destination list", `(?m)^books +failing`)
-		}, nil, func(i *incident) { i.world.Outage.End() }},
+		}, nil, func(i *incident) { i.world.Outage.End() }, nil, func(i *incident) {
+			i.until("amends list --waits-for retry:books", "no works match")
+		}},
 		"Cancel orders": {func(i *incident) {
 			i.typed("runbook.md", `amends pause --destination books --reason "they close"`)
 			i.until("grep 'they close' "+filepath.Join(i.root, "log"), "they close") // it obeys
@@ -336,7 +340,7 @@ func (i *incident) happens() map[string][]func(*incident) {
 			for _, id := range []string{"10441", "10442", "10443"} {
 				i.until("amends list --waits-for books", id)
 			}
-		}, nil, batch, func(i *incident) {
+		}, batch, func(i *incident) {
 			i.stands("compensated", "10441", "10442", "10443")
 			i.live(0, "10441", "10442", "10443")
 		}},
@@ -349,7 +353,7 @@ func (i *incident) happens() map[string][]func(*incident) {
 		"Undo what is completed": {func(i *incident) {
 			i.sell("10461", "10462")
 			i.stands("completed", "10461", "10462")
-		}, nil, nil, func(i *incident) {
+		}, func(i *incident) {
 			i.stands("compensated", "10461")
 			i.stands("completed", "10462")
 			i.live(0, "10461")
