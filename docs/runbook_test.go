@@ -363,6 +363,8 @@ func (i *incident) happens() map[string][]func(*incident) {
 			i.sell("10471")
 			i.stands("completed", "10471")
 			i.words["DELIVERY"] = i.until("amends inbox list --object shop:order:10471", `(?m)^ *(\d+) `)
+		}, nil, func(i *incident) {
+			i.until("grep 'webhook refused' "+filepath.Join(i.root, "log"), "wrong_signature") // the forged ones
 		}},
 		"The books say something else": {func(i *incident) {
 			i.sell(ids...)
