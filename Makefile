@@ -64,6 +64,11 @@ vet: ## go vet, the benchmarks included.
 build: ## Build everything, the benchmarks included.
 	go build work
 
+.PHONY: runbook
+runbook: $(WITH_POSTGRES) ## Play docs/runbook.md beside the example with its faults on, on SQLite and PostgreSQL.
+	$(WITH_POSTGRES) go test -count=1 -v -run '^TestRunbook$$' ./docs
+	$(WITH_POSTGRES) go test -count=1 -run '^(TestSQLite|TestPostgres)$$/^runbook$$' ./internal/command
+
 .PHONY: models
 models: ## Check the models, if they changed since they passed.
 	@scripts/model.sh -changed

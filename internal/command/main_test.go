@@ -91,7 +91,7 @@ func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
 	seeded := &pgtest.Template{Prepare: seedPostgres}
 	seeded.URL(t) // it stays until the last script has ended
-	patterns := []string{"postgres/*.txtar", "script/inbox.txtar", "script/list.txtar", "script/reconcile.txtar"}
+	patterns := []string{"postgres/*.txtar", "script/inbox.txtar", "script/list.txtar", "script/reconcile.txtar", "script/runbook.txtar"}
 	if pace.AtNight() {
 		patterns = []string{"postgres/*.txtar", "script/*.txtar"}
 	}
@@ -190,6 +190,9 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"scrub":   scrub,
 	"sql":     execSQL,
 	"field":   field,
+	"follow":  follow,
+	"down":    down,
+	"up":      up,
 	"keep":    keep,
 	"settles": settles,
 	"tries":   tries,
@@ -288,6 +291,7 @@ func begin(ts *testscript.TestScript, program func(context.Context, stores.DB) e
 	ts.Defer(func() { // a script that failed
 		if b.stop != nil {
 			stop()
+			b.stop = nil // there may have been one before it
 			<-b.ended
 		}
 	})
