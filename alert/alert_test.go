@@ -237,9 +237,8 @@ func TestAReceiverThatIsAway(t *testing.T) {
 	beside(t, func(ctx context.Context) error {
 		return alert.Run(ctx, db, c, send, &alert.Options{Every: 20 * time.Millisecond, Log: quiet()})
 	})
-	if _, err := desk.New(db, "").TestAlert(t.Context(), &desk.TestAlertIn{By: desk.By{Actor: "anna", Reason: "does it arrive?"}}); err != nil {
-		t.Fatal(err)
-	}
+	try := &desk.TestAlertIn{By: desk.By{Actor: "anna", Reason: "does it arrive?"}}
+	until(t, "known to run alerts", func() bool { _, err := desk.New(db, "").TestAlert(t.Context(), try); return err == nil })
 	until(t, "tried", func() bool { mu.Lock(); defer mu.Unlock(); return tried > 0 })
 	if _, err := c.Start(t.Context(), "bill", "bill:1", 1, nil); err != nil {
 		t.Fatal(err)
@@ -314,7 +313,18 @@ func TestAlertsSurviveAKill(t *testing.T) {
 		dies := []string{"before open", "behind open", "before over", "behind over"}[i%4]
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		db := opened(t, path)
-		if _, err := desk.New(db, "").TestAlert(t.Context(), &desk.TestAlertIn{By: desk.By{Actor: "anna", Reason: "does it arrive?"}}); err != nil {
+		c, err := coordinator.New(db, &coordinator.Options{Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := desk.AlertProgram(func(context.Context, alert.Alert) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Register(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := desk.New(db, "").Tell(t.Context(), c, alert.Alert{About: "test", Kind: "test", Words: "does it arrive?", Count: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {

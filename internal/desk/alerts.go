@@ -287,6 +287,13 @@ func (d *Desk) TestAlert(ctx context.Context, in *TestAlertIn) (*AlertTried, err
 	if err := Usage("try: amends alerts test --help", in.faults()...); err != nil {
 		return nil, err
 	}
+	k, err := d.whoKnows(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(k.of(AlertSaga)) == 0 {
+		return nil, &Failure{Code: Conflict, What: "no process runs alerts, so none would send it", Stands: "nothing was stored", Next: "see that one does: package alert, which runs beside the coordinator"}
+	}
 	c, err := silent(d)
 	if err != nil {
 		return nil, err

@@ -259,14 +259,22 @@ func (c *classifier) absence() Class {
 	return Missing
 }
 
-// reopened: the work was undone, and the object is wanted.
+// reopened: the work was undone, and the object is wanted. What a person undid is not made again for a version that says the same: to undo
+// it may itself have raised the version, such as by a mark that was taken away.
 func (c *classifier) reopened() Finding {
 	t, k := c.item.Truth, c.item.Known
-	if saga.CompareRevisions(t.Revision, k.Revision) > 0 {
+	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0
+	_, byHand := saga.SplitRevision(k.Revision)
+	same := byHand > 0 && k.Fields != nil && len(diff(k.Fields, t.Fields)) == 0
+	if newer && !same {
 		return Finding{Class: Stale, Do: Revise, Why: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
 	}
+	at := "at that version"
+	if newer {
+		at = "at " + t.Revision + ", which says the same"
+	}
 	return Finding{
-		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it at that version",
+		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it " + at,
 		Propose: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + ". A version newer than " + k.Revision + " at its source is started by itself",
 	}
 }

@@ -45,6 +45,8 @@ func done() *plan.Known {
 	return &plan.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: "inv_1"}
 }
 
+func byHand(k *plan.Known) *plan.Known { k.Revision += "+1"; return k }
+
 func said(k *plan.Known, f plan.Fields) *plan.Known { k.Fields = f; return k }
 func stands(s saga.Status) *plan.Known              { return &plan.Known{Works: 1, Status: s, Revision: "1"} }
 
@@ -136,6 +138,9 @@ func TestClasses(t *testing.T) {
 		{"proven to be gone, and nothing stands", gone(true), nil, 0, done(), plan.Policy{}, plan.InSync, plan.Nothing},
 		{"cancelled, and there is nothing", cancelled(), nil, 0, done(), plan.Policy{}, plan.InSync, plan.Nothing},
 		{"undone, and wanted again", wanted("2"), nil, 2, stands(saga.Compensated), plan.Policy{}, plan.Stale, plan.Revise},
+		{"undone by a person, and what is newer says the same", wanted("2"), nil, 2, said(byHand(stands(saga.Compensated)), sold), plan.Policy{}, plan.Missing, plan.Ask},
+		{"undone by a person, and changed since", wanted("2"), nil, 2, said(byHand(stands(saga.Compensated)), plan.Fields{"total": "1"}), plan.Policy{}, plan.Stale, plan.Revise},
+		{"undone, and what is newer says the same", wanted("2"), nil, 2, said(stands(saga.Compensated), sold), plan.Policy{}, plan.Stale, plan.Revise},
 		{"undone, and still wanted", wanted("1"), nil, 2, stands(saga.Compensated), plan.Policy{}, plan.Missing, plan.Ask},
 		{"undone, and it stands", wanted("1"), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), plan.Policy{}, plan.Orphan, plan.Ask},
 	} {
