@@ -29,7 +29,7 @@ import (
 // may is who may do what, written down a second time: a route that is not in it fails, and so does
 // one that lets in others.
 var may = map[string]string{
-	Reader: `GET /status, GET /version, GET /check, GET /report, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
+	Reader: `GET /status, GET /stats, GET /version, GET /check, GET /report, GET /works, GET /works/{saga}/{work}, GET /works/{saga}/{work}/history,
 		GET /works/{saga}/{work}/approval, GET /approvals, GET /duplicates, GET /groups, GET /alerts, GET /acts, GET /batches/{batch}, GET /destinations, GET /destinations/{name}/acts, GET /sagas, GET /sagas/{saga}/acts,
 		GET /everything/acts, GET /inbox, GET /inbox/objects, GET /inbox/counts, GET /inbox/deliveries/{number}, GET /jobs, GET /jobs/runs,
 		GET /jobs/{job}/runs, GET /jobs/{job}/decisions, GET /plans/{plan}, GET /drift, GET /schedule/{text}`,

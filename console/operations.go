@@ -80,6 +80,7 @@ var everything = func(in *desk.ScopeIn) { in.All = true }
 // operations is the one table of what can be asked for. The pages use it, too.
 var operations = append(acts(), []operation{
 	get("/status", "Is anything running, and does everything move?", (*desk.Desk).Status),
+	get("/stats", "Count all instances, by saga, status and reason", (*desk.Desk).Stats),
 	get("/version", "Which amends this is", (*desk.Desk).Version),
 	get("/check", "Verify every chain and every head of the ledger", (*desk.Desk).Check),
 	get("/report", "Report a month: what was started, how it ended, and what people had to decide", (*desk.Desk).Month),

@@ -14,6 +14,7 @@
 // # Verbs
 //
 //	status      Is anything running, and does everything move?
+//	stats       Count all works, by saga, status and reason
 //	list        List works, oldest first
 //	show        Show one work: its input, its steps, and what is safe to do next
 //	history     Show everything that happened to a work, record by record

@@ -109,6 +109,7 @@ func topics() []*cobra.Command {
 // verbs is the one table of what amends can do, in the order of the help text.
 var verbs = []maker{
 	plain("status", noWork, (*desk.Desk).Status, (*app).printStatus).exits("end with 6 when something does not move"),
+	listing("stats", noWork, (*desk.Desk).Stats, "no works match", "", "saga=Saga, status=Status, reason=Reason, works=Works, oldest due=Oldest"),
 	listVerb, plain("show", theWork.named(0, 1), (*desk.Desk).Show, (*app).printInstance), historyVerb, duplicatesVerb,
 	listing("acts", noArguments, (*desk.Desk).Acts, "no person did anything", "before", "at=At, who=Actor, act=Act, what=About, why=Reason"),
 	order("retry"), order("resolve"), order("skip"), scoped("pause", (*desk.Desk).Hold), scoped("resume", (*desk.Desk).Release),

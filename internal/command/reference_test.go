@@ -91,7 +91,7 @@ var documents = []struct {
 	{[]string{"retry --filter", "resolve --filter", "skip --filter", "resume --filter", "wake --filter", "cancel --filter", "undo --filter", "rerun --filter"}, desk.BatchPlan{}},
 	{[]string{"batch"}, desk.BatchShown{}},
 	{[]string{"deliver"}, desk.Delivered{}}, {[]string{"start"}, started{}},
-	{[]string{"alerts list"}, desk.All[desk.AlertShown]{}}, {[]string{"alerts test"}, desk.AlertTried{}},
+	{[]string{"stats"}, desk.All[desk.Total]{}}, {[]string{"alerts list"}, desk.All[desk.AlertShown]{}}, {[]string{"alerts test"}, desk.AlertTried{}},
 	{[]string{"destination list"}, desk.Destinations{}}, {[]string{"destination probe"}, desk.Probed{}},
 	{[]string{"inbox list"}, desk.List[desk.Delivery]{}}, {[]string{"inbox objects"}, desk.List[desk.Entry]{}}, {[]string{"inbox show"}, desk.Hearing{}},
 	{[]string{"inbox counts"}, desk.All[desk.Count]{}}, {[]string{"inbox replay"}, desk.Replayed{}}, {[]string{"inbox release", "inbox drop"}, desk.EndedHold{}},

@@ -16,7 +16,7 @@ var eachVerb = [][]string{
 	{"resolve", "w", "--step", "s", "--did-not-happen", "--reason", "r"}, {"skip", "w", "--step", "s", "--reason", "r"},
 	{"pause", "w", "--reason", "r"}, {"resume", "w", "--reason", "r"}, {"wake", "w", "--reason", "r"},
 	{"complete", "w", "--body", "{}", "--reason", "r"}, {"fail", "w", "--reason", "r"}, {"extend", "w", "--by", "1h", "--reason", "r"}, {"deliver", "n", "k", "--id", "i"},
-	{"approvals"}, {"approve", "w"}, {"reject", "w", "--shown", "d", "--reason", "r"},
+	{"stats"}, {"approvals"}, {"approve", "w"}, {"reject", "w", "--shown", "d", "--reason", "r"},
 	{"cancel", "w", "--reason", "r"}, {"undo", "w", "--reason", "r"}, {"rerun", "w", "--reason", "r"}, {"batch", "b"}, {"start", "s", "w", "--input", "-"},
 	{"destination", "list"}, {"alerts", "list"}, {"inbox", "list"}, {"reconcile", "runs"}, {"drift", "list"}, {"schedule", "list"}, {"check"}, {"export"}, {"verify"}, {"report"}, {"catch-up"},
 	{"recover", "--restored", "--dry-run"},

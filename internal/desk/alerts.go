@@ -19,6 +19,7 @@ import (
 	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -133,7 +134,15 @@ func (d *Desk) jobsNeed(ctx context.Context, a *alerts) error {
 		return err
 	}
 	for i := range b.Jobs {
-		if j := &b.Jobs[i]; j.Alarm != "" {
+		j := &b.Jobs[i]
+		latest, err := d.db.Runs(ctx, schedule.RunFilter{Job: j.Job, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(latest) > 0 && latest[0].Result == schedule.Refused {
+			j.Alarm = joined(j.Alarm, "its latest run left to a person what it would have done"+With(": ", latest[0].Note))
+		}
+		if j.Alarm != "" {
 			a.add("job/"+j.Job, "job", "/jobs", "amends reconcile runs "+quote(j.Job)+d.flag, "job "+j.Job+": "+j.Alarm, 1)
 		}
 	}

@@ -97,6 +97,29 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 	return s, nil
 }
 
+// StatsIn narrows the statistics.
+type StatsIn struct {
+	Saga string `query:"saga" doc:"works of this saga only"`
+}
+
+// Total is how many works of a saga stand where.
+type Total struct {
+	Saga   string      `json:"saga"`
+	Status saga.Status `json:"status"`
+	Reason saga.Reason `json:"reason"` // of a review
+	Works  int64       `json:"works,string"`
+	Oldest *time.Time  `json:"oldestDueAt"` // since when the first of them is due; null: none is
+}
+
+// Stats counts all works.
+func (d *Desk) Stats(ctx context.Context, in *StatsIn) (*All[Total], error) {
+	totals, err := d.db.Totals(ctx)
+	totals = slices.DeleteFunc(totals, func(t ledger.Total) bool { return in.Saga != "" && t.Saga != in.Saga })
+	return answer(All[Total]{docs(totals, func(t *ledger.Total) Total {
+		return Total{t.Saga, t.Status, t.Reason, t.Works, utc(t.OldestDue)}
+	})}, err)
+}
+
 // Alarm is the finding that something does not move, or nil.
 func (s *Status) Alarm() error {
 	return alarm(len(s.Findings), "something does not move", "read the "+count(len(s.Findings), "finding"))
