@@ -209,9 +209,6 @@ func ExampleOperator_Cancel() {
 		if err := c.Cancel(ctx, orderID, byAnna); err != nil {
 			return err
 		}
-		if err := c.Resolve(ctx, orderID, "mail", coordinator.DidNotHappen(), byAnna); err != nil {
-			return err
-		}
 		return orderRests(ctx, c)
 	}, booked("invoice"), lostMail())
 	// Output:

@@ -142,6 +142,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"reconcile", "rebuild", ""}, why...), "", "the name of the job is empty; " + variable},
 		{[]string{"reconcile", "runs", ""}, "", "the name of the job is empty; " + variable},
 		{[]string{"schedule", "run", ""}, "", "the name of the job is empty; " + variable},
+		{append([]string{"schedule", "backfill", "", "--from", "7d"}, why...), "", "the name of the job is empty; " + variable},
 		{append([]string{"schedule", "pause", ""}, why...), "", "the name of the job is empty; " + variable},
 		{[]string{"schedule", "unpause", ""}, "", "the name of the job is empty; " + variable},
 		{[]string{"inbox", "show", ""}, "", `"" is no number`},

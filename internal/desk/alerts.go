@@ -59,11 +59,15 @@ type alerts struct {
 
 // add notes something. What is the same thing is one, and says what was said first.
 func (a *alerts) add(about, kind, link, next, words string, count int) {
-	if one := First(a.all, func(one *Alert) bool { return one.About == about }); one != nil {
+	if one := a.find(about); one != nil {
 		one.Count += count
 		return
 	}
 	a.all = append(a.all, Alert{About: about, Kind: kind, Words: words, Next: next, Link: link, Count: count, At: a.at.UTC()})
+}
+
+func (a *alerts) find(about string) *Alert {
+	return First(a.all, func(one *Alert) bool { return one.About == about })
 }
 
 // Needs reads what needs a person now. A difference counts when so many runs in a row have found it. What begins with one of partial was not
@@ -170,20 +174,25 @@ func (d *Desk) driftsNeed(ctx context.Context, a *alerts) error {
 	return nil
 }
 
-// mostApprovals is how many approvals are told each by itself; what there is more is one.
-const mostApprovals = 20
-
-// approvalsNeed is what people have not decided with three quarters of the time gone.
+// approvalsNeed is what people have not decided with three quarters of the time gone, by step. Twice as many are another alert.
 func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
 	all, err := d.Approvals(ctx, nil)
 	if err != nil {
 		return err
 	}
-	for i := range all.Items {
-		p := &all.Items[i]
-		if left, whole := At(p.Until).Sub(a.at), At(p.Until).Sub(At(p.Since)); p.Until != nil && left < whole/4 {
-			a.add("approval/"+p.Saga+"/"+p.Step+When(i < mostApprovals, "/"+p.WorkID), "approval", "/", "amends approvals"+d.flag,
-				fmt.Sprintf("%s, step %s of %s: without a decision of %s it is rejected at %s", p.WorkID, p.Step, p.Saga, strings.Join(p.Roles, ", "), iso(At(p.Until))), 1)
+	near := slices.DeleteFunc(all.Items, func(p Approval) bool {
+		return p.Until == nil || At(p.Until).Sub(a.at) >= At(p.Until).Sub(At(p.Since))/4
+	})
+	slices.SortFunc(near, func(a, b Approval) int { return At(a.Until).Compare(At(b.Until)) })
+	for i := range near {
+		p := &near[i]
+		n := number(near, func(o *Approval) bool { return o.Saga == p.Saga && o.Step == p.Step })
+		words := fmt.Sprintf("%s to be decided at step %s of %s; without a decision of %s %s is rejected at %s", Counted(n, "work is", "works are"),
+			p.Step, p.Saga, strings.Join(p.Roles, ", "), p.WorkID, iso(At(p.Until)))
+		for least := 1; least <= n; least *= 2 {
+			if about := "approval/" + p.Saga + "/" + p.Step + When(least > 1, "/"+strconv.Itoa(least)); a.find(about) == nil {
+				a.add(about, "approval", "/", "amends approvals"+d.flag, words, n)
+			}
 		}
 	}
 	return nil

@@ -243,7 +243,7 @@ func TestKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`(?:Kind: |add\()"([a-z-]+)"`).FindAllStringSubmatch(string(code), -1) {
+		for _, m := range regexp.MustCompile(`(?:Kind: |add\()"([a-z-]+)[":]`).FindAllStringSubmatch(string(code), -1) {
 			written = append(written, m[1])
 		}
 	}
