@@ -122,12 +122,9 @@ const twice = 2
 
 func (w *watcher) look(ctx context.Context) error {
 	needs, partial, err := w.d.Needs(ctx, w.lasts)
-	if err != nil {
-		return err
-	}
-	open, err := w.d.Opened(ctx)
-	if err != nil {
-		return err
+	open, failed := w.d.Opened(ctx)
+	if failed != nil {
+		return errors.Join(err, failed)
 	}
 	seen, gone := map[string]int{}, map[string]int{}
 	for i := range needs {
@@ -165,7 +162,7 @@ func (w *watcher) knows(about string, partial []string) bool {
 	of, _, _ := strings.Cut(rest, "/")
 	switch kind {
 	case "finding":
-		return slices.Contains(finding.Kinds, of)
+		return slices.Contains(finding.Kinds, of) && !slices.Contains(partial, "finding/")
 	case "difference":
 		return of == strconv.Itoa(w.lasts) && !slices.Contains(partial, "difference/"+of+"/")
 	case "review", "job", "approval", "duplicates", "test":

@@ -71,16 +71,25 @@ func (a *alerts) find(about string) *Alert {
 }
 
 // Needs reads what needs a person now. A difference counts when so many runs in a row have found it. What begins with one of partial was not
-// looked at to its end: it may be there without being told of.
+// looked at to its end: it may be there without being told of. What cannot be read, by the error, hides nothing else.
 func (d *Desk) Needs(ctx context.Context, lasts int) (all []Alert, partial []string, err error) {
 	a := &alerts{at: d.now(), lasts: lasts}
-	for _, read := range []func(context.Context, *alerts) error{d.findingsNeed, d.reviewsNeed, d.jobsNeed, d.driftsNeed, d.approvalsNeed, d.duplicatesNeed} {
-		if err := read(ctx, a); err != nil {
-			return nil, nil, err
+	for _, of := range []struct {
+		kind string
+		read func(context.Context, *alerts) error
+	}{
+		{"finding/", d.findingsNeed}, {"review/", d.reviewsNeed}, {"job/", d.jobsNeed}, {a.differences(), d.driftsNeed}, {"approval/", d.approvalsNeed},
+		{"duplicates/", d.duplicatesNeed},
+	} {
+		if failed := of.read(ctx, a); failed != nil {
+			a.partial, err = append(a.partial, of.kind), errors.Join(err, failed)
 		}
 	}
-	return a.all, a.partial, nil
+	return a.all, a.partial, err
 }
+
+// differences is how those begin that last so long: a program for which they last longer has alerts of its own.
+func (a *alerts) differences() string { return "difference/" + strconv.Itoa(a.lasts) + "/" }
 
 func (d *Desk) findingsNeed(ctx context.Context, a *alerts) error {
 	s, err := d.Status(ctx, &StatusIn{Still: Duration(finding.Still)})
@@ -119,6 +128,9 @@ func (d *Desk) reviewsNeed(ctx context.Context, a *alerts) error {
 		return err
 	}
 	failed, err := d.errorsOf(ctx, k, causes)
+	if err != nil {
+		return err
+	}
 	for i := range causes {
 		h := &causes[i]
 		n, page := sums[causeOf(h)], "/works?"+url.Values{"status": {string(saga.Review)}, "saga": {h.ID.Saga}, "step": {h.Step}, "reason": {string(h.Reason)}}.Encode()
@@ -127,7 +139,7 @@ func (d *Desk) reviewsNeed(ctx context.Context, a *alerts) error {
 			a.add("review/"+causeOf(h)+When(least > 1, "/"+strconv.Itoa(least)), "review", page, "amends list --group --saga "+quote(h.ID.Saga)+" --reason "+string(h.Reason)+d.flag, words, n)
 		}
 	}
-	return err
+	return nil
 }
 
 func causeOf(h *ledger.Instance) string { return h.ID.Saga + "/" + h.Step + "/" + string(h.Reason) }
@@ -161,13 +173,12 @@ func (d *Desk) driftsNeed(ctx context.Context, a *alerts) error {
 	if err != nil {
 		return err
 	}
-	kind := "difference/" + strconv.Itoa(a.lasts) + "/" // a program for which it lasts longer has alerts of its own
 	if drifts.Next != nil {
-		a.partial = append(a.partial, kind)
+		a.partial = append(a.partial, a.differences())
 	}
 	for i := range drifts.Items {
 		f := &drifts.Items[i]
-		a.add(kind+f.Job+"/"+string(f.Class), "difference", "/findings?"+url.Values{"job": {f.Job}, "class": {string(f.Class)}}.Encode(),
+		a.add(a.differences()+f.Job+"/"+string(f.Class), "difference", "/findings?"+url.Values{"job": {f.Job}, "class": {string(f.Class)}}.Encode(),
 			"amends drift list --job "+quote(f.Job)+" --class "+string(f.Class)+d.flag,
 			fmt.Sprintf("job %s found a difference %d times in a row: %s, %s", f.Job, f.Times, f.Key, f.Class), 1)
 	}

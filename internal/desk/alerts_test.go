@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,8 +18,19 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// recovers is a store in memory as a whole one.
-type recovers struct{ *memory.DB }
+// recovers is a store in memory as a whole one, of which the jobs may not be read.
+type recovers struct {
+	*memory.DB
+
+	broken bool
+}
+
+func (r recovers) Jobs(ctx context.Context) (schedule.Board, error) {
+	if r.broken {
+		return schedule.Board{}, errors.New("no answer")
+	}
+	return r.DB.Jobs(ctx)
+}
 
 func (recovers) Recover(context.Context, ledger.Recovery) (ledger.Recovered, error) {
 	return ledger.Recovered{}, nil
@@ -29,7 +41,8 @@ func (recovers) StartTx(context.Context, ledger.Tx, ledger.Entry) (ledger.Answer
 }
 
 // What needs people is told once each: approvals when a quarter of their time is left, and again when they are twice as many; a job whose
-// latest run left to a person what it would have done. What is healthy needs none.
+// latest run left to a person what it would have done. What is healthy needs none, and what cannot
+// be read hides nothing else.
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -64,7 +77,7 @@ func TestNeeds(t *testing.T) {
 			synctest.Wait()
 		}
 		needs := func() (all []string) {
-			found, partial, err := New(recovers{db}, "").Needs(t.Context(), 3)
+			found, partial, err := New(recovers{db, false}, "").Needs(t.Context(), 3)
 			if err != nil || len(partial) > 0 {
 				t.Fatal(partial, err)
 			}
@@ -94,6 +107,11 @@ func TestNeeds(t *testing.T) {
 		pass(6 * time.Minute)
 		if got := needs(); !slices.Equal(got, []string{"job/orders 1", "approval/payment/pay 2", "approval/payment/pay/2 2"}) {
 			t.Errorf("with two: %q", got)
+		}
+		found, partial, err := New(recovers{db, true}, "").Needs(t.Context(), 3)
+		told := func(a Alert) bool { return a.About == "approval/payment/pay" }
+		if err == nil || !slices.Equal(partial, []string{"job/"}) || !slices.ContainsFunc(found, told) {
+			t.Errorf("where jobs cannot be read: %+v, partly %q, %v", found, partial, err)
 		}
 		stop()
 		<-ended
