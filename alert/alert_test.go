@@ -292,7 +292,7 @@ func child() error {
 	}()
 	go func() {
 		for ctx.Err() == nil {
-			if open, err := desk.New(db, "").Opened(ctx); err == nil && len(open["test"]) == 0 && os.Getenv("ALERT_DIES") == "" {
+			if s, err := c.Show(ctx, saga.ID{Saga: desk.AlertSaga, Work: "test@1"}); err == nil && s.Status.Terminal() && os.Getenv("ALERT_DIES") == "" {
 				cancel()
 			}
 			time.Sleep(20 * time.Millisecond)
