@@ -4,9 +4,11 @@
 //
 //	send, err := alert.Webhook("https://hooks.example/ops", "whsec_…")
 //	…
-//	go alert.Run(ctx, db, c, send, &alert.Options{Link: "https://ops.example/amends"})
+//	alerts, err := alert.New(ctx, db, c, send, &alert.Options{Link: "https://ops.example/amends"})
+//	…
+//	err = c.Run(ctx, alerts)
 //
-// An alert is an instance of the saga amends-alert: it is on record before it is sent, and where sending fails it is tried again, for a week.
+// An alert is an instance of the saga amends-alert: it is on record before it is sent, and where sending fails it is tried again.
 // Its destination is one of its own, so no other waits for it. Of several processes that run alerts one sends each. amends alerts lists
 // what needs people and whether that was told, and amends alerts test sends one.
 //
@@ -73,32 +75,56 @@ type Options struct {
 	Log logrus.FieldLogger
 }
 
-// Run registers the saga of alerts with a coordinator, looks what needs people, and returns nil when ctx ends. The coordinator is to run
-// beside it. An error says that it cannot begin.
-func Run(ctx context.Context, db store.DB, c *coordinator.Coordinator, send Send, o *Options) error {
+// Alerts compares what needs people with the alerts that are open. It is a [coordinator.Part] of a process.
+type Alerts struct {
+	d          *desk.Desk
+	c          *coordinator.Coordinator
+	link       string
+	lasts      int
+	every      time.Duration
+	log        logrus.FieldLogger
+	seen, gone map[string]int // in how many looks in a row something was there, or an open alert's was not, by what it is about
+}
+
+// New registers the saga of alerts with a coordinator. Options may be nil.
+func New(ctx context.Context, db store.DB, c *coordinator.Coordinator, send Send, o *Options) (*Alerts, error) {
 	if o == nil {
 		o = new(Options)
 	}
-	w := &watcher{
-		d: desk.New(db, ""), c: c, link: strings.TrimSuffix(o.Link, "/"), lasts: cmp.Or(o.Lasts, desk.DifferenceLasts),
-		seen: map[string]int{}, gone: map[string]int{},
+	w := &Alerts{
+		d: desk.New(db, ""), c: c, link: strings.TrimSuffix(o.Link, "/"), lasts: cmp.Or(o.Lasts, desk.DifferenceLasts), every: cmp.Or(o.Every, 30*time.Second),
+		log: o.Log, seen: map[string]int{}, gone: map[string]int{},
 	}
-	every, log := cmp.Or(o.Every, 30*time.Second), o.Log
-	if log == nil {
-		log = logrus.StandardLogger()
+	if w.log == nil {
+		w.log = logrus.StandardLogger()
+	}
+	var wrong []error
+	if w.every < 0 || w.lasts < 1 {
+		wrong = append(wrong, fmt.Errorf("Every is %s, and Lasts %d: neither is below nothing", w.every, w.lasts))
+	}
+	if send == nil {
+		wrong = append(wrong, errors.New("nothing sends them: give Webhook, Command or a function"))
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, fmt.Errorf("new alerts: %w", err)
 	}
 	p, err := desk.AlertProgram(send)
 	if err == nil {
 		err = c.Register(ctx, p)
 	}
 	if err != nil {
-		return fmt.Errorf("run alerts: %w", err)
+		return nil, fmt.Errorf("new alerts: %w", err)
 	}
-	tick := time.NewTicker(every)
+	return w, nil
+}
+
+// Run looks what needs people, and returns nil when ctx ends. The coordinator sends, so it runs beside it: c.Run(ctx, alerts).
+func (w *Alerts) Run(ctx context.Context) error {
+	tick := time.NewTicker(w.every)
 	defer tick.Stop()
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			log.WithError(err).Warn("what needs people could not be looked at; it is tried again")
+			w.log.WithError(err).Warn("what needs people could not be looked at; it is tried again")
 		}
 		select {
 		case <-tick.C:
@@ -108,19 +134,10 @@ func Run(ctx context.Context, db store.DB, c *coordinator.Coordinator, send Send
 	}
 }
 
-// watcher compares what needs people with the alerts that are open.
-type watcher struct {
-	d          *desk.Desk
-	c          *coordinator.Coordinator
-	link       string
-	lasts      int
-	seen, gone map[string]int // in how many looks in a row something was there, or an open alert's was not, by what it is about
-}
-
 // twice is how often something is seen before it is told: what comes together is told together, and what comes and goes is not told.
 const twice = 2
 
-func (w *watcher) look(ctx context.Context) error {
+func (w *Alerts) look(ctx context.Context) error {
 	needs, partial, err := w.d.Needs(ctx, w.lasts)
 	open, failed := w.d.Opened(ctx)
 	if failed != nil {
@@ -157,7 +174,7 @@ func (w *watcher) look(ctx context.Context) error {
 
 // knows reports whether what an alert is about is looked at here, and to its end: only then it is over when it is not found. A program of
 // another version, or with another Lasts, has alerts of its own.
-func (w *watcher) knows(about string, partial []string) bool {
+func (w *Alerts) knows(about string, partial []string) bool {
 	kind, rest, _ := strings.Cut(about, "/")
 	of, _, _ := strings.Cut(rest, "/")
 	switch kind {
@@ -202,7 +219,7 @@ func Webhook(url, secret string) (Send, error) {
 }
 
 // Command runs a program for each message: it reads the [Alert] as JSON, with AMENDS_ALERT_ID in its environment. It has done it when it
-// ends with 0.
+// ends with 0; what it prints else, up to 200 bytes, is kept as the error.
 func Command(name string, args ...string) Send {
 	return func(ctx context.Context, a Alert) error {
 		body, err := json.Marshal(a)
@@ -211,8 +228,8 @@ func Command(name string, args ...string) Send {
 		}
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Stdin, cmd.Env = bytes.NewReader(body), append(os.Environ(), "AMENDS_ALERT_ID="+a.ID)
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %.200s", name, err, strings.TrimSpace(string(out)))
 		}
 		return nil
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // TestMain lets the test binary be a process that is killed while it sends.
@@ -94,6 +95,16 @@ func beside(t *testing.T, run func(context.Context) error) {
 			t.Error(err)
 		}
 	})
+}
+
+// alerts looks often what needs people.
+func alerts(t *testing.T, db store.DB, c *coordinator.Coordinator, send alert.Send, link string) *alert.Alerts {
+	t.Helper()
+	a, err := alert.New(t.Context(), db, c, send, &alert.Options{Link: link, Every: 20 * time.Millisecond, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 // until waits until something is so.
@@ -170,9 +181,7 @@ func TestOneMessageEach(t *testing.T) {
 	}
 	c := running(t, db, p)
 	for range 2 {
-		beside(t, func(ctx context.Context) error {
-			return alert.Run(ctx, db, c, send, &alert.Options{Link: "https://ops.example/amends/", Every: 20 * time.Millisecond, Log: quiet()})
-		})
+		beside(t, alerts(t, db, c, send, "https://ops.example/amends/").Run)
 	}
 	const mails, many = "review/bill/mail/after-pivot", "review/bill/mail/after-pivot/10"
 	for round := 1; round <= 2; round++ {
@@ -234,9 +243,7 @@ func TestAReceiverThatIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := running(t, db, p)
-	beside(t, func(ctx context.Context) error {
-		return alert.Run(ctx, db, c, send, &alert.Options{Every: 20 * time.Millisecond, Log: quiet()})
-	})
+	beside(t, alerts(t, db, c, send, "").Run)
 	try := &desk.TestAlertIn{By: desk.By{Actor: "anna", Reason: "does it arrive?"}}
 	until(t, "known to run alerts", func() bool { _, err := desk.New(db, "").TestAlert(t.Context(), try); return err == nil })
 	until(t, "tried", func() bool { mu.Lock(); defer mu.Unlock(); return tried > 0 })
@@ -287,9 +294,10 @@ func child() error {
 		die("behind")
 		return nil
 	}
-	go func() {
-		_ = alert.Run(ctx, db, c, send, &alert.Options{Every: 50 * time.Millisecond, Log: quiet()})
-	}()
+	alerts, err := alert.New(ctx, db, c, send, &alert.Options{Every: 50 * time.Millisecond, Log: quiet()})
+	if err != nil {
+		return err
+	}
 	go func() {
 		for ctx.Err() == nil {
 			if s, err := c.Show(ctx, saga.ID{Saga: desk.AlertSaga, Work: "test@1"}); err == nil && s.Status.Terminal() && os.Getenv("ALERT_DIES") == "" {
@@ -298,7 +306,7 @@ func child() error {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}()
-	return c.Run(ctx)
+	return c.Run(ctx, alerts)
 }
 
 // An alert that was stored is told once, and that it is over, too, whenever its process is killed. One whose process dies behind sending it
@@ -346,5 +354,25 @@ func TestAlertsSurviveAKill(t *testing.T) {
 		if ids := slices.Compact(slices.Clone(lines)); len(lines) != 2+twice || len(ids) != 2 || !strings.HasPrefix(ids[0], "open ") || !strings.HasPrefix(ids[1], "over ") {
 			t.Errorf("dies %s: told\n%s", dies, text)
 		}
+	}
+}
+
+// What cannot work is said before anything runs.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	c, err := coordinator.New(memory.New(nil), &coordinator.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = alert.New(t.Context(), nil, c, nil, &alert.Options{Every: -time.Second})
+	if err == nil || !strings.Contains(err.Error(), "Every is -1s") || !strings.Contains(err.Error(), "nothing sends them") {
+		t.Errorf("%v", err)
+	}
+	if _, err := alert.Webhook("ftp://x", "secret"); err == nil || !strings.Contains(err.Error(), "whsec_") || !strings.Contains(err.Error(), "http://") {
+		t.Errorf("%v", err)
+	}
+	send := alert.Command("sh", "-c", "cat >&2; exit 3")
+	if err := send(t.Context(), alert.Alert{Words: "no such mailbox"}); err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such mailbox") {
+		t.Errorf("%v", err)
 	}
 }

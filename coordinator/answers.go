@@ -68,8 +68,14 @@ func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
 // ownMessages is how the messages begin that amends sends itself: it sends them again until they are used.
 const ownMessages = "amends-"
 
-// blocked counts what a layer has blocked, as far as the ledger takes it.
-func (op *Operator) blocked(ctx context.Context, by string) { _ = op.ledger.Blocked(ctx, by, 1) }
+// blocked counts what a layer has blocked: a coordinator gathers it, so that a storm of one answer costs one statement a second.
+func (op *Operator) blocked(ctx context.Context, by string) {
+	if op.counts != nil {
+		op.counts(ctx, by)
+		return
+	}
+	_ = op.ledger.Blocked(ctx, by, 1) // as far as the ledger takes it
+}
 
 // mostAnswers is how many different answers to one request are put on record that its definition declines where they come in, and
 // mostKept how many bytes of all others, each with answerSize besides, while one of them may be the answer, or is.

@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,11 @@ import (
 )
 
 // What had come before and had its effect once is counted, by what blocked it: a message, a vote, and an effect that was in doubt and was
-// found. What comes first is not, and neither are messages that amends sends itself until they are used.
+// found. What comes first is not, a storm of one costs a call a second, and neither are messages that amends sends itself until they are used.
 func TestWhatIsBlockedIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := memory.New(nil)
+		l := &tellsBlocked{DB: memory.New(nil)}
 		sent := 0
 		send := func(context.Context, saga.Call[order]) (thing, error) {
 			sent++
@@ -77,8 +78,29 @@ func TestWhatIsBlockedIsCounted(t *testing.T) {
 		if by := blocked(); by[ledger.ByAnswer] != 2 || by[ledger.ByVote] != 2 || by[ledger.ByLookup] != 1 {
 			t.Errorf("blocked are %v", by)
 		}
+		before := l.calls.Load()
+		for range 500 {
+			if err := ofAck(p.Deliver(t.Context(), saga.Message{Name: "paid", Key: "7", ID: "evt_1"})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if by, calls := blocked(), l.calls.Load()-before; by[ledger.ByAnswer] != 502 || calls > 5 {
+			t.Errorf("of 502 that came again %d are counted, by %d calls", by[ledger.ByAnswer], calls)
+		}
 		p.kill()
 	})
+}
+
+// tellsBlocked counts how often it is told what is blocked.
+type tellsBlocked struct {
+	*memory.DB
+
+	calls atomic.Int64
+}
+
+func (l *tellsBlocked) Blocked(ctx context.Context, by string, n int64) error {
+	l.calls.Add(1)
+	return l.DB.Blocked(ctx, by, n)
 }
 
 func ofStart(_ coordinator.Started, err error) error { return err }

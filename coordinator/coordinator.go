@@ -71,7 +71,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 		newest:     map[string]saga.Program{},
 		starting:   map[saga.ID]*starting{},
 	}
-	c.Operator.programs, c.Operator.posted = c.programFor, c.heard
+	c.Operator.programs, c.Operator.posted, c.Operator.counts = c.programFor, c.heard, c.countBlocked
 	c.hand = newHand(&o, c.wake)
 	c.tell = &teller{o.Log, o.Listener, o.hook}
 	c.flow = c.newFlow()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -21,13 +20,13 @@ import (
 // for an hour; then its totals need not be kept any more, and another process may fold it a day
 // after it spoke last.
 type duplicateCounter struct {
-	found    atomic.Int64  // effects that were in doubt, and were found and not made again
 	flushing chan struct{} // full during a flush: who has waited for its end finds the own count written
 
 	mu      sync.Mutex
 	current *tally
-	old     []*tally // what of them is not stored yet
-	failed  bool     // the latest flush did
+	old     []*tally         // what of them is not stored yet
+	failed  bool             // the latest flush did
+	layers  map[string]int64 // what is counted by day alone, and is not stored yet
 }
 
 // tally is what was counted under one name.
@@ -59,7 +58,7 @@ const (
 )
 
 func newDuplicateCounter() *duplicateCounter {
-	return &duplicateCounter{flushing: make(chan struct{}, 1), current: newTally()}
+	return &duplicateCounter{flushing: make(chan struct{}, 1), current: newTally(), layers: map[string]int64{}}
 }
 
 func newTally() *tally {
@@ -98,11 +97,28 @@ func (d *duplicateCounter) count(id saga.ID, source string) {
 	n.counted++
 }
 
+// block counts what a layer blocked, by day alone.
+func (d *duplicateCounter) block(by string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.layers[by]++
+}
+
+// countBlocked counts it, as [Coordinator.countDuplicate] does.
+func (c *Coordinator) countBlocked(ctx context.Context, by string) {
+	c.duplicates.block(by)
+	c.flushUnlessRun(ctx)
+}
+
 // countDuplicate counts a start that was answered from the ledger. A process that only starts works
 // has nothing that flushes every second, and may end with its last start: there the count is in the
 // ledger when Start returns.
 func (c *Coordinator) countDuplicate(ctx context.Context, in intake) {
 	c.duplicates.count(in.id, in.source)
+	c.flushUnlessRun(ctx)
+}
+
+func (c *Coordinator) flushUnlessRun(ctx context.Context) {
 	if c.ran.Load() {
 		return
 	}
@@ -147,8 +163,12 @@ func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logru
 func (d *duplicateCounter) store(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
-	if n := d.found.Swap(0); n > 0 { // rather too few than too many: when it fails, they may be in
-		_ = l.Blocked(ctx, ledger.ByLookup, n)
+	d.mu.Lock()
+	layers := d.layers
+	d.layers = map[string]int64{}
+	d.mu.Unlock()
+	for by, n := range layers { // rather too few than too many: when it fails, they may be in
+		_ = l.Blocked(ctx, by, n)
 	}
 	for _, t := range d.tallies(log) {
 		d.mu.Lock()

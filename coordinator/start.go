@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -189,6 +191,9 @@ func (c *Coordinator) accepted(sagaName, work string, input any, o *saga.StartOp
 	}
 	var err error
 	in.accepted, err = in.program.Accept(work, input)
+	if fault := in.accepted.TagFault; fault != nil {
+		c.opts.Log.WithError(fault).WithFields(logrus.Fields{"saga": sagaName, "work": work}).Warn("tags are left out: it is not found by them")
+	}
 	if time.Until(in.later) > saga.MaxWait {
 		err = errors.Join(err, fmt.Errorf("NotBefore is %s, more than 100 years from now", in.later.UTC().Format(time.RFC3339)))
 	}

@@ -338,3 +338,43 @@ func TestUndoneRunsAgain(t *testing.T) {
 		}
 	})
 }
+
+// What a person undid a comparison does not make again because the source has a newer version that says the same, as it has where the undo took
+// a mark away: a person is asked. One that says something else runs.
+func TestWhatAPersonUndidIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSagaWorld()
+		w.orders["1"] = &order{Version: 1, Total: "10"}
+		p := w.boot(t, memory.New(nil), memory.New(nil), true).begin()
+		defer p.halt()
+		p.hears("1")
+		pass(time.Hour)
+		if err := p.Undo(t.Context(), saga.ID{Saga: orderSaga, Work: keyNamed("1")}, "", saga.Actor{Name: "anna", Reason: "not ordered"}); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour)
+		if k := p.known("1"); k.Status != saga.Compensated {
+			t.Fatalf("%+v", k)
+		}
+		w.orders["1"] = &order{Version: 2, Total: "10"}
+		if r, err := p.PlanAndApply(t.Context(), true); err != nil || r.Applied != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if text := p.planned(); !strings.Contains(text, "at 2, which says the same") {
+			t.Errorf("the plan says %s", text)
+		}
+		pass(time.Hour)
+		if k := p.known("1"); k.Status != saga.Compensated || len(w.live(keyNamed("1"))) != 0 {
+			t.Errorf("%+v", k)
+		}
+		w.orders["1"] = &order{Version: 3, Total: "11"}
+		if r, err := p.PlanAndApply(t.Context(), true); err != nil || r.Applied != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		pass(time.Hour)
+		if k := p.known("1"); k.Status != saga.Completed || len(w.live(keyNamed("1"))) != 1 {
+			t.Errorf("%+v", k)
+		}
+	})
+}

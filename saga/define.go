@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -54,7 +55,8 @@ func (fn identity[In]) part(d *Definition[In], _ In) { d.identity = fn }
 //	saga.Tags(func(o Order) map[string]string { return map[string]string{"shop": o.Shop, "customer": o.Customer} }),
 //
 // amends list --tag shop=at lists them, and a batch takes the same filter. An instance keeps the tags that it was started with, also when a
-// newer version of its source has other ones. They stand in the ledger as they are: no secrets.
+// newer version of its source has other ones. What cannot be a tag (200 bytes with its name) is left out, and logged. They stand in the ledger as
+// they are: no secrets.
 func Tags[In any](fn func(In) map[string]string) Step[In] { return tags[In](fn) }
 
 type tags[In any] func(In) map[string]string
@@ -215,38 +217,38 @@ func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error
 	if err != nil {
 		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
 	}
-	tags, err := d.tagsOf(in)
-	if err != nil {
-		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: its tags: %w", d.spec.Saga, work, err)
-	}
-	return program.Accepted{Input: body, Identity: id, Tags: tags, ForStarter: d.spec.ForStarter()}, nil
+	tags, fault := d.tagsOf(in)
+	return program.Accepted{Input: body, Identity: id, Tags: tags, TagFault: fault, ForStarter: d.spec.ForStarter()}, nil
 }
 
 // How many tags an instance has, and how many bytes each, with its value.
 const mostTags, longestTag = 8, 200
 
-// tagsOf says what an instance is found by.
-func (d *Definition[In]) tagsOf(in In) (tags []string, err error) {
+// tagsOf says what an instance is found by. What cannot be a tag is left out, and the error says why, without its value: no order is lost
+// for what people would have looked for.
+func (d *Definition[In]) tagsOf(in In) (tags []string, fault error) {
 	if d.tags == nil {
 		return nil, nil
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the function panicked: %v", p)
+			tags, fault = nil, errors.New("the function panicked")
 		}
 	}()
-	for name, value := range d.tags(in) {
-		tag := name + "=" + value
-		if name == "" || value == "" || strings.Contains(name, "=") || len(tag) > longestTag || program.Clean(tag, longestTag) != tag {
-			err = errors.Join(err, fmt.Errorf("%q: a tag has a name without \"=\" and a value, both valid texts, and %d bytes at most", tag, longestTag))
+	all := d.tags(in)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		tag := name + "=" + all[name]
+		switch {
+		case all[name] == "": // there is none
+		case name == "" || strings.Contains(name, "=") || len(tag) > longestTag || program.Clean(tag, longestTag) != tag:
+			fault = errors.Join(fault, fmt.Errorf("tag %q: its name is empty or has a \"=\", or with its value it is no valid text of %d bytes at most", name, longestTag))
+		case len(tags) == mostTags:
+			fault = errors.Join(fault, fmt.Errorf("tag %q: there are %d, and at most %d are kept", name, len(all), mostTags))
+		default:
+			tags = append(tags, tag)
 		}
-		tags = append(tags, tag)
 	}
-	if len(tags) > mostTags {
-		err = errors.Join(err, fmt.Errorf("there are %d, and at most %d are kept", len(tags), mostTags))
-	}
-	slices.Sort(tags)
-	return tags, err
+	return tags, fault
 }
 
 // identify hashes the part of the input that makes two starts the same. A user's Identity that

@@ -53,6 +53,9 @@ var listVerb = verb[desk.ListIn, desk.List[desk.Head]]{
 			return nil, approvalsVerb.run(a, d, nil)
 		}
 		if a.cmd.Flags().Changed("group") {
+			if f := a.cmd.Flags(); f.Changed("limit") || f.Changed("after") || f.Changed("newest") || a.output == "ids" {
+				return nil, usage("try: amends list --help", "--group has no pages: leave out --limit, --after, --newest and -o ids")
+			}
 			return nil, groupsVerb.run(a, d, &desk.GroupsIn{ListIn: *in})
 		}
 		return d.List(ctx, in)
@@ -238,7 +241,7 @@ func (a *app) printScopeActs(out *desk.ScopeActs) {
 }
 
 var duplicatesVerb = verb[desk.DuplicatesIn, desk.Duplicates]{
-	name: "duplicates", args: theWork.named(0, 1), do: (*desk.Desk).Duplicates, none: "no duplicate was blocked",
+	name: "duplicates", args: theWork.named(0, 1), do: (*desk.Desk).Duplicates, none: "no duplicate of a work or an object was blocked",
 	columns: "saga=Saga, work=WorkID, source=Source, by=By, blocked=Count, first=First, last=Last",
 	print: func(a *app, in *desk.DuplicatesIn, l *desk.Duplicates) {
 		if in.Since != "" && len(l.Days) > 0 {

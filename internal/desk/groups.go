@@ -40,6 +40,8 @@ type Groups struct {
 // GroupsIn narrows what is grouped: what is in review, unless it says something else.
 type GroupsIn struct {
 	ListIn
+	N, After, Newest struct{} `flag:"-"` // it has no pages
+
 	Most int `query:"most" flag:"-" doc:"look at so many of them; 0: 2000"`
 }
 
@@ -50,6 +52,7 @@ const mostLooked = 2000
 func (d *Desk) Groups(ctx context.Context, in *GroupsIn) (*Groups, error) {
 	most := cmp.Or(in.Most, mostLooked)
 	in.Review = in.Review || in.Status == "" && in.Reason == ""
+	in.ListIn.Defaults()
 	f, err := in.filter(d.now())
 	if err != nil {
 		return nil, err

@@ -259,8 +259,8 @@ func (c *classifier) absence() Class {
 	return Missing
 }
 
-// reopened: the work was undone, and the object is wanted. What a person undid is not made again for a version that says the same: to undo
-// it may itself have raised the version, such as by a mark that was taken away.
+// reopened: the work was undone, and the object is wanted. What a person undid a comparison does not make again for a version that says the
+// same: to undo it may itself have raised the version, such as by a mark that was taken away.
 func (c *classifier) reopened() Finding {
 	t, k := c.item.Truth, c.item.Known
 	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0
@@ -269,13 +269,13 @@ func (c *classifier) reopened() Finding {
 	if newer && !same {
 		return Finding{Class: Stale, Do: Revise, Why: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
 	}
-	at := "at that version"
+	at, besides := "at that version", ". A version newer than "+k.Revision+" at its source is started by itself"
 	if newer {
-		at = "at " + t.Revision + ", which says the same"
+		at, besides = "at "+t.Revision+", which says the same", ""
 	}
 	return Finding{
 		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it " + at,
-		Propose: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + ". A version newer than " + k.Revision + " at its source is started by itself",
+		Propose: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + besides,
 	}
 }
 

@@ -193,5 +193,6 @@ type Accepted struct {
 	ForStarter bool // an approval is not the starter\'s: every start says who that is
 	Input      json.RawMessage
 	Tags       []string // what the work is found by, name=value, sorted
+	TagFault   error    // why some are left out; nil: none is
 	Identity   string   // hash of the part of the input that makes two starts the same
 }

@@ -89,7 +89,7 @@ func (r *RunRow) ByHand() bool { return r.By != "" }
 
 // manual reports whether a person asked for r apart from the schedule; backfilled, whether for an instant of it.
 func (r *RunRow) manual() bool     { return r.ByHand() && strings.HasPrefix(r.Instant, byHand) }
-func (r *RunRow) backfilled() bool { return r.ByHand() && !strings.HasPrefix(r.Instant, byHand) }
+func (r *RunRow) backfilled() bool { return r.ByHand() && !r.manual() }
 
 // Status says where r is, in one word: waiting, running, or its result.
 func (r *RunRow) Status() string {

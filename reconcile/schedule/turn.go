@@ -13,8 +13,8 @@ const crashesMost = 5
 
 // claim takes the run that is to be worked on now, or returns nil: one is at work, nothing is due,
 // or the job is paused. A run whose lease is over comes first, then what was asked for by hand,
-// then what the schedule brings, then what a backfill does, the oldest first. Only what is recorded already can be claimed, never what was planned at the same
-// turn.
+// then what the schedule brings, then what a backfill does, the oldest first. Only what is recorded
+// already can be claimed, never what was planned at the same turn.
 func claim(now time.Time, a *Agenda, holder string, lease time.Duration) *RunRow {
 	if a.pause().Is() {
 		return nil
@@ -50,12 +50,18 @@ func (r *RunRow) before(other *RunRow) bool {
 	if r.Running() != other.Running() {
 		return r.Running()
 	}
-	for _, first := range []func(*RunRow) bool{(*RunRow).manual, func(r *RunRow) bool { return !r.ByHand() }} { // a backfill keeps nothing that is due
-		if first(r) != first(other) {
-			return first(r)
-		}
+	return cmp.Or(r.rank()-other.rank(), cmp.Compare(r.Number, other.Number)) < 0
+}
+
+// rank is 0 of what a person asked for, 1 of what the schedule brings, 2 of what a backfill does: it keeps nothing that is due.
+func (r *RunRow) rank() int {
+	switch {
+	case !r.ByHand():
+		return 1
+	case r.backfilled():
+		return 2
 	}
-	return r.Number < other.Number
+	return 0
 }
 
 // bury ends a run over which too many processes have died.
