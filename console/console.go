@@ -279,7 +279,11 @@ func Serve(ctx context.Context, s *serving.Console, metrics http.Handler) error 
 		<-ctx.Done()
 		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		stopped <- server.Shutdown(wait)
+		err := server.Shutdown(wait)
+		if errors.Is(err, context.DeadlineExceeded) { // what is left has had its time, or has asked nothing yet, as browsers connect ahead of time
+			err = server.Close()
+		}
+		stopped <- err
 	}()
 	if err := s.Ready(url); err != nil {
 		return err

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/serving"
 )
 
 // A proxy on this machine proves itself: another user of the machine, who does not know its secret, is no one.
@@ -29,6 +31,31 @@ func TestAProxyProvesItself(t *testing.T) {
 		if p := who(r); p.Name != want {
 			t.Errorf("with the secret %q it is %v, want %q", secret, p, want)
 		}
+	}
+}
+
+// A browser that has connected and asked nothing yet, as browsers do ahead of time, makes no stop a failure.
+func TestServeStopsBesideAConnectionThatAsksNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	at, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, &serving.Console{DB: w.db, Listener: at, Own: "you", Ready: func(url string) error { ready <- url; return nil }}, nil)
+	}()
+	<-ready
+	ahead, err := new(net.Dialer).DialContext(t.Context(), "tcp", at.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ahead.Close() }()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ func TestConsoleInABrowser(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)
 	cmd := command(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-console", "-by-hand", "-approve")
+	var log bytes.Buffer
+	cmd.Stderr = &log
 	run := begin(t, cmd)
 	url := run.says(`Watch it in a browser: (\S+)`)[1]
 	b.do(chromedp.Navigate(url), chromedp.WaitVisible("nav"))
@@ -63,7 +66,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, run.text())
+		t.Errorf("%v\n%s\n%s", err, &log, run.text())
 	}
 	b.until(`document.getElementById("asof").textContent.includes("does not answer")`) // the page says that it is not live any more
 	if !strings.Contains(run.text(), "With amends: each paid order has one invoice") {
