@@ -64,7 +64,7 @@ type adopting struct {
 func (c *Coordinator) adopting(in *Adoption) (*adopting, error) {
 	start, err := c.accept(in.Saga, in.Work, in.Input, &saga.StartOptions{Revision: in.Revision})
 	a := &adopting{program: start.program, st: &machine.State{ID: start.id}, Adoption: machine.Adoption{
-		Revision: in.Revision, Input: start.accepted.Input, Effects: make(map[string]machine.Effect, len(in.Effects)),
+		Revision: in.Revision, Input: start.accepted.Input, Identity: start.accepted.Apart(), Effects: make(map[string]machine.Effect, len(in.Effects)),
 		Cancelled: in.Cancelled, Quarantine: in.Quarantine, Actor: in.By.Name, Reason: in.By.Reason,
 	}}
 	faults := []error{err, in.By.Validate()}

@@ -38,7 +38,7 @@ func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision str
 func (c *Coordinator) revise(ctx context.Context, in *intake) error {
 	return c.post(ctx, in.id, machine.Signal{
 		Kind: machine.SignalRevise, Key: "revise:" + in.revision, Actor: cmp.Or(in.starter, in.source), Reason: in.cause,
-		News: machine.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input},
+		News: machine.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input, Identity: in.accepted.Apart()},
 	})
 }
 
@@ -79,16 +79,20 @@ func (w *work) same(sig *machine.Signal) bool {
 		return false // what no longer decodes cannot be compared
 	}
 	now, err := w.program.Accept(w.id.Work, sig.Input)
-	return err == nil && before.Identity == now.Identity
+	return err == nil && before == now.Identity
 }
 
-// heardLast is the input that the work heard last, whether it has begun it or not.
-func heardLast(p saga.Program, st *machine.State) (program.Accepted, error) {
-	input := st.Input
+// heardLast is the identity of the input that the work heard last, whether it has begun it or not.
+func heardLast(p saga.Program, st *machine.State) (string, error) {
+	input, gone := st.Input, st.InputGone
 	if n := st.Newer; n != nil && !n.Gone {
-		input = n.Input
+		input, gone = n.Input, n.Left
 	}
-	return p.Accept(st.ID.Work, input)
+	if gone != nil {
+		return gone.Same(), nil
+	}
+	accepted, err := p.Accept(st.ID.Work, input)
+	return accepted.Identity, err
 }
 
 // programFor returns the program that can run a work: the one of its version. For a work that has

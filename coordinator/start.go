@@ -28,6 +28,10 @@ var ErrConflict = errors.New("the work is known with another input")
 // ledger's: an API answers 400, and not 503.
 var ErrInvalid = ledger.ErrInvalid
 
+// ErrForgotten is matched by the error of whatever is said to a work whose records have gone by retention ([saga.Retain]): a newer version of its
+// source that says something else, an act of a person, an answer. Nothing was stored. What the work made is changed at its destination, by hand.
+var ErrForgotten = ledger.ErrForgotten
+
 // ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
 var ErrUnknownSaga = errors.New("no such saga is registered")
 
@@ -153,7 +157,7 @@ type intake struct {
 }
 
 func (in *intake) start() *machine.Start {
-	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Starter: in.starter, Nonce: in.nonce, NotBefore: in.later, Tags: in.accepted.Tags}
+	return &machine.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Starter: in.starter, Nonce: in.nonce, NotBefore: in.later, Tags: in.accepted.Tags, Identity: in.accepted.Apart()}
 }
 
 // started is the ledger's answer to a start.
@@ -334,7 +338,11 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 		return Started{}, err
 	}
 	known := Started{Summary: sum, Duplicate: true, Stale: saga.CompareRevisions(in.revision, st.Heard) < 0 && in.revision != ""}
-	if in.newer(st) {
+	if st.RecordsGone && in.newer(st) {
+		if first, err := heardLast(in.program, st); err != nil || first != in.accepted.Identity {
+			return known, fmt.Errorf("start %s at version %s: %w", in.id, in.revision, errors.Join(ErrForgotten, err))
+		}
+	} else if in.newer(st) {
 		known.Duplicate, known.Revised = false, true
 		return known, c.revise(ctx, &in)
 	}
@@ -344,12 +352,15 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 		return known, nil
 	}
 	first, err := heardLast(in.program, st)
-	if err != nil || first.Identity == in.accepted.Identity {
+	if err != nil || first == in.accepted.Identity {
 		return known, nil //nolint:nilerr // an input that no longer decodes cannot be compared; it is not a conflict
 	}
 	c.tell.conflict(in.id, in.source)
-	conflict := fmt.Errorf("start %s: %w (identity %s, first %s)", in.id, ErrConflict, in.accepted.Identity, first.Identity)
-	return known, errors.Join(conflict, c.postConflict(ctx, &in, first.Identity))
+	conflict := fmt.Errorf("start %s: %w (identity %s, first %s)", in.id, ErrConflict, in.accepted.Identity, first)
+	if st.RecordsGone { // nothing can be noted there
+		return known, conflict
+	}
+	return known, errors.Join(conflict, c.postConflict(ctx, &in, first))
 }
 
 // keptConflicts is how many starts with another identity are kept in a work's history. A source

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amends-dev/amends/internal/program"
 )
@@ -62,6 +63,33 @@ func Tags[In any](fn func(In) map[string]string) Step[In] { return tags[In](fn) 
 type tags[In any] func(In) map[string]string
 
 func (fn tags[In]) part(d *Definition[In], _ In) { d.tags = fn }
+
+// Retention is how long what is kept of an instance since it ended, or since something was last recorded of it then. Zero is for ever.
+type Retention struct {
+	// Bodies is how long inputs, results, messages and what people were shown are kept. Who and why, errors and external ids stay, and a newer version
+	// of the source still runs; what it made is neither undone nor made again then: that needs the input.
+	Bodies time.Duration
+	// Records is how long its history is kept. What is left then is its work id, its status, what its steps made by external id, and a hash of its input:
+	// a duplicate still gets that answer, and a newer version of the source is an error for a person ([coordinator.ErrForgotten]).
+	Records time.Duration
+	// Key is how long its work id is known. A start behind that is a new instance, and does everything again.
+	Key time.Duration
+}
+
+// Retain is put among the steps of a definition and says how long what is kept of its instances. The newest version of a saga counts. Without it the
+// ledger's own retention does, and nothing goes while that is not set (amends retention set). What is live, waits, is in review or paused loses
+// nothing, nor does an instance that a person holds. It is done by [retention.Work] or amends retention run.
+func Retain[In any](r Retention) Step[In] { return retain[In](r) }
+
+type retain[In any] Retention
+
+func (r retain[In]) part(d *Definition[In], _ In) {
+	said := program.Retention{Bodies: program.Duration(r.Bodies), Records: program.Duration(r.Records), Key: program.Duration(r.Key)}
+	d.spec.Retain = &said
+	for _, fault := range d.spec.Retain.Faults() {
+		d.faults = append(d.faults, "Retain: "+fault)
+	}
+}
 
 // Strict is put among the steps of a definition and refuses inputs in JSON that have a field which
 // In has not.

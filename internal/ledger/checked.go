@@ -45,6 +45,9 @@ const (
 // only grows: they are true whatever happens meanwhile. Those behind them compare the chain with
 // the head, which moves.
 func (w *checked) check(machine bool) (stable int) {
+	if w.head.Left() == LeftRemains { // nothing is left that could be compared
+		return 0
+	}
 	if w.damaged || !w.chain() {
 		return len(w.found) // a broken chain says nothing that the head could be compared with
 	}

@@ -80,6 +80,8 @@ const (
 	ControlDestination ControlKind = "destination" // the state of a destination
 	ControlShare       ControlKind = "share"       // who has which part of a limit
 	ControlPause       ControlKind = "pause"       // what stands still because a person says so
+	ControlRetention   ControlKind = "retention"   // how long what is kept, see [Kept]
+	ControlHold        ControlKind = "hold"        // a work of which nothing goes, by [HoldName]
 )
 
 // Control is one of the things that every process of a ledger obeys.

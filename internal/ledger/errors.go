@@ -12,6 +12,10 @@ var (
 	// is too long. Sending it again cannot help.
 	ErrInvalid = errors.New("a value cannot be stored")
 
+	// ErrForgotten: the work's records have gone by retention. Nothing can be said to it any more.
+	ErrForgotten = errors.New("its records have gone by retention: what is left is its status, what it made by external id, and a hash of its input. " +
+		"Change what it made at the destination, by hand")
+
 	// ErrCursor: the cursor of a page is not one of this listing.
 	ErrCursor = errors.New("the listing cannot go on")
 

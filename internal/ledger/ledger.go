@@ -23,6 +23,7 @@ type Ledger interface {
 	Controls
 	Mail
 	Requests
+	Retention
 
 	// Limits says what the ledger can bear and how far it can be trusted. It does not change while
 	// the ledger is open.
@@ -66,7 +67,7 @@ type Chains interface {
 	// received changes nothing. Signals are numbered within their work, from 1 and without a gap.
 	// One with an ID is stored only under that number: when another one has it by then, nothing is
 	// stored, and the error matches [ErrChanged]. So who has seen n signals is told of an n+1st.
-	// An unknown work matches [ErrNotFound], a signal that cannot be stored [ErrInvalid].
+	// An unknown work matches [ErrNotFound], one whose records have gone [ErrForgotten], a signal that cannot be stored [ErrInvalid].
 	Post(ctx context.Context, id saga.ID, s machine.Signal) error
 }
 
@@ -116,8 +117,8 @@ type Leases interface {
 // Catalogue is what the ledger knows beside its chains and what people read of it. Reading needs no
 // session. It reads from the primary today; only what Describe compares has to be the newest.
 type Catalogue interface {
-	// Describe stores the structure of a definition, or compares it with what is stored under the
-	// same name and version: [ErrDefinitionChanged] when they differ.
+	// Describe stores a definition, or compares its structure with what is stored under the same
+	// name and version: [ErrDefinitionChanged] when they differ. What may be tuned under one version is stored anew.
 	Describe(ctx context.Context, spec *program.Spec) error
 
 	// Count stores how many blocked duplicates a counter has seen of each work and source since it
@@ -328,9 +329,11 @@ type Instance struct {
 	// Unconfirmed: its ledger was lost, and a step was adopted as done that may not have happened.
 	Unconfirmed bool      `json:"unconfirmed"`
 	Deadline    time.Time `json:"deadlineAt,omitzero"` // when it has to be at its end, or had to; zero: at no time
-	Created     time.Time `json:"startedAt"`
-	Updated     time.Time `json:"updatedAt"`
-	Finished    time.Time `json:"finishedAt,omitzero"` // terminal works only: when it ended first
+	// Remains is what is left of it: empty while all is there, [BodiesGone], or what is left when its records have gone, a [machine.Remains].
+	Remains  string    `json:"-"`
+	Created  time.Time `json:"startedAt"`
+	Updated  time.Time `json:"updatedAt"`
+	Finished time.Time `json:"finishedAt,omitzero"` // terminal works only: when it ended first
 }
 
 // GoesOn reports whether a work goes on by itself: a session may hold it, and when that is over it is due.

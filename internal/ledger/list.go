@@ -27,6 +27,9 @@ type Filter struct {
 	// happened.
 	Unconfirmed bool
 
+	// Left: works that have ended, are in no hands and have nothing unread, by what is left of them.
+	Left Left
+
 	// When a work was started, and when something was recorded that changed where it stands: from
 	// since on, and before until.
 	CreatedSince, CreatedUntil time.Time
@@ -129,7 +132,7 @@ func (f Filter) Position() (p Position, err error) {
 // digest names what f selects, and in which order.
 func (f Filter) digest() []byte {
 	b := fmt.Appendf(nil, "%q %t", []string{
-		f.Saga, f.Work, f.Prefix, string(f.Status), string(f.Reason), f.WaitsFor, f.Step, f.ExternalID, f.Tag, f.AfterWork,
+		f.Saga, f.Work, f.Prefix, string(f.Status), string(f.Reason), f.WaitsFor, f.Step, f.ExternalID, f.Tag, f.AfterWork, string(f.Left),
 	}, []bool{f.Unconfirmed, f.Newest, f.ByWork})
 	for _, t := range []time.Time{f.CreatedSince, f.CreatedUntil, f.UpdatedSince, f.UpdatedUntil} {
 		b = fmt.Appendf(b, " %d", t.UnixMicro())

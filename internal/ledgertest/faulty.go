@@ -36,6 +36,7 @@ const (
 	Describe    Method = "Describe"
 	Count       Method = "Count"
 	Blocked     Method = "Blocked"
+	Reduce      Method = "Reduce"
 	Controls    Method = "Controls"
 	SetControl  Method = "SetControl"
 	Acts        Method = "Acts"
@@ -258,6 +259,11 @@ func (f *FaultyLedger) Count(ctx context.Context, c ledger.Counter, totals []led
 func (f *FaultyLedger) Blocked(ctx context.Context, by string, n int64) error {
 	_, err := call(f, Blocked, nothing(func() error { return f.inner.Blocked(ctx, by, n) }))
 	return err
+}
+
+// Reduce passes the call on, or not.
+func (f *FaultyLedger) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, error) {
+	return call(f, Reduce, func() ([]bool, error) { return f.inner.Reduce(ctx, all) })
 }
 
 // Controls passes the call on, or not.

@@ -117,6 +117,7 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.Post:        func() error { return f.Post(ctx, saga.ID{}, machine.Signal{}) },
 		ledgertest.Describe:    func() error { return f.Describe(ctx, &program.Spec{}) },
 		ledgertest.Blocked:     func() error { return f.Blocked(ctx, ledger.ByVote, 1) },
+		ledgertest.Reduce:      func() error { _, err := f.Reduce(ctx, nil); return err },
 		ledgertest.Count:       func() error { return f.Count(ctx, 1, nil) },
 		ledgertest.Controls:    func() error { _, _, err := f.Controls(ctx); return err },
 		ledgertest.SetControl:  func() error { _, err := f.SetControl(ctx, 1, ledger.Control{}); return err },

@@ -16,6 +16,7 @@ import (
 type Adoption struct {
 	Revision string          // the version of the source object, as the source has it now
 	Input    json.RawMessage // the input of that version
+	Identity string          // as in [Start]
 
 	// Effects says what is known of steps. A step that is not named is taken as its class allows
 	// (D4).
@@ -127,7 +128,7 @@ func (m *adopter) next() *Record {
 	input, _ := keep(m.a.Input, program.MaxInput)
 	switch {
 	case m.st.Seq == 0:
-		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Note: "adopted", Actor: m.a.Actor, Why: m.a.Reason}
+		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Identity: m.a.Identity, Note: "adopted", Actor: m.a.Actor, Why: m.a.Reason}
 	case saga.CompareRevisions(m.revision(), m.st.Revision) > 0: // the source went on before the adoption did
 		return m.revised(Newer{Revision: m.revision(), Version: m.spec.Version}, input)
 	}
@@ -361,7 +362,7 @@ func adopted(r *Record, revision string) *StepState {
 		ss.Previous = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	default:
 		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed, ss.Before = Done, KindAdopted, r.Class == saga.Unknown, true
-		ss.ExternalID, ss.Output, ss.Dropped = r.ExternalID, r.Body, r.BodyDropped
+		ss.ExternalID, ss.Output, ss.Dropped = r.ExternalID, r.Body, r.dropped()
 	}
 	return ss
 }

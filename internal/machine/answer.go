@@ -137,7 +137,10 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	e := &ss.Forward
 	if r.Kind == KindAnswerKept && e.Phase != Done {
 		var held program.Message
-		err := json.Unmarshal(r.Body, &held)
+		var err error
+		if r.Erased.Body == (Hash{}) {
+			err = json.Unmarshal(r.Body, &held)
+		}
 		o := ss.outside()
 		o.Held = append(slices.Clip(o.Held), held)
 		if r.Class == saga.Fault { // a person is asked; a retry reads it

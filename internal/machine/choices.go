@@ -103,6 +103,10 @@ type Choice struct {
 
 // Choices are what a person can do about an instance that waits for one, the harmless first. at is the ledger's time.
 func Choices(spec *program.Spec, st *State, at time.Time) []Choice {
+	return st.possible(st.choices(spec, at))
+}
+
+func (st *State) choices(spec *program.Spec, at time.Time) []Choice {
 	goOn := Choice{Verb: VerbResume, Case: CaseHolds, Asks: []Saying{SayReason}}
 	ss, dir := st.Issue(spec)
 	waits := st.Status == saga.Waiting || st.Status == saga.Review
@@ -163,7 +167,7 @@ func Besides(spec *program.Spec, st *State, at time.Time) (all []Choice) {
 			all = append(all, c)
 		}
 	}
-	return all
+	return st.possible(all)
 }
 
 // bolder are what can be said of the step at issue while no attempt is under way, and of those that were skipped.

@@ -88,6 +88,7 @@ type Start struct {
 	Cause     string    // what caused it, in the starter's words: an event's id, a run of a schedule, a person
 	Starter   string    // who it is, if that is said
 	Tags      []string  // what it is found by, name=value, sorted
+	Identity  string    // hash of what makes two starts the same; empty: the whole input does
 	NotBefore time.Time // nothing is sent before; zero: now
 }
 

@@ -13,7 +13,7 @@ import (
 func (m *machine) learn() error {
 	switch ev := &m.ev; {
 	case ev.Start != nil:
-		r := &Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause, Actor: ev.Start.Starter, Tags: ev.Start.Tags}
+		r := &Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Cause: ev.Start.Cause, Actor: ev.Start.Starter, Tags: ev.Start.Tags, Identity: ev.Start.Identity}
 		if r.Cause == "" && r.Actor != "" {
 			r.Cause = "started by " + r.Actor
 		}

@@ -56,6 +56,7 @@ const (
 	KindVoted      Kind = "voted"             // one of them approved, and more are needed; Body is the vote
 	KindApproved   Kind = "approved"          // enough have, or no decision was needed; Body has the votes
 	KindRejected   Kind = "rejected"          // one of them rejected it; Body is the vote
+	KindRemembered Kind = "remembered"        // its records have gone: Body is what is left, see [Remains]. No ledger stores it; it is made where it is read
 	KindAdopted    Kind = "adopted"           // the ledger was lost: what stands of a step, as its destination tells; Body is its output
 )
 
@@ -111,6 +112,7 @@ type Record struct {
 	Why         string          `json:"why,omitempty"`         // why, in the actor's words
 	Cause       string          `json:"cause,omitempty"`       // KindStarted: what caused the start, in the starter's words
 	Tags        []string        `json:"tags,omitempty"`        // KindStarted: what it is found by, name=value, sorted
+	Identity    string          `json:"identity,omitempty"`    // KindStarted, KindHeard, KindRevised: hash of what makes two starts the same, where that is not the whole input in Body
 	Signals     []int64         `json:"signals,omitempty"`
 
 	Status saga.Status   `json:"status"`                 // where the work stands after this record
@@ -132,7 +134,7 @@ type Salt [16]byte
 // Erased are the salted digests of what was erased of a record. Zero: it is there, or never was.
 type Erased struct {
 	Texts    Hash `json:"texts,omitzero"` // external id, error, note, actor, why, cause, tags
-	Body     Hash `json:"body,omitzero"`
+	Body     Hash `json:"body,omitzero"`  // of the record's Body as it was; what it has now is left of it, see [Record.Reduce]
 	Snapshot Hash `json:"snapshot,omitzero"`
 }
 
@@ -272,6 +274,9 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 		b.text(a.Secret)
 	}
 	b = append(append(append(b, d.Texts[:]...), d.Body[:]...), d.Snapshot[:]...)
+	if r.Identity != "" {
+		b.text(r.Identity)
+	}
 	return b.hash()
 }
 
@@ -290,7 +295,7 @@ func (r *Record) digests(salt Salt) Erased {
 		}
 		d.Texts = b.hash()
 	}
-	if len(r.Body) > 0 {
+	if len(r.Body) > 0 && d.Body == (Hash{}) { // else Body is what is left of it
 		b = append(append(b[:0], salt[:]...), r.Body...)
 		d.Body = b.hash()
 	}
@@ -304,7 +309,7 @@ func (r *Record) digests(salt Salt) Erased {
 // Erase takes everything out of r that may hold a person's data, and leaves its hash as it is.
 func (r *Record) Erase(salt Salt) {
 	r.Erased = r.digests(salt)
-	r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Body, r.Snapshot = "", "", "", "", "", "", nil, nil, nil
+	r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause, r.Identity, r.Tags, r.Body, r.Snapshot = "", "", "", "", "", "", "", nil, nil, nil
 }
 
 // Seal makes r the successor of (seq, prev) written by session, and fills in its hash.

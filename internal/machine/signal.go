@@ -65,4 +65,5 @@ type News struct {
 	Revision string          `json:"revision,omitempty"`
 	Version  int             `json:"version,omitempty"` // of the definition that takes the input
 	Input    json.RawMessage `json:"input,omitempty"`
+	Identity string          `json:"identity,omitempty"` // as in [Start]
 }

@@ -15,6 +15,7 @@ import (
 // page is the body of a [KindRevised] record.
 type page struct {
 	Input json.RawMessage `json:"input,omitempty"`     // absent: the input that was heard before
+	Left  *Given          `json:"inputGone,omitempty"` // of an input that has gone
 	Keep  []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
 }
 
@@ -49,7 +50,11 @@ func (st *State) learnSource(r *Record) error {
 		}
 		st.Turned, st.From, st.Newer, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
-		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body, By: r.Actor}
+		input, left, err := given(r)
+		if err != nil {
+			return err
+		}
+		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: input, Identity: r.Identity, Left: left, By: r.Actor}
 	case KindRevised:
 		if err := st.revise(r); err != nil {
 			return err
@@ -91,11 +96,18 @@ func (st *State) revise(r *Record) error {
 	if err := json.Unmarshal(r.Body, &p); err != nil {
 		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
 	}
-	if len(p.Input) == 0 {
-		if st.Newer == nil || st.Newer.Gone {
-			return fmt.Errorf("%s has no input, and none was heard", r.Kind)
-		}
-		p.Input = st.Newer.Input
+	identity, left, err := r.Identity, (*Given)(nil), error(nil)
+	switch {
+	case len(p.Input) > 0:
+	case p.Left != nil:
+		left = p.Left
+	case st.Newer == nil || st.Newer.Gone:
+		err = fmt.Errorf("%s has no input, and none was heard", r.Kind)
+	default:
+		p.Input, identity, left = st.Newer.Input, st.Newer.Identity, st.Newer.Left
+	}
+	if err != nil {
+		return err
 	}
 	undone, over := st.Turned && st.From == "", st.Turned || st.Status.Terminal()
 	if over { // the run before it is over, and its deadline with it (W3)
@@ -111,6 +123,7 @@ func (st *State) revise(r *Record) error {
 		by = cmp.Or(by, st.Newer.By)
 	}
 	st.startedBy(by)
+	st.Identity, st.InputGone = identity, left
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked, st.From = false, false, ""
 	for i := range st.Steps {
@@ -203,7 +216,7 @@ func (st *State) newestFirst(spec *program.Spec) []*StepState {
 	return steps
 }
 
-// noWayBack is the latest step that stands and that spec does not have any more: nothing says how
+// noWayBack is the latest step that stands and that spec does not have any more, or that lacks the input by which it is undone: nothing says how
 // it is undone. spec may be nil, and nothing is known then.
 func (st *State) noWayBack(spec *program.Spec) *StepState {
 	if spec == nil {
@@ -213,7 +226,7 @@ func (st *State) noWayBack(spec *program.Spec) *StepState {
 		if ss.Undo.Phase == Done || !ss.stands(spec) {
 			continue
 		}
-		if spec.Index(ss.Name) < 0 {
+		if spec.Index(ss.Name) < 0 || st.InputGone != nil && !spec.NeedsNoUndo(ss.Name) {
 			return ss
 		}
 	}
@@ -251,6 +264,9 @@ func (m *machine) hearNews(s *Signal) error {
 	case saga.CompareRevisions(s.Revision, m.st.Heard) <= 0:
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s is not newer than %s", s.Revision, m.st.Heard))
+	case m.st.InputGone != nil && isSub(s.Revision):
+		r.Revision = ""
+		return note("a person had it undone or run again, and its input has gone by retention: no step can be run")
 	case !gone && (dropped || len(input) == 0):
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, program.MaxInput))
@@ -277,16 +293,16 @@ func (m *machine) hearNews(s *Signal) error {
 		return m.foldSignal(s, r)
 	case !paused && m.boundary() && !gone:
 		m.unparked, m.turned = true, false
-		begun := m.revised(Newer{Revision: s.Revision, Version: s.Version}, input)
+		begun := m.revised(Newer{Revision: s.Revision, Version: s.Version, Identity: s.Identity}, input)
 		if isSub(s.Revision) {
 			begun.Note = "it is run again"
 		}
 		return m.foldSignal(s, begun)
 	}
-	r.Kind, r.Version, r.Body, r.Note = KindHeard, max(s.Version, m.st.Version), input, "the source has a newer version"
+	r.Kind, r.Version, r.Body, r.Identity, r.Note = KindHeard, max(s.Version, m.st.Version), input, s.Identity, "the source has a newer version"
 	switch {
 	case gone:
-		r.Version, r.Body, r.Note = 0, nil, cancelledBy(s.Revision)
+		r.Version, r.Body, r.Identity, r.Note = 0, nil, "", cancelledBy(s.Revision)
 	case isSub(s.Revision):
 		r.Note = "it is to be run again"
 	}
@@ -316,6 +332,9 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	}
 	newest := m.newest()
 	r := &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, newest.Version), Body: body}
+	if input != nil {
+		r.Identity = n.Identity
+	}
 	if m.st.Turned || m.st.Status.Terminal() {
 		r.Limit = newest.Deadline
 	}
@@ -392,8 +411,10 @@ func (m *machine) turnsAtOnce() bool {
 }
 
 // hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have
-// happened, or this version of the definition has every step that may stand.
-func (m *machine) hasWayBack() bool { return !m.pastPivot() || m.st.noWayBack(m.spec) == nil }
+// happened, or this version of the definition has every step that may stand, and its input.
+func (m *machine) hasWayBack() bool {
+	return m.st.InputGone == nil && !m.pastPivot() || m.st.noWayBack(m.spec) == nil
+}
 
 // again asks for another decision at once: what follows needs a record of its own.
 func (m *machine) again() Command {

@@ -47,11 +47,16 @@ type State struct {
 	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 
-	Input    json.RawMessage `json:"input"`
-	Newer    *Newer          `json:"pendingRevision,omitempty"` // waits for a step boundary
-	Held     string          `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
-	Steps    []StepState     `json:"steps,omitempty"`           // in the order of first arming
-	Consumed signalIDs       `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
+	Input json.RawMessage `json:"input"`
+	// Identity is the hash of what makes two starts the same, where that is not the whole input. InputGone is what is left of an input that has
+	// gone by retention: no step that needs it is run again. RecordsGone: nor is anything known but what [Remains] says.
+	Identity    string      `json:"identity,omitempty"`
+	InputGone   *Given      `json:"inputGone,omitempty"`
+	RecordsGone bool        `json:"recordsGone,omitempty"`
+	Newer       *Newer      `json:"pendingRevision,omitempty"` // waits for a step boundary
+	Held        string      `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
+	Steps       []StepState `json:"steps,omitempty"`           // in the order of first arming
+	Consumed    signalIDs   `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with what does not match its input: the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
@@ -66,7 +71,9 @@ type Newer struct {
 	Version  int             `json:"version,omitempty"`   // of the definition
 	Gone     bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
 	Input    json.RawMessage `json:"input,omitempty"`
-	By       string          `json:"by,omitempty"` // who brought it
+	Identity string          `json:"identity,omitempty"`
+	Left     *Given          `json:"inputGone,omitempty"` // of an input that has gone
+	By       string          `json:"by,omitempty"`        // who brought it
 }
 
 // StepState is what is known of one step that was armed at least once.
@@ -222,7 +229,11 @@ func (st *State) learn(r *Record) error {
 		if st.Seq != 0 {
 			return fmt.Errorf("the work is started twice")
 		}
-		st.Version, st.Revision, st.Run, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Revision, r.Body, r.At.UTC(), 1
+		var err error
+		if st.Input, st.InputGone, err = given(r); err != nil {
+			return err
+		}
+		st.Version, st.Revision, st.Run, st.Identity, st.Started, st.Base = r.Version, r.Revision, r.Revision, r.Identity, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		st.Tags = r.Tags
 		if st.Adopting { // who rebuilds it has not started it
@@ -231,6 +242,8 @@ func (st *State) learn(r *Record) error {
 			st.startedBy(r.Actor)
 		}
 		return nil
+	case KindRemembered:
+		return st.remember(r)
 	case KindDispatched, KindParked, KindPaused:
 		return nil
 	case KindNoted, KindCancelled, KindHeard, KindRevised, KindResumed:

@@ -28,5 +28,5 @@ var parkedBecause = map[saga.Reason]string{
 	saga.ReasonDeadline:   "its deadline has passed",
 	saga.ReasonUnanswered: "the answer that it waits for, or a decision, has not come in time",
 	saga.ReasonHung:       "the action has not returned long behind its deadline",
-	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
+	saga.ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition, or what it was made from has gone by retention",
 }

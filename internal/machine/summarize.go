@@ -16,7 +16,7 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 	s := saga.Summary{
 		WorkID: st.ID.Work, Saga: st.ID.Saga, Version: st.Version, Revision: st.Revision,
 		Key: st.root(), Status: st.Status, Reason: st.Reason, Cause: st.Cause, Tags: st.Tags,
-		Input: saga.InputSummary{Hash: program.HashHex(st.Input), Bytes: len(st.Input)},
+		Input: st.given().InputSummary,
 		Steps: make(map[string]saga.StepSummary, len(st.Steps)), Next: Next(spec, st),
 		Started: st.Started, Updated: st.Updated, Due: st.Due,
 	}

@@ -196,3 +196,11 @@ type Accepted struct {
 	TagFault   error    // why some are left out; nil: none is
 	Identity   string   // hash of the part of the input that makes two starts the same
 }
+
+// Apart is the identity, where it is not that of the whole input; else "".
+func (a *Accepted) Apart() string {
+	if a.Identity == HashHex(a.Input)[:len(a.Identity)] {
+		return ""
+	}
+	return a.Identity
+}

@@ -34,6 +34,39 @@ type Spec struct {
 
 	// TakenOver is when the program ended that did this before: what it did is asked for, see StepSpec.First, when that has settled.
 	TakenOver time.Time `json:"takenOver,omitzero"`
+
+	// Retain is how long what is kept of an instance that has ended; nil: as the ledger says.
+	Retain *Retention `json:"retain,omitempty"`
+}
+
+// Retention is saga.Retention as definitions and ledgers store it.
+type Retention struct {
+	Bodies  Duration `json:"bodies,omitempty"`
+	Records Duration `json:"records,omitempty"`
+	Key     Duration `json:"key,omitempty"`
+}
+
+const leastRetention = Duration(time.Hour)
+
+// Faults says what is wrong with r.
+func (r Retention) Faults() (all []string) {
+	before, name := Duration(0), ""
+	for _, part := range []struct {
+		name string
+		keep Duration
+	}{{"Bodies", r.Bodies}, {"Records", r.Records}, {"Key", r.Key}} {
+		switch {
+		case part.keep == 0: // for ever
+		case part.keep < leastRetention:
+			all = append(all, fmt.Sprintf("%s is %s; the least is %s, and 0 is for ever", part.name, time.Duration(part.keep), time.Duration(leastRetention)))
+		case part.keep < before:
+			all = append(all, fmt.Sprintf("%s is %s, and %s %s: bodies go first, then records, then the key", part.name, time.Duration(part.keep), name, time.Duration(before)))
+		}
+		if part.keep > 0 {
+			before, name = part.keep, part.name
+		}
+	}
+	return all
 }
 
 // Overdue is what follows when the deadline of an instance passes.

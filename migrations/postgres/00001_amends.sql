@@ -65,7 +65,8 @@ CREATE TABLE amends_instances (
     waits_for    text        COLLATE "C",        -- no session holds it: the destination that it waits for
     deadline_at  timestamptz,                    -- when it has to be at its end; null: no time, or that was looked at
     leaves_at    timestamptz,                    -- it waits for a destination until then at most: its deadline, or the end of a wait
-    salt         bytea                           -- of its records' hashes; null once it was erased
+    salt         bytea,                          -- of its records' hashes; null once it was erased
+    remains      text                            -- null: all is there; -: the bodies of its records have gone; else what is left of it, JSON: its records have gone, too
 ) WITH (
     fillfactor = 85,
     -- The scheduling index keeps an entry of every finished instance until vacuum takes it: vacuum by number of
@@ -107,7 +108,7 @@ CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes. Bodies and snapshots are
--- columns of their own, so that one can be erased without the rest; nothing does that yet.
+-- columns of their own, so that one can be erased without the rest.
 CREATE TABLE amends_records (
     instance    bigint      NOT NULL,
     at          timestamptz NOT NULL,
@@ -212,14 +213,14 @@ CREATE TABLE amends_uses (
     FOREIGN KEY (name, id) REFERENCES amends_messages (name, id) ON DELETE CASCADE
 );
 
--- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
+-- What every process obeys: states of destinations, shares of limits, pauses, how long what is kept, and of what nothing goes. One row for each, for ever: what is over has
 -- no body.
 CREATE TABLE amends_controls (
     version bigint      NOT NULL CHECK (version > 0),
     at      timestamptz NOT NULL,
     session bigint      NOT NULL, -- which one set it; 0: a person
     nonce   bigint      NOT NULL,
-    kind    text        NOT NULL COLLATE "C" CHECK (kind IN ('destination', 'share', 'pause')),
+    kind    text        NOT NULL COLLATE "C" CHECK (kind IN ('destination', 'share', 'pause', 'retention', 'hold')),
     name    text        NOT NULL COLLATE "C" CHECK (name <> ''),
     body    text, -- JSON
     actor   text,

@@ -67,7 +67,8 @@ CREATE TABLE amends_instances (
     waits_for    TEXT, -- no session holds it: the destination that it waits for
     deadline_at  INTEGER, -- when it has to be at its end; null: no time, or that was looked at
     leaves_at    INTEGER, -- it waits for a destination until then at most: its deadline, or the end of a wait
-    salt         BLOB -- of its records' hashes; null once it was erased
+    salt         BLOB, -- of its records' hashes; null once it was erased
+    remains      TEXT -- null: all is there; -: the bodies of its records have gone; else what is left of it, JSON: its records have gone, too
 ) STRICT;
 
 -- A work is accepted once. Work first: people look for instances by their work id alone.
@@ -101,7 +102,7 @@ CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes. Bodies and snapshots are
--- columns of their own, so that one can be erased without the rest; nothing does that yet.
+-- columns of their own, so that one can be erased without the rest.
 CREATE TABLE amends_records (
     instance    INTEGER NOT NULL,
     at          INTEGER NOT NULL,
@@ -196,14 +197,14 @@ CREATE TABLE amends_uses (
     FOREIGN KEY (name, id) REFERENCES amends_messages (name, id) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
+-- What every process obeys: states of destinations, shares of limits, pauses, how long what is kept, and of what nothing goes. One row for each, for ever: what is over has
 -- no body.
 CREATE TABLE amends_controls (
     version INTEGER NOT NULL CHECK (version > 0),
     at      INTEGER NOT NULL,
     session INTEGER NOT NULL, -- which one set it; 0: a person
     nonce   INTEGER NOT NULL,
-    kind    TEXT    NOT NULL CHECK (kind IN ('destination', 'share', 'pause')),
+    kind    TEXT    NOT NULL CHECK (kind IN ('destination', 'share', 'pause', 'retention', 'hold')),
     name    TEXT    NOT NULL CHECK (name <> ''),
     body    TEXT, -- JSON
     actor   TEXT,

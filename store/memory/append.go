@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -68,7 +70,7 @@ func (db *DB) start(t machine.Token, e *ledger.Entry, now time.Time) ledger.Answ
 		return ledger.Answer{Result: ledger.NoLease}
 	}
 	w := &work{read: make(map[int64]bool), head: ledger.Instance{Salt: e.Salt,
-		Number:   int64(len(db.works)) + 1,
+		Number:   db.newest() + 1,
 		ID:       e.ID,
 		Version:  e.Record.Version,
 		Revision: e.Record.Revision,
@@ -110,7 +112,7 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 		h.Base = r.Seq
 	}
 	if r.Kind == machine.KindRevised {
-		h.Revision, h.Version = r.Revision, r.Version
+		h.Revision, h.Version, h.Remains = r.Revision, r.Version, ""
 	}
 	if s != nil || r.Limit > 0 || r.Kind == machine.KindOverdue {
 		h.Deadline = ledger.Deadline(h, r)
@@ -137,10 +139,19 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 }
 
 func (db *DB) number(n int64) *work {
-	if n < 1 || n > int64(len(db.works)) {
+	i, found := slices.BinarySearchFunc(db.works, n, func(w *work, n int64) int { return cmp.Compare(w.head.Number, n) })
+	if !found {
 		return nil
 	}
-	return db.works[n-1]
+	return db.works[i]
+}
+
+// newest is the number of the work that was started last, of those that are there.
+func (db *DB) newest() int64 {
+	if len(db.works) == 0 {
+		return 0
+	}
+	return db.works[len(db.works)-1].head.Number
 }
 
 func (w *work) length() int64                { return int64(len(w.records)) }

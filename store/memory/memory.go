@@ -245,6 +245,9 @@ func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 	if w == nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrNotFound)
 	}
+	if w.head.Left() == ledger.LeftRemains {
+		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrForgotten)
+	}
 	for _, known := range w.signals {
 		if known.Key == s.Key {
 			return nil
@@ -284,6 +287,8 @@ func (db *DB) Describe(ctx context.Context, spec *program.Spec) error {
 	if known.Structure != d.Structure {
 		return fmt.Errorf("describe %s version %d: %w; raise the version", spec.Saga, spec.Version, ledger.ErrDefinitionChanged)
 	}
+	d.First = known.First
+	db.definitions[key] = d
 	return nil
 }
 

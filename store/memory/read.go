@@ -70,7 +70,8 @@ func (w *work) matches(f *ledger.Filter) bool {
 			return r.ExternalID == f.ExternalID
 		})) &&
 		(f.Tag == "" || slices.Contains(w.records[0].Tags, f.Tag)) &&
-		(!f.Unconfirmed || h.Unconfirmed)
+		(!f.Unconfirmed || h.Unconfirmed) &&
+		(f.Left == "" || w.rests() && h.Left() == f.Left)
 }
 
 // between reports whether t is "from since on, and before until".

@@ -112,7 +112,7 @@ func postText(rows, locked string) string {
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	p AS MATERIALIZED (SELECT * FROM ` + rows + ` AS p),
 	work AS MATERIALIZED (
-		SELECT p.i, h.ref, h.received FROM p JOIN amends_instances AS h ON h.work_id = p.work AND h.saga = p.saga
+		SELECT p.i, h.ref, h.received FROM p JOIN amends_instances AS h ON h.work_id = p.work AND h.saga = p.saga AND ` + sqlstore.Hears + `
 		ORDER BY h.ref FOR NO KEY UPDATE OF h` + locked + `),
 	signal AS (
 		INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc, by_hand)

@@ -212,13 +212,14 @@ const lockedText = `
 		SELECT ref FROM amends_instances WHERE ref = ANY ($1::bigint[]) FOR NO KEY UPDATE SKIP LOCKED)
 	SELECT ref FROM amends_instances WHERE ref = ANY ($1::bigint[]) AND ref NOT IN (SELECT ref FROM free)`
 
-// startPlacesText reads the first records of works that were not accepted.
+// startPlacesText reads the first records of works that were not accepted. Where they have gone it has a hash that no record has.
 func startPlacesText(schema string) string {
 	return qualify(`
-	SELECT u.i, h.ref AS instance, own.hash AS own, own.at AS ownat
+	SELECT u.i, h.ref AS instance, coalesce(own.hash, '\x00') AS own, coalesce(own.at, h.created_at) AS ownat
 	FROM unnest($1::integer[], $2::text[], $3::text[]) AS u (i, saga, work_id)
 		JOIN amends_instances AS h ON h.work_id = u.work_id AND h.saga = u.saga
-		JOIN amends_records AS own ON own.instance = h.ref AND own.seq = 1`, schema)
+		LEFT JOIN amends_records AS own ON own.instance = h.ref AND own.seq = 1
+	WHERE own.seq = 1 OR NOT `+sqlstore.Hears, schema)
 }
 
 // qualify names the schema before every table, for statements that run on connections with a

@@ -82,9 +82,10 @@ const (
 	// placeOf reads what stands where a record was not taken, and before it.
 	placeOf = `SELECT seq, hash, at FROM amends_records WHERE instance = ? AND seq BETWEEN ? AND ?`
 
-	placeOfStart = `SELECT h.ref, r.hash, r.at FROM amends_instances AS h
-		JOIN amends_records AS r ON r.instance = h.ref AND r.seq = 1
-		WHERE h.work_id = ? AND h.saga = ?`
+	// placeOfStart has a hash that no record has where the records have gone.
+	placeOfStart = `SELECT h.ref, coalesce(r.hash, x'00'), coalesce(r.at, h.created_at) FROM amends_instances AS h
+		LEFT JOIN amends_records AS r ON r.instance = h.ref AND r.seq = 1
+		WHERE h.work_id = ? AND h.saga = ? AND (r.seq = 1 OR NOT ` + sqlstore.Hears + `)`
 )
 
 // Claiming. A place is one range of the index of what is due: a saga, a version, a class. The first
@@ -169,7 +170,7 @@ var (
 
 // Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.
 const (
-	findWork = `SELECT ref, received FROM amends_instances WHERE work_id = ? AND saga = ?`
+	findWork = `SELECT ref, received FROM amends_instances WHERE work_id = ? AND saga = ? AND ` + sqlstore.Hears
 
 	postSignal = `INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc, by_hand) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (instance, key) DO NOTHING`

@@ -30,6 +30,7 @@ import (
 //	by    who said what it follows
 //	why   in that actor's words
 //	cause of a start                            tags  of a start: name=value
+//	idn   hash of what makes two starts the same, where that is not the whole input
 //	gone  with what was erased: what stands in the hash for it, t the texts, b the body, s the snapshot
 //	a     what it arms: s, d, n as above, re the reissue, b the budget in milliseconds, k the key
 //
@@ -62,6 +63,7 @@ func Document(b []byte, e *ledger.Entry) []byte {
 		q, _ := json.Marshal(r.Tags) //nolint:errchkjson // texts always encode
 		d.b = append(d.b, q...)
 	}
+	d.text("idn", r.Identity)
 	d.text("rev", r.Revision)
 	d.number("ver", int64(r.Version))
 	if r.Nonce != 0 {
@@ -211,6 +213,7 @@ type stored struct {
 	Why    string       `json:"why"`
 	Cause  string       `json:"cause"`
 	Tags   []string     `json:"tags"`
+	Ident  string       `json:"idn"`
 	Gone   struct {
 		Texts    machine.Hash `json:"t"`
 		Body     machine.Hash `json:"b"`
@@ -274,7 +277,7 @@ func (c *reading) record(r *machine.Record, doc string) error {
 		return fmt.Errorf("%w: its document %.200q: %w", ledger.ErrDamaged, doc, err)
 	}
 	r.Kind, r.Reason, r.Class, r.Error, r.Revision = d.Kind, d.Reason, d.Class, d.Error, d.Revision
-	r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Erased = d.Note, d.Actor, d.Why, d.Cause, d.Tags, machine.Erased(d.Gone)
+	r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Identity, r.Erased = d.Note, d.Actor, d.Why, d.Cause, d.Tags, d.Ident, machine.Erased(d.Gone)
 	r.Version, r.Nonce, r.Signals, r.BodyDropped = d.Defined, d.Nonce, d.Signals, d.Dropped
 	r.Wait = time.Duration(d.Wait) * time.Millisecond
 	r.Limit = time.Duration(d.Limit) * time.Millisecond

@@ -30,6 +30,7 @@ type HeadRow struct {
 	Posted      Number `db:"received"`
 	Consumed    Number
 	Unconfirmed Flag
+	Remains     Text
 	Deadline    Moment `db:"deadline_at"`
 	Created     Moment `db:"created_at"`
 	Updated     Moment `db:"updated_at"`

@@ -202,6 +202,16 @@ func (l *listing) matching(db *Dialect, f *ledger.Filter) {
 	if f.Unconfirmed {
 		l.where("h.unconfirmed")
 	}
+	if f.Left != "" {
+		l.where(resting + " AND " + left[f.Left])
+	}
+}
+
+// resting are works of which something may go; left is what there is of them.
+const resting = `h.status ` + Ended + ` AND h.session IS NULL AND h.received = h.consumed`
+
+var left = map[ledger.Left]string{
+	ledger.LeftAll: "h.remains IS NULL", ledger.LeftRecords: "h.remains = '" + ledger.BodiesGone + "'", ledger.LeftRemains: "h.remains <> '" + ledger.BodiesGone + "'",
 }
 
 func (l *listing) tagged(tag string) {

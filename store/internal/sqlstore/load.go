@@ -118,6 +118,9 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 			return fmt.Errorf("%s has status %q, which this program does not know", h.ID, h.Status)
 		}
 		l.chains[h.Number] = &ledger.Chain{Instance: h, At: rows[i].Now.Time()}
+		if h.Left() == ledger.LeftRemains {
+			l.chains[h.Number].Records = []machine.Record{ledger.Remembered(&h)}
+		}
 		l.numbers[h.ID] = h.Number
 	}
 	return nil

@@ -35,11 +35,23 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error
 	switch {
 	case err != nil:
 	case !found:
-		err = ledger.ErrNotFound
+		err = s.unheard(ctx, id)
 	case !there:
 		err = ledger.ErrChanged
 	}
 	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
+}
+
+// unheard is why a work hears nothing.
+func (s *chains) unheard(ctx context.Context, id saga.ID) error {
+	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+		_, err := find(ctx, q, id)
+		return err
+	})
+	if err == nil {
+		return ledger.ErrForgotten
+	}
+	return err
 }
 
 // utterance is what a signal says beside its kind, as it is stored.
@@ -79,7 +91,7 @@ func find(ctx context.Context, q Queries, id saga.ID) (int64, error) {
 	return ref, err
 }
 
-// Describe stores a definition's structure or compares it with the stored one.
+// Describe stores a definition or compares its structure with the stored one.
 func (s *chains) Describe(ctx context.Context, spec *program.Spec) error {
 	b, err := json.Marshal(spec)
 	if err != nil {

@@ -18,7 +18,15 @@ import (
 // History returns the whole chain of a work from its first record.
 func (s *chains) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
 	chain := reading{id: id} // it starts over with each first record
-	return ofWork(ctx, s, s.db.View, "history of", id, history, chain.next)
+	records, err := ofWork(ctx, s, s.db.View, "history of", id, history, chain.next)
+	if err != nil || len(records) > 0 {
+		return records, err
+	}
+	chains, err := s.Load(ctx, []saga.ID{id}) // they have gone
+	if err != nil || len(chains) == 0 {
+		return nil, err
+	}
+	return chains[0].Records, nil
 }
 
 // Signals returns every signal posted to a work, oldest first. Answers from outside ask for them, too: they are read

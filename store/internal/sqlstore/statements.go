@@ -102,7 +102,7 @@ var (
 	addDefinition = `
 		INSERT INTO amends_definitions (saga, version, structure, spec, first_at)
 		VALUES ($2, $3, $4, $5, {now})
-		ON CONFLICT (saga, version) DO NOTHING`
+		ON CONFLICT (saga, version) DO UPDATE SET spec = excluded.spec WHERE amends_definitions.structure = excluded.structure`
 
 	structure = `SELECT structure FROM amends_definitions WHERE saga = $1 AND version = $2`
 

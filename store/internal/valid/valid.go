@@ -143,7 +143,7 @@ func Look(what string, by saga.Actor) error {
 	return Control(0, &c)
 }
 
-var controls = []ledger.ControlKind{ledger.ControlDestination, ledger.ControlShare, ledger.ControlPause}
+var controls = []ledger.ControlKind{ledger.ControlDestination, ledger.ControlShare, ledger.ControlPause, ledger.ControlRetention, ledger.ControlHold}
 
 // body refuses what is no JSON, by syntax or by encoding.
 func body(what string, b json.RawMessage) error {

@@ -30,6 +30,9 @@ func TestEveryWordIsStored(t *testing.T) {
 					r.Reason = saga.ReasonPoison
 				}
 			case "Kind":
+				if v == string(machine.KindRemembered) { // it is made where it is read
+					continue
+				}
 				r.Kind = machine.Kind(v)
 			case "Reason":
 				r.Status, r.Reason = saga.Review, saga.Reason(v)

@@ -1,0 +1,162 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/internal/program"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What is left of an instance whose bodies, or whose records, have gone by retention.
+
+// Given is what is left of an input that has gone: what tells a duplicate from a conflict.
+type Given struct {
+	saga.InputSummary
+
+	// Identity is the hash of what makes two starts the same, where that is not the whole input.
+	Identity string `json:"identity,omitempty"`
+}
+
+// Same is the identity of the input that has gone.
+func (g *Given) Same() string {
+	if g.Identity != "" {
+		return g.Identity
+	}
+	return g.Hash[:min(len(g.Hash), 32)]
+}
+
+// given is what r was given, or what is left of it.
+func given(r *Record) (input json.RawMessage, left *Given, err error) {
+	if r.Erased.Body == (Hash{}) {
+		return r.Body, nil, nil
+	}
+	if left = (&Given{}); len(r.Body) == 0 { // nor is that
+		return nil, left, nil
+	}
+	if err := json.Unmarshal(r.Body, left); err != nil {
+		return nil, nil, fmt.Errorf("what is left of the input of %s does not decode: %w", r.Kind, err)
+	}
+	return nil, left, nil
+}
+
+// leave is what is left of an input.
+func leave(input json.RawMessage, identity string) Given {
+	return Given{saga.InputSummary{Hash: program.HashHex(input), Bytes: len(input)}, identity}
+}
+
+// Reduce takes out of r what its instance was given, what its steps gave back, what people were shown, and the snapshot. What is left folds,
+// and has the hash that it had: Erased tells for what it stands. It reports whether there was anything.
+func (r *Record) Reduce(salt Salt) (changed bool, err error) {
+	was := r.digests(salt)
+	rest := json.RawMessage(nil)
+	switch {
+	case r.Erased.Body != (Hash{}), len(r.Body) == 0:
+		rest = r.Body
+	case r.Kind == KindForgotten, r.Kind == KindLost: // the machine's own
+		rest = r.Body
+	case r.Kind == KindStarted, r.Kind == KindHeard:
+		rest, _ = json.Marshal(leave(r.Body, r.Identity)) //nolint:errchkjson // texts always encode
+	case r.Kind == KindRevised:
+		var p page
+		if err := json.Unmarshal(r.Body, &p); err != nil {
+			return false, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
+		}
+		if rest = r.Body; len(p.Input) > 0 {
+			left := leave(p.Input, r.Identity)
+			p.Left, p.Input = &left, nil
+			rest, _ = json.Marshal(p) //nolint:errchkjson // JSON and names always encode
+		}
+	}
+	if len(r.Snapshot) > 0 {
+		r.Erased.Snapshot, r.Snapshot, changed = was.Snapshot, nil, true
+	}
+	if len(rest) != len(r.Body) {
+		r.Erased.Body, r.Body, changed = was.Body, rest, true
+	}
+	return changed, nil
+}
+
+// Remains is what is left of an instance whose records have gone.
+type Remains struct {
+	Given   Given          `json:"input"`
+	Heard   string         `json:"newestRevision,omitempty"` // where it is not the revision
+	Started time.Time      `json:"startedAt"`
+	Steps   []RemainedStep `json:"steps,omitempty"` // that were armed, in their order
+}
+
+// RemainedStep is what is left of a step.
+type RemainedStep struct {
+	Name       string `json:"s"`
+	ExternalID string `json:"id,omitempty"`
+	Phase      Phase  `json:"f,omitempty"` // absent: done
+	Undo       Phase  `json:"u,omitempty"`
+}
+
+// Remains is what is left of an instance that has ended, when its records go.
+func (st *State) Remains() Remains {
+	left := Remains{Given: st.given(), Started: st.Started.Truncate(time.Second)}
+	if st.Heard != st.Revision {
+		left.Heard = st.Heard
+	}
+	for i := range st.Steps {
+		ss := &st.Steps[i]
+		s := RemainedStep{Name: ss.Name, ExternalID: ss.ExternalID, Undo: ss.Undo.Phase}
+		if ss.ExternalID == "" && ss.Previous != nil {
+			s.ExternalID = ss.Previous.ExternalID
+		}
+		if ss.Forward.Phase != Done {
+			s.Phase = ss.Forward.Phase
+		}
+		left.Steps = append(left.Steps, s)
+	}
+	return left
+}
+
+// given is what is left of the input, or would be.
+func (st *State) given() Given {
+	if st.InputGone != nil {
+		return *st.InputGone
+	}
+	return leave(st.Input, st.Identity)
+}
+
+// remember folds what is left of an instance.
+func (st *State) remember(r *Record) error {
+	var left Remains
+	if err := json.Unmarshal(r.Body, &left); err != nil {
+		return fmt.Errorf("what is left of it does not decode: %w", err)
+	}
+	st.Version, st.Revision, st.Run, st.Heard, st.Base = r.Version, r.Revision, r.Revision, left.Heard, 1
+	if st.Heard == "" {
+		st.Heard = r.Revision
+	}
+	st.InputGone, st.RecordsGone, st.Started = &left.Given, true, left.Started
+	for _, s := range left.Steps {
+		ss := StepState{Name: s.Name, ExternalID: s.ExternalID, Dropped: true, Forward: Effort{Phase: s.Phase}, Undo: Effort{Phase: s.Undo}}
+		if s.Phase == "" {
+			ss.Forward.Phase = Done
+		}
+		st.Steps = append(st.Steps, ss)
+	}
+	return nil
+}
+
+// Reduced reports whether the record's chain can lose what [Record.Reduce] takes: its instance has ended, and has heard of nothing newer.
+func (st *State) Reduced() bool { return st.Status.Terminal() && st.Newer == nil }
+
+// needsInput are the verbs that run a step again, which needs the input.
+func needsInput(c Choice) bool { return c.Verb == VerbUndo || c.Verb == VerbRerun }
+
+// possible are those of the choices for which all is there that they need.
+func (st *State) possible(all []Choice) []Choice {
+	if st.InputGone == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, needsInput)
+}
+
+// dropped reports whether the body of r was not kept, or has gone.
+func (r *Record) dropped() bool { return r.BodyDropped || r.Erased.Body != (Hash{}) }

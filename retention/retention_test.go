@@ -1,0 +1,304 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+const day = 24 * time.Hour
+
+type order struct {
+	Customer string
+	Total    int
+	Fails    bool
+	Seen     string // by whom the order was last looked at: no part of its identity where a saga says so
+}
+
+type made struct{ ID, For string }
+
+func (m made) ExternalID() string { return m.ID }
+
+// outside counts what took effect.
+type outside struct{ invoices, undone int }
+
+func (o *outside) saga(t *testing.T, name string, more ...saga.Step[order]) saga.Program {
+	t.Helper()
+	steps := append(more,
+		saga.Do("invoice", func(_ context.Context, c saga.Call[order]) (made, error) {
+			if c.PreviousID() != "" {
+				return made{c.PreviousID(), c.Input.Customer}, nil
+			}
+			o.invoices++
+			return made{fmt.Sprintf("inv_%d", o.invoices), c.Input.Customer}, nil
+		}).Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *made) error { o.undone++; return nil }),
+		saga.Do("mail", func(_ context.Context, c saga.Call[order]) (string, error) {
+			if c.Input.Fails {
+				return "", errors.New("the line went dead")
+			}
+			return "", nil
+		}).AtMostOnce().NoUndo("it cannot be unsent"),
+		saga.Tags(func(order) map[string]string { return map[string]string{"shop": "at"} }),
+		saga.Retain[order](saga.Retention{Bodies: 90 * day, Records: 700 * day, Key: 7 * 365 * day}))
+	d, err := saga.Define(name, 1, steps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Bodies go, then records, then keys; a duplicate behind every stage gets its first status and external ids, another payload conflicts, and
+// what is in review or held loses nothing. The ledger stays sound.
+func TestWhatGoes(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) ledger.Ledger{
+		"memory":   func(*testing.T) ledger.Ledger { return memory.New(nil) },
+		"sqlite":   func(t *testing.T) ledger.Ledger { return opened(t, filepath.Join(t.TempDir(), "l.db")) },
+		"postgres": func(t *testing.T) ledger.Ledger { return opened(t, pgtest.URL(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whatGoes(t, open(t))
+		})
+	}
+}
+
+func opened(t *testing.T, address string) ledger.Ledger {
+	t.Helper()
+	db, err := store.Open(t.Context(), address, &store.Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// process runs a coordinator of the sagas until the test has done what it has to do with it.
+func process(t *testing.T, l ledger.Ledger, programs []saga.Program, do func(c *coordinator.Coordinator)) {
+	t.Helper()
+	log, _ := test.NewNullLogger()
+	c, err := coordinator.New(l, &coordinator.Options{Log: log})
+	if err == nil {
+		err = c.Register(t.Context(), programs...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	defer func() {
+		if stop(); <-ended != nil {
+			t.Error("it did not stop")
+		}
+	}()
+	do(c)
+	for settled := false; !settled; { // what was said is read
+		page, err := l.List(ctx, ledger.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled = !slices.ContainsFunc(page.Instances, func(h ledger.Instance) bool { return h.Posted > h.Consumed })
+	}
+}
+
+// later runs retention as if so much time had passed.
+func later(t *testing.T, l ledger.Ledger, after time.Duration) Report {
+	t.Helper()
+	log, _ := test.NewNullLogger()
+	o, err := l.Overview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dry := run{ledger: l, dry: true, now: o.At.Add(after)}
+	would, err := dry.walk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(l, &Options{PerSecond: 1 << 20, Log: log})
+	r.now = o.At.Add(after)
+	report, err := r.walk(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(would.Lines) != fmt.Sprint(report.Lines) && report.Kept == 0 {
+		t.Errorf("a plan said %v, and %v went", would.Lines, report.Lines)
+	}
+	found, err := ledger.Check(t.Context(), l, nil)
+	if err != nil || len(found.Findings) > 0 {
+		t.Errorf("behind %s: %v, %v", after, found.Findings, err)
+	}
+	return report
+}
+
+func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the test itself, once for each ledger
+	out := &outside{}
+	whole, part := out.saga(t, "whole"), out.saga(t, "part", saga.Identity(func(o order) any { return o.Total }))
+	programs := []saga.Program{whole, part}
+	ann, ben := order{Customer: "Ann", Total: 7, Seen: "x"}, order{Customer: "Ann", Total: 8, Seen: "x"}
+	by := saga.Actor{Name: "anna", Reason: "she asked"}
+	start := func(c *coordinator.Coordinator, name, work, revision string, o order) (coordinator.Started, error) {
+		return c.Start(t.Context(), name, work, o, &saga.StartOptions{Revision: revision, Source: "test"})
+	}
+	held := saga.ID{Saga: "whole", Work: "held"}
+	process(t, l, programs, func(c *coordinator.Coordinator) {
+		for _, name := range []string{"whole", "part"} {
+			for _, work := range []string{"w", "held", "changed", "withdrawn", "review"} {
+				o := ann
+				o.Fails = work == "review"
+				if _, err := start(c, name, work, "1", o); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := c.Wait(t.Context(), name, work); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+	if _, err := l.SetControl(t.Context(), 0, ledger.Control{
+		Kind: ledger.ControlHold, Name: ledger.HoldName(held), Body: []byte("{}"), Actor: "anna", Reason: "a lawyer asked", Nonce: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	first := map[string]saga.Summary{}
+	process(t, l, programs, func(c *coordinator.Coordinator) {
+		for _, name := range []string{"whole", "part"} {
+			s, err := start(c, name, "w", "1", ann)
+			if err != nil || !s.Duplicate {
+				t.Fatal(s, err)
+			}
+			first[name] = s.Summary
+		}
+	})
+	// same is what every duplicate is told, at every stage.
+	same := func(when string) {
+		t.Helper()
+		invoices := out.invoices
+		process(t, l, programs, func(c *coordinator.Coordinator) {
+			for _, name := range []string{"whole", "part"} {
+				s, err := start(c, name, "w", "1", ann)
+				was := first[name]
+				if err != nil || !s.Duplicate || s.Status != was.Status || s.Steps["invoice"].ExternalID != was.Steps["invoice"].ExternalID || s.Input != was.Input || !s.Started.Truncate(time.Second).Equal(was.Started.Truncate(time.Second)) {
+					t.Errorf("%s, %s: a duplicate is told %+v, %v", when, name, s, err)
+				}
+				if _, err := start(c, name, "w", "1", ben); !errors.Is(err, coordinator.ErrConflict) {
+					t.Errorf("%s, %s: another payload: %v", when, name, err)
+				}
+				other := ann
+				other.Seen = "y"
+				if _, err := start(c, name, "w", "1", other); errors.Is(err, coordinator.ErrConflict) != (name == "whole") {
+					t.Errorf("%s, %s: another payload of the same identity: %v", when, name, err)
+				}
+			}
+		})
+		if out.invoices != invoices {
+			t.Errorf("%s: %d more invoices", when, out.invoices-invoices)
+		}
+		for _, name := range []string{"whole", "part"} {
+			records, err := l.History(t.Context(), saga.ID{Saga: name, Work: "review"})
+			if err != nil || !strings.Contains(string(records[0].Body), "Ann") {
+				t.Errorf("%s: what is in review lost its input: %s, %v", when, records[0].Body, err)
+			}
+		}
+		if records, err := l.History(t.Context(), held); err != nil || !strings.Contains(string(records[0].Body), "Ann") {
+			t.Errorf("%s: what is held lost its input: %s, %v", when, records[0].Body, err)
+		}
+	}
+	if r := later(t, l, 89*day); len(r.Lines) != 0 {
+		t.Errorf("too early: %v", r)
+	}
+	same("whole")
+
+	if r := later(t, l, 91*day); r.String() != "bodies of 7, records of 0, keys of 0; 1 held or moved, 0 cannot be read" {
+		t.Errorf("91 days: %v", r)
+	}
+	if r := later(t, l, 91*day); len(r.Lines) != 0 {
+		t.Errorf("twice: %v", r)
+	}
+	same("without bodies")
+	records, err := l.History(t.Context(), saga.ID{Saga: "whole", Work: "w"})
+	text := ""
+	for i := range records {
+		text += string(records[i].Body) + string(records[i].Snapshot)
+	}
+	if err != nil || strings.Contains(text, "Ann") || len(records) < 2 {
+		t.Errorf("a body is left: %s, %v", text, err)
+	}
+	process(t, l, programs, func(c *coordinator.Coordinator) {
+		id := saga.ID{Saga: "whole", Work: "w"}
+		if err := c.Undo(t.Context(), id, "", by); err == nil || out.undone > 0 {
+			t.Errorf("what needs the input is undone: %v", err)
+		}
+		if _, err := c.Rerun(t.Context(), id, "r1", by); err == nil {
+			t.Error("what needs the input is run again")
+		}
+		s, err := start(c, "whole", "changed", "2", ben)
+		if err != nil || !s.Revised {
+			t.Errorf("a newer version: %+v, %v", s, err)
+		}
+		sum, err := c.Wait(t.Context(), "whole", "changed")
+		if err != nil || sum.Status != saga.Completed || sum.Revision != "2" || sum.Steps["invoice"].ExternalID == "" {
+			t.Errorf("a newer version: %+v, %v", sum, err)
+		}
+		if err := c.Withdraw(t.Context(), "whole", "withdrawn", "2", by); err != nil {
+			t.Error(err)
+		}
+		if sum, err = c.Wait(t.Context(), "whole", "withdrawn"); err != nil || sum.Status != saga.Review || sum.Reason != saga.ReasonConflict || out.undone > 0 {
+			t.Errorf("the source cancels what has no input any more: %+v, %v", sum, err)
+		}
+	})
+	same("after a newer version")
+
+	if r := later(t, l, 701*day); r.String() != "bodies of 0, records of 6, keys of 0; 1 held or moved, 0 cannot be read" {
+		t.Errorf("701 days: %v", r)
+	}
+	same("a tombstone")
+	process(t, l, programs, func(c *coordinator.Coordinator) {
+		id := saga.ID{Saga: "whole", Work: "w"}
+		if s, err := start(c, "whole", "w", "2", ann); err != nil || !s.Duplicate {
+			t.Errorf("a newer version that says the same: %+v, %v", s, err)
+		}
+		if _, err := start(c, "whole", "w", "2", ben); !errors.Is(err, coordinator.ErrForgotten) {
+			t.Errorf("a newer version: %v", err)
+		}
+		for what, err := range map[string]error{
+			"withdraw": c.Withdraw(t.Context(), "whole", "w", "3", by), "undo": c.Undo(t.Context(), id, "", by), "cancel": c.Cancel(t.Context(), id, by),
+			"post": l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k", Actor: "test", Reason: "r"}),
+		} {
+			if err == nil || (what == "post" || what == "withdraw") && !errors.Is(err, coordinator.ErrForgotten) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+	if page, err := l.List(t.Context(), ledger.Filter{Tag: "shop=at", Saga: "whole"}); err != nil || len(page.Instances) != 3 {
+		t.Errorf("found by a tag are %v, %v", page.Instances, err)
+	}
+
+	if r := later(t, l, 8*365*day); r.String() != "bodies of 0, records of 0, keys of 6; 1 held or moved, 0 cannot be read" {
+		t.Errorf("8 years: %v", r)
+	}
+	process(t, l, programs, func(c *coordinator.Coordinator) {
+		invoices := out.invoices
+		if s, err := start(c, "whole", "w", "1", ann); err != nil || s.Duplicate {
+			t.Errorf("behind its key: %+v, %v", s, err)
+		}
+		if sum, err := c.Wait(t.Context(), "whole", "w"); err != nil || sum.Status != saga.Completed || out.invoices != invoices+1 {
+			t.Errorf("behind its key: %+v, %v", sum, err)
+		}
+	})
+}
