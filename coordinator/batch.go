@@ -303,7 +303,7 @@ func (b *Batch) says() func(*standing) (machine.Choice, machine.Signal, error) {
 
 // refusesAct reports whether an error is that of a work which does not take an act.
 func refusesAct(err error) bool {
-	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrNotEnded, ErrWithdrawn, ErrInvalid, errUnfolded},
+	return slices.ContainsFunc([]error{ErrNotInReview, ErrOtherStep, ErrFinished, ErrAtRest, ErrNotPaused, ErrNotWaiting, ErrNotAsking, ErrUnderWay, ErrChangesNothing, ErrInDoubt, ErrInputGone, ErrForgotten, ErrNotEnded, ErrWithdrawn, ErrInvalid, errUnfolded},
 		func(one error) bool { return errors.Is(err, one) })
 }
 

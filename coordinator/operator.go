@@ -65,6 +65,8 @@ var (
 	ErrChangesNothing = errors.New("it would change nothing")
 	// ErrInDoubt: a step may have happened, and has to be settled first.
 	ErrInDoubt = errors.New("a step may have happened")
+	// ErrInputGone: what is undone or run again needs the input, which has gone by retention.
+	ErrInputGone = errors.New("its input has gone by retention, and no step can be run without it: change what it made at the destination, by hand")
 	// ErrNotEnded: only what has ended, or was given up, is run again.
 	ErrNotEnded = errors.New("the work has not ended")
 	// ErrWithdrawn: its source cancelled it, and only a newer version of its source runs it again.
@@ -150,6 +152,10 @@ func (s *standing) refuses(act machine.Choice, sig machine.Signal) error {
 	switch {
 	case about && st.Reason == saga.ReasonHung:
 		return fmt.Errorf("%w while its action has not returned: %s", ErrChangesNothing, s.next())
+	case st.RecordsGone:
+		return ErrForgotten
+	case verb == machine.VerbUndo && st.InputGone != nil:
+		return ErrInputGone
 	case verb == machine.VerbUndo && st.Status != saga.Compensated:
 		return fmt.Errorf("%w: it is %s. To undo what it has done so far, cancel it", why, s.is())
 	case st.Status.Terminal() && (verb == machine.VerbPause || verb == machine.VerbRetry || verb == machine.VerbCancel):

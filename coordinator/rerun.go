@@ -104,6 +104,10 @@ func (s *standing) notRerun(sig machine.Signal) error {
 	switch st := s.st; {
 	case s.spec == nil || machine.Takes(s.spec, st, s.at, machine.Choice{Verb: machine.VerbRerun}):
 		return s.wouldNote(sig)
+	case st.RecordsGone:
+		return ErrForgotten
+	case st.InputGone != nil:
+		return ErrInputGone
 	case st.Withdrawn:
 		why = ErrWithdrawn
 	case st.Reason == saga.ReasonExhausted:

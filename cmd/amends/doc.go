@@ -48,6 +48,8 @@
 //	export      Write works, record by record, into a file that can be verified without the database
 //	verify      Verify what amends export has written, without the database
 //	report      Report a month: what was started, how it ended, and what people had to decide
+//	retention   Let go of what is kept of instances that have ended
+//	hold        Have retention let go of nothing of a work
 //	catch-up    After the database's clock went back: make due what waits for it to be there again
 //	recover     Say what became of the database: restored from a backup, or moved with everything
 //	migrate     Bring the database schema up to date, or show where it stands
@@ -105,6 +107,9 @@
 //	schedule pause     Keep a job, or all, from acting until it is unpaused
 //	schedule unpause   Let a job, or all, run again
 //	schedule check     Check what a schedule means, and when it runs next
+//	retention plan  Say what would go, and about how many bytes that is
+//	retention run   Let go of what is due
+//	retention set   Say how long what is kept of sagas that do not say it
 //
 // A delivery is named by its number, an object as SOURCE:TYPE:ID or SOURCE:TENANT:TYPE:ID, which is
 // also the id of the work that comes of it. What was heard lies in the ledger's database. A replay

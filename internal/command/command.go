@@ -116,6 +116,7 @@ var verbs = []maker{
 	order("wake"), order("complete"), order("fail"), order("extend"), plain("deliver", messageSaid, (*desk.Desk).Deliver, (*app).printDelivered),
 	approvalsVerb, deciding("approve"), deciding("reject"), order("cancel"), order("undo"), order("rerun"), batchVerb, startVerb,
 	destinationVerb, alertsVerb, inboxVerb, reconcileVerb, driftVerb, scheduleVerb, checkVerb, exportVerb, verifyVerb, reportVerb,
+	retentionVerb, plain("hold", theWork.named(1, 1), (*desk.Desk).HoldWork, (*app).printHeldWork),
 	plain("catch-up", noArguments, (*desk.Desk).CatchUp, (*app).printCaughtUp), plain("recover", noArguments, (*desk.Desk).Recover, (*app).printRecovered),
 	migrateVerb, serveVerb, tokenVerb, versionVerb,
 }

@@ -107,6 +107,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"cancel", ""}, why...), "", work},
 		{append([]string{"undo", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},
+		{append([]string{"hold", ""}, why...), "", work},
 		{[]string{"batch", ""}, "", "the batch is empty; " + variable},
 		{[]string{"start", "", "o2", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},
 		{[]string{"start", "order-to-invoice", "", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},

@@ -216,6 +216,8 @@ func bindField(fl *pflag.FlagSet, name, doc string, field reflect.Value) {
 		fl.Int64Var(p, name, *p, doc)
 	case *desk.Duration:
 		fl.DurationVar((*time.Duration)(p), name, time.Duration(*p), doc)
+	case *desk.Keep:
+		fl.TextVar(p, name, p, doc)
 	case *[]string:
 		fl.StringArrayVar(p, name, *p, doc)
 	case *desk.Filter:

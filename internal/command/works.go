@@ -35,7 +35,8 @@ func (a *app) printStatus(_ *desk.StatusIn, s *desk.Status) {
 	review, paused := works(s.Review, " in review (amends list --review)"), works(s.Paused, " paused (amends list --status paused)")
 	a.paragraphs("", desk.With("For a person to decide: ", review+desk.When(review != "" && paused != "", ", ")+paused),
 		desk.With("Waiting for a time, an answer or a decision: ", works(s.Waiting, " (amends list --waiting; decisions: amends approvals)")),
-		desk.When(s.Retrying > 0, fmt.Sprintf("Tried again by themselves: %d (amends list --status retrying)", s.Retrying)))
+		desk.When(s.Retrying > 0, fmt.Sprintf("Tried again by themselves: %d (amends list --status retrying)", s.Retrying)),
+		"Retention: "+s.Keeps.Words()+" (amends retention plan)")
 }
 
 func noWork(cmd *cobra.Command, args []string) error {
@@ -114,7 +115,7 @@ func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "tags", strings.Join(s.Tags, ", "), "updated", a.both(s.Updated), "due", a.both(s.Due),
 		"deadline", a.both(s.Deadline)+desk.When(s.Overdue, ", missed"), "held by", desk.With("session ", v.Session), "waits", v.Waits, "missing", v.Missing,
 		"revision", s.Revision, "newer", v.Newer, "object", object,
-		"input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash), "key", s.Key+" (the root of the steps' keys)")
+		"input", desk.Either(s.Input.Hash == "", "gone", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash)), "key", s.Key+" (the root of the steps' keys)")
 	if v.About != nil {
 		fmt.Fprintln(a.out, "\nto be decided")
 		a.printAbout(v.About)

@@ -36,6 +36,7 @@ type Status struct {
 	Paused   int               `json:"paused"`
 	Waiting  int               `json:"waiting"`  // for a time, an answer or a decision; at most 1000 are counted
 	Retrying int               `json:"retrying"` // after a failure, by itself; at most 1000 are counted
+	Keeps    Policy            `json:"keeps"`    // how long what is kept of sagas whose definitions do not say it
 }
 
 // Session is a process that runs.
@@ -94,7 +95,8 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 		}
 		*n = len(heads)
 	}
-	return s, nil
+	s.Keeps, err = d.memory(ctx)
+	return s, err
 }
 
 // StatsIn narrows the statistics.

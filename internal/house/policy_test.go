@@ -68,7 +68,7 @@ const policy = `
 	STD < internal/visible < internal/command, console, approval
 	store < internal/serving < internal/command, console, cmd/..., examples/... # what the command hands to the console
 	docs < internal/command
-	internal/ledger, internal/machine, reconcile/schedule, store < retention # it lets go of what is kept
+	internal/ledger, internal/machine, reconcile/schedule, store < retention < internal/desk # it lets go of what is kept
 	coordinator, sagahttp, reconcile/webhook, store, internal/desk, internal/finding < alert # it tells what the desk knows
 	ANY, coordinator, sagahttp, store < internal/command < cmd/..., examples/..., bench/...
 	ANY, coordinator, callback < console < cmd/..., examples/..., bench/...

@@ -66,7 +66,8 @@ func (r *Reduction) NowRemains() string {
 // Remembered is the one record that is read of a work whose records have gone: it folds to what is left of it.
 func Remembered(h *Instance) machine.Record {
 	return machine.Record{
-		Seq: 1, At: h.Updated, Kind: machine.KindRemembered, Version: h.Version, Revision: h.Revision, Status: h.Status, Body: json.RawMessage(h.Remains),
+		Seq: 1, At: h.Updated, Until: h.Created, Kind: machine.KindRemembered, Version: h.Version, Revision: h.Revision, Status: h.Status, Body: json.RawMessage(h.Remains),
+		Note: "its records have gone by retention",
 	}
 }
 

@@ -1,10 +1,13 @@
 package machine
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
@@ -79,38 +82,85 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 	return changed, nil
 }
 
-// Remains is what is left of an instance whose records have gone.
+// Remains is what is left of an instance whose records have gone, beside its head: the identity of its input, and a line for each step that was
+// armed. It is kept for as long as its key, of every instance there was, so it is short: a JSON list of texts, "name:phase:undo external-id", where
+// a step that is done has no phase, and one that was not undone no undo.
 type Remains struct {
-	Given   Given          `json:"input"`
-	Heard   string         `json:"newestRevision,omitempty"` // where it is not the revision
-	Started time.Time      `json:"startedAt"`
-	Steps   []RemainedStep `json:"steps,omitempty"` // that were armed, in their order
+	Identity string
+	Heard    string // the newest revision that was spoken of, where it is not the one it is at
+	Steps    []StepState
 }
 
-// RemainedStep is what is left of a step.
-type RemainedStep struct {
-	Name       string `json:"s"`
-	ExternalID string `json:"id,omitempty"`
-	Phase      Phase  `json:"f,omitempty"` // absent: done
-	Undo       Phase  `json:"u,omitempty"`
+// MarshalJSON writes it.
+func (m Remains) MarshalJSON() ([]byte, error) {
+	raw, err := hex.DecodeString(m.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("the identity of an input is hexadecimal: %w", err)
+	}
+	lines := []string{base64.RawURLEncoding.EncodeToString(raw)}
+	if m.Heard != "" {
+		lines[0] += " " + m.Heard
+	}
+	for i := range m.Steps {
+		ss := &m.Steps[i]
+		line, phase := ss.Name, ss.Forward.Phase
+		if phase == Done {
+			phase = ""
+		}
+		if phase != "" || ss.Undo.Phase != "" {
+			line += ":" + string(phase)
+		}
+		if ss.Undo.Phase != "" {
+			line += ":" + string(ss.Undo.Phase)
+		}
+		if ss.ExternalID != "" {
+			line += " " + ss.ExternalID
+		}
+		lines = append(lines, line)
+	}
+	return json.Marshal(lines)
+}
+
+// UnmarshalJSON reads it.
+func (m *Remains) UnmarshalJSON(b []byte) error {
+	var lines []string
+	if err := json.Unmarshal(b, &lines); err != nil {
+		return err
+	}
+	if len(lines) == 0 {
+		return errors.New("it says nothing")
+	}
+	identity, heard, _ := strings.Cut(lines[0], " ")
+	raw, err := base64.RawURLEncoding.DecodeString(identity)
+	if err != nil {
+		return err
+	}
+	m.Identity, m.Heard = hex.EncodeToString(raw), heard
+	for _, line := range lines[1:] {
+		name, id, _ := strings.Cut(line, " ")
+		name, phases, _ := strings.Cut(name, ":")
+		phase, undo, _ := strings.Cut(phases, ":")
+		ss := StepState{Name: name, ExternalID: id, Dropped: true, Forward: Effort{Phase: Phase(phase)}, Undo: Effort{Phase: Phase(undo)}}
+		if phase == "" {
+			ss.Forward.Phase = Done
+		}
+		m.Steps = append(m.Steps, ss)
+	}
+	return nil
 }
 
 // Remains is what is left of an instance that has ended, when its records go.
 func (st *State) Remains() Remains {
-	left := Remains{Given: st.given(), Started: st.Started.Truncate(time.Second)}
+	given := st.given()
+	left := Remains{Identity: given.Same()}
 	if st.Heard != st.Revision {
 		left.Heard = st.Heard
 	}
-	for i := range st.Steps {
-		ss := &st.Steps[i]
-		s := RemainedStep{Name: ss.Name, ExternalID: ss.ExternalID, Undo: ss.Undo.Phase}
+	for _, ss := range st.Steps {
 		if ss.ExternalID == "" && ss.Previous != nil {
-			s.ExternalID = ss.Previous.ExternalID
+			ss.ExternalID = ss.Previous.ExternalID
 		}
-		if ss.Forward.Phase != Done {
-			s.Phase = ss.Forward.Phase
-		}
-		left.Steps = append(left.Steps, s)
+		left.Steps = append(left.Steps, ss)
 	}
 	return left
 }
@@ -133,14 +183,7 @@ func (st *State) remember(r *Record) error {
 	if st.Heard == "" {
 		st.Heard = r.Revision
 	}
-	st.InputGone, st.RecordsGone, st.Started = &left.Given, true, left.Started
-	for _, s := range left.Steps {
-		ss := StepState{Name: s.Name, ExternalID: s.ExternalID, Dropped: true, Forward: Effort{Phase: s.Phase}, Undo: Effort{Phase: s.Undo}}
-		if s.Phase == "" {
-			ss.Forward.Phase = Done
-		}
-		st.Steps = append(st.Steps, ss)
-	}
+	st.InputGone, st.RecordsGone, st.Started, st.Steps = &Given{Identity: left.Identity}, true, r.Until.UTC(), left.Steps
 	return nil
 }
 

@@ -118,7 +118,7 @@ type Record struct {
 	Status saga.Status   `json:"status"`                 // where the work stands after this record
 	Reason saga.Reason   `json:"reason,omitempty"`       // why, when Status is review
 	Wait   time.Duration `json:"wait,string,omitempty"`  // the work is due again at At+Wait; 0 while it is being worked on
-	Until  time.Time     `json:"until,omitzero"`         // KindWaiting: when the wait is over; KindStarted: the start is for later, and begins then. Whole milliseconds
+	Until  time.Time     `json:"until,omitzero"`         // KindWaiting: when the wait is over; KindStarted: the start is for later, and begins then. Whole milliseconds. KindRemembered: when it was started
 	Limit  time.Duration `json:"limit,string,omitempty"` // KindStarted, KindRevised: the run that begins has so long, from when it begins; 0: as long as it takes
 
 	Dispatch *Dispatch       `json:"dispatch,omitempty"` // the attempt this record arms, if any

@@ -93,6 +93,9 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 // Next says in a sentence or two what happens to the work by itself, and what a person looks at first. What can be done about it is among
 // [Choices].
 func Next(spec *program.Spec, st *State) string {
+	if st.RecordsGone {
+		return "Its records have gone by retention. A start of it still returns this. What is to be changed is changed at its destination, by hand."
+	}
 	switch st.Status {
 	case saga.Completed:
 		return nextDone(st)

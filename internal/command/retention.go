@@ -1,0 +1,47 @@
+package command
+
+import (
+	"fmt"
+
+	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/finding"
+)
+
+var retentionVerb = group{"retention", []maker{
+	plain("plan", noArguments, (*desk.Desk).PlanRetention, func(a *app, _ *desk.RetentionPlanIn, out *desk.Retained) { a.printRetained(out) }),
+	plain("run", noArguments, (*desk.Desk).RunRetention, func(a *app, _ *desk.RetentionRunIn, out *desk.Retained) { a.printRetained(out) }),
+	plain("set", noArguments, (*desk.Desk).SetRetention, func(a *app, _ *desk.RetentionSetIn, out *desk.Policy) {
+		a.paragraph("", "From now on: "+out.Words()+".")
+	}),
+}}
+
+func (a *app) printRetained(out *desk.Retained) {
+	set := false
+	for i := range out.Policies {
+		set = set || out.Policies[i].By != ""
+	}
+	if len(out.Policies) > 0 {
+		a.table(out.Policies, "saga=Saga, kept=Words, says=By")
+		fmt.Fprintln(a.out)
+	}
+	if len(out.Items) > 0 {
+		a.table(out.Items, "saga=Saga, goes=What, works=Works, about=Size, oldest=Oldest")
+		fmt.Fprintln(a.out)
+	}
+	switch {
+	case !set:
+		a.paragraph("", "No retention is set, and nothing goes. What is usual: amends retention set --bodies 90d --records 2y --reason WHY; or saga.Retain in a definition.")
+	case len(out.Items) == 0:
+		a.paragraph("", "Nothing is due by "+finding.ISO(*out.At)+".")
+	case out.DryRun:
+		a.paragraph("", "Nothing was changed. It goes by: amends retention run --reason WHY; or by a job, see docs/expiry.md.")
+	default:
+		a.paragraph("", "It has gone, and does not come back but from a backup.")
+	}
+	a.paragraphs("", desk.When(out.Kept > 0, finding.Works(int64(out.Kept))+" held by a person, or moved meanwhile: nothing of them went."),
+		desk.When(out.Damaged > 0, finding.Works(int64(out.Damaged))+" could not be read: nothing of them went. Run amends check."))
+}
+
+func (a *app) printHeldWork(_ *desk.HoldWorkIn, out *desk.HeldWork) {
+	a.paragraph("", desk.Either(out.Held, "Nothing of it goes by retention, until: amends hold "+quote(out.WorkID)+" --saga "+out.Saga+" --lift --reason WHY", "It is not held any more."))
+}
