@@ -1,6 +1,7 @@
 package sagahttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -91,15 +92,15 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	orElse(&d.KeyHeader, "Idempotency-Key")
-	orElse(&d.UserAgent, "amends")
-	orElse(&d.Timeout, 30*time.Second)
-	orElse(&d.ConnectTimeout, 10*time.Second)
-	orElse(&d.IdleTimeout, 4*time.Second)
-	orElse(&d.MaxConns, 32)
-	orElse(&d.MaxRequest, 1<<20)
-	orElse(&d.MaxAnswer, 1<<20)
-	orElse(&d.MaxHeader, 64<<10)
+	d.KeyHeader = cmp.Or(d.KeyHeader, "Idempotency-Key")
+	d.UserAgent = cmp.Or(d.UserAgent, "amends")
+	d.Timeout = cmp.Or(d.Timeout, 30*time.Second)
+	d.ConnectTimeout = cmp.Or(d.ConnectTimeout, 10*time.Second)
+	d.IdleTimeout = cmp.Or(d.IdleTimeout, 4*time.Second)
+	d.MaxConns = cmp.Or(d.MaxConns, 32)
+	d.MaxRequest = cmp.Or(d.MaxRequest, 1<<20)
+	d.MaxAnswer = cmp.Or(d.MaxAnswer, 1<<20)
+	d.MaxHeader = cmp.Or(d.MaxHeader, 64<<10)
 	if d.NotExecuted == nil {
 		d.NotExecuted = []int{http.StatusTooManyRequests}
 	}
@@ -114,13 +115,6 @@ func (o *Options) withDefaults() Options {
 	d.SavedRefusals = slices.Clone(d.SavedRefusals)
 	d.NotExecutedCodes = slices.Clone(d.NotExecutedCodes)
 	return d
-}
-
-func orElse[T comparable](field *T, fallback T) {
-	var zero T
-	if *field == zero {
-		*field = fallback
-	}
 }
 
 // validate reports everything that is wrong, in one error.
@@ -178,7 +172,7 @@ func checkHeader(field string, h http.Header, keyHeader string) error {
 			errs = append(errs, fmt.Errorf("%s sets %s, which the client sets itself", field, name))
 		case strings.EqualFold(name, keyHeader):
 			errs = append(errs, fmt.Errorf("%s sets %s: give the key as Request.Key", field, name))
-		case !allFunc(values, isHeaderValue):
+		case slices.ContainsFunc(values, func(v string) bool { return !isHeaderValue(v) }):
 			errs = append(errs, fmt.Errorf("%s: the value of %s holds a line break or another control character", field, name))
 		}
 	}
@@ -201,10 +195,6 @@ func isToken(s string) bool {
 
 func isHeaderValue(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) < 0
-}
-
-func allFunc(values []string, ok func(string) bool) bool {
-	return !slices.ContainsFunc(values, func(v string) bool { return !ok(v) })
 }
 
 // parseBase reads the address that every request of a client goes to.

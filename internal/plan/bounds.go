@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -40,24 +41,17 @@ func (b Bounds) OrDefaults() Bounds {
 	b.Create = b.Create.or(1000, 20)
 	b.Update = b.Update.or(1000, 20)
 	b.Destroy = b.Destroy.or(10, 1)
-	b.Few = or(b.Few, 10)
-	b.Shrink = or(b.Shrink, 0.8)
-	b.SameField = or(b.SameField, 0.5)
-	b.Row = or(b.Row, 5)
-	b.Rate = or(b.Rate, 0.2)
-	b.Window = or(b.Window, 50)
+	b.Few = cmp.Or(b.Few, 10)
+	b.Shrink = cmp.Or(b.Shrink, 0.8)
+	b.SameField = cmp.Or(b.SameField, 0.5)
+	b.Row = cmp.Or(b.Row, 5)
+	b.Rate = cmp.Or(b.Rate, 0.2)
+	b.Window = cmp.Or(b.Window, 50)
 	return b
 }
 
 func (b Bound) or(count int64, percent float64) Bound {
-	return Bound{Count: or(b.Count, count), Percent: or(b.Percent, percent), Ask: b.Ask}
-}
-
-func or[T int | int64 | float64](v, byDefault T) T {
-	if v == 0 {
-		return byDefault
-	}
-	return v
+	return Bound{Count: cmp.Or(b.Count, count), Percent: cmp.Or(b.Percent, percent), Ask: b.Ask}
 }
 
 // Faults returns everything that is wrong with the bounds, in one error.

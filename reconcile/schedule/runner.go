@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/tee"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -52,7 +53,7 @@ func New(s Store, jobs []Job, o *Options) (*Runner, error) {
 	for i := range all {
 		soon[all[i].Name] = make(chan struct{}, 1)
 	}
-	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee(logTo(opts.Log), opts.Listener), soon: soon}, nil
+	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee.Of(logTo(opts.Log), opts.Listener), soon: soon}, nil
 }
 
 // Request is the function of this name, and has a job of this runner begin at once.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/sha1" //nolint:gosec // as an HMAC it still holds, and senders use it
 	"crypto/sha256"
 	"crypto/sha512"
@@ -101,16 +102,16 @@ func (a Auth) signsTime() bool { return a.TimeHeader != "" || a.TimePart != "" }
 func (a Auth) withDefaults() Auth {
 	switch a.Method {
 	case byHMAC:
-		orElse(&a.Hash, "sha256")
-		orElse(&a.Encoding, "hex")
+		a.Hash = cmp.Or(a.Hash, "sha256")
+		a.Encoding = cmp.Or(a.Encoding, "hex")
 		if a.signsTime() {
-			orElse(&a.Signed, timeHere+"."+bodyHere)
+			a.Signed = cmp.Or(a.Signed, timeHere+"."+bodyHere)
 		}
-		orElse(&a.Signed, bodyHere)
+		a.Signed = cmp.Or(a.Signed, bodyHere)
 	case byBearer, byBasic:
-		orElse(&a.Header, "Authorization")
+		a.Header = cmp.Or(a.Header, "Authorization")
 		if http.CanonicalHeaderKey(a.Header) == "Authorization" {
-			orElse(&a.Prefix, map[string]string{byBearer: "Bearer ", byBasic: "Basic "}[a.Method])
+			a.Prefix = cmp.Or(a.Prefix, map[string]string{byBearer: "Bearer ", byBasic: "Basic "}[a.Method])
 		}
 	}
 	return a

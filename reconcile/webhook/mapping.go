@@ -54,12 +54,12 @@ type Mapping struct {
 const wholeBody = "."
 
 func (m Mapping) withDefaults() Mapping {
-	orElse(&m.Topic, "type")
-	orElse(&m.Body, "data")
-	orElse(&m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
-	orElse(&m.At, "timestamp")
+	m.Topic = cmp.Or(m.Topic, "type")
+	m.Body = cmp.Or(m.Body, "data")
+	m.ID = cmp.Or(m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
+	m.At = cmp.Or(m.At, "timestamp")
 	if m.Version != "" {
-		orElse(&m.Clock, inbox.CounterClock)
+		m.Clock = cmp.Or(m.Clock, inbox.CounterClock)
 	}
 	m.Deleted = slices.Clone(m.Deleted)
 	return m

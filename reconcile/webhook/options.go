@@ -1,11 +1,13 @@
 package webhook
 
 import (
-	"strconv"
+	"cmp"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/tee"
 )
 
 // hardStop is when the strictest sender still hears an answer: it waits for three seconds.
@@ -37,27 +39,18 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	orElse(&c.Prefix, "/webhooks/")
-	orElse(&c.Budget, 2300*time.Millisecond)
-	orElse(&c.RetryAfter, 10*time.Second)
-	orElse(&c.MaxHeader, 32<<10)
+	c.Prefix = cmp.Or(c.Prefix, "/webhooks/")
+	c.Budget = cmp.Or(c.Budget, 2300*time.Millisecond)
+	c.RetryAfter = cmp.Or(c.RetryAfter, 10*time.Second)
+	c.MaxHeader = cmp.Or(c.MaxHeader, 32<<10)
 	if c.Log == nil {
 		c.Log = logrus.StandardLogger()
 	}
-	if c.Listener == nil {
-		c.Listener = &Listener{}
-	}
+	c.Listener = tee.Of(c.Listener)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c
-}
-
-func orElse[T comparable](field *T, fallback T) {
-	var zero T
-	if *field == zero {
-		*field = fallback
-	}
 }
 
 // validate reports everything that is wrong, in one error.
@@ -70,8 +63,4 @@ func (o *Options) validate() error {
 	f.whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
 	f.whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
 	return f.err()
-}
-
-func (o *Options) retryAfter() string {
-	return strconv.FormatInt(int64(o.RetryAfter/time.Second), 10)
 }

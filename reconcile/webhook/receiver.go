@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -96,7 +99,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	r.opts.Listener.refused(s.name(), why.reason, why.reason.Status())
+	r.opts.Listener.Refused(s.name(), why.reason, why.reason.Status())
 	r.log.refused(s.name(), why)
 	r.refuse(w, why.reason)
 }
@@ -124,7 +127,7 @@ func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
 		return why
 	}
 	if s.Provider.greets != nil && s.Provider.greets(req.Header, body) {
-		r.opts.Listener.greeted(s.Name)
+		r.opts.Listener.Greeted(s.Name)
 		return nil
 	}
 	return r.accept(t, s, req, body, h)
@@ -136,7 +139,7 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	now := r.opts.Now()
 	k, why := s.verify(req.Header, body, now)
 	if skew, n := s.clock.note(why, now); n > 0 {
-		r.opts.Listener.clockAlarm(s.Name, skew, n)
+		r.opts.Listener.ClockAlarm(s.Name, skew, n)
 		r.log.clockAlarm(s.Name, skew, n)
 	}
 	if why != nil {
@@ -162,13 +165,12 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
-	r.opts.Listener.stored(s.Name, len(events), time.Since(t.began))
-	if n := unreadable(events); n > 0 {
-		r.log.unreadable(s.Name, n)
-	}
-	if n := nameless(events); n > 0 {
-		r.log.nameless(s.Name, n)
-	}
+	r.opts.Listener.Stored(s.Name, len(events), time.Since(t.began))
+	unreadable, nameless := idle(events)
+	r.log.kept(s.Name, intake.Malformed, unreadable, logrus.ErrorLevel,
+		"a genuine webhook could not be read; it is stored, and listed by: amends inbox list --disposition malformed")
+	r.log.kept(s.Name, intake.Unknown, nameless, logrus.WarnLevel,
+		"a genuine webhook names no object, so nothing follows from it; the reason is in: amends inbox list --disposition unknown")
 	return nil
 }
 
@@ -187,7 +189,7 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 	status := reason.Status()
 	switch status {
 	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", r.opts.retryAfter())
+		w.Header().Set("Retry-After", strconv.FormatInt(int64(r.opts.RetryAfter/time.Second), 10))
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodPost)
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
@@ -135,8 +136,8 @@ func newSource(c named) (*source, error) {
 	if c.Tolerance == 0 && c.Provider.signsTime {
 		c.Tolerance = defaultTolerance
 	}
-	orElse(&c.MaxBody, defaultMaxBody)
-	orElse(&c.Concurrent, defaultConcurrent)
+	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
+	c.Concurrent = cmp.Or(c.Concurrent, defaultConcurrent)
 	wrong := faults{c.validate(), c.Provider.validate()}
 	s := &source{named: c, clock: &clockWatch{}, limit: rate.NewLimiter(rate.Inf, 0)}
 	for i, secret := range c.Secrets {
