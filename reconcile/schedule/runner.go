@@ -116,14 +116,14 @@ func (w *worker) run(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			w.opts.Log.WithField("job", w.job.Name).WithError(err).Warn("looking what is due failed; trying again")
-			pause(ctx, min(w.opts.Poll, time.Second))
+			rest(ctx, nil, min(w.opts.Poll, time.Second))
 		case err == nil && claimed != nil:
 			w.begun = claimed.Fence
 			w.attempt(ctx, claimed, &t.agenda.State, began)
 		case err != nil: // the stop came first, and what was asked for may be stored all the same
 			w.leave(ctx)
 		default:
-			w.rest(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
+			rest(ctx, w.soon[w.job.Name], min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (w *worker) leave(ctx context.Context) {
 		if _, err := w.turn(ctx, func(now time.Time, a *Agenda) error { w.giveBack(now, a); return nil }); err == nil {
 			return
 		}
-		pause(ctx, w.job.Lease/20)
+		rest(ctx, nil, w.job.Lease/20)
 	}
 }
 
@@ -278,23 +278,13 @@ func (w *worker) watch(t *turned) {
 	}
 }
 
-// rest waits for d, until a run is asked for in this process, or until ctx ends.
-func (w *worker) rest(ctx context.Context, d time.Duration) {
+// rest waits for d, until something is said on soon, or until ctx ends.
+func rest(ctx context.Context, soon <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-w.soon[w.job.Name]:
-	case <-ctx.Done():
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
+	case <-soon:
 	case <-ctx.Done():
 	}
 }
