@@ -2,9 +2,10 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Bounds are how much one run may do by itself. They are checked on the complete plan, before the
@@ -56,16 +57,12 @@ func (b Bound) or(count int64, percent float64) Bound {
 
 // Faults returns everything that is wrong with the bounds, in one error.
 func (b Bounds) Faults() error {
-	var faults []error
+	var wrong faults.List
 	whole := func(name string, n int64) {
-		if n < 0 {
-			faults = append(faults, fmt.Errorf("%s is %d: a number from 0 on; 0 is the default", name, n))
-		}
+		wrong.Whenf(n < 0, "%s is %d: a number from 0 on; 0 is the default", name, n)
 	}
 	within := func(name string, v, most float64) {
-		if !(v >= 0 && v <= most) { // NaN is neither
-			faults = append(faults, fmt.Errorf("%s is %v: from 0 to %v; 0 is the default", name, v, most))
-		}
+		wrong.Whenf(!(v >= 0 && v <= most), "%s is %v: from 0 to %v; 0 is the default", name, v, most) // NaN is neither
 	}
 	for _, kind := range []struct {
 		name  string
@@ -80,7 +77,7 @@ func (b Bounds) Faults() error {
 	whole("Row", int64(b.Row))
 	within("Rate", b.Rate, 1)
 	whole("Window", int64(b.Window))
-	if err := errors.Join(faults...); err != nil {
+	if err := wrong.Err(); err != nil {
 		return fmt.Errorf("bounds: %w", err)
 	}
 	return nil

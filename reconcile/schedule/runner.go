@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/tee"
 	"github.com/amends-dev/amends/saga"
 )
@@ -28,21 +29,17 @@ type Runner struct {
 // o is reported at once; nil options mean the defaults.
 func New(s Store, jobs []Job, o *Options) (*Runner, error) {
 	opts := o.withDefaults()
-	faults := []error{opts.validate()}
-	if len(jobs) == 0 {
-		faults = append(faults, errors.New("there are no jobs: nothing would be run"))
-	}
+	wrong := faults.List{opts.validate()}
+	wrong.Whenf(len(jobs) == 0, "there are no jobs: nothing would be run")
 	names := map[string]bool{}
 	all := make([]Job, len(jobs))
 	for i := range jobs {
 		all[i] = jobs[i].withDefaults()
-		faults = append(faults, all[i].validate())
-		if names[all[i].Name] {
-			faults = append(faults, fmt.Errorf("two jobs are called %q", all[i].Name))
-		}
+		wrong = append(wrong, all[i].validate())
+		wrong.Whenf(names[all[i].Name], "two jobs are called %q", all[i].Name)
 		names[all[i].Name] = true
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := wrong.Err(); err != nil {
 		return nil, fmt.Errorf("new runner: %w", err)
 	}
 	holder := rand.Text()[:10]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/tee"
 )
 
@@ -55,12 +56,12 @@ func (o *Options) withDefaults() Options {
 
 // validate reports everything that is wrong, in one error.
 func (o *Options) validate() error {
-	var f faults
-	f.whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"),
+	var f faults.List
+	f.Whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"),
 		"Prefix is %q; it must begin and end with a slash", o.Prefix)
-	f.whenf(o.Budget < 0 || o.Budget > hardStop,
+	f.Whenf(o.Budget < 0 || o.Budget > hardStop,
 		"Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop)
-	f.whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
-	f.whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
-	return f.err()
+	f.Whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
+	f.Whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
+	return f.Err()
 }

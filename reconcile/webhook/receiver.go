@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
@@ -36,7 +37,7 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 		return newReceiver(nil, nil, options)
 	}
 	var senders []named
-	var wrong faults
+	var wrong faults.List
 	for _, s := range in.Sources() {
 		switch w := s.Webhooks.(type) {
 		case nil: // it sends none
@@ -45,19 +46,19 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 			sender.volatile, sender.begin = s.Policy.Volatile, s.Begin
 			senders = append(senders, named{s.Name, sender})
 		default:
-			wrong.whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)
+			wrong.Whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)
 		}
 	}
 	r, err := newReceiver(in, senders, options)
-	return r, errors.Join(wrong.err(), err)
+	return r, errors.Join(wrong.Err(), err)
 }
 
 // newReceiver returns a receiver that stores what the senders send in inbox.
 func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiver, error) {
 	opts := options.withDefaults()
-	wrong := faults{opts.validate()}
-	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
-	wrong.whenf(len(senders) == 0 || len(senders) > maxSources, "%d sources have Webhooks; 1 to %d are possible", len(senders), maxSources)
+	wrong := faults.List{opts.validate()}
+	wrong.Whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
+	wrong.Whenf(len(senders) == 0 || len(senders) > maxSources, "%d sources have Webhooks; 1 to %d are possible", len(senders), maxSources)
 	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
 	signers := map[string]string{}
 	for _, config := range senders {
@@ -66,12 +67,12 @@ func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiv
 			err = errors.Join(err, errors.New("there is another source of this name"))
 		}
 		err = errors.Join(err, shared(signers, &config))
-		wrong.whenf(err != nil, "source %q: %w", config.Name, err)
+		wrong.Whenf(err != nil, "source %q: %w", config.Name, err)
 		if err == nil {
 			r.sources[config.Name] = s
 		}
 	}
-	if err := wrong.err(); err != nil {
+	if err := wrong.Err(); err != nil {
 		return nil, fmt.Errorf("webhook receiver:\n%w", err)
 	}
 	return r, nil
@@ -80,13 +81,14 @@ func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiv
 // shared says which secrets of a source another one has, too: what is signed for one would be
 // believed of the other. signers are the sources by secret, to which it adds.
 func shared(signers map[string]string, s *named) error {
-	var wrong faults
+	var wrong faults.List
 	for i, secret := range s.Secrets {
 		other, known := signers[secret.Text]
-		wrong.whenf(known && other != s.Name, "secret %d (%q): source %q has the same, so a delivery of one would be believed of the other", i+1, secret.Name, other)
+		wrong.Whenf(known && other != s.Name,
+			"secret %d (%q): source %q has the same, so a delivery of one would be believed of the other", i+1, secret.Name, other)
 		signers[secret.Text] = s.Name
 	}
-	return wrong.err()
+	return wrong.Err()
 }
 
 // ServeHTTP verifies one delivery, stores it and answers: 200 with an empty body once it is stored,
