@@ -38,6 +38,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/sagahttp"
@@ -98,14 +99,10 @@ func New(ctx context.Context, db store.DB, c *coordinator.Coordinator, send Send
 	if w.log == nil {
 		w.log = logrus.StandardLogger()
 	}
-	var wrong []error
-	if w.every < 0 || w.lasts < 1 {
-		wrong = append(wrong, fmt.Errorf("Every is %s, and Lasts %d: neither is below nothing", w.every, w.lasts))
-	}
-	if send == nil {
-		wrong = append(wrong, errors.New("nothing sends them: give Webhook, Command or a function"))
-	}
-	if err := errors.Join(wrong...); err != nil {
+	var wrong faults.List
+	wrong.Whenf(w.every < 0 || w.lasts < 1, "Every is %s, and Lasts %d: neither is below nothing", w.every, w.lasts)
+	wrong.Whenf(send == nil, "nothing sends them: give Webhook, Command or a function")
+	if err := wrong.Err(); err != nil {
 		return nil, fmt.Errorf("new alerts: %w", err)
 	}
 	p, err := desk.AlertProgram(send)

@@ -143,7 +143,7 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 		default:
 			again, wait = true, r.settle
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := asking.Pause(ctx, wait); err != nil {
 			return "", err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/internal/scan"
@@ -295,12 +296,8 @@ type config struct {
 }
 
 func (c *config) validate(db Store) error {
-	var faults []error
-	need := func(ok bool, what string) {
-		if !ok {
-			faults = append(faults, errors.New(what))
-		}
-	}
+	var wrong faults.List
+	need := func(ok bool, what string) { wrong.Whenf(!ok, "%s", what) }
 	need(db != nil, "there is no Store: a plan needs a place")
 	need(c.Source != nil, "there is no Source: it says what should be")
 	if c.Source != nil {
@@ -323,7 +320,7 @@ func (c *config) validate(db Store) error {
 	for _, field := range c.Ignore {
 		need(!slices.Contains(c.Enforce, field), fmt.Sprintf("the field %q is to be enforced and to be ignored", field))
 	}
-	return errors.Join(append(faults, c.bounds().Faults())...)
+	return errors.Join(append(wrong, c.bounds().Faults())...)
 }
 
 // proceed asks whether the run may go on.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
+	"github.com/amends-dev/amends/internal/asking"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -178,7 +178,7 @@ func (r *Reconciler) lookAt(ctx context.Context, l *looks, sights []*sight, prov
 	if len(again) == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := pause(ctx, r.settle); err != nil {
+	if err := asking.Pause(ctx, r.settle); err != nil {
 		return err
 	}
 	l.each(ctx, r.workers, again, look)
@@ -191,18 +191,6 @@ func (r *Reconciler) id(key string) string {
 		return r.source.ID(key)
 	}
 	return key[strings.LastIndexByte(key, ':')+1:]
-}
-
-// pause waits for d, or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // guard calls functions of the user's. A panic is an error of that one key.

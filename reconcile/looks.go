@@ -91,7 +91,7 @@ func (r *Reconciler) ask(ctx context.Context, q *asking.Quota, call func(context
 		if err == nil || ctx.Err() != nil || asking.Refused(err) || attempt >= r.sweep.Attempts {
 			return err
 		}
-		if err := pause(ctx, firstPause<<min(attempt-1, 7)); err != nil {
+		if err := asking.Pause(ctx, firstPause<<min(attempt-1, 7)); err != nil {
 			return err
 		}
 	}

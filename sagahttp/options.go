@@ -1,16 +1,18 @@
 package sagahttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Options tunes a client. The zero value of every field means its default.
@@ -91,15 +93,15 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	orElse(&d.KeyHeader, "Idempotency-Key")
-	orElse(&d.UserAgent, "amends")
-	orElse(&d.Timeout, 30*time.Second)
-	orElse(&d.ConnectTimeout, 10*time.Second)
-	orElse(&d.IdleTimeout, 4*time.Second)
-	orElse(&d.MaxConns, 32)
-	orElse(&d.MaxRequest, 1<<20)
-	orElse(&d.MaxAnswer, 1<<20)
-	orElse(&d.MaxHeader, 64<<10)
+	d.KeyHeader = cmp.Or(d.KeyHeader, "Idempotency-Key")
+	d.UserAgent = cmp.Or(d.UserAgent, "amends")
+	d.Timeout = cmp.Or(d.Timeout, 30*time.Second)
+	d.ConnectTimeout = cmp.Or(d.ConnectTimeout, 10*time.Second)
+	d.IdleTimeout = cmp.Or(d.IdleTimeout, 4*time.Second)
+	d.MaxConns = cmp.Or(d.MaxConns, 32)
+	d.MaxRequest = cmp.Or(d.MaxRequest, 1<<20)
+	d.MaxAnswer = cmp.Or(d.MaxAnswer, 1<<20)
+	d.MaxHeader = cmp.Or(d.MaxHeader, 64<<10)
 	if d.NotExecuted == nil {
 		d.NotExecuted = []int{http.StatusTooManyRequests}
 	}
@@ -116,73 +118,49 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-func orElse[T comparable](field *T, fallback T) {
-	var zero T
-	if *field == zero {
-		*field = fallback
-	}
-}
-
 // validate reports everything that is wrong, in one error.
 func (o *Options) validate() error {
-	errs := []error{
-		positive("Timeout", o.Timeout),
-		positive("ConnectTimeout", o.ConnectTimeout),
-		positive("IdleTimeout", o.IdleTimeout),
-		positive("MaxConns", o.MaxConns),
-		positive("MaxRequest", o.MaxRequest),
-		positive("MaxAnswer", o.MaxAnswer),
-		positive("MaxHeader", o.MaxHeader),
-	}
-	if !isToken(o.KeyHeader) || isReserved(o.KeyHeader) {
-		errs = append(errs, fmt.Errorf("KeyHeader is %q: it must be a header name that HTTP leaves to applications", o.KeyHeader))
-	}
-	if !isHeaderValue(o.UserAgent) {
-		errs = append(errs, errors.New("UserAgent holds a line break or another control character"))
-	}
+	var wrong faults.List
+	wrong.Whenf(o.Timeout < 0, "Timeout is %v: it must not be negative", o.Timeout)
+	wrong.Whenf(o.ConnectTimeout < 0, "ConnectTimeout is %v: it must not be negative", o.ConnectTimeout)
+	wrong.Whenf(o.IdleTimeout < 0, "IdleTimeout is %v: it must not be negative", o.IdleTimeout)
+	wrong.Whenf(o.MaxConns < 0, "MaxConns is %v: it must not be negative", o.MaxConns)
+	wrong.Whenf(o.MaxRequest < 0, "MaxRequest is %v: it must not be negative", o.MaxRequest)
+	wrong.Whenf(o.MaxAnswer < 0, "MaxAnswer is %v: it must not be negative", o.MaxAnswer)
+	wrong.Whenf(o.MaxHeader < 0, "MaxHeader is %v: it must not be negative", o.MaxHeader)
+	wrong.Whenf(!isToken(o.KeyHeader) || isReserved(o.KeyHeader),
+		"KeyHeader is %q: it must be a header name that HTTP leaves to applications", o.KeyHeader)
+	wrong.Whenf(!isHeaderValue(o.UserAgent), "UserAgent holds a line break or another control character")
 	for _, status := range o.NotExecuted {
-		if status < 300 || status > 599 {
-			errs = append(errs, fmt.Errorf("NotExecuted lists %d: only answers from 300 to 599 can say that nothing was done", status))
-		}
+		wrong.Whenf(status < 300 || status > 599, "NotExecuted lists %d: only answers from 300 to 599 can say that nothing was done", status)
 	}
 	for _, status := range o.SavedRefusals {
-		if status < 400 || status > 499 || slices.Contains(o.NotExecuted, status) {
-			errs = append(errs, fmt.Errorf("SavedRefusals lists %d: only a refusal, from 400 to 499, is one, and nothing that NotExecuted lists", status))
-		}
+		wrong.Whenf(status < 400 || status > 499 || slices.Contains(o.NotExecuted, status),
+			"SavedRefusals lists %d: only a refusal, from 400 to 499, is one, and nothing that NotExecuted lists", status)
 	}
-	if slices.Contains(o.NotExecutedCodes, "") {
-		errs = append(errs, errors.New("NotExecutedCodes lists an empty code"))
-	}
-	if len(o.NotExecutedCodes) > 0 && o.CheckResponse == nil {
-		errs = append(errs, errors.New("NotExecutedCodes says what CheckResponse may call not sent, and there is no CheckResponse"))
-	}
-	return errors.Join(append(errs, checkHeader("Header", o.Header, o.KeyHeader))...)
-}
-
-func positive[T int | time.Duration](field string, value T) error {
-	if value < 0 {
-		return fmt.Errorf("%s is %v: it must not be negative", field, value)
-	}
-	return nil
+	wrong.Whenf(slices.Contains(o.NotExecutedCodes, ""), "NotExecutedCodes lists an empty code")
+	wrong.Whenf(len(o.NotExecutedCodes) > 0 && o.CheckResponse == nil,
+		"NotExecutedCodes says what CheckResponse may call not sent, and there is no CheckResponse")
+	return errors.Join(append(wrong, checkHeader("Header", o.Header, o.KeyHeader))...)
 }
 
 // checkHeader refuses what would break the framing of a request or hide its key. It never prints a
 // value.
 func checkHeader(field string, h http.Header, keyHeader string) error {
-	var errs []error
+	var wrong faults.List
 	for name, values := range h {
 		switch {
 		case !isToken(name):
-			errs = append(errs, fmt.Errorf("%s names %q, which is not a header name", field, name))
+			wrong.Whenf(true, "%s names %q, which is not a header name", field, name)
 		case isReserved(name):
-			errs = append(errs, fmt.Errorf("%s sets %s, which the client sets itself", field, name))
+			wrong.Whenf(true, "%s sets %s, which the client sets itself", field, name)
 		case strings.EqualFold(name, keyHeader):
-			errs = append(errs, fmt.Errorf("%s sets %s: give the key as Request.Key", field, name))
-		case !allFunc(values, isHeaderValue):
-			errs = append(errs, fmt.Errorf("%s: the value of %s holds a line break or another control character", field, name))
+			wrong.Whenf(true, "%s sets %s: give the key as Request.Key", field, name)
+		case slices.ContainsFunc(values, func(v string) bool { return !isHeaderValue(v) }):
+			wrong.Whenf(true, "%s: the value of %s holds a line break or another control character", field, name)
 		}
 	}
-	return errors.Join(errs...)
+	return wrong.Err()
 }
 
 func isReserved(header string) bool {
@@ -201,10 +179,6 @@ func isToken(s string) bool {
 
 func isHeaderValue(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) < 0
-}
-
-func allFunc(values []string, ok func(string) bool) bool {
-	return !slices.ContainsFunc(values, func(v string) bool { return !ok(v) })
 }
 
 // parseBase reads the address that every request of a client goes to.

@@ -67,7 +67,7 @@ func listen(ctx context.Context, address string, receiver *webhook.Receiver) err
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	for try := 0; err != nil && try < 50; try++ {
-		if pause(ctx, 20*time.Millisecond) != nil {
+		if outside.Pause(ctx, 20*time.Millisecond) != nil {
 			return nil
 		}
 		l, err = config.Listen(ctx, "tcp", address)

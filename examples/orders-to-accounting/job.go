@@ -52,7 +52,7 @@ func runRebuild(ctx context.Context, p play.Place, log logrus.FieldLogger) error
 				return nil
 			}
 			log.WithError(err).WithField("result", rep.Result).Warn("the rebuild goes on: " + rep.Words)
-			if err := pause(ctx, 200*time.Millisecond); err != nil {
+			if err := outside.Pause(ctx, 200*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -119,15 +119,4 @@ func newSync(p play.Place) (*Sync, error) {
 	s.books, errBooks = sagahttp.New(p.Books, options)
 	s.mail, errMail = sagahttp.New(p.Mail, options)
 	return s, errors.Join(errShop, errBooks, errMail)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

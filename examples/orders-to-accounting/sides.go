@@ -175,7 +175,7 @@ func documents(invoices []outside.Invoice) []reconcile.Document {
 func document(inv *outside.Invoice) reconcile.Document {
 	f := fields(inv.CustomerRef, inv.Lines)
 	d := reconcile.Document{
-		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == outside.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
+		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == outside.Void, Foreign: inv.Note != "", Created: inv.CreatedAt,
 	}
 	d.Revision, d.Intact = readMemo(inv.Memo, f)
 	d.Body, _ = json.Marshal(inv) //nolint:errchkjson // what was read from JSON can be written

@@ -53,6 +53,8 @@ const policy = `
 	saga, golang.org/x/time/... < internal/asking < internal/intake < reconcile/inbox
 	internal/reading < internal/intake
 	github.com/sirupsen/logrus < reconcile/inbox
+	STD < internal/faults < internal/plan, internal/asking, sagahttp, reconcile/schedule # what is wrong with a configuration
+	STD < internal/tee < reconcile/inbox, reconcile/schedule # one listener of several
 	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Policy is inbox.Policy: what may be believed of one source.
@@ -36,14 +37,11 @@ func (p Policy) WithDefaults() Policy {
 
 // Validate returns every fault.
 func (p *Policy) Validate() error {
-	var faults []error
-	if min(p.Skew, p.Settle, p.Park, p.Initial, p.Max) < 0 || p.ParkMost < 0 {
-		faults = append(faults, errors.New("a duration or bound of its policy is negative"))
-	}
-	if p.Merge != nil && !p.Dense {
-		faults = append(faults, errors.New("its policy merges deltas, but does not say Dense: whether one is missing between two deltas could not be told"))
-	}
-	return errors.Join(faults...)
+	var wrong faults.List
+	wrong.Whenf(min(p.Skew, p.Settle, p.Park, p.Initial, p.Max) < 0 || p.ParkMost < 0, "a duration or bound of its policy is negative")
+	wrong.Whenf(p.Merge != nil && !p.Dense,
+		"its policy merges deltas, but does not say Dense: whether one is missing between two deltas could not be told")
+	return wrong.Err()
 }
 
 // backoff is the wait after the n-th failure in a row. The jitter comes from the object and n, so

@@ -22,8 +22,7 @@ const (
 const (
 	CodeUnknownCustomer = "unknown_customer" // 422
 	CodeUnknownInvoice  = "unknown_invoice"  // 404
-	CodeInvoiceVoid     = "invoice_void"     // 409: it cannot be updated or posted
-	CodeInvoicePosted   = "invoice_posted"   // 409: it cannot be updated or voided
+	CodeInvoiceVoid     = "invoice_void"     // 409: it cannot be updated
 )
 
 // Contact is the body of PUT /customers/{ref}.
@@ -61,7 +60,6 @@ type Draft struct {
 type Invoice struct {
 	ID          string `json:"id"` // also its number: inv_0042
 	State       State  `json:"state"`
-	Posted      bool   `json:"posted,omitempty"` // it can be neither updated nor voided
 	CustomerRef string `json:"customerRef,omitempty"`
 	Draft
 	// Note is what people wrote on it at the screens of the books.
@@ -161,7 +159,10 @@ func (b *Books) add(d Draft, hidden time.Duration) (Invoice, error) {
 // Update writes new content on a live invoice. Lookups show it once hidden has passed, and until then
 // what they showed before.
 func (b *Books) Update(id string, c Content, hidden time.Duration) (Invoice, error) {
-	return b.change(id, true, func(e *entry) {
+	return b.with(id, func(e *entry) error {
+		if e.State == Void {
+			return refuse(http.StatusConflict, CodeInvoiceVoid, "invoice %s is void", id)
+		}
 		if shown, visible := e.shown(); visible {
 			e.before = &shown.Content
 		}
@@ -169,58 +170,45 @@ func (b *Books) Update(id string, c Content, hidden time.Duration) (Invoice, err
 			e.from = from
 		}
 		e.Content = c.complete()
+		return nil
 	})
 }
 
 // Void takes an invoice out of the count. A void one stays void.
 func (b *Books) Void(id string) (Invoice, error) {
-	return b.change(id, false, func(e *entry) { e.State = Void })
+	return b.with(id, func(e *entry) error {
+		e.State = Void
+		return nil
+	})
 }
 
-// Post closes a live invoice: its tax was declared, or its money came. It can be neither updated nor
-// voided any more. The API has no such endpoint, nor one for the next two.
-func (b *Books) Post(id string) (Invoice, error) {
-	return b.change(id, true, func(e *entry) { e.Posted = true })
-}
-
-// Annotate writes the note on an invoice, whatever its state.
+// Annotate writes the note on an invoice, whatever its state. The API has no such endpoint, nor one for the next.
 func (b *Books) Annotate(id, note string) (Invoice, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e, err := b.find(id)
-	if err != nil {
-		return Invoice{}, err
-	}
-	e.Note = note
-	return e.Invoice, nil
+	return b.with(id, func(e *entry) error {
+		e.Note = note
+		return nil
+	})
 }
 
 // Delete removes an invoice for good. Its number is not used again.
 func (b *Books) Delete(id string) (Invoice, error) {
+	return b.with(id, func(e *entry) error {
+		b.invoices = slices.DeleteFunc(b.invoices, func(other *entry) bool { return other == e })
+		return nil
+	})
+}
+
+// with does something to an invoice.
+func (b *Books) with(id string, do func(*entry) error) (Invoice, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, err := b.find(id)
+	if err == nil {
+		err = do(e)
+	}
 	if err != nil {
 		return Invoice{}, err
 	}
-	b.invoices = slices.DeleteFunc(b.invoices, func(other *entry) bool { return other == e })
-	return e.Invoice, nil
-}
-
-// change changes an invoice that is not posted, and live if it has to be.
-func (b *Books) change(id string, live bool, how func(*entry)) (Invoice, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e, err := b.find(id)
-	switch {
-	case err != nil:
-		return Invoice{}, err
-	case e.Posted:
-		return Invoice{}, refuse(http.StatusConflict, CodeInvoicePosted, "invoice %s is posted; correct it by a credit note", id)
-	case live && e.State == Void:
-		return Invoice{}, refuse(http.StatusConflict, CodeInvoiceVoid, "invoice %s is void", id)
-	}
-	how(e)
 	return e.Invoice, nil
 }
 
@@ -234,13 +222,7 @@ func (b *Books) find(id string) (*entry, error) {
 
 // Invoice returns one invoice as it is: asking by the id is never behind.
 func (b *Books) Invoice(id string) (Invoice, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	e, err := b.find(id)
-	if err != nil {
-		return Invoice{}, err
-	}
-	return e.Invoice, nil
+	return b.with(id, func(*entry) error { return nil })
 }
 
 // Invoices returns every invoice as it is, whatever lookups see of it.

@@ -33,12 +33,8 @@ func (b *Books) make(r *http.Request, d Draft) (any, error) {
 	b.mu.Lock()
 	key := r.Header.Get("Idempotency-Key")
 	if id, known := b.keys[key]; b.Keys && known {
-		defer b.mu.Unlock()
-		e, err := b.find(id)
-		if err != nil {
-			return nil, err
-		}
-		return e.Invoice, nil
+		b.mu.Unlock()
+		return b.Invoice(id)
 	}
 	inv, err := b.add(d, hidden(r))
 	b.keys[key] = inv.ID

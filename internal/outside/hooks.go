@@ -148,7 +148,7 @@ func (d *delivery) run() {
 	heard := d.insist(func() {
 		for n := range d.upTo(maxCopies, d.Duplicates, "copied", "copies") {
 			beside.Go(func() {
-				if pause(d.ctx, d.hold("copy", n)) == nil {
+				if Pause(d.ctx, d.hold("copy", n)) == nil {
 					d.count(func(t *Tally) { t.Copies++ })
 					d.attempt("copy", n)
 				}
@@ -170,7 +170,7 @@ func (d *delivery) run() {
 // one did. It calls leaving when the first attempt is about to leave.
 func (d *delivery) insist(leaving func()) bool {
 	dropped := d.upTo(maxDropped, d.Drops, "drop", "drops")
-	if pause(d.ctx, d.hold("first", 0)) != nil {
+	if Pause(d.ctx, d.hold("first", 0)) != nil {
 		return false
 	}
 	for n := 1; ; n++ {
@@ -185,7 +185,7 @@ func (d *delivery) insist(leaving func()) bool {
 				return true
 			}
 		}
-		if d.Once || pause(d.ctx, d.backoff(n)) != nil {
+		if d.Once || Pause(d.ctx, d.backoff(n)) != nil {
 			return false
 		}
 	}
@@ -274,7 +274,7 @@ var forgeries = []string{wrongSecret, altered, stale}
 // forge sends a forged webhook until a receiver answers with neither 429 nor 5xx.
 func (d *delivery) forge(kind string) {
 	lie, err := d.lie()
-	if err != nil || pause(d.ctx, d.hold("forgery", 0)) != nil {
+	if err != nil || Pause(d.ctx, d.hold("forgery", 0)) != nil {
 		return
 	}
 	for n := range maxForged {
@@ -300,7 +300,7 @@ func (d *delivery) forge(kind string) {
 			})
 			return
 		}
-		if pause(d.ctx, d.backoff(n+1)) != nil {
+		if Pause(d.ctx, d.backoff(n+1)) != nil {
 			return
 		}
 	}
@@ -317,7 +317,8 @@ func (d *delivery) lie() ([]byte, error) {
 	return json.Marshal(e)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or for the end of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

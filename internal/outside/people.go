@@ -191,7 +191,7 @@ func (c *crowd) think(order string, n int) error {
 	if n > 0 {
 		most /= 20
 	}
-	return pause(c.ctx, time.Duration(Draw(c.Seed, fmt.Sprintf("think/%s/%d", order, n))*float64(most)))
+	return Pause(c.ctx, time.Duration(Draw(c.Seed, fmt.Sprintf("think/%s/%d", order, n))*float64(most)))
 }
 
 // edited is what an order has after its nth edit, counted from 0, or from -1 when it was edited

@@ -1,9 +1,11 @@
 package plan
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Bounds are how much one run may do by itself. They are checked on the complete plan, before the
@@ -40,38 +42,27 @@ func (b Bounds) OrDefaults() Bounds {
 	b.Create = b.Create.or(1000, 20)
 	b.Update = b.Update.or(1000, 20)
 	b.Destroy = b.Destroy.or(10, 1)
-	b.Few = or(b.Few, 10)
-	b.Shrink = or(b.Shrink, 0.8)
-	b.SameField = or(b.SameField, 0.5)
-	b.Row = or(b.Row, 5)
-	b.Rate = or(b.Rate, 0.2)
-	b.Window = or(b.Window, 50)
+	b.Few = cmp.Or(b.Few, 10)
+	b.Shrink = cmp.Or(b.Shrink, 0.8)
+	b.SameField = cmp.Or(b.SameField, 0.5)
+	b.Row = cmp.Or(b.Row, 5)
+	b.Rate = cmp.Or(b.Rate, 0.2)
+	b.Window = cmp.Or(b.Window, 50)
 	return b
 }
 
 func (b Bound) or(count int64, percent float64) Bound {
-	return Bound{Count: or(b.Count, count), Percent: or(b.Percent, percent), Ask: b.Ask}
-}
-
-func or[T int | int64 | float64](v, byDefault T) T {
-	if v == 0 {
-		return byDefault
-	}
-	return v
+	return Bound{Count: cmp.Or(b.Count, count), Percent: cmp.Or(b.Percent, percent), Ask: b.Ask}
 }
 
 // Faults returns everything that is wrong with the bounds, in one error.
 func (b Bounds) Faults() error {
-	var faults []error
+	var wrong faults.List
 	whole := func(name string, n int64) {
-		if n < 0 {
-			faults = append(faults, fmt.Errorf("%s is %d: a number from 0 on; 0 is the default", name, n))
-		}
+		wrong.Whenf(n < 0, "%s is %d: a number from 0 on; 0 is the default", name, n)
 	}
 	within := func(name string, v, most float64) {
-		if !(v >= 0 && v <= most) { // NaN is neither
-			faults = append(faults, fmt.Errorf("%s is %v: from 0 to %v; 0 is the default", name, v, most))
-		}
+		wrong.Whenf(!(v >= 0 && v <= most), "%s is %v: from 0 to %v; 0 is the default", name, v, most) // NaN is neither
 	}
 	for _, kind := range []struct {
 		name  string
@@ -86,7 +77,7 @@ func (b Bounds) Faults() error {
 	whole("Row", int64(b.Row))
 	within("Rate", b.Rate, 1)
 	whole("Window", int64(b.Window))
-	if err := errors.Join(faults...); err != nil {
+	if err := wrong.Err(); err != nil {
 		return fmt.Errorf("bounds: %w", err)
 	}
 	return nil

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -156,20 +156,13 @@ func (d *Decision) Act(job string) (json.RawMessage, error) {
 
 // Validate says everything that is wrong with it, in one error.
 func (d *Decision) Validate() error {
-	var faults []error
-	if err := d.By.Validate(); err != nil {
-		faults = append(faults, err)
-	}
-	if d.Verdict != Reopen && !slices.Contains(d.Finding.Verdicts(), d.Verdict) {
-		faults = append(faults, fmt.Errorf("%s is no answer to what is %s", d.Verdict, d.Finding.Class))
-	}
-	if (d.Verdict == Keep) != slices.Contains(d.Finding.Documents, d.Keep) {
-		faults = append(faults, fmt.Errorf("the document to keep is one of %q, not %q", d.Finding.Documents, d.Keep))
-	}
-	if d.Until.IsZero() == (d.Verdict == Hide) && d.Verdict != Accept {
-		faults = append(faults, fmt.Errorf("%s: until when is said to ignore something, and may be to accept it", d.Verdict))
-	}
-	if err := errors.Join(faults...); err != nil {
+	wrong := faults.List{d.By.Validate()}
+	wrong.Whenf(d.Verdict != Reopen && !slices.Contains(d.Finding.Verdicts(), d.Verdict), "%s is no answer to what is %s", d.Verdict, d.Finding.Class)
+	wrong.Whenf((d.Verdict == Keep) != slices.Contains(d.Finding.Documents, d.Keep),
+		"the document to keep is one of %q, not %q", d.Finding.Documents, d.Keep)
+	wrong.Whenf(d.Until.IsZero() == (d.Verdict == Hide) && d.Verdict != Accept,
+		"%s: until when is said to ignore something, and may be to accept it", d.Verdict)
+	if err := wrong.Err(); err != nil {
 		return fmt.Errorf("decide on %s: %w", d.Finding.Key, err)
 	}
 	return nil

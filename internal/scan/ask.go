@@ -53,8 +53,8 @@ func (c *caller) ask(ctx context.Context, call func(context.Context) error) erro
 		case asking.Refused(err), errors.Is(err, ErrExpired), attempt >= c.Attempts:
 			return err
 		}
-		if err := pause(ctx, time.Second<<min(attempt-1, 5)); err != nil {
-			return haltError{err}
+		if asking.Pause(ctx, time.Second<<min(attempt-1, 5)) != nil {
+			return haltError{context.Cause(ctx)}
 		}
 	}
 }
@@ -69,17 +69,6 @@ func (c *caller) once(ctx context.Context, call func(context.Context) error) (er
 		}
 	}()
 	return call(ctx)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // load reads a position and its state.
@@ -118,8 +107,8 @@ func (s *Sweep) advance(ctx context.Context, p *Position, state any, page Catch)
 		if errors.Is(err, ErrMoved) || ctx.Err() != nil || attempt >= 3 {
 			return haltError{fmt.Errorf("store a page of the sweep %s: %w", p.Name, err)}
 		}
-		if err := pause(ctx, time.Second); err != nil {
-			return haltError{err}
+		if asking.Pause(ctx, time.Second) != nil {
+			return haltError{context.Cause(ctx)}
 		}
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Config sets up a [Sweep]. Zero fields take the default named at each.
@@ -72,20 +72,16 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	var faults []error
-	add := func(wrong bool, what string) {
-		if wrong {
-			faults = append(faults, errors.New(what))
-		}
-	}
-	add(c.Name == "" || strings.Contains(c.Name, "/") || len(c.Name) > maxName, "its Name is empty, long, or has a slash")
-	add(c.Store == nil, "it has no Store: where it has come to would be forgotten")
-	add(c.Source.Object.Source == "" || c.Source.Object.Type == "", "the Object of its Source names no source and type, so its events would name no object")
-	add(c.Source.Object.ID != "", "the Object of its Source has an ID: it names what all objects have in common")
-	add(c.Source.All != nil && c.Source.Want == nil, "its Source lists All and has no Want, which says what to compare")
-	add(min(c.Page, c.Workers, c.Attempts) < 0, "Page, Workers or Attempts is negative")
-	add(min(c.Overlap, c.Safety, c.Skew, c.Timeout) < 0, "Overlap, Safety, Skew or Timeout is negative")
-	return errors.Join(faults...)
+	var wrong faults.List
+	wrong.Whenf(c.Name == "" || strings.Contains(c.Name, "/") || len(c.Name) > maxName, "its Name is empty, long, or has a slash")
+	wrong.Whenf(c.Store == nil, "it has no Store: where it has come to would be forgotten")
+	wrong.Whenf(c.Source.Object.Source == "" || c.Source.Object.Type == "",
+		"the Object of its Source names no source and type, so its events would name no object")
+	wrong.Whenf(c.Source.Object.ID != "", "the Object of its Source has an ID: it names what all objects have in common")
+	wrong.Whenf(c.Source.All != nil && c.Source.Want == nil, "its Source lists All and has no Want, which says what to compare")
+	wrong.Whenf(min(c.Page, c.Workers, c.Attempts) < 0, "Page, Workers or Attempts is negative")
+	wrong.Whenf(min(c.Overlap, c.Safety, c.Skew, c.Timeout) < 0, "Overlap, Safety, Skew or Timeout is negative")
+	return wrong.Err()
 }
 
 // maxName is how long the name of a sweep or of a part may be.

@@ -6,6 +6,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/tee"
 )
 
 // Listener is told what a [Processor] does. Nil fields are skipped. The functions are called from
@@ -38,55 +39,7 @@ type Delivery struct {
 }
 
 // Tee returns a listener that tells all of ls, in order.
-func Tee(ls ...*Listener) *Listener {
-	return &Listener{
-		Judged: func(d Delivery) { each(ls, func(l *Listener) { call1(l.Judged, d) }) },
-		Fetched: func(o Object, hints int64, took time.Duration, what string, err error) {
-			each(ls, func(l *Listener) {
-				if l.Fetched != nil {
-					l.Fetched(o, hints, took, what, err)
-				}
-			})
-		},
-		Delivered: func(c *Snapshot, took time.Duration, err error) {
-			each(ls, func(l *Listener) {
-				if l.Delivered != nil {
-					l.Delivered(c, took, err)
-				}
-			})
-		},
-		Deferred: func(o Object, wait time.Duration) { each(ls, func(l *Listener) { call2(l.Deferred, o, wait) }) },
-		Blocked:  func(o Object, why string) { each(ls, func(l *Listener) { call2(l.Blocked, o, why) }) },
-		Lost:     func(o Object) { each(ls, func(l *Listener) { call1(l.Lost, o) }) },
-		Panicked: func(o Object, what, stack string) {
-			each(ls, func(l *Listener) {
-				if l.Panicked != nil {
-					l.Panicked(o, what, stack)
-				}
-			})
-		},
-	}
-}
-
-func each(ls []*Listener, tell func(*Listener)) {
-	for _, l := range ls {
-		if l != nil {
-			tell(l)
-		}
-	}
-}
-
-func call1[A any](f func(A), a A) {
-	if f != nil {
-		f(a)
-	}
-}
-
-func call2[A, B any](f func(A, B), a A, b B) {
-	if f != nil {
-		f(a, b)
-	}
-}
+func Tee(ls ...*Listener) *Listener { return tee.Of(ls...) }
 
 // logTo returns the listener that writes what a person may want to read, and never a body.
 func logTo(log logrus.FieldLogger) *Listener {

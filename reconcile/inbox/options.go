@@ -2,10 +2,11 @@ package inbox
 
 import (
 	"cmp"
-	"errors"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Options sets up a [Processor]. Zero fields take the default named at each.
@@ -48,12 +49,8 @@ func (o Options) withDefaults() Options {
 }
 
 func (o *Options) validate() error {
-	var faults []error
-	if min(o.Workers, o.Batch) < 0 || min(o.Lease, o.Poll) < 0 {
-		faults = append(faults, errors.New("the number of Workers, the Batch, the Lease or the Poll is negative"))
-	}
-	if o.Lease > 0 && o.Lease < time.Second {
-		faults = append(faults, errors.New("the Lease is under a second: no source answers in time"))
-	}
-	return errors.Join(faults...)
+	var wrong faults.List
+	wrong.Whenf(min(o.Workers, o.Batch) < 0 || min(o.Lease, o.Poll) < 0, "the number of Workers, the Batch, the Lease or the Poll is negative")
+	wrong.Whenf(o.Lease > 0 && o.Lease < time.Second, "the Lease is under a second: no source answers in time")
+	return wrong.Err()
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 )
 
@@ -39,21 +40,18 @@ type Processor struct {
 // sources and of o is reported at once.
 func New(db intake.Store, sources []*Source, o *Options) (*Processor, error) {
 	opts := *cmp.Or(o, new(Options))
-	fault := opts.validate()
-	if db == nil {
-		fault = errors.Join(fault, errors.New("there is no Store: what is received needs a place"))
-	}
-	if len(sources) == 0 {
-		fault = errors.Join(fault, errors.New("there are no sources: nothing would be processed"))
-	}
+	wrong := faults.List{opts.validate()}
+	wrong.Whenf(db == nil, "there is no Store: what is received needs a place")
+	wrong.Whenf(len(sources) == 0, "there are no sources: nothing would be processed")
 	opts = opts.withDefaults()
 	h := &Processor{
 		gate: db, given: slices.Clone(sources), opts: opts, holder: rand.Text()[:16],
 		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, opts.Workers),
 	}
 	var err error
-	if h.sources, err = newSources(sources, opts.Workers, h.wake); errors.Join(fault, err) != nil {
-		return nil, fmt.Errorf("new processor: %w", errors.Join(fault, err))
+	h.sources, err = newSources(sources, opts.Workers, h.wake)
+	if err := errors.Join(append(wrong, err)...); err != nil {
+		return nil, fmt.Errorf("new processor: %w", err)
 	}
 	h.tell = Tee(logTo(opts.Log), opts.Listener)
 	return h, nil

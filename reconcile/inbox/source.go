@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
 )
@@ -153,24 +154,17 @@ func (s *Source) deliver(ctx context.Context, c Snapshot, weigh func(context.Con
 }
 
 func (s *Source) validate() error {
-	var faults []error
-	if s.Name == "" {
-		faults = append(faults, errors.New("it has no Name: events and work ids begin with it"))
-	}
+	var wrong faults.List
+	wrong.Whenf(s.Name == "", "it has no Name: events and work ids begin with it")
 	if s.Webhooks != nil {
-		faults = append(faults, s.Webhooks.Validate(s.Name))
+		wrong = append(wrong, s.Webhooks.Validate(s.Name))
 	}
-	if s.Fetch == nil {
-		faults = append(faults, errors.New("it has no Fetch: a webhook is only a hint, so there must be a way to ask"))
-	}
-	if s.Saga == "" || s.Decide == nil || s.Apply == nil {
-		faults = append(faults, errors.New("it has no Saga, no Decide or no Apply: nothing would follow from what is received"))
-	}
-	if s.Workers < 0 {
-		faults = append(faults, errors.New("its Workers is negative"))
-	}
+	wrong.Whenf(s.Fetch == nil, "it has no Fetch: a webhook is only a hint, so there must be a way to ask")
+	wrong.Whenf(s.Saga == "" || s.Decide == nil || s.Apply == nil,
+		"it has no Saga, no Decide or no Apply: nothing would follow from what is received")
+	wrong.Whenf(s.Workers < 0, "its Workers is negative")
 	policy, bound := intake.Policy(s.Policy), intake.Bound(s.Withdrawals)
-	return errors.Join(append(faults, policy.Validate(), bound.Validate())...)
+	return errors.Join(append(wrong, policy.Validate(), bound.Validate())...)
 }
 
 // source is a Source at work.
@@ -219,20 +213,18 @@ func (s *source) done() {
 
 // newSources checks and completes the sources of a processor.
 func newSources(given []*Source, workers int, wake func()) (map[string]*source, error) {
-	var faults []error
+	var wrong faults.List
 	sources := make(map[string]*source, len(given))
 	for i, s := range given {
 		if s == nil {
-			faults = append(faults, fmt.Errorf("source %d is nil", i+1))
+			wrong.Whenf(true, "source %d is nil", i+1)
 			continue
 		}
 		err := s.validate()
 		if sources[s.Name] != nil {
 			err = errors.Join(err, errors.New("there is another source of this name"))
 		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("source %q: %w", s.Name, err))
-		}
+		wrong.Whenf(err != nil, "source %q: %w", s.Name, err)
 		s.wake = wake
 		s.Quota()
 		sources[s.Name] = &source{
@@ -240,5 +232,5 @@ func newSources(given []*Source, workers int, wake func()) (map[string]*source, 
 			workers: cmp.Or(s.Workers, max(1, workers*3/4)),
 		}
 	}
-	return sources, errors.Join(faults...)
+	return sources, wrong.Err()
 }

@@ -113,7 +113,7 @@ func (a *attempt) work(ctx context.Context) (out Outcome, err error) {
 // beat renews the lease, and writes down what was reported, until ctx ends or the lease is lost.
 func (a *attempt) beat(ctx context.Context) {
 	for wait := a.job.Lease / 4; ; {
-		if pause(ctx, wait); ctx.Err() != nil || a.owned() != nil {
+		if rest(ctx, nil, wait); ctx.Err() != nil || a.owned() != nil {
 			return
 		}
 		began := time.Now()
@@ -170,7 +170,7 @@ func (a *attempt) end(ctx context.Context, out Outcome, failure error) {
 			a.opts.Log.WithField("job", a.row.Job).WithError(err).Warn("the end of a run could not be recorded; it is taken over when its lease is over")
 			return
 		}
-		pause(patient, a.job.Lease/20)
+		rest(patient, nil, a.job.Lease/20)
 	}
 }
 

@@ -3,10 +3,11 @@ package schedule
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Job is work that is to be done by a schedule. Zero fields take the default named at each.
@@ -64,21 +65,16 @@ func (j Job) withDefaults() Job {
 
 // validate returns every fault of a job with its defaults.
 func (j *Job) validate() error {
-	var faults []error
-	fault := func(is bool, format string, args ...any) {
-		if is {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
-	fault(!nameForm.MatchString(j.Name), "its name must be letters and digits, with . _ - : between them, up to 100")
+	var wrong faults.List
+	wrong.Whenf(!nameForm.MatchString(j.Name), "its name must be letters and digits, with . _ - : between them, up to 100")
 	_, err := Parse(j.Schedule, j.Zone)
-	fault(err != nil, "%w", err)
-	fault(j.Overlap != Skip && j.Overlap != BufferOne, "Overlap is %q; it is %s or %s", j.Overlap, Skip, BufferOne)
-	fault(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before a process looks", j.CatchUp)
-	fault(j.Timeout < 0, "Timeout is negative")
-	fault(j.Lease < leastLease, "Lease is %s; no database answers in time under %s", j.Lease, leastLease)
-	fault(j.Work == nil, "it has no Work")
-	if err := errors.Join(faults...); err != nil {
+	wrong.Whenf(err != nil, "%w", err)
+	wrong.Whenf(j.Overlap != Skip && j.Overlap != BufferOne, "Overlap is %q; it is %s or %s", j.Overlap, Skip, BufferOne)
+	wrong.Whenf(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before a process looks", j.CatchUp)
+	wrong.Whenf(j.Timeout < 0, "Timeout is negative")
+	wrong.Whenf(j.Lease < leastLease, "Lease is %s; no database answers in time under %s", j.Lease, leastLease)
+	wrong.Whenf(j.Work == nil, "it has no Work")
+	if err := wrong.Err(); err != nil {
 		return fmt.Errorf("job %q: %w", j.Name, err)
 	}
 	return nil

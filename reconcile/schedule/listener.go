@@ -27,47 +27,6 @@ type Listener struct {
 	Panicked func(r *RunRow, what, stack string)
 }
 
-// tee tells all of ls, in order.
-func tee(ls ...*Listener) *Listener {
-	each := func(tell func(*Listener)) {
-		for _, l := range ls {
-			if l != nil {
-				tell(l)
-			}
-		}
-	}
-	row := func(which func(*Listener) func(*RunRow)) func(*RunRow) {
-		return func(r *RunRow) {
-			each(func(l *Listener) {
-				if f := which(l); f != nil {
-					f(r)
-				}
-			})
-		}
-	}
-	return &Listener{
-		Planned:  row(func(l *Listener) func(*RunRow) { return l.Planned }),
-		Began:    row(func(l *Listener) func(*RunRow) { return l.Began }),
-		Ended:    row(func(l *Listener) func(*RunRow) { return l.Ended }),
-		Released: row(func(l *Listener) func(*RunRow) { return l.Released }),
-		Lost:     row(func(l *Listener) func(*RunRow) { return l.Lost }),
-		Stale: func(job, why string) {
-			each(func(l *Listener) {
-				if l.Stale != nil {
-					l.Stale(job, why)
-				}
-			})
-		},
-		Panicked: func(r *RunRow, what, stack string) {
-			each(func(l *Listener) {
-				if l.Panicked != nil {
-					l.Panicked(r, what, stack)
-				}
-			})
-		},
-	}
-}
-
 // logTo returns the listener that writes what a person may want to read.
 func logTo(log logrus.FieldLogger) *Listener {
 	of := func(r *RunRow) logrus.FieldLogger {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
+	"github.com/amends-dev/amends/internal/tee"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -27,21 +29,17 @@ type Runner struct {
 // o is reported at once; nil options mean the defaults.
 func New(s Store, jobs []Job, o *Options) (*Runner, error) {
 	opts := o.withDefaults()
-	faults := []error{opts.validate()}
-	if len(jobs) == 0 {
-		faults = append(faults, errors.New("there are no jobs: nothing would be run"))
-	}
+	wrong := faults.List{opts.validate()}
+	wrong.Whenf(len(jobs) == 0, "there are no jobs: nothing would be run")
 	names := map[string]bool{}
 	all := make([]Job, len(jobs))
 	for i := range jobs {
 		all[i] = jobs[i].withDefaults()
-		faults = append(faults, all[i].validate())
-		if names[all[i].Name] {
-			faults = append(faults, fmt.Errorf("two jobs are called %q", all[i].Name))
-		}
+		wrong = append(wrong, all[i].validate())
+		wrong.Whenf(names[all[i].Name], "two jobs are called %q", all[i].Name)
 		names[all[i].Name] = true
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := wrong.Err(); err != nil {
 		return nil, fmt.Errorf("new runner: %w", err)
 	}
 	holder := rand.Text()[:10]
@@ -52,7 +50,7 @@ func New(s Store, jobs []Job, o *Options) (*Runner, error) {
 	for i := range all {
 		soon[all[i].Name] = make(chan struct{}, 1)
 	}
-	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee(logTo(opts.Log), opts.Listener), soon: soon}, nil
+	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee.Of(logTo(opts.Log), opts.Listener), soon: soon}, nil
 }
 
 // Request is the function of this name, and has a job of this runner begin at once.
@@ -115,14 +113,14 @@ func (w *worker) run(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			w.opts.Log.WithField("job", w.job.Name).WithError(err).Warn("looking what is due failed; trying again")
-			pause(ctx, min(w.opts.Poll, time.Second))
+			rest(ctx, nil, min(w.opts.Poll, time.Second))
 		case err == nil && claimed != nil:
 			w.begun = claimed.Fence
 			w.attempt(ctx, claimed, &t.agenda.State, began)
 		case err != nil: // the stop came first, and what was asked for may be stored all the same
 			w.leave(ctx)
 		default:
-			w.rest(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
+			rest(ctx, w.soon[w.job.Name], min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
 	}
 }
@@ -213,7 +211,7 @@ func (w *worker) leave(ctx context.Context) {
 		if _, err := w.turn(ctx, func(now time.Time, a *Agenda) error { w.giveBack(now, a); return nil }); err == nil {
 			return
 		}
-		pause(ctx, w.job.Lease/20)
+		rest(ctx, nil, w.job.Lease/20)
 	}
 }
 
@@ -277,23 +275,13 @@ func (w *worker) watch(t *turned) {
 	}
 }
 
-// rest waits for d, until a run is asked for in this process, or until ctx ends.
-func (w *worker) rest(ctx context.Context, d time.Duration) {
+// rest waits for d, until something is said on soon, or until ctx ends.
+func rest(ctx context.Context, soon <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-w.soon[w.job.Name]:
-	case <-ctx.Done():
-	}
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
+	case <-soon:
 	case <-ctx.Done():
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
@@ -71,19 +72,19 @@ func (s *source) knows(tenant string) bool {
 func (c *Sender) shares() bool { return len(c.Tenants) > 1 || slices.Contains(c.Tenants, AnyTenant) }
 
 // validateHeaders says what a source must not leave to headers that are not signed.
-func (c *Sender) validateHeaders(f *faults) {
+func (c *Sender) validateHeaders(f *faults.List) {
 	p := c.Provider
-	f.whenf(!slices.Contains([]Headers{HeadersDoubted, HeadersHint, HeadersTrusted}, c.Headers), "Headers is %q, which is none", c.Headers)
-	f.whenf(c.Headers != HeadersDoubted && !p.headersUnsigned, "Headers is set, but %s takes nothing from headers that are not signed", p.name)
+	f.Whenf(!slices.Contains([]Headers{HeadersDoubted, HeadersHint, HeadersTrusted}, c.Headers), "Headers is %q, which is none", c.Headers)
+	f.Whenf(c.Headers != HeadersDoubted && !p.headersUnsigned, "Headers is set, but %s takes nothing from headers that are not signed", p.name)
 	if !p.headersUnsigned {
 		return
 	}
 	captured := p.name + " does not sign the headers, so one captured delivery, sent again with another header, would be "
-	f.whenf(c.shares() && c.Headers == HeadersDoubted,
+	f.Whenf(c.shares() && c.Headers == HeadersDoubted,
 		"it has several Tenants (%s), and %sanother tenant's: say one tenant, or HeadersHint to have the source asked about each delivery, "+
 			"or HeadersTrusted where only the sender can set headers", strings.Join(c.Tenants, ", "), captured)
-	f.whenf(slices.Contains(c.Tenants, AnyTenant) && c.Headers == HeadersHint,
+	f.Whenf(slices.Contains(c.Tenants, AnyTenant) && c.Headers == HeadersHint,
 		"it has AnyTenant, and %sof as many tenants as there are names: name the tenants", captured)
-	f.whenf(len(c.Types) == 0 && c.Headers == HeadersDoubted,
+	f.Whenf(len(c.Types) == 0 && c.Headers == HeadersDoubted,
 		"it has no Types, and %sof any type: say which types are wanted", captured)
 }

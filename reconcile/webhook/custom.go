@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/sha1" //nolint:gosec // as an HMAC it still holds, and senders use it
 	"crypto/sha256"
 	"crypto/sha512"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 )
 
@@ -101,16 +103,16 @@ func (a Auth) signsTime() bool { return a.TimeHeader != "" || a.TimePart != "" }
 func (a Auth) withDefaults() Auth {
 	switch a.Method {
 	case byHMAC:
-		orElse(&a.Hash, "sha256")
-		orElse(&a.Encoding, "hex")
+		a.Hash = cmp.Or(a.Hash, "sha256")
+		a.Encoding = cmp.Or(a.Encoding, "hex")
 		if a.signsTime() {
-			orElse(&a.Signed, timeHere+"."+bodyHere)
+			a.Signed = cmp.Or(a.Signed, timeHere+"."+bodyHere)
 		}
-		orElse(&a.Signed, bodyHere)
+		a.Signed = cmp.Or(a.Signed, bodyHere)
 	case byBearer, byBasic:
-		orElse(&a.Header, "Authorization")
+		a.Header = cmp.Or(a.Header, "Authorization")
 		if http.CanonicalHeaderKey(a.Header) == "Authorization" {
-			orElse(&a.Prefix, map[string]string{byBearer: "Bearer ", byBasic: "Basic "}[a.Method])
+			a.Prefix = cmp.Or(a.Prefix, map[string]string{byBearer: "Bearer ", byBasic: "Basic "}[a.Method])
 		}
 	}
 	return a
@@ -118,8 +120,8 @@ func (a Auth) withDefaults() Auth {
 
 // validate reports everything that is wrong, in one error.
 func (a Auth) validate() error {
-	var f faults
-	f.whenf(!headerName.MatchString(a.Header), "Header is %q, which is not the name of a header", a.Header)
+	var f faults.List
+	f.Whenf(!headerName.MatchString(a.Header), "Header is %q, which is not the name of a header", a.Header)
 	switch a.Method {
 	case byHMAC:
 		a.validateHMAC(&f)
@@ -127,33 +129,33 @@ func (a Auth) validate() error {
 		for field, value := range map[string]string{
 			"Hash": a.Hash, "Encoding": a.Encoding, "TimeHeader": a.TimeHeader, "TimePart": a.TimePart, "Signed": a.Signed,
 		} {
-			f.whenf(value != "", "%s is set, but %s signs nothing", field, a.Method)
+			f.Whenf(value != "", "%s is set, but %s signs nothing", field, a.Method)
 		}
 	default:
-		f.whenf(true, "Method is %q; it has to be hmac, bearer or basic", a.Method)
+		f.Whenf(true, "Method is %q; it has to be hmac, bearer or basic", a.Method)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return fmt.Errorf("auth:\n%w", err)
 	}
 	return nil
 }
 
-func (a Auth) validateHMAC(f *faults) {
-	f.whenf(hashes[a.Hash] == nil, "Hash is %q; it has to be sha1, sha256 or sha512", a.Hash)
-	f.whenf(a.Encoding != "hex" && a.Encoding != "base64", "Encoding is %q; it has to be hex or base64", a.Encoding)
-	f.whenf(a.TimeHeader != "" && a.TimePart != "", "TimeHeader and TimePart are both set; the time stands in one place")
-	f.whenf(a.TimeHeader != "" && !headerName.MatchString(a.TimeHeader), "TimeHeader is %q, which is not the name of a header", a.TimeHeader)
-	f.whenf(a.TimeHeader != "" && strings.EqualFold(a.TimeHeader, a.Header), "TimeHeader is Header; a time inside it is named by TimePart")
+func (a Auth) validateHMAC(f *faults.List) {
+	f.Whenf(hashes[a.Hash] == nil, "Hash is %q; it has to be sha1, sha256 or sha512", a.Hash)
+	f.Whenf(a.Encoding != "hex" && a.Encoding != "base64", "Encoding is %q; it has to be hex or base64", a.Encoding)
+	f.Whenf(a.TimeHeader != "" && a.TimePart != "", "TimeHeader and TimePart are both set; the time stands in one place")
+	f.Whenf(a.TimeHeader != "" && !headerName.MatchString(a.TimeHeader), "TimeHeader is %q, which is not the name of a header", a.TimeHeader)
+	f.Whenf(a.TimeHeader != "" && strings.EqualFold(a.TimeHeader, a.Header), "TimeHeader is Header; a time inside it is named by TimePart")
 	if a.TimePart != "" {
-		f.whenf(strings.ContainsAny(a.TimePart, "=,; "), "TimePart is %q; it is a name, without the = behind it", a.TimePart)
-		f.whenf(strings.Trim(a.Prefix, "=,; ") == "" || strings.ContainsAny(a.Prefix, ",; "),
+		f.Whenf(strings.ContainsAny(a.TimePart, "=,; "), "TimePart is %q; it is a name, without the = behind it", a.TimePart)
+		f.Whenf(strings.Trim(a.Prefix, "=,; ") == "" || strings.ContainsAny(a.Prefix, ",; "),
 			"Prefix is %q; beside TimePart it is what a signature begins with, as v1=", a.Prefix)
-		f.whenf(strings.HasPrefix(a.TimePart+"=", a.Prefix) && a.Prefix != "", "Prefix and TimePart name the same part")
+		f.Whenf(strings.HasPrefix(a.TimePart+"=", a.Prefix) && a.Prefix != "", "Prefix and TimePart name the same part")
 	}
-	f.whenf(strings.Count(a.Signed, bodyHere) != 1, "Signed is %q; it needs {body} once, or the body could be any", a.Signed)
+	f.Whenf(strings.Count(a.Signed, bodyHere) != 1, "Signed is %q; it needs {body} once, or the body could be any", a.Signed)
 	signs := strings.Contains(a.Signed, timeHere)
-	f.whenf(a.signsTime() && !signs, "Signed is %q; it needs {time}, or the time could be any", a.Signed)
-	f.whenf(!a.signsTime() && signs, "Signed has {time}, but neither TimeHeader nor TimePart says where the time stands")
+	f.Whenf(a.signsTime() && !signs, "Signed is %q; it needs {time}, or the time could be any", a.Signed)
+	f.Whenf(!a.signsTime() && signs, "Signed has {time}, but neither TimeHeader nor TimePart says where the time stands")
 }
 
 // key reads a secret as the method needs it.

@@ -204,25 +204,18 @@ func malformed(body []byte, why error) intake.Event {
 	return intake.Event{Body: asText(body), Payload: intake.Thin, Disposition: intake.Malformed, Why: why.Error()}
 }
 
-// nameless counts the events that name no object of a source. Greetings and tests do not; if nothing
-// does, a Mapping looks in the wrong place.
-func nameless(events []intake.Event) (n int) {
+// idle counts the events that are kept because they could not be read, and those that name no object of a
+// source. Greetings and tests do not; if nothing does, a mapping is wrong.
+func idle(events []intake.Event) (unreadable, nameless int) {
 	for i := range events {
-		if e := &events[i]; e.Disposition == intake.Unknown && e.Object.ID == "" {
-			n++
+		switch e := &events[i]; {
+		case e.Disposition == intake.Malformed:
+			unreadable++
+		case e.Disposition == intake.Unknown && e.Object.ID == "":
+			nameless++
 		}
 	}
-	return n
-}
-
-// unreadable counts the events that are kept because they could not be read.
-func unreadable(events []intake.Event) (n int) {
-	for i := range events {
-		if events[i].Disposition == intake.Malformed {
-			n++
-		}
-	}
-	return n
+	return unreadable, nameless
 }
 
 // asText writes bytes as a JSON string, in base64 where they are no text.

@@ -67,7 +67,7 @@ func githubEvents(m message) ([]intake.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if told == "" || !githubHasObject(name) {
+	if told == "" || !slices.ContainsFunc(githubSubjects, func(s githubEvent) bool { return s.event == name }) {
 		e.Disposition, e.Why = intake.Unknown, "it names no object"
 		return []intake.Event{e}, nil
 	}
@@ -103,13 +103,16 @@ func githubBody(m message) (raw, error) {
 	return body, nil
 }
 
+// githubEvent is an event by its name, and the fields of its body.
+type githubEvent struct {
+	event  string
+	fields []string
+}
+
 // githubSubjects tells events by the fields of their bodies: the first of which a body has all
 // fields, the object's own in front. What an event has beside its object is behind it, so that an
 // issue's comment is not taken for the issue.
-var githubSubjects = []struct {
-	event  string
-	fields []string
-}{
+var githubSubjects = []githubEvent{
 	{"pull_request_review_comment", []string{"comment", "pull_request"}},
 	{"pull_request_review_thread", []string{"thread", "pull_request"}},
 	{"pull_request_review", []string{"review", "pull_request"}},
@@ -141,16 +144,6 @@ var githubNames = func() (names []string) {
 	slices.Sort(names)
 	return slices.Compact(names)
 }()
-
-// githubHasObject reports whether events of the name have an object of their own.
-func githubHasObject(name string) bool {
-	for _, s := range githubSubjects {
-		if s.event == name {
-			return true
-		}
-	}
-	return false
-}
 
 // githubSubject returns the event that a body is of, by what is signed, and its object; none for
 // those without one.

@@ -28,30 +28,6 @@ type Listener struct {
 	ClockAlarm func(source string, skew time.Duration, deliveries int)
 }
 
-func (l *Listener) stored(source string, events int, took time.Duration) {
-	if l.Stored != nil {
-		l.Stored(source, events, took)
-	}
-}
-
-func (l *Listener) refused(source string, why Refusal, status int) {
-	if l.Refused != nil {
-		l.Refused(source, why, status)
-	}
-}
-
-func (l *Listener) greeted(source string) {
-	if l.Greeted != nil {
-		l.Greeted(source)
-	}
-}
-
-func (l *Listener) clockAlarm(source string, skew time.Duration, deliveries int) {
-	if l.ClockAlarm != nil {
-		l.ClockAlarm(source, skew, deliveries)
-	}
-}
-
 // refusalLog writes one line per source and reason a minute. A flood of forged deliveries is not a
 // flood of lines, and nothing that a sender chose is in any of them.
 type refusalLog struct {
@@ -116,20 +92,14 @@ func (l *refusalLog) speak(c class) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// unreadable says that a delivery was taken from which nothing follows. Its reason quotes what the
-// sender wrote, and stands in the inbox.
-func (l *refusalLog) unreadable(source string, events int) {
-	if skipped, ok := l.speak(class{source, Refusal(intake.Malformed)}); ok {
-		l.log.WithFields(logrus.Fields{"source": source, "events": events, "not_logged": skipped}).
-			Error("a genuine webhook could not be read; it is stored, and listed by: amends inbox list --disposition malformed")
+// kept says that a delivery was taken from some events of which nothing follows. Their reasons quote what the
+// sender wrote, and stand in the inbox.
+func (l *refusalLog) kept(source string, as intake.Disposition, events int, level logrus.Level, words string) {
+	if events == 0 {
+		return
 	}
-}
-
-// nameless says that a delivery was taken that is about no object.
-func (l *refusalLog) nameless(source string, events int) {
-	if skipped, ok := l.speak(class{source, Refusal(intake.Unknown)}); ok {
-		l.log.WithFields(logrus.Fields{"source": source, "events": events, "not_logged": skipped}).
-			Warn("a genuine webhook names no object, so nothing follows from it; the reason is in: amends inbox list --disposition unknown")
+	if skipped, ok := l.speak(class{source, Refusal(as)}); ok {
+		l.log.WithFields(logrus.Fields{"source": source, "events": events, "not_logged": skipped}).Log(level, words)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
@@ -54,12 +55,12 @@ type Mapping struct {
 const wholeBody = "."
 
 func (m Mapping) withDefaults() Mapping {
-	orElse(&m.Topic, "type")
-	orElse(&m.Body, "data")
-	orElse(&m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
-	orElse(&m.At, "timestamp")
+	m.Topic = cmp.Or(m.Topic, "type")
+	m.Body = cmp.Or(m.Body, "data")
+	m.ID = cmp.Or(m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
+	m.At = cmp.Or(m.At, "timestamp")
 	if m.Version != "" {
-		orElse(&m.Clock, inbox.CounterClock)
+		m.Clock = cmp.Or(m.Clock, inbox.CounterClock)
 	}
 	m.Deleted = slices.Clone(m.Deleted)
 	return m
@@ -67,19 +68,19 @@ func (m Mapping) withDefaults() Mapping {
 
 // validate reports everything that is wrong, in one error.
 func (m *Mapping) validate() error {
-	var f faults
+	var f faults.List
 	for field, path := range map[string]string{
 		"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "EventID": m.EventID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At,
 	} {
 		broken := path != "" && (field != "Body" || path != wholeBody) && slices.Contains(strings.Split(path, "."), "")
-		f.whenf(broken, "%s is %q; a path is names with dots between them", field, path)
+		f.Whenf(broken, "%s is %q; a path is names with dots between them", field, path)
 	}
 	clocks := []inbox.Clock{inbox.NoClock, inbox.CounterClock, inbox.ObjectClock, inbox.EventClock}
-	f.whenf(!slices.Contains(clocks, m.Clock), "Clock is %q, which is none", m.Clock)
-	f.whenf(m.Version == "" && m.Clock != inbox.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
-	f.whenf(m.Partial && m.Delta, "Partial and Delta are both set; a change is no hint")
-	f.whenf(m.Step < 0, "Step is %s; it must not be negative", m.Step)
-	if err := f.err(); err != nil {
+	f.Whenf(!slices.Contains(clocks, m.Clock), "Clock is %q, which is none", m.Clock)
+	f.Whenf(m.Version == "" && m.Clock != inbox.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
+	f.Whenf(m.Partial && m.Delta, "Partial and Delta are both set; a change is no hint")
+	f.Whenf(m.Step < 0, "Step is %s; it must not be negative", m.Step)
+	if err := f.Err(); err != nil {
 		return fmt.Errorf("mapping:\n%w", err)
 	}
 	return nil

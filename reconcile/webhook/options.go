@@ -1,11 +1,14 @@
 package webhook
 
 import (
-	"strconv"
+	"cmp"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/faults"
+	"github.com/amends-dev/amends/internal/tee"
 )
 
 // hardStop is when the strictest sender still hears an answer: it waits for three seconds.
@@ -37,41 +40,28 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		c = *o
 	}
-	orElse(&c.Prefix, "/webhooks/")
-	orElse(&c.Budget, 2300*time.Millisecond)
-	orElse(&c.RetryAfter, 10*time.Second)
-	orElse(&c.MaxHeader, 32<<10)
+	c.Prefix = cmp.Or(c.Prefix, "/webhooks/")
+	c.Budget = cmp.Or(c.Budget, 2300*time.Millisecond)
+	c.RetryAfter = cmp.Or(c.RetryAfter, 10*time.Second)
+	c.MaxHeader = cmp.Or(c.MaxHeader, 32<<10)
 	if c.Log == nil {
 		c.Log = logrus.StandardLogger()
 	}
-	if c.Listener == nil {
-		c.Listener = &Listener{}
-	}
+	c.Listener = tee.Of(c.Listener)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	return c
 }
 
-func orElse[T comparable](field *T, fallback T) {
-	var zero T
-	if *field == zero {
-		*field = fallback
-	}
-}
-
 // validate reports everything that is wrong, in one error.
 func (o *Options) validate() error {
-	var f faults
-	f.whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"),
+	var f faults.List
+	f.Whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"),
 		"Prefix is %q; it must begin and end with a slash", o.Prefix)
-	f.whenf(o.Budget < 0 || o.Budget > hardStop,
+	f.Whenf(o.Budget < 0 || o.Budget > hardStop,
 		"Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop)
-	f.whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
-	f.whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
-	return f.err()
-}
-
-func (o *Options) retryAfter() string {
-	return strconv.FormatInt(int64(o.RetryAfter/time.Second), 10)
+	f.Whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
+	f.Whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
+	return f.Err()
 }

@@ -173,6 +173,14 @@ func hmacKey(scheme string, secret []byte) (proof, error) {
 	return hmacKeyOf(sha256.New, scheme, secret)
 }
 
+// any reports whether a signature is so. All are looked at, whichever it is.
+func (c *claim) any(is func(signature) bool) (found bool) {
+	for _, s := range c.Signatures {
+		found = is(s) || found
+	}
+	return found
+}
+
 // hmacKeyOf returns the key for HMAC signatures of one scheme. The sum is computed once, and every
 // candidate is compared with it in constant time.
 func hmacKeyOf(hash func() hash.Hash, scheme string, secret []byte) (proof, error) {
@@ -184,11 +192,8 @@ func hmacKeyOf(hash func() hash.Hash, scheme string, secret []byte) (proof, erro
 		for _, piece := range c.Signed {
 			mac.Write(piece)
 		}
-		sum, found := mac.Sum(nil), false
-		for _, s := range c.Signatures {
-			found = s.Scheme == scheme && hmac.Equal(s.Bytes, sum) || found
-		}
-		return found
+		sum := mac.Sum(nil)
+		return c.any(func(s signature) bool { return s.Scheme == scheme && hmac.Equal(s.Bytes, sum) })
 	}, nil
 }
 
@@ -200,12 +205,10 @@ func credentialKey(secret string) (proof, error) {
 	}
 	want := sha256.Sum256([]byte(secret))
 	return func(c claim) bool {
-		found := false
-		for _, s := range c.Signatures {
+		return c.any(func(s signature) bool {
 			shown := sha256.Sum256(s.Bytes)
-			found = subtle.ConstantTimeCompare(shown[:], want[:]) == 1 || found
-		}
-		return found
+			return subtle.ConstantTimeCompare(shown[:], want[:]) == 1
+		})
 	}, nil
 }
 
@@ -221,10 +224,7 @@ func ed25519Key(scheme string, public []byte) (proof, error) {
 		return nil, errors.New("the public key is one byte over and over, which is none")
 	}
 	return func(c claim) bool {
-		message, found := slices.Concat(c.Signed...), false
-		for _, s := range c.Signatures {
-			found = s.Scheme == scheme && ed25519.Verify(public, message, s.Bytes) || found
-		}
-		return found
+		message := slices.Concat(c.Signed...)
+		return c.any(func(s signature) bool { return s.Scheme == scheme && ed25519.Verify(public, message, s.Bytes) })
 	}, nil
 }

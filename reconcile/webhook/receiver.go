@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
@@ -33,7 +37,7 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 		return newReceiver(nil, nil, options)
 	}
 	var senders []named
-	var wrong faults
+	var wrong faults.List
 	for _, s := range in.Sources() {
 		switch w := s.Webhooks.(type) {
 		case nil: // it sends none
@@ -42,19 +46,19 @@ func New(in *inbox.Processor, options *Options) (*Receiver, error) {
 			sender.volatile, sender.begin = s.Policy.Volatile, s.Begin
 			senders = append(senders, named{s.Name, sender})
 		default:
-			wrong.whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)
+			wrong.Whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)
 		}
 	}
 	r, err := newReceiver(in, senders, options)
-	return r, errors.Join(wrong.err(), err)
+	return r, errors.Join(wrong.Err(), err)
 }
 
 // newReceiver returns a receiver that stores what the senders send in inbox.
 func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiver, error) {
 	opts := options.withDefaults()
-	wrong := faults{opts.validate()}
-	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
-	wrong.whenf(len(senders) == 0 || len(senders) > maxSources, "%d sources have Webhooks; 1 to %d are possible", len(senders), maxSources)
+	wrong := faults.List{opts.validate()}
+	wrong.Whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
+	wrong.Whenf(len(senders) == 0 || len(senders) > maxSources, "%d sources have Webhooks; 1 to %d are possible", len(senders), maxSources)
 	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
 	signers := map[string]string{}
 	for _, config := range senders {
@@ -63,12 +67,12 @@ func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiv
 			err = errors.Join(err, errors.New("there is another source of this name"))
 		}
 		err = errors.Join(err, shared(signers, &config))
-		wrong.whenf(err != nil, "source %q: %w", config.Name, err)
+		wrong.Whenf(err != nil, "source %q: %w", config.Name, err)
 		if err == nil {
 			r.sources[config.Name] = s
 		}
 	}
-	if err := wrong.err(); err != nil {
+	if err := wrong.Err(); err != nil {
 		return nil, fmt.Errorf("webhook receiver:\n%w", err)
 	}
 	return r, nil
@@ -77,13 +81,14 @@ func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiv
 // shared says which secrets of a source another one has, too: what is signed for one would be
 // believed of the other. signers are the sources by secret, to which it adds.
 func shared(signers map[string]string, s *named) error {
-	var wrong faults
+	var wrong faults.List
 	for i, secret := range s.Secrets {
 		other, known := signers[secret.Text]
-		wrong.whenf(known && other != s.Name, "secret %d (%q): source %q has the same, so a delivery of one would be believed of the other", i+1, secret.Name, other)
+		wrong.Whenf(known && other != s.Name,
+			"secret %d (%q): source %q has the same, so a delivery of one would be believed of the other", i+1, secret.Name, other)
 		signers[secret.Text] = s.Name
 	}
-	return wrong.err()
+	return wrong.Err()
 }
 
 // ServeHTTP verifies one delivery, stores it and answers: 200 with an empty body once it is stored,
@@ -96,7 +101,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	r.opts.Listener.refused(s.name(), why.reason, why.reason.Status())
+	r.opts.Listener.Refused(s.name(), why.reason, why.reason.Status())
 	r.log.refused(s.name(), why)
 	r.refuse(w, why.reason)
 }
@@ -124,7 +129,7 @@ func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
 		return why
 	}
 	if s.Provider.greets != nil && s.Provider.greets(req.Header, body) {
-		r.opts.Listener.greeted(s.Name)
+		r.opts.Listener.Greeted(s.Name)
 		return nil
 	}
 	return r.accept(t, s, req, body, h)
@@ -136,7 +141,7 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	now := r.opts.Now()
 	k, why := s.verify(req.Header, body, now)
 	if skew, n := s.clock.note(why, now); n > 0 {
-		r.opts.Listener.clockAlarm(s.Name, skew, n)
+		r.opts.Listener.ClockAlarm(s.Name, skew, n)
 		r.log.clockAlarm(s.Name, skew, n)
 	}
 	if why != nil {
@@ -162,13 +167,12 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
-	r.opts.Listener.stored(s.Name, len(events), time.Since(t.began))
-	if n := unreadable(events); n > 0 {
-		r.log.unreadable(s.Name, n)
-	}
-	if n := nameless(events); n > 0 {
-		r.log.nameless(s.Name, n)
-	}
+	r.opts.Listener.Stored(s.Name, len(events), time.Since(t.began))
+	unreadable, nameless := idle(events)
+	r.log.kept(s.Name, intake.Malformed, unreadable, logrus.ErrorLevel,
+		"a genuine webhook could not be read; it is stored, and listed by: amends inbox list --disposition malformed")
+	r.log.kept(s.Name, intake.Unknown, nameless, logrus.WarnLevel,
+		"a genuine webhook names no object, so nothing follows from it; the reason is in: amends inbox list --disposition unknown")
 	return nil
 }
 
@@ -187,7 +191,7 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Refusal) {
 	status := reason.Status()
 	switch status {
 	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", r.opts.retryAfter())
+		w.Header().Set("Retry-After", strconv.FormatInt(int64(r.opts.RetryAfter/time.Second), 10))
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodPost)
 	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:

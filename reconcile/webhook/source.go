@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"regexp"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/amends-dev/amends/internal/faults"
 )
 
 // Sender is who sends the webhooks of a source: it is the Webhooks of an [inbox.Source]. The name
@@ -135,16 +138,16 @@ func newSource(c named) (*source, error) {
 	if c.Tolerance == 0 && c.Provider.signsTime {
 		c.Tolerance = defaultTolerance
 	}
-	orElse(&c.MaxBody, defaultMaxBody)
-	orElse(&c.Concurrent, defaultConcurrent)
-	wrong := faults{c.validate(), c.Provider.validate()}
+	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
+	c.Concurrent = cmp.Or(c.Concurrent, defaultConcurrent)
+	wrong := faults.List{c.validate(), c.Provider.validate()}
 	s := &source{named: c, clock: &clockWatch{}, limit: rate.NewLimiter(rate.Inf, 0)}
 	for i, secret := range c.Secrets {
 		k, err := newKey(c.Provider, secret)
-		wrong.whenf(err != nil, "secret %d (%q): %w", i+1, secret.Name, err)
+		wrong.Whenf(err != nil, "secret %d (%q): %w", i+1, secret.Name, err)
 		s.keys = append(s.keys, k)
 	}
-	if err := wrong.err(); err != nil {
+	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
 	if c.PerSecond > 0 {
@@ -160,26 +163,26 @@ var names = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // validate reports everything that is wrong, in one error.
 func (c *named) validate() error {
-	var f faults
-	f.whenf(!names.MatchString(c.Name),
+	var f faults.List
+	f.Whenf(!names.MatchString(c.Name),
 		"its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")
-	f.whenf(len(c.Secrets) == 0, "it has no secret: nothing could be verified, so nothing would be accepted")
-	f.whenf(len(c.Secrets) > maxSecrets, "it has %d secrets; at most %d are tried", len(c.Secrets), maxSecrets)
+	f.Whenf(len(c.Secrets) == 0, "it has no secret: nothing could be verified, so nothing would be accepted")
+	f.Whenf(len(c.Secrets) > maxSecrets, "it has %d secrets; at most %d are tried", len(c.Secrets), maxSecrets)
 	seen := make(map[string]bool)
 	for _, secret := range c.Secrets {
-		f.whenf(secret.Name == "" || seen[secret.Name],
+		f.Whenf(secret.Name == "" || seen[secret.Name],
 			"every secret needs a name of its own, to say which one is still in use; %q is none", secret.Name)
 		seen[secret.Name] = true
 	}
-	f.whenf(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
-	f.whenf(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
-	f.whenf(c.Tolerance != 0 && !c.Provider.signsTime, "Tolerance is set, but %s signs no time", c.Provider.name)
+	f.Whenf(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
+	f.Whenf(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
+	f.Whenf(c.Tolerance != 0 && !c.Provider.signsTime, "Tolerance is set, but %s signs no time", c.Provider.name)
 	c.validateHeaders(&f)
-	f.whenf(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
-	f.whenf(c.MaxBody < 0 || c.MaxBody > maxMaxBody, "MaxBody is %d; it lies between 0 and %d", c.MaxBody, maxMaxBody)
-	f.whenf(c.Concurrent < 0 || c.Concurrent > maxConcurrent, "Concurrent is %d; it lies between 0 and %d", c.Concurrent, maxConcurrent)
-	f.whenf(c.PerSecond < 0 || c.Burst < 0, "PerSecond and Burst must not be negative")
-	return f.err()
+	f.Whenf(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
+	f.Whenf(c.MaxBody < 0 || c.MaxBody > maxMaxBody, "MaxBody is %d; it lies between 0 and %d", c.MaxBody, maxMaxBody)
+	f.Whenf(c.Concurrent < 0 || c.Concurrent > maxConcurrent, "Concurrent is %d; it lies between 0 and %d", c.Concurrent, maxConcurrent)
+	f.Whenf(c.PerSecond < 0 || c.Burst < 0, "PerSecond and Burst must not be negative")
+	return f.Err()
 }
 
 func (s *source) name() string {

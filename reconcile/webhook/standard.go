@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
 )
 
@@ -18,9 +19,9 @@ import (
 // provider is used: by inbox.New.
 func Standard(m Mapping) Provider {
 	m = m.withDefaults()
-	var f faults
-	f.whenf(m.EventID != "", "EventID is %q, but the id of an event is its header webhook-id", m.EventID)
-	if err := errors.Join(m.validate(), f.err()); err != nil {
+	var f faults.List
+	f.Whenf(m.EventID != "", "EventID is %q, but the id of an event is its header webhook-id", m.EventID)
+	if err := errors.Join(m.validate(), f.Err()); err != nil {
 		return Provider{err: err}
 	}
 	return Provider{

@@ -64,7 +64,7 @@ func Run(ctx context.Context, c Config) error {
 		default:
 			j.work(ctx, todo)
 		}
-		if err := pause(ctx, every); err != nil {
+		if err := outside.Pause(ctx, every); err != nil {
 			return fmt.Errorf("naive sync: stopped: %w", err)
 		}
 	}
@@ -141,7 +141,7 @@ var errRefused = errors.New("refused")
 func (j *job) call(ctx context.Context, method, url string, in, out any) (err error) {
 	for n := range tries {
 		if n > 0 {
-			if err := pause(ctx, time.Duration(n)*between); err != nil {
+			if err := outside.Pause(ctx, time.Duration(n)*between); err != nil {
 				return err
 			}
 		}
@@ -182,15 +182,4 @@ func (j *job) try(ctx context.Context, method, url string, in, out any) error {
 		return nil
 	}
 	return json.Unmarshal(answer, out)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -110,7 +112,7 @@ func (p *play) rebuild(ctx context.Context) error {
 			procs.kill(p.amends.random)
 			killAfter = 0
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := outside.Pause(ctx, 20*time.Millisecond); err != nil {
 			return errors.Join(err, procs.stop())
 		}
 	}
@@ -153,5 +155,5 @@ func (p *play) waited(ctx context.Context, d time.Duration) (*outage, error) {
 // told says what became of the outage.
 func (o *outage) told(w io.Writer) {
 	fmt.Fprintf(w, "\nHalf-way the books were out of order for %.0f seconds; times are short here, and it\nmight have been two hours. %s found that out, while %s waited.\nNothing was undone or given up because of it.\n",
-		o.Seconds, amount(o.Requests, "request", "requests"), amount(o.Waiting, "work", "works"))
+		o.Seconds, desk.Counted(o.Requests, "request", "requests"), desk.Counted(o.Waiting, "work", "works"))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/saga"
@@ -94,7 +95,7 @@ func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Instance, r
 			}
 			round++
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := outside.Pause(ctx, 100*time.Millisecond); err != nil {
 			return unconfirmed, resolved, err
 		}
 	}
@@ -167,7 +168,7 @@ func (o *operator) announce(round int, review []ledger.Instance) {
 	}
 	fmt.Fprintf(o.out, "%s unconfirmed: the mail server's answer was lost, or the sync was\n"+
 		"killed before it came. A mail server cannot be asked, and amends does not guess.\n",
-		amount(len(review), "receipt is", "receipts are"))
+		desk.Counted(len(review), "receipt is", "receipts are"))
 	if !o.byHand {
 		fmt.Fprint(o.out, "A person opens the mailbox and says what is there, as with amends resolve:\n")
 		return

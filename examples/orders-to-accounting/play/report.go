@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/outside"
 	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -92,15 +93,7 @@ a fault, and the sync is killed %s. %s
 A sync without a ledger does the same in a world of its own, in which customers
 edit and cancel no order afterwards, because it would not hear of that. Seed %d.
 
-`, amount(o.orders, "paid order goes", "paid orders go"), 100*o.faults, amount(o.kills, "time", "times"), told, o.seed)
-}
-
-// amount is n with the word for it.
-func amount(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+`, desk.Counted(o.orders, "paid order goes", "paid orders go"), 100*o.faults, desk.Counted(o.kills, "time", "times"), told, o.seed)
 }
 
 // text prints both audits side by side, and where to look further.
@@ -130,7 +123,7 @@ func (r *report) text(w io.Writer) error {
 	}
 	if r.Released > 0 {
 		fmt.Fprintf(w, "%s held, because the shop withdrew more at once than its bound lets through, until the\noperator had looked.\n",
-			amount(r.Released, "cancelled order was", "cancelled orders were"))
+			desk.Counted(r.Released, "cancelled order was", "cancelled orders were"))
 	}
 	if len(r.Naive.Findings) > 0 {
 		fmt.Fprintf(w, "Without a ledger, for example:\n")
@@ -145,9 +138,9 @@ func (r *report) text(w io.Writer) error {
 func (r *report) heard(w io.Writer) {
 	h := r.Webhooks
 	fmt.Fprintf(w, "\nThe shop's %s took %s, %d of them needless copies;\n%s before they left, %d met no answer and came again.\n",
-		amount(h.Made, "webhook", "webhooks"), amount(h.Sent, "delivery", "deliveries"), h.Copies,
-		amount(h.Dropped, "was lost", "were lost"), h.Unheard)
-	fmt.Fprintf(w, "Of %s, %d refused and %d believed.\n", amount(h.Forged, "forged one", "forged ones"), h.Refused, h.Believed)
+		desk.Counted(h.Made, "webhook", "webhooks"), desk.Counted(h.Sent, "delivery", "deliveries"), h.Copies,
+		desk.Counted(h.Dropped, "was lost", "were lost"), h.Unheard)
+	fmt.Fprintf(w, "Of %s, %d refused and %d believed.\n", desk.Counted(h.Forged, "forged one", "forged ones"), h.Refused, h.Believed)
 }
 
 // reconciled says what the reconciler found, and what became of a ledger that was lost.
@@ -157,15 +150,15 @@ func (r *report) reconciled(w io.Writer) {
 	}
 	if r.Lost != nil {
 		fmt.Fprintf(w, "\nHalf-way the ledger was deleted, with %s in it. Rebuilt from shop and\nbooks it had %d; nothing was made or sent for that. %s count as sent,\nbecause the outcome is unknown: %d of them were not.\n",
-			amount(r.Lost.Works, "work", "works"), r.Lost.Adopted, amount(r.Lost.Unconfirmed, "receipt", "receipts"), r.ReceiptsUnconfirmed)
+			desk.Counted(r.Lost.Works, "work", "works"), r.Lost.Adopted, desk.Counted(r.Lost.Unconfirmed, "receipt", "receipts"), r.ReceiptsUnconfirmed)
 	}
 	if r.Reconciled.Result == "" {
 		return
 	}
 	fmt.Fprintf(w, "\nAt the end shop, ledger and books were compared: %s, %s to do.\n",
-		amount(int(r.Reconciled.Seen), "order", "orders"), amount(int(r.Reconciled.Planned), "thing", "things"))
+		desk.Counted(int(r.Reconciled.Seen), "order", "orders"), desk.Counted(int(r.Reconciled.Planned), "thing", "things"))
 	if r.Repaired > 0 {
-		fmt.Fprintf(w, "Comparisons before that one had %s to do.\n", amount(r.Repaired, "thing", "things"))
+		fmt.Fprintf(w, "Comparisons before that one had %s to do.\n", desk.Counted(r.Repaired, "thing", "things"))
 	}
 	for _, order := range r.Silent {
 		fmt.Fprintf(w, "  %-50s orphan: deleted without a word, for a person\n", order)
@@ -200,7 +193,7 @@ func (r *report) deeds(w io.Writer) {
 
 // further names the ledger, what can be asked of it, and where the rest is.
 func (r *report) further(w io.Writer) error {
-	db := quoted(r.Ledger)
+	db := program.Word(r.Ledger)
 	fmt.Fprintf(w, "\nThe ledger is %s. Ask it:\n\n", r.Ledger)
 	verbs := []string{"list", "show " + r.asked, "history " + r.undone, "inbox list --object " + r.undone}
 	switch {
@@ -214,16 +207,6 @@ func (r *report) further(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\nShops, books, mailboxes and logs of both are in %s.\n", r.Folder)
 	return err
-}
-
-var plain = regexp.MustCompile(`^[\w./:@%+,=-]+$`)
-
-// quoted is s as a shell takes it.
-func quoted(s string) string {
-	if plain.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // oneOfEach returns the first finding of each kind.

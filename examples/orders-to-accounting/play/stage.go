@@ -156,7 +156,7 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 			s.killNext(finished, done)
 		}
 		// Looking must not be what keeps the machine busy.
-		if err := pause(ctx, max(4*looked, time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
+		if err := outside.Pause(ctx, max(4*looked, time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
 			return err
 		}
 	}
@@ -170,16 +170,5 @@ func (s *stage) killNext(all bool, done int) {
 	}
 	if len(s.stops) > 0 && (all || done >= s.stops[0]) && s.procs.stall(s.random) {
 		s.stops = s.stops[1:]
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

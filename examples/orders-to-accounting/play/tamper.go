@@ -127,7 +127,7 @@ func (p *play) carriedOut(ctx context.Context) error {
 }
 
 // settle waits until what was sent has happened, visibly, or never will.
-func settle(ctx context.Context, at Place) error { return pause(ctx, at.Answer+at.Settle) }
+func settle(ctx context.Context, at Place) error { return outside.Pause(ctx, at.Answer+at.Settle) }
 
 // reconcile asks for comparisons of everything until one is whole, and returns what came of it, and
 // how much all of them have done: here one request in seven meets a fault, and what could not be
@@ -162,7 +162,7 @@ func (p *play) ended(ctx context.Context, asked schedule.RunRow) (schedule.RunRo
 		if all, err := p.amends.procs.done(); err != nil || all {
 			return run, errors.Join(errors.New("the sync ended before the comparison did"), err)
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := outside.Pause(ctx, 100*time.Millisecond); err != nil {
 			return run, err
 		}
 	}

@@ -179,12 +179,12 @@ func (p *performance) webhook(ctx context.Context, w outside.Webhook) error {
 func (p *performance) ask(ctx context.Context, job, what string, orders ...string) error {
 	asked, err := p.jobs.Request(ctx, job, what, p.anna)
 	for errors.Is(err, schedule.ErrUnknown) { // the process has only just begun
-		if err = pause(ctx); err == nil {
+		if err = outside.Pause(ctx, beat); err == nil {
 			asked, err = p.jobs.Request(ctx, job, what, p.anna)
 		}
 	}
 	for err == nil && asked.Open() {
-		if err = pause(ctx); err == nil {
+		if err = outside.Pause(ctx, beat); err == nil {
 			asked, err = p.db.Run(ctx, job, asked.Number)
 		}
 	}
@@ -238,6 +238,9 @@ func (p *performance) rest(ctx context.Context, orders ...string) error {
 	return nil
 }
 
+// beat is how often the story looks.
+const beat = 5 * time.Millisecond
+
 func (p *performance) wait(ctx context.Context, orders []string) error {
 	var works []string
 	for _, id := range orders {
@@ -252,7 +255,7 @@ func (p *performance) wait(ctx context.Context, orders []string) error {
 	for _, work := range works {
 		_, err := p.c.Wait(ctx, "invoice-order", work)
 		for errors.Is(err, coordinator.ErrNotFound) { // what was received is not applied yet
-			if err = pause(ctx); err == nil {
+			if err = outside.Pause(ctx, beat); err == nil {
 				_, err = p.c.Wait(ctx, "invoice-order", work)
 			}
 		}
@@ -261,13 +264,4 @@ func (p *performance) wait(ctx context.Context, orders []string) error {
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context) error {
-	select {
-	case <-time.After(5 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
