@@ -444,7 +444,7 @@ func TestTwoWindows(t *testing.T) {
 	page := address("mail", "order:1")
 	_, shown := second.get(page)
 	has(t, shown, "the line went dead", "What is safe to do", "is done again, under a new key", "it will have happened twice")
-	has(t, first.press(page, "It happened", map[string]string{"happened": "letter_9", "reason": "it lies in the outbox"}), `said good`, "The work is now completed")
+	has(t, first.press(page, "It happened", map[string]string{"happened": "letter_9", "reason": "it lies in the outbox", "wait": "50s"}), `said good`, "The work is now completed")
 	has(t, second.send(shown, "It did not happen", map[string]string{"reason": "I think not"}), `said bad`, "it is not what you saw any more")
 	s, err := w.c.Show(t.Context(), saga.ID{Saga: "mail", Work: "order:1"})
 	if err != nil || s.Status != saga.Completed || s.Steps["send"].ExternalID != "letter_9" || s.Steps["send"].Attempts != 1 {
@@ -573,7 +573,7 @@ func TestRolesOfOneSaga(t *testing.T) {
 	if status, _ := olaf.post("/api/v1/sagas/pay/pause", `{"reason":"it is not his"}`); status != http.StatusForbidden {
 		t.Errorf("another saga is paused: %d", status)
 	}
-	has(t, olaf.press(address("mail", "order:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "The work is now completed")
+	has(t, olaf.press(address("mail", "order:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found", "wait": "50s"}), "said good", "The work is now completed")
 	grouped := Person{"gil", []string{"finance@example.com", Operator + "@pay"}}
 	if in := grouped.in("mail"); !slices.Contains(in.Roles, "finance@example.com") || in.may(Operator) {
 		t.Errorf("where mail is named, gil is %v", in.Roles)
@@ -598,7 +598,7 @@ func TestUnseenCharacters(t *testing.T) {
 	if _, text := x.get("/works?reason=in-doubt&step=other"); strings.Contains(text, "order") && strings.Contains(text, `<bdi>order`) {
 		t.Error("a step that it is not about finds it")
 	}
-	has(t, x.press(address("mail", "order\u202e:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found"}), "said good", "The work is now completed")
+	has(t, x.press(address("mail", "order\u202e:1"), "It happened", map[string]string{"happened": "letter_9", "reason": "found", "wait": "50s"}), "said good", "The work is now completed")
 }
 
 // Of two people who decide at the same moment one is followed, and the other is told.

@@ -276,9 +276,6 @@ func (x *window) sendTo(path, page, button string, fill map[string]string) strin
 		for _, m := range regexp.MustCompile(`name="([^"]+)"[^>]* value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
 			values.Add(m[1], htmlText(m[2]))
 		}
-		if values.Has("flag.wait") { // no test depends on a machine that is quick
-			values.Set("flag.wait", "1m")
-		}
 		for name, value := range fill {
 			values.Set("flag."+name, value)
 		}

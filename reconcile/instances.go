@@ -91,7 +91,7 @@ func (w *inLedger) Known(ctx context.Context, key string) (*plan.Known, error) {
 			k.Status = saga.Compensated
 		}
 	}
-	if w.fields != nil {
+	if w.fields != nil && st.InputGone == nil { // else it is not known what the document should say
 		if k.Fields, err = w.fields(st.Input); err != nil {
 			return nil, fmt.Errorf("what the document of %s should say: %w", key, err)
 		}

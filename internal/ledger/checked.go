@@ -44,14 +44,14 @@ const (
 // check looks for everything that is wrong. The first stable findings are about the chain, which
 // only grows: they are true whatever happens meanwhile. Those behind them compare the chain with
 // the head, which moves.
-func (w *checked) check(machine bool) (stable int) {
-	if w.head.Left() == LeftRemains { // nothing is left that could be compared
+func (w *checked) check(fold bool) (stable int) {
+	if len(w.records) == 1 && w.records[0].Kind == machine.KindRemembered { // nothing is left that could be compared
 		return 0
 	}
 	if w.damaged || !w.chain() {
 		return len(w.found) // a broken chain says nothing that the head could be compared with
 	}
-	if machine && !w.erased() { // what was erased cannot be folded: the links and the head are what is left to check
+	if fold && !w.erased() { // what was erased cannot be folded: the links and the head are what is left to check
 		w.fold()
 	}
 	stable = len(w.found)

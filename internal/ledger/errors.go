@@ -1,6 +1,10 @@
 package ledger
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/amends-dev/amends/saga"
+)
 
 // What a caller can tell apart. Drivers map their database's own errors to these; the cause stays
 // in the chain.
@@ -13,8 +17,8 @@ var (
 	ErrInvalid = errors.New("a value cannot be stored")
 
 	// ErrForgotten: the work's records have gone by retention. Nothing can be said to it any more.
-	ErrForgotten = errors.New("its records have gone by retention: what is left is its status, what it made by external id, and a hash of its input. " +
-		"Change what it made at the destination, by hand")
+	ErrForgotten = saga.Permanent(errors.New("its records have gone by retention: what is left is its status, what it made by external id, and a hash of its input. " +
+		"Change what it made at the destination, by hand"))
 
 	// ErrCursor: the cursor of a page is not one of this listing.
 	ErrCursor = errors.New("the listing cannot go on")

@@ -150,7 +150,10 @@ func (s *Source) deliver(ctx context.Context, c Snapshot, weigh func(context.Con
 	if err != nil {
 		return err
 	}
-	return s.Apply(ctx, ch)
+	if err = s.Apply(ctx, ch); asking.Refused(err) { // a person or something new has to speak
+		return asking.Permanent(err)
+	}
+	return err
 }
 
 func (s *Source) validate() error {
