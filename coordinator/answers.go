@@ -126,6 +126,10 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 		return ack, "", err
 	}
 	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
+	if s.st.RecordsGone { // it has ended long since, and what was said has gone
+		op.blocked(ctx, ledger.ByAnswer)
+		return Ack{At: s.st.Updated, IDs: []saga.ID{w.ID}}, "", nil
+	}
 	switch ack = firstOf(w, before); {
 	case s.answered(w, before) == nil: // so far none of them is the answer
 	case same:
@@ -324,7 +328,7 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 	}
 	live, gone := lives(s.st, w.Step), gaveUp(s.st, w.Step)
 	switch {
-	case w.StepKey != waitKey(s.st, w.Step) || !live && !gone:
+	case s.st.RecordsGone || w.StepKey != waitKey(s.st, w.Step) || !live && !gone:
 		return "", false, op.ledger.Unwait(ctx, []ledger.Wait{*w})
 	case gone != given:
 		return "", false, nil

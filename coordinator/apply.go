@@ -52,7 +52,7 @@ func (c *Coordinator) hold(ctx context.Context, ch *saga.Change) error {
 	if errors.Is(err, ledger.ErrNotFound) {
 		return nil
 	}
-	return err
+	return c.knownOf(ctx, ch.ID, ch.Revision, err)
 }
 
 // letGo ends a hold of the source, which wants nothing done now; without one there is nothing to do.

@@ -234,7 +234,9 @@ var errMoved = errors.New("it has moved on")
 
 // say says it to one work. before reports whether an earlier attempt did.
 func (s *saying) say(ctx context.Context, it *BatchItem) (what itemOutcome, before bool, err error) {
-	if before, err = s.stored(ctx, it); before || err != nil {
+	if before, err = s.stored(ctx, it); errors.Is(err, ledger.ErrNotFound) { // it has gone by retention
+		return itemMoved, false, nil
+	} else if before || err != nil {
 		return itemSaid, before, err
 	}
 	moved := func(at *standing) bool {

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -28,10 +29,22 @@ func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision str
 	if err := saga.CheckRevision(revision); err != nil {
 		return fmt.Errorf("withdraw %s: %w", id, err)
 	}
-	return c.post(ctx, id, machine.Signal{
+	return c.knownOf(ctx, id, revision, c.post(ctx, id, machine.Signal{
 		Kind: machine.SignalCancel, Key: "withdraw:" + revision, Actor: by.Name, Reason: by.Reason,
 		News: machine.News{Revision: revision},
-	})
+	}))
+}
+
+// knownOf is err, unless the records of the work have gone, and what its source says of it is not new or was done: it is undone.
+func (c *Coordinator) knownOf(ctx context.Context, id saga.ID, revision string, err error) error {
+	if !errors.Is(err, ErrForgotten) {
+		return err
+	}
+	st, ferr := c.fold(ctx, id)
+	if ferr == nil && (st.Status == saga.Compensated || saga.CompareRevisions(revision, st.Heard) <= 0) {
+		return nil
+	}
+	return errors.Join(err, ferr)
 }
 
 // revise posts the input of a newer version to a work that is known.

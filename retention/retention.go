@@ -358,7 +358,7 @@ func (r *run) prepare(ctx context.Context, one *ledger.Reduction) (bytes int64, 
 	}
 	one.Tail, one.Tags = st.Seq, st.Tags
 	if one.To == ledger.LeftRecords {
-		return r.bodies(ctx, one, records)
+		return r.bodies(ctx, one, records, st)
 	}
 	for i := range records {
 		bytes += 150 + int64(len(records[i].Body)+len(records[i].Snapshot)) // a document and its place in an index
@@ -368,7 +368,7 @@ func (r *run) prepare(ctx context.Context, one *ledger.Reduction) (bytes int64, 
 }
 
 // bodies takes out of records and signals what goes with the bodies.
-func (r *run) bodies(ctx context.Context, one *ledger.Reduction, records []machine.Record) (bytes int64, err error) {
+func (r *run) bodies(ctx context.Context, one *ledger.Reduction, records []machine.Record, was *machine.State) (bytes int64, err error) {
 	one.Tags = nil
 	for i := range records {
 		before := len(records[i].Body) + len(records[i].Snapshot)
@@ -381,7 +381,13 @@ func (r *run) bodies(ctx context.Context, one *ledger.Reduction, records []machi
 			one.Records = append(one.Records, records[i])
 		}
 	}
-	if one.Head.Posted == 0 {
+	st, err := machine.Fold(one.Head.ID, records)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("without its bodies: %w", err)
+	case !st.Alike(was):
+		return 0, fmt.Errorf("without its bodies it would be another one; please report this")
+	case one.Head.Posted == 0:
 		return bytes, nil
 	}
 	signals, err := r.ledger.Signals(ctx, one.Head.ID)

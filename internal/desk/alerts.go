@@ -281,7 +281,7 @@ func (d *Desk) Opened(ctx context.Context) (map[string][]string, error) {
 // aboutOf is what an alert is about, by its work id.
 func aboutOf(work string) string { return work[:max(strings.LastIndex(work, "@"), 0)] }
 
-// Tell begins an alert, unless one about the same thing is open. Its number is one more than there were: of several processes that find it
+// Tell begins an alert, unless one about the same thing is open. Its number is one more than the last one's: of several processes that find it
 // one tells it.
 func (d *Desk) Tell(ctx context.Context, c *coordinator.Coordinator, a Alert, o *saga.StartOptions) (work string, err error) {
 	before, err := ledger.First(ctx, d.db, ledger.Filter{Saga: AlertSaga, Prefix: a.About + "@", Limit: 100_000})
@@ -292,7 +292,13 @@ func (d *Desk) Tell(ctx context.Context, c *coordinator.Coordinator, a Alert, o 
 	if open := First(before, func(h *ledger.Instance) bool { return !h.Status.Terminal() }); open != nil {
 		return open.ID.Work, nil
 	}
-	work = a.About + "@" + strconv.Itoa(len(before)+1)
+	last := 0 // the first ones may have gone by retention
+	for i := range before {
+		if n, err := strconv.Atoi(before[i].ID.Work[len(a.About)+1:]); err == nil {
+			last = max(last, n)
+		}
+	}
+	work = a.About + "@" + strconv.Itoa(last+1)
 	_, err = c.Start(ctx, AlertSaga, work, a, o)
 	return work, err
 }

@@ -170,6 +170,10 @@ func (c *checker) work(ctx context.Context, head Instance) error {
 	c.report.Works++
 	for try := 0; ; try++ {
 		w, err := c.read(ctx, head)
+		if errors.Is(err, ErrNotFound) { // it has gone by retention meanwhile
+			c.report.Moving++
+			return nil
+		}
 		if err != nil {
 			return err
 		}

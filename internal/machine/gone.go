@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -58,8 +59,14 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 	switch {
 	case r.Erased.Body != (Hash{}), len(r.Body) == 0:
 		rest = r.Body
-	case r.Kind == KindForgotten, r.Kind == KindLost: // the machine's own
+	case r.Kind == KindForgotten, r.Kind == KindLost, r.Kind == KindWaiting: // the machine's own, and by which name and key an answer is waited for
 		rest = r.Body
+	case r.Kind == KindOpened: // who was asked, and about which document: votes are bound to it
+		var b Ballot
+		if err := json.Unmarshal(r.Body, &b); err != nil {
+			return false, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
+		}
+		rest, _ = json.Marshal(Ballot{Digest: b.Digest, Asks: b.Asks}) //nolint:errchkjson // texts always encode
 	case r.Kind == KindStarted, r.Kind == KindHeard:
 		rest, _ = json.Marshal(leave(r.Body, r.Identity)) //nolint:errchkjson // texts always encode
 	case r.Kind == KindRevised:
@@ -76,7 +83,7 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 	if len(r.Snapshot) > 0 {
 		r.Erased.Snapshot, r.Snapshot, changed = was.Snapshot, nil, true
 	}
-	if len(rest) != len(r.Body) {
+	if !bytes.Equal(rest, r.Body) {
 		r.Erased.Body, r.Body, changed = was.Body, rest, true
 	}
 	return changed, nil
@@ -91,6 +98,9 @@ type Remains struct {
 	Steps    []StepState
 }
 
+// notDone is how the phase is written of a step that a newer version has not come to.
+const notDone = "-"
+
 // MarshalJSON writes it.
 func (m Remains) MarshalJSON() ([]byte, error) {
 	raw, err := hex.DecodeString(m.Identity)
@@ -104,8 +114,11 @@ func (m Remains) MarshalJSON() ([]byte, error) {
 	for i := range m.Steps {
 		ss := &m.Steps[i]
 		line, phase := ss.Name, ss.Forward.Phase
-		if phase == Done {
+		switch phase {
+		case Done:
 			phase = ""
+		case "":
+			phase = notDone
 		}
 		if phase != "" || ss.Undo.Phase != "" {
 			line += ":" + string(phase)
@@ -141,8 +154,11 @@ func (m *Remains) UnmarshalJSON(b []byte) error {
 		name, phases, _ := strings.Cut(name, ":")
 		phase, undo, _ := strings.Cut(phases, ":")
 		ss := StepState{Name: name, ExternalID: id, Dropped: true, Forward: Effort{Phase: Phase(phase)}, Undo: Effort{Phase: Phase(undo)}}
-		if phase == "" {
+		switch phase {
+		case "":
 			ss.Forward.Phase = Done
+		case notDone:
+			ss.Forward.Phase = ""
 		}
 		m.Steps = append(m.Steps, ss)
 	}
@@ -185,6 +201,20 @@ func (st *State) remember(r *Record) error {
 	}
 	st.InputGone, st.RecordsGone, st.Started, st.Steps = &Given{Identity: left.Identity}, true, r.Until.UTC(), left.Steps
 	return nil
+}
+
+// Alike reports whether st and other have the same status, steps and external ids: bodies have no part in it.
+func (st *State) Alike(other *State) bool {
+	return st.Status == other.Status && st.Revision == other.Revision && st.Heard == other.Heard &&
+		slices.EqualFunc(st.Steps, other.Steps, func(a, b StepState) bool {
+			return a.Name == b.Name && a.Forward.Phase == b.Forward.Phase && a.Undo.Phase == b.Undo.Phase && a.ExternalID == b.ExternalID &&
+				a.Forward.Attempts == b.Forward.Attempts && a.Unconfirmed == b.Unconfirmed
+		})
+}
+
+// StandsWhole reports whether all stands that it did: a newer version that says the same would change nothing.
+func (st *State) StandsWhole() bool {
+	return st.Status == saga.Completed && !slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Undo.Phase != "" })
 }
 
 // Reduced reports whether the record's chain can lose what [Record.Reduce] takes: its instance has ended, and has heard of nothing newer.

@@ -111,8 +111,11 @@ func (w *work) project(r *machine.Record, s *ledger.Schedule) {
 	if len(r.Snapshot) > 0 {
 		h.Base = r.Seq
 	}
+	if len(r.Signals) > 0 || r.Kind == machine.KindRevised {
+		h.Remains = "" // bodies may have come
+	}
 	if r.Kind == machine.KindRevised {
-		h.Revision, h.Version, h.Remains = r.Revision, r.Version, ""
+		h.Revision, h.Version = r.Revision, r.Version
 	}
 	if s != nil || r.Limit > 0 || r.Kind == machine.KindOverdue {
 		h.Deadline = ledger.Deadline(h, r)

@@ -21,7 +21,7 @@ func (db *DB) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, error
 	for i := range all {
 		r := &all[i]
 		w := db.number(r.Head.Number)
-		if w == nil || !w.rests() || w.head.Remains != r.Head.Remains || w.tail() != r.Tail || db.controls[control{ledger.ControlHold, ledger.HoldName(w.head.ID)}].Body != nil {
+		if w == nil || w.head.ID != r.Head.ID || !w.rests() || w.head.Remains != r.Head.Remains || w.tail() != r.Tail || db.controls[control{ledger.ControlHold, ledger.HoldName(w.head.ID)}].Body != nil {
 			continue
 		}
 		done[i] = true

@@ -131,7 +131,7 @@ var Columns = []Column{
 		WHEN h.deadline_at <= {at} AND ` + is("h.status", Parked) + ` AND coalesce(h.reason, '') <> 'hung' AND ` + stands(Live) + ` THEN NULL
 		WHEN NOT ` + stands(Turned) + ` THEN h.deadline_at
 	END`},
-	{"remains", "", "CASE WHEN {version} IS NULL THEN h.remains END"}, // a run that begins brings bodies
+	{"remains", "", "CASE WHEN {version} IS NULL AND {consumes} IS NULL THEN h.remains END"}, // what is said, and a run that begins, bring bodies
 	{"consumed", "", "h.consumed + coalesce({consumes}, 0)"},
 	{"snapshot_seq", "", "CASE WHEN {snapshot} IS NULL THEN h.snapshot_seq ELSE {seq} END"},
 	{"session", "CASE WHEN {held} THEN {session} END", "CASE WHEN {held} IS NULL THEN h.session WHEN {held} THEN {session} END"},

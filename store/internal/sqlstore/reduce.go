@@ -30,7 +30,7 @@ var (
 			AND h.ref IN (SELECT CAST(value ->> 0 AS bigint) FROM {elements:1} AS refs)
 		RETURNING ref`
 
-	asRead = resting + ` AND coalesce(h.remains, '') = w.value ->> 2 AND h.consumed = CAST(w.value ->> 4 AS bigint)
+	asRead = resting + ` AND coalesce(h.remains, '') = w.value ->> 2 AND h.consumed = CAST(w.value ->> 4 AS bigint) AND h.work_id = w.value ->> 5
 		AND coalesce((SELECT max(r.seq) FROM amends_records AS r WHERE r.instance = h.ref), 0) = CAST(w.value ->> 1 AS bigint)
 		AND NOT EXISTS (SELECT 1 FROM amends_controls AS c WHERE c.kind = 'hold' AND c.name = h.saga || ' ' || h.work_id AND c.body IS NOT NULL)
 		AND h.ref IN (SELECT ref FROM amends_instances WHERE ref IN (SELECT CAST(value ->> 0 AS bigint) FROM {elements:1} AS refs) ORDER BY ref {passing})`
@@ -81,10 +81,10 @@ func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, er
 }
 
 func (s *chains) reduceHeads(ctx context.Context, q Queries, all []ledger.Reduction, at map[int64]int, goes bool) (refs []int64, err error) {
-	list := make([][5]any, 0, len(at))
+	list := make([][6]any, 0, len(at))
 	for ref, i := range at {
 		r := &all[i]
-		list = append(list, [5]any{ref, r.Tail, r.Head.Remains, r.NowRemains(), r.Head.Consumed})
+		list = append(list, [6]any{ref, r.Tail, r.Head.Remains, r.NowRemains(), r.Head.Consumed, r.Head.ID.Work})
 	}
 	b, err := json.Marshal(list)
 	if err != nil {

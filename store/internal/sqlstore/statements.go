@@ -102,7 +102,8 @@ var (
 	addDefinition = `
 		INSERT INTO amends_definitions (saga, version, structure, spec, first_at)
 		VALUES ($2, $3, $4, $5, {now})
-		ON CONFLICT (saga, version) DO UPDATE SET spec = excluded.spec WHERE amends_definitions.structure = excluded.structure`
+		ON CONFLICT (saga, version) DO UPDATE SET spec = excluded.spec
+		WHERE amends_definitions.structure = excluded.structure AND amends_definitions.spec <> excluded.spec`
 
 	structure = `SELECT structure FROM amends_definitions WHERE saga = $1 AND version = $2`
 
