@@ -183,6 +183,21 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 	}); err != nil {
 		t.Fatal(err)
 	}
+	process(t, l, programs, func(c *coordinator.Coordinator) { // its source cancelled it while all was there
+		if _, err := start(c, "whole", "back", "1", ann); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := c.Wait(t.Context(), "whole", "back"); err != nil || sum.Status != saga.Completed {
+			t.Fatal(sum, err)
+		}
+		if err := c.Withdraw(t.Context(), "whole", "back", "2", by); err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := c.Wait(t.Context(), "whole", "back"); err != nil || sum.Status != saga.Compensated {
+			t.Fatal(sum, err)
+		}
+		out.undone = 0
+	})
 	first := map[string]saga.Summary{}
 	process(t, l, programs, func(c *coordinator.Coordinator) {
 		for _, name := range []string{"whole", "part"} {
@@ -232,7 +247,7 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 	}
 	same("whole")
 
-	if r := later(t, l, 91*day); r.String() != "bodies of 7, records of 0, keys of 0; 1 held or moved, 0 cannot be read" {
+	if r := later(t, l, 91*day); r.String() != "bodies of 8, records of 0, keys of 0; 1 held or moved, 0 cannot be read" {
 		t.Errorf("91 days: %v", r)
 	}
 	if r := later(t, l, 91*day); len(r.Lines) != 0 {
@@ -272,7 +287,7 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 	})
 	same("after a newer version")
 
-	if r := later(t, l, 701*day); r.String() != "bodies of 0, records of 6, keys of 0; 1 held or moved, 0 cannot be read" {
+	if r := later(t, l, 701*day); r.String() != "bodies of 0, records of 7, keys of 0; 1 held or moved, 0 cannot be read" {
 		t.Errorf("701 days: %v", r)
 	}
 	same("a tombstone")
@@ -280,6 +295,12 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 		id := saga.ID{Saga: "whole", Work: "w"}
 		if s, err := start(c, "whole", "w", "2", ann); err != nil || !s.Duplicate {
 			t.Errorf("a newer version that says the same: %+v, %v", s, err)
+		}
+		if err := c.Withdraw(t.Context(), "whole", "back", "2", by); err != nil {
+			t.Errorf("a cancel that was done comes again: %v", err)
+		}
+		if _, err := start(c, "whole", "back", "3", ann); !errors.Is(err, coordinator.ErrForgotten) {
+			t.Errorf("what was undone is wanted again: %v", err)
 		}
 		if _, err := start(c, "whole", "w", "2", ben); !errors.Is(err, coordinator.ErrForgotten) {
 			t.Errorf("a newer version: %v", err)
@@ -293,11 +314,11 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 			}
 		}
 	})
-	if page, err := l.List(t.Context(), ledger.Filter{Tag: "shop=at", Saga: "whole"}); err != nil || len(page.Instances) != 3 {
+	if page, err := l.List(t.Context(), ledger.Filter{Tag: "shop=at", Saga: "whole"}); err != nil || len(page.Instances) != 3 { // held, in review, withdrawn
 		t.Errorf("found by a tag are %v, %v", page.Instances, err)
 	}
 
-	if r := later(t, l, 8*365*day); r.String() != "bodies of 0, records of 0, keys of 6; 1 held or moved, 0 cannot be read" {
+	if r := later(t, l, 8*365*day); r.String() != "bodies of 0, records of 0, keys of 7; 1 held or moved, 0 cannot be read" {
 		t.Errorf("8 years: %v", r)
 	}
 	process(t, l, programs, func(c *coordinator.Coordinator) {

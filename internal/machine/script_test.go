@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -119,7 +120,53 @@ func (s *story) play(command string) string {
 	case s.last.Do.Do != "":
 		fmt.Fprintf(&s.out, "> %s\n", s.last.Do)
 	}
+	s.reduces()
 	return s.out.String()
+}
+
+// reduces holds V20 of every story at every end: without its bodies the chain folds to the same, and so does what is left of it without records.
+func (s *story) reduces() {
+	if len(s.chain) == 0 || !s.st.Reduced() {
+		return
+	}
+	chain := slices.Clone(s.chain)
+	for i := range chain {
+		if _, err := chain[i].Reduce(Salt{1}); err != nil {
+			s.t.Errorf("%s: %v", show(&s.chain[i]), err)
+		}
+	}
+	if chain[0].Seq != 1 {
+		return
+	}
+	without, err := Fold(order, chain)
+	if err != nil || !without.Alike(s.st) {
+		s.t.Errorf("%s: without bodies it folds to %+v, %v", s.out.String(), without, err)
+	}
+	body, err := json.Marshal(s.st.Remains())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	left, err := Fold(order, []Record{{Seq: 1, Kind: KindRemembered, Version: s.st.Version, Revision: s.st.Revision, Status: s.st.Status, Body: body}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range s.st.Steps {
+		was, is := &s.st.Steps[i], left.Step(s.st.Steps[i].Name)
+		id := cmp.Or(was.ExternalID, previousID(was))
+		if is == nil || is.Forward.Phase != was.Forward.Phase || is.Undo.Phase != was.Undo.Phase || is.ExternalID != id {
+			s.t.Errorf("%s: of step %s is left %+v, of %+v", s.out.String(), was.Name, is, was)
+		}
+	}
+	if mine, its := s.st.given(), left.given(); left.Heard != cmp.Or(s.st.Heard, s.st.Revision) || its.Same() != mine.Same() {
+		s.t.Errorf("%s: what is left is %s, heard %q of %q", s.out.String(), body, left.Heard, s.st.Heard)
+	}
+}
+
+func previousID(ss *StepState) string {
+	if ss.Previous == nil {
+		return ""
+	}
+	return ss.Previous.ExternalID
 }
 
 // do runs one command:
