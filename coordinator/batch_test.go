@@ -30,7 +30,7 @@ type night struct {
 	mended atomic.Bool
 
 	mu      sync.Mutex
-	charged map[string]int // since it was mended
+	charged map[string]map[string]bool // the keys of each work since it was mended: a request that is repeated because its process was killed charges once
 }
 
 func (n *night) program(*process) saga.Program {
@@ -41,7 +41,10 @@ func (n *night) program(*process) saga.Program {
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.charged[c.Work]++
+		if n.charged[c.Work] == nil {
+			n.charged[c.Work] = map[string]bool{}
+		}
+		n.charged[c.Work][c.Key] = true
 		return thing{ID: "c"}, nil
 	}).Idempotent().NoUndo("a test"))
 	if err != nil {
@@ -54,7 +57,7 @@ func (n *night) program(*process) saga.Program {
 func (n *night) times(work string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.charged[work]
+	return len(n.charged[work])
 }
 
 // all is how many works were charged.
@@ -143,7 +146,7 @@ func TestABatchIsSaidOnce(t *testing.T) {
 		works = 500
 	}
 	test := func(t *testing.T, l ledger.Ledger, until func(func() bool)) {
-		n := &night{t: t, l: l, charged: map[string]int{}}
+		n := &night{t: t, l: l, charged: map[string]map[string]bool{}}
 		p := boot(t, l, new(world), config{program: n.program})
 		items := n.reviews(p, 0, works)
 		n.mended.Store(true)
@@ -195,7 +198,7 @@ func TestABatchIsSaidOnce(t *testing.T) {
 func TestABatchStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := &night{t: t, l: memory.New(nil), charged: map[string]int{}}
+		n := &night{t: t, l: memory.New(nil), charged: map[string]map[string]bool{}}
 		p := boot(t, n.l, new(world), config{program: n.program})
 		items := n.reviews(p, 0, 100)
 		n.batch("batch:1", coordinator.Batch{Items: items, StopAfter: 5}) // it is not mended
@@ -260,7 +263,7 @@ func TestABatchStops(t *testing.T) {
 func TestABatchRunsNothingAgainThatMovedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := &night{t: t, l: memory.New(nil), charged: map[string]int{}}
+		n := &night{t: t, l: memory.New(nil), charged: map[string]map[string]bool{}}
 		n.mended.Store(true)
 		p := boot(t, n.l, new(world), config{program: n.program})
 		items := n.reviews(p, 0, 2)

@@ -30,11 +30,12 @@ type Options struct {
 	Destinations map[string]Limit
 
 	// MaxWorks is how many works this process holds at once, and MaxBytes how large their inputs
-	// and results are together; further ones are stored and taken up when there is room. So are new
-	// ones beyond a quarter of MaxWorks while the ledger has more than there is room for. As many
-	// starts may wait for the ledger's answer, in a quarter of MaxBytes; further ones are refused
-	// with [ErrBusy]. 4096 and 256 MiB are for fast destinations: what is in hand goes forward
-	// together, so a process with slow ones finishes sooner with fewer.
+	// and results are together; a claim that is under way may bring a few more. Further ones are
+	// stored and taken up when there is room. So are new ones beyond a quarter of MaxWorks while
+	// the ledger has more than there is room for. As many starts may wait for the ledger's answer, in
+	// a quarter of MaxBytes; further ones are refused with [ErrBusy]. 4096 and 256 MiB are for fast
+	// destinations: what is in hand goes forward together, so a process with slow ones finishes
+	// sooner with fewer.
 	MaxWorks int
 	MaxBytes int64
 	// MaxBatch is how many records one transaction carries at most, and Writers how many

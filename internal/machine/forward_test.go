@@ -458,6 +458,9 @@ func TestF18Several(t *testing.T) {
 			t.Errorf("the review says %q, without %s", d.st.Note, id)
 		}
 	}
+	// also of those that were there before the first request
+	before := begin(t, "a find first undo").found(KindSeveral, "inv_1", "inv_2").review(saga.ReasonInDoubt).cancel().review(saga.ReasonInDoubt)
+	before.resolution("").resolutionIs(saga.Compensated)
 	// which one stays is a person's choice, on the way back too
 	d.cancel().review(saga.ReasonInDoubt)
 	d.resolution("inv_2").wants("look a undo", saga.Compensating).found(KindFound, "inv_2").wants("act a undo", saga.Compensating) // C5

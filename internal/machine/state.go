@@ -516,7 +516,8 @@ func (ss *StepState) stands(spec *program.Spec) bool {
 	}
 	f := &ss.Forward
 	word := (f.Phase == Ready || f.Phase == Skipped || f.Phase == "") && f.UnknownUntil.IsZero() && ss.Previous == nil && ss.Unfinished == nil
-	return ss.mayHaveHappened() && (!word || !spec.NeedsNoUndo(ss.Name))
+	several := f.Phase == "" && f.NeedsReview == saga.ReasonInDoubt // they were there before its first request, and a person is asked
+	return (several || ss.mayHaveHappened()) && (!word || !spec.NeedsNoUndo(ss.Name))
 }
 
 // unsettled is from when on the attempts settle that may still be on their way. Zero: there are
