@@ -127,7 +127,7 @@ func TestVerbsHaveOperations(t *testing.T) {
 		"recover": "is said while no process runs, on the host of its witness",
 		"export":  "is a file for who may read the database", "verify": "is for who has the file",
 		"reconcile rebuild": "is for who has lost the ledger, and with it the console",
-		"retention plan":    "reads much: a job or the command does it", "retention run": "as retention plan", "retention set": "is for who answers for what is kept", "hold": "as retention set",
+		"retention plan":    "reads much: a job or the command does it", "retention run": "as retention plan", "retention set": "is for who answers for what is kept", "hold": "as retention set", "erase": "as retention set",
 	}
 	apart := map[string]string{ // of verbs that are called otherwise
 		"list": "/works", "show": "/works/{saga}/{work}", "history": "/works/{saga}/{work}/history", "approval": "/works/{saga}/{work}/approval", "deliver": "/messages/{name}/{key}", "batch": "/batches/{batch}",

@@ -38,6 +38,7 @@ type Report struct {
 	Lines    []Line    // what goes, by saga and stage
 	Kept     int       // due, and not reduced: held by a person, or moved meanwhile
 	Damaged  int       // due, and not reduced: they cannot be read, run amends check
+	Erased   int       // a person had said so before they ended, see [Erase]
 }
 
 // Policy is how long what is kept of a saga's instances.
@@ -92,7 +93,7 @@ func Work(db store.DB, o *Options) func(context.Context, *schedule.Run) (schedul
 	return func(ctx context.Context, job *schedule.Run) (schedule.Outcome, error) {
 		r := newRun(db, o)
 		r.dry = !job.Approved
-		report, err := r.walk(ctx)
+		report, err := r.both(ctx, db)
 		n := 0
 		for _, line := range report.Lines {
 			n += line.Works
@@ -116,7 +117,22 @@ func Plan(ctx context.Context, db store.DB, at time.Time) (Report, error) {
 
 // Run lets go of what is due. When it fails it says what went until then.
 func Run(ctx context.Context, db store.DB, o *Options) (Report, error) {
-	return newRun(db, o).walk(ctx)
+	return newRun(db, o).both(ctx, db)
+}
+
+// both erases what a person had said so of, and lets go of what is due.
+func (r *run) both(ctx context.Context, db store.DB) (Report, error) {
+	erased, err := Erase(ctx, db, Erasure{})
+	if err != nil {
+		return r.report, err
+	}
+	report, err := r.walk(ctx)
+	for _, w := range erased.Works {
+		if w.As != "" {
+			report.Erased++
+		}
+	}
+	return report, err
 }
 
 func newRun(db ledger.Ledger, o *Options) *run {
@@ -408,5 +424,5 @@ func (r Report) String() string {
 	for _, line := range r.Lines {
 		n[line.What] += line.Works
 	}
-	return fmt.Sprintf("bodies of %d, records of %d, keys of %d; %d held or moved, %d cannot be read", n[Bodies], n[Records], n[Keys], r.Kept, r.Damaged)
+	return fmt.Sprintf("bodies of %d, records of %d, keys of %d; %d erased; %d held or moved, %d cannot be read", n[Bodies], n[Records], n[Keys], r.Erased, r.Kept, r.Damaged)
 }

@@ -23,6 +23,7 @@ type Definition[In any] struct {
 	faults   []string // of what is said of the whole
 	identity func(In) any
 	tags     func(In) map[string]string
+	subject  func(In) string
 	strict   bool
 	untyped  bool // an input may hold numbers as they were written
 	plain    bool // a copy of an input shares nothing with it
@@ -59,6 +60,23 @@ func (fn identity[In]) part(d *Definition[In], _ In) { d.identity = fn }
 // newer version of its source has other ones. What cannot be a tag (200 bytes with its name) is left out, and logged. They stand in the ledger as
 // they are: no secrets.
 func Tags[In any](fn func(In) map[string]string) Step[In] { return tags[In](fn) }
+
+// Subject is put among the steps of a definition and says whose data an instance holds.
+//
+//	saga.Subject(func(o Order) string { return "customer:" + o.Customer }),
+//
+// amends erase --subject customer:8821 erases all of them. It is a tag named subject, beside those of [Tags], and stays the one that the
+// instance was started with.
+func Subject[In any](fn func(In) string) Step[In] { return subject[In](fn) }
+
+// SubjectTag is the tag of instances that hold data of a subject.
+func SubjectTag(subject string) string { return subjectTag + "=" + subject }
+
+const subjectTag = "subject"
+
+type subject[In any] func(In) string
+
+func (fn subject[In]) part(d *Definition[In], _ In) { d.subject = fn }
 
 type tags[In any] func(In) map[string]string
 
@@ -255,7 +273,7 @@ const mostTags, longestTag = 8, 200
 // tagsOf says what an instance is found by. What cannot be a tag is left out, and the error says why, without its value: no order is lost
 // for what people would have looked for.
 func (d *Definition[In]) tagsOf(in In) (tags []string, fault error) {
-	if d.tags == nil {
+	if d.tags == nil && d.subject == nil {
 		return nil, nil
 	}
 	defer func() {
@@ -263,15 +281,21 @@ func (d *Definition[In]) tagsOf(in In) (tags []string, fault error) {
 			tags, fault = nil, errors.New("the function panicked")
 		}
 	}()
-	all := d.tags(in)
+	all, most := make(map[string]string), mostTags
+	if d.tags != nil {
+		maps.Copy(all, d.tags(in))
+	}
+	if d.subject != nil {
+		all[subjectTag], most = d.subject(in), mostTags+1
+	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		tag := name + "=" + all[name]
 		switch {
 		case all[name] == "": // there is none
 		case name == "" || strings.Contains(name, "=") || len(tag) > longestTag || program.Clean(tag, longestTag) != tag:
 			fault = errors.Join(fault, fmt.Errorf("tag %q: its name is empty or has a \"=\", or with its value it is no valid text of %d bytes at most", name, longestTag))
-		case len(tags) == mostTags:
-			fault = errors.Join(fault, fmt.Errorf("tag %q: there are %d, and at most %d are kept", name, len(all), mostTags))
+		case len(tags) == most:
+			fault = errors.Join(fault, fmt.Errorf("tag %q: there are %d, and at most %d are kept", name, len(all), most))
 		default:
 			tags = append(tags, tag)
 		}

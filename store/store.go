@@ -20,6 +20,7 @@ type DB interface {
 	ledger.Ledger
 	ledger.TxStarter
 	ledger.Recoverer
+	ledger.Eraser
 	intake.Inbox
 	intake.Gate
 	intake.Reader

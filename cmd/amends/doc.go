@@ -50,6 +50,7 @@
 //	report      Report a month: what was started, how it ended, and what people had to decide
 //	retention   Let go of what is kept of instances that have ended
 //	hold        Have retention let go of nothing of a work
+//	erase       Erase what is kept of a person: of a work, or of all works of a subject
 //	catch-up    After the database's clock went back: make due what waits for it to be there again
 //	recover     Say what became of the database: restored from a backup, or moved with everything
 //	migrate     Bring the database schema up to date, or show where it stands

@@ -117,6 +117,7 @@ var verbs = []maker{
 	approvalsVerb, deciding("approve"), deciding("reject"), order("cancel"), order("undo"), order("rerun"), batchVerb, startVerb,
 	destinationVerb, alertsVerb, inboxVerb, reconcileVerb, driftVerb, scheduleVerb, checkVerb, exportVerb, verifyVerb, reportVerb,
 	retentionVerb, plain("hold", theWork.named(1, 1), (*desk.Desk).HoldWork, (*app).printHeldWork),
+	plain("erase", theWork.named(0, 1), (*desk.Desk).Erase, (*app).printErased),
 	plain("catch-up", noArguments, (*desk.Desk).CatchUp, (*app).printCaughtUp), plain("recover", noArguments, (*desk.Desk).Recover, (*app).printRecovered),
 	migrateVerb, serveVerb, tokenVerb, versionVerb,
 }

@@ -108,6 +108,7 @@ func TestEmptyNamesAreRefused(t *testing.T) {
 		{append([]string{"undo", ""}, why...), "", work},
 		{append([]string{"rerun", ""}, why...), "", work},
 		{append([]string{"hold", ""}, why...), "", work},
+		{append([]string{"erase", ""}, why...), "", work},
 		{[]string{"batch", ""}, "", "the batch is empty; " + variable},
 		{[]string{"start", "", "o2", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},
 		{[]string{"start", "order-to-invoice", "", "--input", "-"}, "{}", "the saga or the work id is empty; " + variable},

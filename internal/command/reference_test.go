@@ -101,7 +101,7 @@ var documents = []struct {
 	{[]string{"drift accept", "drift ignore", "drift again", "drift ours", "drift keep", "drift undo", "drift reopen"}, desk.Decided{}},
 	{[]string{"schedule list"}, desk.Board{}}, {[]string{"schedule pause", "schedule unpause"}, desk.JobPause{}}, {[]string{"schedule check"}, desk.Expression{}},
 	{[]string{"check"}, desk.Report{}}, {[]string{"export"}, desk.ExportLine{}}, {[]string{"verify"}, desk.Verified{}}, {[]string{"report"}, desk.Month{}},
-	{[]string{"retention plan", "retention run"}, desk.Retained{}}, {[]string{"retention set"}, desk.Policy{}}, {[]string{"hold"}, desk.HeldWork{}},
+	{[]string{"retention plan", "retention run"}, desk.Retained{}}, {[]string{"retention set"}, desk.Policy{}}, {[]string{"hold"}, desk.HeldWork{}}, {[]string{"erase"}, desk.Erased{}},
 	{[]string{"catch-up"}, desk.CaughtUp{}}, {[]string{"recover"}, desk.Recovered{}},
 	{[]string{"migrate up"}, migrated{}}, {[]string{"migrate status"}, schema{}}, {[]string{"serve"}, served{}}, {[]string{"token"}, issued{}},
 	{[]string{"version"}, desk.Version{}},

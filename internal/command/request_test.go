@@ -11,6 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -149,4 +150,5 @@ type whole struct {
 	*memory.DB
 	ledger.TxStarter
 	ledger.Recoverer
+	ledgertest.Keeps
 }

@@ -45,3 +45,29 @@ func (a *app) printRetained(out *desk.Retained) {
 func (a *app) printHeldWork(_ *desk.HoldWorkIn, out *desk.HeldWork) {
 	a.paragraph("", desk.Either(out.Held, "Nothing of it goes by retention, until: amends hold "+quote(out.WorkID)+" --saga "+out.Saga+" --lift --reason WHY", "It is not held any more."))
 }
+
+func (a *app) printErased(in *desk.EraseIn, out *desk.Erased) {
+	if len(out.Items) == 0 {
+		a.paragraph("", "Nothing of "+quote(in.Subject)+" is in this ledger.")
+		return
+	}
+	a.table(out.Items, "saga=Saga, work=WorkID, records=Records, objects=Objects, becomes=Outcome")
+	fmt.Fprintln(a.out)
+	later, erased := 0, 0
+	for i := range out.Items {
+		if out.Items[i].Later {
+			later++
+		}
+		if out.Items[i].As != "" {
+			erased++
+		}
+	}
+	switch {
+	case out.DryRun:
+		a.paragraph("", "Nothing was changed. It is erased by the same without --dry-run, with --reason WHY. Copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")
+	case erased > 0:
+		a.paragraph("", "What was erased does not come back. Copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")
+	}
+	a.paragraphs("", desk.When(later > 0 && !out.DryRun, finding.Works(int64(later))+" marked: a run of retention (amends retention run, or its job) erases them once what is said of them is over."),
+		desk.When(out.Named > 0, finding.Works(int64(out.Named))+" still stored under its id: some client of the database has had a transaction open since before. The next run of retention takes it."))
+}

@@ -18,7 +18,7 @@ var eachVerb = [][]string{
 	{"complete", "w", "--body", "{}", "--reason", "r"}, {"fail", "w", "--reason", "r"}, {"extend", "w", "--by", "1h", "--reason", "r"}, {"deliver", "n", "k", "--id", "i"},
 	{"stats"}, {"approvals"}, {"approve", "w"}, {"reject", "w", "--shown", "d", "--reason", "r"},
 	{"cancel", "w", "--reason", "r"}, {"undo", "w", "--reason", "r"}, {"rerun", "w", "--reason", "r"}, {"batch", "b"}, {"start", "s", "w", "--input", "-"},
-	{"destination", "list"}, {"alerts", "list"}, {"inbox", "list"}, {"reconcile", "runs"}, {"drift", "list"}, {"schedule", "list"}, {"check"}, {"export"}, {"verify"}, {"report"}, {"retention", "plan"}, {"hold", "w", "--reason", "r"}, {"catch-up"},
+	{"destination", "list"}, {"alerts", "list"}, {"inbox", "list"}, {"reconcile", "runs"}, {"drift", "list"}, {"schedule", "list"}, {"check"}, {"export"}, {"verify"}, {"report"}, {"retention", "plan"}, {"hold", "w", "--reason", "r"}, {"erase", "w", "--reason", "r"}, {"catch-up"},
 	{"recover", "--restored", "--dry-run"},
 	{"acts"}, {"serve"}, {"token", "--file", "f", "--name", "n", "--role", "reader"},
 	{"migrate"}, {"migrate", "up"}, {"migrate", "status"}, {"version"},

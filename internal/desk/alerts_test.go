@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -21,6 +22,7 @@ import (
 // recovers is a store in memory as a whole one, of which the jobs may not be read.
 type recovers struct {
 	*memory.DB
+	ledgertest.Keeps
 
 	broken bool
 }
@@ -77,7 +79,7 @@ func TestNeeds(t *testing.T) {
 			synctest.Wait()
 		}
 		needs := func() (all []string) {
-			found, partial, err := New(recovers{db, false}, "").Needs(t.Context(), 3)
+			found, partial, err := New(recovers{db, ledgertest.Keeps{}, false}, "").Needs(t.Context(), 3)
 			if err != nil || len(partial) > 0 {
 				t.Fatal(partial, err)
 			}
@@ -108,7 +110,7 @@ func TestNeeds(t *testing.T) {
 		if got := needs(); !slices.Equal(got, []string{"job/orders 1", "approval/payment/pay 2", "approval/payment/pay/2 2"}) {
 			t.Errorf("with two: %q", got)
 		}
-		found, partial, err := New(recovers{db, true}, "").Needs(t.Context(), 3)
+		found, partial, err := New(recovers{db, ledgertest.Keeps{}, true}, "").Needs(t.Context(), 3)
 		told := func(a Alert) bool { return a.About == "approval/payment/pay" }
 		if err == nil || !slices.Equal(partial, []string{"job/"}) || !slices.ContainsFunc(found, told) {
 			t.Errorf("where jobs cannot be read: %+v, partly %q, %v", found, partial, err)

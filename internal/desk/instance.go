@@ -52,7 +52,9 @@ func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
 		return nil, err
 	}
 	v.spec = v.knowledge.specOf(id.Saga, v.state.Version)
-	v.summary = machine.Summarize(v.spec, v.state)
+	if v.summary = machine.Summarize(v.spec, v.state); v.head.Erased() {
+		v.summary.Key = "" // it came from its id
+	}
 	if v.knowledge.flow != nil {
 		v.because, v.waits = v.knowledge.flow.waits(v.head.WaitsFor)
 	}
@@ -248,6 +250,9 @@ func (d *Desk) find(ctx context.Context, w *Which) (ledger.Instance, error) {
 		fmt.Sprintf("sagas know the work %q", w.Work), func(h *ledger.Instance) string { return "say which: --saga " + quote(h.ID.Saga) })
 	if err == nil || FailureOf(ctx, err).Code != NotFound {
 		return h, err
+	}
+	if erased, failed := ledger.First(ctx, d.db, ledger.Filter{Work: d.db.Hide(w.Work), Saga: w.Saga}); failed != nil || len(erased) == 1 {
+		return append(erased, h)[0], failed
 	}
 	switch whole, failed := d.meant(ctx, w); {
 	case failed != nil:

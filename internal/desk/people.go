@@ -150,7 +150,7 @@ func deedOf(d *ledger.Deed) Deed {
 
 // Looked puts on record that a person sees what is hidden otherwise.
 func (d *Desk) Looked(ctx context.Context, what string, by saga.Actor) error {
-	return d.db.Looked(ctx, what, by)
+	return d.db.Did(ctx, ledger.DeedLooked, what, by)
 }
 
 // DeliverIn is a message.

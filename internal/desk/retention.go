@@ -161,7 +161,7 @@ func (d *Desk) RunRetention(ctx context.Context, in *RetentionRunIn) (*Retained,
 	}
 	r, err := retention.Run(ctx, d.db, &retention.Options{PerSecond: in.PerSecond})
 	if len(r.Lines) > 0 {
-		err = errors.Join(err, d.db.Looked(context.WithoutCancel(ctx), "retention: "+r.String(), in.actor()))
+		err = errors.Join(err, d.db.Did(context.WithoutCancel(ctx), ledger.DeedRetention, r.String(), in.actor()))
 	}
 	if err != nil {
 		return nil, err
@@ -224,6 +224,81 @@ func (d *Desk) HoldWork(ctx context.Context, in *HoldWorkIn) (*HeldWork, error) 
 		return nil, err
 	}
 	return &HeldWork{head.ID.Saga, head.ID.Work, !in.Lift}, nil
+}
+
+// EraseIn says whose data is erased: a subject's, or a work's.
+type EraseIn struct {
+	Work    string `path:"work"`
+	Saga    string `json:"saga,omitempty" doc:"only of this saga"`
+	Subject string `json:"subject,omitempty" doc:"all works of a subject, as saga.Subject names it: customer:8821"`
+	DryRun  bool   `json:"dry-run,omitempty" doc:"say what would be erased and change nothing"`
+	By
+}
+
+// Erased is what was erased, or would be.
+type Erased struct {
+	DryRun bool         `json:"dryRun"`
+	Items  []ErasedWork `json:"works"`
+	Named  int          `json:"named"` // erased but for their ids, which go with the next run of retention: a transaction has been open in the database since before
+}
+
+// ErasedWork is a work.
+type ErasedWork struct {
+	Saga    string   `json:"saga"`
+	WorkID  string   `json:"workId"`   // as it was
+	As      string   `json:"erasedAs"` // its id from then on; "": it was left
+	Records int      `json:"records"`
+	Objects []string `json:"objects"` // of webhooks, whose deliveries go with it
+	Left    string   `json:"left"`    // why it, or an object of it, was left
+	Later   bool     `json:"later"`   // retention erases it once that is over
+}
+
+// Outcome is what became of it, in a line.
+func (w *ErasedWork) Outcome() string {
+	switch {
+	case w.As == "" && w.Later:
+		return "later: " + w.Left
+	case w.As == "":
+		return "left: " + w.Left
+	default:
+		return joinedBy("; ", w.As, w.Left)
+	}
+}
+
+// Erase erases what is kept of a subject, or of a work, and puts on record who had it erased, before it is.
+func (d *Desk) Erase(ctx context.Context, in *EraseIn) (*Erased, error) {
+	var wrong Wrong
+	if !in.DryRun {
+		wrong = in.By.faults()
+	}
+	wrong.If((in.Work == "") == (in.Subject == ""), "say what: a work id, or --subject SUBJECT")
+	if err := Usage("try: amends erase --help", wrong...); err != nil {
+		return nil, err
+	}
+	what := retention.Erasure{Subject: in.Subject, Work: in.Work, Saga: in.Saga, DryRun: true}
+	e, err := retention.Erase(ctx, d.db, what)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(e.Works) == 0 && in.Work != "":
+		w := Which{Work: in.Work, Saga: in.Saga}
+		return nil, w.unknown()
+	}
+	if !in.DryRun {
+		for i := range e.Works {
+			w := &e.Works[i]
+			if err := d.db.Did(ctx, ledger.DeedErase, w.ID.Saga+" "+d.db.Hide(w.ID.Work), in.actor()); err != nil {
+				return nil, err
+			}
+		}
+		what.DryRun = false
+		if e, err = retention.Erase(ctx, d.db, what); err != nil {
+			return nil, err
+		}
+	}
+	return &Erased{DryRun: in.DryRun, Named: e.Named, Items: docs(e.Works, func(w *retention.ErasedWork) ErasedWork {
+		return ErasedWork{w.ID.Saga, w.ID.Work, w.As, w.Records, append([]string{}, w.Objects...), w.Left, w.Later}
+	})}, nil
 }
 
 // setControl stores what a person wants, over whatever stands.

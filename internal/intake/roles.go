@@ -133,6 +133,9 @@ type Purger interface {
 	// Purge erases what is older than the retention allows, at most limit rows of each kind, and
 	// never what is still owed. It answers how many rows it touched; ask again until it is 0.
 	Purge(ctx context.Context, r Retention, limit int) (int, error)
+	// Forget erases what is known of an object, and its deliveries, but for the digests by which copies are known. It reports
+	// whether it did: it does nothing while a delivery is not judged, the object is owed something, or it waits for a person.
+	Forget(ctx context.Context, o Object) (bool, error)
 }
 
 // DeliveryFilter selects deliveries. Zero fields do not narrow.

@@ -5,7 +5,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // Act is what a person did, or looked at, as it is on record: a link of the one chain of all acts.
@@ -17,18 +25,69 @@ type Act struct {
 
 // Sum computes the act's hash as the successor of the one with hash prev, nil for the first. The
 // layout is a format: its version and all numbers in 8 bytes each, then prev and all texts, each
-// with its length before it.
+// with its length before it. What may name a person enters by its digest, so that it can be erased.
 func (a *Act) Sum(prev []byte) []byte {
 	b := make([]byte, 0, 512)
 	for _, n := range [...]int64{1, a.Number, a.At.UnixMicro(), int64(a.Session), a.Version, a.Nonce} {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
-	for _, s := range [...]string{string(prev), string(a.Kind), a.Name, string(a.Body), a.Actor, a.Reason} {
+	for _, s := range [...]string{string(prev), string(a.Kind), a.digest(a.Name), a.digest(string(a.Body)), a.Actor, a.digest(a.Reason)} {
 		b = append(binary.BigEndian.AppendUint64(b, uint64(len(s))), s...)
 	}
 	sum := sha256.Sum256(b)
 	return sum[:]
 }
+
+// erasedText begins what is left of a text of an act that was erased: its digest is behind it.
+const erasedText = "erased:"
+
+// digest is by what a text of the act enters its hash.
+func (a *Act) digest(text string) string {
+	if digest, ok := strings.CutPrefix(strings.Trim(text, `"`), erasedText); ok { // a body is JSON
+		return digest
+	}
+	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(a.Number)), text...))
+	return hex.EncodeToString(sum[:])
+}
+
+// Erase takes the texts out of the act that name a work: with its saga, or by its id alone, where that is long enough to be no other
+// word. Its hash stays. It reports whether there was anything.
+func (a *Act) Erase(id saga.ID) (changed bool) {
+	for _, text := range []*string{&a.Name, &a.Reason} {
+		if names(*text, id) {
+			*text, changed = erasedText+a.digest(*text), true
+		}
+	}
+	if body := string(a.Body); names(body, id) {
+		a.Body, changed = json.RawMessage(strconv.Quote(erasedText+a.digest(body))), true
+	}
+	return changed
+}
+
+func names(text string, id saga.ID) bool {
+	const tellsItself = 5
+	return hasWord(text, id.Saga+" "+id.Work) || hasWord(text, id.Saga+"/"+id.Work) || len(id.Work) >= tellsItself && hasWord(text, id.Work)
+}
+
+// hasWord reports whether a text has the word: between spaces, marks and slashes.
+func hasWord(text, word string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, word)
+		if i < 0 {
+			return false
+		}
+		before, _ := utf8.DecodeLastRuneInString(rest[:i])
+		after, _ := utf8.DecodeRuneInString(rest[i+len(word):])
+		if !ofWord(before) && !ofWord(after) {
+			return true
+		}
+		_, size := utf8.DecodeRuneInString(rest[i:])
+		rest = rest[i+size:]
+	}
+}
+
+// ofWord reports whether a word that has r beside it goes on there. Nothing beside it is an error of decoding.
+func ofWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
 const doAct = "Compare table amends_audit with a backup, and ask who can write to the database. No instance depends on it."
 

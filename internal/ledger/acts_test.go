@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 // What is hashed of an act is a format: chains are verified for ever.
@@ -18,7 +19,7 @@ func TestTheHashOfAnAct(t *testing.T) {
 		Kind: ledger.ControlPause, Name: "all", Version: 7, Body: json.RawMessage(`{"a":1}`), Actor: "anna", Reason: "a fire",
 		Session: 5, Nonce: -3, At: time.Date(2026, 11, 28, 12, 0, 0, 123456789, time.FixedZone("", 3600)),
 	}}
-	const want = "dbaf9e212233610f221ced78b6acb2a9c8a3ba93038d5d5e70b759b0aff35887"
+	const want = "41113c51e21971211f638627a169695360323225820c8cc08a97deec6c805a2d"
 	sum := hex.EncodeToString(a.Sum([]byte{1, 2}))
 	if sum != want {
 		t.Errorf("the hash is %s, want %s", sum, want)
@@ -34,6 +35,21 @@ func TestTheHashOfAnAct(t *testing.T) {
 			t.Errorf("the hash does not cover: %s", what)
 		}
 	}
+	first, whole, was := a, a, sum
+	whole.Name, whole.Body, whole.Reason = "orders order:7", json.RawMessage(`{"of":"orders/order:7"}`), "asked by (order:7)"
+	sum = hex.EncodeToString(whole.Sum(nil))
+	for id, changes := range map[saga.ID]bool{
+		{Saga: "orders", Work: "order:7"}: true, {Saga: "other", Work: "order:7"}: true, {Saga: "orders", Work: "order:"}: false, {Saga: "asked", Work: "by"}: true,
+		{Saga: "other", Work: "by"}: false, {Saga: "orders", Work: "order:77"}: false,
+	} {
+		if a = whole; a.Erase(id) != changes || hex.EncodeToString(a.Sum(nil)) != sum {
+			t.Errorf("without %s it is %q, %s, %q", id, a.Name, a.Body, a.Reason)
+		}
+		if again := a; again.Erase(id) {
+			t.Errorf("without %s it has it still: %+v", id, a)
+		}
+	}
+	a, sum = first, was
 	a.At = a.At.Truncate(time.Microsecond).UTC() // as a database gives it back
 	if got := hex.EncodeToString(a.Sum([]byte{1, 2})); got != sum {
 		t.Errorf("read again the hash is %s, and was %s", got, sum)

@@ -35,12 +35,12 @@ type Controls interface {
 	// them (0: 100).
 	Acts(ctx context.Context, kind ControlKind, name string, limit int) ([]Control, error)
 
-	// Looked puts on record that a person looked at what is otherwise hidden, such as the bodies of
-	// an instance. It changes nothing that a process obeys.
-	Looked(ctx context.Context, what string, by saga.Actor) error
+	// Did puts on record what a person did that is no control and no signal: that they looked at what is otherwise hidden
+	// ([DeedLooked]), had something go ([DeedRetention]) or erased it ([DeedErase]). It changes nothing that a process obeys.
+	Did(ctx context.Context, kind ControlKind, what string, by saga.Actor) error
 
 	// Deeds returns what people did before a time, the newest first, at most limit of them (0: 100):
-	// signals that they posted, controls that they set, what they looked at, and runs that they
+	// signals that they posted, controls that they set, what they looked at and erased, and runs that they
 	// asked for. A zero time is no bound.
 	Deeds(ctx context.Context, before time.Time, limit int) ([]Deed, error)
 }
@@ -48,7 +48,7 @@ type Controls interface {
 // Deed is one thing that a person did.
 type Deed struct {
 	At   time.Time
-	Kind string // a kind of signal or of control, [DeedLooked], [DeedRun], [DeedRecover] or [DeedDecide]
+	Kind string // a kind of signal or of control, [DeedLooked], [DeedErase], [DeedRun], [DeedRecover] or [DeedDecide]
 	// ID is the instance that was spoken to; without one Name is the control, the job, or what was
 	// looked at.
 	ID            saga.ID
@@ -66,10 +66,12 @@ func Decides(kind machine.SignalKind) bool {
 
 // What people do besides.
 const (
-	DeedLooked  = "look"
-	DeedRun     = "run"
-	DeedRecover = "recover"
-	DeedDecide  = "decide" // on a finding of a reconciliation
+	DeedLooked    = "look"
+	DeedErase     = "erase"
+	DeedRetention = "retention" // it was run
+	DeedRun       = "run"
+	DeedRecover   = "recover"
+	DeedDecide    = "decide" // on a finding of a reconciliation
 )
 
 // ControlKind is what a control is about.

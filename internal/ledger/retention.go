@@ -2,7 +2,11 @@ package ledger
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"strings"
 
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
@@ -14,6 +18,41 @@ type Retention interface {
 	// ended, is in a session's hands, has an unread signal, or is held ([ControlHold]) is left as it is. What is done is done as a whole. An
 	// error may have done it: reduce what a new listing shows.
 	Reduce(ctx context.Context, all []Reduction) (done []bool, err error)
+}
+
+// Eraser is implemented by ledgers in a SQL database: what names a work can be erased, and the work is still known.
+type Eraser interface {
+	// Hide is what is left of the name of a work, or of a thing that it made, that was erased: a hash under the ledger's secret. It
+	// leaves one as it is.
+	Hide(name string) string
+
+	// Unname has works that were erased lose their work ids, which their rows have until no transaction is open that may start
+	// them and has not seen that they were erased. It waits a few seconds for such, and answers for how many works it waited in vain.
+	Unname(ctx context.Context) (waiting int, err error)
+
+	// EraseLater marks works that have not ended, so that [ToErase] lists them.
+	EraseLater(ctx context.Context, numbers []int64) error
+}
+
+// ToErase is the tag of works that are to be erased once they have ended.
+const ToErase = "amends:erase=later"
+
+// hiddenPrefix begins what is left of a name.
+const hiddenPrefix = "erased-"
+
+// Hidden is [Eraser.Hide] under a secret.
+func Hidden(secret []byte, name string) string {
+	if name == "" || strings.HasPrefix(name, hiddenPrefix) {
+		return name
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(name))
+	return hiddenPrefix + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// Erased reports whether the work was erased: its id is what is left of one.
+func (h *Instance) Erased() bool {
+	return h.Left() == LeftRemains && strings.HasPrefix(h.ID.Work, hiddenPrefix)
 }
 
 // Left says what is left of a work.
@@ -52,6 +91,9 @@ type Reduction struct {
 	Signals []machine.Signal
 	Tags    []string        // that it was started with, when its records go
 	Remains machine.Remains // what is left when its records go
+	// As is the name under which it is known from then on, see [Eraser.Hide]: with its records goes, wherever it stands, what names it.
+	// Empty: it keeps its name. Only an [Eraser] takes one.
+	As string
 }
 
 // NowRemains is what the head shows from then on.
@@ -65,9 +107,13 @@ func (r *Reduction) NowRemains() string {
 
 // Remembered is the one record that is read of a work whose records have gone: it folds to what is left of it.
 func Remembered(h *Instance) machine.Record {
+	why := "its records have gone by retention"
+	if h.Erased() {
+		why = "it was erased"
+	}
 	return machine.Record{
 		Seq: 1, At: h.Updated, Until: h.Created, Kind: machine.KindRemembered, Version: h.Version, Revision: h.Revision, Status: h.Status, Body: json.RawMessage(h.Remains),
-		Note: "its records have gone by retention",
+		Note: why,
 	}
 }
 

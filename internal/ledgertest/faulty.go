@@ -40,7 +40,7 @@ const (
 	Controls    Method = "Controls"
 	SetControl  Method = "SetControl"
 	Acts        Method = "Acts"
-	Looked      Method = "Looked"
+	Did         Method = "Did"
 	Deeds       Method = "Deeds"
 	Request     Method = "Request"
 	Answer      Method = "Answer"
@@ -288,9 +288,9 @@ func (f *FaultyLedger) Acts(ctx context.Context, kind ledger.ControlKind, name s
 	return call(f, Acts, func() ([]ledger.Control, error) { return f.inner.Acts(ctx, kind, name, limit) })
 }
 
-// Looked passes the call on, or not.
-func (f *FaultyLedger) Looked(ctx context.Context, what string, by saga.Actor) error {
-	_, err := call(f, Looked, nothing(func() error { return f.inner.Looked(ctx, what, by) }))
+// Did passes the call on, or not.
+func (f *FaultyLedger) Did(ctx context.Context, kind ledger.ControlKind, what string, by saga.Actor) error {
+	_, err := call(f, Did, nothing(func() error { return f.inner.Did(ctx, kind, what, by) }))
 	return err
 }
 

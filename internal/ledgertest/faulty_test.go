@@ -122,7 +122,7 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.Controls:    func() error { _, _, err := f.Controls(ctx); return err },
 		ledgertest.SetControl:  func() error { _, err := f.SetControl(ctx, 1, ledger.Control{}); return err },
 		ledgertest.Acts:        func() error { _, err := f.Acts(ctx, "", "", 1); return err },
-		ledgertest.Looked:      func() error { return f.Looked(ctx, "", saga.Actor{}) },
+		ledgertest.Did:         func() error { return f.Did(ctx, "", "", saga.Actor{}) },
 		ledgertest.Request:     func() error { _, err := f.Request(ctx, ledger.Request{}); return err },
 		ledgertest.Answer:      func() error { return f.Answer(ctx, "", 1, nil) },
 		ledgertest.Deeds:       func() error { _, err := f.Deeds(ctx, time.Time{}, 1); return err },

@@ -17,9 +17,9 @@ import (
 // repeating: each look is put on record twice.
 type repeating struct{ Store }
 
-func (r repeating) Looked(ctx context.Context, what string, by saga.Actor) error {
-	ok(r.Store.Looked(ctx, what, by))
-	return r.Store.Looked(ctx, what, by)
+func (r repeating) Did(ctx context.Context, kind ledger.ControlKind, what string, by saga.Actor) error {
+	ok(r.Store.Did(ctx, kind, what, by))
+	return r.Store.Did(ctx, kind, what, by)
 }
 
 // Whatever people do at once, in two processes: it makes one chain, numbered without a gap, each with
@@ -60,7 +60,7 @@ type person struct {
 func (p *person) acts(i, n int) (did []string) {
 	by, ctx := saga.Actor{Name: p.name, Reason: fmt.Sprint("reason ", n)}, p.b.Context()
 	done := func(kind ledger.ControlKind) { did = append(did, fmt.Sprint(kind, by)) }
-	ok(p.Store.Looked(ctx, "bodies", by))
+	ok(p.Store.Did(ctx, ledger.DeedLooked, "bodies", by))
 	done(ledger.DeedLooked)
 	ok(p.Store.Decide(ctx, fmt.Sprint("job ", i%3), []plan.Decision{{Finding: finding(fmt.Sprint(i, "-", n%2), plan.Diverged, plan.Ask), Verdict: plan.Accept, By: by}}))
 	done(ledger.DeedDecide)

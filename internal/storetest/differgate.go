@@ -29,6 +29,10 @@ var gateCalls = []call{
 		s.forgot = true
 		s.says("Replay")(s.Replay(s.ctx, d.deliveryFilter(), "why"))
 	}},
+	{"forget", 3, func(d *draw, s *side) {
+		s.forgot = true
+		s.says("Forget")(s.Forget(s.ctx, d.object()))
+	}},
 	{"purge", 5, func(d *draw, s *side) {
 		kept := func() time.Duration { return pick(d, 0, time.Second, time.Minute, time.Hour) }
 		s.forgot = true

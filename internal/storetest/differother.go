@@ -16,7 +16,7 @@ import (
 // What a coordinator calls beside its chains, and the runs of jobs.
 var otherCalls = []call{
 	{"deeds", 4, func(d *draw, s *side) {
-		s.tell("Looked", s.Looked(s.ctx, d.oddity("bodies", "bodies", ""), saga.Actor{Name: "cid", Reason: "a complaint"}))
+		s.tell("Did", s.Did(s.ctx, ledger.DeedLooked, d.oddity("bodies", "bodies", ""), saga.Actor{Name: "cid", Reason: "a complaint"}))
 		s.says("Deeds")(s.Deeds(s.ctx, pick(d, time.Time{}, d.now, d.shift(-30, 0)), d.IntN(4)))
 	}},
 	{"acts", 4, callActs},

@@ -121,8 +121,8 @@ func (s *side) entries(v reflect.Value) {
 // expected are the classes of error that each method has to meet in a night.
 const expected = `Accept error ok; ActChain ok; Acts ok; Advance moved ok; Answer ok; Append appended exists invalid mine missing no-lease ok stale; Approve no-plan ok; AtRest ok; Await invalid ok;
 Blocked ok; BlockedDays ok; Bury ok; CatchUp ok; Claim ok session-dead; Controls ok; Count ok; Counts ok; Deeds ok; Definitions ok; Deliveries ok; Delivery no-delivery ok; Describe
-definition-changed ok; Discard ok; Done no-plan ok; Draft ok; Drifts ok; Duplicates ok; EndHold invalid ok; Entries ok; Entry ok; Find no-plan ok; Findings ok; Finish
-no-plan ok; GiveBack ok; History not-found ok; Holdings ok; Jobs ok; Judge ok refused; Keep invalid ok; Latest no-plan ok; Lease ok refused; List cursor ok; Load ok;
-Looked invalid ok; Messages ok; OpenSession ok; Overview ok; Paused ok; Plan no-plan ok; Position ok; Positions ok; Post changed invalid not-found ok; Purge ok; Remember
+definition-changed ok; Did invalid ok; Discard ok; Done no-plan ok; Draft ok; Drifts ok; Duplicates ok; EndHold invalid ok; Entries ok; Entry ok; Find no-plan ok; Findings ok; Finish
+no-plan ok; Forget ok; GiveBack ok; History not-found ok; Holdings ok; Jobs ok; Judge ok refused; Keep invalid ok; Latest no-plan ok; Lease ok refused; List cursor ok; Load ok;
+Messages ok; OpenSession ok; Overview ok; Paused ok; Plan no-plan ok; Position ok; Positions ok; Post changed invalid not-found ok; Purge ok; Remember
 ok; Renew ok session-dead; Replay ok; Request ok; Run no-run ok; Runs ok; Sessions ok; SetControl changed invalid ok session-dead; Shared ok; Sightings ok; Signals
 not-found ok; Stopped ok; Tally ok; Totals ok; Turn ok refused; Unwait ok; Update ok refused; Use ok; Uses ok; Waits ok; Weigh ok refused`

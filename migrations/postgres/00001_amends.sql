@@ -18,6 +18,7 @@ CREATE TABLE amends_meta (
     controls         bigint   NOT NULL DEFAULT 0, -- the newest version of amends_controls
     acts             bigint   NOT NULL DEFAULT 0, -- how many are in amends_audit, and the hash of the last
     acts_hash        bytea,
+    secret           bytea    NOT NULL DEFAULT decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), -- under which names are hashed that were erased
     CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) WITH (fillfactor = 50);
 
@@ -106,6 +107,17 @@ CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE
 
 -- Which instances count a step as done that may or may not have happened? Costs the others nothing.
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
+
+-- Instances that were erased on request, by the hash of their work id: a start finds them here.
+CREATE TABLE amends_erased (
+    name     text    NOT NULL COLLATE "C",
+    saga     text    NOT NULL COLLATE "C",
+    instance bigint  NOT NULL,
+    named    boolean NOT NULL DEFAULT true, -- its row has the work id as it was, while a transaction is open that has not seen this one
+    PRIMARY KEY (name, saga)
+);
+
+CREATE INDEX amends_erased_named ON amends_erased (name, saga) WHERE named;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes. Bodies and snapshots are
 -- columns of their own, so that one can be erased without the rest.
@@ -717,6 +729,7 @@ DROP TABLE amends_awaits;
 DROP TABLE amends_signals;
 DROP TABLE amends_tags;
 DROP TABLE amends_records;
+DROP TABLE amends_erased;
 DROP FUNCTION amends_tag;
 DROP TABLE amends_instances;
 DROP TABLE amends_sessions;

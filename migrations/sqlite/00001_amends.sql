@@ -20,6 +20,7 @@ CREATE TABLE amends_meta (
     controls         INTEGER NOT NULL DEFAULT 0, -- the newest version of amends_controls
     acts             INTEGER NOT NULL DEFAULT 0, -- how many are in amends_audit, and the hash of the last
     acts_hash        BLOB,
+    secret           BLOB    NOT NULL DEFAULT (randomblob(32)), -- under which names are hashed that were erased
     CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) STRICT;
 
@@ -100,6 +101,17 @@ CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE
 
 -- Which instances count a step as done that may or may not have happened? Costs the others nothing.
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
+
+-- Instances that were erased on request, by the hash of their work id: a start finds them here.
+CREATE TABLE amends_erased (
+    name     TEXT    NOT NULL,
+    saga     TEXT    NOT NULL,
+    instance INTEGER NOT NULL,
+    named    INTEGER NOT NULL DEFAULT 1, -- its row has the work id as it was, while a transaction is open that has not seen this one
+    PRIMARY KEY (name, saga)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX amends_erased_named ON amends_erased (name, saga) WHERE named;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes. Bodies and snapshots are
 -- columns of their own, so that one can be erased without the rest.
@@ -694,6 +706,7 @@ DROP TABLE amends_awaits;
 DROP TABLE amends_signals;
 DROP TABLE amends_tags;
 DROP TABLE amends_records;
+DROP TABLE amends_erased;
 DROP TABLE amends_instances;
 DROP TABLE amends_sessions;
 DROP TABLE amends_meta;

@@ -12,17 +12,17 @@ import (
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Looked puts "on record that a person looked at what is otherwise hidden".
-func (db *DB) Looked(ctx context.Context, what string, by saga.Actor) error {
+// Did puts "on record what a person did that is no control and no signal".
+func (db *DB) Did(ctx context.Context, kind ledger.ControlKind, what string, by saga.Actor) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("put on record who looked at %s: %w", what, err)
+		return fmt.Errorf("put on record: %s %s: %w", kind, what, err)
 	}
 	defer unlock()
 	if err := valid.Look(what, by); err != nil {
-		return fmt.Errorf("put on record who looked at %s: %w", what, err)
+		return fmt.Errorf("put on record: %s %s: %w", kind, what, err)
 	}
-	db.act(ledger.Control{Kind: ledger.DeedLooked, Name: what, Actor: by.Name, Reason: by.Reason, At: now})
+	db.act(ledger.Control{Kind: kind, Name: what, Actor: by.Name, Reason: by.Reason, At: now})
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -203,6 +204,27 @@ func (db *DB) Purge(ctx context.Context, r intake.Retention, limit int) (int, er
 		}
 	}
 	return bodies + rows + digests, nil
+}
+
+// Forget erases "what is known of an object, and its deliveries".
+func (db *DB) Forget(ctx context.Context, o intake.Object) (bool, error) {
+	now, unlock, err := db.enter(ctx)
+	if err != nil {
+		return false, fmt.Errorf("forget %s: %w", o, err)
+	}
+	defer unlock()
+	e := db.entries[o]
+	if e != nil && (e.Owing() || e.Held != 0 || e.Blocked != "" || e.Until.After(now)) {
+		return false, nil
+	}
+	for _, n := range db.pending {
+		if db.rows[n].Object == o {
+			return false, nil
+		}
+	}
+	delete(db.entries, o)
+	maps.DeleteFunc(db.rows, func(_ int64, d *intake.Delivery) bool { return d.Object == o })
+	return true, nil
 }
 
 func (db *DB) owing(o intake.Object) bool {

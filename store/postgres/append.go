@@ -192,7 +192,7 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending
 		case err != nil:
 			answers[i] = ledger.Answer{Result: ledger.Invalid, Err: err}
 		case p.Record.Seq == 1:
-			p.row = p.startRow()
+			p.row = p.startRow(db.Hide(p.ID.Work))
 			b.starts = append(b.starts, p)
 		default:
 			p.row = p.followRow()

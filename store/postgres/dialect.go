@@ -13,6 +13,10 @@ import (
 // reading looks at what is open on this database. Of transactions of other roles it sees nothing without pg_read_all_stats.
 const reading = `SELECT min(xact_start) FROM pg_stat_activity WHERE datname = current_database() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)`
 
+// openNow are transactions by the lock that each has on itself, which every role sees.
+const openNow = `SELECT l.virtualtransaction FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
+	WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND pid <> pg_backend_pid()`
+
 // dialect is what the store needs to know about Postgres.
 func (db *DB) dialect() *sqlstore.Dialect {
 	return &sqlstore.Dialect{
@@ -28,6 +32,8 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Write:      db.others.whole,
 		Page:       db.page,
 		Buckets:    db.meta.Buckets,
+		Secret:     db.meta.Secret,
+		Open:       openNow,
 		Alive:      db.alive.name,
 		Witness:    db.witness,
 		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return db.server.Identify(ctx, q) },

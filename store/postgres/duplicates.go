@@ -40,7 +40,7 @@ const countText = `WITH
 		RETURNING 1),
 	counted AS (
 		INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
-		SELECT value ->> 0, value ->> 1, value ->> 2, $2::bigint, (value ->> 3)::bigint, clock.now, clock.now
+		SELECT value ->> 0, ` + sqlstore.CountedWork + `, value ->> 2, $2::bigint, (value ->> 3)::bigint, clock.now, clock.now
 		FROM clock CROSS JOIN json_array_elements($3::json) AS value
 		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET previous = d.count, count = excluded.count, last_at = excluded.last_at
 		WHERE d.count < excluded.count

@@ -23,10 +23,11 @@ func (p *pending) followRow() []any {
 	return append(row, nil)
 }
 
-// startRow is the row of a first record, in the order of [startColumns], but for its reference.
-func (p *pending) startRow() []any {
+// startRow is the row of a first record, in the order of [startColumns], but for its reference. hidden is what would be left of
+// the work's name.
+func (p *pending) startRow(hidden string) []any {
 	row := make([]any, 0, len(startColumns))
-	row = append(row, nil, p.ID.Saga, p.ID.Work, p.dispatches(), p.Salt[:])
+	row = append(row, nil, p.ID.Saga, p.ID.Work, hidden, p.dispatches(), p.Salt[:])
 	return sqlstore.AppendValues(p.record(row), sqlstore.Scheduled(p.Entry))
 }
 

@@ -60,7 +60,9 @@ func methods(l *store, token machine.Token, e ledger.Entry, head int64) map[stri
 			return l.Count(ctx, 7, []ledger.Duplicate{{ID: e.ID, Source: "x", Count: 1}})
 		},
 		"Duplicates": func(ctx context.Context) error { _, err := l.Duplicates(ctx, ledger.Filter{}); return err },
-		"Looked":     func(ctx context.Context) error { return l.Looked(ctx, "bodies", saga.Actor{Name: "anna"}) },
+		"Did": func(ctx context.Context) error {
+			return l.Did(ctx, ledger.DeedLooked, "bodies", saga.Actor{Name: "anna"})
+		},
 		"SetControl by a person": func(ctx context.Context) error {
 			n++
 			_, err := l.SetControl(ctx, 0, ledger.Control{Kind: ledger.ControlPause, Name: fmt.Sprint("pause", n), Nonce: 1, Actor: "anna"})

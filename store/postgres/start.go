@@ -125,12 +125,13 @@ func unanswered(ps []*pending) []*pending {
 
 // placesOf reads the first records of works that were not accepted, by position in ps.
 func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (map[int]sqlstore.Place, error) {
-	numbers, sagas, works := make([]int32, len(ps)), make([]string, len(ps)), make([]string, len(ps))
+	numbers, sagas, works, hidden := make([]int32, len(ps)), make([]string, len(ps)), make([]string, len(ps)), make([]string, len(ps))
 	for i, p := range ps {
 		numbers[i], sagas[i], works[i] = int32(i), p.ID.Saga, p.ID.Work
+		hidden[i], _ = p.row[3].(string)
 	}
 	var rows []placeRow
-	if err := query(&rows, pq.Int32Array(numbers), pq.StringArray(sagas), pq.StringArray(works)); err != nil {
+	if err := query(&rows, pq.Int32Array(numbers), pq.StringArray(sagas), pq.StringArray(works), pq.StringArray(hidden)); err != nil {
 		return nil, err
 	}
 	known := make(map[int]sqlstore.Place, len(rows))

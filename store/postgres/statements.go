@@ -31,8 +31,10 @@ var (
 		{"instance", "bigint"}, {"prev", "bytea"}, {"dispatches", "boolean"},
 		{"seq", "integer"}, {"session", "bigint"}, {"hash", "bytea"}, {"external_id", "text"}, {"doc", "text"}, {"body", "text"}, {"snapshot", "text"},
 	}, append(said(), column{"signals", "text"})...)
-	// A start has its work's name, and the reference that its instance is to have.
-	startColumns = append([]column{{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"dispatches", "boolean"}, {"salt", "bytea"}}, slices.Concat(followColumns[4:storedColumns], said())...)
+	// A start has its work's name, what would be left of it, and the reference that its instance is to have.
+	startColumns = append([]column{
+		{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"hidden", "text"}, {"dispatches", "boolean"}, {"salt", "bytea"},
+	}, slices.Concat(followColumns[4:storedColumns], said())...)
 )
 
 // said are the columns of what a record says to its instance's row.
@@ -176,7 +178,7 @@ var followAlone = `
 	RETURNING at`
 
 // startText accepts works that are not known yet: instance and first record. A work that is known
-// and a reference that is taken are both passed over. schema is empty, or the schema's name and a
+// or was erased, and a reference that is taken are passed over. schema is empty, or the schema's name and a
 // point.
 func startText(rows string, patience time.Duration, schema string) string {
 	columns, values := sqlstore.Insert(wordsOf("u", "lease.now"))
@@ -186,7 +188,8 @@ func startText(rows string, patience time.Duration, schema string) string {
 		INSERT INTO amends_instances (ref, ` + columns + `)
 		SELECT u.ref, ` + values + `
 		FROM u CROSS JOIN lease
-		WHERE u.dispatches IS NULL OR lease.live
+		WHERE (u.dispatches IS NULL OR lease.live)
+			AND (SELECT x.instance FROM amends_erased AS x WHERE x.name = u.hidden AND x.saga = u.saga) IS NULL
 		ORDER BY u.work_id COLLATE "C", u.saga COLLATE "C"
 		ON CONFLICT DO NOTHING
 		RETURNING ref),
@@ -216,8 +219,10 @@ const lockedText = `
 func startPlacesText(schema string) string {
 	return qualify(`
 	SELECT u.i, h.ref AS instance, coalesce(own.hash, '\x00') AS own, coalesce(own.at, h.created_at) AS ownat
-	FROM unnest($1::integer[], $2::text[], $3::text[]) AS u (i, saga, work_id)
-		JOIN amends_instances AS h ON h.work_id = u.work_id AND h.saga = u.saga
+	FROM unnest($1::integer[], $2::text[], $3::text[], $4::text[]) AS u (i, saga, work_id, hidden)
+		JOIN amends_instances AS h ON h.ref = coalesce(
+			(SELECT n.ref FROM amends_instances AS n WHERE n.work_id = u.work_id AND n.saga = u.saga),
+			(SELECT x.instance FROM amends_erased AS x WHERE x.name = u.hidden AND x.saga = u.saga))
 		LEFT JOIN amends_records AS own ON own.instance = h.ref AND own.seq = 1
 	WHERE own.seq = 1 OR NOT `+sqlstore.Hears, schema)
 }

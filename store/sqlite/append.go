@@ -17,9 +17,10 @@ type appending struct {
 	statements
 	tx ledger.Tx // of a caller; nil: the statements are prepared
 
-	now  int64  // one moment for the whole batch
-	live bool   // the session may arm
-	doc  []byte // of the record in hand
+	now  int64               // one moment for the whole batch
+	live bool                // the session may arm
+	hide func(string) string // what is left of a name; nil: nothing was erased
+	doc  []byte              // of the record in hand
 }
 
 // Append stores records and answers each at its own index.
@@ -40,11 +41,13 @@ func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entr
 	answers := make([]ledger.Answer, len(entries))
 	err := db.writer.share(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		b := appending{statements: db.statements, now: db.clock()}
-		var n int
-		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&n); err != nil {
+		var erased bool
+		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&b.live, &erased); err != nil {
 			return err
 		}
-		b.live = n > 0
+		if erased {
+			b.hide = db.Hide
+		}
 		for i := range entries {
 			var err error
 			if answers[i], err = b.add(ctx, &entries[i]); err != nil {
@@ -162,6 +165,16 @@ func (b *appending) row(ctx context.Context, prepared *sql.Stmt, text string, ar
 // start stores an instance and its first record, unless the work is known.
 func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
 	r := &e.Record
+	var was int64 // the work that was erased
+	if b.hide != nil {
+		err := b.row(ctx, b.erased, erasedWork, b.hide(e.ID.Work), e.ID.Saga).Scan(&was)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return ledger.Answer{}, err
+		}
+	}
+	if was != 0 {
+		return ledger.Answer{Result: ledger.Exists}, nil
+	}
 	if r.Dispatch == nil || b.live {
 		ref, err := b.newInstance(ctx, e)
 		if err != nil {

@@ -11,12 +11,13 @@ import (
 
 // dialect is what the store needs to know about SQLite. A transaction that writes has locked
 // everything.
-func (db *DB) dialect() *sqlstore.Dialect {
+func (db *DB) dialect(secret []byte) *sqlstore.Dialect {
 	read := func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 		return fn(ctx, db.readers)
 	}
 	return &sqlstore.Dialect{
 		Words:      words,
+		Secret:     secret,
 		Clock:      func() any { return db.clock() },
 		Load:       db.view,
 		View:       db.view,

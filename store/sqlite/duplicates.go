@@ -48,7 +48,7 @@ const silentCounters = `
 
 const (
 	countTotals = `INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
-		SELECT value ->> 0, value ->> 1, value ->> 2, $2, value ->> 3, $1, $1 FROM json_each($3) WHERE true
+		SELECT value ->> 0, ` + sqlstore.CountedWork + `, value ->> 2, $2, value ->> 3, $1, $1 FROM json_each($3) WHERE true
 		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET previous = d.count, count = excluded.count, last_at = excluded.last_at
 		WHERE d.count < excluded.count
 		RETURNING count - previous`

@@ -117,8 +117,9 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 	if db.writer, err = openWriter(ctx, path, a.Mode, o.BusyTimeout); err != nil {
 		return nil, err
 	}
-	err = db.writer.plain(ctx, func(q sqlstore.Queries) error {
-		m, err := sqlstore.ReadMeta(ctx, q)
+	var m sqlstore.Meta
+	err = db.writer.plain(ctx, func(q sqlstore.Queries) (err error) {
+		m, err = sqlstore.ReadMeta(ctx, q)
 		if err == nil && m.Buckets != 1 {
 			err = fmt.Errorf("%w: it spreads works over %d buckets, a file over one", ledger.ErrSchema, m.Buckets)
 		}
@@ -137,7 +138,7 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 		_ = db.writer.close()
 		return nil, err
 	}
-	db.store = sqlstore.New(db.dialect())
+	db.store = sqlstore.New(db.dialect(m.Secret))
 	db.changes = batch.New(1, most, func(c change) int { return c.size }, db.commit)
 	return db, nil
 }

@@ -18,16 +18,16 @@ var words = map[string]string{
 
 // statements are prepared for appending.
 type statements struct {
-	lives, addRecord, addStart, addInstance, project, place, startPlace, unread, mark, dropRecord, dropInstance *sql.Stmt
+	lives, addRecord, addStart, addInstance, project, place, startPlace, erased, unread, mark, dropRecord, dropInstance *sql.Stmt
 }
 
 // all returns the statements by their text.
 func (s *statements) all() map[string]**sql.Stmt {
 	return map[string]**sql.Stmt{
-		sessionLives: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addInstance: &s.addInstance,
+		livesErased: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addInstance: &s.addInstance,
 		projectRecord: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace, unreadOf: &s.unread,
-		markSignals: &s.mark,
-		dropRecord:  &s.dropRecord, dropInstance: &s.dropInstance,
+		markSignals: &s.mark, erasedWork: &s.erased,
+		dropRecord: &s.dropRecord, dropInstance: &s.dropInstance,
 	}
 }
 
@@ -57,7 +57,14 @@ func insertInstance() string {
 	return `INSERT INTO amends_instances (` + columns + `) VALUES (` + values + `) ON CONFLICT (work_id, saga) DO NOTHING`
 }
 
-const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires_at > ?`
+const (
+	sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires_at > ?`
+
+	// livesErased also says whether a work was ever erased.
+	livesErased = `SELECT count(*), EXISTS (SELECT 1 FROM amends_erased) FROM amends_sessions WHERE token = ? AND NOT dead AND expires_at > ?`
+
+	erasedWork = `SELECT instance FROM amends_erased WHERE name = ? AND saga = ?`
+)
 
 // The write path. Nothing here opens a table of its own: no FROM in an update, no insert that
 // selects from its own table.

@@ -64,14 +64,14 @@ func TestCheckNamesActsThatSQLChanged(t *testing.T) {
 func act(t *testing.T, l ledger.Ledger) {
 	t.Helper()
 	anna := saga.Actor{Name: "anna", Reason: "a complaint"}
-	if err := l.Looked(t.Context(), "bodies", anna); err != nil {
+	if err := l.Did(t.Context(), ledger.DeedLooked, "bodies", anna); err != nil {
 		t.Fatal(err)
 	}
 	pause := ledger.Control{Kind: ledger.ControlPause, Name: "all", Nonce: 1, Body: json.RawMessage(`{}`), Actor: "anna", Reason: "a fire"}
 	if _, err := l.SetControl(t.Context(), 0, pause); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Looked(t.Context(), "bodies", anna); err != nil {
+	if err := l.Did(t.Context(), ledger.DeedLooked, "bodies", anna); err != nil {
 		t.Fatal(err)
 	}
 }

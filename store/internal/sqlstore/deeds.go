@@ -58,14 +58,14 @@ func (s *chains) ActChain(ctx context.Context, after int64, limit int) (acts []l
 	return acts, head, s.failed(ctx, err, "read the chain of acts")
 }
 
-// Looked puts on record that a person looked at something.
-func (s *chains) Looked(ctx context.Context, what string, by saga.Actor) error {
+// Did puts on record what a person did.
+func (s *chains) Did(ctx context.Context, kind ledger.ControlKind, what string, by saga.Actor) error {
 	err := valid.Look(what, by)
 	if err == nil {
-		look := deed(ledger.DeedLooked, what, by)
-		err = s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error { return s.db.act(ctx, q, look) })
+		did := deed(kind, what, by)
+		err = s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error { return s.db.act(ctx, q, did) })
 	}
-	return s.failed(ctx, err, "put on record who looked at %s", what)
+	return s.failed(ctx, err, "put on record: %s %s", kind, what)
 }
 
 // Deeds returns what people did, the newest first.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
@@ -35,7 +36,7 @@ func TestALookThatIsRepeatedIsPutOnce(t *testing.T) {
 	})
 	t.Cleanup(func() { Settle(s) })
 	for range 3 {
-		if err := s.Looked(t.Context(), "bodies", saga.Actor{Name: "anna", Reason: "a complaint"}); err != nil {
+		if err := s.Did(t.Context(), ledger.DeedLooked, "bodies", saga.Actor{Name: "anna", Reason: "a complaint"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -76,6 +76,13 @@ type Dialect struct {
 	// Buckets is over how many works are spread; 0 and 1 are one.
 	Buckets int
 
+	// Secret is the ledger's, under which names are hashed that were erased.
+	Secret []byte
+
+	// Open selects names of the transactions that are open now in the database, of whomever. It is empty where one that
+	// writes is alone.
+	Open string
+
 	// Schema is the version of the schema that this program knows.
 	Schema int64
 
@@ -91,7 +98,7 @@ type Dialect struct {
 	// whether the signal is there.
 	Post func(ctx context.Context, p PostArgs) (found, there bool, err error)
 
-	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], adds to the
+	// Count stores the totals of a counter, a JSON list of [saga, work, source, count, what is left of the work], adds to the
 	// day what they add, and folds at most [MaxFold] counters that have been silent for
 	// [ledger.CounterSilence].
 	Count func(ctx context.Context, counter int64, totals string) error

@@ -103,7 +103,25 @@ type loading struct {
 	numbers map[saga.ID]int64
 }
 
+// heads loads what stands under ids, or under what is left of them.
 func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
+	if err := l.called(ctx, q, ids, func(id saga.ID) saga.ID { return id }); err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(slices.Clone(ids), func(id saga.ID) bool { return l.numbers[id] != 0 })
+	asked := make(map[saga.ID]saga.ID, len(missing))
+	for i, id := range missing {
+		missing[i].Work = l.store.Hide(id.Work)
+		asked[missing[i]] = id
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return l.called(ctx, q, missing, func(id saga.ID) saga.ID { return asked[id] })
+}
+
+// called loads the heads that stand under ids, and calls each as it was asked for.
+func (l *loading) called(ctx context.Context, q Queries, ids []saga.ID, asked func(saga.ID) saga.ID) error {
 	list, err := pairs(ids)
 	if err != nil {
 		return err
@@ -114,6 +132,7 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 	}
 	for i := range rows {
 		h := rows[i].head()
+		h.ID = asked(h.ID)
 		if !h.Status.Valid() { // it is not taken for another
 			return fmt.Errorf("%s has status %q, which this program does not know", h.ID, h.Status)
 		}

@@ -15,6 +15,7 @@ type Meta struct {
 	Buckets         int
 	BucketHash      string `db:"bucket_hash"`
 	DocumentVersion int    `db:"document_version"`
+	Secret          []byte // under which names are hashed that were erased
 }
 
 // bucketHash is the one by which [Bucket] spreads works.
@@ -22,7 +23,7 @@ const bucketHash = "sha256"
 
 // ReadMeta reads what the ledger is, and refuses one that this program would misread.
 func ReadMeta(ctx context.Context, q Queries) (m Meta, err error) {
-	row := q.QueryRowxContext(ctx, `SELECT ledger_id, buckets, bucket_hash, document_version FROM amends_meta`)
+	row := q.QueryRowxContext(ctx, `SELECT ledger_id, buckets, bucket_hash, document_version, secret FROM amends_meta`)
 	if err := row.StructScan(&m); err != nil {
 		return m, fmt.Errorf("read what the ledger is: %w", err)
 	}

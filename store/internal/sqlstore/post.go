@@ -125,11 +125,11 @@ func (s *chains) Count(ctx context.Context, c ledger.Counter, totals []ledger.Du
 	for _, d := range totals {
 		sums[key{valid.Cut(d.ID.Saga), valid.Cut(d.ID.Work), valid.Cut(d.Source)}] += d.Count
 	}
-	rows := make([][4]any, 0, len(sums))
+	rows := make([][5]any, 0, len(sums))
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.saga, b.saga), cmp.Compare(a.work, b.work), cmp.Compare(a.source, b.source))
 	}) {
-		rows = append(rows, [4]any{k.saga, k.work, k.source, sums[k]})
+		rows = append(rows, [5]any{k.saga, k.work, k.source, sums[k], s.Hide(k.work)})
 	}
 	list, err := json.Marshal(rows)
 	if err == nil {

@@ -47,6 +47,7 @@ var (
 	forgetSignals = `DELETE FROM amends_signals WHERE instance IN {numbers:1}`
 	forgetTags    = `DELETE FROM amends_tags WHERE (tag, instance) IN (SELECT value ->> 1, CAST(value ->> 0 AS bigint) FROM {elements:1} AS t)`
 	forgetCounts  = `DELETE FROM amends_duplicates WHERE (saga, work_id) IN (SELECT value ->> 0, value ->> 1 FROM {elements:1} AS d)`
+	forgetErased  = `DELETE FROM amends_erased WHERE (saga, name) IN (SELECT value ->> 0, value ->> 1 FROM {elements:1} AS d)`
 )
 
 // Reduce lets go of what each reduction says. Those of one kind are one transaction.
@@ -101,7 +102,7 @@ func (s *chains) reduceHeads(ctx context.Context, q Queries, all []ledger.Reduct
 // reduceRest does to the other tables what was done to the heads of refs.
 func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reduction, at map[int64]int, refs []int64) error {
 	var gone []int64
-	var records, signals, tags, works [][]any
+	var records, signals, tags, works, erased [][]any
 	for _, ref := range refs {
 		r := &all[at[ref]]
 		for i := range r.Records {
@@ -124,6 +125,9 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 		if r.To != ledger.LeftRecords {
 			gone = append(gone, ref)
 		}
+		if r.As != "" {
+			erased = append(erased, []any{ref, r.Head.ID.Saga, r.Head.ID.Work, r.As})
+		}
 	}
 	for _, step := range []struct {
 		text string
@@ -131,18 +135,24 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 		list any
 	}{
 		{reduceRecords, len(records), records}, {reduceSignals, len(signals), signals}, {forgetTags, len(tags), tags},
-		{forgetCounts, len(works), works}, {forgetRecords, len(gone), gone}, {forgetSignals, len(gone), gone},
+		{forgetCounts, len(works), works}, {forgetErased, len(works), works}, {forgetRecords, len(gone), gone},
+		{forgetSignals, len(gone), gone},
 	} {
 		if step.n == 0 {
 			continue
 		}
-		b, err := json.Marshal(step.list)
-		if err == nil {
-			_, err = q.ExecContext(ctx, s.db.Text(step.text), string(b))
-		}
-		if err != nil {
+		if err := s.with(ctx, q, step.text, step.list); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.erase(ctx, q, erased)
+}
+
+// with runs a statement that takes one list.
+func (s *chains) with(ctx context.Context, q Queries, text string, list any) error {
+	b, err := json.Marshal(list)
+	if err == nil {
+		_, err = q.ExecContext(ctx, s.db.Text(text), string(b))
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -107,6 +108,47 @@ func (s *inboxRole) bodies(ctx context.Context, q Queries, before any, limit int
 	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers+`
 		AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = amends_payloads.delivery AND d.processed_at IS NULL)`), numberList(numbers)))
 }
+
+// ofObject are the rows of an object, in amends_inbox and in amends_objects.
+const ofObject = ` WHERE e.source = ? AND e.tenant = ? AND e.type = ? AND e.id = ?`
+
+// Forget erases what is known of an object, and its deliveries.
+func (s *inboxRole) Forget(ctx context.Context, o intake.Object) (done bool, err error) {
+	key := rows.Key(o)
+	err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
+		_, err := q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_objects AS e`+ofObject+` AND NOT (`+owing+`) AND e.held_seq IS NULL AND e.blocked_reason IS NULL
+			AND (e.leased_until IS NULL OR e.leased_until <= `+s.db.Today+`)`), key...)
+		if err != nil {
+			return err
+		}
+		var left []int64
+		err = s.db.choose(ctx, q, &left, `SELECT 1 FROM amends_objects AS e`+ofObject+` UNION ALL SELECT 1 FROM amends_inbox AS e`+ofObject+` AND e.processed_at IS NULL`, append(key, key...)...)
+		switch done = len(left) == 0; {
+		case err != nil:
+			return err
+		case !done:
+			return errOwed
+		}
+		numbers, gone, err := s.uncounted(ctx, q, `DELETE FROM amends_inbox AS e`+ofObject, key...)
+		if err != nil || len(numbers) == 0 {
+			return err
+		}
+		if _, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers), numberList(numbers)); err != nil {
+			return err
+		}
+		return countJudged(ctx, s.db, q, gone)
+	})
+	switch {
+	case errors.Is(err, errOwed):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("forget %s: %w", o, err)
+	}
+	return done, nil
+}
+
+// errOwed ends a transaction about an object that is not to be forgotten yet.
+var errOwed = errors.New("it is owed something")
 
 const inboxOf = `
 	LEFT JOIN amends_inbox AS d ON d.number = p.delivery` + rows.DigestOfDelivery

@@ -1,0 +1,210 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store"
+)
+
+// Erasure says what is to be erased: all that is kept of a subject ([saga.Subject]), or of a work; DryRun only tells.
+type Erasure struct {
+	Subject string
+	Work    string
+	Saga    string // empty: of every saga
+	DryRun  bool
+}
+
+// Erased is what was erased, or would be.
+type Erased struct {
+	Works []ErasedWork
+	// Named are works that were erased, but for their ids: a transaction of some other client of the database has been open since then.
+	// The next run takes them.
+	Named int
+}
+
+// ErasedWork is one work.
+type ErasedWork struct {
+	ID      saga.ID // as it was
+	As      string  // its id from then on; empty: it was not erased
+	Records int
+	Objects []string // of webhooks, whose deliveries went with it
+	Left    string   // why it, or one of its objects, was left
+	Later   bool     // a run of retention erases it once it has ended, and is not held
+}
+
+// Erase erases what is kept of works that have ended: inputs, results, the history, what people said, tags, what waited, counts of duplicates,
+// acts that name the work, and deliveries that led to it. What is left is the status, with hashes of the work id and of external ids under the
+// ledger's secret: by them a duplicate is known. Work that has not ended, or is held, is marked, and erased by a later run.
+func Erase(ctx context.Context, db store.DB, e Erasure) (Erased, error) {
+	out, err := erase(ctx, db, &e)
+	if err != nil {
+		return out, fmt.Errorf("erase: %w", err)
+	}
+	return out, nil
+}
+
+func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error) {
+	var filters []ledger.Filter
+	switch {
+	case e.Subject != "":
+		filters = append(filters, ledger.Filter{Tag: saga.SubjectTag(e.Subject), Saga: e.Saga})
+	case e.Work != "":
+		filters = append(filters, ledger.Filter{Work: e.Work, Saga: e.Saga}, ledger.Filter{Work: db.Hide(e.Work), Saga: e.Saga})
+	default:
+		filters = append(filters, ledger.Filter{Tag: ledger.ToErase})
+	}
+	for _, f := range filters {
+		heads, err := all(ctx, db, f)
+		if err != nil {
+			return out, err
+		}
+		for i := range heads {
+			w, err := eraseOne(ctx, db, &heads[i], e.DryRun)
+			if err != nil {
+				return out, err
+			}
+			out.Works = append(out.Works, w)
+		}
+	}
+	if !e.DryRun {
+		out.Named, err = db.Unname(ctx)
+	}
+	return out, err
+}
+
+// all lists what a filter selects.
+func all(ctx context.Context, db ledger.Ledger, f ledger.Filter) (heads []ledger.Instance, err error) {
+	for f.Limit = 500; ; {
+		page, err := db.List(ctx, f)
+		if err != nil {
+			return nil, fmt.Errorf("list what is to be erased: %w", err)
+		}
+		heads = append(heads, page.Instances...)
+		if f.After = page.Next; f.After == "" {
+			return heads, nil
+		}
+	}
+}
+
+func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, dry bool) (w ErasedWork, err error) {
+	w.ID = h.ID
+	switch {
+	case h.Erased():
+		w.Left = "it was erased before"
+		return w, nil
+	case !h.Status.Terminal():
+		w.Left, w.Later = fmt.Sprintf("it has not ended, it is %s", statusWords(h.Status)), true
+	default:
+		err = eraseEnded(ctx, db, h, &w, dry)
+	}
+	if err == nil && w.Later && !dry {
+		err = db.EraseLater(ctx, []int64{h.Number})
+	}
+	return w, err
+}
+
+// eraseEnded erases a work that has ended.
+func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedWork, dry bool) error {
+	records, err := db.History(ctx, h.ID)
+	if err != nil {
+		return err
+	}
+	st, err := machine.Fold(h.ID, records)
+	switch {
+	case err != nil:
+		w.Left = "it cannot be read, run amends check: " + err.Error()
+		return nil
+	case !st.Reduced():
+		w.Left, w.Later = "a newer version of its source is about to run", true
+		return nil
+	}
+	one := ledger.Reduction{Head: *h, To: ledger.LeftRemains, Tags: st.Tags, Remains: st.Remains(), As: db.Hide(h.ID.Work)}
+	if w.Records = len(records); h.Left() != ledger.LeftRemains {
+		one.Tail = st.Seq
+	} else {
+		w.Records = 0
+	}
+	for i := range one.Remains.Steps {
+		s := &one.Remains.Steps[i]
+		s.ExternalID = db.Hide(s.ExternalID)
+	}
+	objects, err := objectsOf(ctx, db, h.ID.Work, records)
+	if err != nil {
+		return err
+	}
+	if !dry {
+		done, err := db.Reduce(ctx, []ledger.Reduction{one})
+		if err != nil {
+			return err
+		}
+		if !done[0] {
+			w.Left, w.Later = "a person holds it, or it moved just now", true
+			return nil
+		}
+	}
+	w.As = one.As
+	for _, o := range objects {
+		gone := dry
+		if !dry {
+			if gone, err = db.Forget(ctx, o); err != nil {
+				return err
+			}
+		}
+		if gone {
+			w.Objects = append(w.Objects, o.String())
+		} else {
+			w.Left = strings.TrimPrefix(w.Left+", "+fmt.Sprintf("deliveries of %s are still worked on, or wait for a person", o), ", ")
+		}
+	}
+	return nil
+}
+
+// objectsOf are the object that a work is called after, and those of the deliveries that led to what its records say.
+func objectsOf(ctx context.Context, db store.DB, work string, records []machine.Record) (objects []intake.Object, err error) {
+	seen := make(map[intake.Object]bool)
+	if o, is := intake.ParseObject(work); is {
+		heard, err := db.Deliveries(ctx, intake.DeliveryFilter{Object: o, Limit: 1})
+		e, failed := db.Entry(ctx, o)
+		if err := errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+		if seen[o] = e != nil || len(heard) > 0; seen[o] {
+			objects = append(objects, o)
+		}
+	}
+	for i := range records {
+		slash := strings.LastIndexByte(records[i].Cause, '/')
+		if slash < 0 {
+			continue
+		}
+		number, err := strconv.ParseInt(records[i].Cause[slash+1:], 10, 64)
+		if err != nil {
+			continue // it has another cause
+		}
+		d, err := db.Delivery(ctx, number)
+		switch {
+		case errors.Is(err, intake.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case d.Name() == records[i].Cause && !seen[d.Object]:
+			seen[d.Object] = true
+			objects = append(objects, d.Object)
+		}
+	}
+	return objects, nil
+}
+
+func statusWords(s saga.Status) string {
+	if s == saga.Review {
+		return "in review"
+	}
+	return string(s)
+}

@@ -1,0 +1,316 @@
+package retention
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store"
+)
+
+// planted are what a person left in a ledger, each in another place.
+var planted = []string{"zqWork", "zqObject", "zqWebhook", "zqCustomer", "zqInput", "zqStarter", "zqMessage", "zqInvoice", "zqReason", "zqTag"}
+
+// Erased: nothing of a person is found any more, wherever it was, and what was done for them is still known.
+func TestErased(t *testing.T) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "l.db")
+		erased(t, open(t, path), func() string {
+			db := sqlx.MustOpen("sqlite", path)
+			defer db.Close()
+			db.MustExec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+			db.MustExec(`VACUUM`)
+			db.MustExec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+			var all []byte
+			for _, suffix := range []string{"", "-wal"} {
+				b, err := os.ReadFile(path + suffix)
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					t.Fatal(err)
+				}
+				all = append(all, b...)
+			}
+			return string(all)
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		address := pgtest.URL(t)
+		erased(t, open(t, address), func() string { return dump(t, address) })
+	})
+}
+
+func open(t *testing.T, address string) store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), address, &store.Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// dump is every row of every table.
+func dump(t *testing.T, address string) string {
+	t.Helper()
+	db, err := sqlx.Open("postgres", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var tables []string
+	if err := db.Select(&tables, `SELECT tablename FROM pg_tables WHERE tablename LIKE 'amends%'`); err != nil || len(tables) < 20 {
+		t.Fatal(tables, err)
+	}
+	var all strings.Builder
+	for _, table := range tables {
+		var rows []string
+		if err := db.Select(&rows, `SELECT t::text || coalesce(encode(t::text::bytea, 'escape'), '') FROM `+table+` AS t`); err != nil {
+			t.Fatal(table, err)
+		}
+		fmt.Fprintln(&all, table, strings.Join(rows, "\n"))
+	}
+	return all.String()
+}
+
+type parcel struct{ Customer, Note string }
+
+func parcels(t *testing.T, sent *int) saga.Program {
+	t.Helper()
+	d, err := saga.Define("parcels", 1,
+		saga.Do("invoice", func(_ context.Context, c saga.Call[parcel]) (made, error) {
+			*sent++
+			return made{"zqInvoice" + c.Input.Customer, c.Input.Customer}, nil
+		}).Idempotent().UndoMaybe(func(context.Context, saga.Call[parcel], *made) error { return nil }),
+		saga.Await("paid", func(saga.Call[parcel], saga.Message) (string, error) { return "zqMessage", nil }).
+			On("payment", func(c saga.Call[parcel]) string { return c.Work }).EachRun().Within(day, saga.Compensate),
+		saga.Subject(func(p parcel) string { return "customer:" + p.Customer }),
+		saga.Tags(func(p parcel) map[string]string { return map[string]string{"note": p.Note + "zqTag"} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper // it is the test itself, once for each database
+	var sent int
+	programs := []saga.Program{parcels(t, &sent)}
+	id, live := saga.ID{Saga: "parcels", Work: "order:zqWork"}, saga.ID{Saga: "parcels", Work: "order:live"}
+	ann := parcel{Customer: "zqCustomer", Note: "zqInput"}
+	by := saga.Actor{Name: "bob", Reason: "zqReason"}
+	cause := heard(t, db)
+	start := func(c *coordinator.Coordinator, work string, p parcel) (coordinator.Started, error) {
+		return c.Start(t.Context(), "parcels", work, p, &saga.StartOptions{Cause: cause, Starter: "zqStarter", Source: "shop"})
+	}
+	pay := func(c *coordinator.Coordinator, id saga.ID) {
+		t.Helper()
+		if _, err := c.Deliver(t.Context(), saga.Message{Name: "payment", Key: id.Work, ID: id.Work[:6] + id.Work[len(id.Work)-1:], Body: []byte(`{"from":"zqMessage"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := c.Wait(t.Context(), id.Saga, id.Work); err != nil || s.Status != saga.Completed {
+			t.Fatal(s, err)
+		}
+	}
+	process(t, db, programs, func(c *coordinator.Coordinator) {
+		for range 2 {
+			for _, work := range []string{id.Work, live.Work} {
+				if _, err := start(c, work, ann); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := errors.Join(c.Pause(t.Context(), id, by), c.Resume(t.Context(), id, by)); err != nil {
+			t.Fatal(err)
+		}
+		pay(c, id)
+	})
+	for nonce, body := range []string{"{}", ""} {
+		var version int64
+		all, _, err := db.Controls(t.Context())
+		for _, c := range all {
+			if c.Kind == ledger.ControlHold {
+				version = c.Version
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlHold, Name: ledger.HoldName(id), Version: version, Body: json.RawMessage(body), Actor: "bob", Reason: "of order:zqWork", Nonce: int64(nonce) + 1}); err != nil {
+			t.Fatal(err)
+		}
+		if body == "" {
+			break
+		}
+		if e, err := Erase(t.Context(), db, Erasure{Work: id.Work}); err != nil || len(e.Works) != 1 || e.Works[0].As != "" || !e.Works[0].Later {
+			t.Errorf("what is held is erased: %+v, %v", e, err)
+		}
+	}
+	if err := db.Did(t.Context(), ledger.DeedLooked, "bodies of parcels order:zqWork", saga.Actor{Name: "bob", Reason: "asked by order:zqWork"}); err != nil {
+		t.Fatal(err)
+	}
+	if was := files(); was != "" {
+		for _, word := range planted {
+			if !strings.Contains(was, word) {
+				t.Errorf("%s was not planted", word)
+			}
+		}
+	}
+
+	would, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer", DryRun: true})
+	if err != nil || len(would.Works) != 2 {
+		t.Fatalf("it would erase %+v, %v", would, err)
+	}
+	did, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer"})
+	if err != nil || len(did.Works) != 2 || did.Named != 0 {
+		t.Fatalf("it erased %+v, %v", did, err)
+	}
+	for _, w := range did.Works {
+		switch {
+		case w.ID == live && w.As == "" && w.Later:
+		case w.ID == id && strings.HasPrefix(w.As, "erased-") && w.Records > 3 && fmt.Sprint(w.Objects) == "[shop:order:zqObject]" && w.Left == "":
+		default:
+			t.Errorf("it erased %+v", w)
+		}
+	}
+	known := func() {
+		t.Helper()
+		before := sent
+		process(t, db, programs, func(c *coordinator.Coordinator) {
+			s, err := start(c, id.Work, ann)
+			if err != nil || !s.Duplicate || s.Status != saga.Completed || !strings.HasPrefix(s.Steps["invoice"].ExternalID, "erased-") {
+				t.Errorf("a duplicate is told %+v, %v", s, err)
+			}
+			if _, err := start(c, id.Work, parcel{Customer: "other"}); !errors.Is(err, coordinator.ErrConflict) {
+				t.Errorf("another payload: %v", err)
+			}
+			if err := c.Undo(t.Context(), id, "", by); !errors.Is(err, coordinator.ErrForgotten) {
+				t.Errorf("what was erased is undone: %v", err)
+			}
+		})
+		if sent != before {
+			t.Errorf("%d more were sent", sent-before)
+		}
+	}
+	known()
+
+	process(t, db, programs, func(c *coordinator.Coordinator) { pay(c, live) })
+	log, _ := test.NewNullLogger()
+	if r, err := Run(t.Context(), db, &Options{Log: log}); err != nil || r.Erased != 1 {
+		t.Errorf("behind its end: %+v, %v", r, err)
+	}
+	if again, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer"}); err != nil || len(again.Works) != 0 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	known()
+	if found, err := ledger.Check(t.Context(), db, &ledger.CheckOptions{}); err != nil || len(found.Findings) > 0 {
+		t.Errorf("the ledger: %v, %v", found.Findings, err)
+	}
+	if acts, err := db.Deeds(t.Context(), time.Time{}, 100); err != nil || len(acts) != 3 {
+		t.Errorf("acts: %+v, %v", acts, err)
+	}
+	left := files()
+	for _, word := range append(planted, "order:live") {
+		if i := strings.Index(left, word); i >= 0 {
+			t.Errorf("%s is left: %q", word, left[max(0, i-80):min(len(left), i+80)])
+		}
+	}
+}
+
+// heard is the name of a delivery that was judged.
+func heard(t *testing.T, db store.DB) string {
+	t.Helper()
+	o := intake.Object{Source: "shop", Type: "order", ID: "zqObject"}
+	err := db.Accept(t.Context(), []intake.Event{{
+		Object: o, Topic: "order.updated", ID: "e1", Dedupe: intake.Digest{1}, Payload: intake.Whole, Body: json.RawMessage(`{"name":"zqWebhook"}`),
+		Fingerprint: intake.Digest{2}, Received: time.Now(),
+	}})
+	if err == nil {
+		_, err = db.Judge(t.Context(), 1, func(_ time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
+			ds[0].Outcome, es[o].Body = intake.Applied, json.RawMessage(`{"name":"zqWebhook"}`)
+			return nil
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds, err := db.Deliveries(t.Context(), intake.DeliveryFilter{})
+	if err != nil || len(ds) != 1 {
+		t.Fatal(ds, err)
+	}
+	return ds[0].Name()
+}
+
+// A work that is erased keeps its id until no transaction is open that may start it: one that has seen neither would do it again.
+func TestErasedBesideAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	address := pgtest.URL(t)
+	db := open(t, address)
+	var sent int
+	programs := []saga.Program{parcels(t, &sent)}
+	process(t, db, programs, func(c *coordinator.Coordinator) {
+		if _, err := c.Start(t.Context(), "parcels", "w", parcel{Customer: "ann"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Deliver(t.Context(), saga.Message{Name: "payment", Key: "w", ID: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Wait(t.Context(), "parcels", "w"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	users, err := sqlx.Open("postgres", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer users.Close()
+	tx, err := users.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err == nil {
+		_, err = tx.ExecContext(t.Context(), `SELECT count(*) FROM amends_instances`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Erase(t.Context(), db, Erasure{Work: "w"}); err != nil || e.Named != 1 || e.Works[0].As == "" {
+		t.Errorf("beside an open transaction: %+v, %v", e, err)
+	}
+	log, _ := test.NewNullLogger()
+	c, err := coordinator.New(db, &coordinator.Options{Log: log})
+	if err == nil {
+		err = c.Register(t.Context(), programs...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isNew, err := c.StartTx(t.Context(), tx, "parcels", "w", parcel{Customer: "ann"}, nil); isNew { // it is a duplicate, or the transaction has to be repeated
+		t.Errorf("in a transaction that has not seen it erased it is new: %t, %v", isNew, err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := Erase(t.Context(), db, Erasure{}); err != nil || e.Named != 0 {
+		t.Errorf("behind it: %+v, %v", e, err)
+	}
+	if bytes.Contains([]byte(dump(t, address)), []byte("(w,")) {
+		t.Error("its id is left")
+	}
+	if s, err := c.Start(t.Context(), "parcels", "w", parcel{Customer: "ann"}, nil); err != nil || !s.Duplicate {
+		t.Errorf("behind it: %+v, %v", s, err)
+	}
+}
