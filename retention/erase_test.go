@@ -209,8 +209,14 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 		}
 	}
 	known()
-
-	process(t, db, programs, func(c *coordinator.Coordinator) { pay(c, live) })
+	gone := ledger.Wait{Name: "payment", Key: "k", ID: saga.ID{Saga: "parcels", Work: "of which nothing is left"}, Step: "paid", StepKey: "k"}
+	if err := db.Await(t.Context(), []ledger.Wait{gone}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := db.ForgetWaits(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d waits went, %v", n, err)
+	}
+	process(t, db, programs, func(c *coordinator.Coordinator) { pay(c, live) }) // its own is there
 	log, _ := test.NewNullLogger()
 	if r, err := Run(t.Context(), db, &Options{Log: log}); err != nil || r.Erased != 1 {
 		t.Errorf("behind its end: %+v, %v", r, err)

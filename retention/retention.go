@@ -38,6 +38,7 @@ type Report struct {
 	Lines    []Line    // what goes, by saga and stage
 	Kept     int       // due, and not reduced: held by a person, or moved meanwhile
 	Damaged  int       // due, and not reduced: they cannot be read, run amends check
+	Waits    int       // of callbacks and messages, of instances whose records have gone
 	Erased   int       // a person had said so before they ended, see [Erase]
 }
 
@@ -127,6 +128,9 @@ func (r *run) both(ctx context.Context, db store.DB) (Report, error) {
 		return r.report, err
 	}
 	report, err := r.walk(ctx)
+	if err == nil && !r.dry {
+		report.Waits, err = db.ForgetWaits(ctx)
+	}
 	for _, w := range erased.Works {
 		if w.As != "" {
 			report.Erased++

@@ -11,6 +11,8 @@ type call struct {
 	Request
 	sent func() bool // whether a request of the attempt may have left by now
 	late bool        // another one may have before this one
+
+	secrets func() secrets // that its errors do not show
 }
 
 func newCall(ctx context.Context, r Request) call {

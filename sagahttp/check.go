@@ -28,7 +28,7 @@ func (c *Client) believe(this call, answer *StatusError, found error) saga.Class
 	if said == saga.Unsent && !this.reads() && !c.saysNotExecuted(answer) {
 		answer.doubted, class = true, saga.Unknown
 	}
-	answer.Said = oneLine(found.Error())
+	answer.Said = oneLine(this.secrets().without(found.Error()))
 	if said == saga.Unknown || this.class(class) != saga.Unknown {
 		answer.found = found
 	}

@@ -52,8 +52,9 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	this := newCall(ctx, r)
 	req, err := c.build(ctx, r)
 	if err != nil {
-		return nil, this.unsent(&sendError{request: r, state: notSent, err: err, ours: true})
+		return nil, this.unsent(&sendError{request: r, secrets: c.opts.Secrets, state: notSent, err: err, ours: true})
 	}
+	this.secrets = func() secrets { return c.secretsOf(r, req) }
 	x, ctx := begin(ctx, req, r.reads())
 	defer x.leave()
 	answer, err := c.roundTrip(ctx, x, req)

@@ -19,6 +19,7 @@ var errUnasked = errors.New("the destination said something on this connection b
 // errors.
 type sendError struct {
 	request Request
+	secrets secrets
 	state   string // what became of it
 	err     error
 	ours    bool // err's text was made in this process
@@ -44,7 +45,7 @@ func (c call) failed(x *exchange, err error) error {
 }
 
 func (c call) judge(x *exchange, err error) error {
-	e := &sendError{request: c.Request, state: notSent}
+	e := &sendError{request: c.Request, secrets: c.secrets(), state: notSent}
 	unsent := false
 	if b, ok := errors.AsType[*baseError](err); ok {
 		e.err, e.ours, unsent = b.err, isOurs(b.err) || errors.Is(b.err, context.Cause(x.ctx)), true
@@ -74,7 +75,7 @@ func (c call) judge(x *exchange, err error) error {
 func (e *sendError) Unwrap() error { return e.err }
 
 func (e *sendError) Error() string {
-	return fmt.Sprintf("%s %s: %s: %s", e.request.Method, printable(e.request.Path), e.state, e.cause())
+	return e.secrets.without(fmt.Sprintf("%s %s: %s: %s", e.request.Method, printable(e.request.Path), e.state, e.cause()))
 }
 
 func (e *sendError) cause() string {

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
@@ -92,5 +94,36 @@ func TestExplainMayWithhold(t *testing.T) {
 	}
 	if got := said(nil); !strings.Contains(got, canary) {
 		t.Errorf("by default: %s", got)
+	}
+}
+
+// No error shows the client's own credentials, or what Options.Secrets names, also where the destination repeats them.
+func TestErrorsShowNoSecret(t *testing.T) {
+	t.Parallel()
+	header := http.Header{"X-Api-Key": {"zq-apikey-1"}, "Authorization": {"Bearer zq-bearer-2"}, "Version": {"2026-01-01"}}
+	authorize := func(r *http.Request) error {
+		r.SetBasicAuth("anna", "zq-password-3")
+		q := r.URL.Query()
+		q.Set("sig", "zq-query/4")
+		r.URL.RawQuery = q.Encode()
+		return nil
+	}
+	for name, opts := range map[string]*sagahttp.Options{
+		"headers": {Header: header}, "authorize": {Authorize: authorize}, "path": {Secrets: []string{"zq-path-5"}},
+		"checked": {Header: header, CheckResponse: func(r *sagahttp.Response) error { return saga.Permanent(errors.New(string(r.Body))) }},
+	} {
+		echo := `{"message":"no zq-apikey-1, zq-bearer-2, zq-password-3, zq-query%2F4, zq-path-5 in 2026-01-01"}`
+		w := answer(t, "422 X\r\nContent-Type: application/json", echo)
+		_, err := dial(t, w.URL(), opts).Do(t.Context(), sagahttp.Request{Method: "POST", Path: "/services/zq-path-5", Key: "k1"})
+		mine := map[string][]string{"headers": {"apikey", "bearer"}, "checked": {"apikey", "bearer"}, "authorize": {"password", "query"}, "path": {"path"}}
+		for _, secret := range mine[name] {
+			if text := fmt.Sprintf("%v %#v", err, err); strings.Contains(text, "zq-"+secret) || !strings.Contains(text, "in 2026-01-01") {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+	broken := dial(t, "http://127.0.0.1:1", &sagahttp.Options{Secrets: []string{"zq-path-5"}})
+	if _, err := broken.Do(t.Context(), sagahttp.Request{Method: "POST", Path: "/services/zq-path-5"}); err == nil || strings.Contains(err.Error(), "zq-") {
+		t.Errorf("not sent: %v", err)
 	}
 }

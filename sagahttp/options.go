@@ -29,6 +29,11 @@ type Options struct {
 	// sent.
 	Authorize func(*http.Request) error
 
+	// Secrets are texts that no error shows, such as the secret part of a path. Credentials need not be here: what headers and query values
+	// hold whose names say so (Authorization, X-Api-Key, access_token), and query values that Authorize adds, is never shown, also where the
+	// destination repeats it.
+	Secrets []string
+
 	// NotExecuted lists the statuses by which this destination promises that it did nothing. Nil
 	// means 429. A list replaces the default: []int{429, 503} trusts both, an empty list that is
 	// not nil trusts none.
@@ -112,6 +117,7 @@ func (o *Options) withDefaults() Options {
 		d.Dial = new(net.Dialer).DialContext
 	}
 	d.Header = d.Header.Clone()
+	d.Secrets = slices.Clone(d.Secrets)
 	d.NotExecuted = slices.Clone(d.NotExecuted)
 	d.SavedRefusals = slices.Clone(d.SavedRefusals)
 	d.NotExecutedCodes = slices.Clone(d.NotExecutedCodes)

@@ -15,7 +15,7 @@ import (
 // said; header and body are for the action that wants to judge by them, and are never printed.
 type StatusError struct {
 	Method string
-	Path   string // without the base URL and without a query
+	Path   string // without the base URL, a query and Options.Secrets
 	Status int
 	// RequestID is how the destination names this exchange in its own logs, if it says so.
 	RequestID string
@@ -82,8 +82,9 @@ func Status(err error) int {
 // statusError marks an answer that is not a success with its class. found is what CheckResponse
 // said of it, if anything.
 func (c *Client) statusError(this call, resp *Response, found error) error {
+	hidden := this.secrets()
 	answer := &StatusError{
-		Method: this.Method, Path: this.Path, Status: resp.Status,
+		Method: this.Method, Path: hidden.without(this.Path), Status: resp.Status,
 		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
 	}
 	class := c.classify(resp.Status, this.Key != "")
@@ -95,7 +96,7 @@ func (c *Client) statusError(this call, resp *Response, found error) error {
 		class = saga.Gone
 	}
 	if found == nil {
-		answer.Said = oneLine(c.opts.Explain(answer))
+		answer.Said = oneLine(hidden.without(c.opts.Explain(answer)))
 		class = ofKey(this, answer, class, c.opts.SavedRefusals)
 	} else {
 		class = c.believe(this, answer, found)

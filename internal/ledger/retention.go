@@ -30,6 +30,10 @@ type Eraser interface {
 	// them and has not seen that they were erased. It waits a few seconds for such, and answers for how many works it waited in vain.
 	Unname(ctx context.Context) (waiting int, err error)
 
+	// ForgetWaits removes how callbacks and messages found works of which no records are left, and answers how many that were. Who
+	// calls back then is told that the token is not known.
+	ForgetWaits(ctx context.Context) (int, error)
+
 	// EraseLater marks works that have not ended, so that [ToErase] lists them.
 	EraseLater(ctx context.Context, numbers []int64) error
 }

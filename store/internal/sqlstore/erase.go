@@ -44,6 +44,14 @@ var (
 
 	unnamed = `UPDATE amends_erased SET named = false WHERE named AND instance IN {numbers:1}`
 
+	waits = `SELECT p.*, i.ref IS NULL OR NOT ` + Hears + ` AS gone FROM (
+			SELECT name, key, saga, work_id, step, step_key FROM amends_awaits
+			WHERE (name, key, saga, work_id, step, step_key) > ($1, $2, $3, $4, $5, $6) ORDER BY name, key, saga, work_id, step, step_key LIMIT $7) AS p
+		LEFT JOIN amends_instances AS i ON i.work_id = p.work_id AND i.saga = p.saga ORDER BY p.name, p.key, p.saga, p.work_id, p.step, p.step_key`
+
+	forgetWaits = `DELETE FROM amends_awaits WHERE (name, key, saga, work_id, step, step_key) IN (
+		SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM {elements:1} AS e)`
+
 	eraseLater = `INSERT INTO amends_tags (tag, instance) SELECT '` + ledger.ToErase + `', n.value FROM {numbers:1} AS n WHERE true ON CONFLICT DO NOTHING`
 )
 
@@ -131,6 +139,40 @@ func (s *chains) outwait(ctx context.Context, n int) (int, error) {
 
 func (s *chains) ask(ctx context.Context, into any, query string) error {
 	return s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error { return sqlx.SelectContext(ctx, q, into, query) })
+}
+
+// waitsPage is how many waits are looked at in one statement.
+const waitsPage = 1000
+
+// ForgetWaits walks all waits, and removes those of works of which no records are left.
+func (s *chains) ForgetWaits(ctx context.Context) (n int, err error) {
+	for behind := [6]string{}; err == nil; {
+		var page []struct {
+			Name, Key, Saga string
+			WorkID          string `db:"work_id"`
+			Step            string
+			StepKey         string `db:"step_key"`
+			Gone            bool
+		}
+		var gone [][6]string
+		err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+			page = nil
+			return sqlx.SelectContext(ctx, q, &page, waits, behind[0], behind[1], behind[2], behind[3], behind[4], behind[5], waitsPage)
+		})
+		for _, w := range page {
+			if behind = [6]string{w.Name, w.Key, w.Saga, w.WorkID, w.Step, w.StepKey}; w.Gone {
+				gone = append(gone, behind)
+			}
+		}
+		if err == nil && len(gone) > 0 {
+			n += len(gone)
+			err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error { return s.with(ctx, q, forgetWaits, gone) })
+		}
+		if len(page) < waitsPage {
+			break
+		}
+	}
+	return n, s.failed(ctx, err, "forget what waits for works that are gone")
 }
 
 // EraseLater marks works.
