@@ -259,8 +259,13 @@ func (h *handler) looked(ctx context.Context, p *Person, op *operation, s *said)
 	if !op.looks() {
 		return nil
 	}
-	what := "bodies of " + desk.Either(s.parts["work"] != "", s.parts["saga"]+" "+s.parts["work"], "delivery "+s.parts["number"])
-	err := h.desk.Looked(ctx, what, saga.Actor{Name: p.Name, Reason: "in the console"})
+	what, err := "delivery "+s.parts["number"], error(nil)
+	if id := (saga.ID{Saga: s.parts["saga"], Work: s.parts["work"]}); id.Work != "" {
+		what, err = h.desk.Called(ctx, id)
+	}
+	if err == nil {
+		err = h.desk.Looked(ctx, "bodies of "+what, saga.Actor{Name: p.Name, Reason: "in the console"})
+	}
 	if err == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
@@ -54,9 +55,16 @@ type inLedger struct {
 // Heads lists instances. What it says of lateness is by this machine's clock and a reason to look,
 // no more.
 func (w *inLedger) Heads(ctx context.Context, after string, limit int) ([]plan.Head, error) {
-	heads, err := ledger.First(ctx, w.ledger, ledger.Filter{Saga: w.saga, ByWork: true, AfterWork: after, Limit: limit})
-	if err != nil {
-		return nil, err
+	var heads []ledger.Instance
+	for whole := false; !whole && len(heads) < limit; {
+		page, err := ledger.First(ctx, w.ledger, ledger.Filter{Saga: w.saga, ByWork: true, AfterWork: after, Limit: limit})
+		if err != nil {
+			return nil, err
+		}
+		if whole = len(page) < limit; len(page) > 0 {
+			after = page[len(page)-1].ID.Work
+		}
+		heads = append(heads, slices.DeleteFunc(page, func(h ledger.Instance) bool { return h.Erased() })...) // they are found by their keys
 	}
 	now := time.Now()
 	listed := make([]plan.Head, len(heads))

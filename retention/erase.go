@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
@@ -20,6 +22,7 @@ type Erasure struct {
 	Work    string
 	Saga    string // empty: of every saga
 	DryRun  bool
+	By      saga.Actor // who has it erased, and why: put on record before it is
 }
 
 // Erased is what was erased, or would be.
@@ -53,13 +56,15 @@ func Erase(ctx context.Context, db store.DB, e Erasure) (Erased, error) {
 
 func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error) {
 	var filters []ledger.Filter
+	var failed []error
 	switch {
 	case e.Subject != "":
 		filters = append(filters, ledger.Filter{Tag: saga.SubjectTag(e.Subject), Saga: e.Saga})
 	case e.Work != "":
 		filters = append(filters, ledger.Filter{Work: e.Work, Saga: e.Saga}, ledger.Filter{Work: db.Hide(e.Work), Saga: e.Saga})
-	default:
+	default: // what was marked
 		filters = append(filters, ledger.Filter{Tag: ledger.ToErase})
+		e.By = saga.Actor{Name: "retention", Reason: "it had not ended when a person had it erased"}
 	}
 	for _, f := range filters {
 		heads, err := all(ctx, db, f)
@@ -67,9 +72,13 @@ func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error)
 			return out, err
 		}
 		for i := range heads {
-			w, err := eraseOne(ctx, db, &heads[i], e.DryRun)
-			if err != nil {
-				return out, err
+			w, err := eraseOne(ctx, db, &heads[i], e)
+			if ctx.Err() != nil {
+				return out, ctx.Err()
+			}
+			if err != nil { // of this one: the others are erased
+				w.As, w.Left = "", err.Error()
+				failed = append(failed, fmt.Errorf("%s: %w", w.ID, err))
 			}
 			out.Works = append(out.Works, w)
 		}
@@ -77,8 +86,11 @@ func erase(ctx context.Context, db store.DB, e *Erasure) (out Erased, err error)
 	if !e.DryRun {
 		out.Named, err = db.Unname(ctx)
 	}
-	return out, err
+	return out, errors.Join(append(failed, err)...)
 }
+
+// erasePause is between two works, so that what runs comes in between.
+const erasePause = 5 * time.Millisecond
 
 // all lists what a filter selects.
 func all(ctx context.Context, db ledger.Ledger, f ledger.Filter) (heads []ledger.Instance, err error) {
@@ -94,19 +106,35 @@ func all(ctx context.Context, db ledger.Ledger, f ledger.Filter) (heads []ledger
 	}
 }
 
-func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, dry bool) (w ErasedWork, err error) {
+func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) (w ErasedWork, err error) {
 	w.ID = h.ID
+	marked := e.Subject == "" && e.Work == ""
 	switch {
 	case h.Erased():
 		w.Left = "it was erased before"
 		return w, nil
-	case !h.Status.Terminal():
-		w.Left, w.Later = fmt.Sprintf("it has not ended, it is %s", statusWords(h.Status)), true
-	default:
-		err = eraseEnded(ctx, db, h, &w, dry)
+	case marked && !h.Status.Terminal():
+		w.Left, w.Later = "it has not ended", true
+		return w, nil
+	case !e.DryRun:
+		if err := db.Did(ctx, ledger.DeedErase, h.ID.Saga+" "+db.Hide(h.ID.Work), e.By); err != nil {
+			return w, err
+		}
 	}
-	if err == nil && w.Later && !dry {
+	if !h.Status.Terminal() {
+		w.Left, w.Later = fmt.Sprintf("it has not ended, it is %s", statusWords(h.Status)), true
+	} else {
+		err = eraseEnded(ctx, db, h, &w, e.DryRun)
+	}
+	if err != nil || e.DryRun {
+		return w, err
+	}
+	if w.Later && !marked {
 		err = db.EraseLater(ctx, []int64{h.Number})
+	}
+	select {
+	case <-time.After(erasePause):
+	case <-ctx.Done():
 	}
 	return w, err
 }
@@ -136,9 +164,27 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 		s := &one.Remains.Steps[i]
 		s.ExternalID = db.Hide(s.ExternalID)
 	}
-	objects, err := objectsOf(ctx, db, h.ID.Work, records)
-	if err != nil {
+	held, err := isHeld(ctx, db, h.ID)
+	if held {
+		w.Left, w.Later = "a person holds it", true
 		return err
+	}
+	objects, failed := objectsOf(ctx, db, h.ID.Work, records)
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	for _, o := range objects { // first: what leads to them goes with the records
+		gone := dry
+		if !dry {
+			if gone, err = db.Forget(ctx, o); err != nil {
+				return err
+			}
+		}
+		if !gone {
+			w.Left, w.Later = fmt.Sprintf("deliveries of %s are still worked on, or wait for a person", o), true
+			return nil
+		}
+		w.Objects = append(w.Objects, o.String())
 	}
 	if !dry {
 		done, err := db.Reduce(ctx, []ledger.Reduction{one})
@@ -151,20 +197,14 @@ func eraseEnded(ctx context.Context, db store.DB, h *ledger.Instance, w *ErasedW
 		}
 	}
 	w.As = one.As
-	for _, o := range objects {
-		gone := dry
-		if !dry {
-			if gone, err = db.Forget(ctx, o); err != nil {
-				return err
-			}
-		}
-		if gone {
-			w.Objects = append(w.Objects, o.String())
-		} else {
-			w.Left = strings.TrimPrefix(w.Left+", "+fmt.Sprintf("deliveries of %s are still worked on, or wait for a person", o), ", ")
-		}
-	}
 	return nil
+}
+
+func isHeld(ctx context.Context, db ledger.Controls, id saga.ID) (bool, error) {
+	all, _, err := db.Controls(ctx)
+	return slices.ContainsFunc(all, func(c ledger.Control) bool {
+		return c.Kind == ledger.ControlHold && c.Name == ledger.HoldName(id) && len(c.Body) > 0
+	}), err
 }
 
 // objectsOf are the object that a work is called after, and those of the deliveries that led to what its records say.

@@ -3,6 +3,7 @@ package retention
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -158,7 +159,7 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 		if body == "" {
 			break
 		}
-		if e, err := Erase(t.Context(), db, Erasure{Work: id.Work}); err != nil || len(e.Works) != 1 || e.Works[0].As != "" || !e.Works[0].Later {
+		if e, err := Erase(t.Context(), db, Erasure{Work: id.Work, By: saga.Actor{Name: "eve", Reason: "a request"}}); err != nil || len(e.Works) != 1 || e.Works[0].As != "" || !e.Works[0].Later {
 			t.Errorf("what is held is erased: %+v, %v", e, err)
 		}
 	}
@@ -177,7 +178,7 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 	if err != nil || len(would.Works) != 2 {
 		t.Fatalf("it would erase %+v, %v", would, err)
 	}
-	did, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer"})
+	did, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer", By: saga.Actor{Name: "eve", Reason: "a request"}})
 	if err != nil || len(did.Works) != 2 || did.Named != 0 {
 		t.Fatalf("it erased %+v, %v", did, err)
 	}
@@ -221,14 +222,14 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 	if r, err := Run(t.Context(), db, &Options{Log: log}); err != nil || r.Erased != 1 {
 		t.Errorf("behind its end: %+v, %v", r, err)
 	}
-	if again, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer"}); err != nil || len(again.Works) != 0 {
+	if again, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer", By: saga.Actor{Name: "eve", Reason: "a request"}}); err != nil || len(again.Works) != 0 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	known()
 	if found, err := ledger.Check(t.Context(), db, &ledger.CheckOptions{}); err != nil || len(found.Findings) > 0 {
 		t.Errorf("the ledger: %v, %v", found.Findings, err)
 	}
-	if acts, err := db.Deeds(t.Context(), time.Time{}, 100); err != nil || len(acts) != 3 {
+	if acts, err := db.Deeds(t.Context(), time.Time{}, 100); err != nil || len(acts) != 7 { // a hold and its end, a look, and four times that something was erased, or to be
 		t.Errorf("acts: %+v, %v", acts, err)
 	}
 	left := files()
@@ -293,7 +294,7 @@ func TestErasedBesideAnOpenTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := Erase(t.Context(), db, Erasure{Work: "w"}); err != nil || e.Named != 1 || e.Works[0].As == "" {
+	if e, err := Erase(t.Context(), db, Erasure{Work: "w", By: saga.Actor{Name: "bob", Reason: "r"}}); err != nil || e.Named != 1 || e.Works[0].As == "" {
 		t.Errorf("beside an open transaction: %+v, %v", e, err)
 	}
 	log, _ := test.NewNullLogger()
@@ -318,5 +319,118 @@ func TestErasedBesideAnOpenTransaction(t *testing.T) {
 	}
 	if s, err := c.Start(t.Context(), "parcels", "w", parcel{Customer: "ann"}, nil); err != nil || !s.Duplicate {
 		t.Errorf("behind it: %+v, %v", s, err)
+	}
+}
+
+// ended runs a parcel to its end.
+func ended(t *testing.T, db store.DB, programs []saga.Program, work string) saga.ID {
+	t.Helper()
+	process(t, db, programs, func(c *coordinator.Coordinator) {
+		if _, err := c.Start(t.Context(), "parcels", work, parcel{Customer: "ann"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Deliver(t.Context(), saga.Message{Name: "payment", Key: work, ID: rand.Text()}); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := c.Wait(t.Context(), "parcels", work); err != nil || s.Status != saga.Completed {
+			t.Fatal(s, err)
+		}
+	})
+	return saga.ID{Saga: "parcels", Work: work}
+}
+
+// What a short id has in common with others is not theirs; what cannot be erased yet is tried again; and behind its key an erased work is new.
+func TestErasedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for name, address := range map[string]func(t *testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "l.db") },
+		"postgres": func(t *testing.T) string { return pgtest.URL(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, by := open(t, address(t)), saga.Actor{Name: "eve", Reason: "a request"}
+			var sent int
+			programs := []saga.Program{parcels(t, &sent)}
+			id := ended(t, db, programs, "7")
+			for key, answer := range map[string]string{"mine": `{"work":"7"}`, "other": `{"works":7,"at":"2027"}`} {
+				q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 1, Asks: "a"})
+				if err == nil {
+					err = db.Answer(t.Context(), key, q.Nonce, json.RawMessage(answer))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			reasons := []string{"erased: parcels 7", "on 7 December", "about parcels/7"}
+			for _, reason := range reasons {
+				if err := db.Did(t.Context(), ledger.DeedLooked, "bodies", saga.Actor{Name: "bob", Reason: reason}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if e, err := Erase(t.Context(), db, Erasure{Work: "7", By: by}); err != nil || e.Works[0].As == "" {
+				t.Fatal(e, err)
+			}
+			for key, stays := range map[string]bool{"mine": false, "other": true} {
+				if q, err := db.Request(t.Context(), ledger.Request{Key: key, Nonce: 2, Asks: "a"}); err != nil || (len(q.Answer) > 0) != stays {
+					t.Errorf("the answer to %s is %s, %v", key, q.Answer, err)
+				}
+			}
+			acts, err := db.Deeds(t.Context(), time.Time{}, 100)
+			said := ""
+			for _, a := range acts {
+				said += a.Name + a.Reason + "\n"
+			}
+			if err != nil || strings.Contains(said, reasons[0]) || !strings.Contains(said, reasons[1]) || strings.Contains(said, reasons[2]) {
+				t.Errorf("acts say %q, %v", said, err)
+			}
+			if r := later(t, db, 8*365*day); r.Damaged > 0 { // nothing is set: nothing goes
+				t.Errorf("%+v", r)
+			}
+			log, _ := test.NewNullLogger()
+			r := newRun(db, &Options{PerSecond: 1 << 20, Log: log})
+			o, err := db.Overview(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.now = o.At.Add(400 * day)
+			if _, err := db.SetControl(t.Context(), 0, ledger.Control{Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(`{"key":"9000h"}`), Actor: "eve", Reason: "r", Nonce: 1}); err != nil {
+				t.Fatal(err)
+			}
+			if report, err := r.walk(t.Context()); err != nil || len(report.Lines) != 1 || report.Lines[0].What != Keys {
+				t.Errorf("its key: %+v, %v", report, err)
+			}
+			before := sent
+			if ended(t, db, programs, id.Work); sent != before+1 {
+				t.Errorf("behind its key it is no new work: %d were sent", sent-before)
+			}
+		})
+	}
+}
+
+// An object that is still worked on holds up the erasure of its work, which is told, and done by a later run.
+func TestErasedWithItsObject(t *testing.T) {
+	t.Parallel()
+	db := open(t, filepath.Join(t.TempDir(), "l.db"))
+	var sent int
+	id := ended(t, db, []saga.Program{parcels(t, &sent)}, "shop:order:zqObject")
+	heard(t, db)
+	o, _ := intake.ParseObject(id.Work)
+	blocked := func(why string) {
+		t.Helper()
+		if err := db.Update(t.Context(), o, func(_ time.Time, e *intake.Entry) error { e.Blocked = why; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blocked("a person looks")
+	e, err := Erase(t.Context(), db, Erasure{Work: id.Work, By: saga.Actor{Name: "eve", Reason: "a request"}})
+	if err != nil || e.Works[0].As != "" || !e.Works[0].Later || !strings.Contains(e.Works[0].Left, id.Work) {
+		t.Errorf("while a person looks: %+v, %v", e, err)
+	}
+	blocked("")
+	if e, err = Erase(t.Context(), db, Erasure{}); err != nil || len(e.Works) != 1 || len(e.Works[0].Objects) != 1 {
+		t.Errorf("behind that: %+v, %v", e, err)
+	}
+	if ds, err := db.Deliveries(t.Context(), intake.DeliveryFilter{}); err != nil || len(ds) > 0 {
+		t.Errorf("its deliveries: %+v, %v", ds, err)
 	}
 }

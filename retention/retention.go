@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -99,10 +100,13 @@ func Work(db store.DB, o *Options) func(context.Context, *schedule.Run) (schedul
 		for _, line := range report.Lines {
 			n += line.Works
 		}
+		erased := report.Erased
 		out := schedule.Outcome{Result: schedule.OK, Seen: int64(n + report.Kept + report.Damaged), Planned: int64(n + report.Kept), Applied: int64(n), Note: report.String()}
 		if r.dry {
-			out.Applied, out.Note = 0, "nothing goes until a person approves the job. It would be: "+out.Note
+			report.Erased = 0
+			out.Applied, out.Note = 0, "nothing goes until a person approves the job. It would be: "+report.String()
 		}
+		out.Applied += int64(erased)
 		if out.Errors = int64(report.Damaged); out.Errors > 0 {
 			out.Result = schedule.Partial
 		}
@@ -123,10 +127,7 @@ func Run(ctx context.Context, db store.DB, o *Options) (Report, error) {
 
 // both erases what a person had said so of, and lets go of what is due.
 func (r *run) both(ctx context.Context, db store.DB) (Report, error) {
-	erased, err := Erase(ctx, db, Erasure{})
-	if err != nil {
-		return r.report, err
-	}
+	erased, failed := Erase(ctx, db, Erasure{})
 	report, err := r.walk(ctx)
 	if err == nil && !r.dry {
 		report.Waits, err = db.ForgetWaits(ctx)
@@ -136,7 +137,7 @@ func (r *run) both(ctx context.Context, db store.DB) (Report, error) {
 			report.Erased++
 		}
 	}
-	return report, err
+	return report, errors.Join(failed, err)
 }
 
 func newRun(db ledger.Ledger, o *Options) *run {

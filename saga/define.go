@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,13 +67,18 @@ func Tags[In any](fn func(In) map[string]string) Step[In] { return tags[In](fn) 
 //	saga.Subject(func(o Order) string { return "customer:" + o.Customer }),
 //
 // amends erase --subject customer:8821 erases all of them. It is a tag named subject, beside those of [Tags], and stays the one that the
-// instance was started with.
+// instance was started with. Of one that can be no tag the tag has a hash. A start whose function panics is refused.
 func Subject[In any](fn func(In) string) Step[In] { return subject[In](fn) }
 
 // SubjectTag is the tag of instances that hold data of a subject.
-func SubjectTag(subject string) string { return subjectTag + "=" + subject }
-
-const subjectTag = "subject"
+func SubjectTag(subject string) string {
+	tag := "subject=" + subject
+	if len(tag) > longestTag || program.Clean(tag, longestTag) != tag {
+		sum := sha256.Sum256([]byte(subject))
+		tag = "subject=sha256:" + hex.EncodeToString(sum[:])
+	}
+	return tag
+}
 
 type subject[In any] func(In) string
 
@@ -264,6 +270,14 @@ func (d *Definition[In]) Accept(work string, input any) (program.Accepted, error
 		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
 	}
 	tags, fault := d.tagsOf(in)
+	whose, err := d.subjectOf(in)
+	if err != nil {
+		return program.Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
+	}
+	if whose != "" {
+		tags = append(tags, whose)
+		slices.Sort(tags)
+	}
 	return program.Accepted{Input: body, Identity: id, Tags: tags, TagFault: fault, ForStarter: d.spec.ForStarter()}, nil
 }
 
@@ -273,7 +287,7 @@ const mostTags, longestTag = 8, 200
 // tagsOf says what an instance is found by. What cannot be a tag is left out, and the error says why, without its value: no order is lost
 // for what people would have looked for.
 func (d *Definition[In]) tagsOf(in In) (tags []string, fault error) {
-	if d.tags == nil && d.subject == nil {
+	if d.tags == nil {
 		return nil, nil
 	}
 	defer func() {
@@ -281,26 +295,36 @@ func (d *Definition[In]) tagsOf(in In) (tags []string, fault error) {
 			tags, fault = nil, errors.New("the function panicked")
 		}
 	}()
-	all, most := make(map[string]string), mostTags
-	if d.tags != nil {
-		maps.Copy(all, d.tags(in))
-	}
-	if d.subject != nil {
-		all[subjectTag], most = d.subject(in), mostTags+1
-	}
+	all := d.tags(in)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		tag := name + "=" + all[name]
 		switch {
 		case all[name] == "": // there is none
 		case name == "" || strings.Contains(name, "=") || len(tag) > longestTag || program.Clean(tag, longestTag) != tag:
 			fault = errors.Join(fault, fmt.Errorf("tag %q: its name is empty or has a \"=\", or with its value it is no valid text of %d bytes at most", name, longestTag))
-		case len(tags) == most:
-			fault = errors.Join(fault, fmt.Errorf("tag %q: there are %d, and at most %d are kept", name, len(all), most))
+		case len(tags) == mostTags:
+			fault = errors.Join(fault, fmt.Errorf("tag %q: there are %d, and at most %d are kept", name, len(all), mostTags))
 		default:
 			tags = append(tags, tag)
 		}
 	}
 	return tags, fault
+}
+
+// subjectOf is the tag that says whose data an instance holds; "": of no one.
+func (d *Definition[In]) subjectOf(in In) (tag string, err error) {
+	if d.subject == nil {
+		return "", nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("its Subject panicked: %v", p)
+		}
+	}()
+	if whose := d.subject(in); whose != "" {
+		tag = SubjectTag(whose)
+	}
+	return tag, nil
 }
 
 // identify hashes the part of the input that makes two starts the same. A user's Identity that

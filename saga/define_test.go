@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -520,6 +521,14 @@ func TestTags(t *testing.T) {
 		"long":   {map[string]string{"a": strings.Repeat("x", 300)}, "", "200 bytes at most"},
 		"panics": {map[string]string{"panic": "yes"}, "", "the function panicked"},
 	} {
+		// Whose data it is stays, whatever becomes of the tags.
+		of, err := Define("tagged", 1, Tags(d.tags), Subject(func(in map[string]string) string { return "customer:" + name }), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whose, err := of.Accept("w", c.in); err != nil || !slices.Contains(whose.Tags, SubjectTag("customer:"+name)) {
+			t.Errorf("%s: %v, %v", name, whose.Tags, err)
+		}
 		got, err := d.Accept("w", c.in)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -530,5 +539,8 @@ func TestTags(t *testing.T) {
 		if got.TagFault != nil && strings.Contains(got.TagFault.Error(), "xxx") {
 			t.Errorf("%s: %v tells a value", name, got.TagFault)
 		}
+	}
+	if long := SubjectTag(strings.Repeat("x", 300)); len(long) > 200 || long == SubjectTag(strings.Repeat("x", 301)) {
+		t.Errorf("a long subject is the tag %q", long)
 	}
 }

@@ -48,11 +48,12 @@ func (a *app) printHeldWork(_ *desk.HoldWorkIn, out *desk.HeldWork) {
 
 func (a *app) printErased(in *desk.EraseIn, out *desk.Erased) {
 	if len(out.Items) == 0 {
-		a.paragraph("", "Nothing of "+quote(in.Subject)+" is in this ledger.")
-		return
+		a.paragraph("", "No work in this ledger has the subject "+quote(in.Subject)+". Works that were started before their definition had a saga.Subject, and those whose records have gone by retention, have none: erase them by their ids.")
 	}
-	a.table(out.Items, "saga=Saga, work=WorkID, records=Records, objects=Objects, becomes=Outcome")
-	fmt.Fprintln(a.out)
+	if len(out.Items) > 0 {
+		a.table(out.Items, "saga=Saga, work=WorkID, records=Records, objects=Objects, becomes=Outcome")
+		fmt.Fprintln(a.out)
+	}
 	later, erased := 0, 0
 	for i := range out.Items {
 		if out.Items[i].Later {
@@ -63,11 +64,11 @@ func (a *app) printErased(in *desk.EraseIn, out *desk.Erased) {
 		}
 	}
 	switch {
-	case out.DryRun:
+	case out.DryRun && len(out.Items) > 0:
 		a.paragraph("", "Nothing was changed. It is erased by the same without --dry-run, with --reason WHY. Copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")
 	case erased > 0:
-		a.paragraph("", "What was erased does not come back. Copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")
+		a.paragraph("", "What was erased does not come back. A file of SQLite, and the log of PostgreSQL, hold it until they are cleaned (VACUUM, recycling); copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")
 	}
-	a.paragraphs("", desk.When(later > 0 && !out.DryRun, finding.Works(int64(later))+" marked: a run of retention (amends retention run, or its job) erases them once what is said of them is over."),
+	a.paragraphs("", desk.When(later > 0 && !out.DryRun, finding.Works(int64(later))+" marked: a run of retention (amends retention run, or its job) erases them once what is said of them is over; until then: amends list --tag amends:erase=later."),
 		desk.When(out.Named > 0, finding.Works(int64(out.Named))+" still stored under its id: some client of the database has had a transaction open since before. The next run of retention takes it."))
 }

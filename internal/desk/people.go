@@ -153,6 +153,13 @@ func (d *Desk) Looked(ctx context.Context, what string, by saga.Actor) error {
 	return d.db.Did(ctx, ledger.DeedLooked, what, by)
 }
 
+// Called is what a work is called on record: one that was erased by what is left of its id.
+func (d *Desk) Called(ctx context.Context, id saga.ID) (string, error) {
+	hidden := d.db.Hide(id.Work)
+	erased, err := ledger.First(ctx, d.db, ledger.Filter{Saga: id.Saga, Work: hidden})
+	return id.Saga + " " + Either(len(erased) > 0, hidden, id.Work), err
+}
+
 // DeliverIn is a message.
 type DeliverIn struct {
 	Name string    `path:"name"`

@@ -160,7 +160,7 @@ func (d *Desk) RunRetention(ctx context.Context, in *RetentionRunIn) (*Retained,
 		return nil, err
 	}
 	r, err := retention.Run(ctx, d.db, &retention.Options{PerSecond: in.PerSecond})
-	if len(r.Lines) > 0 {
+	if len(r.Lines) > 0 || r.Erased > 0 {
 		err = errors.Join(err, d.db.Did(context.WithoutCancel(ctx), ledger.DeedRetention, r.String(), in.actor()))
 	}
 	if err != nil {
@@ -265,7 +265,7 @@ func (w *ErasedWork) Outcome() string {
 	}
 }
 
-// Erase erases what is kept of a subject, or of a work, and puts on record who had it erased, before it is.
+// Erase erases what is kept of a subject, or of a work.
 func (d *Desk) Erase(ctx context.Context, in *EraseIn) (*Erased, error) {
 	var wrong Wrong
 	if !in.DryRun {
@@ -275,30 +275,17 @@ func (d *Desk) Erase(ctx context.Context, in *EraseIn) (*Erased, error) {
 	if err := Usage("try: amends erase --help", wrong...); err != nil {
 		return nil, err
 	}
-	what := retention.Erasure{Subject: in.Subject, Work: in.Work, Saga: in.Saga, DryRun: true}
-	e, err := retention.Erase(ctx, d.db, what)
+	e, err := retention.Erase(ctx, d.db, retention.Erasure{Subject: in.Subject, Work: in.Work, Saga: in.Saga, DryRun: in.DryRun, By: in.actor()})
 	switch {
-	case err != nil:
+	case err != nil && len(e.Works) == 0:
 		return nil, err
 	case len(e.Works) == 0 && in.Work != "":
 		w := Which{Work: in.Work, Saga: in.Saga}
 		return nil, w.unknown()
 	}
-	if !in.DryRun {
-		for i := range e.Works {
-			w := &e.Works[i]
-			if err := d.db.Did(ctx, ledger.DeedErase, w.ID.Saga+" "+d.db.Hide(w.ID.Work), in.actor()); err != nil {
-				return nil, err
-			}
-		}
-		what.DryRun = false
-		if e, err = retention.Erase(ctx, d.db, what); err != nil {
-			return nil, err
-		}
-	}
 	return &Erased{DryRun: in.DryRun, Named: e.Named, Items: docs(e.Works, func(w *retention.ErasedWork) ErasedWork {
 		return ErasedWork{w.ID.Saga, w.ID.Work, w.As, w.Records, append([]string{}, w.Objects...), w.Left, w.Later}
-	})}, nil
+	})}, err
 }
 
 // setControl stores what a person wants, over whatever stands.

@@ -43,7 +43,7 @@ const erasedText = "erased:"
 
 // digest is by what a text of the act enters its hash.
 func (a *Act) digest(text string) string {
-	if digest, ok := strings.CutPrefix(strings.Trim(text, `"`), erasedText); ok { // a body is JSON
+	if digest, is := erased(text); is {
 		return digest
 	}
 	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(a.Number)), text...))
@@ -64,7 +64,17 @@ func (a *Act) Erase(id saga.ID) (changed bool) {
 	return changed
 }
 
+// erased is the digest of a text that was erased. A body is JSON.
+func erased(text string) (digest string, is bool) {
+	digest, is = strings.CutPrefix(strings.Trim(text, `"`), erasedText)
+	b, err := hex.DecodeString(digest)
+	return digest, is && err == nil && len(b) == sha256.Size
+}
+
 func names(text string, id saga.ID) bool {
+	if _, is := erased(text); is {
+		return false
+	}
 	const tellsItself = 5
 	return hasWord(text, id.Saga+" "+id.Work) || hasWord(text, id.Saga+"/"+id.Work) || len(id.Work) >= tellsItself && hasWord(text, id.Work)
 }
@@ -122,6 +132,9 @@ func (c *checker) acts(ctx context.Context) error {
 type ActLinks struct {
 	Found []Finding
 	last  Act
+
+	erased  int64 // the first act of which a text was erased
+	because bool  // a person had something erased
 }
 
 // Add verifies the next act. The stored hash of its predecessor counts, so that an edited one is named
@@ -129,6 +142,12 @@ type ActLinks struct {
 func (l *ActLinks) Add(a *Act) {
 	last := l.last
 	l.last = *a
+	for _, text := range []string{a.Name, string(a.Body), a.Reason} {
+		if _, is := erased(text); is && l.erased == 0 {
+			l.erased = a.Number
+		}
+	}
+	l.because = l.because || a.Kind == DeedErase
 	if a.Number != last.Number+1 {
 		l.findf(last.Number+1, "There is a gap: after act %d comes act %d, which %s did at %s. What was between them was deleted.", last.Number, a.Number, a.Actor, stamp(a.At))
 		return
@@ -140,6 +159,9 @@ func (l *ActLinks) Add(a *Act) {
 
 // End compares the last act with the head of the chain.
 func (l *ActLinks) End(head *Act) {
+	if l.erased > 0 && !l.because {
+		l.findf(l.erased, "A text of it was erased, and no act says that a person had something erased: it was taken out by hand.")
+	}
 	switch last := &l.last; {
 	case head.Number > last.Number:
 		l.findf(last.Number+1, "The last acts are missing: the ledger counts %d, and none is behind number %d.", head.Number, last.Number)

@@ -46,7 +46,7 @@ const hiddenPrefix = "erased-"
 
 // Hidden is [Eraser.Hide] under a secret.
 func Hidden(secret []byte, name string) string {
-	if name == "" || strings.HasPrefix(name, hiddenPrefix) {
+	if name == "" || isHidden(name) {
 		return name
 	}
 	mac := hmac.New(sha256.New, secret)
@@ -54,10 +54,15 @@ func Hidden(secret []byte, name string) string {
 	return hiddenPrefix + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// Erased reports whether the work was erased: its id is what is left of one.
-func (h *Instance) Erased() bool {
-	return h.Left() == LeftRemains && strings.HasPrefix(h.ID.Work, hiddenPrefix)
+// isHidden reports whether a name is what is left of one.
+func isHidden(name string) bool {
+	hash, is := strings.CutPrefix(name, hiddenPrefix)
+	b, err := base64.RawURLEncoding.DecodeString(hash)
+	return is && err == nil && len(b) == 16
 }
+
+// Erased reports whether the work was erased: its id is what is left of one.
+func (h *Instance) Erased() bool { return h.Left() == LeftRemains && isHidden(h.ID.Work) }
 
 // Left says what is left of a work.
 type Left string

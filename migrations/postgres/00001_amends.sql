@@ -117,6 +117,7 @@ CREATE TABLE amends_erased (
     PRIMARY KEY (name, saga)
 );
 
+CREATE UNIQUE INDEX amends_erased_instance ON amends_erased (instance);
 CREATE INDEX amends_erased_named ON amends_erased (name, saga) WHERE named;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes. Bodies and snapshots are

@@ -208,13 +208,13 @@ func (db *DB) Purge(ctx context.Context, r intake.Retention, limit int) (int, er
 
 // Forget erases "what is known of an object, and its deliveries".
 func (db *DB) Forget(ctx context.Context, o intake.Object) (bool, error) {
-	now, unlock, err := db.enter(ctx)
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return false, fmt.Errorf("forget %s: %w", o, err)
 	}
 	defer unlock()
 	e := db.entries[o]
-	if e != nil && (e.Owing() || e.Held != 0 || e.Blocked != "" || e.Until.After(now)) {
+	if e != nil && (e.Owing() || e.Held != 0 || e.Blocked != "" || e.Holder != "") {
 		return false, nil
 	}
 	for _, n := range db.pending {

@@ -2,6 +2,9 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,35 +12,49 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// What names a work that is erased, beside its records: each statement takes a list of [number, saga, work, what it is called from then on].
 var (
+	// rememberErased has a start find the works of a list of [number, saga, work, what it is called from then on].
+	rememberErased = `INSERT INTO amends_erased (name, saga, instance)
+		SELECT value ->> 3, value ->> 1, CAST(value ->> 0 AS bigint) FROM {elements:1} AS e WHERE true
+		ON CONFLICT (name, saga) DO UPDATE SET named = true`
+
+	// eraseStatements erase what names them beside their records. What has no index for it is looked for before: see eraseFound.
 	eraseStatements = []string{
-		`INSERT INTO amends_erased (name, saga, instance)
-			SELECT value ->> 3, value ->> 1, CAST(value ->> 0 AS bigint) FROM {elements:1} AS e WHERE true ON CONFLICT DO NOTHING`,
-		`DELETE FROM amends_tags WHERE tag = '` + ledger.ToErase + `' AND instance IN (SELECT CAST(value ->> 0 AS bigint) FROM {elements:1} AS e)`,
-		`DELETE FROM amends_awaits WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`,
-		`UPDATE amends_uses AS u SET work_id = e.value ->> 3 FROM {elements:1} AS e WHERE u.saga = e.value ->> 1 AND u.work_id = e.value ->> 2`,
 		`UPDATE amends_messages AS m SET body = NULL, key = e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 3
-			WHERE m.name = u.name AND m.id = u.id`,
-		`UPDATE amends_duplicates AS d SET work_id = e.value ->> 3 FROM {elements:1} AS e WHERE d.saga = e.value ->> 1 AND d.work_id = e.value ->> 2`,
-		// The row stays: processes wait until they have read the newest version that there is.
+			WHERE m.name = u.name AND m.id = u.id AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)`,
+		`INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
+			SELECT o.saga, e.value ->> 3, o.source, o.counter, o.count, o.first_at, o.last_at
+			FROM {elements:1} AS e JOIN amends_duplicates AS o ON o.saga = e.value ->> 1 AND o.work_id = e.value ->> 2 WHERE true
+			ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = d.count + excluded.count`,
+		`DELETE FROM amends_duplicates WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`,
+		// A hold that was lifted keeps its row, for processes wait until they have read the newest version that there is. It takes the place of an older one.
+		`DELETE FROM amends_controls WHERE kind = 'hold' AND name IN (SELECT (e.value ->> 1) || ' ' || (e.value ->> 3) FROM {elements:1} AS e
+			JOIN amends_controls AS o ON o.kind = 'hold' AND o.body IS NULL AND o.name = (e.value ->> 1) || ' ' || (e.value ->> 2))`,
 		`UPDATE amends_controls AS c SET name = (e.value ->> 1) || ' ' || (e.value ->> 3), reason = NULL FROM {elements:1} AS e
 			WHERE c.kind = 'hold' AND c.body IS NULL AND c.name = (e.value ->> 1) || ' ' || (e.value ->> 2)`,
-		`DELETE FROM amends_requests WHERE EXISTS (SELECT 1 FROM {elements:1} AS e WHERE replace(answer, e.value ->> 2, '') <> answer)`,
-		`DELETE FROM amends_drifts WHERE key IN (SELECT value ->> 2 FROM {elements:1} AS e)`,
-		`DELETE FROM amends_decisions WHERE ended_at IS NOT NULL AND key IN (SELECT value ->> 2 FROM {elements:1} AS e)`,
-		`DELETE FROM amends_observations WHERE key IN (SELECT value ->> 2 FROM {elements:1} AS e)`,
+		`DELETE FROM amends_decisions AS d WHERE (d.to_do = 0 OR d.ended_at IS NOT NULL) AND d.key IN (SELECT value ->> 2 FROM {elements:1} AS e)
+			AND NOT EXISTS (SELECT 1 FROM amends_drifts AS f WHERE f.job = d.job AND f.key = d.key)`,
 	}
 
-	namingActs = `SELECT a.number, a.name, a.body, a.reason FROM amends_audit AS a
-		WHERE replace(a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''), $1, '') <> a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, '')`
+	waitsOf = `SELECT name, key, saga, work_id, step, step_key FROM amends_awaits WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`
+
+	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 2`
+
+	hideUses = `UPDATE amends_uses AS u SET work_id = e.value ->> 3 FROM {elements:1} AS e WHERE u.name = e.value ->> 0 AND u.id = e.value ->> 1 AND u.saga = e.value ->> 2`
+
+	// answersOn are answers that have the work id as a text of its own, as JSON writes it.
+	answersOn = `SELECT r.key FROM amends_requests AS r WHERE EXISTS (SELECT 1 FROM {elements:1} AS e WHERE replace(r.answer, e.value ->> 4, '') <> r.answer)`
+
+	forgetAnswers = `DELETE FROM amends_requests WHERE key IN (SELECT value ->> 0 FROM {elements:1} AS e)`
+
+	namingActs = `SELECT a.number, a.name, a.body, a.reason FROM amends_audit AS a WHERE EXISTS (SELECT 1 FROM {elements:1} AS e
+		WHERE replace(a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''), e.value ->> 2, '') <> a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''))`
 
 	eraseAct = `UPDATE amends_audit SET name = $2, body = $3, reason = $4 WHERE number = $1`
 
-	namedErased = `SELECT instance FROM amends_erased WHERE named ORDER BY name, saga`
+	namedErased = `SELECT x.instance, x.saga, h.work_id, x.name FROM amends_erased AS x JOIN amends_instances AS h ON h.ref = x.instance WHERE x.named ORDER BY x.name, x.saga`
 
 	unname = `UPDATE amends_instances AS h SET work_id = x.name FROM amends_erased AS x
 		WHERE x.named AND x.instance IN {numbers:1} AND h.ref = x.instance AND h.saga = x.saga`
@@ -61,36 +78,112 @@ const CountedWork = `CASE WHEN EXISTS (SELECT 1 FROM amends_erased AS x WHERE x.
 // Hide is what is left of a name that was erased.
 func (s *chains) Hide(name string) string { return ledger.Hidden(s.db.Secret, name) }
 
-// erase erases, wherever it stands, what names the works of a list, in the transaction that q is.
-func (s *chains) erase(ctx context.Context, q Queries, list [][]any) error {
-	if len(list) == 0 {
-		return nil
+// erasedWork is one whose row has its id still.
+type erasedWork struct {
+	Instance int64
+	Saga     string
+	WorkID   string `db:"work_id"`
+	Name     string
+}
+
+// erase erases, wherever it stands, what names works. It may be done again.
+func (s *chains) erase(ctx context.Context, works []erasedWork) error {
+	list := make([][5]any, len(works))
+	for i, w := range works {
+		text, _ := json.Marshal(w.WorkID) //nolint:errchkjson // texts always encode
+		list[i] = [5]any{w.Instance, w.Saga, w.WorkID, w.Name, string(text)}
 	}
-	for _, text := range eraseStatements {
-		if err := s.with(ctx, q, text, list); err != nil {
-			return err
+	var waits [][6]string
+	var uses, answers [][]any
+	var acts []ledger.Act
+	err := s.look(ctx, waitsOf, list, func(ctx context.Context, rows *sqlx.Rows) error {
+		var w [6]string
+		err := rows.Scan(&w[0], &w[1], &w[2], &w[3], &w[4], &w[5])
+		waits = append(waits, w)
+		return err
+	})
+	for query, into := range map[string]*[][]any{usesOfWorks: &uses, answersOn: &answers} {
+		if err == nil {
+			err = s.look(ctx, query, list, func(_ context.Context, rows *sqlx.Rows) error {
+				row, err := rows.SliceScan()
+				for i := range row {
+					if b, is := row[i].([]byte); is {
+						row[i] = string(b)
+					}
+				}
+				*into = append(*into, row)
+				return err
+			})
 		}
 	}
-	for _, e := range list {
-		id := saga.ID{}
-		id.Saga, _ = e[1].(string)
-		id.Work, _ = e[2].(string)
-		var acts []ledger.Act
-		err := rows.Select(ctx, q, rows.Into(&acts, func(a *ledger.Act) []rows.Field {
-			return []rows.Field{{"number", &a.Number}, {"name", &a.Name}, {"body", &a.Body}, {"reason", &a.Reason}}
-		}), namingActs, id.Work)
-		if err != nil {
+	if err == nil {
+		err = s.look(ctx, namingActs, list, func(_ context.Context, rows *sqlx.Rows) error {
+			var a ledger.Act
+			var body, reason sql.NullString
+			err := rows.Scan(&a.Number, &a.Name, &body, &reason)
+			a.Body, a.Reason = json.RawMessage(body.String), reason.String
+			acts = append(acts, a)
 			return err
-		}
-		for i := range acts {
-			if a := &acts[i]; a.Erase(id) {
-				if _, err := q.ExecContext(ctx, eraseAct, a.Number, a.Name, Null(string(a.Body)), Null(a.Reason)); err != nil {
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error {
+		for _, step := range []struct {
+			text string
+			n    int
+			list any
+		}{{forgetWaits, len(waits), waits}, {hideUses, len(uses), uses}, {forgetAnswers, len(answers), answers}} {
+			if step.n > 0 {
+				if err := s.with(ctx, q, step.text, step.list); err != nil {
 					return err
 				}
 			}
 		}
+		for _, text := range eraseStatements {
+			if err := s.with(ctx, q, text, list); err != nil {
+				return err
+			}
+		}
+		return eraseActs(ctx, q, acts, works)
+	})
+}
+
+func eraseActs(ctx context.Context, q Queries, acts []ledger.Act, works []erasedWork) error {
+	for i := range acts {
+		a, changed := &acts[i], false
+		for _, w := range works {
+			changed = a.Erase(saga.ID{Saga: w.Saga, Work: w.WorkID}) || changed
+		}
+		if changed {
+			if _, err := q.ExecContext(ctx, eraseAct, a.Number, a.Name, Null(string(a.Body)), Null(a.Reason)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// look reads what a query over a list finds, where it holds up no writer.
+func (s *chains) look(ctx context.Context, query string, list any, row func(context.Context, *sqlx.Rows) error) error {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return s.db.Read(ctx, func(ctx context.Context, q Queries) (err error) {
+		rows, err := q.QueryxContext(ctx, s.db.Text(query), string(b))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		for rows.Next() {
+			if err := row(ctx, rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
 }
 
 // Transactions that are open while works lose their ids are waited for so often, and so long in between.
@@ -99,22 +192,45 @@ const (
 	openPause = 100 * time.Millisecond
 )
 
-// Unname has works that were erased lose their work ids.
+// unnamedAtOnce is how many works are erased, and lose their ids, in one transaction.
+const unnamedAtOnce = 20
+
+// Unname has works that were erased lose their work ids, wherever they stand: at once where no row is looked for by its id any more, in the
+// row itself when no older transaction is open, and once more then, because such a one may have put it back.
 func (s *chains) Unname(ctx context.Context) (waiting int, err error) {
-	var numbers []int64
-	err = s.ask(ctx, &numbers, namedErased)
-	if err == nil && len(numbers) > 0 && s.db.Open != "" {
-		waiting, err = s.outwait(ctx, len(numbers))
-	}
-	if err == nil && len(numbers) > 0 && waiting == 0 {
-		err = s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error {
-			if err := s.with(ctx, q, unname, numbers); err != nil {
-				return err
+	var works []erasedWork
+	err = s.ask(ctx, &works, namedErased)
+	if err == nil && s.db.Open != "" && len(works) > 0 {
+		for some := range slices.Chunk(works, unnamedAtOnce) {
+			if err == nil {
+				err = s.erase(ctx, some)
 			}
-			return s.with(ctx, q, unnamed, numbers)
-		})
+		}
+		if err == nil {
+			waiting, err = s.outwait(ctx, len(works))
+		}
 	}
-	return waiting, s.failed(ctx, err, "take the ids of works that were erased")
+	if waiting > 0 {
+		works = nil
+	}
+	for some := range slices.Chunk(works, unnamedAtOnce) {
+		if err == nil {
+			err = s.erase(ctx, some)
+		}
+		var numbers []int64
+		for _, w := range some {
+			numbers = append(numbers, w.Instance)
+		}
+		if err == nil {
+			err = s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error {
+				if err := s.with(ctx, q, unname, numbers); err != nil {
+					return err
+				}
+				return s.with(ctx, q, unnamed, numbers)
+			})
+		}
+	}
+	return waiting, s.failed(ctx, err, "erase the ids of works")
 }
 
 // outwait waits for the transactions that are open now. It answers n where some still are.

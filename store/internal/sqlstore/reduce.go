@@ -47,7 +47,7 @@ var (
 	forgetSignals = `DELETE FROM amends_signals WHERE instance IN {numbers:1}`
 	forgetTags    = `DELETE FROM amends_tags WHERE (tag, instance) IN (SELECT value ->> 1, CAST(value ->> 0 AS bigint) FROM {elements:1} AS t)`
 	forgetCounts  = `DELETE FROM amends_duplicates WHERE (saga, work_id) IN (SELECT value ->> 0, value ->> 1 FROM {elements:1} AS d)`
-	forgetErased  = `DELETE FROM amends_erased WHERE (saga, name) IN (SELECT value ->> 0, value ->> 1 FROM {elements:1} AS d)`
+	forgetErased  = `DELETE FROM amends_erased WHERE instance IN {numbers:1}`
 )
 
 // Reduce lets go of what each reduction says. Those of one kind are one transaction.
@@ -101,7 +101,7 @@ func (s *chains) reduceHeads(ctx context.Context, q Queries, all []ledger.Reduct
 
 // reduceRest does to the other tables what was done to the heads of refs.
 func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reduction, at map[int64]int, refs []int64) error {
-	var gone []int64
+	var gone, lost []int64
 	var records, signals, tags, works, erased [][]any
 	for _, ref := range refs {
 		r := &all[at[ref]]
@@ -120,10 +120,12 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 			tags = append(tags, []any{ref, tag})
 		}
 		if r.To == "" {
-			works = append(works, []any{r.Head.ID.Saga, r.Head.ID.Work})
+			lost = append(lost, ref)
+			works = append(works, []any{r.Head.ID.Saga, r.Head.ID.Work}, []any{r.Head.ID.Saga, s.Hide(r.Head.ID.Work)})
 		}
 		if r.To != ledger.LeftRecords {
 			gone = append(gone, ref)
+			tags = append(tags, []any{ref, ledger.ToErase})
 		}
 		if r.As != "" {
 			erased = append(erased, []any{ref, r.Head.ID.Saga, r.Head.ID.Work, r.As})
@@ -135,7 +137,7 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 		list any
 	}{
 		{reduceRecords, len(records), records}, {reduceSignals, len(signals), signals}, {forgetTags, len(tags), tags},
-		{forgetCounts, len(works), works}, {forgetErased, len(works), works}, {forgetRecords, len(gone), gone},
+		{forgetCounts, len(works), works}, {forgetErased, len(lost), lost}, {rememberErased, len(erased), erased}, {forgetRecords, len(gone), gone},
 		{forgetSignals, len(gone), gone},
 	} {
 		if step.n == 0 {
@@ -145,7 +147,7 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 			return err
 		}
 	}
-	return s.erase(ctx, q, erased)
+	return nil
 }
 
 // with runs a statement that takes one list.

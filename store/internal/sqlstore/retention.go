@@ -117,7 +117,7 @@ func (s *inboxRole) Forget(ctx context.Context, o intake.Object) (done bool, err
 	key := rows.Key(o)
 	err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_objects AS e`+ofObject+` AND NOT (`+owing+`) AND e.held_seq IS NULL AND e.blocked_reason IS NULL
-			AND (e.leased_until IS NULL OR e.leased_until <= `+s.db.Today+`)`), key...)
+			AND e.lease_holder IS NULL`), key...)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (s *inboxRole) Forget(ctx context.Context, o intake.Object) (done bool, err
 		case !done:
 			return errOwed
 		}
-		numbers, gone, err := s.uncounted(ctx, q, `DELETE FROM amends_inbox AS e`+ofObject, key...)
+		numbers, gone, err := s.uncounted(ctx, q, `DELETE FROM amends_inbox AS e`+ofObject+` AND e.processed_at IS NOT NULL`, key...) // one may have come meanwhile
 		if err != nil || len(numbers) == 0 {
 			return err
 		}
