@@ -21,6 +21,7 @@ type order struct{ Customer string }
 func TestShown(t *testing.T) {
 	t.Parallel()
 	d, err := saga.Define("orders", 1,
+		saga.Subject(func(o order) string { return "customer:" + o.Customer }), // whose data an instance holds
 		saga.Do("invoice", func(context.Context, saga.Call[order]) (string, error) { return "inv_1", nil }).Idempotent().NoUndo("it stays"),
 		saga.Retain[order](saga.Retention{Bodies: 90 * day, Records: 2 * 365 * day}), // Key: for ever
 	)
