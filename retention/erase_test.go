@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,11 +94,11 @@ func dump(t *testing.T, address string) string {
 
 type parcel struct{ Customer, Note string }
 
-func parcels(t *testing.T, sent *int) saga.Program {
+func parcels(t *testing.T, sent *atomic.Int64) saga.Program {
 	t.Helper()
 	d, err := saga.Define("parcels", 1,
 		saga.Do("invoice", func(_ context.Context, c saga.Call[parcel]) (made, error) {
-			*sent++
+			sent.Add(1)
 			return made{"zqInvoice" + c.Input.Customer, c.Input.Customer}, nil
 		}).Idempotent().UndoMaybe(func(context.Context, saga.Call[parcel], *made) error { return nil }),
 		saga.Await("paid", func(saga.Call[parcel], saga.Message) (string, error) { return "zqMessage", nil }).
@@ -111,7 +112,7 @@ func parcels(t *testing.T, sent *int) saga.Program {
 }
 
 func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper // it is the test itself, once for each database
-	var sent int
+	var sent atomic.Int64
 	programs := []saga.Program{parcels(t, &sent)}
 	id, live := saga.ID{Saga: "parcels", Work: "order:zqWork"}, saga.ID{Saga: "parcels", Work: "order:live"}
 	ann := parcel{Customer: "zqCustomer", Note: "zqInput"}
@@ -192,7 +193,7 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 	}
 	known := func() {
 		t.Helper()
-		before := sent
+		before := sent.Load()
 		process(t, db, programs, func(c *coordinator.Coordinator) {
 			s, err := start(c, id.Work, ann)
 			if err != nil || !s.Duplicate || s.Status != saga.Completed || !strings.HasPrefix(s.Steps["invoice"].ExternalID, "erased-") {
@@ -205,8 +206,8 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 				t.Errorf("what was erased is undone: %v", err)
 			}
 		})
-		if sent != before {
-			t.Errorf("%d more were sent", sent-before)
+		if sent.Load() != before {
+			t.Errorf("%d more were sent", sent.Load()-before)
 		}
 	}
 	known()
@@ -269,7 +270,7 @@ func TestErasedBesideAnOpenTransaction(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
 	db := open(t, address)
-	var sent int
+	var sent atomic.Int64
 	programs := []saga.Program{parcels(t, &sent)}
 	process(t, db, programs, func(c *coordinator.Coordinator) {
 		if _, err := c.Start(t.Context(), "parcels", "w", parcel{Customer: "ann"}, nil); err != nil {
@@ -349,7 +350,7 @@ func TestErasedAndNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, by := open(t, address(t)), saga.Actor{Name: "eve", Reason: "a request"}
-			var sent int
+			var sent atomic.Int64
 			programs := []saga.Program{parcels(t, &sent)}
 			id := ended(t, db, programs, "7")
 			for key, answer := range map[string]string{"mine": `{"work":"7"}`, "other": `{"works":7,"at":"2027"}`} {
@@ -399,9 +400,9 @@ func TestErasedAndNothingElse(t *testing.T) {
 			if report, err := r.walk(t.Context()); err != nil || len(report.Lines) != 1 || report.Lines[0].What != Keys {
 				t.Errorf("its key: %+v, %v", report, err)
 			}
-			before := sent
-			if ended(t, db, programs, id.Work); sent != before+1 {
-				t.Errorf("behind its key it is no new work: %d were sent", sent-before)
+			before := sent.Load()
+			if ended(t, db, programs, id.Work); sent.Load() != before+1 {
+				t.Errorf("behind its key it is no new work: %d were sent", sent.Load()-before)
 			}
 		})
 	}
@@ -411,7 +412,7 @@ func TestErasedAndNothingElse(t *testing.T) {
 func TestErasedWithItsObject(t *testing.T) {
 	t.Parallel()
 	db := open(t, filepath.Join(t.TempDir(), "l.db"))
-	var sent int
+	var sent atomic.Int64
 	id := ended(t, db, []saga.Program{parcels(t, &sent)}, "shop:order:zqObject")
 	heard(t, db)
 	o, _ := intake.ParseObject(id.Work)

@@ -20,7 +20,7 @@ var (
 		SELECT value ->> 3, value ->> 1, CAST(value ->> 0 AS bigint) FROM {elements:1} AS e WHERE true
 		ON CONFLICT (name, saga) DO UPDATE SET named = true`
 
-	// eraseStatements erase what names them beside their records. What has no index for it is looked for before: see eraseFound.
+	// eraseStatements erase what names them beside their records. What has no index for it is looked for before, see [chains.naming].
 	eraseStatements = []string{
 		`UPDATE amends_messages AS m SET body = NULL, key = e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 3
 			WHERE m.name = u.name AND m.id = u.id AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)`,
@@ -49,8 +49,10 @@ var (
 
 	forgetAnswers = `DELETE FROM amends_requests WHERE key IN (SELECT value ->> 0 FROM {elements:1} AS e)`
 
-	namingActs = `SELECT a.number, a.name, a.body, a.reason FROM amends_audit AS a WHERE EXISTS (SELECT 1 FROM {elements:1} AS e
+	namingActs = `SELECT a.number FROM amends_audit AS a WHERE EXISTS (SELECT 1 FROM {elements:1} AS e
 		WHERE replace(a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''), e.value ->> 2, '') <> a.name || ' ' || coalesce(a.body, '') || ' ' || coalesce(a.reason, ''))`
+
+	thisAct = `SELECT number, name, body, reason FROM amends_audit WHERE number = $1`
 
 	eraseAct = `UPDATE amends_audit SET name = $2, body = $3, reason = $4 WHERE number = $1`
 
@@ -86,6 +88,49 @@ type erasedWork struct {
 	Name     string
 }
 
+// naming is what names works, and has no index by which that is found.
+type naming struct {
+	waits   [][6]string
+	uses    [][4]string
+	answers [][1]string
+	acts    []int64
+}
+
+// naming looks for it where it holds up no writer.
+func (s *chains) naming(ctx context.Context, list [][5]any) (n naming, err error) {
+	for query, row := range map[string]func(*sqlx.Rows) error{
+		waitsOf: func(rows *sqlx.Rows) error {
+			var w [6]string
+			err := rows.Scan(&w[0], &w[1], &w[2], &w[3], &w[4], &w[5])
+			n.waits = append(n.waits, w)
+			return err
+		},
+		usesOfWorks: func(rows *sqlx.Rows) error {
+			var u [4]string
+			err := rows.Scan(&u[0], &u[1], &u[2], &u[3])
+			n.uses = append(n.uses, u)
+			return err
+		},
+		answersOn: func(rows *sqlx.Rows) error {
+			var key string
+			err := rows.Scan(&key)
+			n.answers = append(n.answers, [1]string{key})
+			return err
+		},
+		namingActs: func(rows *sqlx.Rows) error {
+			var number int64
+			err := rows.Scan(&number)
+			n.acts = append(n.acts, number)
+			return err
+		},
+	} {
+		if err = errors.Join(err, s.look(ctx, query, list, row)); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // erase erases, wherever it stands, what names works. It may be done again.
 func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 	list := make([][5]any, len(works))
@@ -93,39 +138,7 @@ func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 		text, _ := json.Marshal(w.WorkID) //nolint:errchkjson // texts always encode
 		list[i] = [5]any{w.Instance, w.Saga, w.WorkID, w.Name, string(text)}
 	}
-	var waits [][6]string
-	var uses, answers [][]any
-	var acts []ledger.Act
-	err := s.look(ctx, waitsOf, list, func(ctx context.Context, rows *sqlx.Rows) error {
-		var w [6]string
-		err := rows.Scan(&w[0], &w[1], &w[2], &w[3], &w[4], &w[5])
-		waits = append(waits, w)
-		return err
-	})
-	for query, into := range map[string]*[][]any{usesOfWorks: &uses, answersOn: &answers} {
-		if err == nil {
-			err = s.look(ctx, query, list, func(_ context.Context, rows *sqlx.Rows) error {
-				row, err := rows.SliceScan()
-				for i := range row {
-					if b, is := row[i].([]byte); is {
-						row[i] = string(b)
-					}
-				}
-				*into = append(*into, row)
-				return err
-			})
-		}
-	}
-	if err == nil {
-		err = s.look(ctx, namingActs, list, func(_ context.Context, rows *sqlx.Rows) error {
-			var a ledger.Act
-			var body, reason sql.NullString
-			err := rows.Scan(&a.Number, &a.Name, &body, &reason)
-			a.Body, a.Reason = json.RawMessage(body.String), reason.String
-			acts = append(acts, a)
-			return err
-		})
-	}
+	n, err := s.naming(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -134,7 +147,7 @@ func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 			text string
 			n    int
 			list any
-		}{{forgetWaits, len(waits), waits}, {hideUses, len(uses), uses}, {forgetAnswers, len(answers), answers}} {
+		}{{forgetWaits, len(n.waits), n.waits}, {hideUses, len(n.uses), n.uses}, {forgetAnswers, len(n.answers), n.answers}} {
 			if step.n > 0 {
 				if err := s.with(ctx, q, step.text, step.list); err != nil {
 					return err
@@ -146,13 +159,19 @@ func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 				return err
 			}
 		}
-		return eraseActs(ctx, q, acts, works)
+		return s.eraseActs(ctx, q, n.acts, works)
 	})
 }
 
-func eraseActs(ctx context.Context, q Queries, acts []ledger.Act, works []erasedWork) error {
-	for i := range acts {
-		a, changed := &acts[i], false
+// eraseActs erases the texts of acts that name works.
+func (s *chains) eraseActs(ctx context.Context, q Queries, numbers []int64, works []erasedWork) error {
+	for _, number := range numbers {
+		a, changed := ledger.Act{}, false
+		var body, reason sql.NullString
+		if err := q.QueryRowxContext(ctx, thisAct+s.db.Lock, number).Scan(&a.Number, &a.Name, &body, &reason); err != nil {
+			return err
+		}
+		a.Body, a.Reason = json.RawMessage(body.String), reason.String
 		for _, w := range works {
 			changed = a.Erase(saga.ID{Saga: w.Saga, Work: w.WorkID}) || changed
 		}
@@ -165,8 +184,8 @@ func eraseActs(ctx context.Context, q Queries, acts []ledger.Act, works []erased
 	return nil
 }
 
-// look reads what a query over a list finds, where it holds up no writer.
-func (s *chains) look(ctx context.Context, query string, list any, row func(context.Context, *sqlx.Rows) error) error {
+// look reads what a query over a list finds.
+func (s *chains) look(ctx context.Context, query string, list any, row func(*sqlx.Rows) error) error {
 	b, err := json.Marshal(list)
 	if err != nil {
 		return err
@@ -178,7 +197,7 @@ func (s *chains) look(ctx context.Context, query string, list any, row func(cont
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		for rows.Next() {
-			if err := row(ctx, rows); err != nil {
+			if err := row(rows); err != nil {
 				return err
 			}
 		}
@@ -195,8 +214,8 @@ const (
 // unnamedAtOnce is how many works are erased, and lose their ids, in one transaction.
 const unnamedAtOnce = 20
 
-// Unname has works that were erased lose their work ids, wherever they stand: at once where no row is looked for by its id any more, in the
-// row itself when no older transaction is open, and once more then, because such a one may have put it back.
+// Unname has works that were erased lose their work ids: at once in what names them, in their own rows when no older transaction is open, and
+// then in what names them once more, because such a transaction may have put them back.
 func (s *chains) Unname(ctx context.Context) (waiting int, err error) {
 	var works []erasedWork
 	err = s.ask(ctx, &works, namedErased)
