@@ -136,6 +136,10 @@ bench-against: ## Sagas per second beside those of another commit, in turn: make
 bench-growth: ## What a million finished works cost a new one.
 	@$(MAKE) --no-print-directory -C bench growth
 
+.PHONY: bench-forget
+bench-forget: ## What letting go of finished works costs new ones.
+	@$(MAKE) --no-print-directory -C bench forget
+
 .PHONY: bench-inbox
 bench-inbox: ## Deliveries made durable per second, and gate decisions per second.
 	@$(MAKE) --no-print-directory -C bench inbox

@@ -13,6 +13,9 @@ import (
 	"github.com/amends-dev/amends/bench/floor"
 	"github.com/amends-dev/amends/bench/preload"
 	"github.com/amends-dev/amends/bench/workload"
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/retention"
+	"github.com/amends-dev/amends/store"
 )
 
 // opener opens an engine on an empty ledger.
@@ -151,6 +154,75 @@ func BenchmarkGrown(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkForget is what letting go of finished works costs new ones: the same ledger, with a run of retention beside it and without. WORKS=n has
+// fewer finished works than a million; each run takes 200 a second, bodies first and then records.
+func BenchmarkForget(b *testing.B) {
+	for _, ledger := range ledgers {
+		for _, left := range []string{retention.Bodies, retention.Records} {
+			b.Run(fmt.Sprintf("ledger=%s/goes=%s/in-flight=64", ledger, left), func(b *testing.B) {
+				n := warm(64) + b.N
+				address, first := grow(b, ledger, 2*n)
+				age(b, ledger, address)
+				forgotten := 0
+				f, of := beside(b, 64,
+					func() subject {
+						s := sagas(b, ledger, address, engine(amends.Variant{}), first, n)
+						return subject{s.ledger, s.address, s.do, forgetting(b, address, left, &forgotten, s.close)}
+					},
+					func() subject { return sagas(b, ledger, address, engine(amends.Variant{}), first+n, n) })
+				report(b, map[string]float64{
+					"p50-ms": ms(f.p50), "p99-ms": ms(f.p99), "alone-p50-ms": ms(of.p50), "alone-p99-ms": ms(of.p99), "x-p99": float64(f.p99) / float64(of.p99),
+					"forgotten": float64(forgotten), "sagas/s": f.perSecond(), "alone-sagas/s": of.perSecond(),
+				})
+			})
+		}
+	}
+}
+
+// age makes finished works three days old.
+func age(b *testing.B, ledger, address string) {
+	b.Helper()
+	db := database(b, ledger, address, "")
+	by := map[string]string{onSQLite: "3 * 86400000000", onPostgres: "interval '3 days'"}[ledger]
+	now := map[string]string{onSQLite: "unixepoch() * 1000000", onPostgres: "now()"}[ledger]
+	_, err := db.ExecContext(b.Context(), "UPDATE amends_instances SET updated_at = updated_at - "+by+" WHERE finished_at IS NOT NULL AND updated_at > "+now+" - "+by)
+	must(b, err, db.Close())
+}
+
+// forgetting runs retention until what it returns is called, which then closes what it is beside.
+func forgetting(b *testing.B, address, left string, forgotten *int, then func() error) (end func() error) {
+	b.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
+	db, err := store.Open(ctx, address, nil)
+	must(b, err)
+	keep := map[string]string{retention.Bodies: `{"bodies":"48h"}`, retention.Records: `{"records":"48h"}`}[left]
+	controls, _, err := db.Controls(ctx)
+	must(b, err)
+	set := ledger.Control{Kind: ledger.ControlRetention, Name: retention.DefaultName, Body: []byte(keep), Actor: "bench", Reason: "it is measured", Nonce: rand.Int64()}
+	for _, c := range controls {
+		if c.Kind == set.Kind && c.Name == set.Name {
+			set.Version = c.Version
+		}
+	}
+	_, err = db.SetControl(ctx, 0, set)
+	must(b, err)
+	ended := make(chan error, 1)
+	go func() {
+		report, err := retention.Run(ctx, db, nil)
+		for _, line := range report.Lines {
+			*forgotten += line.Works
+		}
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		ended <- err
+	}()
+	return func() error {
+		stop()
+		return errors.Join(<-ended, db.Close(), then())
 	}
 }
 

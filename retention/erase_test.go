@@ -435,3 +435,45 @@ func TestErasedWithItsObject(t *testing.T) {
 		t.Errorf("its deliveries: %+v, %v", ds, err)
 	}
 }
+
+// What a witness saw last is not taken for lost when retention took it: a process opens its session behind that.
+func TestWhatWentWasNotLost(t *testing.T) {
+	t.Parallel()
+	for name, address := range map[string]func(t *testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "l.db") },
+		"postgres": func(t *testing.T) string { return pgtest.URL(t) },
+	} {
+		for _, goes := range []string{Records, Keys} {
+			t.Run(name+"/"+goes, func(t *testing.T) {
+				t.Parallel()
+				where, seen := address(t), store.WitnessIn(t.TempDir())
+				var sent atomic.Int64
+				programs := []saga.Program{parcels(t, &sent)}
+				opened := func() store.DB {
+					db, err := store.Open(t.Context(), where, &store.Options{Migrate: true, Witness: seen})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return db
+				}
+				db := opened()
+				ended(t, db, programs, "w")
+				keep := map[string]string{Records: `{"records":"1h"}`, Keys: `{"key":"1h"}`}[goes]
+				if _, err := db.SetControl(t.Context(), 0, ledger.Control{
+					Kind: ledger.ControlRetention, Name: DefaultName, Body: json.RawMessage(keep), Actor: "eve", Reason: "r", Nonce: 1,
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if r := later(t, db, 2*time.Hour); len(r.Lines) != 1 || r.Lines[0].What != goes {
+					t.Errorf("%+v", r)
+				}
+				if err := db.Close(); err != nil { // the witness has all that was seen
+					t.Fatal(err)
+				}
+				db = opened()
+				defer db.Close()
+				ended(t, db, programs, "x")
+			})
+		}
+	}
+}

@@ -102,7 +102,13 @@ func process(t *testing.T, l ledger.Ledger, programs []saga.Program, do func(c *
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
+	go func() {
+		err := c.Run(ctx)
+		if ctx.Err() == nil {
+			panic(fmt.Sprintf("it does not run: %v", err)) // else the test would wait for it
+		}
+		ended <- err
+	}()
 	defer func() {
 		if stop(); <-ended != nil {
 			t.Error("it did not stop")

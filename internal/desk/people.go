@@ -98,7 +98,7 @@ type ActsIn struct {
 type Deed struct {
 	At     *time.Time `json:"at"`
 	Actor  string     `json:"actor"`
-	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; release or drop; run, look, or recover
+	Act    string     `json:"act"` // a kind of signal; pause, resume or probe; release or drop; run, look, retention, erase, or recover
 	Saga   string     `json:"saga"`
 	WorkID string     `json:"workId"` // "": it was about no work alone
 	What   string     `json:"what"`   // then: all, saga:NAME, destination:NAME, source:NAME, job:NAME, or what was looked at; of a work: what was said of which step

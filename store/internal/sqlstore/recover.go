@@ -73,7 +73,11 @@ func (s *chains) behind(ctx context.Context, q Queries, id string, m *witness.Ma
 		Session, Record Flag
 		Heard           Moment
 	}
-	if err := s.db.choose(ctx, q, &has, marked, int64(m.Session), m.Beats, m.Instance, m.Seq, m.Hash[:], m.Database); err != nil {
+	stored := m.Stored
+	if stored.IsZero() { // it does not say
+		stored = time.Unix(1<<36, 0)
+	}
+	if err := s.db.choose(ctx, q, &has, marked, int64(m.Session), m.Beats, m.Instance, m.Seq, m.Hash[:], m.Instance, s.db.Moment(stored), m.Database); err != nil {
 		return err
 	}
 	h := has[0]
@@ -219,10 +223,12 @@ const (
 	ledgerID = `SELECT ledger_id FROM amends_meta`
 
 	// marked is what of a mark is there, and when a session was alive the last time on the mark's database: none is where a person
-	// said that nothing was lost.
+	// said that nothing was lost. A record that retention took is there as what it left, or was stored before the latest of which it left nothing.
 	marked = `
 		SELECT EXISTS (SELECT 1 FROM amends_sessions WHERE token = ? AND beats >= ?) AS session,
-			EXISTS (SELECT 1 FROM amends_records WHERE instance = ? AND seq = ? AND hash = ?) AS record,
+			EXISTS (SELECT 1 FROM amends_records WHERE instance = ? AND seq = ? AND hash = ?)
+				OR EXISTS (SELECT 1 FROM amends_instances WHERE ref = ? AND NOT ` + Hears + `)
+				OR coalesce(? <= (SELECT let_go_at FROM amends_meta), false) AS record,
 			(SELECT max(renewed_at) FROM amends_sessions WHERE database = ?) AS heard`
 
 	// alive is how many processes run, when one was alive the last time, and how many sessions were

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -102,6 +103,7 @@ func (s *chains) reduceHeads(ctx context.Context, q Queries, all []ledger.Reduct
 // reduceRest does to the other tables what was done to the heads of refs.
 func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reduction, at map[int64]int, refs []int64) error {
 	var gone, lost []int64
+	var letGo time.Time
 	var records, signals, tags, works, erased [][]any
 	for _, ref := range refs {
 		r := &all[at[ref]]
@@ -120,7 +122,9 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 			tags = append(tags, []any{ref, tag})
 		}
 		if r.To == "" {
-			lost = append(lost, ref)
+			if lost = append(lost, ref); r.Head.Updated.After(letGo) {
+				letGo = r.Head.Updated
+			}
 			works = append(works, []any{r.Head.ID.Saga, r.Head.ID.Work}, []any{r.Head.ID.Saga, s.Hide(r.Head.ID.Work)})
 		}
 		if r.To != ledger.LeftRecords {
@@ -147,7 +151,13 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 			return err
 		}
 	}
-	return nil
+	if len(lost) == 0 {
+		return nil
+	}
+	// What a witness saw last may be of them: they were let go, and not forgotten.
+	latest := s.db.Moment(letGo)
+	_, err := q.ExecContext(ctx, s.db.Bind(`UPDATE amends_meta SET let_go_at = ? WHERE let_go_at IS NULL OR let_go_at < ?`), latest, latest)
+	return err
 }
 
 // with runs a statement that takes one list.

@@ -24,7 +24,8 @@ type Mark struct {
 	Instance int64         `json:"instance,string"` // of the latest record that was stored; 0: none was
 	Seq      int64         `json:"seq"`
 	Hash     machine.Hash  `json:"hash"`
-	At       time.Time     `json:"at"` // when the latest of them was stored, by the ledger's clock
+	Stored   time.Time     `json:"storedAt"` // when that record was
+	At       time.Time     `json:"at"`       // when the latest of them was stored, by the ledger's clock
 }
 
 // every is how often a mark is written at most: so much of what was done last it may not know.
@@ -126,7 +127,7 @@ func (k *Keeper) Saw(instance, seq int64, hash machine.Hash, at time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.on {
-		k.mark.Instance, k.mark.Seq, k.mark.Hash, k.mark.At, k.dirty = instance, seq, hash, at, true
+		k.mark.Instance, k.mark.Seq, k.mark.Hash, k.mark.Stored, k.mark.At, k.dirty = instance, seq, hash, at, at, true
 	}
 }
 
