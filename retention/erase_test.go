@@ -98,7 +98,9 @@ func parcels(t *testing.T, sent *atomic.Int64) saga.Program {
 	t.Helper()
 	d, err := saga.Define("parcels", 1,
 		saga.Do("invoice", func(_ context.Context, c saga.Call[parcel]) (made, error) {
-			sent.Add(1)
+			if c.Work != "order:live" { // which a killed process may send again
+				sent.Add(1)
+			}
 			return made{"zqInvoice" + c.Input.Customer, c.Input.Customer}, nil
 		}).Idempotent().UndoMaybe(func(context.Context, saga.Call[parcel], *made) error { return nil }),
 		saga.Await("paid", func(saga.Call[parcel], saga.Message) (string, error) { return "zqMessage", nil }).
