@@ -18,7 +18,6 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -69,24 +68,14 @@ func TestWhatGoes(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) ledger.Ledger{
 		"memory":   func(*testing.T) ledger.Ledger { return memory.New(nil) },
-		"sqlite":   func(t *testing.T) ledger.Ledger { return opened(t, filepath.Join(t.TempDir(), "l.db")) },
-		"postgres": func(t *testing.T) ledger.Ledger { return opened(t, pgtest.URL(t)) },
+		"sqlite":   func(t *testing.T) ledger.Ledger { return open(t, filepath.Join(t.TempDir(), "l.db")) },
+		"postgres": func(t *testing.T) ledger.Ledger { return open(t, pgtest.URL(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whatGoes(t, open(t))
 		})
 	}
-}
-
-func opened(t *testing.T, address string) ledger.Ledger {
-	t.Helper()
-	db, err := store.Open(t.Context(), address, &store.Options{Migrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
 }
 
 // process runs a coordinator of the sagas until the test has done what it has to do with it.

@@ -30,7 +30,7 @@ func (a *app) printRetained(out *desk.Retained) {
 	}
 	switch {
 	case !set:
-		a.paragraph("", "No retention is set, and nothing goes. What is usual: amends retention set --bodies 90d --records 2y --reason WHY; or saga.Retain in a definition.")
+		a.paragraph("", "No retention is set, and nothing goes by time. What is usual: amends retention set --bodies 90d --records 2y --reason WHY; or saga.Retain in a definition.")
 	case len(out.Items) == 0:
 		a.paragraph("", "Nothing is due by "+finding.ISO(*out.At)+".")
 	case out.DryRun:
@@ -38,7 +38,7 @@ func (a *app) printRetained(out *desk.Retained) {
 	default:
 		a.paragraph("", "It has gone, and does not come back but from a backup.")
 	}
-	a.paragraphs("", desk.When(out.Kept > 0, finding.Works(int64(out.Kept))+" held by a person, or moved meanwhile: nothing of them went."),
+	a.paragraphs("", desk.When(out.Erased > 0, finding.Works(int64(out.Erased))+" erased, as a person had said before."), desk.When(out.Kept > 0, finding.Works(int64(out.Kept))+" held by a person, or moved meanwhile: nothing of them went."),
 		desk.When(out.Damaged > 0, finding.Works(int64(out.Damaged))+" could not be read: nothing of them went. Run amends check."))
 }
 
