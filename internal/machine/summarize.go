@@ -94,7 +94,7 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 // [Choices].
 func Next(spec *program.Spec, st *State) string {
 	if st.RecordsGone {
-		return "Its records have gone by retention. A start of it still returns this. What is to be changed is changed at its destination, by hand."
+		return "Its records have gone. A start of it still returns this. What is to be changed is changed at its destination, by hand."
 	}
 	if st.InputGone != nil && st.Status.Terminal() {
 		return "It has ended, and its input has gone by retention: it cannot be undone or run again. A start of it still returns this; a newer version at its source runs."
