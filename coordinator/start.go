@@ -324,7 +324,9 @@ func startEntry(w *work, d *machine.Decision, hold bool) (ledger.Entry, error) {
 		_, _ = crand.Read(w.salt[:]) // it never fails
 	}
 	err := w.seal(d.Record)
-	return ledger.Entry{ID: w.id, Salt: w.salt, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}, err
+	return ledger.Entry{
+		ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(d.Record.Tags), Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)},
+	}, err
 }
 
 // duplicate answers a start of a known work.

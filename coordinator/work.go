@@ -332,7 +332,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live()                        // what is said already is read at once
 	hold = hold || w.asks(r) && w.c.hand.roomy() && !w.c.isStopping() && w.s.trusted() == nil // many an answer comes soon
 	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung                           // who arms an attempt says what came of it, even when that is: not sent
-	e := ledger.Entry{ID: w.id, Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
+	e := ledger.Entry{ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(w.st.Tags), Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) || r.Kind == machine.KindOverdue {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}

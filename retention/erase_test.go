@@ -243,14 +243,20 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 	}
 }
 
+var theObject = intake.Object{Source: "shop", Type: "order", ID: "zqObject"}
+
+// hearing is an event.
+func hearing(id string) []intake.Event {
+	return []intake.Event{{
+		Object: theObject, Topic: "order.updated", ID: id, Dedupe: intake.DigestOf(id), Payload: intake.Whole, Body: json.RawMessage(`{"name":"zqWebhook"}`),
+		Fingerprint: intake.Digest{2}, Received: time.Now(),
+	}}
+}
+
 // heard is the name of a delivery that was judged.
 func heard(t *testing.T, db store.DB) string {
 	t.Helper()
-	o := intake.Object{Source: "shop", Type: "order", ID: "zqObject"}
-	err := db.Accept(t.Context(), []intake.Event{{
-		Object: o, Topic: "order.updated", ID: "e1", Dedupe: intake.Digest{1}, Payload: intake.Whole, Body: json.RawMessage(`{"name":"zqWebhook"}`),
-		Fingerprint: intake.Digest{2}, Received: time.Now(),
-	}})
+	o, err := theObject, db.Accept(t.Context(), hearing("e1"))
 	if err == nil {
 		_, err = db.Judge(t.Context(), 1, func(_ time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
 			ds[0].Outcome, es[o].Body = intake.Applied, json.RawMessage(`{"name":"zqWebhook"}`)

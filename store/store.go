@@ -44,7 +44,23 @@ type Options struct {
 	// (StateDirectory=), else amends in $XDG_STATE_HOME, else ~/.local/state/amends; a ledger in a file in
 	// [os.TempDir] has none.
 	Witness Witness
+
+	// Keys seal the bodies that are stored from now on: what instances are given and give back, documents that people are shown, messages,
+	// and what webhooks brought. A ledger that has once been opened with keys takes nothing of a process without: no session, no start.
+	// Default: none, and bodies are stored as they are.
+	Keys Keys
 }
+
+// Keys are those under which bodies are sealed (AES-256-GCM). They are asked for each body that is read or written, and answer from memory:
+//
+//	type Keys interface {
+//		Sealing(subject string) (id string, err error) // which key seals now; subject: see saga.Subject, "" for what belongs to none
+//		Key(id string) ([]byte, error)                 // its 32 bytes; nil: it was destroyed, and what it sealed counts as erased
+//	}
+type Keys = ledger.Keys
+
+// KeySize is how many bytes a key has.
+const KeySize = ledger.KeySize
 
 // Witness keeps one text under a kilobyte for each ledger:
 //
@@ -72,9 +88,9 @@ func Open(ctx context.Context, address string, o *Options) (DB, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open the database: %w", err)
 	case a.Postgres == nil:
-		return opened(sqlite.Open(ctx, a.URI(), &sqlite.Options{Witness: o.Witness}))
+		return opened(sqlite.Open(ctx, a.URI(), &sqlite.Options{Witness: o.Witness, Keys: o.Keys}))
 	}
-	return opened(postgres.Open(ctx, address, &postgres.Options{Migrate: o.Migrate, Witness: o.Witness}))
+	return opened(postgres.Open(ctx, address, &postgres.Options{Migrate: o.Migrate, Witness: o.Witness, Keys: o.Keys}))
 }
 
 // opened is db without the trap of an interface that holds a nil pointer.

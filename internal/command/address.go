@@ -46,14 +46,23 @@ func parseAddress(name string) (address, error) {
 
 // open opens the database for reading and for posting signals. It creates nothing, migrates nothing
 // and takes no coordinator's lock.
-func (ad address) open(ctx context.Context) (stores.DB, error) {
+func (ad address) open(ctx context.Context, keys stores.Keys) (stores.DB, error) {
 	if ad.dialect == migrations.Postgres {
-		return stores.Open(ctx, ad.named, nil)
+		return stores.Open(ctx, ad.named, &stores.Options{Keys: keys})
 	}
 	if err := ad.isLedger(ctx); err != nil {
 		return nil, err
 	}
-	return stores.Open(ctx, ad.URI(), nil)
+	return stores.Open(ctx, ad.URI(), &stores.Options{Keys: keys})
+}
+
+// keys are those that AMENDS_KEYS names: without them what is sealed stays so.
+func (a *app) keys() (stores.Keys, error) {
+	file := a.env("AMENDS_KEYS")
+	if file == "" {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	return stores.KeysIn(file)
 }
 
 // at opens the database, and its desk for fn.
@@ -78,7 +87,11 @@ func (a *app) database(ctx context.Context, fn func(stores.DB) error) error {
 	if err != nil {
 		return err
 	}
-	db, err := ad.open(ctx)
+	keys, err := a.keys()
+	if err != nil {
+		return err
+	}
+	db, err := ad.open(ctx, keys)
 	if err != nil {
 		return err
 	}

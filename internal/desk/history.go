@@ -133,7 +133,7 @@ func told(r *machine.Record) string {
 		words += With(", caused by ", r.Cause)
 	}
 	waits := r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened
-	words += When(waits && !r.Until.IsZero(), ", until "+iso(r.Until)) + With(": ", said) + When(r.Erased != (machine.Erased{}), " (what it said was erased)")
+	words += When(waits && !r.Until.IsZero(), ", until "+iso(r.Until)) + With(": ", said) + When(r.Erased != (machine.Erased{}), " (what it said was erased, or the key to it is not here)")
 	if r.Wait > 0 {
 		words += fmt.Sprintf(" (due again at %s)", Either(r.Wait > 12*time.Hour, iso, clock)(r.At.Add(r.Wait)))
 	}

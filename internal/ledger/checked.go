@@ -150,7 +150,7 @@ func (w *checked) projection() {
 	began := first // of the revision it is at
 	for i := range w.records {
 		r := &w.records[i]
-		if len(r.Snapshot) > 0 {
+		if len(r.Snapshot) > 0 || r.Seq == h.Base && r.Erased.Snapshot != (machine.Hash{}) { // sealed, and there is no key
 			base = r.Seq
 		}
 		if r.Kind == machine.KindRevised {

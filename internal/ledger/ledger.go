@@ -251,7 +251,8 @@ type Return struct {
 // Entry is one record on its way into the ledger, sealed by [machine.Record.Seal].
 type Entry struct {
 	ID       saga.ID
-	Salt     machine.Salt // a start brings the instance's: random, and its record's hash covers it
+	Salt     machine.Salt // the instance's: random, brought by its start; the hashes of its records cover it
+	Subject  string       // whose data the instance holds, see saga.Subject: it chooses the key that seals; "": none
 	Number   int64        // the ledger's number of the work; 0 for a start
 	Prev     machine.Hash // hash of the predecessor; zero for a start
 	Record   machine.Record

@@ -19,6 +19,7 @@ CREATE TABLE amends_meta (
     acts             bigint   NOT NULL DEFAULT 0, -- how many are in amends_audit, and the hash of the last
     acts_hash        bytea,
     secret           bytea    NOT NULL DEFAULT decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), -- under which names are hashed that were erased
+    sealed           boolean  NOT NULL DEFAULT false, -- a process without keys stores no bodies
     let_go_at        timestamptz, -- when the latest record was stored of the instances of which nothing is left
     CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) WITH (fillfactor = 50);

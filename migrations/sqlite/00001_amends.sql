@@ -21,6 +21,7 @@ CREATE TABLE amends_meta (
     acts             INTEGER NOT NULL DEFAULT 0, -- how many are in amends_audit, and the hash of the last
     acts_hash        BLOB,
     secret           BLOB    NOT NULL DEFAULT (randomblob(32)), -- under which names are hashed that were erased
+    sealed           INTEGER NOT NULL DEFAULT 0, -- a process without keys stores no bodies
     let_go_at        INTEGER, -- when the latest record was stored of the instances of which nothing is left
     CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) STRICT;

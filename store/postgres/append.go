@@ -72,7 +72,10 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 }
 
 func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry, answers []ledger.Answer) error {
-	b := db.collect(entries, answers)
+	b, err := db.collect(entries, answers)
+	if err != nil {
+		return err
+	}
 	for len(b.starts)+len(b.follows) > 0 {
 		again := b.repeated()
 		if err := db.round(ctx, t, b); err != nil {
@@ -180,11 +183,19 @@ func (p *pending) size() (n int) {
 }
 
 // collect makes rows of entries and answers those that no database takes.
-func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending {
+func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) (appending, error) {
 	var b appending
 	for i := range entries {
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
 		err := valid.Entry(p.Entry)
+		if err == nil {
+			var fault error
+			if p.Entry, answers[i], fault = sqlstore.Seal(db.store, p.Entry); fault != nil {
+				return b, fault
+			} else if p.Entry == nil {
+				continue
+			}
+		}
 		if n := p.size(); n > db.most {
 			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, db.most))
 		}
@@ -203,7 +214,7 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending
 		return cmp.Or(cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.ID.Saga, b.ID.Saga))
 	})
 	slices.SortStableFunc(b.follows, func(a, b *pending) int { return cmp.Compare(a.Number, b.Number) })
-	return b
+	return b, nil
 }
 
 // repeated takes every second entry of the same work out of b and returns them: they are answered

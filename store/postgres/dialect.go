@@ -6,6 +6,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -18,7 +19,7 @@ const openNow = `SELECT l.virtualtransaction FROM pg_locks AS l JOIN pg_stat_act
 	WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND pid <> pg_backend_pid()`
 
 // dialect is what the store needs to know about Postgres.
-func (db *DB) dialect() *sqlstore.Dialect {
+func (db *DB) dialect(keys ledger.Keys) *sqlstore.Dialect {
 	return &sqlstore.Dialect{
 		Words:      words,
 		Clock:      func() any { return db.now() },
@@ -33,6 +34,8 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Page:       db.page,
 		Buckets:    db.meta.Buckets,
 		Secret:     db.meta.Secret,
+		Keys:       keys,
+		Sealed:     db.meta.Sealed,
 		Open:       openNow,
 		Alive:      db.alive.name,
 		Witness:    db.witness,

@@ -61,6 +61,9 @@ type Options struct {
 	// default.
 	Witness ledger.Witness
 
+	// Keys seal bodies; see package store.
+	Keys ledger.Keys
+
 	level   string                                  // at which transactions are isolated: in tests any, whatever the database's default
 	between func(driver.Connector) driver.Connector // in tests: what stands between the driver and us
 }
@@ -153,7 +156,9 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	}()
 	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
 		if db.schema, err = pgdb.Fit(ctx, s, db.read, o.Migrate); err == nil {
-			db.meta, err = sqlstore.ReadMeta(ctx, db.read)
+			if db.meta, err = sqlstore.ReadMeta(ctx, db.read); err == nil {
+				err = sqlstore.SealFrom(ctx, db.read, &db.meta, o.Keys)
+			}
 			err = pgdb.During("say how the ledger is kept", err)
 		}
 		if err == nil {
@@ -166,7 +171,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	}
 	db.shard = rand.Int64N(sqlstore.Shards)
 	db.hearing = newHearing(dsn, db.schema, rand.Int64())
-	db.store = sqlstore.New(db.dialect())
+	db.store = sqlstore.New(db.dialect(o.Keys))
 	db.incoming = batch.New(1, mostEvents, func(d deliveries) int { return len(d) }, db.write)
 	db.posts = batch.New(postWriters, mostPosted, (*posting).size, db.postTogether)
 	return db, nil

@@ -15,7 +15,8 @@ import (
 // appending is one transaction of appends.
 type appending struct {
 	statements
-	tx ledger.Tx // of a caller; nil: the statements are prepared
+	store *store
+	tx    ledger.Tx // of a caller; nil: the statements are prepared
 
 	now  int64               // one moment for the whole batch
 	live bool                // the session may arm
@@ -40,7 +41,7 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
 	err := db.writer.share(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
-		b := appending{statements: db.statements, now: db.clock()}
+		b := appending{statements: db.statements, store: db.store, now: db.clock()}
 		var erased bool
 		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&b.live, &erased); err != nil {
 			return err
@@ -68,12 +69,16 @@ func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, er
 	if fault := valid.Entry(e); fault != nil {
 		return invalid(fault), nil
 	}
+	e, a, err := sqlstore.Seal(b.store, e)
+	if e == nil {
+		return a, err
+	}
 	b.doc = sqlstore.Document(b.doc[:0], e)
 	store := b.follow
 	if e.Record.Seq == 1 {
 		store = b.start
 	}
-	a, err := store(ctx, e)
+	a, err = store(ctx, e)
 	if refused(err) {
 		return invalid(err), nil
 	}

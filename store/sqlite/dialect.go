@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -11,13 +12,15 @@ import (
 
 // dialect is what the store needs to know about SQLite. A transaction that writes has locked
 // everything.
-func (db *DB) dialect(secret []byte) *sqlstore.Dialect {
+func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 	read := func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 		return fn(ctx, db.readers)
 	}
 	return &sqlstore.Dialect{
 		Words:      words,
-		Secret:     secret,
+		Secret:     m.Secret,
+		Keys:       keys,
+		Sealed:     m.Sealed,
 		Clock:      func() any { return db.clock() },
 		Load:       db.view,
 		View:       db.view,

@@ -36,6 +36,9 @@ type Options struct {
 	// Witness keeps outside the file how far the ledger was seen to have come; see package store, which says the
 	// default. A file in [os.TempDir] has none then.
 	Witness ledger.Witness
+
+	// Keys seal bodies; see package store.
+	Keys ledger.Keys
 }
 
 func (o *Options) withDefaults() Options {
@@ -123,6 +126,9 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 		if err == nil && m.Buckets != 1 {
 			err = fmt.Errorf("%w: it spreads works over %d buckets, a file over one", ledger.ErrSchema, m.Buckets)
 		}
+		if err == nil && a.Mode != file.ReadOnly {
+			err = sqlstore.SealFrom(ctx, q, &m, o.Keys)
+		}
 		return err
 	})
 	if err == nil {
@@ -138,7 +144,7 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 		_ = db.writer.close()
 		return nil, err
 	}
-	db.store = sqlstore.New(db.dialect(m.Secret))
+	db.store = sqlstore.New(db.dialect(&m, o.Keys))
 	db.changes = batch.New(1, most, func(c change) int { return c.size }, db.commit)
 	return db, nil
 }

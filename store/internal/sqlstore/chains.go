@@ -62,6 +62,9 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		if err := s.sameSchema(ctx, q); err != nil {
 			return err
 		}
+		if s.db.Keys == nil && s.db.Sealed {
+			return errNoKeys
+		}
 		k, err := s.known(ctx, q)
 		if err != nil {
 			return err

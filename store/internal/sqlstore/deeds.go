@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -85,7 +86,11 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 	}, deeds, at, limit, at, limit, limit)
 	for i := range all {
 		if d := &all[i]; d.ID.Work != "" && d.Body != "" { // a signal
-			if err := json.Unmarshal([]byte(d.Body), &d.Resolution); err != nil {
+			doc, _, err := s.db.open(d.Body, ofSignal(d.ID, string(d.Kind))...)
+			if err == nil {
+				err = json.Unmarshal([]byte(doc), &d.Resolution)
+			}
+			if err != nil && !errors.Is(err, errNoKey) {
 				return nil, s.failed(ctx, fmt.Errorf("%w: %w", ledger.ErrDamaged, err), "list what people said to %s", d.ID)
 			}
 			d.Body = ""

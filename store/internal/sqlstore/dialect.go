@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/witness"
@@ -78,6 +79,10 @@ type Dialect struct {
 
 	// Secret is the ledger's, under which names are hashed that were erased.
 	Secret []byte
+
+	// Keys seal bodies, nil: they are stored as they are. That is refused where the ledger's are Sealed.
+	Keys   ledger.Keys
+	Sealed bool
 
 	// Open selects names of the transactions that are open now in the database, of whomever. It is empty where one that
 	// writes is alone.

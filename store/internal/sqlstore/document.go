@@ -255,8 +255,10 @@ var errNewerDocument = fmt.Errorf("%w: it was written by a newer program; upgrad
 
 // reading decodes the records of one chain, in its order: a key derives from what came before.
 type reading struct {
+	db       *Dialect
 	id       saga.ID
 	revision string // which the chain is at
+	lost     error  // why something of it cannot be opened
 }
 
 // record completes r, which has what the columns say, with its document.

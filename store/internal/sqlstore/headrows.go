@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -107,6 +108,11 @@ func (c *reading) next(row *recordRow) (machine.Record, error) {
 	} else {
 		err = c.record(&r, row.Doc)
 	}
+	if err == nil {
+		var lost error
+		lost, err = c.db.unseal(c.id, &r)
+		c.lost = cmp.Or(c.lost, lost)
+	}
 	if err != nil {
 		return r, fmt.Errorf("record %d of %s: %w", row.Seq, c.id, err)
 	}
@@ -126,7 +132,7 @@ type signalRow struct {
 	ByHand   Flag `db:"by_hand"`
 }
 
-func (r *signalRow) signal() (machine.Signal, error) {
+func (d *Dialect) signal(id saga.ID, r *signalRow) (machine.Signal, error) {
 	s := machine.Signal{
 		ID:     r.Number,
 		At:     r.At.Time(),
@@ -138,7 +144,11 @@ func (r *signalRow) signal() (machine.Signal, error) {
 	}
 	if r.Doc != "" {
 		var said utterance
-		if err := json.Unmarshal([]byte(r.Doc), &said); err != nil {
+		doc, _, err := d.open(string(r.Doc), ofSignal(id, r.Kind)...)
+		if err != nil {
+			return s, fmt.Errorf("signal %d: %w", r.Number, err)
+		}
+		if err := json.Unmarshal([]byte(doc), &said); err != nil {
 			return s, fmt.Errorf("signal %d: %w: %w", r.Number, ledger.ErrDamaged, err)
 		}
 		s.Resolution, s.News, s.Said = said.Resolution, said.News, said.Said

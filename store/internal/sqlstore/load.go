@@ -54,6 +54,9 @@ func (s *chains) loadEach(ctx context.Context, ids []saga.ID) ([]*ledger.Chain, 
 		if err := l.records(ctx, q); err != nil {
 			return err
 		}
+		if err := l.whole(ctx, q); err != nil {
+			return err
+		}
 		if err := l.changes(ctx, q); err != nil {
 			return err
 		}
@@ -159,15 +162,39 @@ func (l *loading) records(ctx context.Context, q Queries) error {
 	return each(rows, func(row *recordRow) error {
 		c := l.chains[row.Instance]
 		if row.Instance != last {
-			chain, last = reading{id: c.Instance.ID}, row.Instance
+			chain, last = reading{db: l.store.db, id: c.Instance.ID}, row.Instance
 		}
 		r, err := chain.next(row)
+		if err == nil && chain.lost != nil && !c.Instance.Status.Terminal() {
+			err = fmt.Errorf("%s is %s, and cannot go on: record %d: %w", c.Instance.ID, c.Instance.Status, r.Seq, chain.lost)
+		}
+		c.Records = append(c.Records, r)
+		return err
+	})
+}
+
+// whole loads from the beginning what ended, and whose snapshot cannot be opened any more.
+func (l *loading) whole(ctx context.Context, q Queries) error {
+	for n, c := range l.chains {
+		if len(c.Records) == 0 || c.Records[0].Seq == 1 || len(c.Records[0].Snapshot) > 0 {
+			continue
+		}
+		found, err := q.QueryxContext(ctx, l.store.db.Text(history), n)
 		if err != nil {
 			return err
 		}
-		c.Records = append(c.Records, r)
-		return nil
-	})
+		chain := reading{db: l.store.db, id: c.Instance.ID}
+		c.Records = c.Records[:0]
+		err = each(found, func(row *recordRow) error {
+			r, err := chain.next(row)
+			c.Records = append(c.Records, r)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *loading) signals(ctx context.Context, q Queries) error {
@@ -180,11 +207,11 @@ func (l *loading) signals(ctx context.Context, q Queries) error {
 		return err
 	}
 	return each(rows, func(row *signalRow) error {
-		sig, err := row.signal()
+		c := l.chains[row.Instance]
+		sig, err := l.store.db.signal(c.Instance.ID, row)
 		if err != nil {
 			return err
 		}
-		c := l.chains[row.Instance]
 		c.Signals = append(c.Signals, sig)
 		return nil
 	})

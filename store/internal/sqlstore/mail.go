@@ -152,6 +152,9 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 		return kept, err
 	}
 	digest := MessageDigest(&m)
+	if m.Body, err = s.db.sealBytes(m.Body, ofMessage(m.Name, m.ID)...); err != nil {
+		return kept, s.failed(ctx, err, "keep message %q", m.Name)
+	}
 	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
 		if _, err := q.ExecContext(ctx, s.db.Text(forgetMessage), s.db.Clock(), m.Name, m.ID); err != nil {
 			return err
@@ -192,6 +195,11 @@ func (s *chains) Messages(ctx context.Context, name, key, saga string) (ms []pro
 		ms = nil
 		return sqlx.SelectContext(ctx, q, &ms, s.db.Text(findMessages), s.db.Clock(), name, key, saga)
 	})
+	for i := range ms {
+		if err == nil {
+			ms[i].Body, err = s.db.openBytes(ms[i].Body, ofMessage(name, ms[i].ID)...)
+		}
+	}
 	return ms, s.failed(ctx, err, "look for messages %q", name)
 }
 

@@ -16,6 +16,17 @@ type Meta struct {
 	BucketHash      string `db:"bucket_hash"`
 	DocumentVersion int    `db:"document_version"`
 	Secret          []byte // under which names are hashed that were erased
+	Sealed          bool   // bodies are
+}
+
+// SealFrom has the ledger refuse, from now on, processes that would store bodies as they are.
+func SealFrom(ctx context.Context, q Queries, m *Meta, keys ledger.Keys) error {
+	if keys == nil || m.Sealed {
+		return nil
+	}
+	_, err := q.ExecContext(ctx, `UPDATE amends_meta SET sealed = true`)
+	m.Sealed = err == nil
+	return err
 }
 
 // bucketHash is the one by which [Bucket] spreads works.
@@ -23,7 +34,7 @@ const bucketHash = "sha256"
 
 // ReadMeta reads what the ledger is, and refuses one that this program would misread.
 func ReadMeta(ctx context.Context, q Queries) (m Meta, err error) {
-	row := q.QueryRowxContext(ctx, `SELECT ledger_id, buckets, bucket_hash, document_version, secret FROM amends_meta`)
+	row := q.QueryRowxContext(ctx, `SELECT ledger_id, buckets, bucket_hash, document_version, secret, sealed FROM amends_meta`)
 	if err := row.StructScan(&m); err != nil {
 		return m, fmt.Errorf("read what the ledger is: %w", err)
 	}

@@ -23,7 +23,7 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error
 	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason, ByHand: sig.ByHand, Number: sig.ID}
 	err := valid.Signal(&sig)
 	if err == nil {
-		p.Doc, err = encodeResolution(&sig)
+		p.Doc, err = s.db.encodeResolution(id, &sig)
 	}
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
@@ -62,7 +62,7 @@ type utterance struct {
 }
 
 // encodeResolution returns what the signal says as JSON, nil when there is nothing beside its kind.
-func encodeResolution(sig *machine.Signal) (any, error) {
+func (d *Dialect) encodeResolution(id saga.ID, sig *machine.Signal) (any, error) {
 	b, err := json.Marshal(utterance{sig.Resolution, sig.News, sig.Said})
 	if err != nil {
 		return nil, fmt.Errorf("encode what it says: %w", err)
@@ -70,7 +70,7 @@ func encodeResolution(sig *machine.Signal) (any, error) {
 	if string(b) == "{}" {
 		return nil, nil //nolint:nilnil // NULL in the database: its kind says all
 	}
-	return string(b), nil
+	return d.seal("", envelope{}, string(b), ofSignal(id, string(sig.Kind))...)
 }
 
 // findable reports whether a work of this name can be there.

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 
 // History returns the whole chain of a work from its first record.
 func (s *chains) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
-	chain := reading{id: id} // it starts over with each first record
+	chain := reading{db: s.db, id: id} // it starts over with each first record
 	records, err := ofWork(ctx, s, s.db.View, "history of", id, history, chain.next)
 	if err != nil || len(records) > 0 {
 		return records, err
@@ -57,7 +58,10 @@ func (s *chains) signalsOf(ctx context.Context, ids []saga.ID) ([][]machine.Sign
 				by[row.ID] = []machine.Signal{}
 				return nil
 			}
-			sig, err := row.signal()
+			sig, err := s.db.signal(row.ID, &row.signalRow)
+			if errors.Is(err, errNoKey) { // that it was said can be read
+				err = nil
+			}
 			by[row.ID] = append(by[row.ID], sig)
 			return err
 		})
@@ -107,7 +111,7 @@ func within[R any](ctx context.Context, s *chains, q Queries, id saga.ID, query 
 
 // Chain is the whole chain of a work as q sees it, which may be a transaction that wrote it.
 func Chain(ctx context.Context, s *Store, q Queries, id saga.ID) (records []machine.Record, err error) {
-	chain := reading{id: id}
+	chain := reading{db: s.db, id: id}
 	err = within(ctx, s.chains, q, id, history, func(row *recordRow) error {
 		r, err := chain.next(row)
 		records = append(records, r)

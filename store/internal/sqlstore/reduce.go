@@ -112,7 +112,7 @@ func (s *chains) reduceRest(ctx context.Context, q Queries, all []ledger.Reducti
 			records = append(records, []any{ref, e.Record.Seq, string(Document(nil, &e)), Null(string(e.Record.Body))})
 		}
 		for i := range r.Signals {
-			doc, err := encodeResolution(&r.Signals[i])
+			doc, err := s.db.encodeResolution(r.Head.ID, &r.Signals[i])
 			if err != nil {
 				return err
 			}

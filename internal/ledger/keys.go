@@ -1,0 +1,26 @@
+package ledger
+
+import "strings"
+
+// Keys are those under which bodies are sealed. They are asked for each body that is read or written, and answer from memory.
+type Keys interface {
+	// Sealing returns the id of the key that seals what is stored from now on of a subject, see saga.Subject. It is "" for what
+	// belongs to none: instances without one, webhooks, messages and what people say.
+	Sealing(subject string) (id string, err error)
+
+	// Key returns the [KeySize] bytes of a key, nil when it was destroyed: what it sealed counts as erased.
+	Key(id string) ([]byte, error)
+}
+
+// KeySize is how many bytes a key has.
+const KeySize = 32
+
+// SubjectOf returns whose data an instance with these tags holds.
+func SubjectOf(tags []string) string {
+	for _, tag := range tags {
+		if subject, is := strings.CutPrefix(tag, "subject="); is {
+			return subject
+		}
+	}
+	return ""
+}

@@ -1,0 +1,184 @@
+package sqlstore
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// sealed is a body as it stands in a row. It begins as no JSON does. What a body says without its key is what retention would leave of it.
+const sealed = "sealed:"
+
+type envelope struct {
+	Key    string          `json:"key"`             // its id
+	Box    []byte          `json:"box"`             // AES-GCM: a nonce, and what is sealed
+	Digest machine.Hash    `json:"digest,omitzero"` // what stands for the body in the hash of its record
+	Left   json.RawMessage `json:"left,omitempty"`  // of the body of a record
+}
+
+// errNoKey says that a key was destroyed, or that this process was given none.
+var (
+	errNoKey  = errors.New("it is sealed, and this process does not have the key")
+	errNoKeys = fmt.Errorf("%w: the bodies of this ledger are sealed: say Options.Keys of package store, or AMENDS_KEYS for the command", errNoKey)
+)
+
+// seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. Without keys it leaves the body as it is.
+func (d *Dialect) seal(subject string, e envelope, body string, what ...string) (string, error) {
+	switch {
+	case body == "" || d.Keys == nil && !d.Sealed:
+		return body, nil
+	case d.Keys == nil:
+		return "", errNoKeys
+	}
+	id, err := d.Keys.Sealing(subject)
+	if err != nil {
+		return "", fmt.Errorf("ask for the key that seals: %w", err)
+	}
+	e.Key = id
+	box, err := d.box(id)
+	if err != nil {
+		return "", err
+	}
+	e.Box = box.Seal(nil, nil, []byte(body), associated(id, what))
+	b, err := json.Marshal(e)
+	return sealed + string(b), err
+}
+
+// open returns a body as it was before it was sealed, and as it is when it was not. The error matches errNoKey where the key is not to be had.
+func (d *Dialect) open(text string, what ...string) (body string, e envelope, err error) {
+	if !strings.HasPrefix(text, sealed) {
+		return text, e, nil
+	}
+	if err := json.Unmarshal([]byte(text[len(sealed):]), &e); err != nil {
+		return "", e, fmt.Errorf("%w: what is sealed does not decode: %w", ledger.ErrDamaged, err)
+	}
+	box, err := d.box(e.Key)
+	if err != nil {
+		return "", e, err
+	}
+	b, err := box.Open(nil, nil, e.Box, associated(e.Key, what))
+	if err != nil {
+		return "", e, fmt.Errorf("%w: key %q does not open what it sealed", ledger.ErrDamaged, e.Key)
+	}
+	return string(b), e, nil
+}
+
+// sealBytes and openBytes are seal and open of what belongs to no subject. What is empty stays as it is.
+func (d *Dialect) sealBytes(body []byte, what ...string) ([]byte, error) {
+	if len(body) == 0 {
+		return body, nil
+	}
+	s, err := d.seal("", envelope{}, string(body), what...)
+	return []byte(s), err
+}
+
+func (d *Dialect) openBytes(body []byte, what ...string) ([]byte, error) {
+	if len(body) == 0 {
+		return body, nil
+	}
+	s, _, err := d.open(string(body), what...)
+	return []byte(s), err
+}
+
+// box is what seals and opens under a key.
+func (d *Dialect) box(id string) (cipher.AEAD, error) {
+	if d.Keys == nil {
+		return nil, errNoKeys
+	}
+	key, err := d.Keys.Key(id)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("ask for key %q: %w", id, err)
+	case key == nil:
+		return nil, fmt.Errorf("%w %q: it was destroyed", errNoKey, id)
+	case len(key) != ledger.KeySize:
+		return nil, fmt.Errorf("key %q has %d bytes, not %d", id, len(key), ledger.KeySize)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// associated are the key and the place of a body as the seal covers them.
+func associated(id string, what []string) (b []byte) {
+	for _, s := range append([]string{id}, what...) {
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	}
+	return b
+}
+
+// What a body belongs to.
+func ofSignal(id saga.ID, kind string) []string { return []string{"signal", id.Saga, id.Work, kind} }
+func ofMessage(name, id string) []string        { return []string{"message", name, id} }
+func ofRecord(id saga.ID, r *machine.Record, part string) []string {
+	return []string{id.Saga, id.Work, fmt.Sprint(r.Seq), r.Step, part}
+}
+
+// Seal returns an entry whose record has its body and its snapshot as they are stored. What retention would leave of them stays readable: it
+// tells a duplicate when the key has gone. With an answer the entry cannot be stored, and others are not held up by it.
+func Seal(s *Store, e *ledger.Entry) (*ledger.Entry, ledger.Answer, error) {
+	out, err := s.db.sealEntry(e)
+	switch {
+	case err == nil:
+		return out, ledger.Answer{}, nil
+	case e.Record.Seq == 1:
+		return nil, ledger.Answer{Result: ledger.Invalid, Err: err}, nil
+	case errors.Is(err, errNoKey):
+		return nil, ledger.Answer{Result: ledger.Blocked, Err: err}, nil
+	}
+	return nil, ledger.Answer{}, err
+}
+
+func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
+	if d.Keys == nil && !d.Sealed || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
+		return e, nil
+	}
+	out, left := *e, e.Record
+	r := &out.Record
+	_, err := left.Reduce(e.Salt)
+	if !bytes.Equal(left.Body, r.Body) && err == nil { // else it is the machine's own
+		r.Body, err = d.sealPart(e, "body", envelope{Digest: left.Erased.Body, Left: left.Body}, r.Body)
+	}
+	if err == nil {
+		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{Digest: left.Erased.Snapshot}, r.Snapshot)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("seal record %d of %s: %w", r.Seq, e.ID, err)
+	}
+	return &out, nil
+}
+
+func (d *Dialect) sealPart(e *ledger.Entry, part string, env envelope, body json.RawMessage) (json.RawMessage, error) {
+	s, err := d.seal(e.Subject, env, string(body), ofRecord(e.ID, &e.Record, part)...)
+	return raw(Text(s)), err
+}
+
+// unseal opens what a record has sealed. Of what it has no key for the record has what retention would leave of it, and lost says so.
+func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
+	body, env, err := d.open(string(r.Body), ofRecord(id, r, "body")...)
+	switch r.Body = raw(Text(body)); {
+	case errors.Is(err, errNoKey):
+		lost, r.Erased.Body, r.Body = err, env.Digest, env.Left
+	case err != nil:
+		return nil, err
+	}
+	snapshot, env, err := d.open(string(r.Snapshot), ofRecord(id, r, "snapshot")...)
+	switch r.Snapshot = raw(Text(snapshot)); {
+	case errors.Is(err, errNoKey):
+		lost, r.Erased.Snapshot = err, env.Digest
+	case err != nil:
+		return nil, err
+	}
+	return lost, nil
+}
