@@ -7,6 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
@@ -30,7 +31,13 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Pulse:      db.pulse.plain,
 		Read:       db.reads.plain,
 		Write:      db.others.whole,
+		Accept:     func(ctx context.Context, ins []*rows.Incoming) error { return db.incoming.Do(ctx, ins) },
 		Page:       db.page,
+		Gate:       db.gate.whole,
+		Change:     db.gate.whole,
+		Calendar:   func() any { return nil },
+		SetEntries: setEntries.write,
+		AddEntries: addEntries.write,
 		Buckets:    db.meta.Buckets,
 		Secret:     db.meta.Secret,
 		Open:       openNow,
