@@ -8,6 +8,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
@@ -31,7 +32,13 @@ func (db *DB) dialect(keys ledger.Keys) *sqlstore.Dialect {
 		Pulse:      db.pulse.plain,
 		Read:       db.reads.plain,
 		Write:      db.others.whole,
+		Accept:     func(ctx context.Context, ins []*rows.Incoming) error { return db.incoming.Do(ctx, ins) },
 		Page:       db.page,
+		Gate:       db.gate.whole,
+		Change:     db.gate.whole,
+		Calendar:   func() any { return nil },
+		SetEntries: setEntries.write,
+		AddEntries: addEntries.write,
 		Buckets:    db.meta.Buckets,
 		Secret:     db.meta.Secret,
 		Keys:       keys,

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -21,19 +19,6 @@ type deliveries []*rows.Incoming
 
 // patience is how long a batch may be on its way. Those who wait for it leave earlier.
 const patience = 10 * time.Second
-
-// Accept stores events and has them on disk when it returns. Calls that come at the same time share
-// a commit.
-func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
-	ins, err := rows.Receive(events)
-	if err == nil && len(ins) > 0 {
-		err = db.incoming.Do(ctx, ins)
-	}
-	if err != nil {
-		return fmt.Errorf("accept %d events: %w", len(events), err)
-	}
-	return nil
-}
 
 // write stores what several calls brought.
 func (db *DB) write(calls []*batch.Call[deliveries]) {
@@ -67,7 +52,9 @@ func (db *DB) deliver(ctx context.Context, batch deliveries) error {
 	rounds := rows.Rounds(batch)
 	if len(rounds) == 1 {
 		return db.deliveries.do(ctx, func(ctx context.Context) error {
-			return execute(ctx, db.heard.accept, db.heard.acceptOne, arrivals(rounds[0]), db.shard, true)
+			stmt, args := chosen(db.heard.accept, db.heard.acceptOne, arrivals(rounds[0]), db.shard, true)
+			_, err := stmt.ExecContext(ctx, args...)
+			return err
 		})
 	}
 	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error { return db.acceptRounds(ctx, tx, rounds) })
@@ -79,7 +66,7 @@ func (db *DB) acceptRounds(ctx context.Context, tx *sqlx.Tx, rounds [][]*rows.In
 	for _, r := range rounds {
 		stmt, args := chosen(db.heard.accept, db.heard.acceptOne, arrivals(r), db.shard, false)
 		var copies int64
-		if err := within(ctx, tx, stmt).GetContext(ctx, &copies, args...); err != nil { //nolint:sqlclosecheck // the transaction closes it
+		if err := tx.StmtxContext(ctx, stmt).GetContext(ctx, &copies, args...); err != nil { //nolint:sqlclosecheck // the transaction closes it
 			return err
 		}
 		sum += copies
@@ -110,27 +97,10 @@ func arrivals(ins deliveries) [][]any {
 	return table
 }
 
-// within returns a prepared statement for a transaction, which closes it.
-func within(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt) *sqlx.Stmt {
-	return tx.StmtxContext(ctx, stmt)
-}
-
-// read runs a prepared query within a transaction and reads all its rows.
-func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, into rows.Reader, args ...any) error {
-	return into(within(ctx, tx, stmt).QueryContext(ctx, args...)) //nolint:rowserrcheck // a reader does
-}
-
-// execute runs the form of a statement for a batch or for a single row. more are parameters behind
-// the columns.
-func execute(ctx context.Context, many, one *sqlx.Stmt, table [][]any, more ...any) error {
-	stmt, args := chosen(many, one, table, more...)
-	_, err := stmt.ExecContext(ctx, args...)
-	return err
-}
-
-// chosen is the form of a statement for a batch or for a single row, with its parameters.
-func chosen(many, one *sqlx.Stmt, table [][]any, more ...any) (*sqlx.Stmt, []any) {
-	if len(table) == 1 && one != nil {
+// chosen is the form of a statement for a batch or for a single row, with its parameters. more are
+// parameters behind the columns.
+func chosen[S any](many, one S, table [][]any, more ...any) (S, []any) {
+	if len(table) == 1 {
 		return one, append(table[0], more...)
 	}
 	return many, append(columns(table), more...)
@@ -159,29 +129,3 @@ func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.C
 		return db.acceptRounds(ctx, tx, rounds)
 	})
 }
-
-// repetitions is how often a transaction is tried that others were first to hear of an object
-// before.
-const repetitions = 10
-
-// repeatedly runs a transaction of the gate, and once more when another one was first to hear of an
-// object.
-func (db *DB) repeatedly(ctx context.Context, fn func(*sqlx.Tx) error) error {
-	var err error
-	for range repetitions {
-		if err = db.gate.transaction(ctx, fn); !errors.Is(err, errMeanwhile) {
-			break
-		}
-	}
-	if errors.Is(err, errRefused) {
-		return nil // the caller knows why
-	}
-	return pgdb.Explain(ctx, err)
-}
-
-// errMeanwhile ends a transaction that was the first to hear of an object, as another one was. By
-// the next attempt the other's entry is there.
-var errMeanwhile = errors.New("another process heard of the same new object at the same time, again and again")
-
-// errRefused ends a transaction whose callback returned an error.
-var errRefused = errors.New("the callback refused")

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,29 +13,15 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// heard are the prepared statements of the inbox and the gate.
-type heard struct {
-	accept, acceptOne                                           *sqlx.Stmt
-	unjudged, judge, addEntries, lockEntries, lockEntry, dueAll *sqlx.Stmt
-	setEntries, setEntry, newEntries                            *sqlx.Stmt
-}
+// heard are the prepared statements of the inbox.
+type heard struct{ accept, acceptOne *sqlx.Stmt }
 
 func (s *heard) ofInbox() []statement {
 	return []statement{{&s.accept, acceptText(unnested(acceptColumns))}, {&s.acceptOne, acceptText(single(acceptColumns))}}
 }
 
-func (s *heard) ofGate() []statement {
-	return []statement{
-		{&s.unjudged, unjudgedText},
-		{&s.judge, judgeText},
-		{&s.addEntries, addEntriesText},
-		{&s.lockEntries, lockEntriesText},
-		{&s.lockEntry, lockEntryText},
-		{&s.dueAll, dueText},
-		{&s.setEntries, setEntriesText(unnested(entryColumns))},
-		{&s.setEntry, setEntriesText(single(entryColumns))},
-		{&s.newEntries, newEntriesText},
-	}
+func ofGate() []statement {
+	return asked(append(sqlstore.Gated(words), setEntries.many, setEntries.one, addEntries.many, addEntries.one))
 }
 
 // kind is the type of a column's parameter.
@@ -146,60 +133,37 @@ func acceptText(batch string) string {
 	SELECT copies FROM copied`
 }
 
-var unjudgedText = `
-	WITH d AS MATERIALIZED (
-		SELECT * FROM amends_inbox WHERE processed_at IS NULL ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)
-	SELECT ` + rows.DeliveryColumns + ` FROM d` + rows.BesideDelivery + ` ORDER BY d.number`
-
-const judgeText = `
-	UPDATE amends_inbox AS d SET disposition = u.disposition, reason = u.reason,
-		processed_at = 'epoch'::timestamptz + $4::bigint * interval '1 microsecond'
-	FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (number, disposition, reason)
-	WHERE d.number = u.number`
-
 var entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
 
-var entryNames = rows.Names("e.", entryColumns)
+// forms are those of a statement for several rows and for one.
+type forms struct{ many, one string }
 
-const keyNames = `source, tenant, type, id`
+func formsOf(text func(batch string) string) forms {
+	return forms{text(unnested(entryColumns)), text(single(entryColumns))}
+}
 
-// addEntriesText makes sure that an object has a row. $1 to $4 are the key, each in an array.
-const addEntriesText = `
-	INSERT INTO amends_objects (` + keyNames + `, first_seen_at)
-	SELECT ` + keyNames + `, clock_timestamp()
-	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS u (` + keyNames + `)
-	ORDER BY source COLLATE "C", tenant COLLATE "C", type COLLATE "C", id COLLATE "C"
-	ON CONFLICT DO NOTHING`
-
-var lockEntriesText = `
-	SELECT ` + entryNames + `, clock_timestamp() AS now
-	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS u (` + keyNames + `)
-		JOIN amends_objects AS e ON e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id
-	ORDER BY e.source, e.tenant, e.type, e.id
-	FOR UPDATE OF e`
-
-var lockEntryText = `
-	SELECT ` + entryNames + `, clock_timestamp() AS now FROM amends_objects AS e
-	WHERE e.source = $1 AND e.tenant = $2 AND e.type = $3 AND e.id = $4
-	FOR UPDATE`
-
-// dueText passes by what another process has locked. The clock is read once: an index takes no
-// other.
-var dueText = `
-	SELECT ` + entryNames + `, (SELECT clock_timestamp()) AS now FROM amends_objects AS e
-	WHERE e.due_at <= (SELECT clock_timestamp()) AND (e.leased_until IS NULL OR e.leased_until <= (SELECT clock_timestamp()))
-	ORDER BY e.due_at LIMIT $1
-	FOR UPDATE SKIP LOCKED`
-
-// newEntriesText leaves out entries that another transaction has inserted in the meantime.
-var newEntriesText = `
-	INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `)
-	SELECT ` + from(entryColumns) + ` FROM ` + unnested(entryColumns) + `
-	ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
-	ON CONFLICT DO NOTHING`
-
-func setEntriesText(batch string) string {
-	return `UPDATE amends_objects AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
+var (
+	setEntries = formsOf(func(batch string) string {
+		return `UPDATE amends_objects AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
 		FROM ` + batch + `
 		WHERE e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id`
+	})
+
+	// addEntries leaves out entries that another transaction has inserted in the meantime.
+	addEntries = formsOf(func(batch string) string {
+		return `INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `)
+		SELECT ` + from(entryColumns) + ` FROM ` + batch + `
+		ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
+		ON CONFLICT DO NOTHING`
+	})
+)
+
+// write runs a form of a statement and says how many rows it wrote.
+func (f forms) write(ctx context.Context, q sqlstore.Queries, table [][]any) (int64, error) {
+	text, args := chosen(f.many, f.one, table)
+	r, err := q.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }

@@ -141,33 +141,6 @@ func (s *statements) prepare(ctx context.Context, pool *sqlx.DB) error {
 	})
 }
 
-// prepared runs a statement as it was prepared, if it was.
-type prepared struct {
-	sqlstore.Queries
-	stmt func(ctx context.Context, text string) *sqlx.Stmt // nil: it was not
-}
-
-func (p prepared) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	if s := p.stmt(ctx, text); s != nil {
-		return s.QueryContext(ctx, args...)
-	}
-	return p.Queries.QueryContext(ctx, text, args...)
-}
-
-func (p prepared) QueryxContext(ctx context.Context, text string, args ...any) (*sqlx.Rows, error) {
-	if s := p.stmt(ctx, text); s != nil {
-		return s.QueryxContext(ctx, args...)
-	}
-	return p.Queries.QueryxContext(ctx, text, args...)
-}
-
-func (p prepared) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
-	if s := p.stmt(ctx, text); s != nil {
-		return s.ExecContext(ctx, args...)
-	}
-	return p.Queries.ExecContext(ctx, text, args...)
-}
-
 // of is the statement with a text, nil when it is not prepared.
 func (s *statements) of(text string) *sqlx.Stmt {
 	if s != nil {
@@ -183,7 +156,7 @@ func (s *statements) of(text string) *sqlx.Stmt {
 // plain runs fn with a connection for each statement.
 func (l *lane) plain(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 	return l.do(ctx, func(ctx context.Context) error {
-		return fn(ctx, prepared{l.pool, func(_ context.Context, text string) *sqlx.Stmt { return l.runs.of(text) }})
+		return fn(ctx, sqlstore.Prepared{Queries: l.pool, Stmt: func(_ context.Context, text string) *sqlx.Stmt { return l.runs.of(text) }})
 	})
 }
 
@@ -195,18 +168,23 @@ func (l *lane) view(ctx context.Context, fn func(context.Context, sqlstore.Queri
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // nothing was written
-		return fn(ctx, prepared{tx, func(ctx context.Context, text string) *sqlx.Stmt {
-			if s := l.runs.of(text); s != nil {
-				return within(ctx, tx, s)
-			}
-			return nil
-		}})
+		return fn(ctx, l.prepared(tx))
 	})
+}
+
+// prepared runs the lane's statements as they were prepared, in a transaction, which closes them.
+func (l *lane) prepared(tx *sqlx.Tx) sqlstore.Prepared {
+	return sqlstore.Prepared{Queries: tx, Stmt: func(ctx context.Context, text string) *sqlx.Stmt {
+		if s := l.runs.of(text); s != nil {
+			return tx.StmtxContext(ctx, s)
+		}
+		return nil
+	}}
 }
 
 // whole is transaction for [sqlstore.Dialect].
 func (l *lane) whole(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-	return l.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
+	return l.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, l.prepared(tx)) })
 }
 
 // transaction runs fn in a transaction.
@@ -248,7 +226,7 @@ func newLanes(s *pgdb.Server, o Options, w *writing, h *heard) lanes {
 	l.claims = newLane(l.work, own).trusting().running(w.forClaims()...)
 	l.pulse = newLane(l.work, own).trusting()
 	l.others = newLane(l.work, o.Workers)
-	l.gate = l.others.running(h.ofGate()...)
+	l.gate = l.others.running(ofGate()...)
 	l.writes = l.others.trusting()
 	l.posting = l.writes.running(w.forPosts()...)
 	l.blocked = l.writes.butOne().running(w.again.statements(blockedPatience)...)

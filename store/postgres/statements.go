@@ -14,6 +14,7 @@ var words = map[string]string{
 	"now":      clock,
 	"ms":       `interval '1 millisecond'`,
 	"passing":  `FOR NO KEY UPDATE SKIP LOCKED`, // what another transaction has locked is passed over
+	"inorder":  `ORDER BY e.source, e.tenant, e.type, e.id FOR UPDATE OF e`,
 	"numbers":  `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
 	"elements": `json_array_elements($?::json)`,
 	"works":    `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,

@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
+	"database/sql"
+	"errors"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
@@ -11,17 +14,9 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Accept stores events and has them on disk when it returns. Calls that come at the same time share
-// a commit.
-func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
-	ins, err := rows.Receive(events)
-	if err == nil && len(ins) > 0 {
-		err = db.changes.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }})
-	}
-	if err != nil {
-		return fmt.Errorf("accept %d events: %w", len(events), err)
-	}
-	return nil
+// receive stores events with whatever else is to be written.
+func (db *DB) receive(ctx context.Context, ins []*rows.Incoming) error {
+	return explain(db.changes.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }}))
 }
 
 func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error {
@@ -169,4 +164,47 @@ func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.C
 		}
 		return db.accept(ctx, b, ins)
 	}})
+}
+
+// gate runs fn in a transaction of its own.
+func (db *DB) gate(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+	return db.transaction(ctx, func(ctx context.Context, q sqlstore.Queries) error { return fn(ctx, db.gated(q)) })
+}
+
+// change runs fn in a transaction, which others share.
+func (db *DB) change(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+	var panicked any
+	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, b *shared) error {
+		defer func() { panicked = recover() }() // it is the caller's, not the writer's
+		if err := fn(ctx, db.gated(b)); !errors.Is(err, sqlstore.ErrRefused) {
+			return err
+		}
+		return nil
+	}})
+	if panicked != nil {
+		panic(panicked)
+	}
+	return err
+}
+
+// gated runs the gate's statements as they were prepared.
+func (db *DB) gated(q sqlstore.Queries) sqlstore.Queries {
+	return sqlstore.Prepared{Queries: q, Stmt: func(_ context.Context, text string) *sqlx.Stmt {
+		if s := db.heard.gated[text]; s != nil {
+			return &sqlx.Stmt{Stmt: *s, Mapper: db.writer.conn.Mapper}
+		}
+		return nil
+	}}
+}
+
+// entries writes rows by a statement for one.
+func entries(stmt **sql.Stmt) func(context.Context, sqlstore.Queries, [][]any) (int64, error) {
+	return func(ctx context.Context, _ sqlstore.Queries, table [][]any) (int64, error) {
+		for _, row := range table {
+			if _, err := (*stmt).ExecContext(ctx, row...); err != nil {
+				return 0, err
+			}
+		}
+		return int64(len(table)), nil
+	}
 }

@@ -2,26 +2,35 @@ package sqlite
 
 import (
 	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // heard are the statements of the inbox and the gate.
 type heard struct {
-	lastNumber, addDigest, countCopy, addDelivery, addBody *sql.Stmt
-	unjudged, judge                                        *sql.Stmt
-	entry, entries, addEntry, setEntry, due                *sql.Stmt
+	lastNumber, addDigest, countCopy, addDelivery, addBody, addEntry, setEntry *sql.Stmt
+
+	gated map[string]**sql.Stmt // those that Postgres has as well, by their texts
 }
 
 // all returns the statements by their text.
 func (s *heard) all() map[string]**sql.Stmt {
-	return map[string]**sql.Stmt{
+	all := map[string]**sql.Stmt{
 		lastNumber: &s.lastNumber, addDigest: &s.addDigest, countCopy: &s.countCopy,
 		addDelivery: &s.addDelivery, addBody: &s.addBody,
-		unjudged: &s.unjudged, judge: &s.judge,
-		entryOf: &s.entry, entriesOf: &s.entries, addEntry: &s.addEntry, setEntry: &s.setEntry, dueEntries: &s.due,
+		addEntry: &s.addEntry, setEntry: &s.setEntry,
 	}
+	s.gated = make(map[string]**sql.Stmt)
+	for _, text := range sqlstore.Gated(words) {
+		s.gated[text] = new(*sql.Stmt)
+	}
+	maps.Copy(all, s.gated)
+	return all
 }
 
 // The inbox. Numbers are given by the writer: within a transaction that began as a writer no other
@@ -36,41 +45,26 @@ var (
 	countCopy = `UPDATE amends_digests SET copies = copies + ?3, last_at = max(last_at, ?4) WHERE key = ?1 AND content = ?2`
 
 	addDelivery = `INSERT INTO amends_inbox (number, digest, processed_at, disposition, reason, ` + rows.Names("", rows.InboxColumns) + `)
-		VALUES (` + marks(5+len(rows.InboxColumns)) + `)`
+		VALUES (` + marks(1, 5+len(rows.InboxColumns)) + `)`
 
 	addBody = `INSERT INTO amends_payloads (delivery, stored_at, body) VALUES (?, ?, ?)`
 )
 
-// The gate.
+// The gate. A row is a key and values.
 var (
-	unjudged = `SELECT ` + rows.DeliveryColumns + `
-		FROM (SELECT * FROM amends_inbox WHERE processed_at IS NULL ORDER BY number LIMIT ?) AS d` + rows.BesideDelivery + `
-		ORDER BY d.number`
+	entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
 
-	// judge takes all outcomes as one JSON list, for the same reason as entriesOf.
-	judge = `UPDATE amends_inbox SET processed_at = ?2, disposition = u.disposition, reason = u.reason
-		FROM (SELECT value ->> 0 AS number, value ->> 1 AS disposition, value ->> 2 AS reason FROM json_each(?1)) AS u
-		WHERE amends_inbox.number = u.number`
+	addEntry = `INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `) VALUES (` + marks(1, len(entryColumns)) + `)`
 
-	entryColumns = rows.Names("e.", rows.KeyColumns) + ", " + rows.Names("e.", rows.EntryColumns)
-
-	entryOf = `SELECT ` + entryColumns + ` FROM amends_objects AS e
-		WHERE e.source = ? AND e.tenant = ? AND e.type = ? AND e.id = ?`
-
-	// entriesOf reads the entries of many objects, a JSON list of their keys. One statement for all
-	// of them costs far less than one for each.
-	entriesOf = `SELECT ` + entryColumns + ` FROM json_each(?) AS k CROSS JOIN amends_objects AS e
-		WHERE e.source = k.value ->> 0 AND e.tenant = k.value ->> 1 AND e.type = k.value ->> 2 AND e.id = k.value ->> 3`
-
-	addEntry = `INSERT INTO amends_objects (` + rows.Names("", rows.EntryColumns) + `, ` + rows.Names("", rows.KeyColumns) + `)
-		VALUES (` + marks(len(rows.EntryColumns)+len(rows.KeyColumns)) + `)`
-
-	setEntry = `UPDATE amends_objects SET (` + rows.Names("", rows.EntryColumns) + `) = (` + marks(len(rows.EntryColumns)) + `)
-		WHERE source = ? AND tenant = ? AND type = ? AND id = ?`
-
-	dueEntries = `SELECT ` + entryColumns + ` FROM amends_objects AS e
-		WHERE e.due_at <= ?1 AND (e.leased_until IS NULL OR e.leased_until <= ?1)
-		ORDER BY e.due_at LIMIT ?2`
+	setEntry = `UPDATE amends_objects SET (` + rows.Names("", rows.EntryColumns) + `) = (` + marks(len(rows.KeyColumns)+1, len(entryColumns)) + `)
+		WHERE source = ?1 AND tenant = ?2 AND type = ?3 AND id = ?4`
 )
 
-func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
+// marks are the parameters of these numbers.
+func marks(first, last int) string {
+	all := make([]string, 0, last)
+	for n := first; n <= last; n++ {
+		all = append(all, fmt.Sprintf("?%d", n))
+	}
+	return strings.Join(all, ", ")
+}

@@ -11,6 +11,7 @@ var words = map[string]string{
 	"now":      `$1`,
 	"ms":       `1000`,
 	"passing":  ``,
+	"inorder":  ``,
 	"numbers":  `(SELECT value FROM json_each($?))`,
 	"elements": `json_each($?)`,
 	"works":    `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// inbox implements [intake.Reader].
+// inboxRole implements [intake.Store] and [intake.Reader].
 type inboxRole struct{ db *Dialect }
 
 // pageSize is the length of a list when the caller sets no limit.

@@ -60,9 +60,19 @@ type Dialect struct {
 	// or not in as a whole.
 	Read, Write Lane
 
+	// Accept has events on disk when it returns. It explains its errors.
+	Accept func(ctx context.Context, ins []*rows.Incoming) error
 	// Page runs fn in a transaction and stores events in the same one, unless fn answers that
 	// nothing is to be stored. It may run fn again when the transaction has to be repeated.
 	Page func(ctx context.Context, events []intake.Event, fn func(context.Context, Queries) (store bool, err error)) error
+
+	// Gate is the transaction in which deliveries and entries are locked, Change that for one entry, which what others change may share.
+	// Calendar is the clock of their statements, as Clock is of the ledger's.
+	Gate, Change Lane
+	Calendar     func() any
+	// SetEntries writes rows of entries, each a key and values, and AddEntries those that no other transaction has inserted. They
+	// answer how many.
+	SetEntries, AddEntries func(ctx context.Context, q Queries, table [][]any) (int64, error)
 
 	// Alive names the file that this process keeps locked while it lives, "" when there is none. It may be
 	// nil.

@@ -6,7 +6,7 @@
 // A statement that differs only in wording is written once, in statements.go, with the words that
 // differ in braces: {now}, {ms}, {numbers:1}, {works:1}. Both databases take parameters as $1, $2.
 // The statements of a reconciler are built where they are used and take question marks. A statement
-// that differs in thought (append, claim, the gate) is written twice, whole, in the file of SQL of
+// that differs in thought (append, claim, accept) is written twice, whole, in the file of SQL of
 // its database. What else differs are the fields of [Dialect], chosen when a database is opened. A
 // store never asks which database it is on.
 //

@@ -8,8 +8,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// Store has every role of a SQL database, but for what its dialect does: opening, appending,
-// accepting and the gate.
+// Store has every role of a SQL database, but for what its dialect does: opening and appending.
 type Store struct {
 	db *Dialect
 
@@ -22,6 +21,7 @@ type Store struct {
 
 var (
 	_ ledger.Controls = (*Store)(nil)
+	_ intake.Store    = (*Store)(nil)
 	_ intake.Reader   = (*Store)(nil)
 	_ plan.Plans      = (*Store)(nil)
 	_ plan.Drifts     = (*Store)(nil)

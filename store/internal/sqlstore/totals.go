@@ -51,10 +51,14 @@ const blockedDays = `SELECT day, layer, count FROM amends_blocked_days WHERE day
 // CountBlocked adds n to what a layer blocked on the day that now is in. It is the very last that a
 // transaction does, behind [CountJudged], too: all processes write the same row.
 func CountBlocked(ctx context.Context, s *Store, q Queries, by string, n int64, now time.Time) error {
+	return countBlocked(ctx, s.db, q, by, n, now)
+}
+
+func countBlocked(ctx context.Context, d *Dialect, q Queries, by string, n int64, now time.Time) error {
 	if n == 0 {
 		return nil
 	}
-	_, err := q.ExecContext(ctx, s.db.Bind(addBlocked), s.db.Moment(ledger.DayOf(now)), by, n)
+	_, err := q.ExecContext(ctx, d.Bind(addBlocked), d.Moment(ledger.DayOf(now)), by, n)
 	return err
 }
 
@@ -63,9 +67,9 @@ const addBlocked = `INSERT INTO amends_blocked_days AS b (day, layer, count) VAL
 // OnBlocked is what becomes of a day that is there.
 const OnBlocked = `ON CONFLICT (day, layer) DO UPDATE SET count = b.count + excluded.count`
 
-// TurnedAway is how many of the deliveries that were judged now told nothing new. Handed out again
+// turnedAway is how many of the deliveries that were judged now told nothing new. Handed out again
 // for a replay they have an outcome, and were counted when they met it first.
-func TurnedAway(before, after []intake.Delivery) (n int64) {
+func turnedAway(before, after []intake.Delivery) (n int64) {
 	for i := range after {
 		if v := after[i].Outcome; before[i].Outcome == "" && (v == intake.Stale || v == intake.Duplicate) {
 			n++

@@ -16,10 +16,9 @@ import (
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Weigh tells what was withdrawn of a source lately. Where it counts, no other transaction counts
+// weigh tells what was withdrawn of a source lately. Where it counts, no other transaction counts
 // until this one ends: both change the row of the source. So it comes before the entry is locked.
-func Weigh(ctx context.Context, s *Store, q Queries, source string, id saga.ID, b *intake.Bound) (t intake.Tally, err error) {
-	d := s.db
+func (d *Dialect) weigh(ctx context.Context, q Queries, source string, id saga.ID, b *intake.Bound) (t intake.Tally, err error) {
 	get := func(dest any, query string, args ...any) error {
 		return sqlx.GetContext(ctx, q, dest, d.Bind(query), args...)
 	}
