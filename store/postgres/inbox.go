@@ -6,7 +6,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
@@ -116,11 +115,7 @@ func columns(table [][]any) []any {
 }
 
 // page runs fn and stores events in one transaction.
-func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
-	ins, err := rows.Receive(events)
-	if err != nil {
-		return err
-	}
+func (db *DB) page(ctx context.Context, ins []*rows.Incoming, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	rounds := rows.Rounds(ins)
 	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
 		if store, err := fn(ctx, tx); err != nil || !store {

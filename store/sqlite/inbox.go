@@ -153,11 +153,7 @@ func (db *DB) together(calls []*batch.Call[change]) error {
 }
 
 // page makes a change of a sweep and stores events in one transaction, which others share.
-func (db *DB) page(ctx context.Context, events []intake.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
-	ins, err := rows.Receive(events)
-	if err != nil {
-		return err
-	}
+func (db *DB) page(ctx context.Context, ins []*rows.Incoming, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	return db.changes.DoOrNot(ctx, change{size: 1 + len(ins), run: func(ctx context.Context, b *shared) error {
 		if store, err := fn(ctx, b); err != nil || !store {
 			return err

@@ -54,6 +54,9 @@ func (s *inboxRole) Deliveries(ctx context.Context, f intake.DeliveryFilter) ([]
 	err := s.db.get(ctx, rows.Deliveries(&found), `SELECT `+rows.DeliveryColumns+`
 		FROM (SELECT * FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?) AS d`+rows.BesideDelivery+`
 		ORDER BY d.number DESC`, append(w.args, cmp.Or(f.Limit, pageSize))...)
+	if err == nil {
+		err = readable(s.db.openDeliveries(found))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
@@ -117,6 +120,11 @@ func (s *inboxRole) entries(ctx context.Context, w *where, limit int) ([]intake.
 	var found []intake.Entry
 	err := s.db.get(ctx, rows.Entries(&found), `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`
 		FROM amends_objects AS e`+w.String()+` ORDER BY `+key+` LIMIT ?`, append(w.args, limit)...)
+	for i := range found {
+		if err == nil {
+			err = readable(s.db.openEntry(&found[i]))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list entries: %w", err)
 	}

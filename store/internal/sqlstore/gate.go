@@ -17,7 +17,7 @@ import (
 // Accept stores events and has them on disk when it returns. Calls that come at the same time share
 // a commit.
 func (s *inboxRole) Accept(ctx context.Context, events []intake.Event) error {
-	ins, err := rows.Receive(events)
+	ins, err := s.db.Receive(events)
 	if err == nil && len(ins) > 0 {
 		err = s.db.Accept(ctx, ins)
 	}
@@ -37,6 +37,9 @@ func (s *inboxRole) Judge(ctx context.Context, limit int, decide func(time.Time,
 		var ds []intake.Delivery
 		n = 0
 		if err := rows.Select(ctx, g.q, rows.Deliveries(&ds), g.Text(unjudged), limit); err != nil || len(ds) == 0 {
+			return err
+		}
+		if err := g.openDeliveries(ds); err != nil {
 			return err
 		}
 		if err := g.lock(ctx, objectsOf(ds)); err != nil {
@@ -216,6 +219,9 @@ func (g *gate) read(ctx context.Context, query string, arg any) (es []intake.Ent
 	for i := range es {
 		var values []any
 		if err == nil {
+			err = g.openEntry(&es[i])
+		}
+		if err == nil {
 			values, err = rows.Values(&es[i])
 		}
 		o := es[i].Object
@@ -241,6 +247,9 @@ func (g *gate) store(ctx context.Context) error {
 			continue
 		}
 		e.Updated = g.now
+		if after, err = g.sealedValues(e, after); err != nil {
+			return err
+		}
 		after[len(after)-1] = rows.Micros(g.now)
 		row := append(rows.Key(o), after...)
 		if before == nil {

@@ -8,11 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // sealed is a body as it stands in a row. It begins as no JSON does. What a body says without its key is what retention would leave of it.
@@ -121,6 +124,9 @@ func associated(id string, what []string) (b []byte) {
 // What a body belongs to.
 func ofSignal(id saga.ID, kind string) []string { return []string{"signal", id.Saga, id.Work, kind} }
 func ofMessage(name, id string) []string        { return []string{"message", name, id} }
+func ofWebhook(o intake.Object) []string {
+	return []string{"webhook", o.Source, o.Tenant, o.Type, o.ID}
+}
 func ofRecord(id saga.ID, r *machine.Record, part string) []string {
 	return []string{id.Saga, id.Work, fmt.Sprint(r.Seq), r.Step, part}
 }
@@ -181,4 +187,63 @@ func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
 		return nil, err
 	}
 	return lost, nil
+}
+
+// Receive makes rows of events.
+func (d *Dialect) Receive(events []intake.Event) ([]*rows.Incoming, error) {
+	ins, err := rows.Receive(events)
+	for i := range ins {
+		if err == nil {
+			ins[i].Body, err = d.seal("", envelope{}, ins[i].Body, ofWebhook(rows.Object(events[i].Object))...)
+		}
+	}
+	return ins, err
+}
+
+// openDeliveries opens the bodies of all of which there is the key; the error matches errNoKey where there are others.
+func (d *Dialect) openDeliveries(ds []intake.Delivery) (err error) {
+	for i := range ds {
+		body, fault := d.openBytes(ds[i].Body, ofWebhook(ds[i].Object)...)
+		ds[i].Body, err = body, errors.Join(err, fault)
+	}
+	return err
+}
+
+// openEntry opens what an entry has of webhooks, as openDeliveries does.
+func (d *Dialect) openEntry(e *intake.Entry) (err error) {
+	e.Body, err = d.openBytes(e.Body, ofWebhook(e.Object)...)
+	for i := range e.Parked {
+		body, fault := d.openBytes(e.Parked[i].Body, ofWebhook(e.Object)...)
+		e.Parked[i].Body, err = body, errors.Join(err, fault)
+	}
+	return err
+}
+
+// sealedValues are those of an entry as they are stored; plain are those that say the same unsealed.
+func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
+	if d.Keys == nil && !d.Sealed {
+		return plain, nil
+	}
+	out := *e
+	out.Parked = slices.Clone(e.Parked)
+	bodies := []*json.RawMessage{&out.Body}
+	for i := range out.Parked {
+		bodies = append(bodies, &out.Parked[i].Body)
+	}
+	for _, body := range bodies {
+		sealed, err := d.sealBytes(*body, ofWebhook(e.Object)...)
+		if err != nil {
+			return nil, err
+		}
+		*body = sealed
+	}
+	return rows.Values(&out)
+}
+
+// readable is err without what cannot be opened: who lists bodies has none then.
+func readable(err error) error {
+	if errors.Is(err, errNoKey) {
+		return nil
+	}
+	return err
 }

@@ -64,8 +64,12 @@ func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) 
 	if err != nil {
 		return p, fmt.Errorf("advance %s: %w", p.Name, err)
 	}
+	ins, err := s.db.Receive(page.Events)
+	if err != nil {
+		return p, fmt.Errorf("advance %s: %w", p.Name, err)
+	}
 	var refused error
-	err = s.db.Page(Again(ctx), page.Events, func(ctx context.Context, q Queries) (bool, error) {
+	err = s.db.Page(Again(ctx), ins, func(ctx context.Context, q Queries) (bool, error) {
 		var moved bool
 		var err error
 		if moved, refused, err = s.move(ctx, q, p); err != nil || !moved {
