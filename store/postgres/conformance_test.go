@@ -37,9 +37,16 @@ var variants = []variant{
 	{name: "serializable", options: *postgres.Isolated("serializable", migrate)},
 	{name: "64 buckets", options: migrate, buckets: true},
 	{name: "64 buckets, serializable", options: *postgres.Isolated("serializable", migrate), buckets: true},
+	{name: "sealed", options: postgres.Options{Migrate: true, Keys: oneKey{}}},
 	faulty("read committed"),
 	faulty("serializable"),
 }
+
+// oneKey seals all bodies.
+type oneKey struct{}
+
+func (oneKey) Sealing(string) (string, error) { return "k", nil }
+func (oneKey) Key(string) ([]byte, error)     { return make([]byte, ledger.KeySize), nil }
 
 var migrate = postgres.Options{Migrate: true}
 
@@ -67,7 +74,7 @@ func (v variant) opened(s *store) storetest.Store {
 }
 
 func (v variant) harness() storetest.Harness {
-	return storetest.Harness{
+	h := storetest.Harness{
 		Open: func(t storetest.T) storetest.Store {
 			t.Helper()
 			tb, ok := t.(pgtest.TB)
@@ -99,6 +106,10 @@ func (v variant) harness() storetest.Harness {
 			connect(t, where(t, s)).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
 		},
 	}
+	if v.options.Keys != nil { // a child process has none
+		h.Address = nil
+	}
+	return h
 }
 
 func TestConformance(t *testing.T) {
