@@ -56,13 +56,14 @@ func (ad address) open(ctx context.Context, keys stores.Keys) (stores.DB, error)
 	return stores.Open(ctx, ad.URI(), &stores.Options{Keys: keys})
 }
 
-// keys are those that AMENDS_KEYS names: without them what is sealed stays so.
+// keys are those that AMENDS_KEYS names. No command seals a ledger: programs without keys could not go on.
 func (a *app) keys() (stores.Keys, error) {
 	file := a.env("AMENDS_KEYS")
 	if file == "" {
 		return nil, nil //nolint:nilnil // there are none
 	}
-	return stores.KeysIn(file)
+	keys, err := stores.KeysIn(file)
+	return ledger.OfSealed{Keys: keys}, err
 }
 
 // at opens the database, and its desk for fn.

@@ -311,7 +311,7 @@ func over(ctx context.Context, address string, do func(context.Context, stores.D
 	if err != nil {
 		return err
 	}
-	l, err := ad.open(ctx)
+	l, err := ad.open(ctx, nil)
 	if err != nil {
 		return err
 	}

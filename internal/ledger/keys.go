@@ -12,6 +12,9 @@ type Keys interface {
 	Key(id string) ([]byte, error)
 }
 
+// OfSealed are keys for a ledger that is sealed already: it is not sealed by them.
+type OfSealed struct{ Keys }
+
 // KeySize is how many bytes a key has.
 const KeySize = 32
 

@@ -89,7 +89,7 @@ type Dialect struct {
 	// Secret is the ledger's, under which names are hashed that were erased.
 	Secret []byte
 
-	// Keys seal bodies, nil: they are stored as they are. That is refused where the ledger's are Sealed.
+	// Keys seal the bodies of a ledger that is Sealed. Without them none is stored there.
 	Keys   ledger.Keys
 	Sealed bool
 

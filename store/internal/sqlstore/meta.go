@@ -19,9 +19,9 @@ type Meta struct {
 	Sealed          bool   // bodies are
 }
 
-// SealFrom has the ledger refuse, from now on, processes that would store bodies as they are.
+// SealFrom has the ledger refuse, from now on, processes that would store bodies as they are, but for keys that are for a sealed one.
 func SealFrom(ctx context.Context, q Queries, m *Meta, keys ledger.Keys) error {
-	if keys == nil || m.Sealed {
+	if _, of := keys.(ledger.OfSealed); of || keys == nil || m.Sealed {
 		return nil
 	}
 	_, err := q.ExecContext(ctx, `UPDATE amends_meta SET sealed = true`)

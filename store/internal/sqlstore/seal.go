@@ -34,10 +34,10 @@ var (
 	errNoKeys = fmt.Errorf("%w: the bodies of this ledger are sealed: say Options.Keys of package store, or AMENDS_KEYS for the command", errNoKey)
 )
 
-// seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. Without keys it leaves the body as it is.
+// seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the body as it is.
 func (d *Dialect) seal(subject string, e envelope, body string, what ...string) (string, error) {
 	switch {
-	case body == "" || d.Keys == nil && !d.Sealed:
+	case body == "" || !d.Sealed:
 		return body, nil
 	case d.Keys == nil:
 		return "", errNoKeys
@@ -147,7 +147,7 @@ func Seal(s *Store, e *ledger.Entry) (*ledger.Entry, ledger.Answer, error) {
 }
 
 func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
-	if d.Keys == nil && !d.Sealed || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
+	if !d.Sealed || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
 		return e, nil
 	}
 	out, left := *e, e.Record
@@ -221,7 +221,7 @@ func (d *Dialect) openEntry(e *intake.Entry) (err error) {
 
 // sealedValues are those of an entry as they are stored; plain are those that say the same unsealed.
 func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
-	if d.Keys == nil && !d.Sealed {
+	if !d.Sealed {
 		return plain, nil
 	}
 	out := *e
