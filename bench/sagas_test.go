@@ -90,6 +90,21 @@ func BenchmarkSingle(b *testing.B) { variant(b, amends.Variant{Single: true}, 64
 // make 2,560 sagas a second at best.
 func BenchmarkSlow(b *testing.B) { variant(b, amends.Variant{Slow: true}, 1024) }
 
+// BenchmarkSealed is amends with sealed bodies, beside itself without.
+func BenchmarkSealed(b *testing.B) {
+	for _, ledger := range ledgers {
+		b.Run("ledger="+ledger, func(b *testing.B) {
+			n := warm(1024) + b.N
+			s, plain := beside(b, 1024,
+				func() subject { return sagas(b, ledger, fresh(b, ledger), engine(amends.Variant{Sealed: true}), 0, n) },
+				func() subject { return sagas(b, ledger, fresh(b, ledger), engine(amends.Variant{}), 0, n) })
+			all := perSaga(&s)
+			all["%plain"], all["plain-cpu-ms/saga"] = 100*s.perSecond()/plain.perSecond(), plain.cpu()
+			report(b, all)
+		})
+	}
+}
+
 func variant(b *testing.B, v amends.Variant, inFlight int) {
 	b.Helper()
 	for _, ledger := range ledgers {

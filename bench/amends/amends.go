@@ -32,8 +32,15 @@ var _ workload.Engine = (*engine)(nil)
 // Variant is in what an engine is not as a user opens it.
 type Variant struct {
 	Single bool // one transaction for each record
+	Sealed bool // bodies are
 	Slow   bool // the third step takes 400 ms, at a destination of its own
 }
+
+// key seals all.
+type key struct{}
+
+func (key) Sealing(string) (string, error) { return "2026", nil }
+func (key) Key(string) ([]byte, error)     { return make([]byte, store.KeySize), nil }
 
 // singleWriters is how many transactions of one record each run at a time on Postgres when group commit
 // is off: as many as a well-filled connection pool allows.
@@ -45,6 +52,8 @@ func Open(ctx context.Context, address string, steps *workload.Steps, v Variant)
 	var opts coordinator.Options
 	var err error
 	switch {
+	case v.Sealed:
+		l, err = store.Open(ctx, address, &store.Options{Migrate: true, Keys: key{}})
 	case !v.Single:
 		l, err = store.Open(ctx, address, &store.Options{Migrate: true})
 	case strings.HasPrefix(address, "postgres"):

@@ -92,6 +92,7 @@ type Dialect struct {
 	// Keys seal the bodies of a ledger that is Sealed. Without them none is stored there.
 	Keys   ledger.Keys
 	Sealed bool
+	box    atomic.Pointer[box] // the last one
 
 	// Open selects names of the transactions that are open now in the database, of whomever. It is empty where one that
 	// writes is alone.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/amends-dev/amends/internal/intake"
@@ -18,14 +20,15 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// sealed is a body as it stands in a row. It begins as no JSON does. What a body says without its key is what retention would leave of it.
+// sealed begins a body as it stands in a row, and no JSON. Behind it come, with a colon between, the box in base64, the digest, the id of the
+// key in base64, and what is left.
 const sealed = "sealed:"
 
+// envelope is what a sealed body says without its key: of a record what retention would leave of it.
 type envelope struct {
-	Key    string          `json:"key"`             // its id
-	Box    []byte          `json:"box"`             // AES-GCM: a nonce, and what is sealed
-	Digest machine.Hash    `json:"digest,omitzero"` // what stands for the body in the hash of its record
-	Left   json.RawMessage `json:"left,omitempty"`  // of the body of a record
+	key    string          // its id
+	digest machine.Hash    // what stands for the body in the hash of its record
+	left   json.RawMessage // of the body
 }
 
 // errNoKey says that a key was destroyed, or that this process was given none.
@@ -46,14 +49,19 @@ func (d *Dialect) seal(subject string, e envelope, body string, what ...string) 
 	if err != nil {
 		return "", fmt.Errorf("ask for the key that seals: %w", err)
 	}
-	e.Key = id
-	box, err := d.box(id)
+	under, err := d.under(id)
 	if err != nil {
 		return "", err
 	}
-	e.Box = box.Seal(nil, nil, []byte(body), associated(id, what))
-	b, err := json.Marshal(e)
-	return sealed + string(b), err
+	b := under.Seal(nil, nil, []byte(body), associated(id, what))
+	out := make([]byte, 0, len(sealed)+2*len(b)+len(id)+len(e.left)+64)
+	out = base64.RawStdEncoding.AppendEncode(append(out, sealed...), b)
+	out = append(out, ':')
+	if e.digest != (machine.Hash{}) {
+		out = append(out, e.digest.String()...)
+	}
+	out = base64.RawStdEncoding.AppendEncode(append(out, ':'), []byte(id))
+	return string(append(append(out, ':'), e.left...)), nil
 }
 
 // open returns a body as it was before it was sealed, and as it is when it was not. The error matches errNoKey where the key is not to be had.
@@ -61,16 +69,28 @@ func (d *Dialect) open(text string, what ...string) (body string, e envelope, er
 	if !strings.HasPrefix(text, sealed) {
 		return text, e, nil
 	}
-	if err := json.Unmarshal([]byte(text[len(sealed):]), &e); err != nil {
+	parts := strings.SplitN(text[len(sealed):], ":", 4)
+	if len(parts) != 4 {
+		return "", e, fmt.Errorf("%w: what is sealed has %d parts, not 4", ledger.ErrDamaged, len(parts))
+	}
+	closed, err := base64.RawStdEncoding.DecodeString(parts[0])
+	key, err2 := base64.RawStdEncoding.DecodeString(parts[2])
+	if parts[1] != "" {
+		err = errors.Join(err, e.digest.UnmarshalText([]byte(parts[1])))
+	}
+	if err = errors.Join(err, err2); err != nil {
 		return "", e, fmt.Errorf("%w: what is sealed does not decode: %w", ledger.ErrDamaged, err)
 	}
-	box, err := d.box(e.Key)
+	if e.key = string(key); parts[3] != "" {
+		e.left = json.RawMessage(parts[3])
+	}
+	under, err := d.under(e.key)
 	if err != nil {
 		return "", e, err
 	}
-	b, err := box.Open(nil, nil, e.Box, associated(e.Key, what))
+	b, err := under.Open(nil, nil, closed, associated(e.key, what))
 	if err != nil {
-		return "", e, fmt.Errorf("%w: key %q does not open what it sealed", ledger.ErrDamaged, e.Key)
+		return "", e, fmt.Errorf("%w: key %q does not open what it sealed", ledger.ErrDamaged, e.key)
 	}
 	return string(b), e, nil
 }
@@ -93,7 +113,14 @@ func (d *Dialect) openBytes(body []byte, what ...string) ([]byte, error) {
 }
 
 // box is what seals and opens under a key.
-func (d *Dialect) box(id string) (cipher.AEAD, error) {
+type box struct {
+	cipher.AEAD
+
+	key []byte
+}
+
+// under returns the box of a key: the last one again where it is the same.
+func (d *Dialect) under(id string) (*box, error) {
 	if d.Keys == nil {
 		return nil, errNoKeys
 	}
@@ -106,15 +133,25 @@ func (d *Dialect) box(id string) (cipher.AEAD, error) {
 	case len(key) != ledger.KeySize:
 		return nil, fmt.Errorf("key %q has %d bytes, not %d", id, len(key), ledger.KeySize)
 	}
+	if last := d.box.Load(); last != nil && bytes.Equal(last.key, key) {
+		return last, nil
+	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCMWithRandomNonce(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	b := &box{aead, bytes.Clone(key)}
+	d.box.Store(b)
+	return b, nil
 }
 
 // associated are the key and the place of a body as the seal covers them.
-func associated(id string, what []string) (b []byte) {
+func associated(id string, what []string) []byte {
+	b := make([]byte, 0, 128)
 	for _, s := range append([]string{id}, what...) {
 		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
@@ -128,7 +165,7 @@ func ofWebhook(o intake.Object) []string {
 	return []string{"webhook", o.Source, o.Tenant, o.Type, o.ID}
 }
 func ofRecord(id saga.ID, r *machine.Record, part string) []string {
-	return []string{id.Saga, id.Work, fmt.Sprint(r.Seq), r.Step, part}
+	return []string{id.Saga, id.Work, strconv.FormatInt(r.Seq, 10), r.Step, part}
 }
 
 // Seal returns an entry whose record has its body and its snapshot as they are stored. What retention would leave of them stays readable: it
@@ -154,10 +191,10 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 	r := &out.Record
 	_, err := left.Reduce(e.Salt)
 	if !bytes.Equal(left.Body, r.Body) && err == nil { // else it is the machine's own
-		r.Body, err = d.sealPart(e, "body", envelope{Digest: left.Erased.Body, Left: left.Body}, r.Body)
+		r.Body, err = d.sealPart(e, "body", envelope{digest: left.Erased.Body, left: left.Body}, r.Body)
 	}
 	if err == nil {
-		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{Digest: left.Erased.Snapshot}, r.Snapshot)
+		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Erased.Snapshot}, r.Snapshot)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("seal record %d of %s: %w", r.Seq, e.ID, err)
@@ -175,14 +212,14 @@ func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
 	body, env, err := d.open(string(r.Body), ofRecord(id, r, "body")...)
 	switch r.Body = raw(Text(body)); {
 	case errors.Is(err, errNoKey):
-		lost, r.Erased.Body, r.Body = err, env.Digest, env.Left
+		lost, r.Erased.Body, r.Body = err, env.digest, env.left
 	case err != nil:
 		return nil, err
 	}
 	snapshot, env, err := d.open(string(r.Snapshot), ofRecord(id, r, "snapshot")...)
 	switch r.Snapshot = raw(Text(snapshot)); {
 	case errors.Is(err, errNoKey):
-		lost, r.Erased.Snapshot = err, env.Digest
+		lost, r.Erased.Snapshot = err, env.digest
 	case err != nil:
 		return nil, err
 	}
