@@ -15,13 +15,12 @@ import (
 // appending is one transaction of appends.
 type appending struct {
 	statements
-	store *store
-	tx    ledger.Tx // of a caller; nil: the statements are prepared
+	tx ledger.Tx // of a caller; nil: the statements are prepared
 
 	now  int64               // one moment for the whole batch
 	live bool                // the session may arm
 	hide func(string) string // what is left of a name; nil: nothing was erased
-	doc  []byte              // of the record in hand
+	doc  string              // of the record in hand
 }
 
 // Append stores records and answers each at its own index.
@@ -40,8 +39,15 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 // statement, which costs more than the statement. The transaction as a whole is short.
 func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
+	all := make([]prepared, len(entries))
+	for i := range entries {
+		var err error
+		if all[i], answers[i], err = db.prepare(&entries[i]); err != nil {
+			return nil, err
+		}
+	}
 	err := db.writer.share(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
-		b := appending{statements: db.statements, store: db.store, now: db.clock()}
+		b := appending{statements: db.statements, now: db.clock()}
 		var erased bool
 		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&b.live, &erased); err != nil {
 			return err
@@ -49,9 +55,12 @@ func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entr
 		if erased {
 			b.hide = db.Hide
 		}
-		for i := range entries {
+		for i := range all {
+			if all[i].Entry == nil {
+				continue
+			}
 			var err error
-			if answers[i], err = b.add(ctx, &entries[i]); err != nil {
+			if answers[i], err = b.add(ctx, &all[i]); err != nil {
 				return err
 			}
 		}
@@ -63,22 +72,35 @@ func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entr
 	return answers, nil
 }
 
+// prepared is an entry as it is stored, with its document.
+type prepared struct {
+	*ledger.Entry
+
+	doc string
+}
+
+// prepare does what needs no transaction, so that the thread that writes has less to do. Without an entry the answer says why.
+func (db *DB) prepare(e *ledger.Entry) (prepared, ledger.Answer, error) {
+	if fault := valid.Entry(e); fault != nil {
+		return prepared{}, invalid(fault), nil
+	}
+	e, a, err := sqlstore.Seal(db.store, e)
+	if e == nil {
+		return prepared{}, a, err
+	}
+	return prepared{e, string(sqlstore.Document(make([]byte, 0, 256), e))}, a, nil
+}
+
 // add stores one entry or says why not. An error ends the batch; a value the database refuses does
 // not.
-func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
-	if fault := valid.Entry(e); fault != nil {
-		return invalid(fault), nil
-	}
-	e, a, err := sqlstore.Seal(b.store, e)
-	if e == nil {
-		return a, err
-	}
-	b.doc = sqlstore.Document(b.doc[:0], e)
+func (b *appending) add(ctx context.Context, p *prepared) (ledger.Answer, error) {
+	e := p.Entry
+	b.doc = p.doc
 	store := b.follow
 	if e.Record.Seq == 1 {
 		store = b.start
 	}
-	a, err = store(ctx, e)
+	a, err := store(ctx, e)
 	if refused(err) {
 		return invalid(err), nil
 	}
@@ -120,7 +142,7 @@ func (b *appending) follow(ctx context.Context, e *ledger.Entry) (ledger.Answer,
 func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok bool, err error) {
 	r := &e.Record
 	res, err := b.addRecord.ExecContext(ctx, e.Number, r.Seq, at, e.Prev[:], int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
-		string(b.doc), sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+		b.doc, sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
 	if err != nil {
 		return false, err
 	}
@@ -187,7 +209,7 @@ func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, 
 		}
 		if ref != 0 {
 			_, err := b.exec(ctx, b.addStart, addStart, ref, b.now, int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
-				string(b.doc), sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+				b.doc, sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
 			if err != nil {
 				_, derr := b.exec(ctx, b.dropInstance, dropInstance, ref)
 				return ledger.Answer{}, errors.Join(err, derr)
