@@ -220,6 +220,21 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 			t.Errorf("others are hit: %s", said)
 		}
 	})
+	t.Run("the key of what has not ended", func(t *testing.T) {
+		eve := saga.ID{Saga: "letters", Work: "letter:eve"}
+		process(t, db, programs, func(c *coordinator.Coordinator) {
+			if _, err := c.Start(t.Context(), eve.Saga, eve.Work, letter{"eve", "zqInput"}, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+		keys.set(func() { keys.destroyed = "customer:eve/" })
+		process(t, db, programs, func(c *coordinator.Coordinator) {
+			run(c, "frank") // others are not held up
+			if _, err := c.Approval(t.Context(), eve, ""); err == nil || !strings.Contains(err.Error(), "cannot go on") || !strings.Contains(err.Error(), "destroyed") {
+				t.Errorf("it is told %v", err)
+			}
+		})
+	})
 	t.Run("keys that cannot be had", func(t *testing.T) {
 		process(t, db, programs, func(c *coordinator.Coordinator) {
 			keys.set(func() { keys.fails = true })

@@ -13,16 +13,18 @@ import (
 	"github.com/amends-dev/amends/store"
 )
 
-func ExampleKeysIn() {
-	ctx, address := context.Background(), filepath.Join(os.TempDir(), "shop.db")
+func open(ctx context.Context, address string) (store.DB, error) {
 	keys, err := store.KeysIn("/etc/shop/amends.keys") // a line for each: 2026-11 and the output of openssl rand -base64 32
 	if err != nil {
-		fmt.Println("no keys, no service")
-		return
+		return nil, err
 	}
-	db, err := store.Open(ctx, address, &store.Options{Keys: keys})
-	fmt.Println(db, err)
-	// Output: no keys, no service
+	return store.Open(ctx, address, &store.Options{Keys: keys})
+}
+
+func ExampleKeysIn() {
+	_, err := open(context.Background(), "shop.db")
+	fmt.Println(err)
+	// Output: read keys: open /etc/shop/amends.keys: no such file or directory
 }
 
 // All that is wrong with a file of keys is said at once, and without the keys.

@@ -9,7 +9,8 @@
 // --db, else the environment variable AMENDS_DB, read as the library reads it: the path of a SQLite
 // file, sqlite:PATH or file:PATH; postgres://user@host/database, or the pairs of lib/pq: host=db
 // dbname=shop. What is not plainly one of these is refused. A password belongs in the environment (AMENDS_DB, PGPASSWORD),
-// because other users of the machine can read command lines; amends never shows it.
+// because other users of the machine can read command lines; amends never shows it. AMENDS_KEYS names the file of keys of a
+// ledger whose bodies are sealed.
 //
 // # Verbs
 //
