@@ -82,7 +82,7 @@ func TestTheIndexOfSagaIsSeen(t *testing.T) {
 func TestSnippets(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, root := range []string{".", "../examples", "../console", "../callback", "../approval", "../alert", "../retention", "../reconcile", "../saga", "../coordinator", "../amendsprom", "../amendsotel"} {
+	for _, root := range []string{".", "../examples", "../console", "../callback", "../approval", "../alert", "../retention", "../reconcile", "../saga", "../store", "../coordinator", "../amendsprom", "../amendsotel"} {
 		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 			if err == nil && strings.HasSuffix(path, ".go") {
 				all.WriteString(flat(read(t, path)))
