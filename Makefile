@@ -152,6 +152,10 @@ bench-claims: ## Due instances claimed per second, and what an empty look costs.
 bench-pages: ## How long each page of the console takes over a million instances.
 	@$(MAKE) --no-print-directory -C bench pages
 
+.PHONY: bench-month
+bench-month: ## Thirty days of a ledger with retention: how large it gets, and whether it slows down.
+	@$(MAKE) --no-print-directory -C bench month
+
 .PHONY: bench-size
 bench-size: ## What a finished instance takes on disk.
 	@$(MAKE) --no-print-directory -C bench size

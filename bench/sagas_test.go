@@ -213,17 +213,7 @@ func forgetting(b *testing.B, address, left string, forgotten *int, then func() 
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))
 	db, err := store.Open(ctx, address, nil)
 	must(b, err)
-	keep := map[string]string{retention.Bodies: `{"bodies":"48h"}`, retention.Records: `{"records":"48h"}`}[left]
-	controls, _, err := db.Controls(ctx)
-	must(b, err)
-	set := ledger.Control{Kind: ledger.ControlRetention, Name: retention.DefaultName, Body: []byte(keep), Actor: "bench", Reason: "it is measured", Nonce: rand.Int64()}
-	for _, c := range controls {
-		if c.Kind == set.Kind && c.Name == set.Name {
-			set.Version = c.Version
-		}
-	}
-	_, err = db.SetControl(ctx, 0, set)
-	must(b, err)
+	keeping(b, db, map[string]string{retention.Bodies: `{"bodies":"48h"}`, retention.Records: `{"records":"48h"}`}[left])
 	ended := make(chan error, 1)
 	go func() {
 		report, err := retention.Run(ctx, db, nil)
@@ -239,6 +229,72 @@ func forgetting(b *testing.B, address, left string, forgotten *int, then func() 
 		stop()
 		return errors.Join(<-ended, db.Close(), then())
 	}
+}
+
+// keeping says what is kept of all sagas.
+func keeping(b *testing.B, db store.DB, policy string) {
+	b.Helper()
+	controls, _, err := db.Controls(b.Context())
+	must(b, err)
+	set := ledger.Control{Kind: ledger.ControlRetention, Name: retention.DefaultName, Body: []byte(policy), Actor: "bench", Reason: "it is measured", Nonce: rand.Int64()}
+	for _, c := range controls {
+		if c.Kind == set.Kind && c.Name == set.Name {
+			set.Version = c.Version
+		}
+	}
+	_, err = db.SetControl(b.Context(), 0, set)
+	must(b, err)
+}
+
+// BenchmarkMonth is thirty days of a ledger with retention: each has as many works as there are iterations (-benchtime 2000x), and a run of retention.
+// The bodies of a work go when it is three days old, its records at seven and its key at fourteen: works are made older when their day comes.
+// PostgreSQL is vacuumed once a day, as it does by itself. With GROWTH=keys no key goes, and a tombstone is what each work leaves.
+func BenchmarkMonth(b *testing.B) {
+	const days = 30
+	for _, ledger := range ledgers {
+		b.Run("ledger="+ledger, func(b *testing.B) {
+			policy := `{"bodies":"2160h","records":"16800h","key":"48000h"}`
+			if os.Getenv("GROWTH") == "keys" {
+				policy = `{"bodies":"2160h","records":"16800h"}`
+			}
+			b.StopTimer()
+			address, n := fresh(b, ledger), warm(64)+b.N
+			all := map[string]float64{}
+			for day := 1; day <= days; day++ {
+				f := sagas(b, ledger, address, engine(amends.Variant{}), day*n, n).measure(b, 64, b.N, true)
+				tidy(b, ledger, address, policy, func(age int) (from, to int) { return (day - age) * n, (day - age + 1) * n })
+				b.Logf("%s, day %2d: %7.1f MB, p50 %5.1f ms, p99 %5.1f ms, %5.0f sagas/s", ledger, day, float64(size(b, ledger, address))/1e6, ms(f.p50), ms(f.p99), f.perSecond())
+				if day == days/2 || day == days {
+					all[fmt.Sprintf("MB-day-%d", day)], all[fmt.Sprintf("p99-ms-day-%d", day)] = float64(size(b, ledger, address))/1e6, ms(f.p99)
+				}
+			}
+			report(b, all)
+		})
+	}
+}
+
+// tidy makes works older whose day has come, and runs retention. those are the numbers of the works that are so many days old.
+func tidy(b *testing.B, ledger, address, policy string, those func(age int) (from, to int)) {
+	b.Helper()
+	raw := database(b, ledger, address, "")
+	for age, hours := range map[int]int{3: 2200, 7: 17000, 14: 50000} {
+		from, to := those(age)
+		if from <= 0 {
+			continue
+		}
+		at := map[string]string{onSQLite: fmt.Sprintf("(unixepoch() - %d * 3600) * 1000000", hours), onPostgres: fmt.Sprintf("now() - interval '%d hours'", hours)}[ledger]
+		_, err := raw.ExecContext(b.Context(), raw.Rebind("UPDATE amends_instances SET updated_at = "+at+" WHERE work_id >= ? AND work_id < ?"), workload.NewSaga(from).Work, workload.NewSaga(to).Work)
+		must(b, err)
+	}
+	db, err := store.Open(b.Context(), address, nil)
+	must(b, err)
+	keeping(b, db, policy)
+	_, err = retention.Run(b.Context(), db, &retention.Options{PerSecond: 100_000})
+	must(b, err, db.Close())
+	if ledger == onPostgres {
+		_, err = raw.ExecContext(b.Context(), "VACUUM")
+	}
+	must(b, err, raw.Close())
 }
 
 // BenchmarkSize is what a finished work takes on disk. One iteration is one work: -benchtime 20000x.
