@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/amends-dev/amends/coordinator"
@@ -69,7 +71,7 @@ func open(t *testing.T, address string) store.DB {
 	return db
 }
 
-// dump is every row of every table.
+// dump is every row of every table, and what pg_dump writes.
 func dump(t *testing.T, address string) string {
 	t.Helper()
 	db, err := sqlx.Open("postgres", address)
@@ -89,7 +91,15 @@ func dump(t *testing.T, address string) string {
 		}
 		fmt.Fprintln(&all, table, strings.Join(rows, "\n"))
 	}
-	return all.String()
+	tools, err := pgtest.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dumped, err := exec.CommandContext(t.Context(), filepath.Join(tools, "pg_dump"), "--dbname", address).Output() //nolint:gosec // of the server
+	if err != nil || !bytes.Contains(dumped, []byte("amends_records")) {
+		t.Fatalf("pg_dump: %v, %s", err, dumped)
+	}
+	return all.String() + string(dumped)
 }
 
 type parcel struct{ Customer, Note string }
@@ -221,9 +231,16 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 		t.Errorf("%d waits went, %v", n, err)
 	}
 	process(t, db, programs, func(c *coordinator.Coordinator) { pay(c, live) }) // its own is there
-	log, _ := test.NewNullLogger()
+	log, logged := test.NewNullLogger()
+	log.SetLevel(logrus.TraceLevel)
 	if r, err := Run(t.Context(), db, &Options{Log: log}); err != nil || r.Erased != 1 {
 		t.Errorf("behind its end: %+v, %v", r, err)
+	}
+	for _, entry := range logged.AllEntries() {
+		line, err := entry.String()
+		if err != nil || strings.Contains(line, "zq") || strings.Contains(line, "order:live") {
+			t.Errorf("it is logged: %s, %v", line, err)
+		}
 	}
 	if again, err := Erase(t.Context(), db, Erasure{Subject: "customer:zqCustomer", By: saga.Actor{Name: "eve", Reason: "a request"}}); err != nil || len(again.Works) != 0 {
 		t.Errorf("again: %+v, %v", again, err)
@@ -237,8 +254,10 @@ func erased(t *testing.T, db store.DB, files func() string) { //nolint:thelper /
 	}
 	left := files()
 	for _, word := range append(planted, "order:live") {
-		if i := strings.Index(left, word); i >= 0 {
-			t.Errorf("%s is left: %q", word, left[max(0, i-80):min(len(left), i+80)])
+		for _, form := range []string{word, fmt.Sprintf("%x", word)} {
+			if i := strings.Index(left, form); i >= 0 {
+				t.Errorf("%s is left: %q", word, left[max(0, i-80):min(len(left), i+80)])
+			}
 		}
 	}
 }
