@@ -133,13 +133,11 @@ func acceptText(batch string) string {
 	SELECT copies FROM copied`
 }
 
-var entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
-
 // forms are those of a statement for several rows and for one.
 type forms struct{ many, one string }
 
 func formsOf(text func(batch string) string) forms {
-	return forms{text(unnested(entryColumns)), text(single(entryColumns))}
+	return forms{text(unnested(sqlstore.EntryColumns)), text(single(sqlstore.EntryColumns))}
 }
 
 var (
@@ -151,8 +149,8 @@ var (
 
 	// addEntries leaves out entries that another transaction has inserted in the meantime.
 	addEntries = formsOf(func(batch string) string {
-		return `INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `)
-		SELECT ` + from(entryColumns) + ` FROM ` + batch + `
+		return `INSERT INTO amends_objects (` + rows.Names("", sqlstore.EntryColumns) + `)
+		SELECT ` + from(sqlstore.EntryColumns) + ` FROM ` + batch + `
 		ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
 		ON CONFLICT DO NOTHING`
 	})

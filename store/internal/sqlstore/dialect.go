@@ -69,8 +69,7 @@ type Dialect struct {
 	// Calendar is the clock of their statements, as Clock is of the ledger's.
 	Gate, Change Lane
 	Calendar     func() any
-	// SetEntries writes rows of entries, each a key and values, and AddEntries those that no other transaction has inserted. They
-	// answer how many.
+	// SetEntries writes rows of [EntryColumns], and AddEntries those that no other transaction has inserted. They answer how many.
 	SetEntries, AddEntries func(ctx context.Context, q Queries, table [][]any) (int64, error)
 
 	// Alive names the file that this process keeps locked while it lives, "" when there is none. It may be
