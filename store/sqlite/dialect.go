@@ -29,7 +29,7 @@ func (db *DB) dialect(secret []byte) *sqlstore.Dialect {
 		Write:      db.transaction,
 		Accept:     db.receive,
 		Page:       db.page,
-		Gate:       db.gate,
+		Gate:       db.transaction,
 		Change:     db.change,
 		Calendar:   func() any { return db.today().UnixMicro() },
 		SetEntries: entries(&db.heard.setEntry),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/witness"
@@ -63,7 +62,7 @@ type Dialect struct {
 	Accept func(ctx context.Context, ins []*rows.Incoming) error
 	// Page runs fn in a transaction and stores events in the same one, unless fn answers that
 	// nothing is to be stored. It may run fn again when the transaction has to be repeated.
-	Page func(ctx context.Context, events []intake.Event, fn func(context.Context, Queries) (store bool, err error)) error
+	Page func(ctx context.Context, ins []*rows.Incoming, fn func(context.Context, Queries) (store bool, err error)) error
 
 	// Gate is the transaction in which deliveries and entries are locked, Change that for one entry, which what others change may share.
 	// Calendar is the clock of their statements, as Clock is of the ledger's.

@@ -61,11 +61,15 @@ func (s *sweeps) Positions(ctx context.Context, prefix string) ([]scan.Position,
 // Advance stores a page and the position behind it.
 func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	seen, err := encodeSightings(page.Sightings)
+	var ins []*rows.Incoming
+	if err == nil {
+		ins, err = rows.Receive(page.Events)
+	}
 	if err != nil {
 		return p, fmt.Errorf("advance %s: %w", p.Name, err)
 	}
 	var refused error
-	err = s.db.Page(Again(ctx), page.Events, func(ctx context.Context, q Queries) (bool, error) {
+	err = s.db.Page(Again(ctx), ins, func(ctx context.Context, q Queries) (bool, error) {
 		var moved bool
 		var err error
 		if moved, refused, err = s.move(ctx, q, p); err != nil || !moved {
