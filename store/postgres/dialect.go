@@ -50,7 +50,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		GiveBack:   db.giveBack,
 		Post:       db.post,
 		Count:      db.count,
-		SetControl: db.setControl,
+		SetControl: []string{setControlText},
 		Shard:      db.shard,
 		Reading:    reading,
 		Bind:       func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },

@@ -41,7 +41,7 @@ func (db *DB) dialect(secret []byte) *sqlstore.Dialect {
 		GiveBack:   db.giveBack,
 		Post:       db.post,
 		Count:      db.count,
-		SetControl: db.setControl,
+		SetControl: []string{setControl, countControl},
 		Bind:       func(query string) string { return query },
 		Now: func(context.Context, sqlstore.Queries) (time.Time, error) {
 			_, now := db.calendar()

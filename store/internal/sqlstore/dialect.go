@@ -111,9 +111,10 @@ type Dialect struct {
 	// [ledger.CounterSilence].
 	Count func(ctx context.Context, counter int64, totals string) error
 
-	// SetControl stores a control if it still has the version it was decided on and its session is
-	// live, and draws its new version. It reports whether that was so.
-	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
+	// SetControl stores a control if it still has the version it was decided on and its session, if any, is live, and
+	// answers its new version and time, or no row. $1 is the clock, $2 the session, $3 kind, $4 name, $5 the version it was decided
+	// on, $6 body, $7 actor, $8 reason, $9 nonce. What is behind that statement counts the version that it gave.
+	SetControl []string
 
 	// Reading selects since when the oldest transaction has been open that keeps the database from cleaning up.
 	// It may be empty.
@@ -193,17 +194,6 @@ type ClaimAnswer struct {
 	Rows     []HeadRow
 	Live     bool  // the session is
 	Controls int64 // the newest version of all controls
-}
-
-// ControlArgs is a control as statements take it.
-type ControlArgs struct {
-	Token               int64 // 0: a person
-	Kind, Name          string
-	Version             int64 // the one it was decided on
-	Nonce               int64
-	Body, Actor, Reason any // texts, or nil
-	// Acted puts on record, in the same transaction, who set it; nil: no person did.
-	Acted func(ctx context.Context, q Queries, version int64, at Moment) error
 }
 
 // PostArgs is a signal as statements take it.
