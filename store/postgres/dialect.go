@@ -49,7 +49,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,
 		Post:       db.post,
-		Count:      db.count,
+		Count:      []string{countText},
 		SetControl: []string{setControlText},
 		Shard:      db.shard,
 		Reading:    reading,

@@ -40,7 +40,7 @@ func (db *DB) dialect(secret []byte) *sqlstore.Dialect {
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,
 		Post:       db.post,
-		Count:      db.count,
+		Count:      countTexts,
 		SetControl: []string{setControl, countControl},
 		Bind:       func(query string) string { return query },
 		Now: func(context.Context, sqlstore.Queries) (time.Time, error) {

@@ -106,10 +106,10 @@ type Dialect struct {
 	// whether the signal is there.
 	Post func(ctx context.Context, p PostArgs) (found, there bool, err error)
 
-	// Count stores the totals of a counter, a JSON list of [saga, work, source, count, what is left of the work], adds to the
-	// day what they add, and folds at most [MaxFold] counters that have been silent for
-	// [ledger.CounterSilence].
-	Count func(ctx context.Context, counter int64, totals string) error
+	// Count stores the totals of a counter, adds to the day what they add, and folds counters that are silent. $1 is the clock, $2
+	// the counter, $3 its totals, a JSON list of [saga, work, source, count, what is left of the work], $4 how long a counter is silent
+	// that is folded, $5 how many are folded.
+	Count []string
 
 	// SetControl stores a control if it still has the version it was decided on and its session, if any, is live, and
 	// answers its new version and time, or no row. $1 is the clock, $2 the session, $3 kind, $4 name, $5 the version it was decided
@@ -204,9 +204,6 @@ type PostArgs struct {
 	ByHand                   bool
 	Number                   int64 // 0: the next one
 }
-
-// MaxFold is how many silent counters of duplicates one call folds.
-const MaxFold = 100
 
 // MaxRelease is how many works of dead sessions one claim releases.
 const MaxRelease = 1000
