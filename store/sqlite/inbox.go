@@ -86,10 +86,8 @@ func (db *DB) deliver(ctx context.Context, key intake.Digest, in *rows.Incoming,
 	return err
 }
 
-type result interface{ RowsAffected() (int64, error) }
-
 // affects reports whether a statement changed a row.
-func affects(r result, err error) (bool, error) {
+func affects(r sql.Result, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}

@@ -145,6 +145,7 @@ type held struct {
 	before []any
 }
 
+// hold takes in an entry.
 func (g *gate) hold(o intake.Object, e *intake.Entry, before []any) {
 	g.held = append(g.held, held{o, e, before})
 	g.entries[o] = e
