@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
-	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // SetControl stores a control if it still has the version it was decided on. The session must be of
@@ -20,30 +17,7 @@ func (db *DB) SetControl(ctx context.Context, t machine.Token, c ledger.Control)
 	return db.store.SetControl(ctx, t, c)
 }
 
-// setControl stores a control: one statement, so that no connection can go silent in the middle of
-// it. Where a person sets it, which is rare, their act is put behind it in one transaction.
-func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
-	lane := db.writes.plain
-	if c.Acted != nil {
-		lane = db.writes.whole
-	}
-	err = lane(ctx, func(ctx context.Context, q sqlstore.Queries) error {
-		err := q.QueryRowxContext(ctx, setControlText,
-			db.now(), c.Token, c.Kind, c.Name, c.Version, c.Body, c.Actor, c.Reason, c.Nonce).Scan(&version, &at)
-		if err != nil || c.Acted == nil {
-			return err
-		}
-		return c.Acted(ctx, q, version, at)
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, at, false, nil
-	}
-	return version, at, err == nil, err
-}
-
-// setControlText stores a control and answers its version and time, or no row. The parameters: $1
-// the clock, $2 the session, $3 kind, $4 name, $5 the version it was decided on, $6 body, $7 actor,
-// $8 reason, $9 nonce.
+// setControlText is one statement, so that no connection can go silent in the middle of it.
 //
 // The statement locks the row of the counter first and keeps the lock until the end. Versions
 // therefore become visible in their order, and a reader that sees one version sees all versions

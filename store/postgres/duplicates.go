@@ -1,27 +1,15 @@
 package postgres
 
 import (
-	"context"
-	"time"
-
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// count stores the totals of a counter of blocked duplicates, and folds what is silent: one
-// statement, so that no connection can go silent in the middle of it.
-func (db *DB) count(ctx context.Context, counter int64, totals string) error {
-	return db.writes.do(ctx, func(ctx context.Context) error {
-		_, err := db.work.ExecContext(ctx, countText, db.now(), counter, totals, int64(ledger.CounterSilence/time.Microsecond), sqlstore.MaxFold)
-		return err
-	})
-}
-
-// countText takes: $1 the clock, $2 the counter, $3 its totals, $4 how long a counter is silent
-// that is folded, $5 how many are folded. Counters that another process folds right now are left to
-// it; those that are folded, and the sums that they become part of, are never the rows of a counter
-// that still speaks. The day grows last, by what the totals really add: the row keeps what it
-// counted before, so that this holds also when the call is made a second time beside the first.
+// countText is one statement, so that no connection can go silent in the middle of it. Counters that
+// another process folds right now are left to it; those that are folded, and the sums that they become
+// part of, are never the rows of a counter that still speaks. The day grows last, by what the totals
+// really add: the row keeps what it counted before, so that this holds also when the call is made a
+// second time beside the first.
 const countText = `WITH
 	now AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	clock AS MATERIALIZED (SELECT now, now - $4::bigint * interval '1 microsecond' AS ago FROM now),

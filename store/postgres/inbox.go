@@ -50,34 +50,34 @@ func (db *DB) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 func (db *DB) deliver(ctx context.Context, batch deliveries) error {
 	rounds := rows.Rounds(batch)
 	if len(rounds) == 1 {
-		return db.deliveries.do(ctx, func(ctx context.Context) error {
-			stmt, args := chosen(db.heard.accept, db.heard.acceptOne, arrivals(rounds[0]), db.shard, true)
-			_, err := stmt.ExecContext(ctx, args...)
+		return db.deliveries.plain(ctx, func(ctx context.Context, q sqlstore.Queries) error {
+			text, args := receive.of(arrivals(rounds[0]), db.shard, true)
+			_, err := q.ExecContext(ctx, text, args...)
 			return err
 		})
 	}
-	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error { return db.acceptRounds(ctx, tx, rounds) })
+	return db.deliveries.whole(ctx, func(ctx context.Context, q sqlstore.Queries) error { return db.acceptRounds(ctx, q, rounds) })
 }
 
 // acceptRounds stores rounds one behind the other, and counts their copies behind them all.
-func (db *DB) acceptRounds(ctx context.Context, tx *sqlx.Tx, rounds [][]*rows.Incoming) error {
+func (db *DB) acceptRounds(ctx context.Context, q sqlstore.Queries, rounds [][]*rows.Incoming) error {
 	var sum int64
 	for _, r := range rounds {
-		stmt, args := chosen(db.heard.accept, db.heard.acceptOne, arrivals(r), db.shard, false)
-		var copies int64
-		if err := tx.StmtxContext(ctx, stmt).GetContext(ctx, &copies, args...); err != nil { //nolint:sqlclosecheck // the transaction closes it
+		text, args := receive.of(arrivals(r), db.shard, false)
+		var copies []int64
+		if err := rows.Select(ctx, q, &copies, text, args...); err != nil {
 			return err
 		}
-		sum += copies
+		sum += copies[0]
 	}
 	if sum == 0 {
 		return nil
 	}
 	var now time.Time
-	if err := tx.GetContext(ctx, &now, `SELECT clock_timestamp()`); err != nil {
+	if err := sqlx.GetContext(ctx, q, &now, `SELECT clock_timestamp()`); err != nil {
 		return err
 	}
-	return sqlstore.CountBlocked(ctx, db.store, tx, ledger.ByReceiver, sum, now)
+	return sqlstore.CountBlocked(ctx, db.store, q, ledger.ByReceiver, sum, now)
 }
 
 // arrivals are the rows of a round, in the order of [acceptColumns].
@@ -96,31 +96,13 @@ func arrivals(ins deliveries) [][]any {
 	return table
 }
 
-// chosen is the form of a statement for a batch or for a single row, with its parameters. more are
-// parameters behind the columns.
-func chosen[S any](many, one S, table [][]any, more ...any) (S, []any) {
-	if len(table) == 1 {
-		return one, append(table[0], more...)
-	}
-	return many, append(columns(table), more...)
-}
-
-// columns turns rows into arrays, one per column.
-func columns(table [][]any) []any {
-	args := make([]any, len(table[0]))
-	for n := range args {
-		args[n] = pgdb.Array(len(table), func(i int) any { return table[i][n] })
-	}
-	return args
-}
-
 // page runs fn and stores events in one transaction.
 func (db *DB) page(ctx context.Context, ins []*rows.Incoming, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	rounds := rows.Rounds(ins)
-	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
-		if store, err := fn(ctx, tx); err != nil || !store {
+	return db.deliveries.whole(ctx, func(ctx context.Context, q sqlstore.Queries) error {
+		if store, err := fn(ctx, q); err != nil || !store {
 			return err
 		}
-		return db.acceptRounds(ctx, tx, rounds)
+		return db.acceptRounds(ctx, q, rounds)
 	})
 }

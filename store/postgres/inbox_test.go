@@ -130,7 +130,7 @@ func TestNoSchema(t *testing.T) {
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s, _ := opened(t)
-	args := [][]any{{100}, {nil, "[]"}, {nil, "[]"}, {nil, 100}}
+	args := [][]any{{100}, {nil, "[]"}, {nil, "a", "b", "c", "d"}, {nil, "[]"}, {nil, 100}}
 	for i, text := range sqlstore.Gated(words) {
 		var plan []string
 		if err := s.work.SelectContext(t.Context(), &plan, `EXPLAIN `+text, args[i]...); err != nil {

@@ -6,49 +6,53 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// heard are the prepared statements of the inbox.
-type heard struct{ accept, acceptOne *sqlx.Stmt }
+// forms are those of a statement for several rows and for one, which are in a table u.
+type forms struct{ many, one string }
 
-func (s *heard) ofInbox() []statement {
-	return []statement{{&s.accept, acceptText(unnested(acceptColumns))}, {&s.acceptOne, acceptText(single(acceptColumns))}}
-}
-
-func ofGate() []statement {
-	return asked(append(sqlstore.Gated(words), setEntries.many, setEntries.one, addEntries.many, addEntries.one))
-}
-
-// kind is the type of a column's parameter.
-func kind(c rows.Column) string {
-	if c.Kind == rows.Moment {
-		return rows.Bigint
-	}
-	return c.Kind
-}
-
-// unnested is the rows of a batch, one parameter with an array per column. A column in which every
-// row is NULL is a NULL parameter: unnest fills it up.
-func unnested(columns []rows.Column) string {
-	parts := make([]string, len(columns))
+// formsOf makes both of what they have in common. A batch has one parameter with an array per column;
+// one in which every row is NULL is a NULL parameter: unnest fills it up. A single row has one
+// parameter per column.
+func formsOf(columns []rows.Column, text func(batch string) string) forms {
+	var many, one []string
 	for i, c := range columns {
-		parts[i] = fmt.Sprintf("$%d::%s[]", i+1, kind(c))
+		kind := c.Kind
+		if kind == rows.Moment {
+			kind = rows.Bigint
+		}
+		many = append(many, fmt.Sprintf("$%d::%s[]", i+1, kind))
+		one = append(one, fmt.Sprintf("$%d::%s AS %s", i+1, kind, c.Name))
 	}
-	return "unnest(" + strings.Join(parts, ", ") + ") AS u (" + rows.Names("", columns) + ")"
+	return forms{
+		many: text("unnest(" + strings.Join(many, ", ") + ") AS u (" + rows.Names("", columns) + ")"),
+		one:  text("(SELECT " + strings.Join(one, ", ") + ") AS u"),
+	}
 }
 
-// single is a single row, one parameter per column.
-func single(columns []rows.Column) string {
-	parts := make([]string, len(columns))
-	for i, c := range columns {
-		parts[i] = fmt.Sprintf("$%d::%s AS %s", i+1, kind(c), c.Name)
+// of is the form for a table, with its parameters. more are parameters behind the columns.
+func (f forms) of(table [][]any, more ...any) (text string, args []any) {
+	if len(table) == 1 {
+		return f.one, append(table[0], more...)
 	}
-	return "(SELECT " + strings.Join(parts, ", ") + ") AS u"
+	for n := range table[0] {
+		args = append(args, pgdb.Array(len(table), func(i int) any { return table[i][n] }))
+	}
+	return f.many, append(args, more...)
+}
+
+// write runs the form for a table and says how many rows it wrote.
+func (f forms) write(ctx context.Context, q sqlstore.Queries, table [][]any) (int64, error) {
+	text, args := f.of(table)
+	r, err := q.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
 // from lists columns of u as their table holds them.
@@ -133,37 +137,20 @@ func acceptText(batch string) string {
 	SELECT copies FROM copied`
 }
 
-var entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
-
-// forms are those of a statement for several rows and for one.
-type forms struct{ many, one string }
-
-func formsOf(text func(batch string) string) forms {
-	return forms{text(unnested(entryColumns)), text(single(entryColumns))}
-}
-
 var (
-	setEntries = formsOf(func(batch string) string {
+	receive = formsOf(acceptColumns, acceptText)
+
+	setEntries = formsOf(sqlstore.EntryColumns, func(batch string) string {
 		return `UPDATE amends_objects AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
 		FROM ` + batch + `
 		WHERE e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id`
 	})
 
 	// addEntries leaves out entries that another transaction has inserted in the meantime.
-	addEntries = formsOf(func(batch string) string {
-		return `INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `)
-		SELECT ` + from(entryColumns) + ` FROM ` + batch + `
+	addEntries = formsOf(sqlstore.EntryColumns, func(batch string) string {
+		return `INSERT INTO amends_objects (` + rows.Names("", sqlstore.EntryColumns) + `)
+		SELECT ` + from(sqlstore.EntryColumns) + ` FROM ` + batch + `
 		ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
 		ON CONFLICT DO NOTHING`
 	})
 )
-
-// write runs a form of a statement and says how many rows it wrote.
-func (f forms) write(ctx context.Context, q sqlstore.Queries, table [][]any) (int64, error) {
-	text, args := chosen(f.many, f.one, table)
-	r, err := q.ExecContext(ctx, text, args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
-}

@@ -214,7 +214,7 @@ type lanes struct {
 	loads, lists, reads    *lane // of read: chains for the coordinator; for people the ledger's and the reconciler's lists
 }
 
-func newLanes(s *pgdb.Server, o Options, w *writing, h *heard) lanes {
+func newLanes(s *pgdb.Server, o Options, w *writing) lanes {
 	const own = 1 // connection for claims, the heartbeat, starts and deliveries each
 	level := "default_transaction_isolation=" + o.level
 	l := lanes{
@@ -226,12 +226,12 @@ func newLanes(s *pgdb.Server, o Options, w *writing, h *heard) lanes {
 	l.claims = newLane(l.work, own).trusting().running(w.forClaims()...)
 	l.pulse = newLane(l.work, own).trusting()
 	l.others = newLane(l.work, o.Workers)
-	l.gate = l.others.running(ofGate()...)
+	l.gate = l.others.running(asked(append(sqlstore.Gated(words), setEntries.many, setEntries.one, addEntries.many, addEntries.one))...)
 	l.writes = l.others.trusting()
 	l.posting = l.writes.running(w.forPosts()...)
 	l.blocked = l.writes.butOne().running(w.again.statements(blockedPatience)...)
 	l.starts = newLane(l.batch, own).trusting().running(w.fresh.statements(startPatience)...)
-	l.deliveries = newLane(l.batch, own).running(h.ofInbox()...)
+	l.deliveries = newLane(l.batch, own).running(asked([]string{receive.many, receive.one})...)
 	loads := newLane(l.read, o.Readers).trusting().reading()
 	l.lists = loads.butOne()
 	l.loads = loads.running(asked(sqlstore.Asked(words))...)

@@ -98,7 +98,6 @@ type DB struct {
 	schema string // where the tables are
 	lanes
 	writing
-	heard    heard
 	waits    waiting
 	refs     refs
 	meta     sqlstore.Meta
@@ -148,7 +147,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		s.Between(o.between)
 	}
 	db := &DB{alive: alive{dir: o.LockDir}, witness: witness.Over(o.Witness, ""), server: s, now: func() any { return nil }, most: statementBytes}
-	db.lanes = newLanes(s, o, &db.writing, &db.heard)
+	db.lanes = newLanes(s, o, &db.writing)
 	defer func() {
 		if err != nil {
 			_ = db.close()

@@ -32,7 +32,7 @@ func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 		Write:      db.transaction,
 		Accept:     db.receive,
 		Page:       db.page,
-		Gate:       db.gate,
+		Gate:       db.transaction,
 		Change:     db.change,
 		Calendar:   func() any { return db.today().UnixMicro() },
 		SetEntries: entries(&db.heard.setEntry),
@@ -43,8 +43,8 @@ func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,
 		Post:       db.post,
-		Count:      db.count,
-		SetControl: db.setControl,
+		Count:      countTexts,
+		SetControl: []string{setControl, countControl},
 		Bind:       func(query string) string { return query },
 		Now: func(context.Context, sqlstore.Queries) (time.Time, error) {
 			_, now := db.calendar()

@@ -51,45 +51,32 @@ func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error
 // add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with. It
 // reports whether it was stored, and whether judged.
 func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (stored, judged bool, err error) {
-	fresh, err := db.recognise(ctx, in.Key, in, number, now)
-	if err != nil {
-		return false, false, err
+	for _, key := range []intake.Digest{in.Key, in.Twin} {
+		fresh, err := affects(db.heard.addDigest.ExecContext(ctx, key[:], in.Content[:], number, in.Copies, now))
+		if err != nil {
+			return false, false, err
+		}
+		if fresh {
+			return true, in.Judged && key == in.Key, db.deliver(ctx, key, in, number, now)
+		}
+		if known, err := affects(db.heard.countCopy.ExecContext(ctx, key[:], in.Content[:], in.Copies, now)); known || err != nil {
+			return false, false, err
+		}
 	}
-	if fresh {
-		return true, in.Judged, db.deliver(ctx, in.Key, in, number, now)
-	}
-	if known, err := affects(db.heard.countCopy.ExecContext(ctx, in.Key[:], in.Content[:], in.Copies, now)); known || err != nil {
-		return false, false, err
-	}
-	fresh, err = db.recognise(ctx, in.Twin, in, number, now)
-	if err != nil {
-		return false, false, err
-	}
-	if !fresh {
-		_, err := affects(db.heard.countCopy.ExecContext(ctx, in.Twin[:], in.Content[:], in.Copies, now))
-		return false, false, err
-	}
-	twin := *in
-	twin.Judged = false
-	twin.Values = append([]any(nil), in.Values...)
-	twin.Values[rows.Disposition] = string(intake.Conflict)
-	return true, false, db.deliver(ctx, in.Twin, &twin, number, now)
-}
-
-// recognise reports whether key is new, and remembers it.
-func (db *DB) recognise(ctx context.Context, key intake.Digest, in *rows.Incoming, number, now int64) (bool, error) {
-	return affects(db.heard.addDigest.ExecContext(ctx, key[:], in.Content[:], number, in.Copies, now))
+	return false, false, nil
 }
 
 // deliver puts an event into the inbox.
 func (db *DB) deliver(ctx context.Context, key intake.Digest, in *rows.Incoming, number, now int64) error {
-	args := make([]any, 0, 5+len(in.Values))
-	if in.Judged {
-		args = append(args, number, key[:], now, in.Values[rows.Disposition], in.Values[rows.Why])
-	} else {
-		args = append(args, number, key[:], nil, nil, nil)
+	args := append(make([]any, 0, 5+len(in.Values)), number, key[:], nil, nil, nil)
+	if in.Judged && key == in.Key {
+		args = append(args[:2], now, in.Values[rows.Disposition], in.Values[rows.Why])
 	}
-	if _, err := db.heard.addDelivery.ExecContext(ctx, append(args, in.Values...)...); err != nil {
+	args = append(args, in.Values...)
+	if key != in.Key {
+		args[5+rows.Disposition] = string(intake.Conflict)
+	}
+	if _, err := db.heard.addDelivery.ExecContext(ctx, args...); err != nil {
 		return err
 	}
 	if in.Body == "" {
@@ -99,10 +86,8 @@ func (db *DB) deliver(ctx context.Context, key intake.Digest, in *rows.Incoming,
 	return err
 }
 
-type result interface{ RowsAffected() (int64, error) }
-
 // affects reports whether a statement changed a row.
-func affects(r result, err error) (bool, error) {
+func affects(r sql.Result, err error) (bool, error) {
 	if err != nil {
 		return false, err
 	}
@@ -162,17 +147,12 @@ func (db *DB) page(ctx context.Context, ins []*rows.Incoming, fn func(context.Co
 	}})
 }
 
-// gate runs fn in a transaction of its own.
-func (db *DB) gate(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-	return db.transaction(ctx, func(ctx context.Context, q sqlstore.Queries) error { return fn(ctx, db.gated(q)) })
-}
-
 // change runs fn in a transaction, which others share.
 func (db *DB) change(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 	var panicked any
 	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, b *shared) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
-		if err := fn(ctx, db.gated(b)); !errors.Is(err, sqlstore.ErrRefused) {
+		if err := fn(ctx, b); !errors.Is(err, sqlstore.ErrRefused) {
 			return err
 		}
 		return nil

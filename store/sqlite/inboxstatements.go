@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
-	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -45,26 +43,17 @@ var (
 	countCopy = `UPDATE amends_digests SET copies = copies + ?3, last_at = max(last_at, ?4) WHERE key = ?1 AND content = ?2`
 
 	addDelivery = `INSERT INTO amends_inbox (number, digest, processed_at, disposition, reason, ` + rows.Names("", rows.InboxColumns) + `)
-		VALUES (` + marks(1, 5+len(rows.InboxColumns)) + `)`
+		VALUES (` + marks(5+len(rows.InboxColumns)) + `)`
 
 	addBody = `INSERT INTO amends_payloads (delivery, stored_at, body) VALUES (?, ?, ?)`
 )
 
-// The gate. A row is a key and values.
+// The gate.
 var (
-	entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
+	addEntry = `INSERT INTO amends_objects (` + rows.Names("", sqlstore.EntryColumns) + `) VALUES (` + marks(len(sqlstore.EntryColumns)) + `)`
 
-	addEntry = `INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `) VALUES (` + marks(1, len(entryColumns)) + `)`
-
-	setEntry = `UPDATE amends_objects SET (` + rows.Names("", rows.EntryColumns) + `) = (` + marks(len(rows.KeyColumns)+1, len(entryColumns)) + `)
-		WHERE source = ?1 AND tenant = ?2 AND type = ?3 AND id = ?4`
+	setEntry = `UPDATE amends_objects SET (` + rows.Names("", rows.EntryColumns) + `) = (` + marks(len(rows.EntryColumns)) + `)
+		WHERE source = ? AND tenant = ? AND type = ? AND id = ?`
 )
 
-// marks are the parameters of these numbers.
-func marks(first, last int) string {
-	all := make([]string, 0, last)
-	for n := first; n <= last; n++ {
-		all = append(all, fmt.Sprintf("?%d", n))
-	}
-	return strings.Join(all, ", ")
-}
+func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }

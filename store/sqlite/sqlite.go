@@ -191,7 +191,7 @@ func (db *DB) view(ctx context.Context, fn func(context.Context, sqlstore.Querie
 // transaction runs fn in a transaction that begins as a writer. Once begun it is not cancelled.
 func (db *DB) transaction(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 	begun := context.WithoutCancel(ctx)
-	return db.writer.transaction(ctx, func(q sqlstore.Queries) error { return fn(begun, q) })
+	return db.writer.transaction(ctx, func(q sqlstore.Queries) error { return fn(begun, db.gated(q)) })
 }
 
 // OpenSession begins a lease. The first session of a ledger takes the file lock and buries every

@@ -198,11 +198,17 @@ const (
 const (
 	newestControl = `SELECT controls FROM amends_meta`
 
-	changeControl = `UPDATE amends_controls SET version = $1, at = $2, session = $3, nonce = $4, body = $7, actor = $8, reason = $9
-		WHERE kind = $5 AND name = $6 AND version = $10`
-
-	addControl = `INSERT INTO amends_controls (version, at, session, nonce, kind, name, body, actor, reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (kind, name) DO NOTHING`
+	setControl = `WITH
+		clock AS (SELECT $1 AS now, controls + 1 AS version FROM amends_meta),
+		setter AS (SELECT 1 FROM amends_sessions WHERE token = $2 AND NOT dead AND expires_at > $1)
+		INSERT INTO amends_controls AS c (version, at, session, nonce, kind, name, body, actor, reason)
+		SELECT clock.version, clock.now, $2, $9, $3, $4, $6, $7, $8 FROM clock
+		WHERE ($2 = 0 OR EXISTS (SELECT 1 FROM setter))
+			AND ($5 = 0 OR EXISTS (SELECT 1 FROM amends_controls WHERE kind = $3 AND name = $4 AND version = $5))
+		ON CONFLICT (kind, name) DO UPDATE SET version = excluded.version, at = excluded.at, session = excluded.session, nonce = excluded.nonce,
+			body = excluded.body, actor = excluded.actor, reason = excluded.reason
+			WHERE c.version = $5
+		RETURNING version, at`
 
 	countControl = `UPDATE amends_meta SET controls = $1`
 )

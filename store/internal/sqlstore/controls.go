@@ -2,6 +2,8 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
@@ -70,24 +72,13 @@ func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Contr
 		c.Body = nil
 	}
 	ctx = Again(ctx)
-	args := ControlArgs{
-		Token: int64(t), Kind: string(c.Kind), Name: c.Name, Version: c.Version, Nonce: c.Nonce,
-		Body: Null(string(c.Body)), Actor: Null(c.Actor), Reason: Null(c.Reason),
+	set := c
+	err := s.storeControl(ctx, t, &set)
+	if err == nil {
+		return set, nil
 	}
-	if c.Actor != "" {
-		args.Acted = func(ctx context.Context, q Queries, version int64, at Moment) error {
-			act := c
-			act.Version, act.Session, act.At = version, t, at.Time()
-			return s.db.act(ctx, q, act)
-		}
-	}
-	version, at, stored, err := s.db.SetControl(ctx, args)
-	if err != nil {
+	if !errors.Is(err, sql.ErrNoRows) {
 		return c, err
-	}
-	if stored {
-		c.Version, c.Session, c.At = version, t, at.Time()
-		return c, nil
 	}
 	var is []ledger.Control // behind the attempt, which may have waited for another
 	var live bool           // the session that would set it is
@@ -106,4 +97,28 @@ func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Contr
 	default:
 		return c, ledger.ErrChanged
 	}
+}
+
+// storeControl stores a control, and behind it in one transaction, where a person sets it, which is rare,
+// their act.
+func (s *chains) storeControl(ctx context.Context, t machine.Token, c *ledger.Control) error {
+	lane := s.db.Plain
+	if c.Actor != "" {
+		lane = s.db.Whole
+	}
+	decided := c.Version
+	return lane(ctx, func(ctx context.Context, q Queries) error {
+		var at Moment
+		err := q.QueryRowxContext(ctx, s.db.SetControl[0], s.db.Clock(), int64(t), string(c.Kind), c.Name, decided,
+			Null(string(c.Body)), Null(c.Actor), Null(c.Reason), c.Nonce).Scan(&c.Version, &at)
+		for _, count := range s.db.SetControl[1:] {
+			if err == nil {
+				_, err = q.ExecContext(ctx, count, c.Version)
+			}
+		}
+		if c.Session, c.At = t, at.Time(); err != nil || c.Actor == "" {
+			return err
+		}
+		return s.db.act(ctx, q, *c)
+	})
 }

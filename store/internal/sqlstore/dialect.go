@@ -69,8 +69,7 @@ type Dialect struct {
 	// Calendar is the clock of their statements, as Clock is of the ledger's.
 	Gate, Change Lane
 	Calendar     func() any
-	// SetEntries writes rows of entries, each a key and values, and AddEntries those that no other transaction has inserted. They
-	// answer how many.
+	// SetEntries writes rows of [EntryColumns], and AddEntries those that no other transaction has inserted. They answer how many.
 	SetEntries, AddEntries func(ctx context.Context, q Queries, table [][]any) (int64, error)
 
 	// Alive names the file that this process keeps locked while it lives, "" when there is none. It may be
@@ -113,14 +112,15 @@ type Dialect struct {
 	// whether the signal is there.
 	Post func(ctx context.Context, p PostArgs) (found, there bool, err error)
 
-	// Count stores the totals of a counter, a JSON list of [saga, work, source, count, what is left of the work], adds to the
-	// day what they add, and folds at most [MaxFold] counters that have been silent for
-	// [ledger.CounterSilence].
-	Count func(ctx context.Context, counter int64, totals string) error
+	// Count stores the totals of a counter, adds to the day what they add, and folds counters that are silent. $1 is the clock, $2
+	// the counter, $3 its totals, a JSON list of [saga, work, source, count, what is left of the work], $4 how long a counter is silent
+	// that is folded, $5 how many are folded.
+	Count []string
 
-	// SetControl stores a control if it still has the version it was decided on and its session is
-	// live, and draws its new version. It reports whether that was so.
-	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
+	// SetControl stores a control if it still has the version it was decided on and its session, if any, is live, and
+	// answers its new version and time, or no row. $1 is the clock, $2 the session, $3 kind, $4 name, $5 the version it was decided
+	// on, $6 body, $7 actor, $8 reason, $9 nonce. What is behind that statement counts the version that it gave.
+	SetControl []string
 
 	// Reading selects since when the oldest transaction has been open that keeps the database from cleaning up.
 	// It may be empty.
@@ -202,17 +202,6 @@ type ClaimAnswer struct {
 	Controls int64 // the newest version of all controls
 }
 
-// ControlArgs is a control as statements take it.
-type ControlArgs struct {
-	Token               int64 // 0: a person
-	Kind, Name          string
-	Version             int64 // the one it was decided on
-	Nonce               int64
-	Body, Actor, Reason any // texts, or nil
-	// Acted puts on record, in the same transaction, who set it; nil: no person did.
-	Acted func(ctx context.Context, q Queries, version int64, at Moment) error
-}
-
 // PostArgs is a signal as statements take it.
 type PostArgs struct {
 	ID                       saga.ID
@@ -221,9 +210,6 @@ type PostArgs struct {
 	ByHand                   bool
 	Number                   int64 // 0: the next one
 }
-
-// MaxFold is how many silent counters of duplicates one call folds.
-const MaxFold = 100
 
 // MaxRelease is how many works of dead sessions one claim releases.
 const MaxRelease = 1000

@@ -136,10 +136,22 @@ type gate struct {
 
 	q       Queries
 	now     time.Time
-	order   []intake.Object
+	held    []held // in the order in which they were locked
 	entries map[intake.Object]*intake.Entry
-	before  map[intake.Object][]any // what the database says
-	refusal error                   // the callback's
+	refusal error // the callback's
+}
+
+// held is an entry as the callback has it, and what the database says; nil when it has none.
+type held struct {
+	object intake.Object
+	entry  *intake.Entry
+	before []any
+}
+
+// hold takes in an entry.
+func (g *gate) hold(o intake.Object, e *intake.Entry, before []any) {
+	g.held = append(g.held, held{o, e, before})
+	g.entries[o] = e
 }
 
 // locking runs fn in a transaction, and once more when another one was first to hear of an object.
@@ -148,7 +160,7 @@ func (s *inboxRole) locking(ctx context.Context, lane Lane, fn func(context.Cont
 	var g gate
 	for range attempts {
 		err = lane(ctx, func(ctx context.Context, q Queries) error {
-			g = gate{Dialect: s.db, q: q, entries: make(map[intake.Object]*intake.Entry), before: make(map[intake.Object][]any)}
+			g = gate{Dialect: s.db, q: q, entries: make(map[intake.Object]*intake.Entry)}
 			return fn(ctx, &g)
 		})
 		if !errors.Is(err, errMeanwhile) {
@@ -192,30 +204,32 @@ func (g *gate) lock(ctx context.Context, objects []intake.Object) error {
 	for i, o := range objects {
 		keys[i] = rows.Key(o)
 	}
-	list, err := json.Marshal(keys)
+	query, args := entryOf, keys[0]
+	if len(keys) > 1 {
+		list, err := json.Marshal(keys)
+		if err != nil {
+			return err
+		}
+		query, args = entriesOf, []any{string(list)}
+	}
+	_, err := g.read(ctx, query, args...)
+	if err == nil && g.now.IsZero() {
+		g.now, err = g.Now(ctx, g.q)
+	}
 	if err != nil {
 		return err
 	}
-	if _, err := g.read(ctx, entriesOf, string(list)); err != nil {
-		return err
-	}
-	if g.now.IsZero() {
-		if g.now, err = g.Now(ctx, g.q); err != nil {
-			return err
-		}
-	}
 	for _, o := range objects {
 		if g.entries[o] == nil {
-			g.order = append(g.order, o)
-			g.entries[o] = &intake.Entry{Object: o, First: g.now}
+			g.hold(o, &intake.Entry{Object: o, First: g.now}, nil)
 		}
 	}
 	return nil
 }
 
 // read locks entries, and reads the clock behind that.
-func (g *gate) read(ctx context.Context, query string, arg any) (es []intake.Entry, err error) {
-	err = rows.Select(ctx, g.q, rows.Entries(&es, rows.Field{Name: "now", At: &g.now}), g.Text(query), g.Calendar(), arg)
+func (g *gate) read(ctx context.Context, query string, args ...any) (es []intake.Entry, err error) {
+	err = rows.Select(ctx, g.q, rows.Entries(&es, rows.Field{Name: "now", At: &g.now}), g.Text(query), append([]any{g.Calendar()}, args...)...)
 	for i := range es {
 		var values []any
 		if err == nil {
@@ -224,9 +238,7 @@ func (g *gate) read(ctx context.Context, query string, arg any) (es []intake.Ent
 		if err == nil {
 			values, err = rows.Values(&es[i])
 		}
-		o := es[i].Object
-		g.order = append(g.order, o)
-		g.entries[o], g.before[o] = &es[i], values
+		g.hold(es[i].Object, &es[i], values)
 	}
 	return es, err
 }
@@ -235,24 +247,22 @@ func (g *gate) read(ctx context.Context, query string, arg any) (es []intake.Ent
 // names, so that two batches that meet wait and do not deadlock.
 func (g *gate) store(ctx context.Context) error {
 	var changed, fresh [][]any
-	for _, o := range g.order {
-		e := g.entries[o]
-		e.Object = o
-		after, err := rows.Values(e)
+	for _, h := range g.held {
+		h.entry.Object = h.object
+		after, err := rows.Values(h.entry)
 		if err != nil {
 			return err
 		}
-		before := g.before[o]
-		if before != nil && rows.Same(before, after) {
+		if h.before != nil && rows.Same(h.before, after) {
 			continue
 		}
-		e.Updated = g.now
-		if after, err = g.sealedValues(e, after); err != nil {
+		h.entry.Updated = g.now
+		if after, err = g.sealedValues(h.entry, after); err != nil {
 			return err
 		}
 		after[len(after)-1] = rows.Micros(g.now)
-		row := append(rows.Key(o), after...)
-		if before == nil {
+		row := append(after, rows.Key(h.object)...)
+		if h.before == nil {
 			fresh = append(fresh, row)
 		} else {
 			changed = append(changed, row)
@@ -291,11 +301,14 @@ func (g *gate) judged(ctx context.Context, before, ds []intake.Delivery) error {
 	return err
 }
 
+// EntryColumns are those of a row of an entry.
+var EntryColumns = slices.Concat(rows.EntryColumns, rows.KeyColumns)
+
 // The statements of the gate take the reconciler's clock where they have {now}. What another
 // transaction has locked is passed by, but for the entries of what is judged or updated.
 var (
 	unjudged = `
-		WITH d AS MATERIALIZED (SELECT * FROM amends_inbox WHERE processed_at IS NULL ORDER BY number LIMIT $1 {passing})
+		WITH d AS (SELECT * FROM amends_inbox WHERE processed_at IS NULL ORDER BY number LIMIT $1 {passing})
 		SELECT ` + rows.DeliveryColumns + ` FROM d` + rows.BesideDelivery + ` ORDER BY d.number`
 
 	judge = `
@@ -303,6 +316,10 @@ var (
 		FROM {elements:2} AS e WHERE d.number = CAST(e.value ->> 0 AS bigint)`
 
 	entryNames = rows.Names("e.", slices.Concat(rows.KeyColumns, rows.EntryColumns))
+
+	entryOf = `
+		SELECT ` + entryNames + `, {now} AS now FROM amends_objects AS e
+		WHERE e.source = $2 AND e.tenant = $3 AND e.type = $4 AND e.id = $5 {inorder}`
 
 	// entriesOf reads the entries of many objects, a JSON list of their keys. One statement for all
 	// of them costs far less than one for each.
@@ -320,5 +337,5 @@ var (
 // Gated are the statements of the gate in the words of a database, which may prepare them.
 func Gated(words map[string]string) []string {
 	d := &Dialect{Words: words}
-	return []string{d.Text(unjudged), d.Text(judge), d.Text(entriesOf), d.Text(dueEntries)}
+	return []string{d.Text(unjudged), d.Text(judge), d.Text(entryOf), d.Text(entriesOf), d.Text(dueEntries)}
 }

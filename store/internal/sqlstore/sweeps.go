@@ -61,10 +61,10 @@ func (s *sweeps) Positions(ctx context.Context, prefix string) ([]scan.Position,
 // Advance stores a page and the position behind it.
 func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	seen, err := encodeSightings(page.Sightings)
-	if err != nil {
-		return p, fmt.Errorf("advance %s: %w", p.Name, err)
+	var ins []*rows.Incoming
+	if err == nil {
+		ins, err = s.db.Receive(page.Events)
 	}
-	ins, err := s.db.Receive(page.Events)
 	if err != nil {
 		return p, fmt.Errorf("advance %s: %w", p.Name, err)
 	}
