@@ -64,7 +64,7 @@ type adopting struct {
 func (c *Coordinator) adopting(in *Adoption) (*adopting, error) {
 	start, err := c.accept(in.Saga, in.Work, in.Input, &saga.StartOptions{Revision: in.Revision})
 	a := &adopting{program: start.program, st: &machine.State{ID: start.id}, Adoption: machine.Adoption{
-		Revision: in.Revision, Input: start.accepted.Input, Identity: start.accepted.Apart(), Effects: make(map[string]machine.Effect, len(in.Effects)),
+		Revision: in.Revision, Input: start.accepted.Input, Identity: start.accepted.Apart(), Tags: start.accepted.Tags, Effects: make(map[string]machine.Effect, len(in.Effects)),
 		Cancelled: in.Cancelled, Quarantine: in.Quarantine, Actor: in.By.Name, Reason: in.By.Reason,
 	}}
 	faults := []error{err, in.By.Validate()}
@@ -128,7 +128,7 @@ func (a *adopting) next() bool {
 // entry seals the next record. The record names no session, so that two processes that adopt the
 // same work write the same record behind the first, whose salt one of them has drawn.
 func (a *adopting) entry() ledger.Entry {
-	e := ledger.Entry{ID: a.st.ID, Subject: ledger.SubjectOf(a.st.Tags), Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
+	e := ledger.Entry{ID: a.st.ID, Subject: ledger.SubjectOf(a.Tags), Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
 	if a.st.Seq == 0 {
 		_, _ = rand.Read(a.salt[:]) // it never fails
 	}

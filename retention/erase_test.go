@@ -504,3 +504,25 @@ func TestWhatWentWasNotLost(t *testing.T) {
 		}
 	}
 }
+
+// What is rebuilt behind a lost ledger has its subject and its tags again: who asked to be forgotten is found.
+func TestAdoptedHaveTheirSubject(t *testing.T) {
+	t.Parallel()
+	db, by := open(t, filepath.Join(t.TempDir(), "l.db")), saga.Actor{Name: "eve", Reason: "a request"}
+	var sent atomic.Int64
+	process(t, db, []saga.Program{parcels(t, &sent)}, func(c *coordinator.Coordinator) {
+		got, err := c.Adopt(t.Context(), []coordinator.Adoption{{
+			Saga: "parcels", Work: "order:7", Input: parcel{Customer: "ann", Note: "n"}, By: by, Quarantine: "its invoice was edited",
+			Effects: map[string]coordinator.Effect{"invoice": {ExternalID: "inv_7"}},
+		}})
+		if err != nil || got[0].Err != nil {
+			t.Fatal(got, err)
+		}
+	})
+	if e, err := Erase(t.Context(), db, Erasure{Subject: "customer:ann", DryRun: true}); err != nil || len(e.Works) != 1 || e.Works[0].ID.Work != "order:7" {
+		t.Errorf("of ann it would erase %+v, %v", e, err)
+	}
+	if page, err := db.List(t.Context(), ledger.Filter{Tag: "note=nzqTag"}); err != nil || len(page.Instances) != 1 {
+		t.Errorf("by its tag there is %+v, %v", page, err)
+	}
+}

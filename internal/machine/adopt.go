@@ -17,6 +17,7 @@ type Adoption struct {
 	Revision string          // the version of the source object, as the source has it now
 	Input    json.RawMessage // the input of that version
 	Identity string          // as in [Start]
+	Tags     []string        // as in [Start]
 
 	// Effects says what is known of steps. A step that is not named is taken as its class allows
 	// (D4).
@@ -128,7 +129,7 @@ func (m *adopter) next() *Record {
 	input, _ := keep(m.a.Input, program.MaxInput)
 	switch {
 	case m.st.Seq == 0:
-		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Identity: m.a.Identity, Note: "adopted", Actor: m.a.Actor, Why: m.a.Reason}
+		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Identity: m.a.Identity, Tags: m.a.Tags, Note: "adopted", Actor: m.a.Actor, Why: m.a.Reason}
 	case saga.CompareRevisions(m.revision(), m.st.Revision) > 0: // the source went on before the adoption did
 		return m.revised(Newer{Revision: m.revision(), Version: m.spec.Version}, input)
 	}
