@@ -128,8 +128,9 @@ func (a *adopting) next() bool {
 // entry seals the next record. The record names no session, so that two processes that adopt the
 // same work write the same record behind the first, whose salt one of them has drawn.
 func (a *adopting) entry() ledger.Entry {
-	e := ledger.Entry{ID: a.st.ID, Subject: ledger.SubjectOf(a.Tags), Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
+	e := ledger.Entry{ID: a.st.ID, Subject: ledger.SubjectOf(a.st.Tags), Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
 	if a.st.Seq == 0 {
+		e.Subject = ledger.SubjectOf(a.Tags)
 		_, _ = rand.Read(a.salt[:]) // it never fails
 	}
 	e.Salt = a.salt

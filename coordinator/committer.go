@@ -109,14 +109,24 @@ func (c *committer) drain() {
 		}
 		c.write(batch)
 		for _, op := range batch {
-			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 { // the others did not wait for it
-				op.answer = ledger.Answer{}
-				time.AfterFunc(blockedPause, func() { c.submit(op) })
+			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 && c.ctx.Err() == nil { // the others did not wait for it
+				c.again(op)
 				continue
 			}
 			op.done <- struct{}{}
 		}
 	}
+}
+
+// again submits a record once more that could not be stored.
+func (c *committer) again(op *commit) {
+	pause := blockedPause
+	if errors.Is(op.answer.Err, ledger.ErrKeys) {
+		pause = longestPause
+		c.outage.log.WithError(op.answer.Err).WithField("work", op.entry.ID.Work).Warn("a record cannot be sealed; it is stored once it can")
+	}
+	op.answer = ledger.Answer{}
+	time.AfterFunc(pause, func() { c.submit(op) })
 }
 
 // next takes the longest run of queued records that one call may carry: one session, one record per

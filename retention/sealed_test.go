@@ -27,13 +27,13 @@ type subjects struct {
 	mu        sync.Mutex
 	version   int
 	destroyed string
-	fails     bool
+	fails     string // the subject whose key cannot be had
 }
 
 func (k *subjects) Sealing(subject string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.fails {
+	if k.fails == subject && subject != "" {
 		return "", errors.New("the vault is shut")
 	}
 	return fmt.Sprintf("%s/%d", subject, k.version), nil
@@ -120,21 +120,22 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	}
+	before := under(nil)
 	db, programs, by := under(keys), []saga.Program{letters(t)}, saga.Actor{Name: "bob", Reason: "said"}
 	heard(t, db)
-	run := func(c *coordinator.Coordinator, customer string) saga.ID {
+	must := func(s saga.Summary, err error, status saga.Status) {
+		t.Helper()
+		if err != nil || s.Status != status {
+			t.Fatal(s.Status, err)
+		}
+	}
+	begin := func(c *coordinator.Coordinator, customer string) (saga.ID, coordinator.Approval) {
 		t.Helper()
 		id := saga.ID{Saga: "letters", Work: "letter:" + customer}
-		must := func(s saga.Summary, err error, status saga.Status) {
-			t.Helper()
-			if err != nil || s.Status != status {
-				t.Fatal(s.Status, err)
-			}
-		}
 		if _, err := c.Deliver(t.Context(), saga.Message{Name: "payment", Key: id.Work, ID: customer, Body: []byte(`{"from":"zqMessage"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Start(t.Context(), id.Saga, id.Work, letter{customer, "zqInput"}, nil); err != nil {
+		if _, err := c.Start(t.Context(), id.Saga, id.Work, letter{customer, "zqInput"}, &saga.StartOptions{Revision: "1"}); err != nil {
 			t.Fatal(err)
 		}
 		a := coordinator.Approval{}
@@ -146,16 +147,29 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 		if a.About == nil || a.About.Title != "zqPaper" || !strings.Contains(string(a.Shown), "zqInput") {
 			t.Errorf("people are asked about %s", a.Shown)
 		}
-		if err := c.Vote(t.Context(), id, "approved", true, a.Digest, coordinator.Voter{Actor: by, Roles: []string{"finance"}}); err != nil {
+		return id, a
+	}
+	approve := func(c *coordinator.Coordinator, a coordinator.Approval) {
+		t.Helper()
+		if err := c.Vote(t.Context(), a.ID, "approved", true, a.Digest, coordinator.Voter{Actor: by, Roles: []string{"finance"}}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	finish := func(c *coordinator.Coordinator, id saga.ID) {
+		t.Helper()
 		s, err := c.Wait(t.Context(), id.Saga, id.Work)
 		must(s, err, saga.Review)
-		if err := c.Resolve(t.Context(), id, "mail", saga.Resolution{Attempt: 1, Happened: true, ExternalID: "mail_" + customer, Output: []byte(`"zqSettled"`)}, by); err != nil {
+		if err := c.Resolve(t.Context(), id, "mail", saga.Resolution{Attempt: 1, Happened: true, ExternalID: "mail_" + id.Work, Output: []byte(`"zqSettled"`)}, by); err != nil {
 			t.Fatal(err)
 		}
 		s, err = c.Wait(t.Context(), id.Saga, id.Work)
 		must(s, err, saga.Completed)
+	}
+	run := func(c *coordinator.Coordinator, customer string) saga.ID {
+		t.Helper()
+		id, a := begin(c, customer)
+		approve(c, a)
+		finish(c, id)
 		return id
 	}
 	var ann, ben saga.ID
@@ -196,6 +210,9 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 		if _, err := plain.Keep(t.Context(), program.Message{Name: "payment", Key: "k", ID: "1", Body: []byte("{}")}, time.Hour); err == nil || !strings.Contains(err.Error(), "AMENDS_KEYS") {
 			t.Errorf("a message: %v", err)
 		}
+		if _, err := plain.Reduce(t.Context(), []ledger.Reduction{{To: ledger.LeftRecords}}); err == nil || !strings.Contains(err.Error(), "AMENDS_KEYS") {
+			t.Errorf("retention: %v", err)
+		}
 		if err := plain.Accept(t.Context(), hearing("e2")); err == nil || !strings.Contains(err.Error(), "AMENDS_KEYS") {
 			t.Errorf("a webhook: %v", err)
 		}
@@ -207,15 +224,21 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 			t.Errorf("it says %s", said)
 		}
 		process(t, db, programs, func(c *coordinator.Coordinator) {
-			s, err := c.Start(t.Context(), ann.Saga, ann.Work, letter{"ann", "zqInput"}, nil)
+			s, err := c.Start(t.Context(), ann.Saga, ann.Work, letter{"ann", "zqInput"}, &saga.StartOptions{Revision: "1"})
 			if err != nil || !s.Duplicate || s.Status != saga.Completed || s.Steps["invoice"].ExternalID != "inv_ann" {
 				t.Errorf("a duplicate is told %+v, %v", s, err)
 			}
-			if _, err := c.Start(t.Context(), ann.Saga, ann.Work, letter{"ann", "another"}, nil); !errors.Is(err, coordinator.ErrConflict) {
+			if _, err := c.Start(t.Context(), ann.Saga, ann.Work, letter{"ann", "another"}, &saga.StartOptions{Revision: "1"}); !errors.Is(err, coordinator.ErrConflict) {
 				t.Errorf("another payload: %v", err)
 			}
 			run(c, "carl")
+			if err := c.Withdraw(t.Context(), ann.Saga, ann.Work, "2", by); err != nil {
+				t.Error(err)
+			}
+			s2, err := c.Wait(t.Context(), ann.Saga, ann.Work)
+			must(s2, err, saga.Review)
 		})
+		sound(db)
 		if said := says(t, db, ben); !strings.Contains(said, "zqResult") {
 			t.Errorf("others are hit: %s", said)
 		}
@@ -235,21 +258,27 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 			}
 		})
 	})
-	t.Run("keys that cannot be had", func(t *testing.T) {
+	t.Run("a key that cannot be had", func(t *testing.T) {
 		process(t, db, programs, func(c *coordinator.Coordinator) {
-			keys.set(func() { keys.fails = true })
-			if _, err := c.Start(t.Context(), ann.Saga, "letter:dora", letter{"dora", ""}, nil); err == nil || !strings.Contains(err.Error(), "the vault is shut") {
+			gina, a := begin(c, "gina")
+			keys.set(func() { keys.fails = "customer:gina" })
+			approve(c, a)
+			run(c, "dora") // others are not held up
+			if _, err := c.Start(t.Context(), "letters", "letter:2", letter{"gina", ""}, nil); err == nil || !strings.Contains(err.Error(), "the vault is shut") {
 				t.Errorf("a start: %v", err)
 			}
-			keys.set(func() { keys.fails = false })
-			run(c, "dora")
+			keys.set(func() { keys.fails = "" })
+			finish(c, gina)
 		})
 	})
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := under(nil).OpenSession(t.Context(), time.Minute, "test", nil); err == nil || !strings.Contains(err.Error(), "AMENDS_KEYS") {
-		t.Errorf("a session without keys: %v", err)
+	for name, db := range map[string]store.DB{"opened before": before, "opened now": under(nil)} {
+		if _, err := db.OpenSession(t.Context(), time.Minute, "test", nil); err == nil || !strings.Contains(err.Error(), "AMENDS_KEYS") {
+			t.Errorf("a session without keys, %s: %v", name, err)
+		}
+		_ = db.Close() // it has the lock of the file
 	}
 }
 

@@ -19,13 +19,16 @@ func KeysIn(file string) (Keys, error) {
 	}
 	ring := keyRing{keys: make(map[string][]byte)}
 	for i, line := range strings.Split(string(text), "\n") {
-		id, encoded, _ := strings.Cut(strings.TrimSpace(line), " ")
+		words := append(strings.Fields(line), "", "")
+		id, encoded := words[0], words[1]
 		if id == "" {
 			continue
 		}
 		key, fault := base64.StdEncoding.DecodeString(encoded)
 		_, twice := ring.keys[id]
 		switch {
+		case len(words) > 4:
+			err = errors.Join(err, fmt.Errorf("line %d has %d words, not an id and a key", i+1, len(words)-2))
 		case twice:
 			err = errors.Join(err, fmt.Errorf("line %d: there is a key %q already", i+1, id))
 		case encoded != "" && (fault != nil || len(key) != ledger.KeySize):

@@ -2,9 +2,9 @@
 // work, and what an append, a claim and a signal mean. It is for those who implement a ledger, and
 // for tools that read one; applications use package coordinator. This comment is the design
 // document; the contract itself is the comments on [Ledger] and its four parts, and package
-// store/storetest holds every sentence of it.
+// internal/storetest holds every sentence of it.
 //
-// A ledger is dumb. The machine in package saga decides; the ledger stores what was decided, on the
+// A ledger is dumb. The machine decides; the ledger stores what was decided, on the
 // condition that nothing came between. It never derives a status from an event.
 //
 // # The chain
@@ -160,7 +160,7 @@
 //     matches none of them is one to try again.
 //   - Compare the database's identity where it can change, and answer [ErrDatabaseChanged].
 //
-// A database that keeps a ledger is tested by package store/storetest, which also proves that the
+// A database that keeps a ledger is tested by package internal/storetest, which also proves that the
 // test can fail:
 //
 //	func TestConformance(t *testing.T) {

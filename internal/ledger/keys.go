@@ -1,6 +1,12 @@
 package ledger
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
+
+// ErrKeys says that a body cannot be sealed, or not be opened.
+var ErrKeys = errors.New("sealed")
 
 // Keys are those under which bodies are sealed. They are asked for each body that is read or written, and answer from memory.
 type Keys interface {

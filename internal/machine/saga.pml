@@ -1,6 +1,6 @@
 /* saga.pml: a model of the step protocol, checked by Spin.
  *
- * The protocol itself is written in doc.go. The comments below name its rules in words, so that a
+ * The protocol itself is written in RULES.md. The comments below name its rules in words, so that a
  * person who wants to change the protocol can change this file first, see what breaks, and only then
  * touch the Go code. TestModelHolds and TestModelMutants in model_test.go run everything said here.
  *

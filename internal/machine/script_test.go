@@ -25,7 +25,7 @@ var rewrite = goflag.Bool("rewrite", false, "write what the machine says into th
 // names. A story is made of blocks: a command, a line of dashes, and what the machine records and
 // says. After a change of the machine run
 //
-//	go test ./saga -run Stories -rewrite
+//	go test ./internal/machine -run Stories -rewrite
 //
 // and read the difference. The commands are at the methods of story.
 func TestStories(t *testing.T) {

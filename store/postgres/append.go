@@ -72,10 +72,7 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 }
 
 func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entry, answers []ledger.Answer) error {
-	b, err := db.collect(entries, answers)
-	if err != nil {
-		return err
-	}
+	b := db.collect(entries, answers)
 	for len(b.starts)+len(b.follows) > 0 {
 		again := b.repeated()
 		if err := db.round(ctx, t, b); err != nil {
@@ -183,16 +180,13 @@ func (p *pending) size() (n int) {
 }
 
 // collect makes rows of entries and answers those that no database takes.
-func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) (appending, error) {
+func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending {
 	var b appending
 	for i := range entries {
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
 		err := valid.Entry(p.Entry)
 		if err == nil {
-			var fault error
-			if p.Entry, answers[i], fault = sqlstore.Seal(db.store, p.Entry); fault != nil {
-				return b, fault
-			} else if p.Entry == nil {
+			if p.Entry, answers[i] = sqlstore.SealBodies(db.store, p.Entry); p.Entry == nil {
 				continue
 			}
 		}
@@ -214,7 +208,7 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) (appendin
 		return cmp.Or(cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.ID.Saga, b.ID.Saga))
 	})
 	slices.SortStableFunc(b.follows, func(a, b *pending) int { return cmp.Compare(a.Number, b.Number) })
-	return b, nil
+	return b
 }
 
 // repeated takes every second entry of the same work out of b and returns them: they are answered

@@ -42,7 +42,6 @@ func (db *DB) dialect(keys ledger.Keys) *sqlstore.Dialect {
 		Buckets:    db.meta.Buckets,
 		Secret:     db.meta.Secret,
 		Keys:       keys,
-		Sealed:     db.meta.Sealed,
 		Open:       openNow,
 		Alive:      db.alive.name,
 		Witness:    db.witness,

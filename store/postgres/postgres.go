@@ -170,7 +170,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	}
 	db.shard = rand.Int64N(sqlstore.Shards)
 	db.hearing = newHearing(dsn, db.schema, rand.Int64())
-	db.store = sqlstore.New(db.dialect(o.Keys))
+	db.store = sqlstore.New(db.dialect(o.Keys), db.meta.Sealed)
 	db.incoming = batch.New(1, mostEvents, func(d deliveries) int { return len(d) }, db.write)
 	db.posts = batch.New(postWriters, mostPosted, (*posting).size, db.postTogether)
 	return db, nil

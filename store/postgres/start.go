@@ -173,10 +173,9 @@ func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
 	answers := make([]ledger.Answer, 1)
-	b, err := db.collect([]ledger.Entry{e}, answers)
-	ps := b.starts
-	if err != nil || len(ps) == 0 {
-		return answers[0], err
+	ps := db.collect([]ledger.Entry{e}, answers).starts
+	if len(ps) == 0 {
+		return answers[0], nil
 	}
 	schema := pq.QuoteIdentifier(db.schema) + "."
 	for range attempts { // a reference that is taken is drawn again

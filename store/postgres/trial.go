@@ -76,11 +76,7 @@ func followsOf(b appending) []*pending { return b.follows }
 // tryBatch stores entries by the statement of a batch and answers the starts among them.
 func (db *DB) tryBatch(ctx context.Context, tx *sqlx.Tx, es []ledger.Entry, text string, of func(appending) []*pending) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(es))
-	b, err := db.collect(es, answers)
-	if err != nil {
-		return nil, err
-	}
-	ps := of(b)
+	ps := of(db.collect(es, answers))
 	if len(ps) != len(es) {
 		return nil, fmt.Errorf("the records of the trial are invalid: %w", errors.Join(answers[0].Err, answers[len(es)-1].Err))
 	}

@@ -41,10 +41,7 @@ func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entr
 	answers := make([]ledger.Answer, len(entries))
 	all := make([]prepared, len(entries))
 	for i := range entries {
-		var err error
-		if all[i], answers[i], err = db.prepare(&entries[i]); err != nil {
-			return nil, err
-		}
+		all[i], answers[i] = db.prepare(&entries[i])
 	}
 	err := db.writer.share(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		b := appending{statements: db.statements, now: db.clock()}
@@ -80,15 +77,15 @@ type prepared struct {
 }
 
 // prepare does what needs no transaction, so that the thread that writes has less to do. Without an entry the answer says why.
-func (db *DB) prepare(e *ledger.Entry) (prepared, ledger.Answer, error) {
+func (db *DB) prepare(e *ledger.Entry) (prepared, ledger.Answer) {
 	if fault := valid.Entry(e); fault != nil {
-		return prepared{}, invalid(fault), nil
+		return prepared{}, invalid(fault)
 	}
-	e, a, err := sqlstore.Seal(db.store, e)
+	e, a := sqlstore.SealBodies(db.store, e)
 	if e == nil {
-		return prepared{}, a, err
+		return prepared{}, a
 	}
-	return prepared{e, string(sqlstore.Document(make([]byte, 0, 256), e))}, a, nil
+	return prepared{e, string(sqlstore.Document(make([]byte, 0, 256), e))}, a
 }
 
 // add stores one entry or says why not. An error ends the batch; a value the database refuses does

@@ -20,7 +20,6 @@ func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 		Words:      words,
 		Secret:     m.Secret,
 		Keys:       keys,
-		Sealed:     m.Sealed,
 		Clock:      func() any { return db.clock() },
 		Load:       db.view,
 		View:       db.view,

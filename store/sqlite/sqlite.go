@@ -144,7 +144,7 @@ func open(ctx context.Context, a file.Address, o Options, timeOfDay func() time.
 		_ = db.writer.close()
 		return nil, err
 	}
-	db.store = sqlstore.New(db.dialect(&m, o.Keys))
+	db.store = sqlstore.New(db.dialect(&m, o.Keys), m.Sealed)
 	db.changes = batch.New(1, most, func(c change) int { return c.size }, db.commit)
 	return db, nil
 }

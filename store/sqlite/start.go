@@ -26,9 +26,9 @@ func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
-	p, a, err := db.prepare(&e)
+	p, a := db.prepare(&e)
 	if p.Entry == nil {
-		return a, err
+		return a, nil
 	}
 	b := appending{tx: tx, now: db.clock(), hide: db.Hide}
 	return b.add(ctx, &p)

@@ -62,8 +62,8 @@ func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		if err := s.sameSchema(ctx, q); err != nil {
 			return err
 		}
-		if s.db.Keys == nil && s.db.Sealed {
-			return errNoKeys
+		if err := s.sealing(ctx, q); err != nil {
+			return err
 		}
 		k, err := s.known(ctx, q)
 		if err != nil {
@@ -118,6 +118,19 @@ func (s *chains) sameSchema(ctx context.Context, q Queries) error {
 	}
 	if version > s.db.Schema {
 		return fmt.Errorf("%w: it has version %d, this program knows %d. Use a newer program", ledger.ErrSchema, version, s.db.Schema)
+	}
+	return nil
+}
+
+// sealing learns whether the ledger is sealed, and refuses a session without keys then.
+func (s *chains) sealing(ctx context.Context, q Queries) error {
+	var sealed bool
+	if err := q.QueryRowxContext(ctx, `SELECT sealed FROM amends_meta`).Scan(&sealed); err != nil {
+		return err
+	}
+	s.db.sealed.Store(sealed)
+	if sealed && s.db.Keys == nil {
+		return errNoKeys
 	}
 	return nil
 }

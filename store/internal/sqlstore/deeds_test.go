@@ -33,7 +33,7 @@ func TestALookThatIsRepeatedIsPutOnce(t *testing.T) {
 			}
 			return nil
 		},
-	})
+	}, false)
 	t.Cleanup(func() { Settle(s) })
 	for range 3 {
 		if err := s.Did(t.Context(), ledger.DeedLooked, "bodies", saga.Actor{Name: "anna", Reason: "a complaint"}); err != nil {

@@ -88,9 +88,9 @@ type Dialect struct {
 	// Secret is the ledger's, under which names are hashed that were erased.
 	Secret []byte
 
-	// Keys seal the bodies of a ledger that is Sealed. Without them none is stored there.
+	// Keys seal the bodies of a ledger that is sealed. Without them none is stored there.
 	Keys   ledger.Keys
-	Sealed bool
+	sealed atomic.Bool         // as it was when it was opened, or a session was
 	box    atomic.Pointer[box] // the last one
 
 	// Open selects names of the transactions that are open now in the database, of whomever. It is empty where one that

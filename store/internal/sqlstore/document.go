@@ -258,7 +258,7 @@ type reading struct {
 	db       *Dialect
 	id       saga.ID
 	revision string // which the chain is at
-	lost     error  // why something of it cannot be opened
+	lost     error  // why something cannot be opened of what has not ended
 }
 
 // record completes r, which has what the columns say, with its document.

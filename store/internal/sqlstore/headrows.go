@@ -111,7 +111,9 @@ func (c *reading) next(row *recordRow) (machine.Record, error) {
 	if err == nil {
 		var lost error
 		lost, err = c.db.unseal(c.id, &r)
-		c.lost = cmp.Or(c.lost, lost)
+		if c.lost = cmp.Or(c.lost, lost); r.Status.Terminal() { // what lies behind an end has gone, as by retention
+			c.lost = nil
+		}
 	}
 	if err != nil {
 		return r, fmt.Errorf("record %d of %s: %w", row.Seq, c.id, err)

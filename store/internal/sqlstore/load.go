@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,9 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 		return []ledger.Chain{own}, nil
 	}
 	byID, err := s.loadEach(ctx, ids)
+	if errors.Is(err, errNoKey) {
+		return s.loadOpen(ctx, ids)
+	}
 	if err != nil {
 		return nil, s.failed(ctx, err, "load %d works", len(ids))
 	}
@@ -43,11 +47,24 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 	return chains, nil
 }
 
+// loadOpen loads works one by one, and leaves out those that cannot be opened.
+func (s *chains) loadOpen(ctx context.Context, ids []saga.ID) (all []ledger.Chain, err error) {
+	for _, id := range ids {
+		one, err := s.Load(ctx, []saga.ID{id})
+		if err != nil && !errors.Is(err, errNoKey) {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
+
 // loadEach loads the chain of each work; nil: it does not exist.
 func (s *chains) loadEach(ctx context.Context, ids []saga.ID) ([]*ledger.Chain, error) {
-	l := loading{store: s, chains: make(map[int64]*ledger.Chain), numbers: make(map[saga.ID]int64)}
+	l := loading{store: s, chains: make(map[int64]*ledger.Chain), lost: make(map[int64]error), numbers: make(map[saga.ID]int64)}
 	err := s.db.Load(ctx, func(ctx context.Context, q Queries) error {
 		clear(l.chains)
+		clear(l.lost)
 		if err := l.heads(ctx, q, ids); err != nil {
 			return err
 		}
@@ -103,6 +120,7 @@ func pairs(ids []saga.ID) (string, error) {
 type loading struct {
 	store   *chains
 	chains  map[int64]*ledger.Chain
+	lost    map[int64]error // why something of a chain cannot be opened
 	numbers map[saga.ID]int64
 }
 
@@ -165,15 +183,13 @@ func (l *loading) records(ctx context.Context, q Queries) error {
 			chain, last = reading{db: l.store.db, id: c.Instance.ID}, row.Instance
 		}
 		r, err := chain.next(row)
-		if err == nil && chain.lost != nil && !c.Instance.Status.Terminal() {
-			err = fmt.Errorf("%s is %s, and cannot go on: record %d: %w", c.Instance.ID, c.Instance.Status, r.Seq, chain.lost)
-		}
+		l.lost[row.Instance] = chain.lost
 		c.Records = append(c.Records, r)
 		return err
 	})
 }
 
-// whole loads from the beginning what ended, and whose snapshot cannot be opened any more.
+// whole loads from the beginning what has a snapshot that cannot be opened any more, and refuses what cannot go on without what is lost.
 func (l *loading) whole(ctx context.Context, q Queries) error {
 	for n, c := range l.chains {
 		if len(c.Records) == 0 || c.Records[0].Seq == 1 || len(c.Records[0].Snapshot) > 0 {
@@ -193,6 +209,12 @@ func (l *loading) whole(ctx context.Context, q Queries) error {
 		if err != nil {
 			return err
 		}
+		l.lost[n] = chain.lost
+	}
+	for n, lost := range l.lost {
+		if c := l.chains[n]; lost != nil && !c.Instance.Status.Terminal() {
+			return fmt.Errorf("%s is %s, and cannot go on: %w", c.Instance.ID, c.Instance.Status, lost)
+		}
 	}
 	return nil
 }
@@ -209,7 +231,7 @@ func (l *loading) signals(ctx context.Context, q Queries) error {
 	return each(rows, func(row *signalRow) error {
 		c := l.chains[row.Instance]
 		sig, err := l.store.db.signal(c.Instance.ID, row)
-		if err != nil {
+		if err != nil && !(errors.Is(err, errNoKey) && c.Instance.Status.Terminal()) {
 			return err
 		}
 		c.Signals = append(c.Signals, sig)

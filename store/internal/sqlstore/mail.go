@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -195,11 +196,16 @@ func (s *chains) Messages(ctx context.Context, name, key, saga string) (ms []pro
 		ms = nil
 		return sqlx.SelectContext(ctx, q, &ms, s.db.Text(findMessages), s.db.Clock(), name, key, saga)
 	})
-	for i := range ms {
-		if err == nil {
-			ms[i].Body, err = s.db.openBytes(ms[i].Body, ofMessage(name, ms[i].ID)...)
+	open := ms[:0]
+	for _, m := range ms {
+		var fault error
+		if m.Body, fault = s.db.openBytes(m.Body, ofMessage(name, m.ID)...); fault == nil {
+			open = append(open, m)
+		} else if !errors.Is(fault, errNoKey) { // that one hides no other
+			err = errors.Join(err, fault)
 		}
 	}
+	ms = open
 	return ms, s.failed(ctx, err, "look for messages %q", name)
 }
 

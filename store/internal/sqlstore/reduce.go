@@ -53,6 +53,9 @@ var (
 
 // Reduce lets go of what each reduction says. Those of one kind are one transaction.
 func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, error) {
+	if s.db.Keys == nil && s.db.sealed.Load() { // what it does not read it does not take out
+		return nil, s.failed(ctx, errNoKeys, "reduce %d works", len(all))
+	}
 	done := make([]bool, len(all))
 	for _, goes := range []bool{false, true} {
 		at := make(map[int64]int)

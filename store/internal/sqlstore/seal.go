@@ -40,7 +40,7 @@ var (
 // seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the body as it is.
 func (d *Dialect) seal(subject string, e envelope, body string, what ...string) (string, error) {
 	switch {
-	case body == "" || !d.Sealed:
+	case body == "" || !d.sealed.Load():
 		return body, nil
 	case d.Keys == nil:
 		return "", errNoKeys
@@ -109,7 +109,10 @@ func (d *Dialect) openBytes(body []byte, what ...string) ([]byte, error) {
 		return body, nil
 	}
 	s, _, err := d.open(string(body), what...)
-	return []byte(s), err
+	if err != nil {
+		return nil, err
+	}
+	return []byte(s), nil
 }
 
 // box is what seals and opens under a key.
@@ -168,23 +171,21 @@ func ofRecord(id saga.ID, r *machine.Record, part string) []string {
 	return []string{id.Saga, id.Work, strconv.FormatInt(r.Seq, 10), r.Step, part}
 }
 
-// Seal returns an entry whose record has its body and its snapshot as they are stored. What retention would leave of them stays readable: it
-// tells a duplicate when the key has gone. With an answer the entry cannot be stored, and others are not held up by it.
-func Seal(s *Store, e *ledger.Entry) (*ledger.Entry, ledger.Answer, error) {
+// SealBodies returns an entry whose record has its body and its snapshot as they are stored. What retention would leave of them stays readable:
+// it tells a duplicate when the key has gone. Without an entry the answer says why: others are not held up by it.
+func SealBodies(s *Store, e *ledger.Entry) (*ledger.Entry, ledger.Answer) {
 	out, err := s.db.sealEntry(e)
 	switch {
 	case err == nil:
-		return out, ledger.Answer{}, nil
+		return out, ledger.Answer{}
 	case e.Record.Seq == 1:
-		return nil, ledger.Answer{Result: ledger.Invalid, Err: err}, nil
-	case errors.Is(err, errNoKey):
-		return nil, ledger.Answer{Result: ledger.Blocked, Err: err}, nil
+		return nil, ledger.Answer{Result: ledger.Invalid, Err: err}
 	}
-	return nil, ledger.Answer{}, err
+	return nil, ledger.Answer{Result: ledger.Blocked, Err: err} // what came of an attempt is not given up
 }
 
 func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
-	if !d.Sealed || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
+	if !d.sealed.Load() || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
 		return e, nil
 	}
 	out, left := *e, e.Record
@@ -197,7 +198,7 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Erased.Snapshot}, r.Snapshot)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("seal record %d of %s: %w", r.Seq, e.ID, err)
+		return nil, fmt.Errorf("seal record %d of %s: %w: %w", r.Seq, e.ID, ledger.ErrKeys, err)
 	}
 	return &out, nil
 }
@@ -258,7 +259,7 @@ func (d *Dialect) openEntry(e *intake.Entry) (err error) {
 
 // sealedValues are those of an entry as they are stored; plain are those that say the same unsealed.
 func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
-	if !d.Sealed {
+	if !d.sealed.Load() {
 		return plain, nil
 	}
 	out := *e

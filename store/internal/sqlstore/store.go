@@ -31,6 +31,7 @@ var (
 )
 
 // New returns a store that speaks d.
-func New(d *Dialect) *Store {
+func New(d *Dialect, sealed bool) *Store {
+	d.sealed.Store(sealed)
 	return &Store{db: d, chains: newChains(d), inboxRole: &inboxRole{d}, plans: &plans{d}, sweeps: &sweeps{d}, jobs: &jobs{d}}
 }
