@@ -75,7 +75,7 @@ models: ## Check the models, if they changed since they passed.
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '$(WORLDS)|$(STORIES)' work
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 60m -skip '$(WORLDS)|$(STORIES)' work
 	go test -run '$(WORLDS)|$(STORIES)' ./reconcile ./coordinator
 
 ##@ Longer

@@ -123,6 +123,13 @@ func sealed(t *testing.T, address string, files func() string) { //nolint:thelpe
 	before := under(nil)
 	db, programs, by := under(keys), []saga.Program{letters(t)}, saga.Actor{Name: "bob", Reason: "said"}
 	heard(t, db)
+	like := program.Message{Name: "like", Key: "k", ID: "1", Body: []byte("sealed:a:b:c:d")}
+	if _, err := before.Keep(t.Context(), like, time.Hour); err != nil {
+		t.Error(err)
+	}
+	if ms, err := db.Messages(t.Context(), "like", "k", "letters"); err != nil || len(ms) != 1 || string(ms[0].Body) != " sealed:a:b:c:d" {
+		t.Errorf("a plain body that looks like a sealed one is %+v, %v", ms, err)
+	}
 	must := func(s saga.Summary, err error, status saga.Status) {
 		t.Helper()
 		if err != nil || s.Status != status {

@@ -37,9 +37,12 @@ var (
 	errNoKeys = fmt.Errorf("%w: the bodies of this ledger are sealed: say Options.Keys of package store, or AMENDS_KEYS for the command", errNoKey)
 )
 
-// seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the body as it is.
+// seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the
+// body as it is; a sender's that begins as sealed ones do gets a space in front.
 func (d *Dialect) seal(subject string, e envelope, body string, what ...string) (string, error) {
 	switch {
+	case !d.sealed.Load() && strings.HasPrefix(body, sealed):
+		return " " + body, nil
 	case body == "" || !d.sealed.Load():
 		return body, nil
 	case d.Keys == nil:
@@ -259,7 +262,7 @@ func (d *Dialect) openEntry(e *intake.Entry) (err error) {
 
 // sealedValues are those of an entry as they are stored; plain are those that say the same unsealed.
 func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
-	if !d.sealed.Load() {
+	if !d.sealed.Load() { // its bodies were accepted
 		return plain, nil
 	}
 	out := *e
