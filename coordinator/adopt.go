@@ -173,7 +173,7 @@ func (c *Coordinator) answered(ctx context.Context, as []*adopting, answers []le
 			c.tell.recorded(a.st, was, a.record)
 		case answer.Result == ledger.Exists, answer.Result == ledger.Stale, answer.Result == ledger.Mine: // it was begun before
 			again = append(again, a)
-		case answer.Result == ledger.Blocked: // the open transaction of another process decides whether the work is known
+		case answer.Result == ledger.Blocked && !errors.Is(answer.Err, ledger.ErrKeys): // the open transaction of another process decides whether the work is known
 			blocked = true
 		default:
 			a.out.Err = fmt.Errorf("adopt %s: the ledger did not take it (%s): %w", a.st.ID, answer.Result, errors.Join(errRefusedStart, answer.Err))

@@ -109,7 +109,7 @@ func (c *committer) drain() {
 		}
 		c.write(batch)
 		for _, op := range batch {
-			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 && c.ctx.Err() == nil { // the others did not wait for it
+			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 { // the others did not wait for it
 				c.again(op)
 				continue
 			}
@@ -118,8 +118,13 @@ func (c *committer) drain() {
 	}
 }
 
-// again submits a record once more that could not be stored.
+// again submits a record once more that could not be stored, unless the committer has to end.
 func (c *committer) again(op *commit) {
+	if c.ctx.Err() != nil {
+		op.err = errors.Join(errUnknown, op.answer.Err)
+		op.done <- struct{}{}
+		return
+	}
 	pause := blockedPause
 	if errors.Is(op.answer.Err, ledger.ErrKeys) {
 		pause = longestPause

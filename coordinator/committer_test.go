@@ -265,6 +265,33 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
+// A record that cannot be stored yet is submitted again, beside the others and less often where it cannot be sealed; when the committer has to
+// end, its caller is told that it is not known, and not that the ledger refused it.
+func TestBlockedUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why         error
+		least, most int // tries in a minute
+	}{{errors.New("locked"), 500, 600}, {fmt.Errorf("record 2: %w", ledger.ErrKeys), 12, 13}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{batches: make(chan batch, 2000), answer: func(batch) ([]ledger.Answer, error) {
+				return []ledger.Answer{{Result: ledger.Blocked, Err: c.why}}, nil
+			}}
+			lane, cancel := lane(t, s, 10, 1)
+			op := &commit{entry: ledger.Entry{ID: saga.ID{Work: "w"}, Record: machine.Record{Seq: 2}}, done: make(chan struct{}, 1)}
+			lane.submit(op)
+			time.Sleep(time.Minute) //nolint:forbidigo // virtual
+			cancel()
+			if <-op.done; !errors.Is(op.err, errUnknown) || !errors.Is(op.err, c.why) {
+				t.Errorf("at the end it is told %v", op.err)
+			}
+			if n := len(s.batches); n < c.least || n > c.most+1 {
+				t.Errorf("%v: %d tries in a minute, want %d to %d", c.why, n, c.least, c.most)
+			}
+		})
+	}
+}
+
 // "Equal starts in one batch are answered from the first": one is stored, one is told that the work
 // exists.
 func TestEqualStartsInOneBatch(t *testing.T) {

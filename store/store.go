@@ -46,7 +46,7 @@ type Options struct {
 	Witness Witness
 
 	// Keys seal the bodies that are stored from now on: what instances are given and give back, documents that people are shown, messages,
-	// and what webhooks brought. A ledger that has once been opened with keys takes nothing of a process without: no session, no start.
+	// and what webhooks brought. A ledger that was once opened with keys takes nothing of a process that is opened without: no session, no start.
 	// Default: none, and bodies are stored as they are.
 	Keys Keys
 }

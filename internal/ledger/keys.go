@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ErrKeys says that a body cannot be sealed, or not be opened.
-var ErrKeys = errors.New("sealed")
+// ErrKeys says that a body cannot be sealed.
+var ErrKeys = errors.New("its body cannot be sealed")
 
 // Keys are those under which bodies are sealed. They are asked for each body that is read or written, and answer from memory.
 type Keys interface {

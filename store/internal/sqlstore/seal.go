@@ -201,7 +201,7 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Erased.Snapshot}, r.Snapshot)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("seal record %d of %s: %w: %w", r.Seq, e.ID, ledger.ErrKeys, err)
+		return nil, fmt.Errorf("record %d of %s: %w: %w", r.Seq, e.ID, ledger.ErrKeys, err)
 	}
 	return &out, nil
 }
