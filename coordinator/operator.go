@@ -65,8 +65,8 @@ var (
 	ErrChangesNothing = errors.New("it would change nothing")
 	// ErrInDoubt: a step may have happened, and has to be settled first.
 	ErrInDoubt = errors.New("a step may have happened")
-	// ErrInputGone: what is undone or run again needs the input, which has gone by retention.
-	ErrInputGone = errors.New("its input has gone by retention, and no step can be run without it: change what it made at the destination, by hand")
+	// ErrInputGone: what is undone or run again needs the input, which has gone by retention, or is sealed and this process has no key to it.
+	ErrInputGone = errors.New("its input is not here, and no step can be run without it: if it is sealed, give the keys (AMENDS_KEYS); if it has gone by retention, change what it made at the destination, by hand")
 	// ErrNotEnded: only what has ended, or was given up, is run again.
 	ErrNotEnded = errors.New("the work has not ended")
 	// ErrWithdrawn: its source cancelled it, and only a newer version of its source runs it again.

@@ -68,6 +68,10 @@ func (o *outage) failed(what call, err error) {
 		log.Error("the ledger's schema does not fit this program; nothing is claimed or sent until it does, so deploy the program that does")
 		return
 	}
+	if what == callOpen && errors.Is(err, ledger.ErrKeys) {
+		log.Error("the bodies of the ledger are sealed, and this program has no keys; nothing is claimed or sent until it is started with them")
+		return
+	}
 	log.Warn("the ledger does not answer; the same call is repeated until it does")
 }
 

@@ -155,7 +155,8 @@ func learned(r *machine.Record) string {
 	case r.Kind == machine.KindAdopted:
 		return "adopted: " + r.Step + With(" of revision ", r.Revision)
 	case r.Kind == machine.KindStarted:
-		return fmt.Sprintf("started with %d bytes of input%s, by definition version %d", len(r.Body), With(", revision ", r.Revision), r.Version)
+		given := When(r.Erased.Body == (machine.Hash{}), fmt.Sprintf(" with %d bytes of input", len(r.Body))) // else the body is what is left of it
+		return fmt.Sprintf("started%s%s, by definition version %d", given, With(", revision ", r.Revision), r.Version)
 	case r.Kind == machine.KindRevised:
 		return fmt.Sprintf("begun again for revision %s, by definition version %d", r.Revision, r.Version)
 	case r.Kind == machine.KindHeard:

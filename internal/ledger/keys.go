@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ErrKeys says that a body cannot be sealed.
-var ErrKeys = errors.New("its body cannot be sealed")
+// ErrKeys says that a key was destroyed, or that a process was given none; of a record, that it cannot be sealed.
+var ErrKeys = errors.New("what is sealed needs a key that this process does not have")
 
 // Keys are those under which bodies are sealed. They are asked for each body that is read or written, and answer from memory.
 type Keys interface {

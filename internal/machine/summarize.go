@@ -97,7 +97,7 @@ func Next(spec *program.Spec, st *State) string {
 		return "Its records have gone. A start of it still returns this. What is to be changed is changed at its destination, by hand."
 	}
 	if st.InputGone != nil && st.Status.Terminal() {
-		return "It has ended, and its input has gone by retention: it cannot be undone or run again. A start of it still returns this; a newer version at its source runs."
+		return "It has ended, and its input is not here (gone by retention, or sealed, and AMENDS_KEYS names no key to it): it cannot be undone or run again. A start of it still returns this; a newer version at its source runs."
 	}
 	switch st.Status {
 	case saga.Completed:

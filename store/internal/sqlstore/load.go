@@ -32,7 +32,7 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 		return []ledger.Chain{own}, nil
 	}
 	byID, err := s.loadEach(ctx, ids)
-	if errors.Is(err, errNoKey) {
+	if errors.Is(err, ledger.ErrKeys) {
 		return s.loadOpen(ctx, ids)
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 func (s *chains) loadOpen(ctx context.Context, ids []saga.ID) (all []ledger.Chain, err error) {
 	for _, id := range ids {
 		one, err := s.Load(ctx, []saga.ID{id})
-		if err != nil && !errors.Is(err, errNoKey) {
+		if err != nil && !errors.Is(err, ledger.ErrKeys) {
 			return nil, err
 		}
 		all = append(all, one...)
@@ -231,7 +231,7 @@ func (l *loading) signals(ctx context.Context, q Queries) error {
 	return each(rows, func(row *signalRow) error {
 		c := l.chains[row.Instance]
 		sig, err := l.store.db.signal(c.Instance.ID, row)
-		if err != nil && !(errors.Is(err, errNoKey) && c.Instance.Status.Terminal()) {
+		if err != nil && !(errors.Is(err, ledger.ErrKeys) && c.Instance.Status.Terminal()) {
 			return err
 		}
 		c.Signals = append(c.Signals, sig)

@@ -201,7 +201,7 @@ func (s *chains) Messages(ctx context.Context, name, key, saga string) (ms []pro
 		var fault error
 		if m.Body, fault = s.db.openBytes(m.Body, ofMessage(name, m.ID)...); fault == nil {
 			open = append(open, m)
-		} else if !errors.Is(fault, errNoKey) { // that one hides no other
+		} else if !errors.Is(fault, ledger.ErrKeys) { // that one hides no other
 			err = errors.Join(err, fault)
 		}
 	}

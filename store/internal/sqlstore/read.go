@@ -59,7 +59,7 @@ func (s *chains) signalsOf(ctx context.Context, ids []saga.ID) ([][]machine.Sign
 				return nil
 			}
 			sig, err := s.db.signal(row.ID, &row.signalRow)
-			if errors.Is(err, errNoKey) { // that it was said can be read
+			if errors.Is(err, ledger.ErrKeys) { // that it was said can be read
 				err = nil
 			}
 			by[row.ID] = append(by[row.ID], sig)

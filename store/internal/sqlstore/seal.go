@@ -31,11 +31,8 @@ type envelope struct {
 	left   json.RawMessage // of the body
 }
 
-// errNoKey says that a key was destroyed, or that this process was given none.
-var (
-	errNoKey  = errors.New("it is sealed, and this process does not have the key")
-	errNoKeys = fmt.Errorf("%w: the bodies of this ledger are sealed: say Options.Keys of package store, or AMENDS_KEYS for the command", errNoKey)
-)
+// errNoKeys says that this process was given none.
+var errNoKeys = fmt.Errorf("%w: give it by Options.Keys of package store, or by AMENDS_KEYS to the command", ledger.ErrKeys)
 
 // seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the
 // body as it is; a sender's that begins as sealed ones do gets a space in front.
@@ -67,7 +64,7 @@ func (d *Dialect) seal(subject string, e envelope, body string, what ...string) 
 	return string(append(append(out, ':'), e.left...)), nil
 }
 
-// open returns a body as it was before it was sealed, and as it is when it was not. The error matches errNoKey where the key is not to be had.
+// open returns a body as it was before it was sealed, and as it is when it was not. The error matches ledger.ErrKeys where the key is not to be had.
 func (d *Dialect) open(text string, what ...string) (body string, e envelope, err error) {
 	if !strings.HasPrefix(text, sealed) {
 		return text, e, nil
@@ -135,7 +132,7 @@ func (d *Dialect) under(id string) (*box, error) {
 	case err != nil:
 		return nil, fmt.Errorf("ask for key %q: %w", id, err)
 	case key == nil:
-		return nil, fmt.Errorf("%w %q: it was destroyed", errNoKey, id)
+		return nil, fmt.Errorf("%w: key %q was destroyed", ledger.ErrKeys, id)
 	case len(key) != ledger.KeySize:
 		return nil, fmt.Errorf("key %q has %d bytes, not %d", id, len(key), ledger.KeySize)
 	}
@@ -201,7 +198,10 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Erased.Snapshot}, r.Snapshot)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("record %d of %s: %w: %w", r.Seq, e.ID, ledger.ErrKeys, err)
+		if !errors.Is(err, ledger.ErrKeys) {
+			err = fmt.Errorf("%w: %w", ledger.ErrKeys, err)
+		}
+		return nil, fmt.Errorf("record %d of %s: %w", r.Seq, e.ID, err)
 	}
 	return &out, nil
 }
@@ -215,14 +215,14 @@ func (d *Dialect) sealPart(e *ledger.Entry, part string, env envelope, body json
 func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
 	body, env, err := d.open(string(r.Body), ofRecord(id, r, "body")...)
 	switch r.Body = raw(Text(body)); {
-	case errors.Is(err, errNoKey):
+	case errors.Is(err, ledger.ErrKeys):
 		lost, r.Erased.Body, r.Body = err, env.digest, env.left
 	case err != nil:
 		return nil, err
 	}
 	snapshot, env, err := d.open(string(r.Snapshot), ofRecord(id, r, "snapshot")...)
 	switch r.Snapshot = raw(Text(snapshot)); {
-	case errors.Is(err, errNoKey):
+	case errors.Is(err, ledger.ErrKeys):
 		lost, r.Erased.Snapshot = err, env.digest
 	case err != nil:
 		return nil, err
@@ -241,7 +241,7 @@ func (d *Dialect) Receive(events []intake.Event) ([]*rows.Incoming, error) {
 	return ins, err
 }
 
-// openDeliveries opens the bodies of all of which there is the key; the error matches errNoKey where there are others.
+// openDeliveries opens the bodies of all of which there is the key; the error matches ledger.ErrKeys where there are others.
 func (d *Dialect) openDeliveries(ds []intake.Delivery) (err error) {
 	for i := range ds {
 		body, fault := d.openBytes(ds[i].Body, ofWebhook(ds[i].Object)...)
@@ -283,7 +283,7 @@ func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
 
 // readable is err without what cannot be opened: who lists bodies has none then.
 func readable(err error) error {
-	if errors.Is(err, errNoKey) {
+	if errors.Is(err, ledger.ErrKeys) {
 		return nil
 	}
 	return err
