@@ -234,7 +234,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
 	is, learned := j.State+With(", version ", j.Version), When(j.State != "not known", ", as an event said")
-	if e.Rank > 0 {
+	if e.Origin > 0 {
 		j.Learned, learned = "fetch", ", as its source said when it was asked"
 	}
 	j.Is = joined(is+learned, When(e.Newest.Compare(e.Version) > 0, "version "+j.Newest+" was spoken of"))
@@ -287,7 +287,7 @@ func stateOf(e *intake.Entry) string {
 		return "held"
 	case e.Deleted:
 		return "gone"
-	case e.Accepted == 0 && e.Rank == 0 && e.Version.Clock == intake.NoClock && len(e.Body) == 0:
+	case e.Accepted == 0 && e.Origin == 0 && e.Version.Clock == intake.NoClock && len(e.Body) == 0:
 		return "not known"
 	default:
 		return "known"

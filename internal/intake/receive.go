@@ -50,7 +50,7 @@ func (r *receipt) receive() (string, error) {
 		return "not believed", fmt.Errorf(NotYet+"%s, which lies more than %s in the future; its clock or ours is wrong", v.Revision(), r.p.Skew)
 	case v.Clock == EventClock || !sameClock(v, e.Version) || (v.Clock == NoClock && e.Version.Clock != NoClock): // R9
 		return "not comparable", asking.Permanent(fmt.Errorf("the source tells version %q and told %q before, which is another way of counting; begin a new epoch for it", v.Revision(), e.Version.Revision()))
-	case e.Deleted && (v.Compare(e.Version) <= 0 || e.Rank == 1): // R7
+	case e.Deleted && (v.Compare(e.Version) <= 0 || e.Origin == 1): // R7
 		return r.back()
 	}
 	return r.found()
@@ -66,7 +66,7 @@ func (r *receipt) found() (string, error) {
 	switch {
 	case order < 0:
 		what = "older than what is known"
-	case order == 0 && e.known() && e.Rank == 1 && r.ticket <= e.Ticket:
+	case order == 0 && e.known() && e.Origin == 1 && r.ticket <= e.Ticket:
 		what = "an answer that came too late"
 	default:
 		e.accept(told, &r.p)

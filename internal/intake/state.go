@@ -22,7 +22,7 @@ type state struct {
 
 // known reports whether any state of the object was ever accepted.
 func (e *Entry) known() bool {
-	return e.Accepted > 0 || e.Deleted || e.Rank > 0 || e.Version.Clock != NoClock || len(e.Body) > 0
+	return e.Accepted > 0 || e.Deleted || e.Origin > 0 || e.Version.Clock != NoClock || len(e.Body) > 0
 }
 
 // holds reports whether the accepted state is the content of s.
@@ -45,7 +45,7 @@ func (e *Entry) accept(s *state, p *Policy) {
 	news := !e.holds(s)
 	e.Version = e.Version.followedBy(s.version, news)
 	e.spoken(e.Version)
-	e.Rank, e.Ticket = s.rank, s.ticket
+	e.Origin, e.Ticket = s.rank, s.ticket
 	e.Deleted = s.deleted
 	e.Missing = time.Time{}
 	if !s.deleted || len(e.Body) == 0 { // a tombstone keeps the last words: undoing may need them
@@ -149,7 +149,7 @@ func (p *Policy) leaps(v Version, e *Entry) bool {
 // doubtful reports whether a counter is so much lower than the accepted one, which only an event
 // told, that it is not merely late.
 func (e *Entry) doubtful(v Version) bool {
-	return e.Rank == 0 && v.Clock == CounterClock && e.Version.Clock == CounterClock && v.Epoch == e.Version.Epoch && e.Version.N-v.N > maxMissed
+	return e.Origin == 0 && v.Clock == CounterClock && e.Version.Clock == CounterClock && v.Epoch == e.Version.Epoch && e.Version.N-v.N > maxMissed
 }
 
 // newEpoch reports whether v is the first of a later epoch than the object is known in.
@@ -196,7 +196,7 @@ func (e *Entry) merge(ev *Event, p *Policy) (ok bool) {
 // newer than what it has heard.
 func (e *Entry) Snapshot() Snapshot {
 	named := e.Version
-	if e.Deleted && e.Rank == 1 && named.N < math.MaxInt64 && (named.Clock == CounterClock || named.Clock == ObjectClock && named.Step <= 1) {
+	if e.Deleted && e.Origin == 1 && named.N < math.MaxInt64 && (named.Clock == CounterClock || named.Clock == ObjectClock && named.Step <= 1) {
 		named.N++
 	}
 	c := Snapshot{
