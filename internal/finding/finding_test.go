@@ -219,7 +219,7 @@ func TestClocksAreAFinding(t *testing.T) {
 		if err == nil {
 			t.Fatal("a state of the future is believed")
 		}
-		intake.Finish(&e, &intake.Round{Ticket: 1, Fetch: err}, now, &intake.Policy{})
+		intake.Finish(&e, &intake.Round{FetchSeq: 1, Fetch: err}, now, &intake.Policy{})
 		e.Due = now.Add(due)
 		return e
 	}

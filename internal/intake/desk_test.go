@@ -96,9 +96,9 @@ func (d *desk) asksWhile(meanwhile func(), f Fetched, want string) *desk {
 	if !d.p.MustFetch(&d.e, d.now) {
 		d.t.Fatalf("nothing is to be fetched: dirty %d, clean %d, reread %s, missing %s", d.e.Dirty, d.e.Clean, d.e.Reread, d.e.Missing)
 	}
-	r := Round{Ticket: d.e.Dirty}
+	r := Round{FetchSeq: d.e.Dirty}
 	meanwhile()
-	e, what, err := Receive(d.e, &f, r.Ticket, d.now, &d.p)
+	e, what, err := Receive(d.e, &f, r.FetchSeq, d.now, &d.p)
 	if err != nil {
 		what = err.Error()
 	}

@@ -14,7 +14,7 @@ type Entry struct {
 	// The accepted state.
 	Version     Version
 	Origin      int    // how it was learned: 0 pushed by an event, 1 fetched
-	Ticket      int64  // fetched: what Dirty was before the source was asked; pushed: 0
+	FetchSeq    int64  // fetched: what Dirty was before the source was asked; pushed: 0
 	Fingerprint Digest //
 	Deleted     bool   // a tombstone: the source has the object no more
 	Body        json.RawMessage

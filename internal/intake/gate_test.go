@@ -233,8 +233,8 @@ func TestGate(t *testing.T) {
 		}},
 		{"J3, R6: a deletion without version is asked about", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).holds(v1, "a", 1).owes(true).goes().buried(v1, 2).owes(false)
-			if d.e.Origin != 1 || d.e.Ticket != 1 {
-				d.t.Fatalf("rank %d, ticket %d", d.e.Origin, d.e.Ticket)
+			if d.e.Origin != 1 || d.e.FetchSeq != 1 {
+				d.t.Fatalf("rank %d, ticket %d", d.e.Origin, d.e.FetchSeq)
 			}
 		}},
 		{"R6: of a state that everybody is shown by now, the answer is the second to say so", Policy{}, func(d *desk) {

@@ -76,9 +76,9 @@ func settle(t testing.TB, e Entry, now time.Time, source *Fetched, p *Policy) (E
 // workOnce is one lease.
 func workOnce(e Entry, now time.Time, source *Fetched, p *Policy) Entry {
 	Lease(&e, "me", now, time.Minute, p)
-	r := Round{Ticket: e.Dirty}
+	r := Round{FetchSeq: e.Dirty}
 	if p.MustFetch(&e, now) {
-		e, _, r.Fetch = Receive(e, source, r.Ticket, now, p)
+		e, _, r.Fetch = Receive(e, source, r.FetchSeq, now, p)
 	}
 	r.Accepted = e.Accepted
 	Finish(&e, &r, now, p)
@@ -252,7 +252,7 @@ func (g *gateMachine) ask(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
 		f = gone
 	}
-	r := Round{Ticket: ticket}
+	r := Round{FetchSeq: ticket}
 	after := leased
 	if g.p.MustFetch(&leased, g.now) {
 		before := clone(&leased)

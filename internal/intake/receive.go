@@ -66,7 +66,7 @@ func (r *receipt) found() (string, error) {
 	switch {
 	case order < 0:
 		what = "older than what is known"
-	case order == 0 && e.known() && e.Origin == 1 && r.ticket <= e.Ticket:
+	case order == 0 && e.known() && e.Origin == 1 && r.ticket <= e.FetchSeq:
 		what = "an answer that came too late"
 	default:
 		e.accept(told, &r.p)

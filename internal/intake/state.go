@@ -45,7 +45,7 @@ func (e *Entry) accept(s *state, p *Policy) {
 	news := !e.holds(s)
 	e.Version = e.Version.followedBy(s.version, news)
 	e.spoken(e.Version)
-	e.Origin, e.Ticket = s.rank, s.ticket
+	e.Origin, e.FetchSeq = s.rank, s.ticket
 	e.Deleted = s.deleted
 	e.Missing = time.Time{}
 	if !s.deleted || len(e.Body) == 0 { // a tombstone keeps the last words: undoing may need them

@@ -81,7 +81,7 @@ func (p *Policy) MustFetch(e *Entry, now time.Time) bool {
 
 // Round is what was done under one lease.
 type Round struct {
-	Ticket   int64 // what Dirty was when it began
+	FetchSeq int64 // what Dirty was when it began
 	Accepted int64 // the state that was delivered, or would have been
 	Fetch    error // why the source could not be asked, or must be asked again
 	Deliver  error // why the saga could not take it over
@@ -98,7 +98,7 @@ func (r *Round) Err() error { return errors.Join(r.Fetch, r.Deliver) }
 // newer reason to ask it, and no delivery is left to try; or the saga refuses for good and the
 // source has nothing more to say.
 func (r *Round) hopeless(e *Entry) bool {
-	refused := asking.IsPermanent(r.Fetch) && e.Dirty <= r.Ticket && (r.Deliver == nil || asking.IsPermanent(r.Deliver))
+	refused := asking.IsPermanent(r.Fetch) && e.Dirty <= r.FetchSeq && (r.Deliver == nil || asking.IsPermanent(r.Deliver))
 	return refused || asking.IsPermanent(r.Deliver) && e.Dirty == e.Clean && e.Reread.IsZero()
 }
 

@@ -32,7 +32,7 @@ type job struct {
 func (h *Processor) work(ctx context.Context, e *intake.Entry, began time.Time) {
 	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
 	defer s.done()
-	j := &job{h: h, s: s, e: e, fence: e.Fence, owner: e.Holder, round: intake.Round{Ticket: e.Dirty, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
+	j := &job{h: h, s: s, e: e, fence: e.Fence, owner: e.Holder, round: intake.Round{FetchSeq: e.Dirty, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
 	err := j.do(ctx)
 	switch {
 	case errors.Is(err, errLost):
@@ -90,7 +90,7 @@ func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 	var what string
 	err = j.update(ctx, func(now time.Time, e *intake.Entry) {
 		j.round.Fetch = j.h.guard(e.Object, func() (err error) {
-			*e, what, err = intake.Receive(*e, &f, j.round.Ticket, now, &j.s.policy)
+			*e, what, err = intake.Receive(*e, &f, j.round.FetchSeq, now, &j.s.policy)
 			return err
 		})
 		j.round.Accepted = e.Accepted
