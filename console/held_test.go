@@ -58,7 +58,7 @@ func TestFindingsOnTheFirstPage(t *testing.T) {
 	w := newWorld(t, nil)
 	reader := w.as("rita", Reader)
 	err := w.db.Update(t.Context(), intake.Object{Source: "shop", Type: "order", ID: "1"}, func(now time.Time, e *intake.Entry) error {
-		e.Dirty, e.Due, e.LastError = 1, now.Add(time.Hour), intake.NotYet+now.Add(2*time.Hour).Format(time.RFC3339)+", which lies ahead"
+		e.FetchRequested, e.Due, e.LastError = 1, now.Add(time.Hour), intake.NotYet+now.Add(2*time.Hour).Format(time.RFC3339)+", which lies ahead"
 		return nil
 	})
 	if err != nil {

@@ -90,11 +90,11 @@ func TestSoon(t *testing.T) {
 		e    intake.Entry
 		want string
 	}{
-		"later":             {intake.Entry{Dirty: 1, Due: now.Add(time.Hour)}, nothing},
-		"now":               {intake.Entry{Dirty: 1, Due: now.Add(-time.Second)}, nothing},
+		"later":             {intake.Entry{FetchRequested: 1, Due: now.Add(time.Hour)}, nothing},
+		"now":               {intake.Entry{FetchRequested: 1, Due: now.Add(-time.Second)}, nothing},
 		"an hour ago":       {intake.Entry{Accepted: 1, Due: now.Add(-time.Hour)}, overdue},
-		"in hand":           {intake.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
-		"in nobody's hands": {intake.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
+		"in hand":           {intake.Entry{FetchRequested: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
+		"in nobody's hands": {intake.Entry{FetchRequested: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
 		"parked":            {intake.Entry{Parked: make([]intake.Event, 1), Due: now.Add(time.Hour)}, "wait for one that has not come"},
 	} {
 		if got := soon(&tc.e, now); !strings.Contains(got, tc.want) {
@@ -111,9 +111,9 @@ func TestBecause(t *testing.T) {
 		e    intake.Entry
 		want string
 	}{
-		"in hand":           {intake.Entry{Dirty: 1, Holder: "x", Until: now.Add(time.Minute)}, "another one does after 2026-03-14T12:01:00Z"},
-		"in hand again":     {intake.Entry{Dirty: 1, Holder: "x", Until: now.Add(time.Minute), LastError: "503"}, "503"},
-		"in nobody's hands": {intake.Entry{Dirty: 1, Holder: "x", Until: now.Add(-time.Minute)}, ""},
+		"in hand":           {intake.Entry{FetchRequested: 1, Holder: "x", Until: now.Add(time.Minute)}, "another one does after 2026-03-14T12:01:00Z"},
+		"in hand again":     {intake.Entry{FetchRequested: 1, Holder: "x", Until: now.Add(time.Minute), LastError: "503"}, "503"},
+		"in nobody's hands": {intake.Entry{FetchRequested: 1, Holder: "x", Until: now.Add(-time.Minute)}, ""},
 		"nothing is owed":   {intake.Entry{Holder: "x", Until: now.Add(time.Minute)}, ""},
 	} {
 		if got := because(&tc.e, now); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
@@ -138,7 +138,7 @@ func TestHearingNext(t *testing.T) {
 		"not judged": {intake.Delivery{Number: 7}, blocked, nil, "as soon as a process that hears runs", ""},
 		"blocked":    {judged, blocked, review, "Mend the cause", `amends inbox replay 7 --reason "what was mended"`},
 		"held":       {judged, &intake.Entry{Accepted: 1, Held: 1}, nil, "withdrawal is held", "amends inbox release '' --reason WHY --dry-run"},
-		"owed":       {judged, &intake.Entry{Dirty: 1, Due: now}, review, "done by itself", ""},
+		"owed":       {judged, &intake.Entry{FetchRequested: 1, Due: now}, review, "done by itself", ""},
 		"in review":  {judged, nil, review, "in review (in-doubt)", "amends show shop:order:1 --saga s"},
 		"at rest":    {judged, nil, nil, "Nothing:", ""},
 	} {

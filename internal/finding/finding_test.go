@@ -215,7 +215,7 @@ func TestClocksAreAFinding(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	ahead := func(id string, by, due time.Duration) intake.Entry {
 		f := &intake.Fetched{Version: intake.Version{Clock: intake.ObjectClock, N: now.Add(by).UnixNano(), Epoch: 2}, Body: []byte(`{}`)}
-		e, _, err := intake.Receive(intake.Entry{Object: intake.Object{Source: "shop", Type: "order", ID: id}, Dirty: 1}, f, 1, now, &intake.Policy{})
+		e, _, err := intake.Receive(intake.Entry{Object: intake.Object{Source: "shop", Type: "order", ID: id}, FetchRequested: 1}, f, 1, now, &intake.Policy{})
 		if err == nil {
 			t.Fatal("a state of the future is believed")
 		}

@@ -14,18 +14,18 @@ type Entry struct {
 	// The accepted state.
 	Version     Version
 	Origin      int    // how it was learned: 0 pushed by an event, 1 fetched
-	FetchSeq    int64  // fetched: what Dirty was before the source was asked; pushed: 0
+	FetchSeq    int64  // fetched: what FetchRequested was before the source was asked; pushed: 0
 	Fingerprint Digest //
 	Deleted     bool   // a tombstone: the source has the object no more
 	Body        json.RawMessage
 
-	// What is owed to the source: a fetch, while Dirty > Clean.
-	Dirty   int64     // counts the reasons to fetch
-	Clean   int64     // the ticket of the latest fetch that was good enough
-	Newest  Version   // the newest version that was heard of; a fetch that finds less is behind
-	Behind  time.Time // since when every fetch has found less; zero: the latest did not
-	Missing time.Time // when a fetch first found nothing; a second look confirms it
-	Reread  time.Time // the same state is to be read once more, after the resolution of its version is over
+	// What is owed to the source: a fetch, while FetchRequested > Clean.
+	FetchRequested int64     // counts the reasons to fetch
+	Clean          int64     // the ticket of the latest fetch that was good enough
+	Newest         Version   // the newest version that was heard of; a fetch that finds less is behind
+	Behind         time.Time // since when every fetch has found less; zero: the latest did not
+	Missing        time.Time // when a fetch first found nothing; a second look confirms it
+	Reread         time.Time // the same state is to be read once more, after the resolution of its version is over
 
 	// What is owed to the saga: a delivery, while Accepted > Delivered.
 	Accepted  int64 // counts accepted states
@@ -56,7 +56,7 @@ type Entry struct {
 }
 
 // Owing reports whether a fetch or a delivery is owed.
-func (e *Entry) Owing() bool { return e.Dirty > e.Clean || e.Accepted > e.Delivered }
+func (e *Entry) Owing() bool { return e.FetchRequested > e.Clean || e.Accepted > e.Delivered }
 
 // Delivery is an event as it lies in the inbox.
 type Delivery struct {

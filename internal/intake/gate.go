@@ -15,12 +15,12 @@ func Judge(e Entry, d *Delivery, now time.Time, p *Policy) (Entry, Disposition, 
 	if d.Outcome != "" && e.Blocked != "" { // J12: an operator replays it
 		j.e.lift()
 	}
-	accepted, dirty := j.e.Accepted, j.e.Dirty
+	accepted, dirty := j.e.Accepted, j.e.FetchRequested
 	disposition, why := j.judge()
 	if len(j.e.Parked) > 0 {
 		j.e.unpark(&j.p)
 	}
-	if j.e.Accepted > accepted || j.e.Dirty > dirty || disposition == Parked {
+	if j.e.Accepted > accepted || j.e.FetchRequested > dirty || disposition == Parked {
 		j.e.Cause = d.Number
 	}
 	if j.e.Attempts == 0 || j.e.Accepted > accepted || j.e.Due.IsZero() {
@@ -139,7 +139,7 @@ func (j *judgement) apply() (Disposition, string) {
 // eventClock judges an event of a source whose objects have no version: it may fill an empty entry,
 // and proves nothing else. J5.
 func (j *judgement) eventClock() (Disposition, string) {
-	if j.e.known() || j.e.Dirty > 0 || j.ev.Deleted || j.ev.Payload != Whole || len(j.ev.Body) == 0 || j.p.AlwaysFetch {
+	if j.e.known() || j.e.FetchRequested > 0 || j.ev.Deleted || j.ev.Payload != Whole || len(j.ev.Body) == 0 || j.p.AlwaysFetch {
 		if j.ev.Deleted {
 			j.believeMissing()
 		}

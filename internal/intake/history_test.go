@@ -76,7 +76,7 @@ func settle(t testing.TB, e Entry, now time.Time, source *Fetched, p *Policy) (E
 // workOnce is one lease.
 func workOnce(e Entry, now time.Time, source *Fetched, p *Policy) Entry {
 	Lease(&e, "me", now, time.Minute, p)
-	r := Round{FetchSeq: e.Dirty}
+	r := Round{FetchSeq: e.FetchRequested}
 	if p.MustFetch(&e, now) {
 		e, _, r.Fetch = Receive(e, source, r.FetchSeq, now, p)
 	}
@@ -232,7 +232,7 @@ func (g *gateMachine) hear(t *rapid.T) {
 	if before.Deleted && !after.Deleted {
 		t.Fatalf("%s brought the object back", disposition)
 	}
-	if (disposition == Stale || disposition == Duplicate) && (after.Accepted != before.Accepted || after.Dirty != before.Dirty) {
+	if (disposition == Stale || disposition == Duplicate) && (after.Accepted != before.Accepted || after.FetchRequested != before.FetchRequested) {
 		t.Fatalf("%s had an effect", disposition)
 	}
 	if after.Owing() && after.Blocked == "" && after.Due.IsZero() {
@@ -247,7 +247,7 @@ func (g *gateMachine) ask(t *rapid.T) {
 	}
 	leased := clone(&g.e)
 	Lease(&leased, "me", g.now, time.Minute, g.p)
-	ticket := leased.Dirty
+	ticket := leased.FetchRequested
 	f := shows(g.version(t, g.kind), rapid.SampledFrom([]string{"a", "b"}).Draw(t, "shown"))
 	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
 		f = gone
@@ -279,8 +279,8 @@ func (g *gateMachine) check(t *rapid.T, before, after Entry) {
 		t.Fatalf("the version went down from %q to %q", before.Version.Revision(), after.Version.Revision())
 	case after.Version.Compare(before.Version) == 0 && after.Version.N < before.Version.N:
 		t.Fatalf("within its resolution the version went down from %q to %q", before.Version.Revision(), after.Version.Revision())
-	case after.Clean > after.Dirty || after.Clean < before.Clean || after.Dirty < before.Dirty:
-		t.Fatalf("dirty %d to %d, clean %d to %d", before.Dirty, after.Dirty, before.Clean, after.Clean)
+	case after.Clean > after.FetchRequested || after.Clean < before.Clean || after.FetchRequested < before.FetchRequested:
+		t.Fatalf("dirty %d to %d, clean %d to %d", before.FetchRequested, after.FetchRequested, before.Clean, after.Clean)
 	case after.Newest.Compare(after.Version) < 0:
 		t.Fatalf("the newest word %q is older than the state %q", after.Newest.Revision(), after.Version.Revision())
 	case len(after.Parked) > g.p.ParkMost:

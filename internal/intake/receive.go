@@ -13,7 +13,7 @@ import (
 var errBehind = errors.New("the source is behind")
 
 // Receive decides what a fetch's answer does to the entry, and says what came of it. ticket is what
-// e.Dirty was before the source was asked. It is pure: e is not changed, the entry it returns is.
+// e.FetchRequested was before the source was asked. It is pure: e is not changed, the entry it returns is.
 // An error says that the source must be asked again; what the answer was worth is in the entry all
 // the same. The rules are R1 to R10 of RULES.md.
 func Receive(e Entry, f *Fetched, ticket int64, now time.Time, p *Policy) (Entry, string, error) {
@@ -108,12 +108,12 @@ func (r *receipt) behind() error {
 // it knew or may change the object without changing its version; zero if it need not be. R5.
 func (r *receipt) secondLook(before *Entry) time.Time {
 	v := r.f.Version
-	only := r.ticket == before.Clean+1 && r.e.Dirty == r.ticket // one hint was answered, and none came since
-	its := !before.Deleted && len(before.Parked) == 0           // else another may have named what is newest
+	only := r.ticket == before.Clean+1 && r.e.FetchRequested == r.ticket // one hint was answered, and none came since
+	its := !before.Deleted && len(before.Parked) == 0                    // else another may have named what is newest
 	named := its && before.Newest.Compare(before.Version) > 0 && before.Newest.Compare(v) <= 0
 	running := v.Clock == ObjectClock && v.Step >= coarse && r.now.Before(v.Time().Add(v.Step+r.p.Skew))
 	second := !before.Reread.IsZero() // lease leaves it to a look that begins when its time has come
-	stable := r.e.Accepted == before.Accepted && r.e.Dirty == r.ticket
+	stable := r.e.Accepted == before.Accepted && r.e.FetchRequested == r.ticket
 	if second && stable || only && named && !running {
 		return time.Time{}
 	}

@@ -68,7 +68,7 @@ func (e *Entry) spoken(v Version) {
 
 // FetchAgain notes one more reason to ask the source.
 func (e *Entry) FetchAgain() {
-	e.Dirty++
+	e.FetchRequested++
 	if e.Blocked != "" {
 		e.lift()
 	}

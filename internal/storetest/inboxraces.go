@@ -121,11 +121,11 @@ func judgeLocks(b *bench) {
 		var once sync.Once
 		written := make(chan error, 1)
 		of(b.Judge(b.Context(), 10, func(_ time.Time, ds []intake.Delivery, es map[intake.Object]*intake.Entry) error {
-			es[o].Dirty++
+			es[o].FetchRequested++
 			ds[0].Outcome = intake.Hint
 			once.Do(func() {
 				go func() {
-					written <- other.Update(b.Context(), o, func(_ time.Time, e *intake.Entry) error { e.Dirty++; return nil })
+					written <- other.Update(b.Context(), o, func(_ time.Time, e *intake.Entry) error { e.FetchRequested++; return nil })
 				}()
 				select { // it must not come through while we look, and we look long enough for it to try
 				case err := <-written:
@@ -138,7 +138,7 @@ func judgeLocks(b *bench) {
 			return nil
 		}))
 		ok(<-written)
-		if got := of(b.Entry(b.Context(), o)).Dirty; got != 2 {
+		if got := of(b.Entry(b.Context(), o)).FetchRequested; got != 2 {
 			b.Errorf("after two processes counted, the count of %s is %d", o, got)
 		}
 	}

@@ -32,7 +32,7 @@ type job struct {
 func (h *Processor) work(ctx context.Context, e *intake.Entry, began time.Time) {
 	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
 	defer s.done()
-	j := &job{h: h, s: s, e: e, fence: e.Fence, owner: e.Holder, round: intake.Round{FetchSeq: e.Dirty, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
+	j := &job{h: h, s: s, e: e, fence: e.Fence, owner: e.Holder, round: intake.Round{FetchSeq: e.FetchRequested, Accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
 	err := j.do(ctx)
 	switch {
 	case errors.Is(err, errLost):
@@ -71,7 +71,7 @@ func (j *job) do(ctx context.Context) error {
 // fetch asks the source and stores what it said. It finishes the work at once when nothing is to be
 // delivered.
 func (j *job) fetch(ctx context.Context) (finished bool, err error) {
-	began, hints := time.Now(), j.e.Dirty-j.e.Clean
+	began, hints := time.Now(), j.e.FetchRequested-j.e.Clean
 	var f intake.Fetched
 	j.round.Fetch = j.h.guard(j.e.Object, func() error {
 		said, err := j.s.Fetch(ctx, j.e.Object)

@@ -270,8 +270,8 @@ func TestSharedSourceHints(t *testing.T) {
 		t.Errorf("dispositions %v; want two hints", got)
 	}
 	for _, e := range h.entries(t) {
-		if e.Accepted != 0 || e.Dirty != 1 {
-			t.Errorf("%s: %d accepted, %d hints", e.Object, e.Accepted, e.Dirty)
+		if e.Accepted != 0 || e.FetchRequested != 1 {
+			t.Errorf("%s: %d accepted, %d hints", e.Object, e.Accepted, e.FetchRequested)
 		}
 	}
 }
