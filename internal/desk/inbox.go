@@ -229,7 +229,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	j := Entry{
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
 		Learned: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
-		Fetch: e.FetchRequested > e.Clean, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
+		Fetch: e.FetchRequested > e.FetchCompleted, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
 		Holder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
@@ -296,7 +296,7 @@ func stateOf(e *intake.Entry) string {
 
 // owed is what is still to be done for an object.
 func owed(e *intake.Entry) string {
-	return joinedBy(", ", When(e.FetchRequested > e.Clean, "fetch"), When(e.Accepted > e.Delivered, "deliver"), When(len(e.Parked) > 0, fmt.Sprintf("%d pending", len(e.Parked))))
+	return joinedBy(", ", When(e.FetchRequested > e.FetchCompleted, "fetch"), When(e.Accepted > e.Delivered, "deliver"), When(len(e.Parked) > 0, fmt.Sprintf("%d pending", len(e.Parked))))
 }
 
 // because is why an object is where it is.

@@ -94,7 +94,7 @@ func (d *desk) asksWhile(meanwhile func(), f Fetched, want string) *desk {
 	d.t.Helper()
 	Lease(&d.e, "me", d.now, time.Minute, &d.p)
 	if !d.p.MustFetch(&d.e, d.now) {
-		d.t.Fatalf("nothing is to be fetched: dirty %d, clean %d, reread %s, missing %s", d.e.FetchRequested, d.e.Clean, d.e.Reread, d.e.Missing)
+		d.t.Fatalf("nothing is to be fetched: dirty %d, clean %d, reread %s, missing %s", d.e.FetchRequested, d.e.FetchCompleted, d.e.Reread, d.e.Missing)
 	}
 	r := Round{FetchSeq: d.e.FetchRequested}
 	meanwhile()
@@ -145,8 +145,8 @@ func (d *desk) buried(v Version, accepted int64) *desk {
 // owes expects whether the source is to be asked.
 func (d *desk) owes(fetch bool) *desk {
 	d.t.Helper()
-	if d.e.FetchRequested > d.e.Clean != fetch {
-		d.t.Fatalf("dirty %d, clean %d; a fetch should be owed: %t", d.e.FetchRequested, d.e.Clean, fetch)
+	if d.e.FetchRequested > d.e.FetchCompleted != fetch {
+		d.t.Fatalf("dirty %d, clean %d; a fetch should be owed: %t", d.e.FetchRequested, d.e.FetchCompleted, fetch)
 	}
 	return d
 }

@@ -19,9 +19,9 @@ type Entry struct {
 	Deleted     bool   // a tombstone: the source has the object no more
 	Body        json.RawMessage
 
-	// What is owed to the source: a fetch, while FetchRequested > Clean.
+	// What is owed to the source: a fetch, while FetchRequested > FetchCompleted.
 	FetchRequested int64     // counts the reasons to fetch
-	Clean          int64     // the ticket of the latest fetch that was good enough
+	FetchCompleted int64     // the ticket of the latest fetch that was good enough
 	Newest         Version   // the newest version that was heard of; a fetch that finds less is behind
 	Behind         time.Time // since when every fetch has found less; zero: the latest did not
 	Missing        time.Time // when a fetch first found nothing; a second look confirms it
@@ -56,7 +56,7 @@ type Entry struct {
 }
 
 // Owing reports whether a fetch or a delivery is owed.
-func (e *Entry) Owing() bool { return e.FetchRequested > e.Clean || e.Accepted > e.Delivered }
+func (e *Entry) Owing() bool { return e.FetchRequested > e.FetchCompleted || e.Accepted > e.Delivered }
 
 // Delivery is an event as it lies in the inbox.
 type Delivery struct {

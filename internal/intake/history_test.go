@@ -257,8 +257,8 @@ func (g *gateMachine) ask(t *rapid.T) {
 	if g.p.MustFetch(&leased, g.now) {
 		before := clone(&leased)
 		after, _, r.Fetch = Receive(leased, &f, ticket, g.now, g.p)
-		if after.Clean > ticket || (r.Fetch != nil && after.Clean > before.Clean) {
-			t.Fatalf("clean %d after a fetch for %d that ended with %v", after.Clean, ticket, r.Fetch)
+		if after.FetchCompleted > ticket || (r.Fetch != nil && after.FetchCompleted > before.FetchCompleted) {
+			t.Fatalf("clean %d after a fetch for %d that ended with %v", after.FetchCompleted, ticket, r.Fetch)
 		}
 		g.check(t, before, after)
 	}
@@ -279,8 +279,8 @@ func (g *gateMachine) check(t *rapid.T, before, after Entry) {
 		t.Fatalf("the version went down from %q to %q", before.Version.Revision(), after.Version.Revision())
 	case after.Version.Compare(before.Version) == 0 && after.Version.N < before.Version.N:
 		t.Fatalf("within its resolution the version went down from %q to %q", before.Version.Revision(), after.Version.Revision())
-	case after.Clean > after.FetchRequested || after.Clean < before.Clean || after.FetchRequested < before.FetchRequested:
-		t.Fatalf("dirty %d to %d, clean %d to %d", before.FetchRequested, after.FetchRequested, before.Clean, after.Clean)
+	case after.FetchCompleted > after.FetchRequested || after.FetchCompleted < before.FetchCompleted || after.FetchRequested < before.FetchRequested:
+		t.Fatalf("dirty %d to %d, clean %d to %d", before.FetchRequested, after.FetchRequested, before.FetchCompleted, after.FetchCompleted)
 	case after.Newest.Compare(after.Version) < 0:
 		t.Fatalf("the newest word %q is older than the state %q", after.Newest.Revision(), after.Version.Revision())
 	case len(after.Parked) > g.p.ParkMost:

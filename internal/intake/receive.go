@@ -108,8 +108,8 @@ func (r *receipt) behind() error {
 // it knew or may change the object without changing its version; zero if it need not be. R5.
 func (r *receipt) secondLook(before *Entry) time.Time {
 	v := r.f.Version
-	only := r.ticket == before.Clean+1 && r.e.FetchRequested == r.ticket // one hint was answered, and none came since
-	its := !before.Deleted && len(before.Parked) == 0                    // else another may have named what is newest
+	only := r.ticket == before.FetchCompleted+1 && r.e.FetchRequested == r.ticket // one hint was answered, and none came since
+	its := !before.Deleted && len(before.Parked) == 0                             // else another may have named what is newest
 	named := its && before.Newest.Compare(before.Version) > 0 && before.Newest.Compare(v) <= 0
 	running := v.Clock == ObjectClock && v.Step >= coarse && r.now.Before(v.Time().Add(v.Step+r.p.Skew))
 	second := !before.Reread.IsZero() // lease leaves it to a look that begins when its time has come
@@ -169,7 +169,7 @@ func (r *receipt) back() (string, error) {
 func (r *receipt) clean(what string) (string, error) {
 	overdue := func(ev Event) bool { return !ev.Received.Add(r.p.Park).After(r.now) }
 	r.e.Parked = slices.DeleteFunc(slices.Clone(r.e.Parked), overdue)
-	r.e.Clean = max(r.e.Clean, r.ticket)
+	r.e.FetchCompleted = max(r.e.FetchCompleted, r.ticket)
 	r.e.Behind = time.Time{}
 	return what, nil
 }

@@ -48,7 +48,7 @@ func TestHeldEntry(t *testing.T) {
 	if e.FetchAgain(); !p.Due(&e, now).Equal(now) || e.Held != 3 {
 		t.Errorf("hinted at: %+v", e)
 	}
-	e.Accepted, e.Clean = 4, e.FetchRequested
+	e.Accepted, e.FetchCompleted = 4, e.FetchRequested
 	if !p.Due(&e, now).Equal(now) {
 		t.Errorf("in a newer state: %+v", e)
 	}

@@ -16,7 +16,7 @@ func (p *Policy) Due(e *Entry, now time.Time) time.Time {
 		return time.Time{}
 	case e.Undelivered():
 		return now
-	case len(e.Parked) > 0 && e.FetchRequested == e.Clean:
+	case len(e.Parked) > 0 && e.FetchRequested == e.FetchCompleted:
 		return earlier(later(now, p.parkedUntil(e)), e.Reread)
 	}
 	return p.fetchDue(e, now)
@@ -26,7 +26,7 @@ func (p *Policy) Due(e *Entry, now time.Time) time.Time {
 // waits for the second look that is planned anyway: thousands of hints are two fetches.
 func (p *Policy) fetchDue(e *Entry, now time.Time) time.Time {
 	switch {
-	case e.FetchRequested == e.Clean:
+	case e.FetchRequested == e.FetchCompleted:
 		return e.Reread
 	case !e.Missing.IsZero():
 		return later(now, e.Missing.Add(p.Settle))
@@ -63,7 +63,7 @@ func (p *Policy) putOff(e *Entry) time.Time { return e.Until.Add(2*e.Version.Ste
 func Lease(e *Entry, holder string, now time.Time, span time.Duration, p *Policy) {
 	impatient := len(e.Parked) > 0 && !p.parkedUntil(e).After(now)
 	reread := !e.Reread.IsZero() && !e.Reread.After(now)
-	if (impatient || reread) && e.FetchRequested == e.Clean {
+	if (impatient || reread) && e.FetchRequested == e.FetchCompleted {
 		e.FetchAgain()
 	}
 	hastened := e.Reread.After(now) && p.MustFetch(e, now)
@@ -76,7 +76,7 @@ func Lease(e *Entry, holder string, now time.Time, span time.Duration, p *Policy
 
 // MustFetch reports whether the source is to be asked now.
 func (p *Policy) MustFetch(e *Entry, now time.Time) bool {
-	return e.FetchRequested > e.Clean && !p.fetchDue(e, now).After(now)
+	return e.FetchRequested > e.FetchCompleted && !p.fetchDue(e, now).After(now)
 }
 
 // Round is what was done under one lease.
@@ -99,7 +99,7 @@ func (r *Round) Err() error { return errors.Join(r.Fetch, r.Deliver) }
 // source has nothing more to say.
 func (r *Round) hopeless(e *Entry) bool {
 	refused := asking.IsPermanent(r.Fetch) && e.FetchRequested <= r.FetchSeq && (r.Deliver == nil || asking.IsPermanent(r.Deliver))
-	return refused || asking.IsPermanent(r.Deliver) && e.FetchRequested == e.Clean && e.Reread.IsZero()
+	return refused || asking.IsPermanent(r.Deliver) && e.FetchRequested == e.FetchCompleted && e.Reread.IsZero()
 }
 
 // undecidedWait is how long an object waits before it is looked whether a person has decided.

@@ -145,7 +145,7 @@ func (d *draw) alter(e *intake.Entry, now time.Time, place int) {
 	e.Attempts++
 	pick(d,
 		func() { e.Blocked = pick(d, "b", "") },
-		func() { e.FetchRequested = e.Clean + int64(d.IntN(2)) },
+		func() { e.FetchRequested = e.FetchCompleted + int64(d.IntN(2)) },
 		func() {
 			e.Due = now.Add(time.Duration(d.IntN(4)-1)*time.Second + time.Duration(place)*time.Millisecond)
 		},

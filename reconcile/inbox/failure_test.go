@@ -110,7 +110,7 @@ func TestRefusedFetchIsNoDeletion(t *testing.T) {
 		b.hints("forbidden")
 		b.hints("nonsense")
 		b.after(12 * time.Hour)
-		if e := b.entry("forbidden"); e.Deleted || e.Blocked != "" || e.FetchRequested == e.Clean || e.Due.IsZero() {
+		if e := b.entry("forbidden"); e.Deleted || e.Blocked != "" || e.FetchRequested == e.FetchCompleted || e.Due.IsZero() {
 			t.Fatalf("%+v", e)
 		}
 		if e := b.entry("nonsense"); e.Deleted || e.Blocked != "400 no id" {

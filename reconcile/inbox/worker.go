@@ -71,7 +71,7 @@ func (j *job) do(ctx context.Context) error {
 // fetch asks the source and stores what it said. It finishes the work at once when nothing is to be
 // delivered.
 func (j *job) fetch(ctx context.Context) (finished bool, err error) {
-	began, hints := time.Now(), j.e.FetchRequested-j.e.Clean
+	began, hints := time.Now(), j.e.FetchRequested-j.e.FetchCompleted
 	var f intake.Fetched
 	j.round.Fetch = j.h.guard(j.e.Object, func() error {
 		said, err := j.s.Fetch(ctx, j.e.Object)

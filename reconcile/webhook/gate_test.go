@@ -59,7 +59,7 @@ func (h *hall) forget(t *testing.T) {
 	}
 	for _, e := range entries {
 		done := func(_ time.Time, e *intake.Entry) error {
-			e.Clean, e.Delivered = e.FetchRequested, e.Accepted
+			e.FetchCompleted, e.Delivered = e.FetchRequested, e.Accepted
 			return nil
 		}
 		if err := h.store.Update(t.Context(), e.Object, done); err != nil {
@@ -119,7 +119,7 @@ func TestThroughTheGate(t *testing.T) {
 	}
 	expect("F4", intake.Hint)
 	e, err := h.store.Entry(t.Context(), inbox.Object{Source: "woo", Type: "order", ID: "10492"})
-	if err != nil || e == nil || e.Deleted || e.FetchRequested == e.Clean || e.Accepted != 1 {
+	if err != nil || e == nil || e.Deleted || e.FetchRequested == e.FetchCompleted || e.Accepted != 1 {
 		t.Errorf("a deletion by an unsigned header has to be confirmed by the source: %+v, %v", e, err)
 	}
 }

@@ -31,7 +31,7 @@ func entryFields(e *intake.Entry) []Field {
 		{"version_epoch", sparse(&e.Version.Epoch)}, {"version_kind", (*string)(&e.Version.Clock)},
 		{"version_number", sparse(&e.Version.N)}, {"version_precision", sparse((*int64)(&e.Version.Step))},
 		{"origin", sparse(&e.Origin)}, {"fetch_seq", sparse(&e.FetchSeq)}, {"fingerprint", &e.Fingerprint}, {"deleted", &e.Deleted}, {"body", &e.Body},
-		{"fetch_requested", &e.FetchRequested}, {"fetch_completed", &e.Clean},
+		{"fetch_requested", &e.FetchRequested}, {"fetch_completed", &e.FetchCompleted},
 		{"newest_epoch", sparse(&e.Newest.Epoch)}, {"newest_kind", (*string)(&e.Newest.Clock)},
 		{"newest_number", sparse(&e.Newest.N)}, {"newest_precision", sparse((*int64)(&e.Newest.Step))},
 		{"first_missing_at", &e.Missing}, {"reread_at", &e.Reread}, {"first_behind_at", &e.Behind}, {"cause", sparse(&e.Cause)},
