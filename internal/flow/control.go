@@ -72,7 +72,7 @@ func SharesOf(c *ledger.Control, now time.Time) (parts int, of map[string]int, k
 		}
 	}
 	for _, p := range s.Parts {
-		if p.Owner == "" && p.Free.After(now) {
+		if p.Session == "" && p.Free.After(now) {
 			k.Left++
 			k.LeftUntil = Latest(k.LeftUntil, p.Free)
 		}

@@ -59,12 +59,12 @@ func (l *lasting) UnmarshalText(text []byte) error {
 
 // part is one part of a limit.
 type part struct {
-	Owner string    `json:"session,omitempty"`     // a session; empty: none
-	Since time.Time `json:"acquiredAt,omitzero"`   // its owner has it
-	Left  time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
-	Free  time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
-	For   string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
-	Was   string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
+	Session string    `json:"session,omitempty"`     // a session; empty: none
+	Since   time.Time `json:"acquiredAt,omitzero"`   // its owner has it
+	Left    time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
+	Free    time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
+	For     string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
+	Was     string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
 }
 
 // member is one session's view of a share.
@@ -135,7 +135,7 @@ func (l Limit) held(owned []int) (slots int) {
 // owned are the parts that a session has, of the first n.
 func (s share) owned(token string, n int) (owned []int) {
 	for k := range s.Parts[:min(n, len(s.Parts))] {
-		if s.Parts[k].Owner == token {
+		if s.Parts[k].Session == token {
 			owned = append(owned, k)
 		}
 	}
@@ -183,7 +183,7 @@ func (s share) next(m member) string {
 
 // serves reports whether a session with the digest has a part, or has one kept.
 func (s share) serves(runs string) bool {
-	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Owner != "" && s.Wants[p.Owner].Runs == runs || p.For == runs })
+	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Session != "" && s.Wants[p.Session].Runs == runs || p.For == runs })
 }
 
 // joined is the share with the member among those who want it and without the dead, and whether
@@ -234,7 +234,7 @@ func (s *share) search(m member) (changed bool) {
 			d.Until, changed = until, true
 		}
 		s.Dead[token] = d
-		left := func(p part) bool { return p.Owner == "" && p.Was == token }
+		left := func(p part) bool { return p.Session == "" && p.Was == token }
 		if !slices.ContainsFunc(s.Parts, left) {
 			delete(s.Dead, token)
 			changed = true
@@ -288,9 +288,9 @@ func (s share) taken(m member) (share, bool) {
 	want := s.fair(m) - len(s.owned(m.token, m.parts))
 	changed := false
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
-		if p := &t.Parts[k]; want > 0 && p.Owner == "" && !m.now.Earliest.Before(p.Free) &&
+		if p := &t.Parts[k]; want > 0 && p.Session == "" && !m.now.Earliest.Before(p.Free) &&
 			(p.For == "" || p.For == m.runs || !m.now.Earliest.Before(p.Free.Add(partReserved))) {
-			*p = part{Owner: m.token, Since: m.now.Latest, Left: p.Left}
+			*p = part{Session: m.token, Since: m.now.Latest, Left: p.Left}
 			want--
 			changed = true
 		}

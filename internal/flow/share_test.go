@@ -198,9 +198,9 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		}
 		s := share{Wants: map[string]want{me: {}, "other": {}}, Parts: make([]part, 10)}
 		for k := range s.Parts {
-			s.Parts[k] = part{Owner: me, Left: time.Now()}
+			s.Parts[k] = part{Session: me, Left: time.Now()}
 			if k >= 5 {
-				s.Parts[k].Owner = "other"
+				s.Parts[k].Session = "other"
 			}
 		}
 		d.shares(s)
@@ -210,7 +210,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		delete(s.Wants, "other")
 		s.Parts = slices.Clone(s.Parts)
 		for k := 5; k < 10; k++ {
-			s.Parts[k] = part{Owner: me, Left: time.Now()}
+			s.Parts[k] = part{Session: me, Left: time.Now()}
 		}
 		d.shares(s)
 		send("with all of it", 0)
@@ -220,7 +220,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		send("without a part", 0)
 		fresh := share{Wants: map[string]want{me: {}}, Parts: make([]part, 10)}
 		for k := range fresh.Parts {
-			fresh.Parts[k].Owner = me
+			fresh.Parts[k].Session = me
 		}
 		d.shares(fresh)
 		send("one that nobody ever had", 10)

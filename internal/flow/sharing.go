@@ -197,7 +197,7 @@ func (d *Destination) lookAgain(s *share) {
 	}
 	now, wait := d.now().Earliest, never
 	for i := range s.Parts {
-		if p := &s.Parts[i]; p.Owner == "" && p.Free.After(now) {
+		if p := &s.Parts[i]; p.Session == "" && p.Free.After(now) {
 			wait = min(wait, p.Free.Sub(now))
 		}
 	}

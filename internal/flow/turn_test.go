@@ -20,7 +20,7 @@ func whole(l Limit, hold time.Duration, room int, wake func()) *Destination {
 	me := d.who().String()
 	s := share{Wants: map[string]want{me: {}}}
 	for range l.partsOf() {
-		s.Parts = append(s.Parts, part{Owner: me})
+		s.Parts = append(s.Parts, part{Session: me})
 	}
 	d.shares(s)
 	d.none(again)
