@@ -37,10 +37,10 @@ type Health struct {
 
 // probe is the right to one attempt at a failing destination. A process takes it for a while.
 type probe struct {
-	Failed int       `json:"failed,omitempty"` // so many did; what is back for less than a minute goes on counting
-	Next   time.Time `json:"nextAt,omitzero"`
-	By     string    `json:"session,omitempty"` // that has it now
-	Ends   time.Time `json:"until,omitzero"`
+	Failed  int       `json:"failed,omitempty"` // so many did; what is back for less than a minute goes on counting
+	Next    time.Time `json:"nextAt,omitzero"`
+	Session string    `json:"session,omitempty"` // that has it now
+	Ends    time.Time `json:"until,omitzero"`
 }
 
 // lone is an instance that fails, since when, and when it last did, to five minutes.
@@ -116,7 +116,7 @@ func (h Health) believed(now machine.Moment) Health {
 // probing reports whether the session has the probe, and time to make it.
 func (h *Health) probing(now machine.Moment, who machine.Token, newcomer bool) bool {
 	p := h.of(newcomer)
-	return h.State(now) == Failing && p.By == who.String() && now.Latest.Before(p.Ends)
+	return h.State(now) == Failing && p.Session == who.String() && now.Latest.Before(p.Ends)
 }
 
 // mayProbe reports whether the probe is to be had: it is time, and no other has it, nor a newcomer.
@@ -190,17 +190,17 @@ func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 // at fault itself, or hang on a connection that will never be served, and the next is asked in its place.
 func (h Health) taken(now machine.Moment, who machine.Token, newcomer bool, most time.Duration) Health {
 	p := h.of(newcomer)
-	if p.By != "" { // it has not answered
+	if p.Session != "" { // it has not answered
 		p.Failed++
 	}
 	most = min(most, max(p.wait(), firstProbe))
-	p.By, p.Ends = who.String(), now.Latest.Add(most)
+	p.Session, p.Ends = who.String(), now.Latest.Add(most)
 	return h
 }
 
 // unused gives the probe back that was not made.
 func (h Health) unused(newcomer bool) Health {
-	h.of(newcomer).By, h.of(newcomer).Ends = "", time.Time{}
+	h.of(newcomer).Session, h.of(newcomer).Ends = "", time.Time{}
 	return h
 }
 

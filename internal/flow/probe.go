@@ -173,7 +173,7 @@ func (d *Destination) probe() {
 			d.change(func(h Health) (Health, bool) { return h.taken(now, who, n, most), h.mayProbe(now, n) })
 		case !wanted && d.toMake(now, n):
 			d.health = d.health.unused(n) // at once, as for one that failed
-			d.change(func(h Health) (Health, bool) { return h.unused(n), h.of(n).By == who.String() })
+			d.change(func(h Health) (Health, bool) { return h.unused(n), h.of(n).Session == who.String() })
 		}
 	}
 }
@@ -296,7 +296,7 @@ func (d *Destination) FailedBy(f Failure) {
 	d.gather(now, &f)
 	if d.health.probing(now, who, n) && d.prober[n] == f.Rank.Of { // not one that was passed over
 		d.health = d.health.missed(now, n, f.Why) // at once: neither it nor another is to leave before that is stored
-		d.change(func(h Health) (Health, bool) { return h.missed(now, n, f.Why), h.of(n).By == who.String() })
+		d.change(func(h Health) (Health, bool) { return h.missed(now, n, f.Why), h.of(n).Session == who.String() })
 		return
 	}
 	d.suspect()

@@ -108,10 +108,10 @@ func TestOneProbeAtATime(t *testing.T) {
 			if d.leave(turn, ErrWoken) == nil {
 				t.Fatal("the probe was given before it was stored")
 			}
-			if h := store(); h.of(r.newcomer()).By == "" {
+			if h := store(); h.of(r.newcomer()).Session == "" {
 				t.Fatal("the probe was not taken")
 			}
-			if h := store(); h.of(r.newcomer()).By != "" {
+			if h := store(); h.of(r.newcomer()).Session != "" {
 				t.Error("a probe that no work wants is kept")
 			}
 		})
