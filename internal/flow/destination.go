@@ -403,7 +403,7 @@ func (d *Destination) free(of Rank) (wait time.Duration) {
 	}
 	d.running++
 	d.flights[of.Of] = time.Now()
-	d.used[of.newcomer()], d.prober[of.newcomer()] = d.health.of(of.newcomer()).Ends, of.Of
+	d.used[of.newcomer()], d.prober[of.newcomer()] = d.health.of(of.newcomer()).Until, of.Of
 	switch {
 	case of.Hung:
 		d.keptHung = 0

@@ -40,7 +40,7 @@ type probe struct {
 	Failed  int       `json:"failed,omitempty"` // so many did; what is back for less than a minute goes on counting
 	Next    time.Time `json:"nextAt,omitzero"`
 	Session string    `json:"session,omitempty"` // that has it now
-	Ends    time.Time `json:"until,omitzero"`
+	Until   time.Time `json:"until,omitzero"`
 }
 
 // lone is an instance that fails, since when, and when it last did, to five minutes.
@@ -106,7 +106,7 @@ func (h Health) believed(now machine.Moment) Health {
 		if all || p.Next.After(h.LimitedUntil) && ahead(p.Next, lastProbe) {
 			p.Next = now.Earliest
 		}
-		if all || ahead(p.Ends, longestHush) {
+		if all || ahead(p.Until, longestHush) {
 			h = h.unused(newcomer)
 		}
 	}
@@ -116,12 +116,12 @@ func (h Health) believed(now machine.Moment) Health {
 // probing reports whether the session has the probe, and time to make it.
 func (h *Health) probing(now machine.Moment, who machine.Token, newcomer bool) bool {
 	p := h.of(newcomer)
-	return h.State(now) == Failing && p.Session == who.String() && now.Latest.Before(p.Ends)
+	return h.State(now) == Failing && p.Session == who.String() && now.Latest.Before(p.Until)
 }
 
 // mayProbe reports whether the probe is to be had: it is time, and no other has it, nor a newcomer.
 func (h *Health) mayProbe(now machine.Moment, newcomer bool) bool {
-	return h.State(now) == Failing && !now.Earliest.Before(Latest(h.of(newcomer).opens(), h.Probe.Ends))
+	return h.State(now) == Failing && !now.Earliest.Before(Latest(h.of(newcomer).opens(), h.Probe.Until))
 }
 
 // shut is how long it is closed to newcomers, or to others; 0: not at all, never: until it is changed.
@@ -148,13 +148,13 @@ const (
 func (p *probe) wait() time.Duration { return min(firstProbe<<min(p.Failed, 3), lastProbe) }
 
 // opens is when it is to be had: its time has come, and no session has it.
-func (p *probe) opens() time.Time { return Latest(p.Next, p.Ends) }
+func (p *probe) opens() time.Time { return Latest(p.Next, p.Until) }
 
 // TriedAt is when the next attempt finds out whether it is back; zero: one does, or may at once.
 func (h *Health) TriedAt(now time.Time) (at time.Time) {
 	for _, newcomer := range newcomersAndOthers {
 		p := h.of(newcomer)
-		if now.Before(p.Ends) {
+		if now.Before(p.Until) {
 			return time.Time{}
 		}
 		if p.Next.After(now) && (at.IsZero() || p.Next.Before(at)) {
@@ -194,13 +194,13 @@ func (h Health) taken(now machine.Moment, who machine.Token, newcomer bool, most
 		p.Failed++
 	}
 	most = min(most, max(p.wait(), firstProbe))
-	p.Session, p.Ends = who.String(), now.Latest.Add(most)
+	p.Session, p.Until = who.String(), now.Latest.Add(most)
 	return h
 }
 
 // unused gives the probe back that was not made.
 func (h Health) unused(newcomer bool) Health {
-	h.of(newcomer).Session, h.of(newcomer).Ends = "", time.Time{}
+	h.of(newcomer).Session, h.of(newcomer).Until = "", time.Time{}
 	return h
 }
 

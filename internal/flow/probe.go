@@ -129,7 +129,7 @@ func (d *Destination) known() Health {
 
 // toMake reports whether this process has the probe, and has not made it yet.
 func (d *Destination) toMake(now machine.Moment, newcomer bool) bool {
-	return d.health.probing(now, d.who(), newcomer) && d.used[newcomer] != d.health.of(newcomer).Ends
+	return d.health.probing(now, d.who(), newcomer) && d.used[newcomer] != d.health.of(newcomer).Until
 }
 
 // came reports whether a newcomer stands in line.
