@@ -26,9 +26,9 @@ func TestControlsAreAFormat(t *testing.T) {
 			`"availableAt":"2026-03-01T12:00:03Z","reservedFor":"d1","leftBy":"fe"}],` +
 			`"sessions":{"ff":{"definitions":"d1","settle":"1m5s","heldWithoutAnswer":2,"unansweredUntil":"2026-03-01T12:00:04Z"}},` +
 			`"deadSessions":{"fe":{"definitions":"d1","underWayUntil":"2026-03-01T12:00:05Z","searchedBy":["ff"],"searchLost":true}}}`: share{
-			Parts: []part{{Session: "ff", Since: at(1), Left: at(2), Free: at(3), For: "d1", Was: "fe"}},
-			Wants: map[string]want{"ff": {Runs: "d1", Settle: lasting(65 * time.Second), Held: 2, Until: at(4)}},
-			Dead:  map[string]dead{"fe": {Runs: "d1", Until: at(5), Seen: []string{"ff"}, Lost: true}},
+			Parts:    []part{{Session: "ff", Since: at(1), Left: at(2), Free: at(3), For: "d1", Was: "fe"}},
+			Sessions: map[string]want{"ff": {Runs: "d1", Settle: lasting(65 * time.Second), Held: 2, Until: at(4)}},
+			Dead:     map[string]dead{"fe": {Runs: "d1", Until: at(5), Seen: []string{"ff"}, Lost: true}},
 		},
 		`{"actor":"anna","reason":"moving"}`: saga.Actor{Name: "anna", Reason: "moving"},
 	} {
@@ -47,8 +47,8 @@ func TestWhatIsKeptOfALimit(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	body, err := json.Marshal(share{
-		Parts: []part{{Session: "a"}, {Was: "dead", Free: now.Add(time.Minute)}, {Was: "dead", Free: now.Add(2 * time.Minute)}, {Free: now}},
-		Wants: map[string]want{"a": {Held: 2, Until: now.Add(time.Minute)}, "b": {Until: now.Add(time.Hour)}, "c": {Held: 1}},
+		Parts:    []part{{Session: "a"}, {Was: "dead", Free: now.Add(time.Minute)}, {Was: "dead", Free: now.Add(2 * time.Minute)}, {Free: now}},
+		Sessions: map[string]want{"a": {Held: 2, Until: now.Add(time.Minute)}, "b": {Until: now.Add(time.Hour)}, "c": {Held: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)

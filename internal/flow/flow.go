@@ -219,7 +219,7 @@ func (f *Flow) limits() (ds []*Destination) {
 // Sharers are the sessions that share a limit with this one, as far as is known.
 func (f *Flow) Sharers() (tokens []string) {
 	for _, d := range f.limits() {
-		for token := range f.controls.shares.of(d.name).value.Wants {
+		for token := range f.controls.shares.of(d.name).value.Sessions {
 			tokens = append(tokens, token)
 		}
 	}
@@ -248,7 +248,7 @@ func (f *Flow) Dead() (tokens []string) {
 		for token := range s.Dead {
 			tokens = append(tokens, token)
 		}
-		for token := range s.Wants {
+		for token := range s.Sessions {
 			if d.gone(token) {
 				tokens = append(tokens, token)
 			}

@@ -17,9 +17,9 @@ import (
 // as many as the others, and takes what is free. What it gives up, or leaves when it dies, is free
 // when nothing that it sent can be at work any more.
 type share struct {
-	Parts []part          `json:"parts"`
-	Wants map[string]want `json:"sessions"`               // the sessions that send there
-	Dead  map[string]dead `json:"deadSessions,omitempty"` // of which a part is not free yet
+	Parts    []part          `json:"parts"`
+	Sessions map[string]want `json:"sessions"`               // the sessions that send there
+	Dead     map[string]dead `json:"deadSessions,omitempty"` // of which a part is not free yet
 }
 
 // want is what a session that sends there says of itself.
@@ -146,11 +146,11 @@ func (s share) owned(token string, n int) (owned []int) {
 // left over if not too many others have one already. Where there are fewer parts than sessions, one
 // that has had its part for long gives it to those that run other definitions and have none.
 func (s share) fair(m member) int {
-	n := max(1, len(s.Wants))
+	n := max(1, len(s.Sessions))
 	floor, over := m.parts/n, m.parts%n
 	mine := len(s.owned(m.token, m.parts))
 	before := 0 // others that have one of those that are left over
-	for token := range s.Wants {
+	for token := range s.Sessions {
 		if has := len(s.owned(token, m.parts)); token != m.token && has > floor && (mine <= floor || token < m.token) {
 			before++
 		}
@@ -168,7 +168,7 @@ func (s share) fair(m member) int {
 // definitions and have no part, nor one that is kept for them; empty: there are none.
 func (s share) next(m member) string {
 	var without []string
-	for _, w := range s.Wants {
+	for _, w := range s.Sessions {
 		if runs := w.Runs; !slices.Contains(without, runs) && !s.serves(runs) {
 			without = append(without, runs)
 		}
@@ -183,28 +183,28 @@ func (s share) next(m member) string {
 
 // serves reports whether a session with the digest has a part, or has one kept.
 func (s share) serves(runs string) bool {
-	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Session != "" && s.Wants[p.Session].Runs == runs || p.For == runs })
+	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Session != "" && s.Sessions[p.Session].Runs == runs || p.For == runs })
 }
 
 // joined is the share with the member among those who want it and without the dead, and whether
 // that changes it.
 func (s share) joined(m member) (share, bool) {
 	mine := want{Runs: m.runs, Settle: lasting(m.settle), Held: m.held, Until: m.until}
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{m.token: mine}, Dead: maps.Clone(s.Dead)}
-	known, is := s.Wants[m.token]
+	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{m.token: mine}, Dead: maps.Clone(s.Dead)}
+	known, is := s.Sessions[m.token]
 	changed := !is || known.Runs != mine.Runs || known.Settle != mine.Settle || known.Held != mine.Held || mine.Until.After(known.Until)
-	for token, w := range s.Wants {
+	for token, w := range s.Sessions {
 		if token != m.token && !m.dead(token) {
-			t.Wants[token] = w
+			t.Sessions[token] = w
 		}
 	}
-	for token := range s.Wants { // what they had found of others, before they are dead themselves
-		if _, lives := t.Wants[token]; !lives {
+	for token := range s.Sessions { // what they had found of others, before they are dead themselves
+		if _, lives := t.Sessions[token]; !lives {
 			t.lose(token)
 		}
 	}
-	for token, w := range s.Wants {
-		if _, lives := t.Wants[token]; lives {
+	for token, w := range s.Sessions {
+		if _, lives := t.Sessions[token]; lives {
 			continue
 		}
 		changed = true
@@ -272,7 +272,7 @@ func (s *share) searched(d dead) (all bool) {
 	if d.Lost {
 		return false
 	}
-	for token, w := range s.Wants {
+	for token, w := range s.Sessions {
 		if !slices.Contains(d.Seen, token) {
 			return false
 		}
@@ -284,7 +284,7 @@ func (s *share) searched(d dead) (all bool) {
 // taken is the share after the member has taken what is free and it ought to have, and whether that
 // changes it.
 func (s share) taken(m member) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants, Dead: s.Dead}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, Dead: s.Dead}
 	want := s.fair(m) - len(s.owned(m.token, m.parts))
 	changed := false
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
@@ -301,11 +301,11 @@ func (s share) taken(m member) (share, bool) {
 // given is the share after the member has given up all its parts but the first keep, which nothing
 // that it sent uses any more, and whether that changes it.
 func (s share) given(m member, keep int) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants, Dead: s.Dead}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, Dead: s.Dead}
 	owned := t.owned(m.token, len(t.Parts))
 	for _, k := range owned[min(keep, len(owned)):] {
 		t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest}
-		if keep == 0 && len(s.Wants) > m.parts {
+		if keep == 0 && len(s.Sessions) > m.parts {
 			t.Parts[k].For = s.next(m)
 		}
 	}
@@ -315,11 +315,11 @@ func (s share) given(m member, keep int) (share, bool) {
 // left is the share without the member, which ends; settled: it awaits nothing any more, and what it does not await is over at
 // m.until.
 func (s share) left(m member, settled bool) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}, Dead: maps.Clone(s.Dead)}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{}, Dead: maps.Clone(s.Dead)}
 	t.lose(m.token)
-	for token, w := range s.Wants {
+	for token, w := range s.Sessions {
 		if token != m.token {
-			t.Wants[token] = w
+			t.Sessions[token] = w
 		}
 	}
 	free := m.now.Latest
@@ -332,5 +332,5 @@ func (s share) left(m member, settled bool) (share, bool) {
 	for _, k := range owned {
 		t.Parts[k] = part{Left: m.now.Latest, Free: free}
 	}
-	return t, len(owned) > 0 || len(t.Wants) < len(s.Wants)
+	return t, len(owned) > 0 || len(t.Sessions) < len(s.Sessions)
 }

@@ -196,7 +196,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 				t.Errorf("%s: %d at once, want %d", when, n, want)
 			}
 		}
-		s := share{Wants: map[string]want{me: {}, "other": {}}, Parts: make([]part, 10)}
+		s := share{Sessions: map[string]want{me: {}, "other": {}}, Parts: make([]part, 10)}
 		for k := range s.Parts {
 			s.Parts[k] = part{Session: me, Left: time.Now()}
 			if k >= 5 {
@@ -207,7 +207,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		send("just taken from others", 0)
 		time.Sleep(time.Second) //nolint:forbidigo // virtual
 		send("a second later, with half of the rate", 1)
-		delete(s.Wants, "other")
+		delete(s.Sessions, "other")
 		s.Parts = slices.Clone(s.Parts)
 		for k := 5; k < 10; k++ {
 			s.Parts[k] = part{Session: me, Left: time.Now()}
@@ -216,9 +216,9 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		send("with all of it", 0)
 		time.Sleep(2 * time.Second) //nolint:forbidigo // virtual
 		send("two seconds later", 4)
-		d.shares(share{Wants: map[string]want{me: {}}, Parts: make([]part, 10)})
+		d.shares(share{Sessions: map[string]want{me: {}}, Parts: make([]part, 10)})
 		send("without a part", 0)
-		fresh := share{Wants: map[string]want{me: {}}, Parts: make([]part, 10)}
+		fresh := share{Sessions: map[string]want{me: {}}, Parts: make([]part, 10)}
 		for k := range fresh.Parts {
 			fresh.Parts[k].Session = me
 		}

@@ -52,7 +52,7 @@ func (d *Destination) has() bool { return !d.limited() || len(d.parts) > 0 && d.
 
 // awaits reports whether it is not known yet which part this process has.
 func (d *Destination) awaits() bool {
-	_, known := d.share.Wants[d.who().String()]
+	_, known := d.share.Sessions[d.who().String()]
 	return d.limited() && !known
 }
 

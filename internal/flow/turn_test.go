@@ -18,7 +18,7 @@ func whole(l Limit, hold time.Duration, room int, wake func()) *Destination {
 		divide: func(func(share) (share, bool)) {},
 	})
 	me := d.who().String()
-	s := share{Wants: map[string]want{me: {}}}
+	s := share{Sessions: map[string]want{me: {}}}
 	for range l.partsOf() {
 		s.Parts = append(s.Parts, part{Session: me})
 	}
