@@ -24,9 +24,9 @@ type share struct {
 
 // want is what a session that sends there says of itself.
 type want struct {
-	// Runs is a digest of the definitions that it can run: where there are fewer parts than
+	// Definitions is a digest of the definitions that it can run: where there are fewer parts than
 	// sessions, those that run different ones take turns, so that no definition waits for ever.
-	Runs string `json:"definitions"`
+	Definitions string `json:"definitions"`
 	// Settle is how long after its end something that it sent may be at work. Only it knows its
 	// steps.
 	Settle lasting `json:"settle,omitempty"`
@@ -40,10 +40,10 @@ type want struct {
 // claimed what it could of the dead one's instances, their chains have told all of it. Else they are when the longest that it may have
 // sent is over.
 type dead struct {
-	Runs  string    `json:"definitions"`
-	Until time.Time `json:"underWayUntil,omitzero"` // as far as was found
-	Seen  []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
-	Lost  bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
+	Definitions string    `json:"definitions"`
+	Until       time.Time `json:"underWayUntil,omitzero"` // as far as was found
+	Seen        []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
+	Lost        bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
 }
 
 // lasting is a length of time in a stored document, a text such as 30s.
@@ -169,7 +169,7 @@ func (s share) fair(m member) int {
 func (s share) next(m member) string {
 	var without []string
 	for _, w := range s.Sessions {
-		if runs := w.Runs; !slices.Contains(without, runs) && !s.serves(runs) {
+		if runs := w.Definitions; !slices.Contains(without, runs) && !s.serves(runs) {
 			without = append(without, runs)
 		}
 	}
@@ -183,16 +183,18 @@ func (s share) next(m member) string {
 
 // serves reports whether a session with the digest has a part, or has one kept.
 func (s share) serves(runs string) bool {
-	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Session != "" && s.Sessions[p.Session].Runs == runs || p.For == runs })
+	return slices.ContainsFunc(s.Parts, func(p part) bool {
+		return p.Session != "" && s.Sessions[p.Session].Definitions == runs || p.For == runs
+	})
 }
 
 // joined is the share with the member among those who want it and without the dead, and whether
 // that changes it.
 func (s share) joined(m member) (share, bool) {
-	mine := want{Runs: m.runs, Settle: lasting(m.settle), Held: m.held, Until: m.until}
+	mine := want{Definitions: m.runs, Settle: lasting(m.settle), Held: m.held, Until: m.until}
 	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{m.token: mine}, Dead: maps.Clone(s.Dead)}
 	known, is := s.Sessions[m.token]
-	changed := !is || known.Runs != mine.Runs || known.Settle != mine.Settle || known.Held != mine.Held || mine.Until.After(known.Until)
+	changed := !is || known.Definitions != mine.Definitions || known.Settle != mine.Settle || known.Held != mine.Held || mine.Until.After(known.Until)
 	for token, w := range s.Sessions {
 		if token != m.token && !m.dead(token) {
 			t.Sessions[token] = w
@@ -213,7 +215,7 @@ func (s share) joined(m member) (share, bool) {
 			if t.Dead == nil {
 				t.Dead = map[string]dead{}
 			}
-			t.Dead[token] = dead{Runs: w.Runs, Until: w.Until}
+			t.Dead[token] = dead{Definitions: w.Definitions, Until: w.Until}
 		}
 	}
 	for len(t.Parts) < m.parts {
@@ -276,7 +278,7 @@ func (s *share) searched(d dead) (all bool) {
 		if !slices.Contains(d.Seen, token) {
 			return false
 		}
-		all = all || w.Runs == d.Runs
+		all = all || w.Definitions == d.Definitions
 	}
 	return all
 }
