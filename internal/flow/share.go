@@ -42,7 +42,7 @@ type want struct {
 type dead struct {
 	Definitions string    `json:"definitions"`
 	Until       time.Time `json:"underWayUntil,omitzero"` // as far as was found
-	Seen        []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
+	SearchedBy  []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
 	Lost        bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
 }
 
@@ -229,8 +229,8 @@ func (s share) joined(m member) (share, bool) {
 func (s *share) search(m member) (changed bool) {
 	for token, d := range s.Dead {
 		until, all := m.found(token)
-		if all && !slices.Contains(d.Seen, m.token) {
-			d.Seen, changed = append(slices.Clone(d.Seen), m.token), true
+		if all && !slices.Contains(d.SearchedBy, m.token) {
+			d.SearchedBy, changed = append(slices.Clone(d.SearchedBy), m.token), true
 		}
 		if d.Until.Before(until) { // also behind that: what another claim had locked came to this one
 			d.Until, changed = until, true
@@ -261,7 +261,7 @@ func (s *share) search(m member) (changed bool) {
 // lose notes that a session ends which may have found something of dead ones, and did not tell it.
 func (s *share) lose(token string) {
 	for of, d := range s.Dead {
-		if !slices.Contains(d.Seen, token) {
+		if !slices.Contains(d.SearchedBy, token) {
 			d.Lost = true
 			s.Dead[of] = d
 		}
@@ -275,7 +275,7 @@ func (s *share) searched(d dead) (all bool) {
 		return false
 	}
 	for token, w := range s.Sessions {
-		if !slices.Contains(d.Seen, token) {
+		if !slices.Contains(d.SearchedBy, token) {
 			return false
 		}
 		all = all || w.Definitions == d.Definitions
