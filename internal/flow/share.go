@@ -59,12 +59,12 @@ func (l *lasting) UnmarshalText(text []byte) error {
 
 // part is one part of a limit.
 type part struct {
-	Session string    `json:"session,omitempty"`     // a session; empty: none
-	Since   time.Time `json:"acquiredAt,omitzero"`   // its owner has it
-	Left    time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
-	Free    time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
-	For     string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
-	Was     string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
+	Session    string    `json:"session,omitempty"`     // a session; empty: none
+	AcquiredAt time.Time `json:"acquiredAt,omitzero"`   // its owner has it
+	Left       time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
+	Free       time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
+	For        string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
+	Was        string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
 }
 
 // member is one session's view of a share.
@@ -158,7 +158,7 @@ func (s share) fair(m member) int {
 	if before >= over {
 		return floor
 	}
-	if floor == 0 && mine == 1 && s.next(m) != "" && !m.now.Earliest.Before(s.Parts[s.owned(m.token, m.parts)[0]].Since.Add(partTurn)) {
+	if floor == 0 && mine == 1 && s.next(m) != "" && !m.now.Earliest.Before(s.Parts[s.owned(m.token, m.parts)[0]].AcquiredAt.Add(partTurn)) {
 		return 0
 	}
 	return floor + 1
@@ -292,7 +292,7 @@ func (s share) taken(m member) (share, bool) {
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
 		if p := &t.Parts[k]; want > 0 && p.Session == "" && !m.now.Earliest.Before(p.Free) &&
 			(p.For == "" || p.For == m.runs || !m.now.Earliest.Before(p.Free.Add(partReserved))) {
-			*p = part{Session: m.token, Since: m.now.Latest, Left: p.Left}
+			*p = part{Session: m.token, AcquiredAt: m.now.Latest, Left: p.Left}
 			want--
 			changed = true
 		}
