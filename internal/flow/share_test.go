@@ -198,7 +198,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		}
 		s := share{Sessions: map[string]want{me: {}, "other": {}}, Parts: make([]part, 10)}
 		for k := range s.Parts {
-			s.Parts[k] = part{Session: me, Left: time.Now()}
+			s.Parts[k] = part{Session: me, ReleasedAt: time.Now()}
 			if k >= 5 {
 				s.Parts[k].Session = "other"
 			}
@@ -210,7 +210,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		delete(s.Sessions, "other")
 		s.Parts = slices.Clone(s.Parts)
 		for k := 5; k < 10; k++ {
-			s.Parts[k] = part{Session: me, Left: time.Now()}
+			s.Parts[k] = part{Session: me, ReleasedAt: time.Now()}
 		}
 		d.shares(s)
 		send("with all of it", 0)

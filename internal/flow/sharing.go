@@ -138,7 +138,7 @@ func (d *Destination) use(s share, owned []int) {
 	}
 	for _, k := range owned {
 		if !slices.Contains(d.parts, k) {
-			tokens += d.limit.saved(k, s.Parts[k].Left, now)
+			tokens += d.limit.saved(k, s.Parts[k].ReleasedAt, now)
 		}
 	}
 	if holds := d.limit.held(owned); holds < d.holds {
