@@ -72,9 +72,9 @@ func SharesOf(c *ledger.Control, now time.Time) (parts int, of map[string]int, k
 		}
 	}
 	for _, p := range s.Parts {
-		if p.Session == "" && p.Free.After(now) {
+		if p.Session == "" && p.AvailableAt.After(now) {
 			k.Left++
-			k.LeftUntil = Latest(k.LeftUntil, p.Free)
+			k.LeftUntil = Latest(k.LeftUntil, p.AvailableAt)
 		}
 	}
 	return len(s.Parts), of, k

@@ -59,12 +59,12 @@ func (l *lasting) UnmarshalText(text []byte) error {
 
 // part is one part of a limit.
 type part struct {
-	Session    string    `json:"session,omitempty"`     // a session; empty: none
-	AcquiredAt time.Time `json:"acquiredAt,omitzero"`   // its owner has it
-	ReleasedAt time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
-	Free       time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
-	For        string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
-	Was        string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
+	Session     string    `json:"session,omitempty"`     // a session; empty: none
+	AcquiredAt  time.Time `json:"acquiredAt,omitzero"`   // its owner has it
+	ReleasedAt  time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
+	AvailableAt time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
+	For         string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
+	Was         string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
 }
 
 // member is one session's view of a share.
@@ -211,7 +211,7 @@ func (s share) joined(m member) (share, bool) {
 		}
 		changed = true
 		for _, k := range t.owned(token, len(t.Parts)) {
-			t.Parts[k] = part{ReleasedAt: m.now.Latest, Free: m.now.Latest.Add(time.Duration(w.Settle)), Was: token}
+			t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest.Add(time.Duration(w.Settle)), Was: token}
 			if t.Dead == nil {
 				t.Dead = map[string]dead{}
 			}
@@ -247,8 +247,8 @@ func (s *share) search(m member) (changed bool) {
 		}
 		for k := range s.Parts {
 			if p := &s.Parts[k]; left(*p) {
-				if p.Was = ""; d.Until.Before(p.Free) {
-					p.Free = Latest(d.Until, p.ReleasedAt)
+				if p.Was = ""; d.Until.Before(p.AvailableAt) {
+					p.AvailableAt = Latest(d.Until, p.ReleasedAt)
 				}
 			}
 		}
@@ -290,8 +290,8 @@ func (s share) taken(m member) (share, bool) {
 	want := s.fair(m) - len(s.owned(m.token, m.parts))
 	changed := false
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
-		if p := &t.Parts[k]; want > 0 && p.Session == "" && !m.now.Earliest.Before(p.Free) &&
-			(p.For == "" || p.For == m.runs || !m.now.Earliest.Before(p.Free.Add(partReserved))) {
+		if p := &t.Parts[k]; want > 0 && p.Session == "" && !m.now.Earliest.Before(p.AvailableAt) &&
+			(p.For == "" || p.For == m.runs || !m.now.Earliest.Before(p.AvailableAt.Add(partReserved))) {
 			*p = part{Session: m.token, AcquiredAt: m.now.Latest, ReleasedAt: p.ReleasedAt}
 			want--
 			changed = true
@@ -306,7 +306,7 @@ func (s share) given(m member, keep int) (share, bool) {
 	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, Dead: s.Dead}
 	owned := t.owned(m.token, len(t.Parts))
 	for _, k := range owned[min(keep, len(owned)):] {
-		t.Parts[k] = part{ReleasedAt: m.now.Latest, Free: m.now.Latest}
+		t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest}
 		if keep == 0 && len(s.Sessions) > m.parts {
 			t.Parts[k].For = s.next(m)
 		}
@@ -332,7 +332,7 @@ func (s share) left(m member, settled bool) (share, bool) {
 	}
 	owned := t.owned(m.token, len(t.Parts))
 	for _, k := range owned {
-		t.Parts[k] = part{ReleasedAt: m.now.Latest, Free: free}
+		t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: free}
 	}
 	return t, len(owned) > 0 || len(t.Sessions) < len(s.Sessions)
 }

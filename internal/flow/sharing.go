@@ -197,8 +197,8 @@ func (d *Destination) lookAgain(s *share) {
 	}
 	now, wait := d.now().Earliest, never
 	for i := range s.Parts {
-		if p := &s.Parts[i]; p.Session == "" && p.Free.After(now) {
-			wait = min(wait, p.Free.Sub(now))
+		if p := &s.Parts[i]; p.Session == "" && p.AvailableAt.After(now) {
+			wait = min(wait, p.AvailableAt.Sub(now))
 		}
 	}
 	if wait < never {
