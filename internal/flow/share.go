@@ -64,7 +64,7 @@ type part struct {
 	ReleasedAt  time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
 	AvailableAt time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
 	For         string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
-	Was         string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
+	LeftBy      string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
 }
 
 // member is one session's view of a share.
@@ -211,7 +211,7 @@ func (s share) joined(m member) (share, bool) {
 		}
 		changed = true
 		for _, k := range t.owned(token, len(t.Parts)) {
-			t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest.Add(time.Duration(w.Settle)), Was: token}
+			t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest.Add(time.Duration(w.Settle)), LeftBy: token}
 			if t.Dead == nil {
 				t.Dead = map[string]dead{}
 			}
@@ -236,7 +236,7 @@ func (s *share) search(m member) (changed bool) {
 			d.Until, changed = until, true
 		}
 		s.Dead[token] = d
-		left := func(p part) bool { return p.Session == "" && p.Was == token }
+		left := func(p part) bool { return p.Session == "" && p.LeftBy == token }
 		if !slices.ContainsFunc(s.Parts, left) {
 			delete(s.Dead, token)
 			changed = true
@@ -247,7 +247,7 @@ func (s *share) search(m member) (changed bool) {
 		}
 		for k := range s.Parts {
 			if p := &s.Parts[k]; left(*p) {
-				if p.Was = ""; d.Until.Before(p.AvailableAt) {
+				if p.LeftBy = ""; d.Until.Before(p.AvailableAt) {
 					p.AvailableAt = Latest(d.Until, p.ReleasedAt)
 				}
 			}
