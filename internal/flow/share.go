@@ -63,7 +63,7 @@ type part struct {
 	AcquiredAt  time.Time `json:"acquiredAt,omitzero"`   // its owner has it
 	ReleasedAt  time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
 	AvailableAt time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
-	For         string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
+	ReservedFor string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
 	LeftBy      string    `json:"leftBy,omitempty"`      // without an owner: a dead session, which may have requests under way
 }
 
@@ -184,7 +184,7 @@ func (s share) next(m member) string {
 // serves reports whether a session with the digest has a part, or has one kept.
 func (s share) serves(runs string) bool {
 	return slices.ContainsFunc(s.Parts, func(p part) bool {
-		return p.Session != "" && s.Sessions[p.Session].Definitions == runs || p.For == runs
+		return p.Session != "" && s.Sessions[p.Session].Definitions == runs || p.ReservedFor == runs
 	})
 }
 
@@ -291,7 +291,7 @@ func (s share) taken(m member) (share, bool) {
 	changed := false
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
 		if p := &t.Parts[k]; want > 0 && p.Session == "" && !m.now.Earliest.Before(p.AvailableAt) &&
-			(p.For == "" || p.For == m.runs || !m.now.Earliest.Before(p.AvailableAt.Add(partReserved))) {
+			(p.ReservedFor == "" || p.ReservedFor == m.runs || !m.now.Earliest.Before(p.AvailableAt.Add(partReserved))) {
 			*p = part{Session: m.token, AcquiredAt: m.now.Latest, ReleasedAt: p.ReleasedAt}
 			want--
 			changed = true
@@ -308,7 +308,7 @@ func (s share) given(m member, keep int) (share, bool) {
 	for _, k := range owned[min(keep, len(owned)):] {
 		t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest}
 		if keep == 0 && len(s.Sessions) > m.parts {
-			t.Parts[k].For = s.next(m)
+			t.Parts[k].ReservedFor = s.next(m)
 		}
 	}
 	return t, len(owned) > keep
