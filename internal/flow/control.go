@@ -67,7 +67,7 @@ func SharesOf(c *ledger.Control, now time.Time) (parts int, of map[string]int, k
 	of = map[string]int{}
 	for token, w := range s.Sessions {
 		of[token] = len(s.owned(token, len(s.Parts)))
-		if k.Unanswered += w.Held; w.Held > 0 {
+		if k.Unanswered += w.HeldWithoutAnswer; w.HeldWithoutAnswer > 0 {
 			k.UnansweredUntil = Latest(k.UnansweredUntil, w.Until)
 		}
 	}
