@@ -68,7 +68,7 @@ func SharesOf(c *ledger.Control, now time.Time) (parts int, of map[string]int, k
 	for token, w := range s.Sessions {
 		of[token] = len(s.owned(token, len(s.Parts)))
 		if k.Unanswered += w.HeldWithoutAnswer; w.HeldWithoutAnswer > 0 {
-			k.UnansweredUntil = Latest(k.UnansweredUntil, w.Until)
+			k.UnansweredUntil = Latest(k.UnansweredUntil, w.UnansweredUntil)
 		}
 	}
 	for _, p := range s.Parts {

@@ -27,7 +27,7 @@ func TestControlsAreAFormat(t *testing.T) {
 			`"sessions":{"ff":{"definitions":"d1","settle":"1m5s","heldWithoutAnswer":2,"unansweredUntil":"2026-03-01T12:00:04Z"}},` +
 			`"deadSessions":{"fe":{"definitions":"d1","underWayUntil":"2026-03-01T12:00:05Z","searchedBy":["ff"],"searchLost":true}}}`: share{
 			Parts:    []part{{Session: "ff", AcquiredAt: at(1), ReleasedAt: at(2), AvailableAt: at(3), ReservedFor: "d1", LeftBy: "fe"}},
-			Sessions: map[string]want{"ff": {Definitions: "d1", Settle: lasting(65 * time.Second), HeldWithoutAnswer: 2, Until: at(4)}},
+			Sessions: map[string]want{"ff": {Definitions: "d1", Settle: lasting(65 * time.Second), HeldWithoutAnswer: 2, UnansweredUntil: at(4)}},
 			Dead:     map[string]dead{"fe": {Definitions: "d1", Until: at(5), SearchedBy: []string{"ff"}, Lost: true}},
 		},
 		`{"actor":"anna","reason":"moving"}`: saga.Actor{Name: "anna", Reason: "moving"},
@@ -48,7 +48,7 @@ func TestWhatIsKeptOfALimit(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	body, err := json.Marshal(share{
 		Parts:    []part{{Session: "a"}, {LeftBy: "dead", AvailableAt: now.Add(time.Minute)}, {LeftBy: "dead", AvailableAt: now.Add(2 * time.Minute)}, {AvailableAt: now}},
-		Sessions: map[string]want{"a": {HeldWithoutAnswer: 2, Until: now.Add(time.Minute)}, "b": {Until: now.Add(time.Hour)}, "c": {HeldWithoutAnswer: 1}},
+		Sessions: map[string]want{"a": {HeldWithoutAnswer: 2, UnansweredUntil: now.Add(time.Minute)}, "b": {UnansweredUntil: now.Add(time.Hour)}, "c": {HeldWithoutAnswer: 1}},
 	})
 	if err != nil {
 		t.Fatal(err)

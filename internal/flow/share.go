@@ -30,10 +30,10 @@ type want struct {
 	// Settle is how long after its end something that it sent may be at work. Only it knows its
 	// steps.
 	Settle lasting `json:"settle,omitempty"`
-	// HeldWithoutAnswer is how many slots are held by requests without an answer, and Until when the last of them
+	// HeldWithoutAnswer is how many slots are held by requests without an answer, and UnansweredUntil when the last of them
 	// that it does not await any more has settled.
 	HeldWithoutAnswer int       `json:"heldWithoutAnswer,omitempty"`
-	Until             time.Time `json:"unansweredUntil,omitzero"`
+	UnansweredUntil   time.Time `json:"unansweredUntil,omitzero"`
 }
 
 // dead is what is known of what a dead session had under way. Its parts are free when that is over: when every session that lives has
@@ -191,10 +191,10 @@ func (s share) serves(runs string) bool {
 // joined is the share with the member among those who want it and without the dead, and whether
 // that changes it.
 func (s share) joined(m member) (share, bool) {
-	mine := want{Definitions: m.runs, Settle: lasting(m.settle), HeldWithoutAnswer: m.held, Until: m.until}
+	mine := want{Definitions: m.runs, Settle: lasting(m.settle), HeldWithoutAnswer: m.held, UnansweredUntil: m.until}
 	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{m.token: mine}, Dead: maps.Clone(s.Dead)}
 	known, is := s.Sessions[m.token]
-	changed := !is || known.Definitions != mine.Definitions || known.Settle != mine.Settle || known.HeldWithoutAnswer != mine.HeldWithoutAnswer || mine.Until.After(known.Until)
+	changed := !is || known.Definitions != mine.Definitions || known.Settle != mine.Settle || known.HeldWithoutAnswer != mine.HeldWithoutAnswer || mine.UnansweredUntil.After(known.UnansweredUntil)
 	for token, w := range s.Sessions {
 		if token != m.token && !m.dead(token) {
 			t.Sessions[token] = w
@@ -215,7 +215,7 @@ func (s share) joined(m member) (share, bool) {
 			if t.Dead == nil {
 				t.Dead = map[string]dead{}
 			}
-			t.Dead[token] = dead{Definitions: w.Definitions, Until: w.Until}
+			t.Dead[token] = dead{Definitions: w.Definitions, Until: w.UnansweredUntil}
 		}
 	}
 	for len(t.Parts) < m.parts {
