@@ -40,10 +40,10 @@ type want struct {
 // claimed what it could of the dead one's instances, their chains have told all of it. Else they are when the longest that it may have
 // sent is over.
 type dead struct {
-	Definitions string    `json:"definitions"`
-	Until       time.Time `json:"underWayUntil,omitzero"` // as far as was found
-	SearchedBy  []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
-	Lost        bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
+	Definitions   string    `json:"definitions"`
+	UnderWayUntil time.Time `json:"underWayUntil,omitzero"` // as far as was found
+	SearchedBy    []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
+	Lost          bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
 }
 
 // lasting is a length of time in a stored document, a text such as 30s.
@@ -215,7 +215,7 @@ func (s share) joined(m member) (share, bool) {
 			if t.Dead == nil {
 				t.Dead = map[string]dead{}
 			}
-			t.Dead[token] = dead{Definitions: w.Definitions, Until: w.UnansweredUntil}
+			t.Dead[token] = dead{Definitions: w.Definitions, UnderWayUntil: w.UnansweredUntil}
 		}
 	}
 	for len(t.Parts) < m.parts {
@@ -232,8 +232,8 @@ func (s *share) search(m member) (changed bool) {
 		if all && !slices.Contains(d.SearchedBy, m.token) {
 			d.SearchedBy, changed = append(slices.Clone(d.SearchedBy), m.token), true
 		}
-		if d.Until.Before(until) { // also behind that: what another claim had locked came to this one
-			d.Until, changed = until, true
+		if d.UnderWayUntil.Before(until) { // also behind that: what another claim had locked came to this one
+			d.UnderWayUntil, changed = until, true
 		}
 		s.Dead[token] = d
 		left := func(p part) bool { return p.Session == "" && p.LeftBy == token }
@@ -247,8 +247,8 @@ func (s *share) search(m member) (changed bool) {
 		}
 		for k := range s.Parts {
 			if p := &s.Parts[k]; left(*p) {
-				if p.LeftBy = ""; d.Until.Before(p.AvailableAt) {
-					p.AvailableAt = Latest(d.Until, p.ReleasedAt)
+				if p.LeftBy = ""; d.UnderWayUntil.Before(p.AvailableAt) {
+					p.AvailableAt = Latest(d.UnderWayUntil, p.ReleasedAt)
 				}
 			}
 		}
