@@ -21,7 +21,7 @@ type Health struct {
 	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
 	FailingSince time.Time `json:"failureStartedAt,omitzero"`
 	Evidence     string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
-	Why          string    `json:"lastError,omitempty"` // what the latest failure said
+	LastError    string    `json:"lastError,omitempty"` // what the latest failure said
 
 	// Alone is the instance that fails and was the only one that its process knew of.
 	Alone lone `json:"failsAlone,omitzero"`
@@ -166,7 +166,7 @@ func (h *Health) TriedAt(now time.Time) (at time.Time) {
 
 // failed begins the failing, or goes on with it when it was back for less than a minute.
 func (h Health) failed(now machine.Moment, evidence, why string) Health {
-	h.FailingSince, h.Evidence, h.Why = now.Earliest, evidence, why
+	h.FailingSince, h.Evidence, h.LastError = now.Earliest, evidence, why
 	if now.Earliest.Sub(h.BackSince).Abs() > time.Minute {
 		h.Probe, h.Retry = probe{}, probe{}
 	}
@@ -179,7 +179,7 @@ func (h Health) failed(now machine.Moment, evidence, why string) Health {
 func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 	p := probe{Failed: h.of(newcomer).Failed + 1}
 	p.Next = Latest(now.Latest.Add(p.wait()), h.LimitedUntil)
-	*h.of(newcomer), h.Why = p, why
+	*h.of(newcomer), h.LastError = p, why
 	if newcomer {
 		h.Retry.Next = Latest(h.Retry.Next, p.Next.Add(p.wait()/2))
 	}
@@ -209,7 +209,7 @@ func (h Health) unused(newcomer bool) Health {
 func (h Health) served(now machine.Moment) Health {
 	h.ServedAt, h.Alone = now.Earliest, lone{}
 	if !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
-		h.BackSince, h.FailingSince, h.Evidence, h.Why = now.Earliest, time.Time{}, "", ""
+		h.BackSince, h.FailingSince, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}
 	}
 	return h
@@ -221,7 +221,7 @@ func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
 	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailingSince.IsZero() {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
-	h.LimitedUntil, h.Why = Latest(h.LimitedUntil, until), why
+	h.LimitedUntil, h.LastError = Latest(h.LimitedUntil, until), why
 	h.Probe.Next, h.Retry.Next = Latest(h.Probe.Next, until), Latest(h.Retry.Next, until)
 	return h.unused(true).unused(false)
 }
@@ -230,7 +230,7 @@ func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
 func (h Health) probed(now machine.Moment) Health {
 	if now.Earliest.Before(h.LimitedUntil) {
 		if h.LimitedUntil = now.Earliest; h.FailingSince.IsZero() {
-			h = h.failed(now, "it asked to be left alone, and a person has it tried", h.Why)
+			h = h.failed(now, "it asked to be left alone, and a person has it tried", h.LastError)
 		}
 	}
 	h.Probe.Next, h.Retry.Next, h.ProbedAt = now.Earliest, now.Earliest, now.Earliest

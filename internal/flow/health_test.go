@@ -78,7 +78,7 @@ func TestHealthBackAndAway(t *testing.T) {
 	t.Parallel()
 	h := fails(at(0)).missed(at(time.Second), true, "refused").missed(at(3*time.Second), true, "refused")
 	h = h.taken(at(7*time.Second), 1, true, time.Hour).served(at(7 * time.Second))
-	if h.State(at(7*time.Second)) != Healthy || h.Probe.Session != "" || h.Why != "" || h.Evidence != "" {
+	if h.State(at(7*time.Second)) != Healthy || h.Probe.Session != "" || h.LastError != "" || h.Evidence != "" {
 		t.Fatalf("%+v", h)
 	}
 	if again := h.failed(at(60*time.Second), "", "refused"); again.Probe.Next.Sub(at(60*time.Second).Earliest) != 4*time.Second {
