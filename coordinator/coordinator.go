@@ -447,7 +447,7 @@ func (c *Coordinator) tellHealth(name, was, is string, h flow.Health) {
 	case is == flow.Limited:
 		log.WithField("until", h.LimitedUntil).WithField("error", h.LastError).Warn("the destination asks to be left alone; what wants it waits")
 	case is == flow.Failing:
-		log.WithField("since", h.FailingSince).WithField("evidence", h.Evidence).WithField("error", h.LastError).WithField("next_try", h.Probe.Next).
+		log.WithField("since", h.FailureStartedAt).WithField("evidence", h.Evidence).WithField("error", h.LastError).WithField("next_try", h.Probe.Next).
 			Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
 	}
 }

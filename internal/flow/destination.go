@@ -286,7 +286,7 @@ func (d *Destination) give() time.Duration {
 			d.line = slices.Delete(d.line, at, at+1)
 			return d.give() // to the next
 		}
-		if d.health.FailingSince.IsZero() {
+		if d.health.FailureStartedAt.IsZero() {
 			break
 		}
 	}
@@ -310,7 +310,7 @@ func (d *Destination) sendAway() {
 	stays := map[bool]bool{}
 	for _, t := range slices.Clone(d.line) {
 		n := t.rank.newcomer()
-		if shut := d.shut(n); shut > d.hold || shut > 0 && stays[n] && !d.health.FailingSince.IsZero() {
+		if shut := d.shut(n); shut > d.hold || shut > 0 && stays[n] && !d.health.FailureStartedAt.IsZero() {
 			d.refuse(slices.Index(d.line, t))
 		}
 		stays[n] = true
@@ -356,7 +356,7 @@ func (d *Destination) vacant(k kind) int {
 
 // places is how long the line may be for its last to have a turn in time; one at least.
 func (d *Destination) places() int {
-	if !d.health.FailingSince.IsZero() {
+	if !d.health.FailureStartedAt.IsZero() {
 		return 1 // for the probe
 	}
 	each := d.each()
@@ -422,7 +422,7 @@ func (d *Destination) free(of Rank) (wait time.Duration) {
 // for as long. Others stand in line, or did a moment ago, so that more of them may wait in the ledger. Who finds out whether an outage is
 // over leaves it to none.
 func (d *Destination) behind(r Rank) time.Duration {
-	if !r.Hung || d.mine.Concurrent == 0 || !d.health.FailingSince.IsZero() || d.turnsHung() {
+	if !r.Hung || d.mine.Concurrent == 0 || !d.health.FailureStartedAt.IsZero() || d.turnsHung() {
 		return 0
 	}
 	if d.others() > 0 {

@@ -17,11 +17,11 @@ type Health struct {
 	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
 	PausedWhy string `json:"pausedReason,omitempty"`
 
-	ProbedAt     time.Time `json:"probedAt,omitzero"` // a person had it tried
-	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
-	FailingSince time.Time `json:"failureStartedAt,omitzero"`
-	Evidence     string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
-	LastError    string    `json:"lastError,omitempty"` // what the latest failure said
+	ProbedAt         time.Time `json:"probedAt,omitzero"` // a person had it tried
+	LimitedUntil     time.Time `json:"limitedUntil,omitzero"`
+	FailureStartedAt time.Time `json:"failureStartedAt,omitzero"`
+	Evidence         string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
+	LastError        string    `json:"lastError,omitempty"` // what the latest failure said
 
 	// Alone is the instance that fails and was the only one that its process knew of.
 	Alone lone `json:"failsAlone,omitzero"`
@@ -80,7 +80,7 @@ func (h *Health) State(now machine.Moment) string {
 		return Paused
 	case now.Earliest.Before(h.LimitedUntil):
 		return Limited
-	case !h.FailingSince.IsZero():
+	case !h.FailureStartedAt.IsZero():
 		return Failing
 	default:
 		return Healthy
@@ -94,9 +94,9 @@ func (h Health) believed(now machine.Moment) Health {
 	if ahead(h.ServedAt, 0) {
 		h.ServedAt = time.Time{}
 	}
-	all := ahead(h.FailingSince, 0)
+	all := ahead(h.FailureStartedAt, 0)
 	if all {
-		h.FailingSince = now.Earliest
+		h.FailureStartedAt = now.Earliest
 	}
 	if all || ahead(h.LimitedUntil, longestHush) {
 		h.LimitedUntil = time.Time{}
@@ -166,7 +166,7 @@ func (h *Health) TriedAt(now time.Time) (at time.Time) {
 
 // failed begins the failing, or goes on with it when it was back for less than a minute.
 func (h Health) failed(now machine.Moment, evidence, why string) Health {
-	h.FailingSince, h.Evidence, h.LastError = now.Earliest, evidence, why
+	h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, evidence, why
 	if now.Earliest.Sub(h.BackSince).Abs() > time.Minute {
 		h.Probe, h.Retry = probe{}, probe{}
 	}
@@ -208,8 +208,8 @@ func (h Health) unused(newcomer bool) Health {
 // destination is limited was sent before it asked for that.
 func (h Health) served(now machine.Moment) Health {
 	h.ServedAt, h.Alone = now.Earliest, lone{}
-	if !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
-		h.BackSince, h.FailingSince, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
+	if !h.FailureStartedAt.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
+		h.BackSince, h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}
 	}
 	return h
@@ -218,7 +218,7 @@ func (h Health) served(now machine.Moment) Health {
 // limit has the destination left alone until then, if that is later than what it asked for before.
 // What asks again, and has served none since its last wait was over, is probed first.
 func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
-	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailingSince.IsZero() {
+	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailureStartedAt.IsZero() {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
 	h.LimitedUntil, h.LastError = Latest(h.LimitedUntil, until), why
@@ -229,7 +229,7 @@ func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
 // probed lets both kinds try now. One that asked to be left alone is not sent all that waits.
 func (h Health) probed(now machine.Moment) Health {
 	if now.Earliest.Before(h.LimitedUntil) {
-		if h.LimitedUntil = now.Earliest; h.FailingSince.IsZero() {
+		if h.LimitedUntil = now.Earliest; h.FailureStartedAt.IsZero() {
 			h = h.failed(now, "it asked to be left alone, and a person has it tried", h.LastError)
 		}
 	}

@@ -46,8 +46,8 @@ func TestHealthOneProbeAtATime(t *testing.T) {
 			}
 			now += wait
 		}
-		if !h.FailingSince.Equal(at(0).Earliest) {
-			t.Errorf("failing since %s", h.FailingSince)
+		if !h.FailureStartedAt.Equal(at(0).Earliest) {
+			t.Errorf("failing since %s", h.FailureStartedAt)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (d *Destination) obey(h Health) (was, is string) {
 	if h.LimitedUntil.Before(d.health.LimitedUntil) { // a person wants it tried now
 		d.heldBack = time.Time{}
 	}
-	d.stale = d.stale && h.FailingSince.Equal(d.health.FailingSince)
+	d.stale = d.stale && h.FailureStartedAt.Equal(d.health.FailureStartedAt)
 	if d.health = h; was == Failing && is == Healthy {
 		d.window, d.round, d.size, d.wrong, d.slower = 1, 1, 1, 0, false
 		d.blamed, d.opened = map[int64]bool{}, time.Now()
@@ -182,7 +182,7 @@ func (d *Destination) probe() {
 func (d *Destination) Answered(took time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.serves == 0 || !d.health.FailingSince.IsZero() { // behind an outage it may take longer than before
+	if d.serves == 0 || !d.health.FailureStartedAt.IsZero() { // behind an outage it may take longer than before
 		d.serves = took
 	}
 	d.serves += (took - d.serves) / 8
@@ -191,7 +191,7 @@ func (d *Destination) Answered(took time.Duration) {
 	d.forget()
 	d.opens(true)
 	tells := func(h *Health) bool {
-		return !h.FailingSince.IsZero() || h.Alone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
+		return !h.FailureStartedAt.IsZero() || h.Alone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
 		d.change(func(h Health) (Health, bool) { return h.served(now), tells(&h) })
@@ -302,7 +302,7 @@ func (d *Destination) FailedBy(f Failure) {
 	d.suspect()
 	if one := (lone{f.Number, d.since, now.Earliest}); len(d.failed) == 1 && now.Earliest.Sub(d.since) >= tellsAlone && d.health.Alone.older(one) {
 		d.change(func(h Health) (Health, bool) {
-			tells := h.FailingSince.IsZero() && h.Alone.older(one)
+			tells := h.FailureStartedAt.IsZero() && h.Alone.older(one)
 			h.Alone = one
 			return h, tells
 		})
@@ -350,7 +350,7 @@ func (d *Destination) both(now machine.Moment) time.Time {
 // meanwhile; never: it takes more.
 func (d *Destination) suspect() time.Duration {
 	now := d.now()
-	if !d.health.FailingSince.IsZero() || len(d.failed) == 0 || now.Earliest.Sub(d.latest) > evidenceFor {
+	if !d.health.FailureStartedAt.IsZero() || len(d.failed) == 0 || now.Earliest.Sub(d.latest) > evidenceFor {
 		return never
 	}
 	missed, both, evidence, wait := now.Earliest.Sub(d.missed), d.both(now), "", never
@@ -368,7 +368,7 @@ func (d *Destination) suspect() time.Duration {
 		return wait
 	}
 	why := d.why
-	d.change(func(h Health) (Health, bool) { return h.failed(now, evidence, why), h.FailingSince.IsZero() })
+	d.change(func(h Health) (Health, bool) { return h.failed(now, evidence, why), h.FailureStartedAt.IsZero() })
 	return never
 }
 
@@ -388,7 +388,7 @@ func (d *Destination) Outage(failed, began time.Time, last bool) bool {
 	if d.servedSince(now, Latest(failed, began)) {
 		return false
 	}
-	return !d.health.FailingSince.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || last && now.Earliest.Sub(began).Abs() < aloneFor
+	return !d.health.FailureStartedAt.IsZero() || !d.away.IsZero() || !d.both(now).IsZero() || last && now.Earliest.Sub(began).Abs() < aloneFor
 }
 
 // Tries reports whether an instance that failed there is to be tried now, whatever it waits for: another was served there since, or it
@@ -417,17 +417,17 @@ const asideFor = 15 * time.Minute
 func (d *Destination) Aside() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.health.FailingSince.IsZero() {
+	if d.health.FailureStartedAt.IsZero() {
 		return 0
 	}
 	wait := d.health.Retry.wait()
-	failing := d.now().Latest.Sub(d.health.FailingSince)
+	failing := d.now().Latest.Sub(d.health.FailureStartedAt)
 	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
 	return most/2 + rand.N(most/2+1)
 }
 
 // Failing is since when the destination has failed; zero when it does not.
-func (d *Destination) Failing() time.Time { return d.known().FailingSince }
+func (d *Destination) Failing() time.Time { return d.known().FailureStartedAt }
 
 // Probed is when a person had it tried; zero: never, or by a clock that is ahead.
 func (d *Destination) Probed() time.Time {
