@@ -29,10 +29,10 @@ type Health struct {
 	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
 	// lengthen no newcomer's.
-	Probe     probe     `json:"probe,omitzero"`
-	Retry     probe     `json:"retryProbe,omitzero"`
-	BackSince time.Time `json:"recoveredAt,omitzero"`
-	ServedAt  time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
+	Probe       probe     `json:"probe,omitzero"`
+	Retry       probe     `json:"retryProbe,omitzero"`
+	RecoveredAt time.Time `json:"recoveredAt,omitzero"`
+	ServedAt    time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
 }
 
 // probe is the right to one attempt at a failing destination. A process takes it for a while.
@@ -167,11 +167,11 @@ func (h *Health) TriedAt(now time.Time) (at time.Time) {
 // failed begins the failing, or goes on with it when it was back for less than a minute.
 func (h Health) failed(now machine.Moment, evidence, why string) Health {
 	h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, evidence, why
-	if now.Earliest.Sub(h.BackSince).Abs() > time.Minute {
+	if now.Earliest.Sub(h.RecoveredAt).Abs() > time.Minute {
 		h.Probe, h.Retry = probe{}, probe{}
 	}
 	h.Probe.Next, h.Retry.Next = now.Latest.Add(h.Probe.wait()), now.Latest.Add(h.Retry.wait())
-	h.BackSince = time.Time{}
+	h.RecoveredAt = time.Time{}
 	return h
 }
 
@@ -209,7 +209,7 @@ func (h Health) unused(newcomer bool) Health {
 func (h Health) served(now machine.Moment) Health {
 	h.ServedAt, h.Alone = now.Earliest, lone{}
 	if !h.FailureStartedAt.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
-		h.BackSince, h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
+		h.RecoveredAt, h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}
 	}
 	return h
