@@ -437,7 +437,7 @@ func (c *Coordinator) tellHealth(name, was, is string, h flow.Health) {
 	switch {
 	case was == is:
 	case is == flow.Paused:
-		log.WithField("actor", h.PausedBy).WithField("reason", h.PausedWhy).Warn("a person paused the destination; what wants it waits")
+		log.WithField("actor", h.PausedBy).WithField("reason", h.PausedReason).Warn("a person paused the destination; what wants it waits")
 	case was == flow.Paused:
 		log.WithField("state", is).Info("a person resumed the destination")
 	case is == flow.Healthy:

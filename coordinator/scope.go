@@ -73,7 +73,7 @@ func (op *Operator) Probe(ctx context.Context, destination string, by saga.Actor
 	err = op.setScope(ctx, "probe", OfDestination(destination), by, func(c *ledger.Control) error {
 		h, err := flow.HealthOf(c)
 		if err == nil && h.PausedBy != "" {
-			err = fmt.Errorf("%w, says %s: %s", ErrPaused, h.PausedBy, h.PausedWhy)
+			err = fmt.Errorf("%w, says %s: %s", ErrPaused, h.PausedBy, h.PausedReason)
 		}
 		if err != nil {
 			return err

@@ -99,7 +99,7 @@ func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.
 		d.Evidence = h.Evidence
 		d.Until = h.TriedAt(now)
 	case flow.Paused:
-		d.Actor, d.Why = h.PausedBy, h.PausedWhy
+		d.Actor, d.Why = h.PausedBy, h.PausedReason
 		acts, err := op.ledger.Acts(ctx, c.Kind, c.Name, 1)
 		if err != nil {
 			return fmt.Errorf("read who paused %s: %w", c.Name, err)

@@ -117,9 +117,9 @@ func SetPause(c *ledger.Control, by saga.Actor, pause bool) error {
 	if err != nil {
 		return err
 	}
-	h.PausedBy, h.PausedWhy, h.ProbedAt = "", "", time.Time{}
+	h.PausedBy, h.PausedReason, h.ProbedAt = "", "", time.Time{}
 	if pause {
-		h.PausedBy, h.PausedWhy = by.Name, by.Reason
+		h.PausedBy, h.PausedReason = by.Name, by.Reason
 	}
 	c.Body, err = json.Marshal(h)
 	return err

@@ -14,8 +14,8 @@ import (
 // (429, 503); or failing, because it served none of those who never failed there; or healthy. Only
 // a healthy one gets more than a probe at a time. What waits for it waits in the ledger.
 type Health struct {
-	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
-	PausedWhy string `json:"pausedReason,omitempty"`
+	PausedBy     string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
+	PausedReason string `json:"pausedReason,omitempty"`
 
 	ProbedAt         time.Time `json:"probedAt,omitzero"` // a person had it tried
 	LimitedUntil     time.Time `json:"limitedUntil,omitzero"`

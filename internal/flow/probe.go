@@ -150,7 +150,7 @@ func (d *Destination) Paused() error {
 		return nil
 	}
 	if h := d.known(); h.PausedBy != "" {
-		return fmt.Errorf("%w by %s: %s", ErrPaused, h.PausedBy, h.PausedWhy)
+		return fmt.Errorf("%w by %s: %s", ErrPaused, h.PausedBy, h.PausedReason)
 	}
 	return nil
 }
