@@ -84,9 +84,9 @@ func (s *standing) followed(run string) bool {
 // repeated is what the source said last, as a sub-revision of its own. A version that was heard and
 // taken back by a cancel was never begun: what it brought is in its signal.
 func (s *standing) repeated(said []machine.Signal) machine.News {
-	n := machine.News{Revision: saga.SubRevision(s.st.Heard), Version: s.st.Version, Input: s.st.Input, Identity: s.st.Identity}
+	n := machine.News{Revision: saga.SubRevision(s.st.NewestRevision), Version: s.st.Version, Input: s.st.Input, Identity: s.st.Identity}
 	for i := range said {
-		if said[i].Revision == s.st.Heard && len(said[i].Input) > 0 {
+		if said[i].Revision == s.st.NewestRevision && len(said[i].Input) > 0 {
 			n.Input, n.Identity, n.Version = said[i].Input, said[i].Identity, max(n.Version, said[i].Version)
 		}
 	}

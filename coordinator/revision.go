@@ -41,7 +41,7 @@ func (c *Coordinator) knownOf(ctx context.Context, id saga.ID, revision string, 
 		return err
 	}
 	st, ferr := c.fold(ctx, id)
-	if ferr == nil && (st.Status == saga.Compensated || saga.CompareRevisions(revision, st.Heard) <= 0) {
+	if ferr == nil && (st.Status == saga.Compensated || saga.CompareRevisions(revision, st.NewestRevision) <= 0) {
 		return nil
 	}
 	return errors.Join(err, ferr)
@@ -78,7 +78,7 @@ func (c *Coordinator) heard(id saga.ID) bool {
 
 // newer reports whether the start brings a version of the source that the work has not heard of.
 func (in *intake) newer(st *machine.State) bool {
-	return in.revision != "" && saga.CompareRevisions(in.revision, st.Heard) > 0
+	return in.revision != "" && saga.CompareRevisions(in.revision, st.NewestRevision) > 0
 }
 
 // same reports whether a signal brings the identity that the work heard last, so that nothing is to

@@ -339,7 +339,7 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 	if err != nil {
 		return Started{}, err
 	}
-	known := Started{Summary: sum, Duplicate: true, Stale: saga.CompareRevisions(in.revision, st.Heard) < 0 && in.revision != ""}
+	known := Started{Summary: sum, Duplicate: true, Stale: saga.CompareRevisions(in.revision, st.NewestRevision) < 0 && in.revision != ""}
 	if st.RecordsGone && in.newer(st) {
 		if first, err := heardLast(in.program, st); err != nil || first != in.accepted.Identity || !st.StandsWhole() {
 			return known, fmt.Errorf("start %s at version %s: %w", in.id, in.revision, errors.Join(ErrForgotten, err))

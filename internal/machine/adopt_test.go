@@ -434,8 +434,8 @@ func TestD6News(t *testing.T) {
 		t.Errorf("at %s, %+v", d.st.Revision, d.st.Step("a"))
 	}
 	d.succeed("a_9").same("19").wants("rest", saga.Completed)
-	if d.st.Revision != "18" || d.st.Heard != "19" {
-		t.Errorf("at %s, heard of %s", d.st.Revision, d.st.Heard)
+	if d.st.Revision != "18" || d.st.NewestRevision != "19" {
+		t.Errorf("at %s, heard of %s", d.st.Revision, d.st.NewestRevision)
 	}
 }
 

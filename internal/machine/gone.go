@@ -169,8 +169,8 @@ func (m *Remains) UnmarshalJSON(b []byte) error {
 func (st *State) Remains() Remains {
 	given := st.given()
 	left := Remains{Identity: given.Same()}
-	if st.Heard != st.Revision {
-		left.Heard = st.Heard
+	if st.NewestRevision != st.Revision {
+		left.Heard = st.NewestRevision
 	}
 	for _, ss := range st.Steps {
 		if ss.ExternalID == "" && ss.Previous != nil {
@@ -195,9 +195,9 @@ func (st *State) remember(r *Record) error {
 	if err := json.Unmarshal(r.Body, &left); err != nil {
 		return fmt.Errorf("what is left of it does not decode: %w", err)
 	}
-	st.Version, st.Revision, st.Run, st.Heard, st.Base = r.Version, r.Revision, r.Revision, left.Heard, 1
-	if st.Heard == "" {
-		st.Heard = r.Revision
+	st.Version, st.Revision, st.Run, st.NewestRevision, st.Base = r.Version, r.Revision, r.Revision, left.Heard, 1
+	if st.NewestRevision == "" {
+		st.NewestRevision = r.Revision
 	}
 	st.InputGone, st.RecordsGone, st.Started, st.Steps = &Given{Identity: left.Identity}, true, r.Until.UTC(), left.Steps
 	return nil
@@ -205,7 +205,7 @@ func (st *State) remember(r *Record) error {
 
 // Alike reports whether st and other have the same status, steps and external ids: bodies have no part in it.
 func (st *State) Alike(other *State) bool {
-	return st.Status == other.Status && st.Revision == other.Revision && st.Heard == other.Heard &&
+	return st.Status == other.Status && st.Revision == other.Revision && st.NewestRevision == other.NewestRevision &&
 		slices.EqualFunc(st.Steps, other.Steps, func(a, b StepState) bool {
 			return a.Name == b.Name && a.Forward.Phase == b.Forward.Phase && a.Undo.Phase == b.Undo.Phase && a.ExternalID == b.ExternalID &&
 				a.Forward.Attempts == b.Forward.Attempts && a.Unconfirmed == b.Unconfirmed

@@ -15,8 +15,8 @@ import (
 // is being changed and is not to be gone on with yet (V18).
 func (m *machine) pause(s *Signal) error {
 	switch {
-	case s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.Heard) <= 0:
-		return m.note(s, fmt.Sprintf("not yet: revision %s is not newer than %s", s.Revision, m.st.Heard))
+	case s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.NewestRevision) <= 0:
+		return m.note(s, fmt.Sprintf("not yet: revision %s is not newer than %s", s.Revision, m.st.NewestRevision))
 	case m.st.Status.Terminal():
 		return m.note(s, "pause: the work has ended")
 	case m.st.Status.Parked() && (m.st.Held == "" || s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.Held) <= 0):

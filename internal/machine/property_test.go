@@ -244,7 +244,7 @@ func (w *world) others() bool {
 	case w.chance(3, "a cancel"):
 		waited := w.st.Newer != nil
 		if w.say(Signal{Kind: SignalCancel, Actor: "anna"}); waited && w.st.Newer == nil {
-			w.taken = w.st.Heard
+			w.taken = w.st.NewestRevision
 		}
 	case w.hand():
 	case w.chance(3, "a conflict"):
@@ -442,7 +442,7 @@ func (w *world) rest() {
 		w.pass(3 * time.Minute) // until everything has settled
 	}
 	if w.st.Reason == saga.ReasonConflict && w.chance(40, "it stays as it is") {
-		w.taken = w.st.Heard
+		w.taken = w.st.NewestRevision
 		w.say(Signal{Kind: SignalKeep, Actor: "anna"})
 		return
 	}

@@ -122,7 +122,7 @@ func (w *world) remains(thorough bool) *Adoption {
 // equals holds an adopted work against what it was, if it had ended as the source wants it.
 func (w *world) equals(old *State) {
 	switch {
-	case old.Newer != nil || old.Heard != strconv.Itoa(w.source.revision):
+	case old.Newer != nil || old.NewestRevision != strconv.Itoa(w.source.revision):
 		return // it had not heard everything
 	case slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(w.dest.things))...), func(o object) bool { return o.half }):
 		return // a late answer, and nobody posted it
@@ -134,7 +134,7 @@ func (w *world) equals(old *State) {
 		w.brokenf("it was compensated, and is %s %s: %s", w.st.Status, w.st.Reason, dump(w.t, w.st))
 	case w.source.gone || old.Status != saga.Completed:
 		return
-	case w.st.Status != saga.Completed || saga.CompareRevisions(w.st.Heard, old.Heard) != 0 || string(w.st.Input) != string(old.Input):
+	case w.st.Status != saga.Completed || saga.CompareRevisions(w.st.NewestRevision, old.NewestRevision) != 0 || string(w.st.Input) != string(old.Input):
 		w.brokenf("it was completed, and is %s at %s: %s", w.st.Status, w.st.Revision, dump(w.t, w.st))
 	}
 	for i := range w.spec.Steps {

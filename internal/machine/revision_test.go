@@ -67,8 +67,8 @@ func TestV1NotNewer(t *testing.T) {
 				before, due, note := *d.st, d.st.Due, d.st.Note
 				d.revise(rev).noted("not newer than 1")
 				d.gone(rev)
-				if d.st.Revision != "1" || d.st.Newer != nil || d.st.Heard != "1" {
-					t.Errorf("%q: revision %q, heard %q, newer %+v", rev, d.st.Revision, d.st.Heard, d.st.Newer)
+				if d.st.Revision != "1" || d.st.Newer != nil || d.st.NewestRevision != "1" {
+					t.Errorf("%q: revision %q, heard %q, newer %+v", rev, d.st.Revision, d.st.NewestRevision, d.st.Newer)
 				}
 				if d.st.Status != before.Status && rev != "" || d.st.Note != note && rev != "" {
 					t.Errorf("%q: the work was %s %q and is %s %q", rev, before.Status, note, d.st.Status, d.st.Note)
@@ -108,7 +108,7 @@ func TestV1InputThatCannotBeKept(t *testing.T) {
 			d := reach()
 			d.signal(Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 1, Input: input}})
 			d.noted("no input that can be kept").runs("1", "")
-			if d.revise("2"); d.st.Heard != "2" {
+			if d.revise("2"); d.st.NewestRevision != "2" {
 				t.Errorf("%s, %s: the version that was mended is %s", where, what, d.tail().Said())
 			}
 		}
@@ -135,8 +135,8 @@ func TestV2SaysTheSame(t *testing.T) {
 	} {
 		status, due := d.st.Status, d.st.Due
 		d.same("3").noted("says the same").runs("1", "")
-		if d.st.Status != status || d.st.Due != due || d.st.Heard != "3" {
-			t.Errorf("%s: %s until %s, heard %q", where, d.st.Status, d.st.Due, d.st.Heard)
+		if d.st.Status != status || d.st.Due != due || d.st.NewestRevision != "3" {
+			t.Errorf("%s: %s until %s, heard %q", where, d.st.Status, d.st.Due, d.st.NewestRevision)
 		}
 		d.revise("2").noted("not newer than 3")
 	}

@@ -157,8 +157,8 @@ func (s *story) reduces() {
 			s.t.Errorf("%s: of step %s is left %+v, of %+v", s.out.String(), was.Name, is, was)
 		}
 	}
-	if mine, its := s.st.given(), left.given(); left.Heard != cmp.Or(s.st.Heard, s.st.Revision) || its.Same() != mine.Same() {
-		s.t.Errorf("%s: what is left is %s, heard %q of %q", s.out.String(), body, left.Heard, s.st.Heard)
+	if mine, its := s.st.given(), left.given(); left.NewestRevision != cmp.Or(s.st.NewestRevision, s.st.Revision) || its.Same() != mine.Same() {
+		s.t.Errorf("%s: what is left is %s, heard %q of %q", s.out.String(), body, left.NewestRevision, s.st.NewestRevision)
 	}
 }
 

@@ -41,7 +41,7 @@ func (st *State) reopens(r *Record) bool {
 
 // learnSource folds what r says about the source object, if it says anything.
 func (st *State) learnSource(r *Record) error {
-	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
+	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move NewestRevision
 	case KindCancelled:
 		for i := range st.Steps {
 			if u := &st.Steps[i].Undo; st.Status == saga.Completed && u.Phase == Skipped { // that it stands was said of an earlier way back
@@ -74,8 +74,8 @@ func (st *State) learnSource(r *Record) error {
 			st.Newer = &n
 		}
 	}
-	if saga.CompareRevisions(r.Revision, st.Heard) > 0 {
-		st.Heard = r.Revision
+	if saga.CompareRevisions(r.Revision, st.NewestRevision) > 0 {
+		st.NewestRevision = r.Revision
 	}
 	return nil
 }
@@ -261,9 +261,9 @@ func (m *machine) hearNews(s *Signal) error {
 	paused := m.st.Status == saga.Paused && !ends                                // what the source says waits, too
 	m.unparked = m.unparked || ends
 	switch {
-	case saga.CompareRevisions(s.Revision, m.st.Heard) <= 0:
+	case saga.CompareRevisions(s.Revision, m.st.NewestRevision) <= 0:
 		r.Revision = ""
-		return note(fmt.Sprintf("revision %s is not newer than %s", s.Revision, m.st.Heard))
+		return note(fmt.Sprintf("revision %s is not newer than %s", s.Revision, m.st.NewestRevision))
 	case m.st.InputGone != nil && isSub(s.Revision):
 		r.Revision = ""
 		return note("a person had it undone or run again, and its input has gone by retention: no step can be run")

@@ -46,8 +46,8 @@ func TestV12GoneBeforeThePivot(t *testing.T) {
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			d := c.reach(beginAt(t, mailLast)).gone("3").wants(c.want, saga.Compensating).runs("1", "")
-			if r := d.turning(); r.Kind != KindCancelled || r.Revision != "3" || !strings.Contains(r.Said(), "source") || d.st.Heard != "3" {
-				t.Errorf("recorded %+v, heard %s", r, d.st.Heard)
+			if r := d.turning(); r.Kind != KindCancelled || r.Revision != "3" || !strings.Contains(r.Said(), "source") || d.st.NewestRevision != "3" {
+				t.Errorf("recorded %+v, heard %s", r, d.st.NewestRevision)
 			}
 			if d.last.Do.Do == Wait {
 				d.due().found(KindFound, "i1")
@@ -64,8 +64,8 @@ func TestV12GoneBeforeThePivot(t *testing.T) {
 		d := beginAt(t, mailLast).succeed("c1").succeed("i1").fail(saga.Refused).fail(saga.Refused).review(saga.ReasonUndoFailed)
 		note := d.st.Note
 		d.gone("2").review(saga.ReasonUndoFailed)
-		if d.st.Note != note || d.st.Heard != "2" {
-			t.Errorf("the review is now about %q, and %q was heard", d.st.Note, d.st.Heard)
+		if d.st.Note != note || d.st.NewestRevision != "2" {
+			t.Errorf("the review is now about %q, and %q was heard", d.st.Note, d.st.NewestRevision)
 		}
 	})
 	t.Run("in a review that was only for what waits, which ends", func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestV12GoneBeforeThePivot(t *testing.T) {
 	})
 	t.Run("of what is compensated", func(t *testing.T) {
 		d := beginAt(t, mailLast).fail(saga.Refused).gone("2").resolutionIs(saga.Compensated)
-		if d.tail().Kind != KindCancelled || d.st.Heard != "2" {
+		if d.tail().Kind != KindCancelled || d.st.NewestRevision != "2" {
 			t.Errorf("recorded %+v", d.tail())
 		}
 		d.revise("3").runs("3", "").wants("act customer forward", saga.Running)

@@ -14,14 +14,14 @@ import (
 // State is where a work stands: the fold of its chain. It needs no definition to be computed, so a
 // ledger can be read without the program that wrote it.
 type State struct {
-	ID       saga.ID `json:"-"`
-	Version  int     `json:"version"`
-	Revision string  `json:"revision,omitempty"`       // which is being worked on
-	Run      string  `json:"run,omitempty"`            // the revision with which the run began: what a newer version takes over goes on in it
-	Heard    string  `json:"newestRevision,omitempty"` // the newest that was spoken of
-	Seq      int64   `json:"seq"`                      // of the tail
-	Tail     Hash    `json:"tailHash"`
-	Base     int64   `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
+	ID             saga.ID `json:"-"`
+	Version        int     `json:"version"`
+	Revision       string  `json:"revision,omitempty"`       // which is being worked on
+	Run            string  `json:"run,omitempty"`            // the revision with which the run began: what a newer version takes over goes on in it
+	NewestRevision string  `json:"newestRevision,omitempty"` // the newest that was spoken of
+	Seq            int64   `json:"seq"`                      // of the tail
+	Tail           Hash    `json:"tailHash"`
+	Base           int64   `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
 
 	Status saga.Status `json:"status"`
 	Reason saga.Reason `json:"reason,omitempty"`
@@ -234,7 +234,7 @@ func (st *State) learn(r *Record) error {
 			return err
 		}
 		st.Version, st.Revision, st.Run, st.Identity, st.Started, st.Base = r.Version, r.Revision, r.Revision, r.Identity, r.At.UTC(), 1
-		st.Deadline, st.NotBefore, st.Heard, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
+		st.Deadline, st.NotBefore, st.NewestRevision, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		st.Tags = r.Tags
 		if st.Adopting { // who rebuilds it has not started it
 			st.startedBy("")

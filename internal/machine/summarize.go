@@ -29,8 +29,8 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 	if !st.Status.Terminal() {
 		s.Deadline, s.Overdue = st.Deadline, st.Overdue
 	}
-	if st.Heard != st.Revision {
-		s.NewestRevision = st.Heard
+	if st.NewestRevision != st.Revision {
+		s.NewestRevision = st.NewestRevision
 	}
 	s.HeldRevision = st.Held
 	if st.Newer != nil {
