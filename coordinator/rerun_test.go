@@ -288,7 +288,7 @@ func TestRerunOfAVersionTakenBack(t *testing.T) {
 		pass(5 * time.Second) // the invoice is in doubt, and settles
 		p.revise("2", "two")
 		pass(time.Second)
-		if st := stateOf(t, l, "o1"); st.Newer == nil {
+		if st := stateOf(t, l, "o1"); st.PendingRevision == nil {
 			t.Fatalf("nothing waits: %+v", st)
 		}
 		if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {

@@ -114,7 +114,7 @@ func (w *inLedger) Known(ctx context.Context, key string) (*plan.Known, error) {
 // same, or came while the work was being undone, was heard and changed nothing; told again it would
 // change nothing, either.
 func applied(st *machine.State) string {
-	if st.Newer == nil && saga.CompareRevisions(st.NewestRevision, st.Revision) > 0 {
+	if st.PendingRevision == nil && saga.CompareRevisions(st.NewestRevision, st.Revision) > 0 {
 		return st.NewestRevision
 	}
 	return st.Revision

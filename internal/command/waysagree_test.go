@@ -53,7 +53,7 @@ var agreed sync.Map
 // agrees says everything there is to the work as it stands: what is a choice is taken, and what is none is refused.
 func (w *ways) agrees() {
 	w.t.Helper()
-	at := w.standing() + fmt.Sprint(w.last.Do.Do, w.st.Newer != nil, w.st.Withdrawn, w.st.Adopting)
+	at := w.standing() + fmt.Sprint(w.last.Do.Do, w.st.PendingRevision != nil, w.st.Withdrawn, w.st.Adopting)
 	if _, before := agreed.LoadOrStore(at, true); before || len(w.unread) > 0 {
 		return
 	}

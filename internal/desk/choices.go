@@ -441,7 +441,7 @@ func (v *view) afterAnswer() []string {
 // afterwards says what a resolution on a step makes way for: what the source object has become. ""
 // when nothing waits.
 func (v *view) afterwards() string {
-	switch n := v.state.Newer; {
+	switch n := v.state.PendingRevision; {
 	case n == nil:
 		return ""
 	case n.Gone:

@@ -198,7 +198,7 @@ func (v *view) doc() *Instance {
 			i.About = program.AboutOf(b.Shown)
 		}
 	}
-	switch n := v.state.Newer; {
+	switch n := v.state.PendingRevision; {
 	case n == nil:
 	case n.Gone:
 		i.Newer = fmt.Sprintf("revision %s: the source cancelled it", n.Revision) +

@@ -39,7 +39,7 @@ func (m *machine) back() Command {
 		m.rec.Note = lateWords(ss.Name)
 		return cmd
 	}
-	if m.st.Newer != nil && !m.st.Newer.Gone {
+	if m.st.PendingRevision != nil && !m.st.PendingRevision.Gone {
 		return m.revive()
 	}
 	if m.st.From != "" {
@@ -67,7 +67,7 @@ func (m *machine) revive() Command {
 	if m.rec != nil {
 		return m.again()
 	}
-	if err := m.fold(m.revised(*m.st.Newer, nil)); err != nil { // it is undone, so it can begin again
+	if err := m.fold(m.revised(*m.st.PendingRevision, nil)); err != nil { // it is undone, so it can begin again
 		return m.cannotBe(err)
 	}
 	m.turned = false

@@ -147,7 +147,7 @@ func Besides(spec *program.Spec, st *State, at time.Time) (all []Choice) {
 	if st.Status.Live() || st.Held != "" {
 		all = append(all, Choice{Verb: VerbPause, Case: CaseWait, Asks: reason})
 	}
-	undone := st.Turned && st.Newer == nil
+	undone := st.Turned && st.PendingRevision == nil
 	if !st.Status.Terminal() && st.Status != saga.Compensating && !undone && (!st.PastPivot(spec) || st.Adopting || st.pivotOpen(spec)) {
 		all = append(all, Choice{Verb: VerbCancel, Case: CaseGiveUp, Asks: reason})
 	}
@@ -329,8 +329,8 @@ func (st *State) didNot(ss *StepState) Choice {
 	switch {
 	case st.Turned:
 		c.Case = CaseDidNotBack
-	case st.Newer != nil:
-		c.Case, c.Newer = CaseDidNot, st.Newer
+	case st.PendingRevision != nil:
+		c.Case, c.Newer = CaseDidNot, st.PendingRevision
 	}
 	return c
 }

@@ -213,7 +213,7 @@ func (m *machine) proceed() Command {
 		m.rec.Status, m.rec.Reason = saga.Review, saga.ReasonLate
 		return Command{Do: Rest}
 	}
-	if m.st.Status.Terminal() && m.st.Newer == nil && (m.rec == nil || m.rec.Kind == KindNoted) {
+	if m.st.Status.Terminal() && m.st.PendingRevision == nil && (m.rec == nil || m.rec.Kind == KindNoted) {
 		return Command{Do: Rest}
 	}
 	if m.rec != nil && m.rec.Kind == KindForgotten { // what is in doubt settles from when the record is stored
@@ -237,7 +237,7 @@ func (m *machine) proceed() Command {
 		m.stay()
 		return Command{Do: Rest}
 	}
-	if m.st.Newer != nil && (m.boundary() || m.turnsAtOnce()) {
+	if m.st.PendingRevision != nil && (m.boundary() || m.turnsAtOnce()) {
 		return m.begin()
 	}
 	if m.st.Status.Parked() && !m.unparked {

@@ -218,7 +218,7 @@ func (st *State) StandsWhole() bool {
 }
 
 // Reduced reports whether the record's chain can lose what [Record.Reduce] takes: its instance has ended, and has heard of nothing newer.
-func (st *State) Reduced() bool { return st.Status.Terminal() && st.Newer == nil }
+func (st *State) Reduced() bool { return st.Status.Terminal() && st.PendingRevision == nil }
 
 // needsInput are the verbs that run a step again, which needs the input.
 func needsInput(c Choice) bool { return c.Verb == VerbUndo || c.Verb == VerbRerun }

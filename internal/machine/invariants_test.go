@@ -66,8 +66,8 @@ func (w *world) undos(step string) (n int) {
 func (w *world) verifySource() {
 	last := strconv.Itoa(w.source.revision)
 	switch {
-	case w.st.NewestRevision != last || w.st.Newer != nil:
-		w.brokenf("liveness: heard %s of %s, and %+v waits at the end", w.st.NewestRevision, last, w.st.Newer)
+	case w.st.NewestRevision != last || w.st.PendingRevision != nil:
+		w.brokenf("liveness: heard %s of %s, and %+v waits at the end", w.st.NewestRevision, last, w.st.PendingRevision)
 	case w.taken != "" && saga.CompareRevisions(w.taken, w.settled()) >= 0:
 	case w.source.gone && w.st.Status != saga.Compensated:
 		w.brokenf("liveness: the source cancelled it, and the work is %s", w.st.Status)

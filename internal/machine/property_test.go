@@ -242,8 +242,8 @@ func (w *world) others() bool {
 		w.source.moves(w)
 		return false
 	case w.chance(3, "a cancel"):
-		waited := w.st.Newer != nil
-		if w.say(Signal{Kind: SignalCancel, Actor: "anna"}); waited && w.st.Newer == nil {
+		waited := w.st.PendingRevision != nil
+		if w.say(Signal{Kind: SignalCancel, Actor: "anna"}); waited && w.st.PendingRevision == nil {
 			w.taken = w.st.NewestRevision
 		}
 	case w.hand():

@@ -122,7 +122,7 @@ func (w *world) remains(thorough bool) *Adoption {
 // equals holds an adopted work against what it was, if it had ended as the source wants it.
 func (w *world) equals(old *State) {
 	switch {
-	case old.Newer != nil || old.NewestRevision != strconv.Itoa(w.source.revision):
+	case old.PendingRevision != nil || old.NewestRevision != strconv.Itoa(w.source.revision):
 		return // it had not heard everything
 	case slices.ContainsFunc(slices.Concat(slices.Collect(maps.Values(w.dest.things))...), func(o object) bool { return o.half }):
 		return // a late answer, and nobody posted it

@@ -62,7 +62,7 @@ func (m *machine) cancel(s *Signal) error {
 	switch {
 	case m.st.Status.Terminal():
 		return m.note(s, "cancel came too late: the work has ended")
-	case m.st.Turned && m.st.Newer == nil:
+	case m.st.Turned && m.st.PendingRevision == nil:
 		return m.note(s, "cancel: the work is being undone already")
 	case !m.st.Turned && m.pastPivot():
 		return m.note(s, "cancel came too late: the pivot may have happened")

@@ -31,8 +31,8 @@ func (d *desk) through() *desk {
 func (d *desk) runs(revision, waits string) *desk {
 	d.t.Helper()
 	newer := ""
-	if d.st.Newer != nil {
-		newer = d.st.Newer.Revision
+	if d.st.PendingRevision != nil {
+		newer = d.st.PendingRevision.Revision
 	}
 	if d.st.Revision != revision || newer != waits {
 		d.t.Fatalf("it runs revision %q and %q waits, want %q and %q", d.st.Revision, newer, revision, waits)
@@ -67,8 +67,8 @@ func TestV1NotNewer(t *testing.T) {
 				before, due, note := *d.st, d.st.Due, d.st.Note
 				d.revise(rev).noted("not newer than 1")
 				d.gone(rev)
-				if d.st.Revision != "1" || d.st.Newer != nil || d.st.NewestRevision != "1" {
-					t.Errorf("%q: revision %q, heard %q, newer %+v", rev, d.st.Revision, d.st.NewestRevision, d.st.Newer)
+				if d.st.Revision != "1" || d.st.PendingRevision != nil || d.st.NewestRevision != "1" {
+					t.Errorf("%q: revision %q, heard %q, newer %+v", rev, d.st.Revision, d.st.NewestRevision, d.st.PendingRevision)
 				}
 				if d.st.Status != before.Status && rev != "" || d.st.Note != note && rev != "" {
 					t.Errorf("%q: the work was %s %q and is %s %q", rev, before.Status, note, d.st.Status, d.st.Note)
@@ -115,10 +115,10 @@ func TestV1InputThatCannotBeKept(t *testing.T) {
 		d := reach()
 		d.signal(Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 1, Input: large}})
 		input := d.st.Input
-		if d.st.Newer != nil {
-			input = d.st.Newer.Input
+		if d.st.PendingRevision != nil {
+			input = d.st.PendingRevision.Input
 		}
-		if string(input) != string(large) || d.st.Newer != nil && d.st.Newer.Gone || d.tail().BodyDropped {
+		if string(input) != string(large) || d.st.PendingRevision != nil && d.st.PendingRevision.Gone || d.tail().BodyDropped {
 			t.Errorf("%s: an input of %d bytes is kept as %d", where, len(large), len(input))
 		}
 	}

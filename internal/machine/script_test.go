@@ -435,8 +435,8 @@ func (s *story) state() {
 	if s.st.Revision != "" {
 		fmt.Fprintf(&s.out, ", revision %s", s.st.Revision)
 	}
-	if s.st.Newer != nil {
-		fmt.Fprintf(&s.out, ", and %s waits", s.st.Newer.Revision)
+	if s.st.PendingRevision != nil {
+		fmt.Fprintf(&s.out, ", and %s waits", s.st.PendingRevision.Revision)
 	}
 	fmt.Fprintln(&s.out)
 	if s.st.Status == saga.Review {

@@ -48,30 +48,30 @@ func (st *State) learnSource(r *Record) error {
 				u.Phase = ""
 			}
 		}
-		st.Turned, st.From, st.Newer, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
+		st.Turned, st.From, st.PendingRevision, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
 		input, left, err := given(r)
 		if err != nil {
 			return err
 		}
-		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: input, Identity: r.Identity, Left: left, By: r.Actor}
+		st.PendingRevision = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: input, Identity: r.Identity, Left: left, By: r.Actor}
 	case KindRevised:
 		if err := st.revise(r); err != nil {
 			return err
 		}
 	case KindResumed:
 		if st.Reason == saga.ReasonConflict {
-			st.Newer = nil // a person keeps what stands
+			st.PendingRevision = nil // a person keeps what stands
 		}
 		if st.Reason == saga.ReasonLate {
 			st.lookedAt()
 		}
 		st.Reason = ""
 	case KindNoted:
-		if r.Revision != "" && st.Newer != nil { // the same content at a newer version
-			n := *st.Newer
+		if r.Revision != "" && st.PendingRevision != nil { // the same content at a newer version
+			n := *st.PendingRevision
 			n.Revision = r.Revision
-			st.Newer = &n
+			st.PendingRevision = &n
 		}
 	}
 	if saga.CompareRevisions(r.Revision, st.NewestRevision) > 0 {
@@ -101,10 +101,10 @@ func (st *State) revise(r *Record) error {
 	case len(p.Input) > 0:
 	case p.Left != nil:
 		left = p.Left
-	case st.Newer == nil || st.Newer.Gone:
+	case st.PendingRevision == nil || st.PendingRevision.Gone:
 		err = fmt.Errorf("%s has no input, and none was heard", r.Kind)
 	default:
-		p.Input, identity, left = st.Newer.Input, st.Newer.Identity, st.Newer.Left
+		p.Input, identity, left = st.PendingRevision.Input, st.PendingRevision.Identity, st.PendingRevision.Left
 	}
 	if err != nil {
 		return err
@@ -119,12 +119,12 @@ func (st *State) revise(r *Record) error {
 		st.Run = r.Revision
 	}
 	by := r.Actor
-	if st.Newer != nil {
-		by = cmp.Or(by, st.Newer.By)
+	if st.PendingRevision != nil {
+		by = cmp.Or(by, st.PendingRevision.By)
 	}
 	st.startedBy(by)
 	st.Identity, st.InputGone = identity, left
-	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
+	st.Revision, st.Version, st.Input, st.PendingRevision, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked, st.From = false, false, ""
 	for i := range st.Steps {
 		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
@@ -285,7 +285,7 @@ func (m *machine) hearNews(s *Signal) error {
 		m.unparked = !paused // it may have waited for the newer version alone
 		r.Kind, r.Note = KindCancelled, cancelledBy(s.Revision)+"; it has turned already"
 		return m.foldSignal(s, r)
-	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.Newer == nil || !m.st.Newer.Gone):
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.PendingRevision == nil || !m.st.PendingRevision.Gone):
 		return note("a newer version that says the same")
 	case !paused && gone && m.hasWayBack():
 		m.unparked = true
@@ -378,7 +378,7 @@ func keeps(s *program.StepSpec, ss *StepState) bool {
 
 // begin takes up what was heard of the source, now that the work is at a step boundary.
 func (m *machine) begin() Command {
-	n := *m.st.Newer
+	n := *m.st.PendingRevision
 	if n.Gone && m.st.noWayBack(m.spec) != nil {
 		if m.rec == nil && m.st.Status == saga.Review && m.st.Reason == saga.ReasonConflict {
 			return Command{Do: Rest}
@@ -407,7 +407,7 @@ func (m *machine) begin() Command {
 // work now that there is one: it waits for no boundary, because going back settles every doubt by
 // itself.
 func (m *machine) turnsAtOnce() bool {
-	return m.st.Newer.Gone && !m.st.Turned && m.hasWayBack()
+	return m.st.PendingRevision.Gone && !m.st.Turned && m.hasWayBack()
 }
 
 // hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have

@@ -50,13 +50,13 @@ type State struct {
 	Input json.RawMessage `json:"input"`
 	// Identity is the hash of what makes two starts the same, where that is not the whole input. InputGone is what is left of an input that has
 	// gone by retention: no step that needs it is run again. RecordsGone: nor is anything known but what [Remains] says.
-	Identity    string      `json:"identity,omitempty"`
-	InputGone   *Given      `json:"inputGone,omitempty"`
-	RecordsGone bool        `json:"recordsGone,omitempty"`
-	Newer       *Newer      `json:"pendingRevision,omitempty"` // waits for a step boundary
-	Held        string      `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
-	Steps       []StepState `json:"steps,omitempty"`           // in the order of first arming
-	Consumed    signalIDs   `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
+	Identity        string      `json:"identity,omitempty"`
+	InputGone       *Given      `json:"inputGone,omitempty"`
+	RecordsGone     bool        `json:"recordsGone,omitempty"`
+	PendingRevision *Newer      `json:"pendingRevision,omitempty"` // waits for a step boundary
+	Held            string      `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
+	Steps           []StepState `json:"steps,omitempty"`           // in the order of first arming
+	Consumed        signalIDs   `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with what does not match its input: the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
@@ -453,7 +453,7 @@ func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
 			return ss, saga.Forward
 		}
 	}
-	if st.Newer != nil && !st.Newer.Gone {
+	if st.PendingRevision != nil && !st.PendingRevision.Gone {
 		if ss := st.leftInDoubt(spec); ss != nil {
 			return ss, saga.Forward
 		}

@@ -33,8 +33,8 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 		s.NewestRevision = st.NewestRevision
 	}
 	s.HeldRevision = st.Held
-	if st.Newer != nil {
-		s.PendingRevision = st.Newer.Revision
+	if st.PendingRevision != nil {
+		s.PendingRevision = st.PendingRevision.Revision
 	}
 	if spec != nil {
 		for i := range spec.Steps {
