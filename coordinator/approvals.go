@@ -114,12 +114,12 @@ func (s *standing) approval(step, shown string) (a Approval, err error) {
 		Since: b.Since, Until: ss.Until, About: program.AboutOf(b.Shown),
 	}
 	switch {
-	case ss.Forward.Phase == machine.Waiting && !s.st.Turned && !s.st.Status.Terminal() && (s.at.Before(ss.Until) || ss.Forward.NeedsReview != ""):
+	case ss.Forward.Phase == machine.Waiting && !s.st.Compensating && !s.st.Status.Terminal() && (s.at.Before(ss.Until) || ss.Forward.NeedsReview != ""):
 	case ss.Forward.Phase == machine.Done:
 		a.Outcome = "approved"
 	case ss.Forward.Phase == machine.Refused:
 		a.Outcome = ss.Forward.Error
-	case s.st.Turned:
+	case s.st.Compensating:
 		a.Outcome = "it is undone"
 	default:
 		a.Outcome = "its time is over"

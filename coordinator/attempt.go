@@ -397,7 +397,7 @@ func (w *work) rank(d *flow.Destination, step string, dir saga.Direction) flow.R
 		}
 	}
 	r := flow.Rank{Left: len(w.spec().Steps) - done, Number: w.head, Of: w, Came: w.startedHere || w.st.Started.After(d.Failing())}
-	if w.st.Turned {
+	if w.st.Compensating {
 		r.Back, r.Left = true, done-undone
 	}
 	if w.st.Step(step) != nil {

@@ -250,7 +250,7 @@ func (w *trace) class() string {
 		return "ended, spoken to"
 	case w.st.Status.Parked():
 		return "in review, spoken to"
-	case w.st.Turned:
+	case w.st.Compensating:
 		return "compensating"
 	case w.begun:
 		return "begun"

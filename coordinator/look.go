@@ -50,7 +50,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 	if d := w.destination(cmd.Step); d != nil && f.Answer == program.AnswerUnclear && f.Stack == "" && w.s.idle.Err() == nil {
 		f.Outage = w.heed(d, cmd, f.RetryAfter, flow.Failure{Busy: f.HoldBack, Away: f.Unreachable, Why: f.Error})
 	}
-	if ss := w.st.Step(cmd.Step); f.Answer == program.AnswerFound && !s.WaitsForAnswer() && !w.st.Turned && ss != nil && ss.Forward.Attempts > 0 {
+	if ss := w.st.Step(cmd.Step); f.Answer == program.AnswerFound && !s.WaitsForAnswer() && !w.st.Compensating && ss != nil && ss.Forward.Attempts > 0 {
 		w.c.duplicates.block(ledger.ByLookup)
 	}
 	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil

@@ -148,7 +148,7 @@ func (w *work) ends() (at time.Time) {
 	now := w.now().Earliest
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
-		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.Asks == nil && o.Ballot == nil || w.st.Turned {
+		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.Asks == nil && o.Ballot == nil || w.st.Compensating {
 			continue
 		}
 		end := ss.Until
@@ -235,7 +235,7 @@ func (w *work) failedAt() (*flow.Destination, *machine.Effort) {
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
 		e := &ss.Forward
-		if w.st.Turned {
+		if w.st.Compensating {
 			e = &ss.Undo
 		}
 		if e.Failures > 0 && e.Phase != machine.Done && e.Phase != machine.Skipped {
@@ -361,7 +361,7 @@ func (w *work) seal(r *machine.Record) error {
 
 // class is where a work stands in the order of claims, after r if there is one.
 func class(st *machine.State, r *machine.Record) ledger.Class {
-	turned, begun := st.Turned, len(st.Steps) > 0
+	turned, begun := st.Compensating, len(st.Steps) > 0
 	if r != nil {
 		turned, begun = turned || r.Status == saga.Compensating, begun || r.Dispatch != nil
 	}

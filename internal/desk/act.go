@@ -200,7 +200,7 @@ func (a *Skip) check(v *view) error {
 	if at := v.state.Step(about); at != nil && at.Rejected() { // nothing behind it is done
 		return nil
 	}
-	if a.NoResult || a.found() != nil || len(later) == 0 || v.state.Turned || !held {
+	if a.NoResult || a.found() != nil || len(later) == 0 || v.state.Compensating || !held {
 		return nil
 	}
 	return Usage("try: amends skip --help", fmt.Sprintf("behind step %q come others that may ask for its result (%s): say --result JSON, --external-id ID, or --no-result",

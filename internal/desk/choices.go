@@ -157,7 +157,7 @@ func (v *view) afterCancel() []string {
 	if v.spec == nil {
 		return v.afterUndo("")
 	}
-	if v.state.Turned {
+	if v.state.Compensating {
 		return []string{"nothing changes: it is being undone already"}
 	}
 	for i := range v.spec.Steps {
@@ -255,7 +255,7 @@ func (v *view) inRerun(spec *program.StepSpec, kept bool) string {
 		return "ask people at " + spec.Name + " again, if it needs a decision: votes are for one run"
 	case spec.Asks != nil:
 		return spec.Name + ": people are asked by it, if they are"
-	case spec.WaitsForAnswer() && ss != nil && spec.Once && spec.Answer.Callback == "" && ss.Forward.Phase == machine.Done && !v.state.Turned:
+	case spec.WaitsForAnswer() && ss != nil && spec.Once && spec.Answer.Callback == "" && ss.Forward.Phase == machine.Done && !v.state.Compensating:
 		return fmt.Sprintf("leave %s as it is, if it waits for the same message: it is answered", name)
 	case spec.WaitsForAnswer() && ss != nil:
 		return fmt.Sprintf("wait at %s for another answer", name)
@@ -283,13 +283,13 @@ func (v *view) afterResolution(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
 	ss, of := v.state.IssueOf(v.spec, step)
 	unconfirmed := ss != nil && ss.Unconfirmed && of == saga.Forward
-	if done := v.state.Step(step); yes && done != nil && done.Dropped && done.Forward.Phase == machine.Done && !v.state.Turned {
+	if done := v.state.Step(step); yes && done != nil && done.Dropped && done.Forward.Phase == machine.Done && !v.state.Compensating {
 		return []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
 	}
 	switch {
 	case unconfirmed && yes:
 		return []string{fmt.Sprintf("step %q counts as confirmed, and is undone if the work is on its way back", step)}
-	case unconfirmed && v.state.Turned:
+	case unconfirmed && v.state.Compensating:
 		return []string{fmt.Sprintf("there is nothing to undo of step %q", step)}
 	case unconfirmed:
 		return []string{fmt.Sprintf("step %q is done, under a new key; a work that was completed goes on for that", step), doneTwice}
@@ -304,9 +304,9 @@ func (v *view) afterResolution(step string, yes bool) []string {
 		}
 	case dir == saga.Undo:
 		return []string{fmt.Sprintf("the undo of step %q is tried again, under a new key", step)}
-	case v.state.Turned && yes:
+	case v.state.Compensating && yes:
 		return []string{fmt.Sprintf("step %q counts as done, and is undone if its definition says how; the way back goes on", step)}
-	case v.state.Turned:
+	case v.state.Compensating:
 		return []string{fmt.Sprintf("there is nothing to undo of step %q, and the way back goes on", step)}
 	case v.afterwards() != "":
 		return []string{fmt.Sprintf("step %q counts as %s, and %s", step, Either(yes, "done", "not done"), v.afterwards())}
@@ -379,7 +379,7 @@ func (v *view) about(step string) string {
 
 // afterSkip says what follows from leaving a step out; "": the one at issue.
 func (v *view) afterSkip(step string) []string {
-	if ss, dir := v.state.Issue(v.spec); ss != nil && v.state.Turned && ss.CanStand(dir) {
+	if ss, dir := v.state.Issue(v.spec); ss != nil && v.state.Compensating && ss.CanStand(dir) {
 		return []string{fmt.Sprintf("what step %q made%s stands, and the end says so; the way back goes on with the other steps", ss.Name, bracketed(ss))}
 	}
 	step = v.about(step)
@@ -421,7 +421,7 @@ func (v *view) afterPause() []string {
 // afterResume says where a paused work goes on.
 func (v *view) afterResume() []string {
 	switch then := v.afterwards(); {
-	case v.state.Turned:
+	case v.state.Compensating:
 		return []string{"the way back goes on where it was"}
 	case then != "":
 		return []string{"it goes on where it was, and at the next step boundary " + then}

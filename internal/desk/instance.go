@@ -46,7 +46,7 @@ func (d *Desk) look(ctx context.Context, id saga.ID) (*view, error) {
 			Stands: "leave it alone", Next: "run: amends check --prefix " + quote(id.Work),
 		}
 	}
-	v.turned = When(v.state.Turned, turned(chains[0].Records))
+	v.turned = When(v.state.Compensating, turned(chains[0].Records))
 	v.pending = slices.DeleteFunc(slices.Clone(chains[0].Signals), func(s machine.Signal) bool { return v.state.Saw(s.ID) })
 	if v.knowledge, err = d.whoKnows(ctx, v.head.WaitsFor != ""); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (v *view) doc() *Instance {
 	}
 	for n := range v.state.Steps {
 		ss := &v.state.Steps[n]
-		if b := ss.Ballot(); b != nil && ss.Forward.Phase == machine.Waiting && !v.state.Turned && !v.state.Status.Terminal() {
+		if b := ss.Ballot(); b != nil && ss.Forward.Phase == machine.Waiting && !v.state.Compensating && !v.state.Status.Terminal() {
 			i.About = program.AboutOf(b.Shown)
 		}
 	}

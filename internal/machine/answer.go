@@ -148,7 +148,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		}
 		return err
 	}
-	if st.Turned || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" && (e.Phase != Refused || r.Kind != KindAnswered) {
+	if st.Compensating || e.Phase != Waiting && e.Phase != Ready && e.Phase != "" && (e.Phase != Refused || r.Kind != KindAnswered) {
 		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	}
 	ss.forget()
@@ -311,7 +311,7 @@ func (m *machine) foldUnanswered(s *program.StepSpec, words string, asked bool) 
 // learnPoll takes what a lookup says of the answer. Before the time is over, one that does not have it is no record.
 func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 	s := m.step(ss.Name)
-	if ss.Forward.Phase != Waiting || m.st.Turned {
+	if ss.Forward.Phase != Waiting || m.st.Compensating {
 		return errNotFitting
 	}
 	r := &Record{Step: ss.Name, Direction: saga.Forward, Error: f.Error}
@@ -356,7 +356,7 @@ func (m *machine) boundary() bool { return m.st.boundary() && !m.jobUnderWay() }
 // jobUnderWay reports whether what a request of this revision asked for is not answered yet: no newer version begins over
 // its head (A6), unless a person is needed: the version may be what mends it.
 func (m *machine) jobUnderWay() bool {
-	if m.st.Turned || m.st.Status.Terminal() || m.st.Status == saga.Review {
+	if m.st.Compensating || m.st.Status.Terminal() || m.st.Status == saga.Review {
 		return false
 	}
 	for i := range m.spec.Steps {
@@ -376,7 +376,7 @@ func (m *machine) jobUnderWay() bool {
 func (m *machine) extend(s *Signal) error {
 	ss := m.st.Step(s.Step)
 	switch {
-	case m.st.Turned || ss == nil || !ss.asking():
+	case m.st.Compensating || ss == nil || !ss.asking():
 		return m.note(s, fmt.Sprintf("extend: step %q does not wait for an answer", s.Step))
 	case !s.Until.After(m.ev.Now.Latest):
 		return m.note(s, "extend: that time has passed")

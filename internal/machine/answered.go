@@ -22,7 +22,7 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("is about another revision")
 	case ss != nil && ss.Forward.Phase == Done:
 		return note("came, and it has one already")
-	case s.StepKey == "" && !m.st.Turned && !m.st.Status.Terminal() && !m.reached(s.Step): // it was found by what an older version waited for
+	case s.StepKey == "" && !m.st.Compensating && !m.st.Status.Terminal() && !m.reached(s.Step): // it was found by what an older version waited for
 		return note("came when it was not waited for yet")
 	case read != nil && read.Left != "":
 		return note(read.Left)
@@ -94,7 +94,7 @@ func (m *machine) answer(s *Signal, ss *StepState, r *Record) error {
 
 // Open reports whether the named step may be answered: it waits, or it is not its turn yet.
 func (st *State) Open(step string) bool {
-	if st.Turned || st.Status.Terminal() {
+	if st.Compensating || st.Status.Terminal() {
 		return false
 	}
 	ss := st.Step(step)
@@ -103,7 +103,7 @@ func (st *State) Open(step string) bool {
 
 // open is Open for a success or a failure. A success also ends a review about what was answered with no, or not at all.
 func (m *machine) open(ss *StepState, s *Signal) bool {
-	return m.st.Open(s.Step) || s.Failed == "" && !m.st.Turned && !m.st.Status.Terminal() && ss.Forward.Phase == Refused
+	return m.st.Open(s.Step) || s.Failed == "" && !m.st.Compensating && !m.st.Status.Terminal() && ss.Forward.Phase == Refused
 }
 
 // reached reports whether every step before the named one is over. Those by which people are asked hold nothing up.

@@ -122,7 +122,7 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 	if err := voted(ss.Ballot(), s); err != nil {
 		return err
 	}
-	if st.Turned || st.Status.Terminal() || ss.Forward.Phase != Waiting {
+	if st.Compensating || st.Status.Terminal() || ss.Forward.Phase != Waiting {
 		return ErrNotOpen
 	}
 	b, a := ss.Ballot(), spec.Steps[i].Approval
@@ -267,7 +267,7 @@ func (st *State) learnVotes(r *Record) error {
 	e := &ss.Forward
 	begins := r.Kind == KindOpened || r.Kind == KindApproved && e.Phase != Waiting
 	switch {
-	case st.Turned || begins && e.Phase != Ready && e.Phase != "" || !begins && (e.Phase != Waiting || ss.Ballot() == nil):
+	case st.Compensating || begins && e.Phase != Ready && e.Phase != "" || !begins && (e.Phase != Waiting || ss.Ballot() == nil):
 		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	case r.Kind == KindOpened:
 		return st.open(ss, r)

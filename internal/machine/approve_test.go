@@ -90,7 +90,7 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 	// an end that passed while a person had the work undoes nothing when a newer version shows the same
 	held := voting(t, paying).fail(saga.Fault).review(saga.ReasonPoison).later(80 * time.Hour)
 	held.brought("2").succeed("b_1").shown(askedFor)
-	if until := held.st.Step("pay").Until; held.st.Turned || !until.Equal(held.now.Add(72*time.Hour)) {
+	if until := held.st.Step("pay").Until; held.st.Compensating || !until.Equal(held.now.Add(72*time.Hour)) {
 		t.Errorf("people have until %s, and it is %s", until, held.st.Status)
 	}
 	// people who were asked about an earlier version are asked again after one that needed no decision

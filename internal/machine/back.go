@@ -12,7 +12,7 @@ import (
 
 // turn begins the way back. It is on record before anything is done about it.
 func (m *machine) turn(why saga.Reason) Command {
-	m.st.Turned = true
+	m.st.Compensating = true
 	m.record(KindNoted)
 	if m.rec.Said() == "" {
 		m.rec.Note = parkedBecause[why]
@@ -115,7 +115,7 @@ func (m *machine) undo(s *program.StepSpec, ss *StepState) Command {
 func (m *machine) owesResult(ss *StepState) bool {
 	s, f := m.step(ss.Name), &ss.Forward
 	settled := f.Phase == Done || f.Phase != InDoubt && f.unsettled().IsZero()
-	return m.st.Turned && s != nil && s.Undo && !s.UndoMaybe && settled && ss.stands(m.spec) && !ss.undoing().Known()
+	return m.st.Compensating && s != nil && s.Undo && !s.UndoMaybe && settled && ss.stands(m.spec) && !ss.undoing().Known()
 }
 
 // learnResult takes a lookup's answer that was to tell what the step made. One that does not tell

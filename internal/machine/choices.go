@@ -147,7 +147,7 @@ func Besides(spec *program.Spec, st *State, at time.Time) (all []Choice) {
 	if st.Status.Live() || st.Held != "" {
 		all = append(all, Choice{Verb: VerbPause, Case: CaseWait, Asks: reason})
 	}
-	undone := st.Turned && st.PendingRevision == nil
+	undone := st.Compensating && st.PendingRevision == nil
 	if !st.Status.Terminal() && st.Status != saga.Compensating && !undone && (!st.PastPivot(spec) || st.Adopting || st.pivotOpen(spec)) {
 		all = append(all, Choice{Verb: VerbCancel, Case: CaseGiveUp, Asks: reason})
 	}
@@ -196,7 +196,7 @@ func (st *State) bolder(spec *program.Spec, at time.Time) (all []Choice) {
 	}
 	for i := range st.Steps {
 		switch one := &st.Steps[i]; {
-		case !held || st.Turned:
+		case !held || st.Compensating:
 		case one.Forward.Phase == Skipped:
 			all = append(all, Choice{Verb: VerbSkip, Case: CaseResultOf, Step: one.Name, Asks: []Saying{SayResult, SayReason}})
 		case one.lacksResult():
@@ -307,7 +307,7 @@ func (st *State) atIssue(spec *program.Spec, ss *StepState, dir saga.Direction, 
 	}
 	happened := []Choice{ss.says(CaseHappened, SayHappened), ss.says(CaseHappenedNoID, SayHappenedNoID)}
 	switch {
-	case st.Turned:
+	case st.Compensating:
 		all = append(all, happened...)
 	case ss.Forward.Phase == Refused: // its destination said that it did not
 		all = append(append(all, st.leaveOut(spec, ss)), happened...)
@@ -327,7 +327,7 @@ func (st *State) atIssue(spec *program.Spec, ss *StepState, dir saga.Direction, 
 func (st *State) didNot(ss *StepState) Choice {
 	c := ss.says(CaseDidNotNeeded, SayDidNotHappen)
 	switch {
-	case st.Turned:
+	case st.Compensating:
 		c.Case = CaseDidNotBack
 	case st.PendingRevision != nil:
 		c.Case, c.Newer = CaseDidNot, st.PendingRevision

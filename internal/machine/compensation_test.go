@@ -341,8 +341,8 @@ func TestC13TurningArmsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.wants("slot a undo", saga.Compensating)
-			if r := d.tail(); len(d.chain) != before+1 || r.Kind != c.kind || r.Dispatch != nil || !d.st.Turned {
-				t.Fatalf("%d records, turned %v, the last %+v", len(d.chain)-before, d.st.Turned, r)
+			if r := d.tail(); len(d.chain) != before+1 || r.Kind != c.kind || r.Dispatch != nil || !d.st.Compensating {
+				t.Fatalf("%d records, turned %v, the last %+v", len(d.chain)-before, d.st.Compensating, r)
 			}
 			if err := d.once(Event{}); err != nil {
 				t.Fatal(err)

@@ -114,8 +114,8 @@ func TestF20AnHourOfCrashes(t *testing.T) {
 				d.settle()
 			}
 			e := d.st.Step("a").effort(c.dir)
-			if d.st.Status == saga.Review || d.st.Turned != (c.dir == saga.Undo) || e.Crashes >= defaultMaxCrashes || e.Crashes < 8 {
-				t.Fatalf("after an hour of crashes it is %s %s, turned %v: %+v", d.st.Status, d.st.Reason, d.st.Turned, e)
+			if d.st.Status == saga.Review || d.st.Compensating != (c.dir == saga.Undo) || e.Crashes >= defaultMaxCrashes || e.Crashes < 8 {
+				t.Fatalf("after an hour of crashes it is %s %s, turned %v: %+v", d.st.Status, d.st.Reason, d.st.Compensating, e)
 			}
 			for d.last.Do.Do != Act {
 				d.due().settle()

@@ -153,7 +153,7 @@ func Decide(spec *program.Spec, st *State, ev Event) (Decision, error) {
 	if ev.Invalid > 1 && st.Seq > 0 {
 		return giveUp(st, &ev, errors.New("what was to be recorded is not a value that the ledger takes")), nil
 	}
-	m := machine{spec: spec, st: st.borrowed(), ev: ev, turned: st.Turned}
+	m := machine{spec: spec, st: st.borrowed(), ev: ev, turned: st.Compensating}
 	defer m.st.giveBack()
 	if ev.Invalid > 0 {
 		m.ev = ev.bare()
@@ -244,7 +244,7 @@ func (m *machine) proceed() Command {
 		m.stay()
 		return Command{Do: Rest}
 	}
-	if m.st.Turned {
+	if m.st.Compensating {
 		return m.back()
 	}
 	return m.forward()
@@ -459,7 +459,7 @@ func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 // that turns the work, whatever turns it, arms nothing (C13).
 func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 	m.moving()
-	if !m.ev.Slot || m.st.Turned != m.turned {
+	if !m.ev.Slot || m.st.Compensating != m.turned {
 		return Command{Do: Slot, Step: s.Name, Direction: dir, Until: m.deadline()}
 	}
 	e := &Effort{}
@@ -487,7 +487,7 @@ func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 // moving sets the status of a work that is being worked on.
 func (m *machine) moving() {
 	status := saga.Running
-	if m.st.Turned {
+	if m.st.Compensating {
 		status = saga.Compensating
 	}
 	if m.rec != nil {
@@ -497,7 +497,7 @@ func (m *machine) moving() {
 
 // wait puts the work down until a ledger time. Without news there is nothing to record.
 func (m *machine) wait(until time.Time, status saga.Status) Command {
-	if m.st.Turned {
+	if m.st.Compensating {
 		status = saga.Compensating
 	}
 	if deadline := m.deadline(); !deadline.IsZero() && deadline.Before(until) {

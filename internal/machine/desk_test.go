@@ -307,11 +307,11 @@ func (d *desk) event(ev Event) Event {
 func (d *desk) try(ev Event) error {
 	d.t.Helper()
 	for range 5 {
-		before := d.st.Turned
+		before := d.st.Compensating
 		if err := d.once(ev); err != nil {
 			return err
 		}
-		turned := !before && d.st.Turned && !d.busy && d.last.Do.Do == Slot
+		turned := !before && d.st.Compensating && !d.busy && d.last.Do.Do == Slot
 		if !turned && !d.again() {
 			return nil
 		}
@@ -348,7 +348,7 @@ func (d *desk) once(ev Event) error {
 		}
 		return err
 	}
-	if !d.st.Turned && dec.Record != nil && dec.Record.Dispatch != nil && dec.Record.Dispatch.Direction == saga.Undo {
+	if !d.st.Compensating && dec.Record != nil && dec.Record.Dispatch != nil && dec.Record.Dispatch.Direction == saga.Undo {
 		d.t.Fatalf("C13: the record that turns arms an undo: %+v", dec.Record)
 	}
 	d.last = dec

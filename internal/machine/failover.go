@@ -80,7 +80,7 @@ func (st *State) acquit(ss *StepState) {
 func (m *machine) forget() error {
 	st := m.st
 	awake := (st.Status.Live() || st.Reason == saga.ReasonHung) && !st.Due.After(m.ev.Changed)
-	if st.Status.Terminal() || st.Turned || !awake && !m.ev.Unread {
+	if st.Status.Terminal() || st.Compensating || !awake && !m.ev.Unread {
 		return nil
 	}
 	lapses := m.lapses()

@@ -190,7 +190,7 @@ func TestF8RefusedBehindPivot(t *testing.T) {
 	d := begin(t, orderToInvoice).succeed("cus_7").succeed("inv_1").succeed("")
 	d.fail(saga.Refused).review(saga.ReasonAfterPivot)
 	d.wait(48 * time.Hour).review(saga.ReasonAfterPivot)
-	if d.st.Turned {
+	if d.st.Compensating {
 		t.Error("the work turned behind its pivot")
 	}
 }

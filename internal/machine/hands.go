@@ -124,9 +124,9 @@ func (m *machine) skip(s *Signal) error {
 	switch {
 	case m.st.Status != saga.Review && m.st.Status != saga.Paused:
 		return m.note(s, fmt.Sprintf("skip: the work is %s, neither in review nor paused", m.st.Status))
-	case m.st.Turned && (ss == nil || !ss.CanStand(dir)):
+	case m.st.Compensating && (ss == nil || !ss.CanStand(dir)):
 		return m.note(s, "skip: the work is being undone; what is undone by hand has happened")
-	case m.st.Turned && s.Step == ss.Name && s.Direction == dir && s.Attempt == ss.Undo.Attempts:
+	case m.st.Compensating && s.Step == ss.Name && s.Direction == dir && s.Attempt == ss.Undo.Attempts:
 		return m.letStand(s)
 	case ss == nil || s.Step != ss.Name || dir != saga.Forward:
 		return m.note(s, fmt.Sprintf("skip: step %q is not the one at issue", s.Step))

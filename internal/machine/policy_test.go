@@ -130,7 +130,7 @@ func TestF23Exhausted(t *testing.T) {
 	const a = "a idempotent undo\n"
 	t.Run("a person is asked", func(t *testing.T) {
 		d := begin(t, a+"b idempotent undo attempts=2").succeed("1").fail(saga.Unknown).due().fail(saga.Unknown).review(saga.ReasonExhausted)
-		if len(d.undone()) > 0 || d.st.Turned {
+		if len(d.undone()) > 0 || d.st.Compensating {
 			t.Errorf("it turned by itself: %v", d.undone())
 		}
 	})
@@ -294,7 +294,7 @@ func TestF30TheOutageIsOver(t *testing.T) {
 func TestF23TurningIsRecorded(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb keyed=9h lookup undo attempts=1 compensate settle=2h").succeed("1").fail(saga.Unknown)
 	d.wants("wait", saga.Compensating)
-	if !d.st.Turned {
+	if !d.st.Compensating {
 		t.Fatal("the saga turned without a record")
 	}
 	d.due().wants("look b forward", saga.Compensating).found(KindFound, "2").wants("act b undo", saga.Compensating)

@@ -62,14 +62,14 @@ func (m *machine) cancel(s *Signal) error {
 	switch {
 	case m.st.Status.Terminal():
 		return m.note(s, "cancel came too late: the work has ended")
-	case m.st.Turned && m.st.PendingRevision == nil:
+	case m.st.Compensating && m.st.PendingRevision == nil:
 		return m.note(s, "cancel: the work is being undone already")
-	case !m.st.Turned && m.pastPivot():
+	case !m.st.Compensating && m.pastPivot():
 		return m.note(s, "cancel came too late: the pivot may have happened")
 	}
 	m.unparked = true
 	r := &Record{Kind: KindCancelled, Note: "cancelled"}
-	if m.st.Turned { // it takes back what waits, and undoes no more than was to be undone
+	if m.st.Compensating { // it takes back what waits, and undoes no more than was to be undone
 		r.Step = m.st.From
 	}
 	return m.foldSignal(s, r)
@@ -77,7 +77,7 @@ func (m *machine) cancel(s *Signal) error {
 
 // PastPivot reports whether the pivot has happened or may have, so that a cancel only comes too late.
 func (st *State) PastPivot(spec *program.Spec) bool {
-	return spec != nil && !st.Turned && (&machine{spec: spec, st: st}).pastPivot()
+	return spec != nil && !st.Compensating && (&machine{spec: spec, st: st}).pastPivot()
 }
 
 // pastPivot reports whether the pivot may have happened.
@@ -99,7 +99,7 @@ func (m *machine) resolve(s *Signal) error {
 	}
 	ss, dir := m.st.Issue(m.spec)
 	done := m.st.Step(s.Step)
-	given := done != nil && done.lacksResult() && s.Happened && len(s.Output) > 0 && !m.st.Turned // the result of what is done
+	given := done != nil && done.lacksResult() && s.Happened && len(s.Output) > 0 && !m.st.Compensating // the result of what is done
 	if given {
 		ss, dir = done, saga.Forward
 	}

@@ -181,7 +181,7 @@ func TestV3Boundaries(t *testing.T) {
 			d := reach(t)
 			n := len(d.chain)
 			d.revise("2").runs("2", "").wants("act a forward", saga.Running)
-			if r := &d.chain[n]; r.Kind != KindRevised || r.Revision != "2" || len(r.Signals) != 1 || d.st.Turned {
+			if r := &d.chain[n]; r.Kind != KindRevised || r.Revision != "2" || len(r.Signals) != 1 || d.st.Compensating {
 				t.Errorf("recorded %+v", r)
 			}
 			if string(d.st.Input) != `"as of 2"` {

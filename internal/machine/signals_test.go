@@ -85,8 +85,8 @@ func TestS2Cancel(t *testing.T) {
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			d := c.reach(begin(t, ab)).cancel().wants(c.want, saga.Compensating)
-			if r := d.turning(); r.Kind != KindCancelled || r.Reason != "" || !d.st.Turned || d.st.Reason != "" {
-				t.Errorf("recorded %s, turned %v, reason %q", r.Kind, d.st.Turned, d.st.Reason)
+			if r := d.turning(); r.Kind != KindCancelled || r.Reason != "" || !d.st.Compensating || d.st.Reason != "" {
+				t.Errorf("recorded %s, turned %v, reason %q", r.Kind, d.st.Compensating, d.st.Reason)
 			}
 		})
 	}

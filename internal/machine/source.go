@@ -48,7 +48,7 @@ func (st *State) learnSource(r *Record) error {
 				u.Phase = ""
 			}
 		}
-		st.Turned, st.From, st.PendingRevision, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
+		st.Compensating, st.From, st.PendingRevision, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
 		input, left, err := given(r)
 		if err != nil {
@@ -109,7 +109,7 @@ func (st *State) revise(r *Record) error {
 	if err != nil {
 		return err
 	}
-	undone, over := st.Turned && st.From == "", st.Turned || st.Status.Terminal()
+	undone, over := st.Compensating && st.From == "", st.Compensating || st.Status.Terminal()
 	if over { // the run before it is over, and its deadline with it (W3)
 		st.Deadline, st.Overdue = r.EndsBy(), false
 	}
@@ -124,7 +124,7 @@ func (st *State) revise(r *Record) error {
 	}
 	st.startedBy(by)
 	st.Identity, st.InputGone = identity, left
-	st.Revision, st.Version, st.Input, st.PendingRevision, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
+	st.Revision, st.Version, st.Input, st.PendingRevision, st.Compensating, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	st.Withdrawn, st.Looked, st.From = false, false, ""
 	for i := range st.Steps {
 		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
@@ -184,7 +184,7 @@ func (st *State) undoneInPart() bool {
 // boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or
 // half-made, and it is not going back.
 func (st *State) boundary() bool {
-	if st.Turned && st.Status != saga.Compensated {
+	if st.Compensating && st.Status != saga.Compensated {
 		return false
 	}
 	for i := range st.Steps {
@@ -281,11 +281,11 @@ func (m *machine) hearNews(s *Signal) error {
 		m.unparked = true
 		r.Kind, r.Step, r.Note = KindCancelled, s.Step, fmt.Sprintf("it is undone from step %q on, as a person said", s.Step)
 		return m.foldSignal(s, r)
-	case gone && m.st.Turned:
+	case gone && m.st.Compensating:
 		m.unparked = !paused // it may have waited for the newer version alone
 		r.Kind, r.Note = KindCancelled, cancelledBy(s.Revision)+"; it has turned already"
 		return m.foldSignal(s, r)
-	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.PendingRevision == nil || !m.st.PendingRevision.Gone):
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Compensating && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.PendingRevision == nil || !m.st.PendingRevision.Gone):
 		return note("a newer version that says the same")
 	case !paused && gone && m.hasWayBack():
 		m.unparked = true
@@ -335,7 +335,7 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	if input != nil {
 		r.Identity = n.Identity
 	}
-	if m.st.Turned || m.st.Status.Terminal() {
+	if m.st.Compensating || m.st.Status.Terminal() {
 		r.Limit = newest.Deadline
 	}
 	return r
@@ -346,7 +346,7 @@ func Kept(spec *program.Spec, st *State) (keep []string) {
 	for i := range spec.Steps {
 		s := &spec.Steps[i]
 		ss := st.Step(s.Name)
-		if ss == nil || !ss.rests() || ss.Undo.Phase == Done || s.Asks != nil && (st.Turned || st.Status.Terminal()) {
+		if ss == nil || !ss.rests() || ss.Undo.Phase == Done || s.Asks != nil && (st.Compensating || st.Status.Terminal()) {
 			continue
 		}
 		if keeps(s, ss) || s.WaitsForAnswer() && ss.waits() && slices.Contains(keep, s.Answer.Callback) { // an answer belongs to its request
@@ -407,7 +407,7 @@ func (m *machine) begin() Command {
 // work now that there is one: it waits for no boundary, because going back settles every doubt by
 // itself.
 func (m *machine) turnsAtOnce() bool {
-	return m.st.PendingRevision.Gone && !m.st.Turned && m.hasWayBack()
+	return m.st.PendingRevision.Gone && !m.st.Compensating && m.hasWayBack()
 }
 
 // hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have

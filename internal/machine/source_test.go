@@ -165,7 +165,7 @@ func TestV13GoneInDoubt(t *testing.T) {
 func TestV14MadeGoodByHand(t *testing.T) {
 	const now = "invoice find undo\nmark-synced idempotent undo pivot"
 	d := outgrown(t, now+"\nmail at-most-once\nparcel at-most-once", now).through().gone("3").review(saga.ReasonConflict)
-	if !strings.Contains(d.st.Note, "source") || len(d.undone()) != 0 || d.st.Turned {
+	if !strings.Contains(d.st.Note, "source") || len(d.undone()) != 0 || d.st.Compensating {
 		t.Errorf("parked with %q; undone %v", d.st.Note, d.undone())
 	}
 	for _, step := range []string{"parcel", "mail"} {

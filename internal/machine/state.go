@@ -29,8 +29,8 @@ type State struct {
 	Cause  string      `json:"cause,omitempty"` // what caused the start, in the starter's words
 	Tags   []string    `json:"tags,omitempty"`  // what it is found by: those that it was started with
 	// Starters are who started it, brought a newer version of it or ran it again; "": that is not known of one of them.
-	Starters []string `json:"starters,omitempty"`
-	Turned   bool     `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
+	Starters     []string `json:"starters,omitempty"`
+	Compensating bool     `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
 	// From is where the way back ends, if it is no whole one: this step is the last that is undone, and the work is completed then (V19).
 	From string `json:"undoneFrom,omitempty"`
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
@@ -183,8 +183,8 @@ func (st *State) Apply(r *Record) error {
 	case r.Status != saga.Paused:
 		st.Held = ""
 	}
-	if st.Turned = st.Turned || r.Status == saga.Compensating || r.Status == saga.Compensated; r.Status == saga.Completed {
-		st.Turned, st.From = false, ""
+	if st.Compensating = st.Compensating || r.Status == saga.Compensating || r.Status == saga.Compensated; r.Status == saga.Completed {
+		st.Compensating, st.From = false, ""
 	}
 	st.Due = time.Time{}
 	if r.Wait > 0 {
@@ -376,7 +376,7 @@ func (st *State) arm(r *Record) error {
 	if ss == nil {
 		ss = st.begin(a.Step)
 	}
-	if a.Direction == saga.Forward && (st.Turned || r.Status == saga.Compensating) {
+	if a.Direction == saga.Forward && (st.Compensating || r.Status == saga.Compensating) {
 		return fmt.Errorf("it arms step %q forward while compensating", a.Step)
 	}
 	if a.Direction == saga.Forward && ss.Undo.Phase == Done { // made good by hand, and then the work was kept
@@ -440,7 +440,7 @@ func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
 	switch {
 	case st.Reason == saga.ReasonConflict:
 		return st.noWayBack(spec), saga.Undo
-	case !st.Turned:
+	case !st.Compensating:
 		return st.front(spec), saga.Forward
 	}
 	for _, ss := range st.newestFirst(spec) {

@@ -163,7 +163,7 @@ func nextHeld(spec *program.Spec, st *State) string {
 	if st.Held != "" {
 		return "Its source is not done with it, and holds it: it goes on by itself when the source says so. To go on before, resume it."
 	}
-	switch waits := !st.Turned && ss != nil && ss.Forward.Phase == Waiting; {
+	switch waits := !st.Compensating && ss != nil && ss.Forward.Phase == Waiting; {
 	case waits && ss.asking() && ss.Ballot() != nil:
 		return "A person holds it, and it takes votes all the same."
 	case waits && ss.Answering().Asks != nil:

@@ -44,7 +44,7 @@ func (st *State) learnWait(r *Record) error {
 			return fmt.Errorf("%s speaks of step %q, which does not wait", r.Kind, r.Step)
 		}
 		ss.Forward.Phase, ss.Evidence = Done, KindOver
-	case st.Turned || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "" && (ss.Forward.Phase != Waiting && ss.Forward.Phase != InDoubt || r.Kind != KindFault):
+	case st.Compensating || ss != nil && ss.Forward.Phase != Ready && ss.Forward.Phase != "" && (ss.Forward.Phase != Waiting && ss.Forward.Phase != InDoubt || r.Kind != KindFault):
 		return fmt.Errorf("%s speaks of step %q, which has begun, or of a work that goes back", r.Kind, r.Step)
 	default:
 		if ss == nil {
@@ -81,7 +81,7 @@ func (m *machine) learnAsked(a *Asked) error {
 	if s != nil && m.st.AsksWhen(s) {
 		return m.learnApplies(s, a)
 	}
-	if ss := m.st.Step(a.Step); s == nil || !s.Waits() || s.Wait == program.WaitDelay || m.st.Turned ||
+	if ss := m.st.Step(a.Step); s == nil || !s.Waits() || s.Wait == program.WaitDelay || m.st.Compensating ||
 		ss != nil && (ss.Forward.Phase != Ready && ss.Forward.Phase != "" || ss.Forward.NeedsReview != "") {
 		return errNotFitting
 	}
@@ -204,7 +204,7 @@ func (m *machine) deadline() time.Time {
 	st := m.st
 	held := st.Status.Parked() && st.Reason != saga.ReasonHung && (!m.unparked || !m.ev.Now.Latest.Before(st.Deadline))
 	ended := st.Status.Terminal() && (m.rec == nil || m.rec.Kind != KindRevised)
-	if st.Overdue || st.Turned || ended || held {
+	if st.Overdue || st.Compensating || ended || held {
 		return time.Time{}
 	}
 	return st.Deadline

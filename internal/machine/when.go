@@ -22,7 +22,7 @@ func (e *Effort) undecided() bool { return e.Phase == "" || e.Phase == Ready || 
 func (m *machine) learnApplies(s *program.StepSpec, a *Asked) error {
 	r := &Record{Kind: KindApplies, Step: s.Name, Direction: saga.Forward, Note: "its condition says yes"}
 	switch {
-	case m.st.Turned || a.Applies == nil || m.st.live() != nil:
+	case m.st.Compensating || a.Applies == nil || m.st.live() != nil:
 		return errNotFitting
 	case a.Error != "":
 		r.Kind, r.Class, r.Error, r.Note = KindFault, saga.Fault, a.Error, ""
@@ -38,7 +38,7 @@ func (st *State) learnWhen(ss *StepState, r *Record) error {
 		st.Steps = append(st.Steps, StepState{Name: r.Step})
 		ss = &st.Steps[len(st.Steps)-1]
 	}
-	if e := &ss.Forward; st.Turned || !e.undecided() {
+	if e := &ss.Forward; st.Compensating || !e.undecided() {
 		return errors.New("a condition is asked of a step that has begun, or of a work that goes back")
 	}
 	if ss.Applies = r.Kind == KindApplies; !ss.Applies {

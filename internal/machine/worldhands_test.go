@@ -42,7 +42,7 @@ func (w *world) triesAgain() bool {
 // leaves posts, of a step at issue that a person looked for and did not find, that it did not
 // happen and will not. It reports whether one did.
 func (w *world) leaves(ss *StepState, dir saga.Direction) bool {
-	if dir != saga.Forward || w.st.Turned || !w.chance(20, "it will not happen") {
+	if dir != saga.Forward || w.st.Compensating || !w.chance(20, "it will not happen") {
 		return false
 	}
 	s := &w.spec.Steps[w.spec.Index(ss.Name)]
