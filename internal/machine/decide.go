@@ -168,7 +168,7 @@ func Decide(spec *program.Spec, st *State, ev Event) (Decision, error) {
 		return Decision{Do: cmd}, nil
 	}
 	m.rec.clean()
-	if st.Seq-st.Base+1 >= snapshotEvery {
+	if st.Seq-st.SnapshotSeq+1 >= snapshotEvery {
 		b, err := json.Marshal(st)
 		if err != nil {
 			return Decision{}, fmt.Errorf("%s: snapshot: %w", st.ID, err)

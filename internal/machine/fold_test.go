@@ -108,8 +108,8 @@ func TestR4Snapshots(t *testing.T) {
 			t.Errorf("snapshot %d is in record %d, want %d", i, seq, want)
 		}
 	}
-	if d.st.Base != at[len(at)-1] {
-		t.Errorf("base %d, want %d", d.st.Base, at[len(at)-1])
+	if d.st.SnapshotSeq != at[len(at)-1] {
+		t.Errorf("base %d, want %d", d.st.SnapshotSeq, at[len(at)-1])
 	}
 	st, err := Fold(order, d.chain)
 	if err != nil || string(dump(t, st)) != string(dump(t, d.st)) {
@@ -233,8 +233,8 @@ func TestSnapshotOfEverything(t *testing.T) {
 	for range 3 * snapshotEvery {
 		d.outcome(program.Outcome{Class: saga.Unsent, Error: "\x00\xff<&>\u2028"}).due()
 	}
-	if d.st.Base < 2*snapshotEvery {
-		t.Errorf("base %d after %d records", d.st.Base, len(d.chain))
+	if d.st.SnapshotSeq < 2*snapshotEvery {
+		t.Errorf("base %d after %d records", d.st.SnapshotSeq, len(d.chain))
 	}
 }
 

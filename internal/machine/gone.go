@@ -195,7 +195,7 @@ func (st *State) remember(r *Record) error {
 	if err := json.Unmarshal(r.Body, &left); err != nil {
 		return fmt.Errorf("what is left of it does not decode: %w", err)
 	}
-	st.Version, st.Revision, st.Run, st.NewestRevision, st.Base = r.Version, r.Revision, r.Revision, left.Heard, 1
+	st.Version, st.Revision, st.Run, st.NewestRevision, st.SnapshotSeq = r.Version, r.Revision, r.Revision, left.Heard, 1
 	if st.NewestRevision == "" {
 		st.NewestRevision = r.Revision
 	}

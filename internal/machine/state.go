@@ -21,7 +21,7 @@ type State struct {
 	NewestRevision string  `json:"newestRevision,omitempty"` // the newest that was spoken of
 	Seq            int64   `json:"seq"`                      // of the tail
 	Tail           Hash    `json:"tailHash"`
-	Base           int64   `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
+	SnapshotSeq    int64   `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
 
 	Status saga.Status `json:"status"`
 	Reason saga.Reason `json:"reason,omitempty"`
@@ -191,7 +191,7 @@ func (st *State) Apply(r *Record) error {
 		st.Due = r.Due()
 	}
 	if r.Snapshot != nil {
-		st.Base = r.Seq
+		st.SnapshotSeq = r.Seq
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (st *State) learn(r *Record) error {
 		if st.Input, st.InputGone, err = given(r); err != nil {
 			return err
 		}
-		st.Version, st.Revision, st.Run, st.Identity, st.Started, st.Base = r.Version, r.Revision, r.Revision, r.Identity, r.At.UTC(), 1
+		st.Version, st.Revision, st.Run, st.Identity, st.Started, st.SnapshotSeq = r.Version, r.Revision, r.Revision, r.Identity, r.At.UTC(), 1
 		st.Deadline, st.NotBefore, st.NewestRevision, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		st.Tags = r.Tags
 		if st.Adopting { // who rebuilds it has not started it
