@@ -404,7 +404,7 @@ func (v *view) afterWake() []string {
 	if ss := First(v.state.Steps, func(ss *machine.StepState) bool { return ss.Forward.Phase == machine.Waiting }); ss != nil {
 		return []string{fmt.Sprintf("step %q waits no longer, and not until %s; what comes next is sent", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
 	}
-	return []string{"it begins now, and not at " + v.state.NotBefore.UTC().Format(time.RFC3339)}
+	return []string{"it begins now, and not at " + v.state.StartsAt.UTC().Format(time.RFC3339)}
 }
 
 // afterPause says what a pause holds.

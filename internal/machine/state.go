@@ -35,9 +35,9 @@ type State struct {
 	From string `json:"undoneFrom,omitempty"`
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
-	Adopting  bool      `json:"adopting,omitempty"`
-	Due       time.Time `json:"dueAt,omitzero"`    // when the latest record wants attention
-	NotBefore time.Time `json:"startsAt,omitzero"` // it was started for later
+	Adopting bool      `json:"adopting,omitempty"`
+	Due      time.Time `json:"dueAt,omitzero"`    // when the latest record wants attention
+	StartsAt time.Time `json:"startsAt,omitzero"` // it was started for later
 	// Deadline is when the run that goes on has to be at its end. Overdue: it was not, or a person had it
 	// then; nothing follows any more.
 	Deadline time.Time `json:"deadlineAt,omitzero"`
@@ -234,7 +234,7 @@ func (st *State) learn(r *Record) error {
 			return err
 		}
 		st.Version, st.Revision, st.Run, st.Identity, st.Started, st.SnapshotSeq = r.Version, r.Revision, r.Revision, r.Identity, r.At.UTC(), 1
-		st.Deadline, st.NotBefore, st.NewestRevision, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
+		st.Deadline, st.StartsAt, st.NewestRevision, st.Adopting, st.Cause = r.EndsBy(), r.Until, r.Revision, r.Status == saga.Adopting, cmp.Or(r.Cause, r.Said())
 		st.Tags = r.Tags
 		if st.Adopting { // who rebuilds it has not started it
 			st.startedBy("")

@@ -176,7 +176,7 @@ func nextHeld(spec *program.Spec, st *State) string {
 
 // nextWaiting: it goes on when a time has come.
 func (st *State) nextWaiting(spec *program.Spec) string {
-	until, what := st.NotBefore, "It was started for later, and begins"
+	until, what := st.StartsAt, "It was started for later, and begins"
 	ss := st.front(spec)
 	if ss != nil && ss.asking() && ss.Ballot() != nil {
 		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. To give it up, cancel it.",

@@ -38,7 +38,7 @@ func (st *State) learnWait(r *Record) error {
 	case r.Kind == KindApplies, r.Kind == KindLeftOut:
 		return st.learnWhen(ss, r)
 	case r.Kind == KindOver && r.Step == "":
-		st.NotBefore = time.Time{}
+		st.StartsAt = time.Time{}
 	case r.Kind == KindOver:
 		if ss == nil || ss.Forward.Phase != Waiting {
 			return fmt.Errorf("%s speaks of step %q, which does not wait", r.Kind, r.Step)
@@ -178,8 +178,8 @@ func (st *State) begun() bool {
 func (m *machine) holdsOff() (Command, bool) {
 	st := m.st
 	switch {
-	case !st.begun() && m.ev.Now.Earliest.Before(st.NotBefore):
-		return m.wait(st.NotBefore, saga.Waiting), true
+	case !st.begun() && m.ev.Now.Earliest.Before(st.StartsAt):
+		return m.wait(st.StartsAt, saga.Waiting), true
 	case m.deadline().IsZero() || m.ev.Now.Earliest.Before(st.Deadline):
 		return Command{}, false
 	case m.rec != nil || m.ev.Spoken:
