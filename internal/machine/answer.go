@@ -254,11 +254,11 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 		}
 		return m.giveUpOn(i, s, "the ledger was lost, and nothing tells whether the answer had come")
 	case s.Find && over && e.Lookups < maxLookups:
-		look = later(ss.Until, e.NotBefore)
+		look = later(ss.Until, e.BackoffUntil)
 	case s.Find && !over && m.polled(s).IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
-		look = later(e.Since, e.NotBefore)
+		look = later(e.Since, e.BackoffUntil)
 	case s.Find && !over && s.Answer.Poll > 0:
-		look = later(later(e.Since, m.polled(s)).Add(time.Duration(s.Answer.Poll)), e.NotBefore)
+		look = later(later(e.Since, m.polled(s)).Add(time.Duration(s.Answer.Poll)), e.BackoffUntil)
 	case !over:
 	case m.rec != nil || m.ev.Spoken: // what was said in time counts (A4)
 		return m.again()

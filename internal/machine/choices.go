@@ -184,7 +184,7 @@ func (st *State) bolder(spec *program.Spec, at time.Time) (all []Choice) {
 	if held && !waits {
 		all = append(all, st.atIssue(spec, ss, dir, at)...)
 	}
-	if (held || st.Status == saga.Retrying || st.Status == saga.Compensating && !ss.effort(dir).NotBefore.IsZero()) && st.CanRetry(spec, at) {
+	if (held || st.Status == saga.Retrying || st.Status == saga.Compensating && !ss.effort(dir).BackoffUntil.IsZero()) && st.CanRetry(spec, at) {
 		all = append(all, Choice{Verb: VerbRetry, Case: CaseTryNow, Asks: []Saying{SayReason}})
 	}
 	if held && !waits && st.Reason != saga.ReasonConflict && !ss.Rejected() && st.NotLeft(spec) == "" {

@@ -42,10 +42,10 @@ func (m *machine) lost(ss *StepState) error {
 	if s == nil {
 		return nil
 	}
-	e.NotBefore = e.Deadline.Add(min(grace, s.Timeout) - s.Timeout)
+	e.BackoffUntil = e.Deadline.Add(min(grace, s.Timeout) - s.Timeout)
 	if e.Crashes > 1 { // the first time is the process's fault
 		pause := program.Retry{}.Backoff(e.Key, e.Crashes-1) // 1 s, doubled each time, to 15 min
-		e.NotBefore = later(e.NotBefore, m.ev.Now.Earliest.Add(pause))
+		e.BackoffUntil = later(e.BackoffUntil, m.ev.Now.Earliest.Add(pause))
 	}
 	return nil
 }

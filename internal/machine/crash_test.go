@@ -62,7 +62,7 @@ func TestF20AnUndoPauses(t *testing.T) {
 	d.crash().wants("act a undo", saga.Compensating)
 	d.over = true
 	d.tick().wants("wait", saga.Compensating)
-	if e := d.st.Step("a").Undo; e.Crashes != 2 || !e.NotBefore.After(d.now) {
+	if e := d.st.Step("a").Undo; e.Crashes != 2 || !e.BackoffUntil.After(d.now) {
 		t.Errorf("after its second crash: %+v", e)
 	}
 }

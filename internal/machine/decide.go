@@ -407,11 +407,11 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 // unless it may be what takes processes down.
 func (m *machine) notBefore(s *program.StepSpec, e *Effort) time.Time {
 	spent := e.Class != program.Outage && e.Class != saga.Unsent && e.Class != "" // the last: a lookup has answered since
-	asked := e.NotBefore.Sub(e.Failed) > s.Retry.Backoff(e.Key, max(1, e.Failures))+time.Second
+	asked := e.BackoffUntil.Sub(e.Failed) > s.Retry.Backoff(e.Key, max(1, e.Failures))+time.Second
 	if m.ev.Recovered && !spent && !asked || m.ev.Probed && e.Crashes < 2 {
 		return time.Time{}
 	}
-	return e.NotBefore
+	return e.BackoffUntil
 }
 
 // pivotStands reports whether the pivot may stand although the work is at step i, before it or at

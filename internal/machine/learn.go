@@ -156,5 +156,5 @@ func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) 
 	}
 	d := s.Retry.Backoff(e.Key, max(1, failures))
 	d = max(d, min(after, program.MaxRetryAfter))
-	e.NotBefore = m.ev.Now.Earliest.Add(d)
+	e.BackoffUntil = m.ev.Now.Earliest.Add(d)
 }

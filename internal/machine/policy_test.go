@@ -119,8 +119,8 @@ func TestF22WaitIsKept(t *testing.T) {
 	until := d.last.Do.Until
 	d.now = until.Add(d.lag - 2*time.Millisecond)
 	d.tick().wants("wait", saga.Retrying)
-	if d.st.Due.Before(until) || d.st.Step("a").Forward.NotBefore != d.st.Due {
-		t.Errorf("due %s, not before %s, want %s", d.st.Due, d.st.Step("a").Forward.NotBefore, until)
+	if d.st.Due.Before(until) || d.st.Step("a").Forward.BackoffUntil != d.st.Due {
+		t.Errorf("due %s, not before %s, want %s", d.st.Due, d.st.Step("a").Forward.BackoffUntil, until)
 	}
 }
 

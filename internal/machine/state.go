@@ -126,8 +126,8 @@ type Effort struct {
 	UnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
 	// QuietUntil is what Unanswered was when a person said that nothing happened: nothing new is
 	// armed, and the step is not skipped on the way back, before it has settled.
-	QuietUntil time.Time `json:"quietUntil,omitzero"`
-	NotBefore  time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
+	QuietUntil   time.Time `json:"quietUntil,omitzero"`
+	BackoffUntil time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
 
 	Class       saga.Class  `json:"errorClass,omitempty"` // of the latest error
 	Error       string      `json:"error,omitempty"`
@@ -271,7 +271,7 @@ func (st *State) learn(r *Record) error {
 		e.Class, e.Error = r.Class, r.Error
 	}
 	if r.Wait > 0 || r.Kind == KindUnclear { // who asks again at once waits for no failure before
-		e.NotBefore = r.Due()
+		e.BackoffUntil = r.Due()
 	}
 	if r.Direction == saga.Forward && (r.Kind == KindNotFound || r.Kind == KindUnfinished) {
 		st.acquit(ss)
@@ -397,7 +397,7 @@ func (st *State) arm(r *Record) error {
 		e.Since = r.At.UTC()
 	}
 	e.Phase, e.Attempts, e.Tries, e.Deadline = Started, a.Attempt, e.Tries+1, r.Deadline()
-	e.NotBefore, e.QuietUntil = time.Time{}, time.Time{}
+	e.BackoffUntil, e.QuietUntil = time.Time{}, time.Time{}
 	return nil
 }
 
