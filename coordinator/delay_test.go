@@ -233,7 +233,7 @@ func TestADeadlineLeavesAPausedSaga(t *testing.T) {
 			s.Fatal(err)
 		}
 		pass(time.Minute)
-		if sum := s.want(p, "b1", saga.Waiting); !sum.Overdue {
+		if sum := s.want(p, "b1", saga.Waiting); !sum.DeadlinePassed {
 			s.Error("it is not on record that its deadline was missed")
 		}
 	})
@@ -258,7 +258,7 @@ func TestADeadlineLeavesAPausedSagaThatNoProcessRuns(t *testing.T) {
 		}
 		p = s.boot()
 		pass(time.Minute)
-		if sum := s.want(p, "b1", saga.Waiting); !sum.Overdue {
+		if sum := s.want(p, "b1", saga.Waiting); !sum.DeadlinePassed {
 			s.Error("it is not on record that its deadline was missed")
 		}
 	})

@@ -32,7 +32,7 @@ type Summary struct {
 	Updated         time.Time              `json:"updatedAt"`
 	Due             time.Time              `json:"dueAt,omitzero"`
 	Deadline        time.Time              `json:"deadlineAt,omitzero"`      // when it has to be at its end, or had to; while a person has it nothing follows from that
-	Overdue         bool                   `json:"deadlinePassed,omitempty"` // that was missed
+	DeadlinePassed  bool                   `json:"deadlinePassed,omitempty"` // that was missed
 }
 
 // InputSummary names a work's input without showing it.

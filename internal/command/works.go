@@ -114,7 +114,7 @@ func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 	}
 	a.fields("work", s.WorkID, "saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version), "status", finding.Status(s.Status, s.Reason),
 		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "tags", strings.Join(s.Tags, ", "), "updated", a.both(s.Updated), "due", a.both(s.Due),
-		"deadline", a.both(s.Deadline)+desk.When(s.Overdue, ", missed"), "held by", desk.With("session ", v.Session), "waits", v.Waits, "missing", v.Missing,
+		"deadline", a.both(s.Deadline)+desk.When(s.DeadlinePassed, ", missed"), "held by", desk.With("session ", v.Session), "waits", v.Waits, "missing", v.Missing,
 		"revision", s.Revision, "newer", v.Newer, "object", object,
 		"input", desk.Either(s.Input.Hash == "", "gone", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash)), "key", desk.When(s.Key != "", s.Key+" (the root of the steps' keys)"))
 	if v.About != nil {

@@ -111,7 +111,7 @@ func (st *State) revise(r *Record) error {
 	}
 	undone, over := st.Compensating && st.From == "", st.Compensating || st.Status.Terminal()
 	if over { // the run before it is over, and its deadline with it (W3)
-		st.Deadline, st.Overdue = r.EndsBy(), false
+		st.Deadline, st.DeadlinePassed = r.EndsBy(), false
 	}
 	_, again := saga.SplitRevision(r.Revision)
 	newRun := over || again > 0

@@ -27,7 +27,7 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 		s.Note = st.Note
 	}
 	if !st.Status.Terminal() {
-		s.Deadline, s.Overdue = st.Deadline, st.Overdue
+		s.Deadline, s.DeadlinePassed = st.Deadline, st.DeadlinePassed
 	}
 	if st.NewestRevision != st.Revision {
 		s.NewestRevision = st.NewestRevision

@@ -30,7 +30,7 @@ func (st *State) learnWait(r *Record) error {
 	ss := st.Step(r.Step)
 	switch {
 	case r.Kind == KindOverdue:
-		st.Overdue = true
+		st.DeadlinePassed = true
 	case ofVotes(r):
 		return st.learnVotes(r)
 	case ofAnswer(r):
@@ -204,7 +204,7 @@ func (m *machine) deadline() time.Time {
 	st := m.st
 	held := st.Status.Parked() && st.Reason != saga.ReasonHung && (!m.unparked || !m.ev.Now.Latest.Before(st.Deadline))
 	ended := st.Status.Terminal() && (m.rec == nil || m.rec.Kind != KindRevised)
-	if st.Overdue || st.Compensating || ended || held {
+	if st.DeadlinePassed || st.Compensating || ended || held {
 		return time.Time{}
 	}
 	return st.Deadline
@@ -217,7 +217,7 @@ func (st *State) passes(r *Record) {
 		return
 	}
 	if !st.Deadline.IsZero() && !r.At.Before(st.Deadline) {
-		st.Overdue = true
+		st.DeadlinePassed = true
 	}
 	for i := range st.Steps {
 		if ss := &st.Steps[i]; ss.asking() {

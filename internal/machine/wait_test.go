@@ -144,7 +144,7 @@ func TestW6NothingBehindAPersonsBack(t *testing.T) {
 	t.Parallel()
 	held := begin(t, dated+delayed).succeed("aut_1").tick().pause().wait(2*day).wants("rest", saga.Paused)
 	held.goOn().wants("wait", saga.Waiting)
-	if !held.st.Overdue {
+	if !held.st.DeadlinePassed {
 		t.Error("it is not on record that it was missed")
 	}
 	held.wait(20*day).wants("act capture forward", saga.Running)
@@ -155,7 +155,7 @@ func TestW6NothingBehindAPersonsBack(t *testing.T) {
 	if whole.tail().Status != saga.Waiting {
 		t.Errorf("it is on record as %s", whole.tail().Status)
 	}
-	if !whole.st.Overdue {
+	if !whole.st.DeadlinePassed {
 		t.Error("what is held with its saga is not on record as missed")
 	}
 	before := begin(t, dated+delayed).succeed("aut_1").tick()
