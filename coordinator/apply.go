@@ -63,7 +63,7 @@ func (c *Coordinator) letGo(ctx context.Context, ch *saga.Change) error {
 	} else if err != nil {
 		return fmt.Errorf("apply a change to %s: %w", ch.ID, err)
 	}
-	held := s.st.Held != "" || slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.Kind == machine.SignalPause && u.Revision != "" })
+	held := s.st.HeldRevision != "" || slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return u.Kind == machine.SignalPause && u.Revision != "" })
 	if !held || ch.Revision == "" {
 		return nil
 	}

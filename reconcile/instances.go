@@ -104,7 +104,7 @@ func (w *inLedger) Known(ctx context.Context, key string) (*plan.Known, error) {
 			return nil, fmt.Errorf("what the document of %s should say: %w", key, err)
 		}
 	}
-	k.Held = st.Held != ""
+	k.Held = st.HeldRevision != ""
 	k.InDoubt = st.Status.Live() && inDoubt(st)
 	k.Overdue = overdue(k.Status, c.At, c.Instance.Due, st.Updated, st.Due, deadline(st))
 	return k, nil

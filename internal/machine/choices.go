@@ -144,7 +144,7 @@ func (st *State) choices(spec *program.Spec, at time.Time) []Choice {
 // Besides are choices that an instance takes, too: that are no answer to what it waits for, or bolder than those are. at is the ledger's time.
 func Besides(spec *program.Spec, st *State, at time.Time) (all []Choice) {
 	reason := []Saying{SayReason}
-	if st.Status.Live() || st.Held != "" {
+	if st.Status.Live() || st.HeldRevision != "" {
 		all = append(all, Choice{Verb: VerbPause, Case: CaseWait, Asks: reason})
 	}
 	undone := st.Compensating && st.PendingRevision == nil

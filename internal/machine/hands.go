@@ -19,7 +19,7 @@ func (m *machine) pause(s *Signal) error {
 		return m.note(s, fmt.Sprintf("not yet: revision %s is not newer than %s", s.Revision, m.st.NewestRevision))
 	case m.st.Status.Terminal():
 		return m.note(s, "pause: the work has ended")
-	case m.st.Status.Parked() && (m.st.Held == "" || s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.Held) <= 0):
+	case m.st.Status.Parked() && (m.st.HeldRevision == "" || s.Revision != "" && saga.CompareRevisions(s.Revision, m.st.HeldRevision) <= 0):
 		return m.note(s, fmt.Sprintf("pause: the work is in %s already", m.st.Status))
 	}
 	r := &Record{Kind: KindPaused, Revision: s.Revision, Note: "paused"}
@@ -31,7 +31,7 @@ func (m *machine) pause(s *Signal) error {
 
 // goOn lets a work go on where it was that a person holds, or whose deadline has passed.
 func (m *machine) goOn(s *Signal) error {
-	if s.Revision != "" && (m.st.Held == "" || saga.CompareRevisions(s.Revision, m.st.Held) < 0) {
+	if s.Revision != "" && (m.st.HeldRevision == "" || saga.CompareRevisions(s.Revision, m.st.HeldRevision) < 0) {
 		return m.note(s, "the source does not hold it")
 	}
 	if m.st.Status != saga.Paused && (m.st.Status != saga.Review || !Resumable(m.st.Reason)) {

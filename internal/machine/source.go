@@ -257,8 +257,8 @@ func (m *machine) hearNews(s *Signal) error {
 		return m.foldSignal(s, r)
 	}
 	input, dropped := keep(s.Input, program.MaxInput)
-	ends := m.st.Held != "" && saga.CompareRevisions(s.Revision, m.st.Held) >= 0 // what the source holds itself
-	paused := m.st.Status == saga.Paused && !ends                                // what the source says waits, too
+	ends := m.st.HeldRevision != "" && saga.CompareRevisions(s.Revision, m.st.HeldRevision) >= 0 // what the source holds itself
+	paused := m.st.Status == saga.Paused && !ends                                                // what the source says waits, too
 	m.unparked = m.unparked || ends
 	switch {
 	case saga.CompareRevisions(s.Revision, m.st.NewestRevision) <= 0:

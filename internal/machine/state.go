@@ -54,7 +54,7 @@ type State struct {
 	InputGone       *Given      `json:"inputGone,omitempty"`
 	RecordsGone     bool        `json:"recordsGone,omitempty"`
 	PendingRevision *Newer      `json:"pendingRevision,omitempty"` // waits for a step boundary
-	Held            string      `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
+	HeldRevision    string      `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
 	Steps           []StepState `json:"steps,omitempty"`           // in the order of first arming
 	Consumed        signalIDs   `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with what does not match its input: the next version is news, whatever it says.
@@ -179,9 +179,9 @@ func (st *State) Apply(r *Record) error {
 	st.Status, st.Reason = r.Status, r.Reason
 	switch {
 	case r.Kind == KindPaused:
-		st.Held = r.Revision
+		st.HeldRevision = r.Revision
 	case r.Status != saga.Paused:
-		st.Held = ""
+		st.HeldRevision = ""
 	}
 	if st.Compensating = st.Compensating || r.Status == saga.Compensating || r.Status == saga.Compensated; r.Status == saga.Completed {
 		st.Compensating, st.From = false, ""

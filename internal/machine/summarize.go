@@ -32,7 +32,7 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 	if st.NewestRevision != st.Revision {
 		s.NewestRevision = st.NewestRevision
 	}
-	s.HeldRevision = st.Held
+	s.HeldRevision = st.HeldRevision
 	if st.PendingRevision != nil {
 		s.PendingRevision = st.PendingRevision.Revision
 	}
@@ -160,7 +160,7 @@ func nextDone(st *State) string {
 // nextHeld: a person holds it.
 func nextHeld(spec *program.Spec, st *State) string {
 	ss := st.front(spec)
-	if st.Held != "" {
+	if st.HeldRevision != "" {
 		return "Its source is not done with it, and holds it: it goes on by itself when the source says so. To go on before, resume it."
 	}
 	switch waits := !st.Compensating && ss != nil && ss.Forward.Phase == Waiting; {
