@@ -42,7 +42,7 @@ func (m *machine) back() Command {
 	if m.st.PendingRevision != nil && !m.st.PendingRevision.Gone {
 		return m.revive()
 	}
-	if m.st.From != "" {
+	if m.st.UndoneFrom != "" {
 		return m.finish(saga.Completed)
 	}
 	return m.finish(saga.Compensated)
@@ -51,7 +51,7 @@ func (m *machine) back() Command {
 // keepsBefore reports whether the step comes before the one with which the way back ends, so that it stays. One that this version of the
 // definition does not have does: nothing says that it came later.
 func (st *State) keepsBefore(spec *program.Spec, ss *StepState) bool {
-	return st.From != "" && spec != nil && spec.Index(ss.Name) < spec.Index(st.From)
+	return st.UndoneFrom != "" && spec != nil && spec.Index(ss.Name) < spec.Index(st.UndoneFrom)
 }
 
 // revive begins the newer version that was heard while the work went back, or after it. What was

@@ -70,7 +70,7 @@ func (m *machine) cancel(s *Signal) error {
 	m.unparked = true
 	r := &Record{Kind: KindCancelled, Note: "cancelled"}
 	if m.st.Compensating { // it takes back what waits, and undoes no more than was to be undone
-		r.Step = m.st.From
+		r.Step = m.st.UndoneFrom
 	}
 	return m.foldSignal(s, r)
 }

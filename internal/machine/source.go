@@ -48,7 +48,7 @@ func (st *State) learnSource(r *Record) error {
 				u.Phase = ""
 			}
 		}
-		st.Compensating, st.From, st.PendingRevision, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
+		st.Compensating, st.UndoneFrom, st.PendingRevision, st.Withdrawn = true, r.Step, nil, r.Revision != "" && !isSub(r.Revision)
 	case KindHeard:
 		input, left, err := given(r)
 		if err != nil {
@@ -109,7 +109,7 @@ func (st *State) revise(r *Record) error {
 	if err != nil {
 		return err
 	}
-	undone, over := st.Compensating && st.From == "", st.Compensating || st.Status.Terminal()
+	undone, over := st.Compensating && st.UndoneFrom == "", st.Compensating || st.Status.Terminal()
 	if over { // the run before it is over, and its deadline with it (W3)
 		st.Deadline, st.DeadlinePassed = r.EndsBy(), false
 	}
@@ -125,7 +125,7 @@ func (st *State) revise(r *Record) error {
 	st.startedBy(by)
 	st.Identity, st.InputGone = identity, left
 	st.Revision, st.Version, st.Input, st.PendingRevision, st.Compensating, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
-	st.Withdrawn, st.Looked, st.From = false, false, ""
+	st.Withdrawn, st.Looked, st.UndoneFrom = false, false, ""
 	for i := range st.Steps {
 		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
 		undone = undone || st.Steps[i].Undo.Phase == Done      // in part (V19): what came after it is of a request that is undone

@@ -31,8 +31,8 @@ type State struct {
 	// Starters are who started it, brought a newer version of it or ran it again; "": that is not known of one of them.
 	Starters     []string `json:"starters,omitempty"`
 	Compensating bool     `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
-	// From is where the way back ends, if it is no whole one: this step is the last that is undone, and the work is completed then (V19).
-	From string `json:"undoneFrom,omitempty"`
+	// UndoneFrom is where the way back ends, if it is no whole one: this step is the last that is undone, and the work is completed then (V19).
+	UndoneFrom string `json:"undoneFrom,omitempty"`
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else
 	// may happen to it.
 	Adopting bool      `json:"adopting,omitempty"`
@@ -184,7 +184,7 @@ func (st *State) Apply(r *Record) error {
 		st.HeldRevision = ""
 	}
 	if st.Compensating = st.Compensating || r.Status == saga.Compensating || r.Status == saga.Compensated; r.Status == saga.Completed {
-		st.Compensating, st.From = false, ""
+		st.Compensating, st.UndoneFrom = false, ""
 	}
 	st.Due = time.Time{}
 	if r.Wait > 0 {

@@ -111,8 +111,8 @@ func Next(spec *program.Spec, st *State) string {
 	case saga.Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case saga.Compensating:
-		if st.From != "" {
-			return fmt.Sprintf("It is being undone, newest step first, down to step %q; what is before that stays. Nothing to do.", st.From)
+		if st.UndoneFrom != "" {
+			return fmt.Sprintf("It is being undone, newest step first, down to step %q; what is before that stays. Nothing to do.", st.UndoneFrom)
 		}
 		return "It is being undone, newest step first. Nothing to do."
 	case saga.Waiting:
