@@ -77,7 +77,7 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 // followed reports whether another run is to follow the one at a revision: it was asked for, and is not read or not begun yet.
 func (s *standing) followed(run string) bool {
 	n := s.st.PendingRevision
-	return n != nil && !n.Gone && saga.CompareRevisions(n.Revision, run) > 0 ||
+	return n != nil && !n.Withdrawn && saga.CompareRevisions(n.Revision, run) > 0 ||
 		slices.ContainsFunc(s.unread, func(u machine.Signal) bool { return saga.CompareRevisions(u.Revision, run) > 0 })
 }
 

@@ -98,7 +98,7 @@ func (w *work) same(sig *machine.Signal) bool {
 // heardLast is the identity of the input that the work heard last, whether it has begun it or not.
 func heardLast(p saga.Program, st *machine.State) (string, error) {
 	input, gone := st.Input, st.InputGone
-	if n := st.PendingRevision; n != nil && !n.Gone {
+	if n := st.PendingRevision; n != nil && !n.Withdrawn {
 		input, gone = n.Input, n.Left
 	}
 	if gone != nil {

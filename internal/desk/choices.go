@@ -444,7 +444,7 @@ func (v *view) afterwards() string {
 	switch n := v.state.PendingRevision; {
 	case n == nil:
 		return ""
-	case n.Gone:
+	case n.Withdrawn:
 		return "what stands is undone, because the source cancelled it"
 	default:
 		return fmt.Sprintf("revision %s begins", n.Revision)

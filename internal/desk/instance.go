@@ -200,7 +200,7 @@ func (v *view) doc() *Instance {
 	}
 	switch n := v.state.PendingRevision; {
 	case n == nil:
-	case n.Gone:
+	case n.Withdrawn:
 		i.Newer = fmt.Sprintf("revision %s: the source cancelled it", n.Revision) +
 			When(v.state.Reason != saga.ReasonConflict, "; that is followed as soon as no step is open or in doubt")
 	default:

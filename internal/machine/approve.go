@@ -129,7 +129,7 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 	if !s.At.Before(ss.Until) && ss.Forward.NeedsReview == "" {
 		return fmt.Errorf("%w: its time was over at %s", ErrNotOpen, ss.Until.UTC().Format(time.RFC3339))
 	}
-	if s.Vote.Shown != b.Digest || st.PendingRevision != nil && !st.PendingRevision.Gone {
+	if s.Vote.Shown != b.Digest || st.PendingRevision != nil && !st.PendingRevision.Withdrawn {
 		return ErrOtherShown
 	}
 	voters, admin := Voters(a, b.Since, s.At), slices.Contains(s.Vote.Roles, saga.Admin)

@@ -39,7 +39,7 @@ func (m *machine) back() Command {
 		m.rec.Note = lateWords(ss.Name)
 		return cmd
 	}
-	if m.st.PendingRevision != nil && !m.st.PendingRevision.Gone {
+	if m.st.PendingRevision != nil && !m.st.PendingRevision.Withdrawn {
 		return m.revive()
 	}
 	if m.st.UndoneFrom != "" {

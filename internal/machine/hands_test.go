@@ -78,7 +78,7 @@ func TestS14Pause(t *testing.T) {
 	})
 	t.Run("what its source says waits", func(t *testing.T) {
 		d := beginAt(t, ab).fail(saga.Unsent).pause().paused().revise("2").paused().gone("3").paused()
-		if d.st.Compensating || d.st.Revision != "1" || d.st.PendingRevision == nil || !d.st.PendingRevision.Gone {
+		if d.st.Compensating || d.st.Revision != "1" || d.st.PendingRevision == nil || !d.st.PendingRevision.Withdrawn {
 			t.Errorf("%+v", d.st)
 		}
 		d.goOn().wants("rest", saga.Compensated)

@@ -118,7 +118,7 @@ func TestV1InputThatCannotBeKept(t *testing.T) {
 		if d.st.PendingRevision != nil {
 			input = d.st.PendingRevision.Input
 		}
-		if string(input) != string(large) || d.st.PendingRevision != nil && d.st.PendingRevision.Gone || d.tail().BodyDropped {
+		if string(input) != string(large) || d.st.PendingRevision != nil && d.st.PendingRevision.Withdrawn || d.tail().BodyDropped {
 			t.Errorf("%s: an input of %d bytes is kept as %d", where, len(large), len(input))
 		}
 	}

@@ -54,7 +54,7 @@ func (st *State) learnSource(r *Record) error {
 		if err != nil {
 			return err
 		}
-		st.PendingRevision = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: input, Identity: r.Identity, Left: left, By: r.Actor}
+		st.PendingRevision = &Newer{Revision: r.Revision, Version: r.Version, Withdrawn: r.Version == 0, Input: input, Identity: r.Identity, Left: left, By: r.Actor}
 	case KindRevised:
 		if err := st.revise(r); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (st *State) revise(r *Record) error {
 	case len(p.Input) > 0:
 	case p.Left != nil:
 		left = p.Left
-	case st.PendingRevision == nil || st.PendingRevision.Gone:
+	case st.PendingRevision == nil || st.PendingRevision.Withdrawn:
 		err = fmt.Errorf("%s has no input, and none was heard", r.Kind)
 	default:
 		p.Input, identity, left = st.PendingRevision.Input, st.PendingRevision.Identity, st.PendingRevision.Left
@@ -285,7 +285,7 @@ func (m *machine) hearNews(s *Signal) error {
 		m.unparked = !paused // it may have waited for the newer version alone
 		r.Kind, r.Note = KindCancelled, cancelledBy(s.Revision)+"; it has turned already"
 		return m.foldSignal(s, r)
-	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Compensating && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.PendingRevision == nil || !m.st.PendingRevision.Gone):
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Compensating && !m.st.Unmatched && !m.st.undoneInPart() && (m.st.PendingRevision == nil || !m.st.PendingRevision.Withdrawn):
 		return note("a newer version that says the same")
 	case !paused && gone && m.hasWayBack():
 		m.unparked = true
@@ -379,7 +379,7 @@ func keeps(s *program.StepSpec, ss *StepState) bool {
 // begin takes up what was heard of the source, now that the work is at a step boundary.
 func (m *machine) begin() Command {
 	n := *m.st.PendingRevision
-	if n.Gone && m.st.noWayBack(m.spec) != nil {
+	if n.Withdrawn && m.st.noWayBack(m.spec) != nil {
 		if m.rec == nil && m.st.Status == saga.Review && m.st.Reason == saga.ReasonConflict {
 			return Command{Do: Rest}
 		}
@@ -389,14 +389,14 @@ func (m *machine) begin() Command {
 		return m.again()
 	}
 	r := m.revised(n, nil)
-	if n.Gone {
+	if n.Withdrawn {
 		r = &Record{Kind: KindCancelled, Revision: n.Revision, Error: cancelledBy(n.Revision)}
 	}
 	if err := m.fold(r); err != nil { // what waits at a boundary can always begin
 		return m.cannotBe(err)
 	}
 	m.moving()
-	if n.Gone {
+	if n.Withdrawn {
 		return m.back()
 	}
 	m.turned = false
@@ -407,7 +407,7 @@ func (m *machine) begin() Command {
 // work now that there is one: it waits for no boundary, because going back settles every doubt by
 // itself.
 func (m *machine) turnsAtOnce() bool {
-	return m.st.PendingRevision.Gone && !m.st.Compensating && m.hasWayBack()
+	return m.st.PendingRevision.Withdrawn && !m.st.Compensating && m.hasWayBack()
 }
 
 // hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have

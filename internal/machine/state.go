@@ -67,13 +67,13 @@ type State struct {
 
 // Newer is a newer version of the source object that the work has heard of and not yet begun.
 type Newer struct {
-	Revision string          `json:"revision"`
-	Version  int             `json:"version,omitempty"`   // of the definition
-	Gone     bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
-	Input    json.RawMessage `json:"input,omitempty"`
-	Identity string          `json:"identity,omitempty"`
-	Left     *Given          `json:"inputGone,omitempty"` // of an input that has gone
-	By       string          `json:"by,omitempty"`        // who brought it
+	Revision  string          `json:"revision"`
+	Version   int             `json:"version,omitempty"`   // of the definition
+	Withdrawn bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
+	Input     json.RawMessage `json:"input,omitempty"`
+	Identity  string          `json:"identity,omitempty"`
+	Left      *Given          `json:"inputGone,omitempty"` // of an input that has gone
+	By        string          `json:"by,omitempty"`        // who brought it
 }
 
 // StepState is what is known of one step that was armed at least once.
@@ -453,7 +453,7 @@ func (st *State) Issue(spec *program.Spec) (*StepState, saga.Direction) {
 			return ss, saga.Forward
 		}
 	}
-	if st.PendingRevision != nil && !st.PendingRevision.Gone {
+	if st.PendingRevision != nil && !st.PendingRevision.Withdrawn {
 		if ss := st.leftInDoubt(spec); ss != nil {
 			return ss, saga.Forward
 		}

@@ -95,7 +95,7 @@ func (w *world) hear() Signal {
 // same reports whether input says the same as the one that was heard before.
 func (w *world) same(input json.RawMessage) bool {
 	before := w.st.Input
-	if w.st.PendingRevision != nil && !w.st.PendingRevision.Gone {
+	if w.st.PendingRevision != nil && !w.st.PendingRevision.Withdrawn {
 		before = w.st.PendingRevision.Input
 	}
 	return string(before) == string(input)
