@@ -99,7 +99,7 @@ func (w *work) same(sig *machine.Signal) bool {
 func heardLast(p saga.Program, st *machine.State) (string, error) {
 	input, gone := st.Input, st.InputGone
 	if n := st.PendingRevision; n != nil && !n.Withdrawn {
-		input, gone = n.Input, n.Left
+		input, gone = n.Input, n.InputGone
 	}
 	if gone != nil {
 		return gone.Same(), nil

@@ -76,7 +76,7 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 		}
 		if rest = r.Body; len(p.Input) > 0 {
 			left := leave(p.Input, r.Identity)
-			p.Left, p.Input = &left, nil
+			p.InputGone, p.Input = &left, nil
 			rest, _ = json.Marshal(p) //nolint:errchkjson // JSON and names always encode
 		}
 	}

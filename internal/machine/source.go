@@ -14,9 +14,9 @@ import (
 
 // page is the body of a [KindRevised] record.
 type page struct {
-	Input json.RawMessage `json:"input,omitempty"`     // absent: the input that was heard before
-	Left  *Given          `json:"inputGone,omitempty"` // of an input that has gone
-	Keep  []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
+	Input     json.RawMessage `json:"input,omitempty"`     // absent: the input that was heard before
+	InputGone *Given          `json:"inputGone,omitempty"` // of an input that has gone
+	Keep      []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
 }
 
 // reopens reports whether r may follow the end of a chain: a newer version of the source, or a
@@ -54,7 +54,7 @@ func (st *State) learnSource(r *Record) error {
 		if err != nil {
 			return err
 		}
-		st.PendingRevision = &Newer{Revision: r.Revision, Version: r.Version, Withdrawn: r.Version == 0, Input: input, Identity: r.Identity, Left: left, By: r.Actor}
+		st.PendingRevision = &Newer{Revision: r.Revision, Version: r.Version, Withdrawn: r.Version == 0, Input: input, Identity: r.Identity, InputGone: left, By: r.Actor}
 	case KindRevised:
 		if err := st.revise(r); err != nil {
 			return err
@@ -99,12 +99,12 @@ func (st *State) revise(r *Record) error {
 	identity, left, err := r.Identity, (*Given)(nil), error(nil)
 	switch {
 	case len(p.Input) > 0:
-	case p.Left != nil:
-		left = p.Left
+	case p.InputGone != nil:
+		left = p.InputGone
 	case st.PendingRevision == nil || st.PendingRevision.Withdrawn:
 		err = fmt.Errorf("%s has no input, and none was heard", r.Kind)
 	default:
-		p.Input, identity, left = st.PendingRevision.Input, st.PendingRevision.Identity, st.PendingRevision.Left
+		p.Input, identity, left = st.PendingRevision.Input, st.PendingRevision.Identity, st.PendingRevision.InputGone
 	}
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ type Newer struct {
 	Withdrawn bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
 	Input     json.RawMessage `json:"input,omitempty"`
 	Identity  string          `json:"identity,omitempty"`
-	Left      *Given          `json:"inputGone,omitempty"` // of an input that has gone
+	InputGone *Given          `json:"inputGone,omitempty"` // of an input that has gone
 	By        string          `json:"by,omitempty"`        // who brought it
 }
 
