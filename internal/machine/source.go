@@ -16,7 +16,7 @@ import (
 type page struct {
 	Input     json.RawMessage `json:"input,omitempty"`     // absent: the input that was heard before
 	InputGone *Given          `json:"inputGone,omitempty"` // of an input that has gone
-	Keep      []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
+	KeptSteps []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
 }
 
 // reopens reports whether r may follow the end of a chain: a newer version of the source, or a
@@ -130,7 +130,7 @@ func (st *State) revise(r *Record) error {
 		st.Steps[i].Before = st.Steps[i].Before && st.Adopting // what is decided of a newer version is not decided yet
 		undone = undone || st.Steps[i].Undo.Phase == Done      // in part (V19): what came after it is of a request that is undone
 		switch ss := &st.Steps[i]; {
-		case !slices.Contains(p.Keep, ss.Name):
+		case !slices.Contains(p.KeptSteps, ss.Name):
 			earlier := ss.earlier()
 			ss.again()
 			if ss.Stood = ss.Stood && !undone; newRun {
@@ -325,7 +325,7 @@ func isSub(revision string) bool {
 
 // revised is the record that begins n. input is nil when it was heard before.
 func (m *machine) revised(n Newer, input json.RawMessage) *Record {
-	p := page{Input: input, Keep: Kept(m.spec, m.st)}
+	p := page{Input: input, KeptSteps: Kept(m.spec, m.st)}
 	body, err := json.Marshal(p)
 	if err != nil { // a valid input and names always marshal
 		m.cannotBe(err)
