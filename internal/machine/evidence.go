@@ -28,7 +28,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		if r.Class == saga.Unknown {
 			break
 		}
-		ss.Theirs = ss.Theirs || e.Attempts == 0
+		ss.MadeByAnother = ss.MadeByAnother || e.Attempts == 0
 		if e.Attempts > 0 { // what was sent under its key says something else
 			e.reissue()
 		}
@@ -55,7 +55,7 @@ func (e *Effort) reissue() { *e = Effort{Phase: Ready, Attempts: e.Attempts, Rei
 // forgetLeft forgets what an earlier revision left, when it is gone.
 func (ss *StepState) forgetLeft() {
 	if ss.Gone {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.Theirs = nil, "", false, true, false
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.MadeByAnother = nil, "", false, true, false
 	}
 }
 
@@ -110,7 +110,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.Theirs = nil, "", false, false, false // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.dropped(), r.Kind, nil
@@ -118,7 +118,7 @@ func (ss *StepState) done(e *Effort, r *Record) {
 	if ss.Previous != nil && ss.ExternalID == "" {
 		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
 	}
-	ss.Theirs = ss.Theirs && (ss.Previous == nil || ss.Previous.ExternalID == ss.ExternalID) // else it is another one, which is ours
+	ss.MadeByAnother = ss.MadeByAnother && (ss.Previous == nil || ss.Previous.ExternalID == ss.ExternalID) // else it is another one, which is ours
 	ss.Previous, ss.Gone = nil, false
 	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
 		e.UnknownUntil, e.QuietUntil = time.Time{}, time.Time{}

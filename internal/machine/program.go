@@ -46,7 +46,7 @@ func (st *State) Invocation(c Command) *program.Invocation {
 
 // wasThere reports whether what the step makes was there before anything was sent for it.
 func (ss *StepState) wasThere() bool {
-	return (ss.Theirs || ss.Forward.Attempts == 0) && !ss.waits()
+	return (ss.MadeByAnother || ss.Forward.Attempts == 0) && !ss.waits()
 }
 
 // undoing is what is known of what the step has to undo; nil when nothing is.

@@ -157,7 +157,7 @@ func (ss *StepState) again() {
 	*ss = StepState{
 		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Stood: ss.Stood || ss.waits() && f.Phase == Done, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
-		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(), Theirs: ss.standing() != nil && ss.wasThere(),
+		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(), MadeByAnother: ss.standing() != nil && ss.wasThere(),
 	}
 }
 

@@ -96,8 +96,8 @@ type StepState struct {
 	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
 	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
 	// Before: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
-	Before bool `json:"stoodBeforeLoss,omitempty"`
-	Theirs bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
+	Before        bool `json:"stoodBeforeLoss,omitempty"`
+	MadeByAnother bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
 	// Until is when the wait of a step is over that only waits. It stays when it is over.
 	Until   time.Time `json:"waitsUntil,omitzero"`
 	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
