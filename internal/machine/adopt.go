@@ -362,7 +362,7 @@ func adopted(r *Record, revision string) *StepState {
 	case r.Revision != revision: // an older revision left it, and it is to be brought up to date
 		ss.Previous = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	default:
-		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed, ss.Before = Done, KindAdopted, r.Class == saga.Unknown, true
+		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed, ss.StoodBeforeLoss = Done, KindAdopted, r.Class == saga.Unknown, true
 		ss.ExternalID, ss.Output, ss.Dropped = r.ExternalID, r.Body, r.dropped()
 	}
 	return ss

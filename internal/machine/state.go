@@ -95,9 +95,9 @@ type StepState struct {
 	Earlier     int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
 	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
-	// Before: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
-	Before        bool `json:"stoodBeforeLoss,omitempty"`
-	MadeByAnother bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
+	// StoodBeforeLoss: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
+	StoodBeforeLoss bool `json:"stoodBeforeLoss,omitempty"`
+	MadeByAnother   bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
 	// Until is when the wait of a step is over that only waits. It stays when it is over.
 	Until   time.Time `json:"waitsUntil,omitzero"`
 	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
