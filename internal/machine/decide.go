@@ -423,7 +423,7 @@ func (m *machine) pivotStands(i int) bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[pivot].Name)
-	return ss != nil && (ss.Previous != nil || ss.Stood || i < pivot && (ss.mayHaveHappened() || ss.waits() && ss.Forward.Phase == Done))
+	return ss != nil && (ss.Previous != nil || ss.StoodBefore || i < pivot && (ss.mayHaveHappened() || ss.waits() && ss.Forward.Phase == Done))
 }
 
 // exhausted reports whether the step's retry policy is used up.

@@ -55,7 +55,7 @@ func (e *Effort) reissue() { *e = Effort{Phase: Ready, Attempts: e.Attempts, Rei
 // forgetLeft forgets what an earlier revision left, when it is gone.
 func (ss *StepState) forgetLeft() {
 	if ss.Gone {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.MadeByAnother = nil, "", false, true, false
+		ss.Previous, ss.MadeKey, ss.Gone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, true, false
 	}
 }
 
@@ -110,7 +110,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.Stood, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey, ss.Gone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.dropped(), r.Kind, nil

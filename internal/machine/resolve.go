@@ -87,7 +87,7 @@ func (m *machine) pastPivot() bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[i].Name)
-	return ss != nil && (ss.mayHaveHappened() || m.spec.Steps[i].Waits() && (ss.Forward.Phase == Done || ss.Stood))
+	return ss != nil && (ss.mayHaveHappened() || m.spec.Steps[i].Waits() && (ss.Forward.Phase == Done || ss.StoodBefore))
 }
 
 // resolve applies a person's resolution to the step the review is about.

@@ -133,7 +133,7 @@ func (st *State) revise(r *Record) error {
 		case !slices.Contains(p.KeptSteps, ss.Name):
 			earlier := ss.earlier()
 			ss.again()
-			if ss.Stood = ss.Stood && !undone; newRun {
+			if ss.StoodBefore = ss.StoodBefore && !undone; newRun {
 				ss.Outside = nil // votes are for the run in which they were given
 			} else if b := ss.Ballot(); b != nil {
 				ss.Outside = &Outside{Ballot: b.without(by)} // and not of who changes the instance behind them
@@ -155,7 +155,7 @@ func (ss *StepState) again() {
 		made = cmp.Or(ss.MadeKey, f.Key)
 	}
 	*ss = StepState{
-		Name: ss.Name, Previous: ss.standing(), MadeKey: made, Stood: ss.Stood || ss.waits() && f.Phase == Done, Earlier: f.Attempts,
+		Name: ss.Name, Previous: ss.standing(), MadeKey: made, StoodBefore: ss.StoodBefore || ss.waits() && f.Phase == Done, Earlier: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
 		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(), MadeByAnother: ss.standing() != nil && ss.wasThere(),
 	}

@@ -88,10 +88,10 @@ type StepState struct {
 	Unfinished *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
 	Previous   *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
 	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
-	// Gone: the destination says that Previous is not there any more. Stood: it was not, and that an
+	// Gone: the destination says that Previous is not there any more. StoodBefore: it was not, and that an
 	// earlier revision made it goes on counting (V10).
 	Gone        bool `json:"previousGone,omitempty"`
-	Stood       bool `json:"stoodBefore,omitempty"`
+	StoodBefore bool `json:"stoodBefore,omitempty"`
 	Earlier     int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
 	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
