@@ -315,7 +315,7 @@ func (st *State) atIssue(spec *program.Spec, ss *StepState, dir saga.Direction, 
 		all = append(append(all, happened...), st.leaveOut(spec, ss))
 	}
 	switch {
-	case ss.Gone:
+	case ss.PreviousGone:
 		all = append(all, ss.says(CaseGone, SayDidNotHappen))
 	case !again:
 		all = append(all, st.didNot(ss))

@@ -341,7 +341,7 @@ func (m *machine) resume(i int, s *program.StepSpec, ss *StepState) Command {
 		return m.poison(e)
 	case e.Phase == Refused:
 		return m.refused(i)
-	case e.Phase == InDoubt && (ss.Gone || !m.resendable(s, e)):
+	case e.Phase == InDoubt && (ss.PreviousGone || !m.resendable(s, e)):
 		if !s.Find {
 			return m.park(saga.ReasonInDoubt)
 		}
@@ -356,7 +356,7 @@ func (m *machine) resume(i int, s *program.StepSpec, ss *StepState) Command {
 // asksFirst reports whether the destination is asked for the step before its first request (T1): nothing is known of it, and another
 // program may have done it.
 func asksFirst(s *program.StepSpec, ss *StepState) bool {
-	return s.First && (ss == nil || ss.Forward.Phase == "" && ss.Previous == nil && !ss.Gone)
+	return s.First && (ss == nil || ss.Forward.Phase == "" && ss.Previous == nil && !ss.PreviousGone)
 }
 
 // resendable reports whether a step in doubt may be sent again under the same key without a lookup

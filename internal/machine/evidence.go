@@ -15,8 +15,8 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	e.Lookups = 0
 	switch r.Kind {
 	case KindFound:
-		if ss.Gone && ss.Previous != nil && r.ExternalID == ss.Previous.ExternalID { // it is there: the update may go on
-			ss.Gone = false
+		if ss.PreviousGone && ss.Previous != nil && r.ExternalID == ss.Previous.ExternalID { // it is there: the update may go on
+			ss.PreviousGone = false
 			return
 		}
 		ss.StoodBeforeLoss = e.Phase == InDoubt && e.Attempts == ss.Earlier // no attempt of this run is known: the ledger was lost, or went back
@@ -37,7 +37,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	case KindNotFound:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
-		if ss.Gone && r.Class != saga.Unknown {
+		if ss.PreviousGone && r.Class != saga.Unknown {
 			e.reissue()
 			ss.forgetLeft()
 		}
@@ -54,8 +54,8 @@ func (e *Effort) reissue() { *e = Effort{Phase: Ready, Attempts: e.Attempts, Rei
 
 // forgetLeft forgets what an earlier revision left, when it is gone.
 func (ss *StepState) forgetLeft() {
-	if ss.Gone {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, true, false
+	if ss.PreviousGone {
+		ss.Previous, ss.MadeKey, ss.PreviousGone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, true, false
 	}
 }
 
@@ -110,7 +110,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
-		ss.Previous, ss.MadeKey, ss.Gone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
+		ss.Previous, ss.MadeKey, ss.PreviousGone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.dropped(), r.Kind, nil
@@ -119,7 +119,7 @@ func (ss *StepState) done(e *Effort, r *Record) {
 		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
 	}
 	ss.MadeByAnother = ss.MadeByAnother && (ss.Previous == nil || ss.Previous.ExternalID == ss.ExternalID) // else it is another one, which is ours
-	ss.Previous, ss.Gone = nil, false
+	ss.Previous, ss.PreviousGone = nil, false
 	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
 		e.UnknownUntil, e.QuietUntil = time.Time{}, time.Time{}
 	}

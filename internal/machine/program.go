@@ -31,7 +31,7 @@ func (st *State) Invocation(c Command) *program.Invocation {
 		}
 		e := ss.effort(dir)
 		inv.Attempt, inv.Key, inv.Undoing, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.undoing(), ss.Unfinished, ss.Previous
-		if c.Do == Look && ss.Gone { // whatever stands is an answer, of whichever revision
+		if c.Do == Look && ss.PreviousGone { // whatever stands is an answer, of whichever revision
 			inv.Previous = nil
 		}
 		if inv.Key == "" { // adopted, or left by an earlier revision: the key under which it would be sent

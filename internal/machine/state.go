@@ -88,13 +88,13 @@ type StepState struct {
 	Unfinished *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
 	Previous   *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
 	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
-	// Gone: the destination says that Previous is not there any more. StoodBefore: it was not, and that an
+	// PreviousGone: the destination says that Previous is not there any more. StoodBefore: it was not, and that an
 	// earlier revision made it goes on counting (V10).
-	Gone        bool `json:"previousGone,omitempty"`
-	StoodBefore bool `json:"stoodBefore,omitempty"`
-	Earlier     int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
-	Unconfirmed bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
-	Applies     bool `json:"applies,omitempty"`         // its condition said so in this run
+	PreviousGone bool `json:"previousGone,omitempty"`
+	StoodBefore  bool `json:"stoodBefore,omitempty"`
+	Earlier      int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
+	Unconfirmed  bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
+	Applies      bool `json:"applies,omitempty"`         // its condition said so in this run
 	// StoodBeforeLoss: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
 	StoodBeforeLoss bool `json:"stoodBeforeLoss,omitempty"`
 	MadeByAnother   bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
@@ -306,7 +306,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 			return fmt.Errorf("a retry of step %q, which is %s", r.Step, e.Phase)
 		}
 		if e.retried(); r.Direction == saga.Forward {
-			ss.Gone = false
+			ss.PreviousGone = false
 			if ss.Ballot() != nil { // it is decided again
 				ss.Outside = nil
 			}
@@ -354,7 +354,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 			until = r.At.UTC()
 		}
 		e.UnknownUntil = later(e.UnknownUntil, until)
-		ss.Gone = ss.Gone || r.Class == saga.Gone
+		ss.PreviousGone = ss.PreviousGone || r.Class == saga.Gone
 	}
 }
 

@@ -291,7 +291,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 		return fmt.Sprintf("The program failed when it was asked about %s: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.NeedsReview == saga.ReasonInDoubt && !ss.mayHaveHappened():
 		return fmt.Sprintf("Nothing was sent for %s yet. Look at %s for the work id: put right what is there and try again, or say whether it is the step's.", what, there)
-	case ss.Gone && dir == saga.Forward:
+	case ss.PreviousGone && dir == saga.Forward:
 		return fmt.Sprintf("The destination says that what an earlier revision left of %s%s is gone. Look whether it is, and whether "+
 			"anything else stands there for the work.", what, named(ss.Previous))
 	case e.Phase == Refused && dir == saga.Forward:
