@@ -324,7 +324,7 @@ func (m *machine) doubtBehind(i int) *StepState {
 		return nil
 	}
 	for _, b := range m.spec.Steps[i+1:] {
-		if bs := m.st.Step(b.Name); b.Find && !b.First && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == bs.Earlier {
+		if bs := m.st.Step(b.Name); b.Find && !b.First && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == bs.EarlierAttempts {
 			return bs
 		}
 	}

@@ -19,7 +19,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 			ss.PreviousGone = false
 			return
 		}
-		ss.StoodBeforeLoss = e.Phase == InDoubt && e.Attempts == ss.Earlier // no attempt of this run is known: the ledger was lost, or went back
+		ss.StoodBeforeLoss = e.Phase == InDoubt && e.Attempts == ss.EarlierAttempts // no attempt of this run is known: the ledger was lost, or went back
 		ss.done(e, r)
 	case KindUnfinished:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}

@@ -66,7 +66,7 @@ func (st *State) acquit(ss *StepState) {
 	behind := false
 	for i := range st.Steps {
 		next := &st.Steps[i]
-		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier && next.Evidence == "" {
+		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.EarlierAttempts && next.Evidence == "" {
 			*f = Effort{Attempts: f.Attempts, Reissue: f.Reissue, QuietUntil: f.QuietUntil}
 		}
 		behind = behind || next == ss

@@ -199,7 +199,7 @@ func (m *machine) lateAnswer(s *Signal) error {
 // foreign reports whether a late answer belongs to another revision. Its key says so; its attempt's
 // number does, too, unless a fail-over forgot some.
 func (m *machine) foreign(ss *StepState, s *Signal) bool {
-	if s.Attempt <= ss.Earlier && ss.Earlier > 0 {
+	if s.Attempt <= ss.EarlierAttempts && ss.EarlierAttempts > 0 {
 		return true
 	}
 	root := m.st.root()

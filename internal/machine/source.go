@@ -155,7 +155,7 @@ func (ss *StepState) again() {
 		made = cmp.Or(ss.MadeKey, f.Key)
 	}
 	*ss = StepState{
-		Name: ss.Name, Previous: ss.standing(), MadeKey: made, StoodBefore: ss.StoodBefore || ss.waits() && f.Phase == Done, Earlier: f.Attempts,
+		Name: ss.Name, Previous: ss.standing(), MadeKey: made, StoodBefore: ss.StoodBefore || ss.waits() && f.Phase == Done, EarlierAttempts: f.Attempts,
 		Forward: Effort{Attempts: f.Attempts, QuietUntil: later(f.unsettled(), u.unsettled())},
 		Undo:    Effort{Attempts: u.Attempts}, Outside: ss.kept(), MadeByAnother: ss.standing() != nil && ss.wasThere(),
 	}

@@ -90,11 +90,11 @@ type StepState struct {
 	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
 	// PreviousGone: the destination says that Previous is not there any more. StoodBefore: it was not, and that an
 	// earlier revision made it goes on counting (V10).
-	PreviousGone bool `json:"previousGone,omitempty"`
-	StoodBefore  bool `json:"stoodBefore,omitempty"`
-	Earlier      int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
-	Unconfirmed  bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
-	Applies      bool `json:"applies,omitempty"`         // its condition said so in this run
+	PreviousGone    bool `json:"previousGone,omitempty"`
+	StoodBefore     bool `json:"stoodBefore,omitempty"`
+	EarlierAttempts int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
+	Unconfirmed     bool `json:"unconfirmed,omitempty"`     // adopted as done although the outcome is unknown
+	Applies         bool `json:"applies,omitempty"`         // its condition said so in this run
 	// StoodBeforeLoss: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
 	StoodBeforeLoss bool `json:"stoodBeforeLoss,omitempty"`
 	MadeByAnother   bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
