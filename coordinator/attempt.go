@@ -166,7 +166,7 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duratio
 	case !f.Away: // it answers, about this request
 		d.Answers()
 	}
-	last := e.Tries >= w.stepSpec(cmd.Step).Retry.WithDefaults().Attempts
+	last := e.CountedAttempts >= w.stepSpec(cmd.Step).Retry.WithDefaults().Attempts
 	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.Since, last)
 }
 

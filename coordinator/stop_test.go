@@ -61,8 +61,8 @@ func TestAStopBeforeTheGateIsNotSent(t *testing.T) {
 			t.Errorf("%d mails left a process that was told to stop before its gate", n)
 		}
 		st := stateOf(t, l, "o1")
-		if e := st.Step("receipt").Forward; st.Status != saga.Running || e.Phase != machine.Ready || e.Tries != 0 {
-			t.Errorf("the work is %s, its step %s after %d counted tries; want running, ready, 0", st.Status, e.Phase, e.Tries)
+		if e := st.Step("receipt").Forward; st.Status != saga.Running || e.Phase != machine.Ready || e.CountedAttempts != 0 {
+			t.Errorf("the work is %s, its step %s after %d counted tries; want running, ready, 0", st.Status, e.Phase, e.CountedAttempts)
 		}
 		next := boot(t, l, w, config{program: program})
 		before := time.Now()

@@ -53,7 +53,7 @@ func (m *machine) lost(ss *StepState) error {
 // crashed counts a crash. It is no try: the process failed, and not the step.
 func (e *Effort) crashed(r *Record) {
 	e.Crashes++
-	e.Tries--
+	e.CountedAttempts--
 	var t toll
 	if len(r.Body) == 0 || json.Unmarshal(r.Body, &t) != nil {
 		return // it is only told to a person

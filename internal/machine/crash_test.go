@@ -20,7 +20,7 @@ func TestF20NamesBystanders(t *testing.T) {
 		if r.Kind != KindLost || n < 2 && !strings.HasSuffix(strings.Split(r.Said(), ";")[1], []string{": 7", ": 0"}[n]) {
 			t.Errorf("crash %d is recorded as %s %q", n+1, r.Kind, r.Said())
 		}
-		if e := d.st.Step("a").Forward; e.Crashes != n+1 || e.Tries > 1 {
+		if e := d.st.Step("a").Forward; e.Crashes != n+1 || e.CountedAttempts > 1 {
 			t.Errorf("after %d crashes: %+v", n+1, e)
 		}
 		if d.last.Do.Do == Wait {

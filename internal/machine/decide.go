@@ -428,7 +428,7 @@ func (m *machine) pivotStands(i int) bool {
 
 // exhausted reports whether the step's retry policy is used up.
 func (*machine) exhausted(s *program.StepSpec, e *Effort) bool {
-	return e.Tries >= s.Retry.WithDefaults().Attempts || overdue(s, e)
+	return e.CountedAttempts >= s.Retry.WithDefaults().Attempts || overdue(s, e)
 }
 
 // overdue reports whether the step still failed when its time was over. Time alone uses up nothing:

@@ -100,7 +100,7 @@ func TestM3WhatIsKnownStays(t *testing.T) {
 		t.Error("F7: a refusal after a maybe is one that proves nothing")
 	}
 	d = begin(t, "a find undo").feed(Event{Invalid: 1, Outcome: &program.Outcome{Class: saga.Unsent, Shutdown: true}})
-	if e := d.wants("act a forward", saga.Running).st.Step("a").Forward; e.Tries != 1 || e.Attempts != 2 {
+	if e := d.wants("act a forward", saga.Running).st.Step("a").Forward; e.CountedAttempts != 1 || e.Attempts != 2 {
 		t.Errorf("a stop of the process counts as a try: %+v", e)
 	}
 	d = begin(t, "a find undo").fail(saga.Unknown).due().feed(Event{Invalid: 1, Evidence: &program.Evidence{Step: "a", Answer: program.AnswerSeveral, IDs: []string{"a1", "a2"}}})

@@ -44,7 +44,7 @@ func TestF20Shutdown(t *testing.T) {
 			class = saga.Unsent
 		}
 		d.outcome(program.Outcome{Class: class, Error: "stopped", Shutdown: true}).wants("act a forward", saga.Running)
-		if e := d.st.Step("a").Forward; e.Attempts != n || e.Tries != 1 || e.Crashes != 0 {
+		if e := d.st.Step("a").Forward; e.Attempts != n || e.CountedAttempts != 1 || e.Crashes != 0 {
 			t.Fatalf("after %d shutdowns: %+v", n-1, e)
 		}
 	}
@@ -168,7 +168,7 @@ func TestF4UnsentSpendsNothing(t *testing.T) {
 		for range 40 {
 			d.fail(saga.Unsent).due().wants("act a forward", saga.Running)
 		}
-		if e := d.st.Step("a").Forward; e.Tries != 1 || e.Failures != 40 || e.Reissue != 0 {
+		if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Failures != 40 || e.Reissue != 0 {
 			t.Errorf("%s: %+v", class, e)
 		}
 	}
@@ -205,7 +205,7 @@ func TestF28Outage(t *testing.T) {
 			}
 			d.due().wants("act a forward", saga.Running)
 		}
-		if e := d.st.Step("a").Forward; e.Tries != 1 || e.Failures != 30 || e.UnknownUntil.IsZero() {
+		if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Failures != 30 || e.UnknownUntil.IsZero() {
 			t.Errorf("%+v", e)
 		}
 		d.fail(saga.Unknown).due().fail(saga.Unknown).review(saga.ReasonExhausted) // others are served again
@@ -245,7 +245,7 @@ func TestF29Panic(t *testing.T) {
 		d := begin(t, "a idempotent undo attempts=2")
 		panicked := program.Outcome{Class: class, Error: "panic: nil map", Stack: "goroutine 1"}
 		d.outcome(panicked).due().outcome(panicked).review(saga.ReasonExhausted)
-		if e := d.st.Step("a").Forward; e.Tries != 2 || e.UnknownUntil.IsZero() != (class == saga.Unsent) {
+		if e := d.st.Step("a").Forward; e.CountedAttempts != 2 || e.UnknownUntil.IsZero() != (class == saga.Unsent) {
 			t.Errorf("%s: %+v", class, e)
 		}
 	}

@@ -105,15 +105,15 @@ type StepState struct {
 
 // Effort is one direction of a step: all its attempts.
 type Effort struct {
-	Phase    Phase  `json:"phase,omitempty"`
-	Attempts int    `json:"attempts,omitempty"`        // armed so far
-	Tries    int    `json:"countedAttempts,omitempty"` // of those, the ones that count against the retry policy
-	Failures int    `json:"failures,omitempty"`        // attempts and lookups that failed since the last resolution: the backoff's count
-	Lookups  int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
-	Crashes  int    `json:"crashes,omitempty"`         // attempts whose process died, since the last resolution
-	Beside   []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
-	Reissue  int    `json:"reissue,omitempty"`
-	Key      string `json:"key,omitempty"`
+	Phase           Phase  `json:"phase,omitempty"`
+	Attempts        int    `json:"attempts,omitempty"`        // armed so far
+	CountedAttempts int    `json:"countedAttempts,omitempty"` // of those, the ones that count against the retry policy
+	Failures        int    `json:"failures,omitempty"`        // attempts and lookups that failed since the last resolution: the backoff's count
+	Lookups         int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
+	Crashes         int    `json:"crashes,omitempty"`         // attempts whose process died, since the last resolution
+	Beside          []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
+	Reissue         int    `json:"reissue,omitempty"`
+	Key             string `json:"key,omitempty"`
 
 	Since        time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last resolution: the policy's clock
 	KeyFirstUsed time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
@@ -324,7 +324,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 
 func (ss *StepState) endAttempt(e *Effort, r *Record) {
 	if r.Class == program.Interrupted || r.Class == program.Outage || r.Kind == KindNotSent && r.Class != saga.Fault {
-		e.Tries--
+		e.CountedAttempts--
 	}
 	e.failed(r)
 	e.Reached = e.Reached || r.Kind != KindNotSent && r.Kind != KindFault
@@ -396,7 +396,7 @@ func (st *State) arm(r *Record) error {
 	if e.Since.IsZero() {
 		e.Since = r.At.UTC()
 	}
-	e.Phase, e.Attempts, e.Tries, e.Deadline = Started, a.Attempt, e.Tries+1, r.Deadline()
+	e.Phase, e.Attempts, e.CountedAttempts, e.Deadline = Started, a.Attempt, e.CountedAttempts+1, r.Deadline()
 	e.BackoffUntil, e.QuietUntil = time.Time{}, time.Time{}
 	return nil
 }
