@@ -97,7 +97,7 @@ func TestACrashCountsTheBystanders(t *testing.T) {
 				t.Fatal(err)
 			}
 			st, err := machine.Fold(saga.ID{Saga: "sync", Work: fmt.Sprintf("w%05d", i)}, rs)
-			if err != nil || len(st.Step("make").Forward.Beside) != 1 || st.Step("make").Forward.Beside[0] != 4 {
+			if err != nil || len(st.Step("make").Forward.ConcurrentSteps) != 1 || st.Step("make").Forward.ConcurrentSteps[0] != 4 {
 				t.Errorf("work %d: %+v, %v", i, st.Step("make").Forward, err)
 			}
 		}

@@ -58,9 +58,9 @@ func (e *Effort) crashed(r *Record) {
 	if len(r.Body) == 0 || json.Unmarshal(r.Body, &t) != nil {
 		return // it is only told to a person
 	}
-	e.Beside = append(slices.Clip(e.Beside), t.Bystanders)
-	if len(e.Beside) > defaultMaxCrashes {
-		e.Beside = e.Beside[1:]
+	e.ConcurrentSteps = append(slices.Clip(e.ConcurrentSteps), t.Bystanders)
+	if len(e.ConcurrentSteps) > defaultMaxCrashes {
+		e.ConcurrentSteps = e.ConcurrentSteps[1:]
 	}
 }
 
@@ -76,7 +76,7 @@ func (m *machine) poisonous(e *Effort) bool {
 // poison parks the work, and says which crashes the step may have had no part in.
 func (m *machine) poison(e *Effort) Command {
 	cmd := m.park(saga.ReasonPoison)
-	beside := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Beside), " ", ", "), "[]")
+	beside := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.ConcurrentSteps), " ", ", "), "[]")
 	m.rec.Error, m.rec.Note = "", fmt.Sprintf("the step was in flight at %d crashes of its process; other steps in flight beside it: %s", e.Crashes, beside)
 	return cmd
 }

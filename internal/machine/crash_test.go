@@ -50,7 +50,7 @@ func TestF20PausesLonger(t *testing.T) {
 		want = min(2*want, 15*time.Minute)
 		d.due().wants("act a forward", saga.Running)
 	}
-	if e := d.st.Step("a").Forward; e.Crashes != 30 || len(e.Beside) != defaultMaxCrashes { // in every snapshot
+	if e := d.st.Step("a").Forward; e.Crashes != 30 || len(e.ConcurrentSteps) != defaultMaxCrashes { // in every snapshot
 		t.Errorf("after 30 crashes: %+v", e)
 	}
 }
@@ -79,11 +79,11 @@ func TestF20TellsTheLatestCrashes(t *testing.T) {
 		}
 	}
 	e := d.st.Step("a").Forward
-	if last := len(e.Beside) - 1; e.Crashes != defaultMaxCrashes+5 || last != defaultMaxCrashes-1 || e.Beside[0] != 5 || e.Beside[last] != defaultMaxCrashes+4 {
-		t.Errorf("after %d crashes it tells of %v", e.Crashes, e.Beside)
+	if last := len(e.ConcurrentSteps) - 1; e.Crashes != defaultMaxCrashes+5 || last != defaultMaxCrashes-1 || e.ConcurrentSteps[0] != 5 || e.ConcurrentSteps[last] != defaultMaxCrashes+4 {
+		t.Errorf("after %d crashes it tells of %v", e.Crashes, e.ConcurrentSteps)
 	}
-	if e := d.succeed("1").st.Step("a").Forward; e.Crashes != 0 || e.Beside != nil {
-		t.Errorf("it is done, and tells of %d crashes: %v", e.Crashes, e.Beside)
+	if e := d.succeed("1").st.Step("a").Forward; e.Crashes != 0 || e.ConcurrentSteps != nil {
+		t.Errorf("it is done, and tells of %d crashes: %v", e.Crashes, e.ConcurrentSteps)
 	}
 }
 

@@ -108,7 +108,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 }
 
 func (ss *StepState) done(e *Effort, r *Record) {
-	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
+	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.ConcurrentSteps = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
 		ss.Previous, ss.MadeKey, ss.PreviousGone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
 		return

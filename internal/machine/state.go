@@ -111,7 +111,7 @@ type Effort struct {
 	Failures        int    `json:"failures,omitempty"`        // attempts and lookups that failed since the last resolution: the backoff's count
 	Lookups         int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
 	Crashes         int    `json:"crashes,omitempty"`         // attempts whose process died, since the last resolution
-	Beside          []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
+	ConcurrentSteps []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
 	Reissue         int    `json:"reissue,omitempty"`
 	Key             string `json:"key,omitempty"`
 
