@@ -19,7 +19,7 @@ const defaultMaxCrashes = 20
 
 // toll is the body of a [KindLost] record.
 type toll struct {
-	Bystanders int `json:"concurrentSteps"` // other steps in flight
+	ConcurrentSteps int `json:"concurrentSteps"` // other steps in flight
 }
 
 // lost records that the armed attempt's process is gone. A step that may be repeated pauses, longer
@@ -58,7 +58,7 @@ func (e *Effort) crashed(r *Record) {
 	if len(r.Body) == 0 || json.Unmarshal(r.Body, &t) != nil {
 		return // it is only told to a person
 	}
-	e.ConcurrentSteps = append(slices.Clip(e.ConcurrentSteps), t.Bystanders)
+	e.ConcurrentSteps = append(slices.Clip(e.ConcurrentSteps), t.ConcurrentSteps)
 	if len(e.ConcurrentSteps) > defaultMaxCrashes {
 		e.ConcurrentSteps = e.ConcurrentSteps[1:]
 	}
