@@ -167,7 +167,7 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duratio
 		d.Answers()
 	}
 	last := e.CountedAttempts >= w.stepSpec(cmd.Step).Retry.WithDefaults().Attempts
-	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.Since, last)
+	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.PolicyStartedAt, last)
 }
 
 // hungAside is how long a work that had no answer leaves its place to others when they stand in line.

@@ -256,9 +256,9 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	case s.Find && over && e.Lookups < maxLookups:
 		look = later(ss.Until, e.BackoffUntil)
 	case s.Find && !over && m.polled(s).IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
-		look = later(e.Since, e.BackoffUntil)
+		look = later(e.PolicyStartedAt, e.BackoffUntil)
 	case s.Find && !over && s.Answer.Poll > 0:
-		look = later(later(e.Since, m.polled(s)).Add(time.Duration(s.Answer.Poll)), e.BackoffUntil)
+		look = later(later(e.PolicyStartedAt, m.polled(s)).Add(time.Duration(s.Answer.Poll)), e.BackoffUntil)
 	case !over:
 	case m.rec != nil || m.ev.Spoken: // what was said in time counts (A4)
 		return m.again()

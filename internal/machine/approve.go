@@ -95,7 +95,7 @@ func (st *State) wantsVotes(spec *program.Spec, ss *StepState) string {
 		return "approval"
 	}
 	a := spec.Steps[spec.Index(ss.Name)].Approval
-	words := "approval by " + strings.Join(Voters(a, ss.Forward.Since, st.Updated), " or ")
+	words := "approval by " + strings.Join(Voters(a, ss.Forward.PolicyStartedAt, st.Updated), " or ")
 	if a.Votes > 1 {
 		words += fmt.Sprintf(" (%d of %d)", ss.Ballot().approvals(), a.Votes)
 	}
@@ -319,7 +319,7 @@ func (st *State) open(ss *StepState, r *Record) error {
 			}
 		}
 	}
-	ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, Since: b.Since}
+	ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: b.Since}
 	ss.outside().Ballot = b
 	return nil
 }
@@ -405,7 +405,7 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 	}
 	now := m.ev.Now.Earliest
 	over := ws.Forward.Phase != Waiting || ws.Ballot().approvals() >= decision.Approval.Votes || !now.Before(ws.Until)
-	due := ws.Forward.Since.Add(time.Duration(s.Asks.After))
+	due := ws.Forward.PolicyStartedAt.Add(time.Duration(s.Asks.After))
 	switch {
 	case over && (ss == nil || ss.Forward.Phase == ""):
 		return Command{}, false
@@ -461,7 +461,7 @@ func (m *machine) askedBy(s *program.StepSpec) bool {
 	if ws == nil || ws.Forward.Phase == Ready || ws.Forward.Phase == "" {
 		return s.Asks.After == 0
 	}
-	return ws.Forward.Phase == Waiting && !m.ev.Now.Latest.Before(ws.Forward.Since.Add(time.Duration(s.Asks.After)))
+	return ws.Forward.Phase == Waiting && !m.ev.Now.Latest.Before(ws.Forward.PolicyStartedAt.Add(time.Duration(s.Asks.After)))
 }
 
 // decidedByPeople reports whether the step is an approval: no other word of a person stands for their votes.

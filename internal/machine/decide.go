@@ -434,7 +434,7 @@ func (*machine) exhausted(s *program.StepSpec, e *Effort) bool {
 // overdue reports whether the step still failed when its time was over. Time alone uses up nothing:
 // a work that no process could run for a weekend is tried again first.
 func overdue(s *program.StepSpec, e *Effort) bool {
-	return !e.Since.IsZero() && e.Failed.After(e.Since.Add(s.Retry.WithDefaults().Within))
+	return !e.PolicyStartedAt.IsZero() && e.Failed.After(e.PolicyStartedAt.Add(s.Retry.WithDefaults().Within))
 }
 
 // look asks the destination once every attempt has settled, and a person when it cannot tell for

@@ -68,8 +68,8 @@ func (e *Effort) unclear(r *Record) {
 
 // taught folds the answer of a lookup that was to tell the undo what the step made.
 func (ss *StepState) taught(e *Effort, r *Record) {
-	if e.Since.IsZero() {
-		e.Since = r.At.UTC() // the undo's policy begins with the question what is to be undone
+	if e.PolicyStartedAt.IsZero() {
+		e.PolicyStartedAt = r.At.UTC() // the undo's policy begins with the question what is to be undone
 	}
 	if e.unclear(r); r.Kind != KindUnclear {
 		e.Lookups = 0

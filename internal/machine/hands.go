@@ -101,7 +101,7 @@ func (e *Effort) quarantined() bool {
 // retried folds a retry: what was counted is forgotten, what may have happened is not.
 func (e *Effort) retried() {
 	e.CountedAttempts, e.Failures, e.Lookups, e.Crashes, e.ConcurrentSteps, e.NeedsReview = 0, 0, 0, 0, nil, ""
-	e.Since, e.Failed, e.BackoffUntil = time.Time{}, time.Time{}, time.Time{}
+	e.PolicyStartedAt, e.Failed, e.BackoffUntil = time.Time{}, time.Time{}, time.Time{}
 	switch {
 	case e.Phase != Refused:
 		return

@@ -163,7 +163,7 @@ func TestS6DidNotHappen(t *testing.T) {
 	if a := d.armed(); a.Key == key || a.Reissue != 1 || a.Attempt != 2 {
 		t.Errorf("armed %+v", a)
 	}
-	if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Since != d.now || e.KeyFirstUsed != d.now || e.Crashes != 0 {
+	if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.PolicyStartedAt != d.now || e.KeyFirstUsed != d.now || e.Crashes != 0 {
 		t.Errorf("the policy is not fresh: %+v", e)
 	}
 }

@@ -115,11 +115,11 @@ type Effort struct {
 	Reissue         int    `json:"reissue,omitempty"`
 	Key             string `json:"key,omitempty"`
 
-	Since        time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last resolution: the policy's clock
-	KeyFirstUsed time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
-	Reached      bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
-	Failed       time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
-	Deadline     time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
+	PolicyStartedAt time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last resolution: the policy's clock
+	KeyFirstUsed    time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
+	Reached         bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
+	Failed          time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
+	Deadline        time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
 	// UnknownUntil is the latest deadline of the attempts whose outcome is unknown, or of one that was
 	// lost before, when it was. Zero: none may have happened without our knowing. This is the whole
 	// of "may have happened".
@@ -393,8 +393,8 @@ func (st *State) arm(r *Record) error {
 	if a.Secret != "" { // also under a key that a fail-over left without one
 		ss.outside().Secret = a.Secret
 	}
-	if e.Since.IsZero() {
-		e.Since = r.At.UTC()
+	if e.PolicyStartedAt.IsZero() {
+		e.PolicyStartedAt = r.At.UTC()
 	}
 	e.Phase, e.Attempts, e.CountedAttempts, e.Deadline = Started, a.Attempt, e.CountedAttempts+1, r.Deadline()
 	e.BackoffUntil, e.QuietUntil = time.Time{}, time.Time{}

@@ -49,7 +49,7 @@ func Summarize(spec *program.Spec, st *State) saga.Summary {
 		}
 		sum := ss.summary(s.Steps[ss.Name].Repeat)
 		if ss.asking() && ss.Ballot() != nil {
-			sum.Since, sum.WaitsFor = ss.Forward.Since, []string{st.wantsVotes(spec, ss)}
+			sum.Since, sum.WaitsFor = ss.Forward.PolicyStartedAt, []string{st.wantsVotes(spec, ss)}
 		}
 		s.Steps[ss.Name] = sum
 	}
@@ -64,7 +64,7 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 		Until: ss.Until,
 	}
 	if ss.Answering().Asks != nil && f.Phase == Waiting {
-		s.Since, s.WaitsFor = f.Since, ss.Answering().Asks.words()
+		s.Since, s.WaitsFor = f.PolicyStartedAt, ss.Answering().Asks.words()
 	}
 	if f.Phase != Done || ss.Dropped {
 		s.Error = f.Error

@@ -52,7 +52,7 @@ func (st *State) learnWait(r *Record) error {
 			ss = &st.Steps[len(st.Steps)-1]
 		}
 		if r.Kind == KindWaiting {
-			ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, Since: r.At.UTC()}
+			ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: r.At.UTC()}
 			return ss.learnAsks(r)
 		} else { // the definition could not say until when, or its lookup panicked
 			e := &ss.Forward
