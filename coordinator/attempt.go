@@ -403,7 +403,7 @@ func (w *work) rank(d *flow.Destination, step string, dir saga.Direction) flow.R
 	if w.st.Step(step) != nil {
 		e := w.effort(machine.Command{Step: step, Direction: dir})
 		r.Again = e.Failures > 0
-		r.Hung = r.Again && e.Lookups == 0 && !e.Deadline.IsZero() && !e.Failed.Before(e.Deadline) // a lookup that failed says nothing of it
+		r.Hung = r.Again && e.UnclearLookups == 0 && !e.Deadline.IsZero() && !e.Failed.Before(e.Deadline) // a lookup that failed says nothing of it
 	}
 	return r
 }

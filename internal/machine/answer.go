@@ -173,7 +173,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		}
 	default: // KindExtended
 		ss.Until, ss.outside().Missed = r.Until, false
-		e.NeedsReview, e.Error, e.Lookups, e.Failures = "", "", 0, 0
+		e.NeedsReview, e.Error, e.UnclearLookups, e.Failures = "", "", 0, 0
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 			return m.again()
 		}
 		return m.giveUpOn(i, s, "the ledger was lost, and nothing tells whether the answer had come")
-	case s.Find && over && e.Lookups < maxLookups:
+	case s.Find && over && e.UnclearLookups < maxLookups:
 		look = later(ss.Until, e.BackoffUntil)
 	case s.Find && !over && m.polled(s).IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
 		look = later(e.PolicyStartedAt, e.BackoffUntil)

@@ -146,7 +146,7 @@ func (m *machine) learnResult(ss *StepState, f *program.Evidence) error {
 	default:
 		if r.Kind = KindUnclear; f.Outage {
 			r.Class = program.Outage
-		} else if ss.Undo.Lookups+1 >= maxLookups {
+		} else if ss.Undo.UnclearLookups+1 >= maxLookups {
 			why = "could not tell: " + f.Error
 		}
 	}

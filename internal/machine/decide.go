@@ -441,7 +441,7 @@ func overdue(s *program.StepSpec, e *Effort) bool {
 // too long.
 func (m *machine) look(s *program.StepSpec, e *Effort) Command {
 	failed := m.rec != nil && m.rec.Kind == KindUnclear
-	if e.Lookups >= maxLookups || failed && overdue(s, e) {
+	if e.UnclearLookups >= maxLookups || failed && overdue(s, e) {
 		return m.park(saga.ReasonInDoubt)
 	}
 	until := later(e.unsettled().Add(s.Settle), m.notBefore(s, e))

@@ -12,7 +12,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		e.unclear(r)
 		return
 	}
-	e.Lookups = 0
+	e.UnclearLookups = 0
 	switch r.Kind {
 	case KindFound:
 		if ss.PreviousGone && ss.Previous != nil && r.ExternalID == ss.Previous.ExternalID { // it is there: the update may go on
@@ -62,7 +62,7 @@ func (ss *StepState) forgetLeft() {
 // unclear counts a lookup that could not tell.
 func (e *Effort) unclear(r *Record) {
 	if e.failed(r); r.Class != program.Outage {
-		e.Lookups++
+		e.UnclearLookups++
 	}
 }
 
@@ -72,7 +72,7 @@ func (ss *StepState) taught(e *Effort, r *Record) {
 		e.PolicyStartedAt = r.At.UTC() // the undo's policy begins with the question what is to be undone
 	}
 	if e.unclear(r); r.Kind != KindUnclear {
-		e.Lookups = 0
+		e.UnclearLookups = 0
 	}
 	result := &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	switch {

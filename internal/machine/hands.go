@@ -100,7 +100,7 @@ func (e *Effort) quarantined() bool {
 
 // retried folds a retry: what was counted is forgotten, what may have happened is not.
 func (e *Effort) retried() {
-	e.CountedAttempts, e.Failures, e.Lookups, e.Crashes, e.ConcurrentSteps, e.NeedsReview = 0, 0, 0, 0, nil, ""
+	e.CountedAttempts, e.Failures, e.UnclearLookups, e.Crashes, e.ConcurrentSteps, e.NeedsReview = 0, 0, 0, 0, nil, ""
 	e.PolicyStartedAt, e.Failed, e.BackoffUntil = time.Time{}, time.Time{}, time.Time{}
 	switch {
 	case e.Phase != Refused:

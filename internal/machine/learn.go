@@ -152,7 +152,7 @@ func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) 
 	}
 	failures := e.Failures
 	if m.rec.Class == saga.Unknown || m.rec.Class == saga.Gone || m.rec.Class == "" {
-		failures = min(failures, e.CountedAttempts+e.Lookups)
+		failures = min(failures, e.CountedAttempts+e.UnclearLookups)
 	}
 	d := s.Retry.Backoff(e.Key, max(1, failures))
 	d = max(d, min(after, program.MaxRetryAfter))

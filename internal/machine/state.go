@@ -109,7 +109,7 @@ type Effort struct {
 	Attempts        int    `json:"attempts,omitempty"`        // armed so far
 	CountedAttempts int    `json:"countedAttempts,omitempty"` // of those, the ones that count against the retry policy
 	Failures        int    `json:"failures,omitempty"`        // attempts and lookups that failed since the last resolution: the backoff's count
-	Lookups         int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
+	UnclearLookups  int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
 	Crashes         int    `json:"crashes,omitempty"`         // attempts whose process died, since the last resolution
 	ConcurrentSteps []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
 	Reissue         int    `json:"reissue,omitempty"`
