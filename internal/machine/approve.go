@@ -447,7 +447,7 @@ func (m *machine) wereAsked(decision string) bool {
 		if s.Asks == nil || s.Asks.For != decision || s.Asks.After > 0 {
 			continue
 		}
-		if ss := m.st.Step(s.Name); ss != nil && (ss.Forward.Phase == Done || ss.Forward.Reached) {
+		if ss := m.st.Step(s.Name); ss != nil && (ss.Forward.Phase == Done || ss.Forward.MayHaveReached) {
 			return true
 		}
 		none = false

@@ -45,7 +45,7 @@ func (st *State) forget(r *Record) error {
 		case st.Adopting: // the time of the key's first use is unknown
 			ss.Evidence = KindAdopted
 		case e.Key == "":
-			e.Key, e.KeyFirstUsed, e.Reached = l.Key, st.Updated, true // not before the last thing we know
+			e.Key, e.KeyFirstUsed, e.MayHaveReached = l.Key, st.Updated, true // not before the last thing we know
 		}
 		if (l.Asks || l.Spoken) && !st.Adopting {
 			ss.Evidence = KindForgotten

@@ -183,5 +183,5 @@ func (m *machine) stay() {
 
 // skip has nothing of it follow. What may still be on its way settles first.
 func (e *Effort) skip() {
-	*e = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled(), Reached: e.Reached || e.Phase == InDoubt}
+	*e = Effort{Phase: Skipped, Attempts: e.Attempts, Reissue: e.Reissue, Key: e.Key, QuietUntil: e.unsettled(), MayHaveReached: e.MayHaveReached || e.Phase == InDoubt}
 }

@@ -117,7 +117,7 @@ type Effort struct {
 
 	PolicyStartedAt time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last resolution: the policy's clock
 	KeyFirstUsed    time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
-	Reached         bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
+	MayHaveReached  bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
 	Failed          time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
 	Deadline        time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
 	// UnknownUntil is the latest deadline of the attempts whose outcome is unknown, or of one that was
@@ -327,7 +327,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		e.CountedAttempts--
 	}
 	e.failed(r)
-	e.Reached = e.Reached || r.Kind != KindNotSent && r.Kind != KindFault
+	e.MayHaveReached = e.MayHaveReached || r.Kind != KindNotSent && r.Kind != KindFault
 	switch r.Kind {
 	case KindDone:
 		ss.done(e, r)
@@ -336,7 +336,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		if !e.UnknownUntil.IsZero() {
 			e.Phase = InDoubt
 		}
-		if !e.Reached {
+		if !e.MayHaveReached {
 			e.KeyFirstUsed = time.Time{}
 		}
 		if r.Kind == KindFault {
@@ -387,7 +387,7 @@ func (st *State) arm(r *Record) error {
 		return fmt.Errorf("it arms attempt %d of step %q (%s), which is %s after %d", a.Attempt, a.Step, a.Direction, e.Phase, e.Attempts)
 	}
 	if e.Key != a.Key || e.KeyFirstUsed.IsZero() {
-		e.Reached = e.Reached && e.Key == a.Key
+		e.MayHaveReached = e.MayHaveReached && e.Key == a.Key
 		e.Key, e.Reissue, e.KeyFirstUsed = a.Key, a.Reissue, r.At.UTC()
 	}
 	if a.Secret != "" { // also under a key that a fail-over left without one
