@@ -160,8 +160,8 @@ func messageSignal(m *program.Message, step, wait string) machine.Signal {
 // others that wait for it before that is on record, and what else is there is looked for (machine/A13). It reports false when the work is to
 // be let go.
 func (w *work) read(sig *machine.Signal) (*machine.Read, bool) {
-	if ss := w.st.Step(sig.Step); sig.Kind == machine.SignalExtend && ss != nil && ss.Answering().Asks != nil { // what came meanwhile is kept
-		return nil, w.mail(func(ctx context.Context) error { return w.collect(ctx, sig.Step, ss.Answering().Asks.On) })
+	if ss := w.st.Step(sig.Step); sig.Kind == machine.SignalExtend && ss != nil && ss.Answering().WaitsFor != nil { // what came meanwhile is kept
+		return nil, w.mail(func(ctx context.Context) error { return w.collect(ctx, sig.Step, ss.Answering().WaitsFor.On) })
 	}
 	if sig.Kind != machine.SignalAnswer || sig.Failed != "" {
 		return nil, true
@@ -204,8 +204,8 @@ func (w *work) readMessage(ctx context.Context, sig *machine.Signal, m *program.
 	} else if err := w.leave(ctx, m, &wait, r, ours && gaveUp(w.st, sig.Step)); err != nil {
 		return nil, err
 	}
-	if ss := w.st.Step(sig.Step); live && ss != nil && ss.Answering().Asks != nil {
-		return r, w.collect(ctx, sig.Step, ss.Answering().Asks.On)
+	if ss := w.st.Step(sig.Step); live && ss != nil && ss.Answering().WaitsFor != nil {
+		return r, w.collect(ctx, sig.Step, ss.Answering().WaitsFor.On)
 	}
 	return r, nil
 }
@@ -291,8 +291,8 @@ func readAnswer(p saga.Program, st *machine.State, step string, m *program.Messa
 // asking are the waits for messages that stand.
 func (w *work) asking() (waits []ledger.Wait) {
 	for i := range w.st.Steps {
-		if ss := &w.st.Steps[i]; ss.Outside != nil && ss.Outside.Asks != nil && ss.Forward.Phase == machine.Waiting {
-			waits = append(waits, w.waitsOn(ss.Name, ss.Outside.Asks.On)...)
+		if ss := &w.st.Steps[i]; ss.Outside != nil && ss.Outside.WaitsFor != nil && ss.Forward.Phase == machine.Waiting {
+			waits = append(waits, w.waitsOn(ss.Name, ss.Outside.WaitsFor.On)...)
 		}
 	}
 	return waits

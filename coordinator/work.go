@@ -148,7 +148,7 @@ func (w *work) ends() (at time.Time) {
 	now := w.now().Earliest
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
-		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.Asks == nil && o.Ballot == nil || w.st.Compensating {
+		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.WaitsFor == nil && o.Ballot == nil || w.st.Compensating {
 			continue
 		}
 		end := ss.Until
@@ -202,7 +202,7 @@ func (w *work) await(until time.Time) bool {
 		return !errors.Is(flow.Doze(w.s.idle, w.nudge, d), context.Canceled)
 	}
 	answers := func(ss machine.StepState) bool {
-		return ss.Forward.Phase == machine.Waiting && ss.Answering().Asks != nil
+		return ss.Forward.Phase == machine.Waiting && ss.Answering().WaitsFor != nil
 	}
 	if slices.ContainsFunc(w.st.Steps, answers) && w.c.hand.roomy() { // many come soon
 		if err := flow.Doze(w.s.idle, w.nudge, most); err != nil {

@@ -15,11 +15,11 @@ import (
 // Outside is what a step has to do with answers from outside.
 type Outside struct {
 	Secret string `json:"secret,omitempty"` // of a request: the id of the one that its callback token is made with
-	// Asks is by what it is answered, when it waits for an answer. Missed: the end of that wait passed while a person held it.
+	// WaitsFor is by what it is answered, when it waits for an answer. Missed: the end of that wait passed while a person held it.
 	// Doubted: that no answer came is on record.
-	Asks    *Asks `json:"waitsFor,omitempty"`
-	Missed  bool  `json:"endPassedWhileHeld,omitempty"`
-	Doubted bool  `json:"unanswered,omitempty"`
+	WaitsFor *Asks `json:"waitsFor,omitempty"`
+	Missed   bool  `json:"endPassedWhileHeld,omitempty"`
+	Doubted  bool  `json:"unanswered,omitempty"`
 	// Ballot is what people decide, or decided, at a step that is an approval.
 	Ballot *Ballot `json:"approval,omitempty"`
 	// Earlier is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
@@ -65,8 +65,8 @@ type Earlier struct {
 // earlier is the answer of a step that waits for messages, for the revisions that follow; nil: it has none.
 func (ss *StepState) earlier() *Earlier {
 	o := ss.Answering()
-	if ss.Forward.Phase == Done && o.Asks != nil && len(o.Asks.On) > 0 {
-		return &Earlier{o.Asks.On, program.Result{ExternalID: ss.ExternalID, Output: ss.Output}}
+	if ss.Forward.Phase == Done && o.WaitsFor != nil && len(o.WaitsFor.On) > 0 {
+		return &Earlier{o.WaitsFor.On, program.Result{ExternalID: ss.ExternalID, Output: ss.Output}}
 	}
 	return o.Earlier
 }
@@ -124,7 +124,7 @@ func (ss *StepState) learnAsks(r *Record) error {
 	if err := json.Unmarshal(r.Body, asks); err != nil {
 		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
 	}
-	ss.outside().Asks = asks
+	ss.outside().WaitsFor = asks
 	return nil
 }
 
@@ -157,8 +157,8 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	}
 	switch r.Kind {
 	case KindAnswered:
-		if o := ss.outside(); o.Asks == nil && o.Earlier != nil {
-			o.Asks = &Asks{On: o.Earlier.On}
+		if o := ss.outside(); o.WaitsFor == nil && o.Earlier != nil {
+			o.WaitsFor = &Asks{On: o.Earlier.On}
 		}
 		e.Error, ss.Outside.Earlier = "", nil
 		ss.done(e, r)

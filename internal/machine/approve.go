@@ -59,7 +59,7 @@ func (ss *StepState) Ballot() *Ballot { return ss.Answering().Ballot }
 // asking reports whether the step waits for what comes from outside: an answer, or votes.
 func (ss *StepState) asking() bool {
 	o := ss.Answering()
-	return ss.Forward.Phase == Waiting && (o.Asks != nil || o.Ballot != nil)
+	return ss.Forward.Phase == Waiting && (o.WaitsFor != nil || o.Ballot != nil)
 }
 
 func (b *Ballot) approvals() (n int) {

@@ -252,7 +252,7 @@ func (ss *StepState) decides() bool {
 
 // awaits reports whether the step waits for an answer.
 func (ss *StepState) awaits() bool {
-	return ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting
+	return ss != nil && ss.Answering().WaitsFor != nil && ss.Forward.Phase == Waiting
 }
 
 // Awaited is the step that waits for an answer, or at which people decide; nil: none does.

@@ -63,8 +63,8 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 		Key: f.Key, Repeat: r, Evidence: string(ss.Evidence), Unconfirmed: ss.Unconfirmed, Output: ss.Output,
 		Until: ss.Until,
 	}
-	if ss.Answering().Asks != nil && f.Phase == Waiting {
-		s.Since, s.WaitsFor = f.PolicyStartedAt, ss.Answering().Asks.words()
+	if ss.Answering().WaitsFor != nil && f.Phase == Waiting {
+		s.Since, s.WaitsFor = f.PolicyStartedAt, ss.Answering().WaitsFor.words()
 	}
 	if f.Phase != Done || ss.Dropped {
 		s.Error = f.Error
@@ -166,7 +166,7 @@ func nextHeld(spec *program.Spec, st *State) string {
 	switch waits := !st.Compensating && ss != nil && ss.Forward.Phase == Waiting; {
 	case waits && ss.asking() && ss.Ballot() != nil:
 		return "A person holds it, and it takes votes all the same."
-	case waits && ss.Answering().Asks != nil:
+	case waits && ss.Answering().WaitsFor != nil:
 		return "A person holds it, and it takes the answer that it waits for all the same."
 	case waits:
 		return fmt.Sprintf("A person holds it while it waits at step %q.", ss.Name)
@@ -182,8 +182,8 @@ func (st *State) nextWaiting(spec *program.Spec) string {
 		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. To give it up, cancel it.",
 			ss.Name, st.wantsVotes(spec, ss), ss.Until.UTC().Format(time.RFC3339))
 	}
-	if ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting {
-		return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do.", ss.Name, strings.Join(ss.Answering().Asks.words(), " or "), ss.Until.UTC().Format(time.RFC3339))
+	if ss != nil && ss.Answering().WaitsFor != nil && ss.Forward.Phase == Waiting {
+		return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do.", ss.Name, strings.Join(ss.Answering().WaitsFor.words(), " or "), ss.Until.UTC().Format(time.RFC3339))
 	}
 	if len(st.Steps) > 0 && ss != nil {
 		until, what = ss.Until, fmt.Sprintf("It waits at step %q, and goes on by itself", ss.Name)
@@ -236,7 +236,7 @@ func nextInReview(spec *program.Spec, st *State) string {
 		return "Look at the destination for what the late answer is about, and undo it there by hand if it stands."
 	case ss != nil && ss.asking() && ss.Ballot() != nil:
 		return fmt.Sprintf("No decision came at step %q in time (%s).%s", ss.Name, cmp.Or(ss.Forward.Error, "a person held it"), st.orCancel(spec))
-	case ss != nil && ss.Answering().Asks != nil && ss.Forward.Phase == Waiting:
+	case ss != nil && ss.Answering().WaitsFor != nil && ss.Forward.Phase == Waiting:
 		said := "No answer came"
 		if ss.Forward.Error != "" {
 			said = fmt.Sprintf("No answer counts yet (%s)", ss.Forward.Error)
@@ -285,7 +285,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 		return look
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && len(ss.Answering().Held) > 0:
 		return fmt.Sprintf("The program could not read the answer that came for %s, which is kept: mend it and start it again.", what)
-	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && ss.Answering().Asks != nil:
+	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && ss.Answering().WaitsFor != nil:
 		return fmt.Sprintf("The program failed when it asked for the answer of %s: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault:
 		return fmt.Sprintf("The program failed when it was asked about %s: mend it and start it again.", what)
