@@ -15,11 +15,11 @@ import (
 // Outside is what a step has to do with answers from outside.
 type Outside struct {
 	Secret string `json:"secret,omitempty"` // of a request: the id of the one that its callback token is made with
-	// WaitsFor is by what it is answered, when it waits for an answer. Missed: the end of that wait passed while a person held it.
+	// WaitsFor is by what it is answered, when it waits for an answer. EndPassedWhileHeld: the end of that wait passed while a person held it.
 	// Doubted: that no answer came is on record.
-	WaitsFor *Asks `json:"waitsFor,omitempty"`
-	Missed   bool  `json:"endPassedWhileHeld,omitempty"`
-	Doubted  bool  `json:"unanswered,omitempty"`
+	WaitsFor           *Asks `json:"waitsFor,omitempty"`
+	EndPassedWhileHeld bool  `json:"endPassedWhileHeld,omitempty"`
+	Doubted            bool  `json:"unanswered,omitempty"`
 	// Ballot is what people decide, or decided, at a step that is an approval.
 	Ballot *Ballot `json:"approval,omitempty"`
 	// Earlier is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
@@ -172,7 +172,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 			e.NeedsReview = saga.ReasonUnanswered
 		}
 	default: // KindExtended
-		ss.Until, ss.outside().Missed = r.Until, false
+		ss.Until, ss.outside().EndPassedWhileHeld = r.Until, false
 		e.NeedsReview, e.Error, e.UnclearLookups, e.Failures = "", "", 0, 0
 	}
 	return nil
@@ -300,8 +300,8 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
 // foldUnanswered records that no answer came. asked: who can be asked for it was, and does not have it.
 func (m *machine) foldUnanswered(s *program.StepSpec, words string, asked bool) error {
 	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
-	held := ss.Answering().Missed || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
-	held = held || m.ev.Now.Earliest.Before(ss.Until)                 // nor because the ledger was lost (A7)
+	held := ss.Answering().EndPassedWhileHeld || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
+	held = held || m.ev.Now.Earliest.Before(ss.Until)                             // nor because the ledger was lost (A7)
 	if s.Answer.Overdue != program.OverdueAsks && asked && !held {
 		r.Class = saga.Refused
 	}

@@ -367,7 +367,7 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 		r.Kind, r.Body, r.Error, r.Note = KindApproved, body, "", "approved"
 	} else if asked := m.wereAsked(s.Name); !asked {
 		r.Error = "it was not approved in time, and it could not be asked for"
-	} else if !ss.Answering().Missed && m.ev.HeldUntil.Before(ss.Until) { // else nothing is undone behind a person's back
+	} else if !ss.Answering().EndPassedWhileHeld && m.ev.HeldUntil.Before(ss.Until) { // else nothing is undone behind a person's back
 		r.Class = saga.Refused
 	}
 	if err := m.fold(r); err != nil {

@@ -221,7 +221,7 @@ func (st *State) passes(r *Record) {
 	}
 	for i := range st.Steps {
 		if ss := &st.Steps[i]; ss.asking() {
-			ss.outside().Missed = !r.At.Before(ss.Until)
+			ss.outside().EndPassedWhileHeld = !r.At.Before(ss.Until)
 		}
 	}
 }
