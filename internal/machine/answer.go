@@ -16,10 +16,10 @@ import (
 type Outside struct {
 	Secret string `json:"secret,omitempty"` // of a request: the id of the one that its callback token is made with
 	// WaitsFor is by what it is answered, when it waits for an answer. EndPassedWhileHeld: the end of that wait passed while a person held it.
-	// Doubted: that no answer came is on record.
+	// Unanswered: that no answer came is on record.
 	WaitsFor           *Asks `json:"waitsFor,omitempty"`
 	EndPassedWhileHeld bool  `json:"endPassedWhileHeld,omitempty"`
-	Doubted            bool  `json:"unanswered,omitempty"`
+	Unanswered         bool  `json:"unanswered,omitempty"`
 	// Ballot is what people decide, or decided, at a step that is an approval.
 	Ballot *Ballot `json:"approval,omitempty"`
 	// Earlier is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
@@ -165,7 +165,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	case KindAnsweredNo:
 		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
 	case KindUnanswered:
-		ss.outside().Doubted = true
+		ss.outside().Unanswered = true
 		if e.Error = r.Error; r.Class == saga.Refused {
 			e.Phase, e.Class = Refused, saga.Refused
 		} else { // a person is asked
@@ -248,7 +248,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 	over := !now.Before(ss.Until)
 	look := time.Time{} // when the answer is to be asked for
 	switch {
-	case !s.Find && m.askedBefore(i, s) && !ss.Answering().Doubted: // the ledger was lost, and with it what was answered (A7)
+	case !s.Find && m.askedBefore(i, s) && !ss.Answering().Unanswered: // the ledger was lost, and with it what was answered (A7)
 		if m.rec != nil || m.ev.Spoken {
 			return m.again()
 		}
