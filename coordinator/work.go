@@ -148,7 +148,7 @@ func (w *work) ends() (at time.Time) {
 	now := w.now().Earliest
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
-		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.WaitsFor == nil && o.Ballot == nil || w.st.Compensating {
+		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.WaitsFor == nil && o.Approval == nil || w.st.Compensating {
 			continue
 		}
 		end := ss.Until

@@ -20,8 +20,8 @@ type Outside struct {
 	WaitsFor           *Asks `json:"waitsFor,omitempty"`
 	EndPassedWhileHeld bool  `json:"endPassedWhileHeld,omitempty"`
 	Unanswered         bool  `json:"unanswered,omitempty"`
-	// Ballot is what people decide, or decided, at a step that is an approval.
-	Ballot *Ballot `json:"approval,omitempty"`
+	// Approval is what people decide, or decided, at a step that is an approval.
+	Approval *Ballot `json:"approval,omitempty"`
 	// Earlier is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
 	Earlier *Earlier `json:"earlierAnswer,omitempty"`
 	// Held is what may be its answer, and came before its request was answered, or when it was given up.

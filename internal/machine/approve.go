@@ -54,12 +54,12 @@ var (
 )
 
 // Ballot returns what people decide, or decided, at the step; nil: nothing.
-func (ss *StepState) Ballot() *Ballot { return ss.Answering().Ballot }
+func (ss *StepState) Ballot() *Ballot { return ss.Answering().Approval }
 
 // asking reports whether the step waits for what comes from outside: an answer, or votes.
 func (ss *StepState) asking() bool {
 	o := ss.Answering()
-	return ss.Forward.Phase == Waiting && (o.WaitsFor != nil || o.Ballot != nil)
+	return ss.Forward.Phase == Waiting && (o.WaitsFor != nil || o.Approval != nil)
 }
 
 func (b *Ballot) approvals() (n int) {
@@ -288,13 +288,13 @@ func (st *State) learnVotes(r *Record) error {
 			ss.Until, ss.Outside = r.At.UTC(), nil
 		} else {
 			decided := *ss.Ballot()
-			decided.Votes, ss.outside().Ballot = all, &decided
+			decided.Votes, ss.outside().Approval = all, &decided
 		}
 		e.Error = ""
 		ss.done(e, r)
 		return nil
 	}
-	ss.outside().Ballot = ss.Ballot().with(v)
+	ss.outside().Approval = ss.Ballot().with(v)
 	if r.Kind == KindRejected {
 		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Said()
 	}
@@ -320,7 +320,7 @@ func (st *State) open(ss *StepState, r *Record) error {
 		}
 	}
 	ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: b.Since}
-	ss.outside().Ballot = b
+	ss.outside().Approval = b
 	return nil
 }
 
@@ -333,7 +333,7 @@ func (ss *StepState) kept() *Outside {
 	if ss.waits() { // else it is of a revision before the one that ends
 		b.Until = ss.Until
 	}
-	return &Outside{Ballot: &b}
+	return &Outside{Approval: &b}
 }
 
 // awaitVotes decides on a step at which people decide. It reports false when they have approved.

@@ -136,7 +136,7 @@ func (st *State) revise(r *Record) error {
 			if ss.StoodBefore = ss.StoodBefore && !undone; newRun {
 				ss.Outside = nil // votes are for the run in which they were given
 			} else if b := ss.Ballot(); b != nil {
-				ss.Outside = &Outside{Ballot: b.without(by)} // and not of who changes the instance behind them
+				ss.Outside = &Outside{Approval: b.without(by)} // and not of who changes the instance behind them
 			}
 			if earlier != nil && !undone {
 				ss.outside().Earlier = earlier
