@@ -22,8 +22,8 @@ type Outside struct {
 	Unanswered         bool  `json:"unanswered,omitempty"`
 	// Approval is what people decide, or decided, at a step that is an approval.
 	Approval *Ballot `json:"approval,omitempty"`
-	// Earlier is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
-	Earlier *Earlier `json:"earlierAnswer,omitempty"`
+	// EarlierAnswer is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
+	EarlierAnswer *Earlier `json:"earlierAnswer,omitempty"`
 	// Held is what may be its answer, and came before its request was answered, or when it was given up.
 	Held []program.Message `json:"heldAnswers,omitempty"`
 }
@@ -68,13 +68,13 @@ func (ss *StepState) earlier() *Earlier {
 	if ss.Forward.Phase == Done && o.WaitsFor != nil && len(o.WaitsFor.On) > 0 {
 		return &Earlier{o.WaitsFor.On, program.Result{ExternalID: ss.ExternalID, Output: ss.Output}}
 	}
-	return o.Earlier
+	return o.EarlierAnswer
 }
 
 // StaysAnswered reports whether the answer of an earlier revision is that of this one, which waits by those messages. Where there is a
 // callback, too, the answer belongs to its request (A3).
 func (ss *StepState) StaysAnswered(s *program.StepSpec, on []program.MessageKey) bool {
-	return s.Once && s.Answer.Callback == "" && ss != nil && ss.Answering().Earlier != nil && slices.Equal(ss.Answering().Earlier.On, on)
+	return s.Once && s.Answer.Callback == "" && ss != nil && ss.Answering().EarlierAnswer != nil && slices.Equal(ss.Answering().EarlierAnswer.On, on)
 }
 
 // words say by what, for people.
@@ -157,10 +157,10 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	}
 	switch r.Kind {
 	case KindAnswered:
-		if o := ss.outside(); o.WaitsFor == nil && o.Earlier != nil {
-			o.WaitsFor = &Asks{On: o.Earlier.On}
+		if o := ss.outside(); o.WaitsFor == nil && o.EarlierAnswer != nil {
+			o.WaitsFor = &Asks{On: o.EarlierAnswer.On}
 		}
-		e.Error, ss.Outside.Earlier = "", nil
+		e.Error, ss.Outside.EarlierAnswer = "", nil
 		ss.done(e, r)
 	case KindAnsweredNo:
 		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
@@ -182,7 +182,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 func (m *machine) beginAsking(s *program.StepSpec, a *Asked) error {
 	if ss := m.st.Step(s.Name); ss.StaysAnswered(s, a.On) {
 		r := &Record{Kind: KindAnswered, Step: s.Name, Direction: saga.Forward, Note: "it was answered in an earlier run, and waits for the same"}
-		r.bring(ss.Outside.Earlier.ExternalID, ss.Outside.Earlier.Output, false)
+		r.bring(ss.Outside.EarlierAnswer.ExternalID, ss.Outside.EarlierAnswer.Output, false)
 		return m.fold(r)
 	}
 	if a.Read != nil && a.Read.Declined == "" {

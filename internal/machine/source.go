@@ -139,7 +139,7 @@ func (st *State) revise(r *Record) error {
 				ss.Outside = &Outside{Approval: b.without(by)} // and not of who changes the instance behind them
 			}
 			if earlier != nil && !undone {
-				ss.outside().Earlier = earlier
+				ss.outside().EarlierAnswer = earlier
 			}
 		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
 			ss.Undo.Phase = ""
