@@ -153,7 +153,7 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 // answered is the one of the answers that counts or may, or any where the wait is over; nil: none does.
 func (s *standing) answered(w *ledger.Wait, answers []machine.Signal) *machine.Signal {
 	ss := s.st.Step(w.Step)
-	over := s.st.Compensating || s.st.Status.Terminal() || ss != nil && (ss.Forward.Phase == machine.Done || len(ss.Answering().Held) > 0)
+	over := s.st.Compensating || s.st.Status.Terminal() || ss != nil && (ss.Forward.Phase == machine.Done || len(ss.Answering().HeldAnswers) > 0)
 	for i := range answers {
 		if a := &answers[i]; a.Declined == "" && (over || s.isUnread(a)) { // one that was read, while the wait goes on, was declined
 			return a
@@ -356,7 +356,7 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 // holds reports whether a step holds a message that its definition could not read.
 func (s *standing) holds(step string, m *program.Message) bool {
 	ss := s.st.Step(step)
-	return ss != nil && slices.ContainsFunc(ss.Answering().Held, func(h program.Message) bool { return h.Name == m.Name && h.ID == m.ID })
+	return ss != nil && slices.ContainsFunc(ss.Answering().HeldAnswers, func(h program.Message) bool { return h.Name == m.Name && h.ID == m.ID })
 }
 
 // named are instances, two at most, that have a message's key as an external id.

@@ -59,7 +59,7 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 	if ss := w.st.Step(s.Name); ss.StaysAnswered(s, keys) {
 		return true
 	} else if ss != nil {
-		for _, held := range ss.Answering().Held { // the first that is not declined
+		for _, held := range ss.Answering().HeldAnswers { // the first that is not declined
 			sig := &machine.Signal{Kind: machine.SignalAnswer, Resolution: saga.Resolution{Step: s.Name, StepKey: waitKey(w.st, s.Name)}, Said: machine.Said{Message: held.Name, Key: held.Key, ID: held.ID, Body: held.Body}}
 			read, ok := w.read(sig)
 			if !ok {
@@ -213,7 +213,7 @@ func (w *work) readMessage(ctx context.Context, sig *machine.Signal, m *program.
 // leaveHeld offers to others what a step holds because it could not be read, now that another message is its answer.
 func (w *work) leaveHeld(ctx context.Context, step string, but *program.Message) (err error) {
 	if ss := w.st.Step(step); ss != nil {
-		for _, held := range ss.Answering().Held {
+		for _, held := range ss.Answering().HeldAnswers {
 			if held.Name != "" && held.ID != but.ID && err == nil {
 				_, _, err = w.c.offer(ctx, &held, w.id, nil)
 			}

@@ -24,8 +24,8 @@ type Outside struct {
 	Approval *Ballot `json:"approval,omitempty"`
 	// EarlierAnswer is the answer that an earlier revision waited for. It counts in this one when that waits for the same (A12).
 	EarlierAnswer *Earlier `json:"earlierAnswer,omitempty"`
-	// Held is what may be its answer, and came before its request was answered, or when it was given up.
-	Held []program.Message `json:"heldAnswers,omitempty"`
+	// HeldAnswers is what may be its answer, and came before its request was answered, or when it was given up.
+	HeldAnswers []program.Message `json:"heldAnswers,omitempty"`
 }
 
 // Answering returns what the step has to do with answers; zero: nothing.
@@ -45,8 +45,8 @@ func (ss *StepState) outside() *Outside {
 
 // forget forgets the answers that are held.
 func (ss *StepState) forget() {
-	if len(ss.Answering().Held) > 0 {
-		ss.outside().Held = nil
+	if len(ss.Answering().HeldAnswers) > 0 {
+		ss.outside().HeldAnswers = nil
 	}
 }
 
@@ -142,7 +142,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 			err = json.Unmarshal(r.Body, &held)
 		}
 		o := ss.outside()
-		o.Held = append(slices.Clip(o.Held), held)
+		o.HeldAnswers = append(slices.Clip(o.HeldAnswers), held)
 		if r.Class == saga.Fault { // a person is asked; a retry reads it
 			*e = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
 		}

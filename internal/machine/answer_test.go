@@ -53,7 +53,7 @@ func TestA1AnAnswerEndsItsWait(t *testing.T) {
 
 	early := begin(t, rendering).fail(saga.Unknown)
 	early.answer(early.submitKey(), "film_1").due().succeed("job_1").wants("ask rendered forward", saga.Running)
-	if held := early.st.Step("rendered").Answering().Held; len(held) != 1 || string(held[0].Body) != "film_1" {
+	if held := early.st.Step("rendered").Answering().HeldAnswers; len(held) != 1 || string(held[0].Body) != "film_1" {
 		t.Errorf("it came before its request was answered, and is kept as %+v", held)
 	}
 	read := Read{Evidence: program.Evidence{Answer: program.AnswerFound, ExternalID: "film_1", Output: output("film_1")}}
@@ -61,7 +61,7 @@ func TestA1AnAnswerEndsItsWait(t *testing.T) {
 	declined := begin(t, rendering).fail(saga.Unknown)
 	declined.answer(declined.submitKey(), "film_1").due().succeed("job_1").asked(Asked{Step: "rendered", Read: &Read{Declined: "no id"}}).
 		wants("wait", saga.Waiting)
-	if held := declined.st.Step("rendered").Answering().Held; held != nil {
+	if held := declined.st.Step("rendered").Answering().HeldAnswers; held != nil {
 		t.Errorf("what was declined is kept as %+v", held)
 	}
 	again := rendered(t, rendering)

@@ -30,7 +30,7 @@ func (m *machine) hearAnswer(s *Signal) error {
 		return note("was declined: " + s.Declined)
 	case !m.open(ss, s) && s.Failed == "":
 		return m.lateSuccess(s, spec, note)
-	case s.Failed != "" && ss != nil && len(ss.Answering().Held) > 0:
+	case s.Failed != "" && ss != nil && len(ss.Answering().HeldAnswers) > 0:
 		return note("says that it has failed, and another answer came before")
 	case !m.open(ss, s):
 		return note("says that it has failed, and it is given up already")
@@ -184,7 +184,7 @@ func (m *machine) undoneByResult(spec *program.StepSpec) bool {
 func (m *machine) leftOver() *StepState {
 	for i := range m.st.Steps {
 		ss := &m.st.Steps[i]
-		if s := m.step(ss.Name); len(ss.Answering().Held) > 0 && (s == nil || !s.WaitsForAnswer() || !m.undoneByResult(s)) {
+		if s := m.step(ss.Name); len(ss.Answering().HeldAnswers) > 0 && (s == nil || !s.WaitsForAnswer() || !m.undoneByResult(s)) {
 			return ss
 		}
 	}
@@ -198,7 +198,7 @@ func (m *machine) answeredAlready(asked *StepState) bool {
 		return false
 	}
 	ss := m.st.Step(s.Name)
-	return ss != nil && len(ss.Answering().Held) > 0
+	return ss != nil && len(ss.Answering().HeldAnswers) > 0
 }
 
 // lookedAt forgets what a person has looked at.

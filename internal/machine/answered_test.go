@@ -21,7 +21,7 @@ func TestAnswersThatAreKept(t *testing.T) {
 	d := begin(t, "submit at-most-once undo lookup\nrendered await=48h callback=submit\nlast at-most-once").fail(saga.Unknown)
 	key := d.submitKey()
 	d.answer(key, "running").answer(key, "film_1")
-	if held := d.st.Step("rendered").Answering().Held; len(held) != 2 || string(held[1].Body) != "film_1" {
+	if held := d.st.Step("rendered").Answering().HeldAnswers; len(held) != 2 || string(held[1].Body) != "film_1" {
 		t.Errorf("kept are %+v", held)
 	}
 	d.wait(time.Hour).found(KindNotFound).review(saga.ReasonInDoubt)
@@ -197,7 +197,7 @@ func TestA14AFaultOfTheDefinition(t *testing.T) {
 		t.Errorf("a person is told %q", next)
 	}
 	d.retry().wants("ask rendered forward", saga.Running)
-	if held := d.st.Step("rendered").Answering().Held; len(held) != 1 || held[0].Name != "render.done" {
+	if held := d.st.Step("rendered").Answering().HeldAnswers; len(held) != 1 || held[0].Name != "render.done" {
 		t.Errorf("held is %+v", held)
 	}
 	d.asked(Asked{Step: "rendered", Error: fault.Fault}).review(saga.ReasonPoison).retry() // it is not mended

@@ -283,7 +283,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			look += " To give the work up, cancel it."
 		}
 		return look
-	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && len(ss.Answering().Held) > 0:
+	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && len(ss.Answering().HeldAnswers) > 0:
 		return fmt.Sprintf("The program could not read the answer that came for %s, which is kept: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && ss.Answering().WaitsFor != nil:
 		return fmt.Sprintf("The program failed when it asked for the answer of %s: mend it and start it again.", what)
