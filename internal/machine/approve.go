@@ -20,12 +20,12 @@ import (
 
 // Ballot is what people decide at a step, and how they voted. It is shared by copies of the state, and never changed.
 type Ballot struct {
-	Digest string          `json:"digest"` // of Shown and of the run; a vote is bound to it
-	Shown  json.RawMessage `json:"shown"`
-	Asks   []string        `json:"askingSteps,omitempty"` // by which people are asked
-	Since  time.Time       `json:"since,omitzero"`
-	Until  time.Time       `json:"until,omitzero"` // of what an earlier revision left; else the step's own counts
-	Votes  []saga.Vote     `json:"votes,omitempty"`
+	Digest      string          `json:"digest"` // of Shown and of the run; a vote is bound to it
+	Shown       json.RawMessage `json:"shown"`
+	AskingSteps []string        `json:"askingSteps,omitempty"` // by which people are asked
+	Since       time.Time       `json:"since,omitzero"`
+	Until       time.Time       `json:"until,omitzero"` // of what an earlier revision left; else the step's own counts
+	Votes       []saga.Vote     `json:"votes,omitempty"`
 }
 
 // Shown is what the definition wants to be decided.
@@ -232,7 +232,7 @@ func (m *machine) beginVoting(s *program.StepSpec, shown *Shown) error {
 	b := Ballot{Digest: m.st.digest(shown.Document), Shown: shown.Document}
 	for i := range m.spec.Steps {
 		if a := m.spec.Steps[i].Asks; a != nil && a.For == s.Name {
-			b.Asks = append(b.Asks, m.spec.Steps[i].Name)
+			b.AskingSteps = append(b.AskingSteps, m.spec.Steps[i].Name)
 		}
 	}
 	r.Kind, r.Until, r.Note = KindOpened, ticks(m.ev.Now.Latest.Add(time.Duration(s.Approval.Within))), ""
@@ -313,7 +313,7 @@ func (st *State) open(ss *StepState, r *Record) error {
 	case was != nil && was.Digest == b.Digest:
 		b.Since, b.Votes = was.Since, was.Votes
 	default:
-		for _, name := range b.Asks {
+		for _, name := range b.AskingSteps {
 			if asks := st.Step(name); asks != nil && (was != nil || asks.Forward.Phase == Done || asks.Forward.Phase == Skipped) {
 				asks.again()
 			}

@@ -66,7 +66,7 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 		if err := json.Unmarshal(r.Body, &b); err != nil {
 			return false, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
 		}
-		rest, _ = json.Marshal(Ballot{Digest: b.Digest, Asks: b.Asks}) //nolint:errchkjson // texts always encode
+		rest, _ = json.Marshal(Ballot{Digest: b.Digest, AskingSteps: b.AskingSteps}) //nolint:errchkjson // texts always encode
 	case r.Kind == KindStarted, r.Kind == KindHeard:
 		rest, _ = json.Marshal(leave(r.Body, r.Identity)) //nolint:errchkjson // texts always encode
 	case r.Kind == KindRevised:
