@@ -17,8 +17,8 @@ type lapse struct {
 	Step   string           `json:"step"`
 	Key    string           `json:"key"`
 	Budget program.Duration `json:"budget"`
-	// Asks: the step is AtMostOnce, so that no lookup of another step takes the doubt from it.
-	Asks bool `json:"atMostOnce,omitempty"`
+	// AtMostOnce: the step is, so that no lookup of another step takes the doubt from it.
+	AtMostOnce bool `json:"atMostOnce,omitempty"`
 	// Spoken: a signal was unread then, so that a person may have had a step before it skipped, or
 	// called done (F27).
 	Spoken bool `json:"unreadSignal,omitempty"`
@@ -47,7 +47,7 @@ func (st *State) forget(r *Record) error {
 		case e.Key == "":
 			e.Key, e.KeyFirstUsed, e.MayHaveReached = l.Key, st.Updated, true // not before the last thing we know
 		}
-		if (l.Asks || l.Spoken) && !st.Adopting {
+		if (l.AtMostOnce || l.Spoken) && !st.Adopting {
 			ss.Evidence = KindForgotten
 		}
 		if e.Phase != Started {
@@ -99,7 +99,7 @@ func (m *machine) lapses() (lapses []lapse) {
 	root := m.st.root()
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
-		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), Asks: s.Repeat == program.RepeatAtMostOnce, Spoken: m.ev.Unread}
+		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), AtMostOnce: s.Repeat == program.RepeatAtMostOnce, Spoken: m.ev.Unread}
 		switch {
 		case s.Waits(), s.Asks != nil && s.Repeat != program.RepeatAtMostOnce && !m.askedBy(s):
 			continue
