@@ -19,9 +19,9 @@ type lapse struct {
 	Budget program.Duration `json:"budget"`
 	// AtMostOnce: the step is, so that no lookup of another step takes the doubt from it.
 	AtMostOnce bool `json:"atMostOnce,omitempty"`
-	// Spoken: a signal was unread then, so that a person may have had a step before it skipped, or
+	// UnreadSignal: one was unread then, so that a person may have had a step before it skipped, or
 	// called done (F27).
-	Spoken bool `json:"unreadSignal,omitempty"`
+	UnreadSignal bool `json:"unreadSignal,omitempty"`
 }
 
 // forget puts every step in doubt that may have been armed by records which the database has
@@ -47,7 +47,7 @@ func (st *State) forget(r *Record) error {
 		case e.Key == "":
 			e.Key, e.KeyFirstUsed, e.MayHaveReached = l.Key, st.Updated, true // not before the last thing we know
 		}
-		if (l.AtMostOnce || l.Spoken) && !st.Adopting {
+		if (l.AtMostOnce || l.UnreadSignal) && !st.Adopting {
 			ss.Evidence = KindForgotten
 		}
 		if e.Phase != Started {
@@ -99,7 +99,7 @@ func (m *machine) lapses() (lapses []lapse) {
 	root := m.st.root()
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
-		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), AtMostOnce: s.Repeat == program.RepeatAtMostOnce, Spoken: m.ev.Unread}
+		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: program.Duration(s.Timeout), AtMostOnce: s.Repeat == program.RepeatAtMostOnce, UnreadSignal: m.ev.Unread}
 		switch {
 		case s.Waits(), s.Asks != nil && s.Repeat != program.RepeatAtMostOnce && !m.askedBy(s):
 			continue
