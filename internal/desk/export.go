@@ -158,7 +158,7 @@ func (e *exporter) work(head *ledger.Instance, records []machine.Record, moving 
 		if !e.bodies { // in the hash their digests stand for them
 			rest := r
 			rest.Erase(h.Salt)
-			r.Erased.Body, r.Erased.Snapshot, r.Body, r.Snapshot = rest.Erased.Body, rest.Erased.Snapshot, nil, nil
+			r.Digests.Body, r.Digests.Snapshot, r.Body, r.Snapshot = rest.Digests.Body, rest.Digests.Snapshot, nil, nil
 		}
 		inUTC(&r.At, &r.Until)
 		if err := e.line(ExportLine{Kind: "record", Record: &ExportRecord{h.ID.Work, h.ID.Saga, string(r.Body), string(r.Snapshot), r}}); err != nil {
@@ -336,7 +336,7 @@ func (p *proof) examine() {
 		return
 	}
 	head := p.work.head()
-	if slices.ContainsFunc(p.records, func(r machine.Record) bool { return r.Erased.Snapshot != machine.Hash{} }) {
+	if slices.ContainsFunc(p.records, func(r machine.Record) bool { return r.Digests.Snapshot != machine.Hash{} }) {
 		head.Base = 1 // the snapshots that it speaks of are left out
 	}
 	for _, f := range ledger.Examine(head, p.records, p.work.Moving) {

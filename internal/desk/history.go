@@ -133,7 +133,7 @@ func told(r *machine.Record) string {
 		words += With(", caused by ", r.Cause)
 	}
 	waits := r.Kind == machine.KindWaiting || r.Kind == machine.KindExtended || r.Kind == machine.KindOpened
-	words += When(waits && !r.Until.IsZero(), ", until "+iso(r.Until)) + With(": ", said) + When(r.Erased != (machine.Erased{}), " (what it said was erased, or the key to it is not here)")
+	words += When(waits && !r.Until.IsZero(), ", until "+iso(r.Until)) + With(": ", said) + When(r.Digests != (machine.Erased{}), " (what it said was erased, or the key to it is not here)")
 	if r.Wait > 0 {
 		words += fmt.Sprintf(" (due again at %s)", Either(r.Wait > 12*time.Hour, iso, clock)(r.At.Add(r.Wait)))
 	}
@@ -155,7 +155,7 @@ func learned(r *machine.Record) string {
 	case r.Kind == machine.KindAdopted:
 		return "adopted: " + r.Step + With(" of revision ", r.Revision)
 	case r.Kind == machine.KindStarted:
-		given := When(r.Erased.Body == (machine.Hash{}), fmt.Sprintf(" with %d bytes of input", len(r.Body))) // else the body is what is left of it
+		given := When(r.Digests.Body == (machine.Hash{}), fmt.Sprintf(" with %d bytes of input", len(r.Body))) // else the body is what is left of it
 		return fmt.Sprintf("started%s%s, by definition version %d", given, With(", revision ", r.Revision), r.Version)
 	case r.Kind == machine.KindRevised:
 		return fmt.Sprintf("begun again for revision %s, by definition version %d", r.Revision, r.Version)

@@ -65,7 +65,7 @@ func (w *checked) check(fold bool) (stable int) {
 
 // erased reports whether something was erased of a record.
 func (w *checked) erased() bool {
-	return slices.ContainsFunc(w.records, func(r machine.Record) bool { return r.Erased != machine.Erased{} })
+	return slices.ContainsFunc(w.records, func(r machine.Record) bool { return r.Digests != machine.Erased{} })
 }
 
 func (w *checked) addf(seq int64, do, format string, args ...any) {
@@ -150,7 +150,7 @@ func (w *checked) projection() {
 	began := first // of the revision it is at
 	for i := range w.records {
 		r := &w.records[i]
-		if len(r.Snapshot) > 0 || r.Seq == h.Base && r.Erased.Snapshot != (machine.Hash{}) { // sealed, and there is no key
+		if len(r.Snapshot) > 0 || r.Seq == h.Base && r.Digests.Snapshot != (machine.Hash{}) { // sealed, and there is no key
 			base = r.Seq
 		}
 		if r.Kind == machine.KindRevised {

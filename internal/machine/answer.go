@@ -138,7 +138,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	if r.Kind == KindAnswerKept && e.Phase != Done {
 		var held program.Message
 		var err error
-		if r.Erased.Body == (Hash{}) {
+		if r.Digests.Body == (Hash{}) {
 			err = json.Unmarshal(r.Body, &held)
 		}
 		o := ss.outside()

@@ -151,7 +151,7 @@ func TestErasedRecordsKeepTheirHash(t *testing.T) {
 	}
 	want := whole.Sum(order, salt, Hash{9})
 	body := whole
-	body.Erased.Body, body.Body = whole.digests(salt).Body, nil
+	body.Digests.Body, body.Body = whole.digests(salt).Body, nil
 	if got := body.Sum(order, salt, Hash{9}); got != want {
 		t.Errorf("without its body %s, want %s", got, want)
 	}
@@ -170,7 +170,7 @@ func TestErasedRecordsKeepTheirHash(t *testing.T) {
 			}
 		}
 		if again := r; true {
-			if again.Erase(Salt{}); again.Erased != r.Erased {
+			if again.Erase(Salt{}); again.Digests != r.Digests {
 				t.Error("erasing it again changes it")
 			}
 		}
@@ -178,7 +178,7 @@ func TestErasedRecordsKeepTheirHash(t *testing.T) {
 	other := whole
 	other.Erase(Salt{1})
 	mine := whole
-	if mine.Erase(salt); other.Erased == mine.Erased || mine.Erased.Texts == mine.Erased.Body {
+	if mine.Erase(salt); other.Digests == mine.Digests || mine.Digests.Texts == mine.Digests.Body {
 		t.Error("the digests do not depend on the salt")
 	}
 }

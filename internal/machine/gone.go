@@ -34,7 +34,7 @@ func (g *Given) Same() string {
 
 // given is what r was given, or what is left of it.
 func given(r *Record) (input json.RawMessage, left *Given, err error) {
-	if r.Erased.Body == (Hash{}) {
+	if r.Digests.Body == (Hash{}) {
 		return r.Body, nil, nil
 	}
 	if left = (&Given{}); len(r.Body) == 0 { // nor is that
@@ -52,12 +52,12 @@ func leave(input json.RawMessage, identity string) Given {
 }
 
 // Reduce takes out of r what its instance was given, what its steps gave back, what people were shown, and the snapshot. What is left folds,
-// and has the hash that it had: Erased tells for what it stands. It reports whether there was anything.
+// and has the hash that it had: Digests tells for what it stands. It reports whether there was anything.
 func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 	was := r.digests(salt)
 	rest := json.RawMessage(nil)
 	switch {
-	case r.Erased.Body != (Hash{}), len(r.Body) == 0:
+	case r.Digests.Body != (Hash{}), len(r.Body) == 0:
 		rest = r.Body
 	case r.Kind == KindForgotten, r.Kind == KindLost, r.Kind == KindWaiting: // the machine's own, and by which name and key an answer is waited for
 		rest = r.Body
@@ -81,10 +81,10 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 		}
 	}
 	if len(r.Snapshot) > 0 {
-		r.Erased.Snapshot, r.Snapshot, changed = was.Snapshot, nil, true
+		r.Digests.Snapshot, r.Snapshot, changed = was.Snapshot, nil, true
 	}
 	if !bytes.Equal(rest, r.Body) {
-		r.Erased.Body, r.Body, changed = was.Body, rest, true
+		r.Digests.Body, r.Body, changed = was.Body, rest, true
 	}
 	return changed, nil
 }
@@ -232,4 +232,4 @@ func (st *State) possible(all []Choice) []Choice {
 }
 
 // dropped reports whether the body of r was not kept, or has gone.
-func (r *Record) dropped() bool { return r.BodyDropped || r.Erased.Body != (Hash{}) }
+func (r *Record) dropped() bool { return r.BodyDropped || r.Digests.Body != (Hash{}) }

@@ -124,7 +124,7 @@ type Record struct {
 	Dispatch *Dispatch       `json:"dispatch,omitempty"` // the attempt this record arms, if any
 	Snapshot json.RawMessage `json:"snapshot,omitempty"` // the folded state before this record, so that loading can begin here
 
-	Erased Erased `json:"digests,omitzero"` // what stands in the hash for what was erased
+	Digests Erased `json:"digests,omitzero"` // what stands in the hash for what was erased
 }
 
 // Salt is random, and an instance's own. What may hold a person's data enters the hashes of its
@@ -283,7 +283,7 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 // digests are what stands in the hash for what may hold a person's data: as they are on record where it
 // was erased, zero where there is nothing.
 func (r *Record) digests(salt Salt) Erased {
-	d := r.Erased
+	d := r.Digests
 	b := make(layout, 0, 512) // one for all: they are computed for every record
 	if r.ExternalID != "" || r.Error != "" || r.Note != "" || r.Actor != "" || r.Why != "" || r.Cause != "" || len(r.Tags) > 0 {
 		b = append(b, salt[:]...)
@@ -308,7 +308,7 @@ func (r *Record) digests(salt Salt) Erased {
 
 // Erase takes everything out of r that may hold a person's data, and leaves its hash as it is.
 func (r *Record) Erase(salt Salt) {
-	r.Erased = r.digests(salt)
+	r.Digests = r.digests(salt)
 	r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause, r.Identity, r.Tags, r.Body, r.Snapshot = "", "", "", "", "", "", "", nil, nil, nil
 }
 

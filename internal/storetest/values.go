@@ -95,7 +95,7 @@ func valuesRecords(b *bench) {
 		},
 		func(r *machine.Record) { r.Wait, r.Dispatch.Budget = 10*365*24*time.Hour, 10*365*24*time.Hour },
 		func(r *machine.Record) { r.Erase(theSalt) },
-		func(r *machine.Record) { r.Erase(theSalt); r.Erased.Body = machine.Hash{} },
+		func(r *machine.Record) { r.Erase(theSalt); r.Digests.Body = machine.Hash{} },
 	} {
 		r := full()
 		change(&r)

@@ -95,12 +95,12 @@ func Document(b []byte, e *ledger.Entry) []byte {
 		d.unless("k", a.Key, stepKey(e.ID, revisionAt(r, e.Revision), a))
 		d.b = append(d.b, '}')
 	}
-	if r.Erased != (machine.Erased{}) {
+	if r.Digests != (machine.Erased{}) {
 		d.key("gone")
 		d.b = append(d.b, '{')
-		d.hash("t", r.Erased.Texts)
-		d.hash("b", r.Erased.Body)
-		d.hash("s", r.Erased.Snapshot)
+		d.hash("t", r.Digests.Texts)
+		d.hash("b", r.Digests.Body)
+		d.hash("s", r.Digests.Snapshot)
 		d.b = append(d.b, '}')
 	}
 	return append(d.b, '}')
@@ -279,7 +279,7 @@ func (c *reading) record(r *machine.Record, doc string) error {
 		return fmt.Errorf("%w: its document %.200q: %w", ledger.ErrDamaged, doc, err)
 	}
 	r.Kind, r.Reason, r.Class, r.Error, r.Revision = d.Kind, d.Reason, d.Class, d.Error, d.Revision
-	r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Identity, r.Erased = d.Note, d.Actor, d.Why, d.Cause, d.Tags, d.Ident, machine.Erased(d.Gone)
+	r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Identity, r.Digests = d.Note, d.Actor, d.Why, d.Cause, d.Tags, d.Ident, machine.Erased(d.Gone)
 	r.Version, r.Nonce, r.Signals, r.BodyDropped = d.Defined, d.Nonce, d.Signals, d.Dropped
 	r.Wait = time.Duration(d.Wait) * time.Millisecond
 	r.Limit = time.Duration(d.Limit) * time.Millisecond

@@ -192,10 +192,10 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 	r := &out.Record
 	_, err := left.Reduce(e.Salt)
 	if !bytes.Equal(left.Body, r.Body) && err == nil { // else it is the machine's own
-		r.Body, err = d.sealPart(e, "body", envelope{digest: left.Erased.Body, left: left.Body}, r.Body)
+		r.Body, err = d.sealPart(e, "body", envelope{digest: left.Digests.Body, left: left.Body}, r.Body)
 	}
 	if err == nil {
-		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Erased.Snapshot}, r.Snapshot)
+		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Digests.Snapshot}, r.Snapshot)
 	}
 	if err != nil {
 		if !errors.Is(err, ledger.ErrKeys) {
@@ -216,14 +216,14 @@ func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
 	body, env, err := d.open(string(r.Body), ofRecord(id, r, "body")...)
 	switch r.Body = raw(Text(body)); {
 	case errors.Is(err, ledger.ErrKeys):
-		lost, r.Erased.Body, r.Body = err, env.digest, env.left
+		lost, r.Digests.Body, r.Body = err, env.digest, env.left
 	case err != nil:
 		return nil, err
 	}
 	snapshot, env, err := d.open(string(r.Snapshot), ofRecord(id, r, "snapshot")...)
 	switch r.Snapshot = raw(Text(snapshot)); {
 	case errors.Is(err, ledger.ErrKeys):
-		lost, r.Erased.Snapshot = err, env.digest
+		lost, r.Digests.Snapshot = err, env.digest
 	case err != nil:
 		return nil, err
 	}

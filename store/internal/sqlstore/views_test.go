@@ -192,7 +192,7 @@ func tell(ref int64, id saga.ID, r *machine.Record, at string) told {
 	row := told{
 		Saga: id.Saga, WorkID: id.Work, Seq: r.Seq, At: at, Kind: string(r.Kind), Step: text(r.Step), Direction: text(string(r.Direction)),
 		Attempt: number(int64(r.Attempt), r.Step != ""), Status: string(r.Status), Reason: text(string(r.Reason)), ExternalID: text(r.ExternalID),
-		Class: text(string(r.Class)), Error: text(r.Error), Note: text(r.Note), Actor: text(r.Actor), Why: text(r.Why), Cause: text(r.Cause), Erased: r.Erased != (machine.Erased{}), Revision: text(r.Revision), Version: number(int64(r.Version), r.Version != 0),
+		Class: text(string(r.Class)), Error: text(r.Error), Note: text(r.Note), Actor: text(r.Actor), Why: text(r.Why), Cause: text(r.Cause), Erased: r.Digests != (machine.Erased{}), Revision: text(r.Revision), Version: number(int64(r.Version), r.Version != 0),
 		WaitMS: number(r.Wait.Milliseconds(), r.Wait != 0), Body: text(string(r.Body)), BodyDropped: r.BodyDropped, HasSnapshot: len(r.Snapshot) > 0,
 		Session: r.Session.String(), Hash: r.Hash.String(), Instance: ref,
 	}
