@@ -11,13 +11,13 @@ import (
 // times but Asked, Began, Wanted.At and Blank are by the source's clock. Its methods decide; they
 // neither ask nor store.
 type cursor struct {
-	High   time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
-	Ahead  time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
-	Tie    time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
-	Floor  time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
-	Blank  time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
-	Wanted *wanted       `json:"fullScanWanted,omitempty"`
-	Pass   *pass         `json:"sync,omitempty"`
+	WatermarkAt time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
+	Ahead       time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
+	Tie         time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
+	Floor       time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
+	Blank       time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
+	Wanted      *wanted       `json:"fullScanWanted,omitempty"`
+	Pass        *pass         `json:"sync,omitempty"`
 
 	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
 }
@@ -73,8 +73,8 @@ func (c *cursor) begin(now time.Time, o *Config) {
 	switch p := c.Pass; {
 	case p == nil:
 		c.Pass = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
-		if !c.High.IsZero() {
-			high := c.High
+		if !c.WatermarkAt.IsZero() {
+			high := c.WatermarkAt
 			if now.Before(high) { // one wrong stamp is not to eat the overlap
 				high = now
 			}
@@ -208,13 +208,13 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 // end ends a pass.
 func (c *cursor) end(now time.Time) {
 	p := c.Pass
-	blank := p.Seen == 0 && !c.High.IsZero()
+	blank := p.Seen == 0 && !c.WatermarkAt.IsZero()
 	if blank && now.Sub(c.Blank) > 24*time.Hour {
 		c.Blank = now
 		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
-			p.Since.UTC().Format(time.RFC3339), c.High.UTC().Format(time.RFC3339)), now)
+			p.Since.UTC().Format(time.RFC3339), c.WatermarkAt.UTC().Format(time.RFC3339)), now)
 	}
-	c.High, c.Pass = later(c.High, p.Newest), nil
+	c.WatermarkAt, c.Pass = later(c.WatermarkAt, p.Newest), nil
 }
 
 // fail takes note of a run that ended early.
@@ -226,10 +226,10 @@ func (c *cursor) fail() {
 
 // String is where the sweep stands, for people.
 func (c *cursor) String() string {
-	if c.High.IsZero() {
+	if c.WatermarkAt.IsZero() {
 		return "the beginning"
 	}
-	return c.High.UTC().Format(time.RFC3339Nano)
+	return c.WatermarkAt.UTC().Format(time.RFC3339Nano)
 }
 
 func later(a, b time.Time) time.Time {
