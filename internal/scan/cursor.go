@@ -13,7 +13,7 @@ import (
 type cursor struct {
 	WatermarkAt time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
 	Ahead       time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
-	Tie         time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
+	TiedAt      time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
 	Floor       time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
 	Blank       time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
 	Wanted      *wanted       `json:"fullScanWanted,omitempty"`
@@ -60,8 +60,8 @@ func (c *cursor) covered(full *Complete) {
 		return
 	}
 	c.Wanted = nil
-	if !c.Tie.IsZero() {
-		c.Floor, c.Tie, c.Pass = c.Tie.Add(1), time.Time{}, nil
+	if !c.TiedAt.IsZero() {
+		c.Floor, c.TiedAt, c.Pass = c.TiedAt.Add(1), time.Time{}, nil
 	}
 }
 
@@ -176,10 +176,10 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 	if !tie {
 		return outcome{next: broken, why: what, violations: 1}
 	}
-	c.Tie = p.Objects[0].Changed
+	c.TiedAt = p.Objects[0].Changed
 	why := fmt.Sprintf("more than %d objects changed at %s, and the source's pages do not get past that time; a full sweep has to see them",
-		len(p.Objects), c.Tie.UTC().Format(time.RFC3339Nano))
-	c.want(why, later(now, c.Tie.Add(o.Overlap))) // when all of that time is shown
+		len(p.Objects), c.TiedAt.UTC().Format(time.RFC3339Nano))
+	c.want(why, later(now, c.TiedAt.Add(o.Overlap))) // when all of that time is shown
 	return outcome{next: broken, why: why, violations: 1}
 }
 
