@@ -11,13 +11,13 @@ import (
 // times but Asked, Began, Wanted.At and Blank are by the source's clock. Its methods decide; they
 // neither ask nor store.
 type cursor struct {
-	WatermarkAt time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
-	Ahead       time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
-	TiedAt      time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
-	Floor       time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
-	Blank       time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
-	Wanted      *wanted       `json:"fullScanWanted,omitempty"`
-	Pass        *pass         `json:"sync,omitempty"`
+	WatermarkAt  time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
+	Ahead        time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
+	TiedAt       time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
+	ListedFromAt time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
+	Blank        time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
+	Wanted       *wanted       `json:"fullScanWanted,omitempty"`
+	Pass         *pass         `json:"sync,omitempty"`
 
 	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
 }
@@ -61,7 +61,7 @@ func (c *cursor) covered(full *Complete) {
 	}
 	c.Wanted = nil
 	if !c.TiedAt.IsZero() {
-		c.Floor, c.TiedAt, c.Pass = c.TiedAt.Add(1), time.Time{}, nil
+		c.ListedFromAt, c.TiedAt, c.Pass = c.TiedAt.Add(1), time.Time{}, nil
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 			}
 			c.Pass.Since = high.Add(-o.Overlap)
 		}
-		c.Pass.Since = later(later(c.Pass.Since, c.Floor), o.Begin)
+		c.Pass.Since = later(later(c.Pass.Since, c.ListedFromAt), o.Begin)
 	case p.Failed >= giveUp && p.Cursor != "":
 		c.expire()
 	}
