@@ -8,14 +8,14 @@ import (
 )
 
 // cursor is the state of an incremental sweep: how far it has come, and the pass under way. All
-// times but Asked, Began, Wanted.At and Blank are by the source's clock. Its methods decide; they
+// times but Asked, Began, Wanted.At and EmptyAt are by the source's clock. Its methods decide; they
 // neither ask nor store.
 type cursor struct {
 	WatermarkAt  time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
 	Ahead        time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
 	TiedAt       time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
 	ListedFromAt time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
-	Blank        time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
+	EmptyAt      time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
 	Wanted       *wanted       `json:"fullScanWanted,omitempty"`
 	Pass         *pass         `json:"sync,omitempty"`
 
@@ -209,8 +209,8 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 func (c *cursor) end(now time.Time) {
 	p := c.Pass
 	blank := p.Seen == 0 && !c.WatermarkAt.IsZero()
-	if blank && now.Sub(c.Blank) > 24*time.Hour {
-		c.Blank = now
+	if blank && now.Sub(c.EmptyAt) > 24*time.Hour {
+		c.EmptyAt = now
 		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
 			p.Since.UTC().Format(time.RFC3339), c.WatermarkAt.UTC().Format(time.RFC3339)), now)
 	}
