@@ -26,8 +26,8 @@ func (s *Sweep) Changed(ctx context.Context) (Report, error) {
 	err := r.run(ctx)
 	r.report.Calls = r.calls.Load()
 	r.report.After = r.cursor.String()
-	if r.cursor.Wanted != nil {
-		r.report.FullWanted = r.cursor.Wanted.Why
+	if r.cursor.FullScanWanted != nil {
+		r.report.FullWanted = r.cursor.FullScanWanted.Why
 	}
 	if err != nil {
 		r.report.partial(err.Error())

@@ -8,16 +8,16 @@ import (
 )
 
 // cursor is the state of an incremental sweep: how far it has come, and the pass under way. All
-// times but Asked, Began, Wanted.At and EmptyAt are by the source's clock. Its methods decide; they
+// times but Asked, Began, FullScanWanted.At and EmptyAt are by the source's clock. Its methods decide; they
 // neither ask nor store.
 type cursor struct {
-	WatermarkAt  time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
-	Ahead        time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
-	TiedAt       time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
-	ListedFromAt time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
-	EmptyAt      time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
-	Wanted       *wanted       `json:"fullScanWanted,omitempty"`
-	Pass         *pass         `json:"sync,omitempty"`
+	WatermarkAt    time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
+	Ahead          time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
+	TiedAt         time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
+	ListedFromAt   time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
+	EmptyAt        time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
+	FullScanWanted *wanted       `json:"fullScanWanted,omitempty"`
+	Pass           *pass         `json:"sync,omitempty"`
 
 	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
 }
@@ -46,20 +46,20 @@ type wanted struct {
 
 // want notes that only a full sweep can tell that begins after a time.
 func (c *cursor) want(why string, after time.Time) {
-	if c.Wanted == nil {
-		c.Wanted = &wanted{Why: why, At: after}
+	if c.FullScanWanted == nil {
+		c.FullScanWanted = &wanted{Why: why, At: after}
 	}
-	c.Wanted.At = later(c.Wanted.At, after)
+	c.FullScanWanted.At = later(c.FullScanWanted.At, after)
 }
 
 // covered takes note of a full sweep that has come to its end: what was wanted before it began is
 // done. Where no page got past one time the next pass begins right behind it, because everything of
 // that time was seen.
 func (c *cursor) covered(full *Complete) {
-	if c.Wanted == nil || full == nil || !full.Started.After(c.Wanted.At) {
+	if c.FullScanWanted == nil || full == nil || !full.Started.After(c.FullScanWanted.At) {
 		return
 	}
-	c.Wanted = nil
+	c.FullScanWanted = nil
 	if !c.TiedAt.IsZero() {
 		c.ListedFromAt, c.TiedAt, c.Pass = c.TiedAt.Add(1), time.Time{}, nil
 	}
