@@ -52,7 +52,7 @@ func (r *incremental) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.report.Before = r.cursor.String()
-	resumed := r.cursor.Pass != nil
+	resumed := r.cursor.Sync != nil
 	for {
 		if err := r.pass(ctx); err != nil {
 			return err

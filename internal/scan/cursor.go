@@ -17,7 +17,7 @@ type cursor struct {
 	ListedFromAt   time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
 	EmptyAt        time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
 	FullScanWanted *wanted       `json:"fullScanWanted,omitempty"`
-	Pass           *pass         `json:"sync,omitempty"`
+	Sync           *pass         `json:"sync,omitempty"`
 
 	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
 }
@@ -61,7 +61,7 @@ func (c *cursor) covered(full *Complete) {
 	}
 	c.FullScanWanted = nil
 	if !c.TiedAt.IsZero() {
-		c.ListedFromAt, c.TiedAt, c.Pass = c.TiedAt.Add(1), time.Time{}, nil
+		c.ListedFromAt, c.TiedAt, c.Sync = c.TiedAt.Add(1), time.Time{}, nil
 	}
 }
 
@@ -70,17 +70,17 @@ const giveUp = 3
 
 // begin goes on with the pass under way, or begins one.
 func (c *cursor) begin(now time.Time, o *Config) {
-	switch p := c.Pass; {
+	switch p := c.Sync; {
 	case p == nil:
-		c.Pass = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
+		c.Sync = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
 		if !c.WatermarkAt.IsZero() {
 			high := c.WatermarkAt
 			if now.Before(high) { // one wrong stamp is not to eat the overlap
 				high = now
 			}
-			c.Pass.Since = high.Add(-o.Overlap)
+			c.Sync.Since = high.Add(-o.Overlap)
 		}
-		c.Pass.Since = later(later(c.Pass.Since, c.ListedFromAt), o.Begin)
+		c.Sync.Since = later(later(c.Sync.Since, c.ListedFromAt), o.Begin)
 	case p.Failed >= giveUp && p.Cursor != "":
 		c.expire()
 	}
@@ -89,7 +89,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 // expire goes on without the provider's cursor: from the last object that was listed, if the
 // listing is in order.
 func (c *cursor) expire() {
-	p := c.Pass
+	p := c.Sync
 	if !p.Last.IsZero() && !p.Disorder {
 		p.Since = p.Last
 	}
@@ -98,7 +98,7 @@ func (c *cursor) expire() {
 }
 
 func (c *cursor) query(o *Config) Query {
-	p := c.Pass
+	p := c.Sync
 	return Query{Since: p.Since, Until: p.Until, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
 }
 
@@ -121,7 +121,7 @@ type outcome struct {
 
 // page takes a page in.
 func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
-	pass := c.Pass
+	pass := c.Sync
 	digest := digestOf(p.Objects)
 	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
 		return c.standing(q, p, what, now, o)
@@ -163,7 +163,7 @@ const widest = 16
 // standing decides about a page that leads nowhere. If all its objects changed at one time it may
 // only be too small: it is asked for wider (I5). A time is never stepped over.
 func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Config) outcome {
-	pass := c.Pass
+	pass := c.Sync
 	tie := len(p.Objects) > 0
 	for i := range p.Objects {
 		tie = tie && p.Objects[i].Changed.Equal(p.Objects[0].Changed)
@@ -186,7 +186,7 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 // object takes an object in. It reports whether the object is what a listing promises. What is not
 // is stored all the same, because the gate can judge it; it only moves no cursor.
 func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
-	p, changed := c.Pass, o.Changed
+	p, changed := c.Sync, o.Changed
 	p.Seen++
 	if changed.IsZero() || changed.After(now.Add(conf.Skew)) {
 		return false
@@ -207,20 +207,20 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 
 // end ends a pass.
 func (c *cursor) end(now time.Time) {
-	p := c.Pass
+	p := c.Sync
 	blank := p.Seen == 0 && !c.WatermarkAt.IsZero()
 	if blank && now.Sub(c.EmptyAt) > 24*time.Hour {
 		c.EmptyAt = now
 		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
 			p.Since.UTC().Format(time.RFC3339), c.WatermarkAt.UTC().Format(time.RFC3339)), now)
 	}
-	c.WatermarkAt, c.Pass = later(c.WatermarkAt, p.Newest), nil
+	c.WatermarkAt, c.Sync = later(c.WatermarkAt, p.Newest), nil
 }
 
 // fail takes note of a run that ended early.
 func (c *cursor) fail() {
-	if c.Pass != nil {
-		c.Pass.Failed++
+	if c.Sync != nil {
+		c.Sync.Failed++
 	}
 }
 
