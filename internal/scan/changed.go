@@ -137,7 +137,7 @@ func (r *incremental) fail(ctx context.Context, why error) error {
 }
 
 func (r *incremental) save(ctx context.Context, page Catch) error {
-	r.cursor.By = r.by
+	r.cursor.Writer = r.by
 	return r.advance(ctx, &r.position, &r.cursor, page)
 }
 
@@ -146,7 +146,7 @@ func (s *Sweep) Restart(ctx context.Context) error {
 	var c cursor
 	p, err := load(ctx, s.Store, s.changedName(), &c)
 	if err == nil && p.Serial > 0 {
-		err = s.advance(ctx, &p, &cursor{Ahead: c.Ahead, By: s.by}, Catch{})
+		err = s.advance(ctx, &p, &cursor{Ahead: c.Ahead, Writer: s.by}, Catch{})
 	}
 	if err != nil {
 		return fmt.Errorf("restart the sweep %s: %w", s.Name, err)

@@ -26,18 +26,18 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 				Began: at(6), Since: at(7), Until: at(8), Cursor: "c", Limit: 9, Page: intake.Digest{1},
 				Last: at(10), Newest: at(11), Seen: 12, Disorder: true, Failed: 13,
 			},
-			By: "w",
+			Writer: "w",
 		},
 		`{"scan":3,"running":true,"mappingVersion":"v2","startedAt":"2026-03-01T12:00:01Z","lastComplete":{"scan":2,` +
 			`"startedAt":"2026-03-01T12:00:02Z","endedAt":"2026-03-01T12:00:03Z","rows":4,"partitions":5,"mappingVersion":"v1"},` +
 			`"previousRows":6,"writer":"w"}`: generation{
 			Number: 3, Open: true, Mapping: "v2", Started: at(1),
-			Complete: &Complete{Generation: 2, Started: at(2), Ended: at(3), Rows: 4, Parts: 5, Mapping: "v1"}, Before: 6, By: "w",
+			Complete: &Complete{Generation: 2, Started: at(2), Ended: at(3), Rows: 4, Parts: 5, Mapping: "v1"}, Before: 6, Writer: "w",
 		},
 		`{"scan":3,"cursor":"c","pageDigest":"01000000000000000000000000000000","expectedCount":4,"seen":5,"unmarked":6,` +
 			`"listed":true,"complete":true,"countAtEnd":7,"failedRuns":8,"error":"e","writer":"w"}`: part{
 			Generation: 3, Cursor: "c", Page: intake.Digest{1}, Count: 4, Seen: 5, Others: 6,
-			Ended: true, Done: true, Held: 7, Failed: 8, Error: "e", By: "w",
+			Ended: true, Done: true, Held: 7, Failed: 8, Error: "e", Writer: "w",
 		},
 	} {
 		got, err := json.Marshal(doc)

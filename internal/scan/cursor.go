@@ -19,7 +19,7 @@ type cursor struct {
 	FullScanWanted *wanted       `json:"fullScanWanted,omitempty"`
 	Sync           *pass         `json:"sync,omitempty"`
 
-	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
+	Writer string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
 }
 
 // pass is one way through what changed since a time.

@@ -17,7 +17,7 @@ type generation struct {
 	Complete *Complete `json:"lastComplete,omitempty"` // the newest that is
 	Before   int64     `json:"previousRows,omitempty"` // rows of the complete one before that
 
-	By string `json:"writer,omitempty"`
+	Writer string `json:"writer,omitempty"`
 }
 
 // Complete is a listing in which every part came to its end without an error, and held what the
@@ -86,7 +86,7 @@ type part struct {
 	Failed     int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 	Error      string        `json:"error,omitempty"`      // of the last one
 
-	By string `json:"writer,omitempty"`
+	Writer string `json:"writer,omitempty"`
 }
 
 // enter makes the part one of a generation. What was listed for it in that generation stays.

@@ -281,6 +281,6 @@ func (l *listing) discard(ctx context.Context, q SightingQuery) error {
 }
 
 func (l *listing) save(ctx context.Context) error {
-	l.state.By = l.by
+	l.state.Writer = l.by
 	return l.advance(ctx, &l.root, &l.state, Catch{})
 }

@@ -101,6 +101,6 @@ func (l *listing) store(ctx context.Context, name string, rows []Sighting, seen 
 		rows[i].Partition, rows[i].Generation = name, state.Generation
 	}
 	rows = slices.DeleteFunc(rows, func(s Sighting) bool { return s.Key == "" })
-	state.By = l.by
+	state.Writer = l.by
 	return l.advance(ctx, l.at[name], state, Catch{Name: l.Name, Side: l.side, Sightings: rows})
 }
