@@ -76,7 +76,7 @@ func TestColumns(t *testing.T) {
 	for path, rows := range map[string]any{
 		"list": []desk.Head{{}}, "duplicates": []desk.Duplicate{{}}, "acts": []desk.Deed{{}}, "approvals": []desk.Approval{{Roles: []string{"finance", "legal"}}},
 		"inbox list": []desk.Delivery{{}}, "alerts list": []desk.AlertShown{{}}, "stats": []desk.Total{{}}, "inbox objects": []*desk.Entry{{Attempts: 3}}, "inbox counts": []desk.Count{{}},
-		"reconcile runs": []desk.Run{{Began: &at}}, "drift list": []desk.Drift{{}}, "drift decided": []desk.DecidedOn{{}},
+		"reconcile runs": []desk.Run{{StartedAt: &at}}, "drift list": []desk.Drift{{}}, "drift decided": []desk.DecidedOn{{}},
 	} {
 		a.table(rows, columns[path])
 		delete(columns, path)

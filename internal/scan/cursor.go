@@ -8,7 +8,7 @@ import (
 )
 
 // cursor is the state of an incremental sweep: how far it has come, and the pass under way. All
-// times but Asked, Began, FullScanWanted.At and EmptyAt are by the source's clock. Its methods decide; they
+// times but Asked, StartedAt, FullScanWanted.At and EmptyAt are by the source's clock. Its methods decide; they
 // neither ask nor store.
 type cursor struct {
 	WatermarkAt    time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
@@ -24,15 +24,15 @@ type cursor struct {
 
 // pass is one way through what changed since a time.
 type pass struct {
-	Began  time.Time     `json:"startedAt"`
-	Since  time.Time     `json:"changedFromAt,omitzero"`
-	Until  time.Time     `json:"changedUntil"`
-	Cursor string        `json:"cursor,omitempty"`         // the provider's, of the next page
-	Limit  int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
-	Page   intake.Digest `json:"pageDigest,omitzero"`      // the page before
-	Last   time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
-	Newest time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
-	Seen   int64         `json:"seen,omitempty"`
+	StartedAt time.Time     `json:"startedAt"`
+	Since     time.Time     `json:"changedFromAt,omitzero"`
+	Until     time.Time     `json:"changedUntil"`
+	Cursor    string        `json:"cursor,omitempty"`         // the provider's, of the next page
+	Limit     int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	Page      intake.Digest `json:"pageDigest,omitzero"`      // the page before
+	Last      time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	Newest    time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
+	Seen      int64         `json:"seen,omitempty"`
 
 	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
 	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
@@ -72,7 +72,7 @@ const giveUp = 3
 func (c *cursor) begin(now time.Time, o *Config) {
 	switch p := c.Sync; {
 	case p == nil:
-		c.Sync = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
+		c.Sync = &pass{StartedAt: now, Until: now.Add(c.Ahead - o.Safety)}
 		if !c.WatermarkAt.IsZero() {
 			high := c.WatermarkAt
 			if now.Before(high) { // one wrong stamp is not to eat the overlap
