@@ -24,15 +24,15 @@ type cursor struct {
 
 // pass is one way through what changed since a time.
 type pass struct {
-	StartedAt time.Time     `json:"startedAt"`
-	Since     time.Time     `json:"changedFromAt,omitzero"`
-	Until     time.Time     `json:"changedUntil"`
-	Cursor    string        `json:"cursor,omitempty"`         // the provider's, of the next page
-	Limit     int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
-	Page      intake.Digest `json:"pageDigest,omitzero"`      // the page before
-	Last      time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
-	Newest    time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
-	Seen      int64         `json:"seen,omitempty"`
+	StartedAt     time.Time     `json:"startedAt"`
+	ChangedFromAt time.Time     `json:"changedFromAt,omitzero"`
+	Until         time.Time     `json:"changedUntil"`
+	Cursor        string        `json:"cursor,omitempty"`         // the provider's, of the next page
+	Limit         int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	Page          intake.Digest `json:"pageDigest,omitzero"`      // the page before
+	Last          time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	Newest        time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
+	Seen          int64         `json:"seen,omitempty"`
 
 	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
 	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
@@ -78,9 +78,9 @@ func (c *cursor) begin(now time.Time, o *Config) {
 			if now.Before(high) { // one wrong stamp is not to eat the overlap
 				high = now
 			}
-			c.Sync.Since = high.Add(-o.Overlap)
+			c.Sync.ChangedFromAt = high.Add(-o.Overlap)
 		}
-		c.Sync.Since = later(later(c.Sync.Since, c.ListedFromAt), o.Begin)
+		c.Sync.ChangedFromAt = later(later(c.Sync.ChangedFromAt, c.ListedFromAt), o.Begin)
 	case p.Failed >= giveUp && p.Cursor != "":
 		c.expire()
 	}
@@ -91,7 +91,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 func (c *cursor) expire() {
 	p := c.Sync
 	if !p.Last.IsZero() && !p.Disorder {
-		p.Since = p.Last
+		p.ChangedFromAt = p.Last
 	}
 	p.Cursor, p.Page, p.Limit, p.Failed = "", intake.Digest{}, 0, 0
 	p.Last = time.Time{}
@@ -99,7 +99,7 @@ func (c *cursor) expire() {
 
 func (c *cursor) query(o *Config) Query {
 	p := c.Sync
-	return Query{Since: p.Since, Until: p.Until, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
+	return Query{Since: p.ChangedFromAt, Until: p.Until, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
 }
 
 // next is what to do behind a page.
@@ -201,7 +201,7 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 	if !changed.After(p.Until) {
 		p.Newest = later(p.Newest, changed)
 	}
-	inBounds := p.Since.IsZero() || !changed.Before(p.Since.Add(-max(o.Version.Step, time.Second)))
+	inBounds := p.ChangedFromAt.IsZero() || !changed.Before(p.ChangedFromAt.Add(-max(o.Version.Step, time.Second)))
 	return inBounds && inOrder
 }
 
@@ -212,7 +212,7 @@ func (c *cursor) end(now time.Time) {
 	if blank && now.Sub(c.EmptyAt) > 24*time.Hour {
 		c.EmptyAt = now
 		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
-			p.Since.UTC().Format(time.RFC3339), c.WatermarkAt.UTC().Format(time.RFC3339)), now)
+			p.ChangedFromAt.UTC().Format(time.RFC3339), c.WatermarkAt.UTC().Format(time.RFC3339)), now)
 	}
 	c.WatermarkAt, c.Sync = later(c.WatermarkAt, p.Newest), nil
 }
