@@ -26,12 +26,12 @@ type cursor struct {
 type pass struct {
 	StartedAt     time.Time     `json:"startedAt"`
 	ChangedFromAt time.Time     `json:"changedFromAt,omitzero"`
-	Until         time.Time     `json:"changedUntil"`
+	ChangedUntil  time.Time     `json:"changedUntil"`
 	Cursor        string        `json:"cursor,omitempty"`         // the provider's, of the next page
 	Limit         int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
 	Page          intake.Digest `json:"pageDigest,omitzero"`      // the page before
 	Last          time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
-	Newest        time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
+	Newest        time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
 	Seen          int64         `json:"seen,omitempty"`
 
 	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
@@ -72,7 +72,7 @@ const giveUp = 3
 func (c *cursor) begin(now time.Time, o *Config) {
 	switch p := c.Sync; {
 	case p == nil:
-		c.Sync = &pass{StartedAt: now, Until: now.Add(c.Ahead - o.Safety)}
+		c.Sync = &pass{StartedAt: now, ChangedUntil: now.Add(c.Ahead - o.Safety)}
 		if !c.WatermarkAt.IsZero() {
 			high := c.WatermarkAt
 			if now.Before(high) { // one wrong stamp is not to eat the overlap
@@ -99,7 +99,7 @@ func (c *cursor) expire() {
 
 func (c *cursor) query(o *Config) Query {
 	p := c.Sync
-	return Query{Since: p.ChangedFromAt, Until: p.Until, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
+	return Query{Since: p.ChangedFromAt, Until: p.ChangedUntil, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
 }
 
 // next is what to do behind a page.
@@ -134,7 +134,7 @@ func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 		if !c.object(&p.Objects[i], now, o) {
 			out.violations++
 		}
-		beyond = beyond && changed.After(pass.Until)
+		beyond = beyond && changed.After(pass.ChangedUntil)
 	}
 	pass.Cursor = p.Next
 	if p.Next == "" || beyond && !pass.Disorder {
@@ -198,7 +198,7 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 	if ahead := changed.Sub(now); ahead > c.Ahead {
 		c.Ahead = ahead
 	}
-	if !changed.After(p.Until) {
+	if !changed.After(p.ChangedUntil) {
 		p.Newest = later(p.Newest, changed)
 	}
 	inBounds := p.ChangedFromAt.IsZero() || !changed.Before(p.ChangedFromAt.Add(-max(o.Version.Step, time.Second)))
