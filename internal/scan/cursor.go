@@ -30,7 +30,7 @@ type pass struct {
 	Cursor        string        `json:"cursor,omitempty"`         // the provider's, of the next page
 	Limit         int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
 	Page          intake.Digest `json:"pageDigest,omitzero"`      // the page before
-	Last          time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	LastChangedAt time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
 	Newest        time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
 	Seen          int64         `json:"seen,omitempty"`
 
@@ -90,11 +90,11 @@ func (c *cursor) begin(now time.Time, o *Config) {
 // listing is in order.
 func (c *cursor) expire() {
 	p := c.Sync
-	if !p.Last.IsZero() && !p.Disorder {
-		p.ChangedFromAt = p.Last
+	if !p.LastChangedAt.IsZero() && !p.Disorder {
+		p.ChangedFromAt = p.LastChangedAt
 	}
 	p.Cursor, p.Page, p.Limit, p.Failed = "", intake.Digest{}, 0, 0
-	p.Last = time.Time{}
+	p.LastChangedAt = time.Time{}
 }
 
 func (c *cursor) query(o *Config) Query {
@@ -191,8 +191,8 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 	if changed.IsZero() || changed.After(now.Add(conf.Skew)) {
 		return false
 	}
-	inOrder := !changed.Before(p.Last)
-	if p.Last = later(p.Last, changed); !inOrder {
+	inOrder := !changed.Before(p.LastChangedAt)
+	if p.LastChangedAt = later(p.LastChangedAt, changed); !inOrder {
 		p.Disorder = true
 	}
 	if ahead := changed.Sub(now); ahead > c.Ahead {
