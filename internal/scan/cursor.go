@@ -24,15 +24,15 @@ type cursor struct {
 
 // pass is one way through what changed since a time.
 type pass struct {
-	StartedAt     time.Time     `json:"startedAt"`
-	ChangedFromAt time.Time     `json:"changedFromAt,omitzero"`
-	ChangedUntil  time.Time     `json:"changedUntil"`
-	Cursor        string        `json:"cursor,omitempty"`         // the provider's, of the next page
-	Limit         int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
-	Page          intake.Digest `json:"pageDigest,omitzero"`      // the page before
-	LastChangedAt time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
-	Newest        time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
-	Seen          int64         `json:"seen,omitempty"`
+	StartedAt       time.Time     `json:"startedAt"`
+	ChangedFromAt   time.Time     `json:"changedFromAt,omitzero"`
+	ChangedUntil    time.Time     `json:"changedUntil"`
+	Cursor          string        `json:"cursor,omitempty"`         // the provider's, of the next page
+	Limit           int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	Page            intake.Digest `json:"pageDigest,omitzero"`      // the page before
+	LastChangedAt   time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	NewestChangedAt time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
+	Seen            int64         `json:"seen,omitempty"`
 
 	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
 	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
@@ -199,7 +199,7 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 		c.Ahead = ahead
 	}
 	if !changed.After(p.ChangedUntil) {
-		p.Newest = later(p.Newest, changed)
+		p.NewestChangedAt = later(p.NewestChangedAt, changed)
 	}
 	inBounds := p.ChangedFromAt.IsZero() || !changed.Before(p.ChangedFromAt.Add(-max(o.Version.Step, time.Second)))
 	return inBounds && inOrder
@@ -214,7 +214,7 @@ func (c *cursor) end(now time.Time) {
 		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
 			p.ChangedFromAt.UTC().Format(time.RFC3339), c.WatermarkAt.UTC().Format(time.RFC3339)), now)
 	}
-	c.WatermarkAt, c.Sync = later(c.WatermarkAt, p.Newest), nil
+	c.WatermarkAt, c.Sync = later(c.WatermarkAt, p.NewestChangedAt), nil
 }
 
 // fail takes note of a run that ended early.
