@@ -24,7 +24,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 			WatermarkAt: at(1), Ahead: 1<<53 + 1, TiedAt: at(2), ListedFromAt: at(3), EmptyAt: at(4), FullScanWanted: &wanted{"a page too small", at(5)},
 			Sync: &pass{
 				StartedAt: at(6), ChangedFromAt: at(7), ChangedUntil: at(8), Cursor: "c", Limit: 9, Page: intake.Digest{1},
-				LastChangedAt: at(10), NewestChangedAt: at(11), Seen: 12, Disorder: true, Failed: 13,
+				LastChangedAt: at(10), NewestChangedAt: at(11), Seen: 12, Unordered: true, Failed: 13,
 			},
 			Writer: "w",
 		},

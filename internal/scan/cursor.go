@@ -34,8 +34,8 @@ type pass struct {
 	NewestChangedAt time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
 	Seen            int64         `json:"seen,omitempty"`
 
-	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
-	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+	Unordered bool `json:"unordered,omitempty"`  // it is not in the order of changes
+	Failed    int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 }
 
 // wanted is a reason why a full sweep is wanted.
@@ -90,7 +90,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 // listing is in order.
 func (c *cursor) expire() {
 	p := c.Sync
-	if !p.LastChangedAt.IsZero() && !p.Disorder {
+	if !p.LastChangedAt.IsZero() && !p.Unordered {
 		p.ChangedFromAt = p.LastChangedAt
 	}
 	p.Cursor, p.Page, p.Limit, p.Failed = "", intake.Digest{}, 0, 0
@@ -137,7 +137,7 @@ func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 		beyond = beyond && changed.After(pass.ChangedUntil)
 	}
 	pass.Cursor = p.Next
-	if p.Next == "" || beyond && !pass.Disorder {
+	if p.Next == "" || beyond && !pass.Unordered {
 		c.end(now)
 		out.next = finish
 	}
@@ -193,7 +193,7 @@ func (c *cursor) object(o *Listed, now time.Time, conf *Config) bool {
 	}
 	inOrder := !changed.Before(p.LastChangedAt)
 	if p.LastChangedAt = later(p.LastChangedAt, changed); !inOrder {
-		p.Disorder = true
+		p.Unordered = true
 	}
 	if ahead := changed.Sub(now); ahead > c.Ahead {
 		c.Ahead = ahead
