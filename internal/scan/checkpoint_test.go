@@ -24,7 +24,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 			WatermarkAt: at(1), Ahead: 1<<53 + 1, TiedAt: at(2), ListedFromAt: at(3), EmptyAt: at(4), FullScanWanted: &wanted{"a page too small", at(5)},
 			Sync: &pass{
 				StartedAt: at(6), ChangedFromAt: at(7), ChangedUntil: at(8), Cursor: "c", Limit: 9, Page: intake.Digest{1},
-				LastChangedAt: at(10), NewestChangedAt: at(11), Seen: 12, Unordered: true, Failed: 13,
+				LastChangedAt: at(10), NewestChangedAt: at(11), Seen: 12, Unordered: true, FailedRuns: 13,
 			},
 			Writer: "w",
 		},
@@ -37,7 +37,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 		`{"scan":3,"cursor":"c","pageDigest":"01000000000000000000000000000000","expectedCount":4,"seen":5,"unmarked":6,` +
 			`"listed":true,"complete":true,"countAtEnd":7,"failedRuns":8,"error":"e","writer":"w"}`: part{
 			Generation: 3, Cursor: "c", Page: intake.Digest{1}, Count: 4, Seen: 5, Others: 6,
-			Ended: true, Done: true, Held: 7, Failed: 8, Error: "e", Writer: "w",
+			Ended: true, Done: true, Held: 7, FailedRuns: 8, Error: "e", Writer: "w",
 		},
 	} {
 		got, err := json.Marshal(doc)

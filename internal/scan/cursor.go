@@ -34,8 +34,8 @@ type pass struct {
 	NewestChangedAt time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
 	Seen            int64         `json:"seen,omitempty"`
 
-	Unordered bool `json:"unordered,omitempty"`  // it is not in the order of changes
-	Failed    int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+	Unordered  bool `json:"unordered,omitempty"`  // it is not in the order of changes
+	FailedRuns int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 }
 
 // wanted is a reason why a full sweep is wanted.
@@ -81,7 +81,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 			c.Sync.ChangedFromAt = high.Add(-o.Overlap)
 		}
 		c.Sync.ChangedFromAt = later(later(c.Sync.ChangedFromAt, c.ListedFromAt), o.Begin)
-	case p.Failed >= giveUp && p.Cursor != "":
+	case p.FailedRuns >= giveUp && p.Cursor != "":
 		c.expire()
 	}
 }
@@ -93,7 +93,7 @@ func (c *cursor) expire() {
 	if !p.LastChangedAt.IsZero() && !p.Unordered {
 		p.ChangedFromAt = p.LastChangedAt
 	}
-	p.Cursor, p.Page, p.Limit, p.Failed = "", intake.Digest{}, 0, 0
+	p.Cursor, p.Page, p.Limit, p.FailedRuns = "", intake.Digest{}, 0, 0
 	p.LastChangedAt = time.Time{}
 }
 
@@ -126,7 +126,7 @@ func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
 		return c.standing(q, p, what, now, o)
 	}
-	pass.Page, pass.Limit, pass.Failed = digest, 0, 0
+	pass.Page, pass.Limit, pass.FailedRuns = digest, 0, 0
 	var out outcome
 	beyond := len(p.Objects) > 0
 	for i := range p.Objects {
@@ -220,7 +220,7 @@ func (c *cursor) end(now time.Time) {
 // fail takes note of a run that ended early.
 func (c *cursor) fail() {
 	if c.Sync != nil {
-		c.Sync.Failed++
+		c.Sync.FailedRuns++
 	}
 }
 

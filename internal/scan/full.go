@@ -83,7 +83,7 @@ type part struct {
 	Ended      bool          `json:"listed,omitempty"`     // the listing came to its end
 	Done       bool          `json:"complete,omitempty"`   // and held what it should
 	Held       int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
-	Failed     int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+	FailedRuns int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 	Error      string        `json:"error,omitempty"`      // of the last one
 
 	Writer string `json:"writer,omitempty"`
@@ -95,7 +95,7 @@ func (p *part) enter(number, count int64) {
 		*p = part{Generation: number, Count: count}
 		return
 	}
-	if p.Failed >= giveUp && p.Cursor != "" {
+	if p.FailedRuns >= giveUp && p.Cursor != "" {
 		p.again()
 	}
 	if p.Cursor == "" && !p.Ended {
@@ -105,7 +105,7 @@ func (p *part) enter(number, count int64) {
 
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
-	p.Cursor, p.Page, p.Seen, p.Others, p.Failed = "", intake.Digest{}, 0, 0, 0
+	p.Cursor, p.Page, p.Seen, p.Others, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
 	p.Ended, p.Done = false, false
 }
 
@@ -126,7 +126,7 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 	if what, ok := noProgress(q, next, len(rows), digest == p.Page && len(rows) > 0); ok {
 		return fmt.Errorf("%w: %s", errNoPart, what)
 	}
-	p.Cursor, p.Page, p.Failed = next, digest, 0
+	p.Cursor, p.Page, p.FailedRuns = next, digest, 0
 	p.Seen += int64(len(rows))
 	for i := range rows {
 		if rows[i].Key == "" {
@@ -153,7 +153,7 @@ func (p *part) count(held, now int64) {
 }
 
 func (p *part) fail(why error) {
-	p.Failed++
+	p.FailedRuns++
 	p.Error = why.Error()
 }
 
