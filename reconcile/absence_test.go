@@ -28,7 +28,7 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 			w.pass(step.after)
 			j.mustRun()
 			if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Do != step.do {
-				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Why)
+				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Reason)
 			}
 		}
 		if len(w.live(keyOf(7))) != 1 || len(w.delivered) > 0 {
@@ -54,7 +54,7 @@ func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 		w.pass(25 * time.Hour)
 		j.mustRun()
 		if row := j.row(key); row.Class != plan.Orphan || row.Do != plan.Ask {
-			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
+			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Reason)
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestAbsenceIsDoubted(t *testing.T) {
 		w.pass(20 * time.Hour)
 		j.mustRun() // 40 hours after the first time, but not in a row
 		if row := j.row(keyOf(7)); row.Do != plan.Nothing {
-			t.Errorf("absent, there, absent: %s (%s)", row.Do, row.Why)
+			t.Errorf("absent, there, absent: %s (%s)", row.Do, row.Reason)
 		}
 		w.pass(25 * time.Hour)
 		looks := 0
@@ -91,7 +91,7 @@ func TestAbsenceIsDoubted(t *testing.T) {
 		}
 		j.mustRun()
 		if row := j.row(keyOf(7)); row.Class != "" || looks != 2 {
-			t.Errorf("there when asked for the second time: %s, %s (%s); %d questions", row.Class, row.Do, row.Why, looks)
+			t.Errorf("there when asked for the second time: %s, %s (%s); %d questions", row.Class, row.Do, row.Reason, looks)
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 		w.pass(48 * time.Hour)
 		j.mustRun()
 		if row := j.row(keyOf(7)); row.Class != plan.NoSource || row.Do != plan.Nothing {
-			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
+			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Reason)
 		}
 	})
 }
@@ -171,12 +171,12 @@ func TestShrunkSourceProvesNothing(t *testing.T) {
 		}
 		j.mustRun()
 		if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Do != plan.Nothing {
-			t.Errorf("half of the source is away: %s, %s (%s)", row.Class, row.Do, row.Why)
+			t.Errorf("half of the source is away: %s, %s (%s)", row.Class, row.Do, row.Reason)
 		}
 		w.orders = lost
 		j.mustRun()
 		if row := j.row(keyOf(7)); row.Do != plan.Ask {
-			t.Errorf("the source is back: %s, %s (%s)", row.Class, row.Do, row.Why)
+			t.Errorf("the source is back: %s, %s (%s)", row.Class, row.Do, row.Reason)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func rests(now, planned *plan.Finding) bool {
 		slices.Equal(now.Documents, planned.Documents) && slices.Equal(now.Changes, planned.Changes)
 }
 
-func inWords(f *plan.Finding) string { return fmt.Sprintf("%s, %s", f.Class, f.Why) }
+func inWords(f *plan.Finding) string { return fmt.Sprintf("%s, %s", f.Class, f.Reason) }
 
 // errKnown says that an adoption came late.
 var errKnown = errors.New("the ledger knows it meanwhile")
@@ -81,7 +81,7 @@ var errKnown = errors.New("the ledger knows it meanwhile")
 // carryOut does what was found to be done. Everything it calls may be told the same twice.
 func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) error {
 	f := &s.finding
-	by := saga.Actor{Name: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Why}
+	by := saga.Actor{Name: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Reason}
 	switch f.Do {
 	case plan.Start, plan.Revise, plan.Withdraw:
 		unheard := s.object.Deleted && s.number != nil && s.number.accepted == 0 // the inbox counts no end of what it never heard of

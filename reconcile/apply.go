@@ -107,7 +107,7 @@ func (a *applying) why() []string {
 	}
 	for _, w := range a.plan.Withheld {
 		if a.withheld[w.Risk] {
-			why = append(why, w.Why)
+			why = append(why, w.Reason)
 		}
 	}
 	return why

@@ -98,7 +98,7 @@ func TestVoidDocumentIsARemnant(t *testing.T) {
 		j := w.job(t, nil)
 		r := j.mustRun()
 		if row := j.row(keyOf(3)); row.Class != plan.Missing || row.Do != plan.Ask || r.Planned != 0 {
-			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Why, r)
+			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Reason, r)
 		}
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		j.mustRun()

@@ -45,7 +45,7 @@ func TestEachPieceOfEvidenceCounts(t *testing.T) {
 
 // differences names the fields in which two findings differ, but for their words.
 func differences(a, b plan.Finding) (names []string) {
-	a.Why, b.Why = "", ""
+	a.Reason, b.Reason = "", ""
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {
 		if !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {

@@ -55,10 +55,10 @@ func TestNewerVersionsThatSayTheSame(t *testing.T) {
 					t.Errorf("%+v, %v", r, err)
 				}
 				if f := p.finding("marked"); f.Class != plan.Diverged || f.Do != plan.Ask {
-					t.Errorf("an edited document: %s, %s (%s)", f.Class, f.Do, f.Why)
+					t.Errorf("an edited document: %s, %s (%s)", f.Class, f.Do, f.Reason)
 				}
 				if f := p.finding("changed"); f.Class != plan.Stale || f.Do != plan.Revise {
-					t.Errorf("news: %s, %s (%s)", f.Class, f.Do, f.Why)
+					t.Errorf("news: %s, %s (%s)", f.Class, f.Do, f.Reason)
 				}
 				pass(time.Minute)
 				if edited, revised := w.live(keyNamed("marked"))[0].Total, w.live(keyNamed("changed"))[0].Total; edited != "0.99" || revised != "12" {

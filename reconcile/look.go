@@ -62,10 +62,10 @@ func (s *sight) classify(p *plan.Policy) {
 	f := &s.finding
 	switch {
 	case f.Do == plan.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
-		f.Do, f.Why = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
+		f.Do, f.Reason = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
 		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
 	case f.Do == plan.Start && len(s.item.Documents) > 0:
-		f.Do, f.Why = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
+		f.Do, f.Reason = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
 		f.Propose = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
 	}
 }

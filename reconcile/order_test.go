@@ -108,7 +108,7 @@ func TestGraceBeginsWithALook(t *testing.T) {
 			w.pass(step.after)
 			j.mustRun()
 			if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Do != step.do {
-				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Why)
+				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Reason)
 			}
 		}
 	})
@@ -130,7 +130,7 @@ func TestGraceOutlivesABadNight(t *testing.T) {
 		clear(w.getFails)
 		j.mustRun()
 		if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Do != plan.Ask {
-			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
+			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Reason)
 		}
 	})
 }

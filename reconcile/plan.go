@@ -291,7 +291,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 		}
 		p.unseen++
 		now[i] = fs[i]
-		now[i].Do, now[i].Why = plan.Nothing, plan.LookFailed+s.err.Error()
+		now[i].Do, now[i].Reason = plan.Nothing, plan.LookFailed+s.err.Error()
 		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
 			unheard[fs[i].Key] = true
 		}

@@ -263,7 +263,7 @@ func (b *rebuilding) remains(s *sight) (*adoptee, error) {
 		return b.quarantine(s), nil // what hears of it may be able to read it, and would start it
 	case s.object == nil || s.item.Truth.Unreadable != "":
 		b.report.Person++
-		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Why}).Warn("left a document out of the ledger: it has no object that can be read")
+		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Reason}).Warn("left a document out of the ledger: it has no object that can be read")
 		return nil, nil
 	case len(f.Documents) == 0:
 		return b.undone(s)
@@ -319,7 +319,7 @@ func says(document, object plan.Fields) bool {
 // quarantine keeps everybody from starting anything for a key before a person has decided.
 func (b *rebuilding) quarantine(s *sight) *adoptee {
 	f := &s.finding
-	a := &adoptee{key: f.Key, change: s.stands(b.source.Object), quarantine: f.Why}
+	a := &adoptee{key: f.Key, change: s.stands(b.source.Object), quarantine: f.Reason}
 	if f.Propose != "" {
 		a.quarantine += "; " + f.Propose
 	}

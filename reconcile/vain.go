@@ -35,7 +35,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 			break
 		}
 		if f := acting[row.Key]; f != nil && vain(f, &row) {
-			f.Do, f.Why = plan.Ask, inVain+f.Why
+			f.Do, f.Reason = plan.Ask, inVain+f.Reason
 			f.Propose = program.Command("show", f.Key, "") + "; see that a coordinator runs and that Decide and Apply act on this state of the object, then do it by hand or let the object's version grow"
 		}
 	}
@@ -55,7 +55,7 @@ func (p *planning) contested(ctx context.Context, fs []plan.Finding) error {
 			return err
 		}
 		if found.Open != nil {
-			f.Do, f.Why = plan.Ask, plan.ChangedThere+f.Why
+			f.Do, f.Reason = plan.Ask, plan.ChangedThere+f.Reason
 			f.Propose = "write ours over it, or change the object at the source so that it says what stands"
 		}
 	}
@@ -76,7 +76,7 @@ func vain(now *plan.Finding, row *plan.Row) bool {
 	was := row.Finding
 	switch {
 	case row.Outcome == plan.Applied:
-	case was.Do == plan.Ask && strings.HasPrefix(was.Why, inVain):
+	case was.Do == plan.Ask && strings.HasPrefix(was.Reason, inVain):
 		was.Do = now.Do
 	default:
 		return false

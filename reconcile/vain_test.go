@@ -54,8 +54,8 @@ func TestWhatIsInVainIsForAPerson(t *testing.T) {
 				for night := range 3 {
 					w.pass(24 * time.Hour)
 					r := j.mustRun()
-					if row := j.row(key); row.Do != plan.Ask || row.Propose == "" || !strings.Contains(row.Why, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
-						t.Errorf("night %d: %s, %s (%s); %+v", night+2, row.Class, row.Do, row.Why, r)
+					if row := j.row(key); row.Do != plan.Ask || row.Propose == "" || !strings.Contains(row.Reason, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
+						t.Errorf("night %d: %s, %s (%s); %+v", night+2, row.Class, row.Do, row.Reason, r)
 					}
 				}
 				ignored = false
@@ -91,7 +91,7 @@ func TestWhatIsNotInVain(t *testing.T) {
 			}
 		}
 		w.works[key].Status, w.works[key].Reason = saga.Review, saga.ReasonInDoubt
-		if r := j.mustRun(); r.Person != 1 || strings.Contains(j.row(key).Why, "nothing came of it") {
+		if r := j.mustRun(); r.Person != 1 || strings.Contains(j.row(key).Reason, "nothing came of it") {
 			t.Errorf("what is for a person anyway: %+v", r)
 		}
 	})

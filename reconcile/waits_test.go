@@ -176,7 +176,7 @@ func TestAFindingHoldsThroughTheNextComparison(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := plan.Finding{Key: "o1", Class: class, Do: do, Why: why, Documents: []string{"inv_1"}}
+		f := plan.Finding{Key: "o1", Class: class, Do: do, Reason: why, Documents: []string{"inv_1"}}
 		if err := db.Remember(t.Context(), ref, plan.Part{}, []plan.Finding{f}); err != nil {
 			t.Fatal(err)
 		}

@@ -220,10 +220,10 @@ func (d *Desk) toReopen(ctx context.Context, in *DecideIn) ([]plan.Decision, err
 // decidable says why a finding takes no such decision, and what it takes.
 func (d *Desk) decidable(in *DecideIn, f *plan.Finding) error {
 	v, takes := plan.Verdict(in.Verdict), f.Verdicts()
-	fail := &Failure{Code: Conflict, What: fmt.Sprintf("%s is no answer to what is %s: %s", v, f.Class, f.Why), Stands: "nothing was stored"}
+	fail := &Failure{Code: Conflict, What: fmt.Sprintf("%s is no answer to what is %s: %s", v, f.Class, f.Reason), Stands: "nothing was stored"}
 	switch {
 	case in.Finding != "" && in.Finding != f.Mark():
-		fail.What = fmt.Sprintf("it is not what you saw any more: %s was shown, and it is %s by now: %s, %s", in.Finding, f.Mark(), f.Class, f.Why)
+		fail.What = fmt.Sprintf("it is not what you saw any more: %s was shown, and it is %s by now: %s, %s", in.Finding, f.Mark(), f.Class, f.Reason)
 		fail.Next = fmt.Sprintf("look again: amends drift list --key %s%s", quote(f.Key), d.flag)
 	case f.Do.Acts():
 		fail.Next = "the next run of the job does what is to be done: " + string(f.Do)

@@ -137,15 +137,15 @@ func (b *Bounds) excess(r Risk, p *Plan) *Excess {
 	}
 	switch {
 	case bound.Ask:
-		e.Limit, e.Why = 0, fmt.Sprintf("%s; none is done without an approval", kinds(n, r))
+		e.Limit, e.Reason = 0, fmt.Sprintf("%s; none is done without an approval", kinds(n, r))
 	case gone != "":
-		e.Limit, e.Why = 0, gone
+		e.Limit, e.Reason = 0, gone
 	case n <= e.Limit:
 		return nil
 	case n > bound.Count:
-		e.Why = fmt.Sprintf("%s; at most %s", kinds(n, r), thousands(bound.Count))
+		e.Reason = fmt.Sprintf("%s; at most %s", kinds(n, r), thousands(bound.Count))
 	default:
-		e.Why = fmt.Sprintf("%s %s %s of %s; at most %s", kinds(n, r), are(n), percentUp(n, p.Census.Keys), count(p.Census.Keys, "object"), share100(bound.Percent))
+		e.Reason = fmt.Sprintf("%s %s %s of %s; at most %s", kinds(n, r), are(n), percentUp(n, p.Census.Keys), count(p.Census.Keys, "object"), share100(bound.Percent))
 	}
 	return e
 }

@@ -163,7 +163,7 @@ func TestBoundsHold(t *testing.T) {
 			}
 		}
 		for _, e := range p.Withheld {
-			if e.Why == "" || strings.Contains(e.Why, "NaN") || strings.Contains(e.Why, "Inf") || e.Limit < 0 || e.Limit > e.Count {
+			if e.Reason == "" || strings.Contains(e.Reason, "NaN") || strings.Contains(e.Reason, "Inf") || e.Limit < 0 || e.Limit > e.Count {
 				r.Fatalf("%+v", e)
 			}
 		}

@@ -145,8 +145,8 @@ func TestClasses(t *testing.T) {
 		{"undone, and it stands", wanted("1"), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), plan.Policy{}, plan.Orphan, plan.Ask},
 	} {
 		i := plan.Item{Key: key, Truth: c.truth, Documents: c.docs, Looked: c.looked, Known: c.known}
-		if f := plan.Classify(&i, &c.policy); f.Class != c.class || f.Do != c.do || f.Why == "" {
-			t.Errorf("%s: %s, %s (%s); want %s, %s", c.name, f.Class, f.Do, f.Why, c.class, c.do)
+		if f := plan.Classify(&i, &c.policy); f.Class != c.class || f.Do != c.do || f.Reason == "" {
+			t.Errorf("%s: %s, %s (%s); want %s, %s", c.name, f.Class, f.Do, f.Reason, c.class, c.do)
 		}
 	}
 	if f := plan.Classify(&plan.Item{Documents: docs(plan.Document{ID: "inv_9"})}, &plan.Policy{}); f.Class != plan.Foreign || f.Do != plan.Nothing {
@@ -210,7 +210,7 @@ func TestNothingRash(t *testing.T) {
 		f := plan.Classify(&i, &policy)
 		makes := f.Risk() == plan.Create
 		switch {
-		case f.Class == "" || f.Do == "" || f.Why == "":
+		case f.Class == "" || f.Do == "" || f.Reason == "":
 			r.Fatalf("no words: %+v", f)
 		case makes && (live > 0 || i.Looked < plan.Looks || i.Truth == nil || !i.Truth.Wanted):
 			r.Fatalf("it would make another: %+v", f)

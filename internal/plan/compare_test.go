@@ -300,7 +300,7 @@ func TestCrowd(t *testing.T) {
 		found = append(found, *f)
 		return nil
 	})
-	if err != nil || len(found) != 1 || found[0].Class != plan.Duplicate || !strings.Contains(found[0].Why, "1000000") || len(found[0].Documents) > 100 {
+	if err != nil || len(found) != 1 || found[0].Class != plan.Duplicate || !strings.Contains(found[0].Reason, "1000000") || len(found[0].Documents) > 100 {
 		t.Errorf("found %d, %v", len(found), err)
 	}
 }

@@ -120,7 +120,7 @@ func (d *Decision) Held(f *Finding) Finding {
 		said = "ignores it until " + d.Until.UTC().Format(time.RFC3339)
 	}
 	held.Class, held.Do, held.Propose = Accepted, Nothing, ""
-	held.Why = fmt.Sprintf("%s %s: %s (%s: %s)", d.By.Name, said, d.By.Reason, f.Class, f.Why)
+	held.Reason = fmt.Sprintf("%s %s: %s (%s: %s)", d.By.Name, said, d.By.Reason, f.Class, f.Reason)
 	return held
 }
 

@@ -19,7 +19,7 @@ func TestEnforceWritesTheOldAgain(t *testing.T) {
 			Known:     &plan.Known{Works: 1, Status: saga.Completed, Revision: "2026-11-01T10:00:00Z", Fields: plan.Fields{"total": "10"}, Made: "inv_1"},
 		}
 		if f := plan.Classify(&i, &plan.Policy{Fields: map[string]plan.Rule{"total": plan.Enforce}}); f.Do == plan.Again {
-			t.Errorf("source at %s: %s, %s: %s", revision, f.Class, f.Do, f.Why)
+			t.Errorf("source at %s: %s, %s: %s", revision, f.Class, f.Do, f.Reason)
 		}
 	}
 }

@@ -43,10 +43,10 @@ type Tally struct {
 
 // Excess is a kind of action that is over its bound and is withheld.
 type Excess struct {
-	Risk  Risk   `json:"risk"`
-	Count int64  `json:"count"`
-	Limit int64  `json:"limit"`
-	Why   string `json:"reason"`
+	Risk   Risk   `json:"risk"`
+	Count  int64  `json:"count"`
+	Limit  int64  `json:"limit"`
+	Reason string `json:"reason"`
 }
 
 // Count returns how many findings the plan has for which f is true.
@@ -102,9 +102,9 @@ const (
 // Hold is what the finding says of it. What ran in vain is to be helped by a newer version.
 func (f *Finding) Hold() Hold {
 	switch {
-	case f.Do == Nothing && strings.HasPrefix(f.Why, LookFailed):
+	case f.Do == Nothing && strings.HasPrefix(f.Reason, LookFailed):
 		return Unknown
-	case f.Do == Ask && slices.Contains(holding, f.Class) && (f.Class != Stale || strings.HasPrefix(f.Why, ChangedThere)):
+	case f.Do == Ask && slices.Contains(holding, f.Class) && (f.Class != Stale || strings.HasPrefix(f.Reason, ChangedThere)):
 		return Holds
 	default:
 		return Lets

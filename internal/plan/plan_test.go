@@ -22,19 +22,19 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // findings are one of each sort, in the order of keys.
 func findings() []plan.Finding {
 	return []plan.Finding{
-		{Key: "shop:order:1", Class: plan.InSync, Do: plan.Nothing, Why: "it says what it should"},
-		{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "the ledger has no work for it", Revision: "1"},
+		{Key: "shop:order:1", Class: plan.InSync, Do: plan.Nothing, Reason: "it says what it should"},
+		{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Reason: "the ledger has no work for it", Revision: "1"},
 		{
-			Key: "shop:order:3", Class: plan.Stale, Do: plan.Revise, Why: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
+			Key: "shop:order:3", Class: plan.Stale, Do: plan.Revise, Reason: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
 			Changes: []plan.Change{{Field: "customer", Is: "cus_7", Want: "cus_8"}, {Field: "total", Is: "4100", Want: "4200"}},
 		},
 		{
-			Key: "shop:order:4", Class: plan.Diverged, Do: plan.Ask, Why: "fields of ours were changed at the destination", Revision: "1", Applied: "1", Documents: []string{"inv_4"},
+			Key: "shop:order:4", Class: plan.Diverged, Do: plan.Ask, Reason: "fields of ours were changed at the destination", Revision: "1", Applied: "1", Documents: []string{"inv_4"},
 			Changes: []plan.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Propose: "keep the change and correct the source, or write ours again",
 		},
-		{Key: "shop:order:5", Class: plan.Duplicate, Do: plan.Ask, Why: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
-		{Key: "shop:order:6", Class: plan.SourceGone, Do: plan.Withdraw, Why: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
-		{Key: "shop:order:7", Class: plan.PhantomDone, Do: plan.Again, Why: "its document is gone; the policy says to make it again", Revision: "1", Applied: "1"},
+		{Key: "shop:order:5", Class: plan.Duplicate, Do: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
+		{Key: "shop:order:6", Class: plan.SourceGone, Do: plan.Withdraw, Reason: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
+		{Key: "shop:order:7", Class: plan.PhantomDone, Do: plan.Again, Reason: "its document is gone; the policy says to make it again", Revision: "1", Applied: "1"},
 	}
 }
 
@@ -111,7 +111,7 @@ func TestGolden(t *testing.T) {
 func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\rb\u202ec\nz\x00"
-	f := plan.Finding{Key: evil, Class: plan.Diverged, Do: plan.Ask, Why: evil, Documents: []string{evil}, Propose: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
+	f := plan.Finding{Key: evil, Class: plan.Diverged, Do: plan.Ask, Reason: evil, Documents: []string{evil}, Propose: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
 	p := planned(t, &plan.Plan{Job: evil, Mapping: evil}, &plan.Bounds{}, []plan.Finding{f})
 	var text bytes.Buffer
 	if err := plan.WriteText(&text, p, func(plan.Class, int) ([]plan.Finding, error) { return []plan.Finding{f}, nil }); err != nil {
@@ -153,7 +153,7 @@ func TestPlanIsItsInput(t *testing.T) {
 	ids := map[string]string{first.ID: "itself"}
 	for name, change := range map[string]func(*plan.Plan, *plan.Bounds, []plan.Finding) []plan.Finding{
 		"a finding less": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { return fs[:6] },
-		"another why":    func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { fs[1].Why = "!"; return fs },
+		"another why":    func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { fs[1].Reason = "!"; return fs },
 		"another version": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {
 			fs[1].Revision = "9"
 			return fs
@@ -223,7 +223,7 @@ func TestPlannerWantsOrder(t *testing.T) {
 // A ledger with two works for one key stops the job, and so nothing of the plan is done.
 func TestHalt(t *testing.T) {
 	t.Parallel()
-	fs := append(findings(), plan.Finding{Key: "shop:order:8", Class: plan.DupLedger, Do: plan.Halt, Why: "two works"})
+	fs := append(findings(), plan.Finding{Key: "shop:order:8", Class: plan.DupLedger, Do: plan.Halt, Reason: "two works"})
 	if p := planned(t, head(), &plan.Bounds{}, fs); !strings.Contains(p.Refused, "shop:order:8") {
 		t.Errorf("refused: %q", p.Refused)
 	}

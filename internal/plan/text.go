@@ -80,7 +80,7 @@ func writeTallies(w io.Writer, p *Plan) {
 
 // writeFinding writes one finding with what differs, and what to do.
 func writeFinding(w io.Writer, f *Finding) {
-	fmt.Fprintf(w, "  %s  %s: %s", line(f.Key), f.Do, line(f.Why))
+	fmt.Fprintf(w, "  %s  %s: %s", line(f.Key), f.Do, line(f.Reason))
 	if len(f.Documents) > 0 {
 		fmt.Fprintf(w, " (%s)", line(strings.Join(f.Documents, ", ")))
 	}

@@ -11,7 +11,7 @@ const short = 8
 
 // Next says what a person can do about what the bounds withhold.
 func (p *Plan) Next(e *Excess) string {
-	return fmt.Sprintf("%s. Approve plan %.*s or raise the bound", e.Why, short, p.ID)
+	return fmt.Sprintf("%s. Approve plan %.*s or raise the bound", e.Reason, short, p.ID)
 }
 
 // Words says what the bounds say about the plan, one sentence each.

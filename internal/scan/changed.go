@@ -27,7 +27,7 @@ func (s *Sweep) Changed(ctx context.Context) (Report, error) {
 	r.report.Calls = r.calls.Load()
 	r.report.After = r.cursor.String()
 	if r.cursor.FullScanWanted != nil {
-		r.report.FullWanted = r.cursor.FullScanWanted.Why
+		r.report.FullWanted = r.cursor.FullScanWanted.Reason
 	}
 	if err != nil {
 		r.report.partial(err.Error())

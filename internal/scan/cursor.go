@@ -40,14 +40,14 @@ type pass struct {
 
 // wanted is a reason why a full sweep is wanted.
 type wanted struct {
-	Why string    `json:"reason"`
-	At  time.Time `json:"wantedAt"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"wantedAt"`
 }
 
 // want notes that only a full sweep can tell that begins after a time.
 func (c *cursor) want(why string, after time.Time) {
 	if c.FullScanWanted == nil {
-		c.FullScanWanted = &wanted{Why: why, At: after}
+		c.FullScanWanted = &wanted{Reason: why, At: after}
 	}
 	c.FullScanWanted.At = later(c.FullScanWanted.At, after)
 }

@@ -355,9 +355,9 @@ func callFound(d *draw, s *side) {
 	for range pick(d, 1, 1, 2) {
 		switch d.IntN(6) {
 		case 0: // the source has a newer version meanwhile
-			f.Class, f.Do, f.Why = plan.Stale, plan.Ask, pick(d, plan.ChangedThere, "in vain")
+			f.Class, f.Do, f.Reason = plan.Stale, plan.Ask, pick(d, plan.ChangedThere, "in vain")
 		case 1:
-			f.Do, f.Why = plan.Nothing, plan.LookFailed
+			f.Do, f.Reason = plan.Nothing, plan.LookFailed
 		}
 		ref, err := s.Draft(s.ctx, job)
 		s.refs = append(s.refs, ref)
@@ -370,7 +370,7 @@ func callFound(d *draw, s *side) {
 		s.found("1")
 	}
 	if d.one(4) {
-		f.Why += ", but differently"
+		f.Reason += ", but differently"
 	}
 	what := plan.Decision{Finding: f, Verdict: pick(d, plan.Accept, plan.Hide, plan.Ours, plan.Remake, plan.Reopen), By: saga.Actor{Name: "anna", Reason: "r"}}
 	if what.Verdict == plan.Hide || d.one(4) {
