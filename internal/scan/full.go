@@ -10,7 +10,7 @@ import (
 
 // generation is the state of the full listings of one side.
 type generation struct {
-	Number   int64     `json:"scan"` // the newest
+	Scan     int64     `json:"scan"` // the newest
 	Open     bool      `json:"running,omitempty"`
 	Mapping  string    `json:"mappingVersion,omitempty"` // by which its rows were made
 	Started  time.Time `json:"startedAt,omitzero"`
@@ -59,7 +59,7 @@ func (g *generation) next(now time.Time, mapping string) (began bool) {
 	if g.Open && g.Mapping == mapping {
 		return false
 	}
-	g.Number, g.Open, g.Started, g.Mapping = g.Number+1, true, now, mapping
+	g.Scan, g.Open, g.Started, g.Mapping = g.Scan+1, true, now, mapping
 	return true
 }
 
@@ -69,7 +69,7 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 		g.Before = g.Complete.Rows
 	}
 	g.Open = false
-	g.Complete = &Complete{Generation: g.Number, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
+	g.Complete = &Complete{Generation: g.Scan, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
 }
 
 // part is the state of one part of a full listing.
@@ -159,10 +159,10 @@ func (p *part) fail(why error) {
 
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
-	p := Progress{Side: side, Generation: g.Number, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}
+	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}
 	for _, name := range names {
 		s := states[name]
-		if s.Done && s.Generation == g.Number {
+		if s.Done && s.Generation == g.Scan {
 			p.Done++
 		}
 		if s.Error != "" {

@@ -193,7 +193,7 @@ func (l *listing) enter(parts []Partition) {
 			l.states[p.Name] = new(part)
 			l.at[p.Name] = &Position{Name: l.partsName(l.side) + p.Name}
 		}
-		l.states[p.Name].enter(l.state.Number, p.Count)
+		l.states[p.Name].enter(l.state.Scan, p.Count)
 	}
 }
 
@@ -234,7 +234,7 @@ func (l *listing) check(ctx context.Context) error {
 // end completes the listing when what is stored is what was counted: an object that was listed in
 // two parts, or twice in one, is one row. Then it discards what was not seen again.
 func (l *listing) end(ctx context.Context) error {
-	q := SightingQuery{Name: l.Name, Side: l.side, Generation: l.state.Number}
+	q := SightingQuery{Name: l.Name, Side: l.side, Generation: l.state.Scan}
 	held, err := l.Store.Tally(ctx, q)
 	if err != nil {
 		return haltError{fmt.Errorf("count what was listed of the %s: %w", l.side, err)}
