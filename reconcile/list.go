@@ -94,7 +94,7 @@ func (r *Reconciler) read(ctx context.Context, side scan.Side, of *scan.Complete
 
 // listed selects the rows of one side of a listing.
 func (r *Reconciler) listed(side scan.Side, of *scan.Complete) scan.SightingQuery {
-	return scan.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation}
+	return scan.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Scan}
 }
 
 // heads streams the ledger.

@@ -92,7 +92,7 @@ type draft struct {
 func ordersPlan() *draft {
 	return &draft{
 		head: plan.Plan{
-			Job: "orders", Mapping: "v3", Generation: 12,
+			Job: "orders", Mapping: "v3", Scan: 12,
 			Census: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, Before: 990},
 		},
 		counted: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 995}},
@@ -120,7 +120,7 @@ func ordersPlan() *draft {
 func brokenPlan() *draft {
 	return &draft{
 		head: plan.Plan{
-			Job: "stock", Mapping: "v2", Before: "v1", Generation: 3, Census: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
+			Job: "stock", Mapping: "v2", Before: "v1", Scan: 3, Census: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
 			Spread: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
 		},
 		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Do: plan.Adopt, Reason: "the ledger does not know it", Documents: []string{"a"}}},

@@ -22,7 +22,7 @@ func WriteText(w io.Writer, p *Plan, first func(c Class, n int) ([]Finding, erro
 	if p.Mapping != "" {
 		mapping = fmt.Sprintf(", mapping %s", line(p.Mapping))
 	}
-	fmt.Fprintf(b, "Plan %s of %s%s, generation %d\n", p.ID, line(p.Job), mapping, p.Generation)
+	fmt.Fprintf(b, "Plan %s of %s%s, generation %d\n", p.ID, line(p.Job), mapping, p.Scan)
 	c := &p.Census
 	fmt.Fprintf(b, "%s: the source has %s, the destination %s, the ledger %s\n\n", count(c.Keys, "key"), thousands(c.Source), thousands(c.Destination), thousands(c.Ledger))
 	writeTallies(b, p)

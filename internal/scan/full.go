@@ -23,12 +23,12 @@ type generation struct {
 // Complete is a listing in which every part came to its end without an error, and held what the
 // provider counted.
 type Complete struct {
-	Generation int64     `json:"scan"`
-	Started    time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
-	Ended      time.Time `json:"endedAt"`
-	Rows       int64     `json:"rows"` // objects or documents
-	Parts      int       `json:"partitions"`
-	Mapping    string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
+	Scan    int64     `json:"scan"`
+	Started time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
+	Ended   time.Time `json:"endedAt"`
+	Rows    int64     `json:"rows"` // objects or documents
+	Parts   int       `json:"partitions"`
+	Mapping string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
 }
 
 // Progress says how far the full listing of one side has come.
@@ -69,12 +69,12 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 		g.Before = g.Complete.Rows
 	}
 	g.Open = false
-	g.Complete = &Complete{Generation: g.Scan, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
+	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
 }
 
 // part is the state of one part of a full listing.
 type part struct {
-	Generation int64         `json:"scan"` // in which it is being listed, or was last
+	Scan       int64         `json:"scan"` // in which it is being listed, or was last
 	Cursor     string        `json:"cursor,omitempty"`
 	Page       intake.Digest `json:"pageDigest,omitzero"` // the page before
 	Count      int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
@@ -91,8 +91,8 @@ type part struct {
 
 // enter makes the part one of a generation. What was listed for it in that generation stays.
 func (p *part) enter(number, count int64) {
-	if p.Generation != number {
-		*p = part{Generation: number, Count: count}
+	if p.Scan != number {
+		*p = part{Scan: number, Count: count}
 		return
 	}
 	if p.FailedRuns >= giveUp && p.Cursor != "" {
@@ -162,7 +162,7 @@ func (g *generation) progress(side Side, names []string, states map[string]*part
 	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}
 	for _, name := range names {
 		s := states[name]
-		if s.Done && s.Generation == g.Scan {
+		if s.Done && s.Scan == g.Scan {
 			p.Done++
 		}
 		if s.Error != "" {

@@ -52,7 +52,7 @@ func TestU1SightingsAreTheSource(t *testing.T) {
 	b.put("new", 1, 0) // in no part: nobody lists it
 	b.put("5x", 2, 0)
 	r := b.list()
-	if b.ok(r); r.Listed.Complete.Rows != 100 || r.Listed.Before != 100 || r.Listed.Complete.Generation != 2 {
+	if b.ok(r); r.Listed.Complete.Rows != 100 || r.Listed.Before != 100 || r.Listed.Complete.Scan != 2 {
 		t.Errorf("listed %+v, complete %+v", r.Listed, r.Listed.Complete)
 	}
 	want := slices.DeleteFunc(slices.Sorted(maps.Keys(b.orders)), func(id string) bool { return id == "new" })
@@ -78,7 +78,7 @@ func TestU1FailedPart(t *testing.T) {
 	}
 	b.before, b.asked = nil, nil
 	r = b.list()
-	if b.ok(r); r.Listed.Complete == nil || r.Listed.Complete.Generation != 1 {
+	if b.ok(r); r.Listed.Complete == nil || r.Listed.Complete.Scan != 1 {
 		t.Errorf("report %+v", r)
 	}
 	for _, q := range b.asked {
@@ -121,7 +121,7 @@ func TestU1EmptyListing(t *testing.T) {
 	b.ok(b.list())
 	b.after = func(_ *scan.Query, p *scan.Page) { *p = scan.Page{} }
 	r := b.list()
-	if r.Result != scan.Partial || !r.Listed.Open || r.Listed.Complete.Generation != 1 || len(b.sightings(1)) != 100 {
+	if r.Result != scan.Partial || !r.Listed.Open || r.Listed.Complete.Scan != 1 || len(b.sightings(1)) != 100 {
 		t.Errorf("report %+v; %d sightings", r, len(b.sightings(1)))
 	}
 }
@@ -203,7 +203,7 @@ func TestU5Resumes(t *testing.T) {
 		b.config.Proceed = nil
 		r := b.list()
 		b.ok(r)
-		if r.Listed.Complete.Generation != 1 || len(b.sightings(1)) != 100 || len(b.asked) != 40 {
+		if r.Listed.Complete.Scan != 1 || len(b.sightings(1)) != 100 || len(b.asked) != 40 {
 			t.Fatalf("killed at %d: %d pages were asked for, complete %+v", kill, len(b.asked), r.Listed.Complete)
 		}
 	}
@@ -221,7 +221,7 @@ func TestAnotherMapping(t *testing.T) {
 	b.kill(-1)
 	b.config.Mapping = "2"
 	r := b.list()
-	if b.ok(r); r.Listed.Complete.Generation != 2 || r.Listed.Complete.Mapping != "2" {
+	if b.ok(r); r.Listed.Complete.Scan != 2 || r.Listed.Complete.Mapping != "2" {
 		t.Errorf("complete is %+v", r.Listed.Complete)
 	}
 	for id, row := range b.sightings(2) {

@@ -98,7 +98,7 @@ func (l *listing) store(ctx context.Context, name string, rows []Sighting, seen 
 	}
 	state := l.states[name]
 	for i := range rows {
-		rows[i].Partition, rows[i].Generation = name, state.Generation
+		rows[i].Partition, rows[i].Generation = name, state.Scan
 	}
 	rows = slices.DeleteFunc(rows, func(s Sighting) bool { return s.Key == "" })
 	state.Writer = l.by

@@ -147,8 +147,8 @@ func TestPartialListingsCompleteNothing(t *testing.T) {
 			if err != nil && !errors.Is(err, errKilled) {
 				rt.Fatal(err)
 			}
-			if c := r.Listed.Complete; c != nil && c.Generation > complete {
-				complete = c.Generation
+			if c := r.Listed.Complete; c != nil && c.Scan > complete {
+				complete = c.Scan
 				seen := b.sightings(complete)
 				for id := range b.orders {
 					if seen[id].Key == "" {
@@ -169,7 +169,7 @@ func TestPartialListingsCompleteNothing(t *testing.T) {
 				open = r.Listed.Generation
 			}
 			if r.Listed.Complete != nil {
-				complete = r.Listed.Complete.Generation
+				complete = r.Listed.Complete.Scan
 			}
 		}
 		if got, want := slices.Sorted(maps.Keys(b.sightings(0))), slices.Sorted(maps.Keys(b.orders)); !slices.Equal(got, want) {
