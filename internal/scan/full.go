@@ -11,7 +11,7 @@ import (
 // generation is the state of the full listings of one side.
 type generation struct {
 	Scan     int64     `json:"scan"` // the newest
-	Open     bool      `json:"running,omitempty"`
+	Running  bool      `json:"running,omitempty"`
 	Mapping  string    `json:"mappingVersion,omitempty"` // by which its rows were made
 	Started  time.Time `json:"startedAt,omitzero"`
 	Complete *Complete `json:"lastComplete,omitempty"` // the newest that is
@@ -56,10 +56,10 @@ type Failure struct {
 // next begins the generation that a run works on, unless one is open. One whose rows were made by
 // another mapping is left as it is: half of it could not be compared with the other half.
 func (g *generation) next(now time.Time, mapping string) (began bool) {
-	if g.Open && g.Mapping == mapping {
+	if g.Running && g.Mapping == mapping {
 		return false
 	}
-	g.Scan, g.Open, g.Started, g.Mapping = g.Scan+1, true, now, mapping
+	g.Scan, g.Running, g.Started, g.Mapping = g.Scan+1, true, now, mapping
 	return true
 }
 
@@ -68,7 +68,7 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 	if g.Complete != nil {
 		g.Before = g.Complete.Rows
 	}
-	g.Open = false
+	g.Running = false
 	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
 }
 
@@ -159,7 +159,7 @@ func (p *part) fail(why error) {
 
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
-	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}
+	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Running, Parts: len(names), Complete: g.Complete, Before: g.Before}
 	for _, name := range names {
 		s := states[name]
 		if s.Done && s.Scan == g.Scan {
