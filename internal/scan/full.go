@@ -10,12 +10,12 @@ import (
 
 // generation is the state of the full listings of one side.
 type generation struct {
-	Scan     int64     `json:"scan"` // the newest
-	Running  bool      `json:"running,omitempty"`
-	Mapping  string    `json:"mappingVersion,omitempty"` // by which its rows were made
-	Started  time.Time `json:"startedAt,omitzero"`
-	Complete *Complete `json:"lastComplete,omitempty"` // the newest that is
-	Before   int64     `json:"previousRows,omitempty"` // rows of the complete one before that
+	Scan         int64     `json:"scan"` // the newest
+	Running      bool      `json:"running,omitempty"`
+	Mapping      string    `json:"mappingVersion,omitempty"` // by which its rows were made
+	Started      time.Time `json:"startedAt,omitzero"`
+	Complete     *Complete `json:"lastComplete,omitempty"` // the newest that is
+	PreviousRows int64     `json:"previousRows,omitempty"` // rows of the complete one before that
 
 	Writer string `json:"writer,omitempty"`
 }
@@ -66,7 +66,7 @@ func (g *generation) next(now time.Time, mapping string) (began bool) {
 // complete ends the generation.
 func (g *generation) complete(now time.Time, rows int64, parts int) {
 	if g.Complete != nil {
-		g.Before = g.Complete.Rows
+		g.PreviousRows = g.Complete.Rows
 	}
 	g.Running = false
 	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
@@ -159,7 +159,7 @@ func (p *part) fail(why error) {
 
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
-	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Running, Parts: len(names), Complete: g.Complete, Before: g.Before}
+	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Running, Parts: len(names), Complete: g.Complete, Before: g.PreviousRows}
 	for _, name := range names {
 		s := states[name]
 		if s.Done && s.Scan == g.Scan {
