@@ -23,12 +23,12 @@ type generation struct {
 // Complete is a listing in which every part came to its end without an error, and held what the
 // provider counted.
 type Complete struct {
-	Scan    int64     `json:"scan"`
-	Started time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
-	Ended   time.Time `json:"endedAt"`
-	Rows    int64     `json:"rows"` // objects or documents
-	Parts   int       `json:"partitions"`
-	Mapping string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
+	Scan       int64     `json:"scan"`
+	Started    time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
+	Ended      time.Time `json:"endedAt"`
+	Rows       int64     `json:"rows"` // objects or documents
+	Partitions int       `json:"partitions"`
+	Mapping    string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
 }
 
 // Progress says how far the full listing of one side has come.
@@ -69,7 +69,7 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 		g.PreviousRows = g.Complete.Rows
 	}
 	g.Running = false
-	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
+	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Partitions: parts, Mapping: g.Mapping}
 }
 
 // part is the state of one part of a full listing.
