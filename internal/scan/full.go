@@ -79,7 +79,7 @@ type part struct {
 	Page       intake.Digest `json:"pageDigest,omitzero"` // the page before
 	Count      int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
 	Seen       int64         `json:"seen,omitempty"`
-	Others     int64         `json:"unmarked,omitempty"`   // of them, without our mark
+	Unmarked   int64         `json:"unmarked,omitempty"`   // of them, without our mark
 	Ended      bool          `json:"listed,omitempty"`     // the listing came to its end
 	Done       bool          `json:"complete,omitempty"`   // and held what it should
 	Held       int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
@@ -105,7 +105,7 @@ func (p *part) enter(number, count int64) {
 
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
-	p.Cursor, p.Page, p.Seen, p.Others, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
+	p.Cursor, p.Page, p.Seen, p.Unmarked, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
 	p.Ended, p.Done = false, false
 }
 
@@ -130,7 +130,7 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 	p.Seen += int64(len(rows))
 	for i := range rows {
 		if rows[i].Key == "" {
-			p.Others++
+			p.Unmarked++
 		}
 	}
 	p.Ended = next == ""
