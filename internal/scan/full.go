@@ -80,7 +80,7 @@ type part struct {
 	Count      int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
 	Seen       int64         `json:"seen,omitempty"`
 	Unmarked   int64         `json:"unmarked,omitempty"`   // of them, without our mark
-	Ended      bool          `json:"listed,omitempty"`     // the listing came to its end
+	Listed     bool          `json:"listed,omitempty"`     // the listing came to its end
 	Done       bool          `json:"complete,omitempty"`   // and held what it should
 	Held       int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
 	FailedRuns int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
@@ -98,7 +98,7 @@ func (p *part) enter(number, count int64) {
 	if p.FailedRuns >= giveUp && p.Cursor != "" {
 		p.again()
 	}
-	if p.Cursor == "" && !p.Ended {
+	if p.Cursor == "" && !p.Listed {
 		p.Count = count
 	}
 }
@@ -106,7 +106,7 @@ func (p *part) enter(number, count int64) {
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
 	p.Cursor, p.Page, p.Seen, p.Unmarked, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
-	p.Ended, p.Done = false, false
+	p.Listed, p.Done = false, false
 }
 
 func (p *part) query(name string, limit int) Query {
@@ -133,7 +133,7 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 			p.Unmarked++
 		}
 	}
-	p.Ended = next == ""
+	p.Listed = next == ""
 	return nil
 }
 

@@ -205,7 +205,7 @@ func (l *listing) check(ctx context.Context) error {
 	for _, p := range l.parts {
 		s := l.states[p.Name]
 		counts[p.Name] = p.Count
-		short = short || s.Ended && !s.Done && s.Seen < s.Count
+		short = short || s.Listed && !s.Done && s.Seen < s.Count
 	}
 	if short {
 		parts, err := l.divide(ctx)
@@ -218,7 +218,7 @@ func (l *listing) check(ctx context.Context) error {
 	}
 	for _, p := range l.parts {
 		s := l.states[p.Name]
-		if !s.Ended || s.Done {
+		if !s.Listed || s.Done {
 			continue
 		}
 		if s.count(s.Seen, counts[p.Name]); !s.Done {

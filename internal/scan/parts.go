@@ -46,7 +46,7 @@ func (l *listing) listAll(ctx context.Context, parts []Partition) error {
 // list lists one part. It returns what ends the whole run.
 func (l *listing) list(ctx context.Context, name string) error {
 	state := l.states[name]
-	for expired := false; !state.Ended; {
+	for expired := false; !state.Listed; {
 		q := state.query(name, l.Page)
 		var rows []Sighting
 		var seen int
