@@ -81,7 +81,7 @@ type part struct {
 	Seen       int64         `json:"seen,omitempty"`
 	Unmarked   int64         `json:"unmarked,omitempty"`   // of them, without our mark
 	Listed     bool          `json:"listed,omitempty"`     // the listing came to its end
-	Done       bool          `json:"complete,omitempty"`   // and held what it should
+	Complete   bool          `json:"complete,omitempty"`   // and held what it should
 	Held       int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
 	FailedRuns int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 	Error      string        `json:"error,omitempty"`      // of the last one
@@ -106,7 +106,7 @@ func (p *part) enter(number, count int64) {
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
 	p.Cursor, p.Page, p.Seen, p.Unmarked, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
-	p.Listed, p.Done = false, false
+	p.Listed, p.Complete = false, false
 }
 
 func (p *part) query(name string, limit int) Query {
@@ -149,7 +149,7 @@ func (p *part) count(held, now int64) {
 		p.Error = fmt.Sprintf("the provider counts %d, its listing shows %d; it is listed again", least, held)
 		return
 	}
-	p.Done, p.Held, p.Error = true, now, ""
+	p.Complete, p.Held, p.Error = true, now, ""
 }
 
 func (p *part) fail(why error) {
@@ -162,7 +162,7 @@ func (g *generation) progress(side Side, names []string, states map[string]*part
 	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Running, Parts: len(names), Complete: g.Complete, Before: g.PreviousRows}
 	for _, name := range names {
 		s := states[name]
-		if s.Done && s.Scan == g.Scan {
+		if s.Complete && s.Scan == g.Scan {
 			p.Done++
 		}
 		if s.Error != "" {

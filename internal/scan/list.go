@@ -205,7 +205,7 @@ func (l *listing) check(ctx context.Context) error {
 	for _, p := range l.parts {
 		s := l.states[p.Name]
 		counts[p.Name] = p.Count
-		short = short || s.Listed && !s.Done && s.Seen < s.Count
+		short = short || s.Listed && !s.Complete && s.Seen < s.Count
 	}
 	if short {
 		parts, err := l.divide(ctx)
@@ -218,10 +218,10 @@ func (l *listing) check(ctx context.Context) error {
 	}
 	for _, p := range l.parts {
 		s := l.states[p.Name]
-		if !s.Listed || s.Done {
+		if !s.Listed || s.Complete {
 			continue
 		}
-		if s.count(s.Seen, counts[p.Name]); !s.Done {
+		if s.count(s.Seen, counts[p.Name]); !s.Complete {
 			l.report.Violations++
 		}
 		if err := l.store(ctx, p.Name, nil, 0); err != nil {
@@ -246,7 +246,7 @@ func (l *listing) end(ctx context.Context) error {
 		if distinct := held[p.Name] + s.Unmarked; s.Count >= 0 && distinct < min(s.Count, s.Held) {
 			s.count(distinct, s.Held)
 		}
-		if s.Done {
+		if s.Complete {
 			continue
 		}
 		l.report.Violations++
