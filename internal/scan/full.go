@@ -82,7 +82,7 @@ type part struct {
 	Unmarked   int64         `json:"unmarked,omitempty"`   // of them, without our mark
 	Listed     bool          `json:"listed,omitempty"`     // the listing came to its end
 	Complete   bool          `json:"complete,omitempty"`   // and held what it should
-	Held       int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
+	CountAtEnd int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
 	FailedRuns int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 	Error      string        `json:"error,omitempty"`      // of the last one
 
@@ -149,7 +149,7 @@ func (p *part) count(held, now int64) {
 		p.Error = fmt.Sprintf("the provider counts %d, its listing shows %d; it is listed again", least, held)
 		return
 	}
-	p.Complete, p.Held, p.Error = true, now, ""
+	p.Complete, p.CountAtEnd, p.Error = true, now, ""
 }
 
 func (p *part) fail(why error) {

@@ -243,8 +243,8 @@ func (l *listing) end(ctx context.Context) error {
 	for _, p := range l.parts {
 		s := l.states[p.Name]
 		rows += held[p.Name]
-		if distinct := held[p.Name] + s.Unmarked; s.Count >= 0 && distinct < min(s.Count, s.Held) {
-			s.count(distinct, s.Held)
+		if distinct := held[p.Name] + s.Unmarked; s.Count >= 0 && distinct < min(s.Count, s.CountAtEnd) {
+			s.count(distinct, s.CountAtEnd)
 		}
 		if s.Complete {
 			continue
