@@ -36,7 +36,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 		},
 		`{"scan":3,"cursor":"c","pageDigest":"01000000000000000000000000000000","expectedCount":4,"seen":5,"unmarked":6,` +
 			`"listed":true,"complete":true,"countAtEnd":7,"failedRuns":8,"error":"e","writer":"w"}`: part{
-			Scan: 3, Cursor: "c", Page: intake.Digest{1}, Count: 4, Seen: 5, Unmarked: 6,
+			Scan: 3, Cursor: "c", Page: intake.Digest{1}, ExpectedCount: 4, Seen: 5, Unmarked: 6,
 			Listed: true, Complete: true, CountAtEnd: 7, FailedRuns: 8, Error: "e", Writer: "w",
 		},
 	} {

@@ -74,17 +74,17 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 
 // part is the state of one part of a full listing.
 type part struct {
-	Scan       int64         `json:"scan"` // in which it is being listed, or was last
-	Cursor     string        `json:"cursor,omitempty"`
-	Page       intake.Digest `json:"pageDigest,omitzero"` // the page before
-	Count      int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
-	Seen       int64         `json:"seen,omitempty"`
-	Unmarked   int64         `json:"unmarked,omitempty"`   // of them, without our mark
-	Listed     bool          `json:"listed,omitempty"`     // the listing came to its end
-	Complete   bool          `json:"complete,omitempty"`   // and held what it should
-	CountAtEnd int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
-	FailedRuns int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
-	Error      string        `json:"error,omitempty"`      // of the last one
+	Scan          int64         `json:"scan"` // in which it is being listed, or was last
+	Cursor        string        `json:"cursor,omitempty"`
+	Page          intake.Digest `json:"pageDigest,omitzero"` // the page before
+	ExpectedCount int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
+	Seen          int64         `json:"seen,omitempty"`
+	Unmarked      int64         `json:"unmarked,omitempty"`   // of them, without our mark
+	Listed        bool          `json:"listed,omitempty"`     // the listing came to its end
+	Complete      bool          `json:"complete,omitempty"`   // and held what it should
+	CountAtEnd    int64         `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
+	FailedRuns    int           `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+	Error         string        `json:"error,omitempty"`      // of the last one
 
 	Writer string `json:"writer,omitempty"`
 }
@@ -92,14 +92,14 @@ type part struct {
 // enter makes the part one of a generation. What was listed for it in that generation stays.
 func (p *part) enter(number, count int64) {
 	if p.Scan != number {
-		*p = part{Scan: number, Count: count}
+		*p = part{Scan: number, ExpectedCount: count}
 		return
 	}
 	if p.FailedRuns >= giveUp && p.Cursor != "" {
 		p.again()
 	}
 	if p.Cursor == "" && !p.Listed {
-		p.Count = count
+		p.ExpectedCount = count
 	}
 }
 
@@ -140,9 +140,9 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 // count checks what the listing of the part held against what it holds now by the provider's word:
 // U1. Objects come and go meanwhile, so it is to be no less than the smaller count.
 func (p *part) count(held, now int64) {
-	least := min(p.Count, now)
-	if p.Count < 0 || now < 0 {
-		least = max(p.Count, now) // one word is better than none
+	least := min(p.ExpectedCount, now)
+	if p.ExpectedCount < 0 || now < 0 {
+		least = max(p.ExpectedCount, now) // one word is better than none
 	}
 	if held < least {
 		p.again()

@@ -205,7 +205,7 @@ func (l *listing) check(ctx context.Context) error {
 	for _, p := range l.parts {
 		s := l.states[p.Name]
 		counts[p.Name] = p.Count
-		short = short || s.Listed && !s.Complete && s.Seen < s.Count
+		short = short || s.Listed && !s.Complete && s.Seen < s.ExpectedCount
 	}
 	if short {
 		parts, err := l.divide(ctx)
@@ -243,7 +243,7 @@ func (l *listing) end(ctx context.Context) error {
 	for _, p := range l.parts {
 		s := l.states[p.Name]
 		rows += held[p.Name]
-		if distinct := held[p.Name] + s.Unmarked; s.Count >= 0 && distinct < min(s.Count, s.CountAtEnd) {
+		if distinct := held[p.Name] + s.Unmarked; s.ExpectedCount >= 0 && distinct < min(s.ExpectedCount, s.CountAtEnd) {
 			s.count(distinct, s.CountAtEnd)
 		}
 		if s.Complete {
