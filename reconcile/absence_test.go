@@ -27,8 +27,8 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 		}{{0, plan.Nothing}, {23 * time.Hour, plan.Nothing}, {2 * time.Hour, plan.Ask}} {
 			w.pass(step.after)
 			j.mustRun()
-			if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Do != step.do {
-				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Reason)
+			if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Action != step.do {
+				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Action, row.Reason)
 			}
 		}
 		if len(w.live(keyOf(7))) != 1 || len(w.delivered) > 0 {
@@ -53,8 +53,8 @@ func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 		j.mustRun()
 		w.pass(25 * time.Hour)
 		j.mustRun()
-		if row := j.row(key); row.Class != plan.Orphan || row.Do != plan.Ask {
-			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Reason)
+		if row := j.row(key); row.Class != plan.Orphan || row.Action != plan.Ask {
+			t.Errorf("%s, %s (%s)", row.Class, row.Action, row.Reason)
 		}
 	})
 }
@@ -78,8 +78,8 @@ func TestAbsenceIsDoubted(t *testing.T) {
 		delete(w.orders, keyOf(7))
 		w.pass(20 * time.Hour)
 		j.mustRun() // 40 hours after the first time, but not in a row
-		if row := j.row(keyOf(7)); row.Do != plan.Nothing {
-			t.Errorf("absent, there, absent: %s (%s)", row.Do, row.Reason)
+		if row := j.row(keyOf(7)); row.Action != plan.Nothing {
+			t.Errorf("absent, there, absent: %s (%s)", row.Action, row.Reason)
 		}
 		w.pass(25 * time.Hour)
 		looks := 0
@@ -91,7 +91,7 @@ func TestAbsenceIsDoubted(t *testing.T) {
 		}
 		j.mustRun()
 		if row := j.row(keyOf(7)); row.Class != "" || looks != 2 {
-			t.Errorf("there when asked for the second time: %s, %s (%s); %d questions", row.Class, row.Do, row.Reason, looks)
+			t.Errorf("there when asked for the second time: %s, %s (%s); %d questions", row.Class, row.Action, row.Reason, looks)
 		}
 	})
 }
@@ -109,8 +109,8 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 		j.mustRun()
 		w.pass(48 * time.Hour)
 		j.mustRun()
-		if row := j.row(keyOf(7)); row.Class != plan.NoSource || row.Do != plan.Nothing {
-			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Reason)
+		if row := j.row(keyOf(7)); row.Class != plan.NoSource || row.Action != plan.Nothing {
+			t.Errorf("%s, %s (%s)", row.Class, row.Action, row.Reason)
 		}
 	})
 }
@@ -170,13 +170,13 @@ func TestShrunkSourceProvesNothing(t *testing.T) {
 			}
 		}
 		j.mustRun()
-		if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Do != plan.Nothing {
-			t.Errorf("half of the source is away: %s, %s (%s)", row.Class, row.Do, row.Reason)
+		if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Action != plan.Nothing {
+			t.Errorf("half of the source is away: %s, %s (%s)", row.Class, row.Action, row.Reason)
 		}
 		w.orders = lost
 		j.mustRun()
-		if row := j.row(keyOf(7)); row.Do != plan.Ask {
-			t.Errorf("the source is back: %s, %s (%s)", row.Class, row.Do, row.Reason)
+		if row := j.row(keyOf(7)); row.Action != plan.Ask {
+			t.Errorf("the source is back: %s, %s (%s)", row.Class, row.Action, row.Reason)
 		}
 	})
 }

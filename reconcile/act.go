@@ -50,7 +50,7 @@ func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
 
 // waits is what a start or a newer version waits for, which a person is still to decide on; nil: it does not.
 func (r *Reconciler) waits(ctx context.Context, f *plan.Finding) (waits, err error) {
-	if f.Do != plan.Start && f.Do != plan.Revise {
+	if f.Action != plan.Start && f.Action != plan.Revise {
 		return nil, nil
 	}
 	found, err := r.found(ctx, f.Key)
@@ -68,7 +68,7 @@ func untried(ctx context.Context, err error) bool {
 // rests reports whether what is found now is what was planned for: the same difference, to be
 // treated in the same way, on the same versions and documents.
 func rests(now, planned *plan.Finding) bool {
-	return now.Class == planned.Class && now.Do == planned.Do &&
+	return now.Class == planned.Class && now.Action == planned.Action &&
 		now.Revision == planned.Revision && now.Applied == planned.Applied &&
 		slices.Equal(now.Documents, planned.Documents) && slices.Equal(now.Changes, planned.Changes)
 }
@@ -82,7 +82,7 @@ var errKnown = errors.New("the ledger knows it meanwhile")
 func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) error {
 	f := &s.finding
 	by := saga.Actor{Name: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Reason}
-	switch f.Do {
+	switch f.Action {
 	case plan.Start, plan.Revise, plan.Withdraw:
 		unheard := s.object.Deleted && s.number != nil && s.number.accepted == 0 // the inbox counts no end of what it never heard of
 		if s.number != nil && s.number.news && s.item.Truth.Revision == s.number.revision() && !unheard {
@@ -113,7 +113,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 			return done[0].Err
 		}
 	default:
-		return fmt.Errorf("%q is not carried out by itself", f.Do)
+		return fmt.Errorf("%q is not carried out by itself", f.Action)
 	}
 }
 
@@ -131,14 +131,14 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 			return "", ctx.Err()
 		case s.err != nil: // the answer is that there is none
 			return fmt.Sprintf("%s could not be read back: %v", key, s.err), nil //nolint:nilerr // it is in the answer
-		case f.Do == plan.Nothing && k != nil && k.Status.Live(): // also while a lost answer is looked for
+		case f.Action == plan.Nothing && k != nil && k.Status.Live(): // also while a lost answer is looked for
 			if waited >= r.patience {
 				return fmt.Sprintf("%s is still %s after %s", key, k.Status, waited), nil
 			}
 		case !f.Class.Drift():
 			return "", nil
-		case f.Do.Acts() && s.number != nil && s.number.news && waited < r.patience: // the inbox has not asked yet
-		case again || f.Do == plan.Ask && k != nil && k.Reason != "":
+		case f.Action.Acts() && s.number != nil && s.number.news && waited < r.patience: // the inbox has not asked yet
+		case again || f.Action == plan.Ask && k != nil && k.Reason != "":
 			return fmt.Sprintf("%s was done, and is %s", key, inWords(f)), nil
 		default:
 			again, wait = true, r.settle

@@ -136,7 +136,7 @@ func (a *applying) page(ctx context.Context, rows []plan.Row) error {
 	var todo, noted []plan.Row
 	for _, row := range rows {
 		switch {
-		case row.Do == plan.Ask && row.Outcome == plan.Pending:
+		case row.Action == plan.Ask && row.Outcome == plan.Pending:
 			row.Outcome = plan.ForPerson
 			noted = append(noted, row)
 		case !row.Acting():
@@ -236,7 +236,7 @@ func (a *applying) run(ctx context.Context, rows []*plan.Row) error {
 func (a *applying) took(ctx context.Context, row *plan.Row) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	log := a.log.WithFields(logrus.Fields{"work": row.Key, "class": string(row.Class), "do": string(row.Do), "plan": a.plan.ID})
+	log := a.log.WithFields(logrus.Fields{"work": row.Key, "class": string(row.Class), "do": string(row.Action), "plan": a.plan.ID})
 	switch row.Outcome {
 	case plan.Pending:
 		if ctx.Err() == nil {

@@ -97,8 +97,8 @@ func TestVoidDocumentIsARemnant(t *testing.T) {
 		delete(w.works, keyOf(3))
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if row := j.row(keyOf(3)); row.Class != plan.Missing || row.Do != plan.Ask || r.Planned != 0 {
-			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Reason, r)
+		if row := j.row(keyOf(3)); row.Class != plan.Missing || row.Action != plan.Ask || r.Planned != 0 {
+			t.Errorf("%s, %s (%s); %+v", row.Class, row.Action, row.Reason, r)
 		}
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		j.mustRun()

@@ -70,15 +70,15 @@ type kind struct {
 	do    plan.Verb
 }
 
-func kindOf(row *plan.Row) kind { return kind{row.Class, row.Do} }
+func kindOf(row *plan.Row) kind { return kind{row.Class, row.Action} }
 
 // trialsOf returns how many actions of each kind are to be tried, for kinds that a plan has many
 // actions of.
 func trialsOf(p *plan.Plan, withheld map[plan.Risk]bool) map[kind]int {
 	many := map[kind]int64{}
 	for _, t := range p.Tallies {
-		if t.Do.Acts() && !withheld[t.Risk] { // one kind may be of two risks
-			many[kind{t.Class, t.Do}] += t.Count
+		if t.Action.Acts() && !withheld[t.Risk] { // one kind may be of two risks
+			many[kind{t.Class, t.Action}] += t.Count
 		}
 	}
 	trials := map[kind]int{}

@@ -208,7 +208,7 @@ func (r *Reconciler) writeOurs(ctx context.Context, s *sight, d *plan.Decision, 
 			return err
 		}
 	}
-	if s.finding.Do == plan.Revise { // the source has a newer version
+	if s.finding.Action == plan.Revise { // the source has a newer version
 		if err := r.carryOut(ctx, s, "of a decision"); err != nil {
 			return err
 		}

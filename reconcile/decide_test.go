@@ -213,7 +213,7 @@ func TestADecisionIsOnWhatWasShown(t *testing.T) {
 			j.mustRun()
 			var found []string
 			for _, r := range j.rows() {
-				if r.Do == plan.Ask {
+				if r.Action == plan.Ask {
 					found = append(found, r.Key)
 				}
 			}

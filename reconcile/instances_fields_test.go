@@ -54,11 +54,11 @@ func TestNewerVersionsThatSayTheSame(t *testing.T) {
 				if err != nil || r.Applied != 1 {
 					t.Errorf("%+v, %v", r, err)
 				}
-				if f := p.finding("marked"); f.Class != plan.Diverged || f.Do != plan.Ask {
-					t.Errorf("an edited document: %s, %s (%s)", f.Class, f.Do, f.Reason)
+				if f := p.finding("marked"); f.Class != plan.Diverged || f.Action != plan.Ask {
+					t.Errorf("an edited document: %s, %s (%s)", f.Class, f.Action, f.Reason)
 				}
-				if f := p.finding("changed"); f.Class != plan.Stale || f.Do != plan.Revise {
-					t.Errorf("news: %s, %s (%s)", f.Class, f.Do, f.Reason)
+				if f := p.finding("changed"); f.Class != plan.Stale || f.Action != plan.Revise {
+					t.Errorf("news: %s, %s (%s)", f.Class, f.Action, f.Reason)
 				}
 				pass(time.Minute)
 				if edited, revised := w.live(keyNamed("marked"))[0].Total, w.live(keyNamed("changed"))[0].Total; edited != "0.99" || revised != "12" {

@@ -61,11 +61,11 @@ func (s *sight) classify(p *plan.Policy) {
 	s.finding = plan.Classify(&s.item, p)
 	f := &s.finding
 	switch {
-	case f.Do == plan.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
-		f.Do, f.Reason = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
+	case f.Action == plan.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
+		f.Action, f.Reason = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
 		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
-	case f.Do == plan.Start && len(s.item.Documents) > 0:
-		f.Do, f.Reason = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
+	case f.Action == plan.Start && len(s.item.Documents) > 0:
+		f.Action, f.Reason = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
 		f.Propose = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
 	}
 }
@@ -160,7 +160,7 @@ func (r *Reconciler) find(ctx context.Context, s *sight) error {
 // again reports whether one look proves nothing: it found no object or no document, and the next
 // look may find one.
 func (s *sight) again() bool {
-	return s.err == nil && (s.finding.Do == plan.Look || s.gone > 0 && s.gone < plan.Looks && s.item.Truth != nil)
+	return s.err == nil && (s.finding.Action == plan.Look || s.gone > 0 && s.gone < plan.Looks && s.item.Truth != nil)
 }
 
 // lookAt looks at keys, as many at once as there are workers. What one side does not have is looked

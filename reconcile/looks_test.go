@@ -57,7 +57,7 @@ func TestLooksThatFail(t *testing.T) {
 		w.getFails[keyOf(1)] = errors.New("502")
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if row := j.row(keyOf(1)); row.Class != plan.Stale || row.Do != plan.Nothing || !strings.Contains(row.Reason, "502") {
+		if row := j.row(keyOf(1)); row.Class != plan.Stale || row.Action != plan.Nothing || !strings.Contains(row.Reason, "502") {
 			t.Errorf("row: %+v", row)
 		}
 		if r.Result != schedule.Partial || r.Failed != 1 || r.Applied != 1 {

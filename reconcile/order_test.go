@@ -107,8 +107,8 @@ func TestGraceBeginsWithALook(t *testing.T) {
 		}{{0, plan.Nothing}, {23 * time.Hour, plan.Nothing}, {2 * time.Hour, plan.Ask}} {
 			w.pass(step.after)
 			j.mustRun()
-			if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Do != step.do {
-				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Reason)
+			if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Action != step.do {
+				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Action, row.Reason)
 			}
 		}
 	})
@@ -129,8 +129,8 @@ func TestGraceOutlivesABadNight(t *testing.T) {
 		w.pass(5 * time.Hour)
 		clear(w.getFails)
 		j.mustRun()
-		if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Do != plan.Ask {
-			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Reason)
+		if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Action != plan.Ask {
+			t.Errorf("%s, %s (%s)", row.Class, row.Action, row.Reason)
 		}
 	})
 }

@@ -69,8 +69,8 @@ func broken(r Report) Report {
 func reportOf(job string, p *plan.Plan) Report {
 	return Report{
 		Job: job, Plan: p.ID, Seen: p.Census.Keys,
-		Planned: p.Count(func(t plan.Tally) bool { return t.Do.Acts() }),
-		Person:  p.Count(func(t plan.Tally) bool { return t.Do == plan.Ask || t.Do == plan.Halt }),
+		Planned: p.Count(func(t plan.Tally) bool { return t.Action.Acts() }),
+		Person:  p.Count(func(t plan.Tally) bool { return t.Action == plan.Ask || t.Action == plan.Halt }),
 	}
 }
 
@@ -234,7 +234,7 @@ func (p *planning) nameSome(planner *plan.Planner, fs []plan.Finding) []plan.Fin
 			continue
 		}
 		if p.named++; p.named > plan.Named {
-			planner.Count(plan.Tally{Class: plan.NoSource, Do: plan.Nothing, Count: 1})
+			planner.Count(plan.Tally{Class: plan.NoSource, Action: plan.Nothing, Count: 1})
 			fs[i].Class = plan.InSync
 		}
 	}
@@ -291,7 +291,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 		}
 		p.unseen++
 		now[i] = fs[i]
-		now[i].Do, now[i].Reason = plan.Nothing, plan.LookFailed+s.err.Error()
+		now[i].Action, now[i].Reason = plan.Nothing, plan.LookFailed+s.err.Error()
 		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
 			unheard[fs[i].Key] = true
 		}

@@ -81,8 +81,8 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 		}
 		for _, row := range j.rows() {
 			name := idOf(row.Key)
-			if got := (treatment{row.Class, row.Do}); got != want[name] {
-				t.Errorf("%s: %s, %s (%s); want %v", name, row.Class, row.Do, row.Reason, want[name])
+			if got := (treatment{row.Class, row.Action}); got != want[name] {
+				t.Errorf("%s: %s, %s (%s); want %v", name, row.Class, row.Action, row.Reason, want[name])
 			}
 			if row.Reason == "" {
 				t.Errorf("%s: nothing says why", name)
@@ -253,7 +253,7 @@ func TestNoSource(t *testing.T) {
 			}
 			rows := j.rows()
 			for i, row := range rows {
-				if row.Key != fmt.Sprintf("api:trip:%04d", i) || row.Class != plan.NoSource || row.Do != plan.Nothing || row.Reason == "" {
+				if row.Key != fmt.Sprintf("api:trip:%04d", i) || row.Class != plan.NoSource || row.Action != plan.Nothing || row.Reason == "" {
 					t.Errorf("%s: %+v", name, row.Finding)
 				}
 			}

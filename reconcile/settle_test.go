@@ -71,8 +71,8 @@ func TestMissesAreApartByTheSettling(t *testing.T) {
 		delete(w.works, keyOf(500))
 		j := w.job(t, l.settings)
 		r := j.mustRun()
-		if row := j.row(keyOf(500)); row.Class != plan.LedgerLost || row.Do != plan.Adopt || r.Applied != 1 {
-			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Reason, r)
+		if row := j.row(keyOf(500)); row.Class != plan.LedgerLost || row.Action != plan.Adopt || r.Applied != 1 {
+			t.Errorf("%s, %s (%s); %+v", row.Class, row.Action, row.Reason, r)
 		}
 		if len(w.delivered) > 0 || len(w.live(keyOf(500))) != 1 || w.mails[keyOf(500)] != 1 {
 			t.Errorf("%d started, %d documents, %d mails", len(w.delivered), len(w.live(keyOf(500))), w.mails[keyOf(500)])

@@ -137,7 +137,7 @@ func (w *old) decide(p *process) {
 	for i := range drifts {
 		d := plan.Decision{Finding: drifts[i].Finding, By: decider}
 		switch f := &d.Finding; {
-		case f.Do != plan.Ask:
+		case f.Action != plan.Ask:
 			continue
 		case f.Class == plan.InDoubt: // it was heard of while there were two: the instance asks again when one is void
 			w.docs[slices.Index(w.docs, w.live(f.Key)[1])].Void = true

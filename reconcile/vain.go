@@ -20,7 +20,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 	acting := map[string]*plan.Finding{}
 	last := ""
 	for i := range fs {
-		if fs[i].Do.Acts() {
+		if fs[i].Action.Acts() {
 			acting[fs[i].Key], last = &fs[i], fs[i].Key
 		}
 	}
@@ -35,7 +35,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 			break
 		}
 		if f := acting[row.Key]; f != nil && vain(f, &row) {
-			f.Do, f.Reason = plan.Ask, inVain+f.Reason
+			f.Action, f.Reason = plan.Ask, inVain+f.Reason
 			f.Propose = program.Command("show", f.Key, "") + "; see that a coordinator runs and that Decide and Apply act on this state of the object, then do it by hand or let the object's version grow"
 		}
 	}
@@ -47,7 +47,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 func (p *planning) contested(ctx context.Context, fs []plan.Finding) error {
 	for i := range fs {
 		f := &fs[i]
-		if f.Do != plan.Revise || len(f.Documents) == 0 {
+		if f.Action != plan.Revise || len(f.Documents) == 0 {
 			continue
 		}
 		found, err := p.found(ctx, f.Key)
@@ -55,7 +55,7 @@ func (p *planning) contested(ctx context.Context, fs []plan.Finding) error {
 			return err
 		}
 		if found.Open != nil {
-			f.Do, f.Reason = plan.Ask, plan.ChangedThere+f.Reason
+			f.Action, f.Reason = plan.Ask, plan.ChangedThere+f.Reason
 			f.Propose = "write ours over it, or change the object at the source so that it says what stands"
 		}
 	}
@@ -76,8 +76,8 @@ func vain(now *plan.Finding, row *plan.Row) bool {
 	was := row.Finding
 	switch {
 	case row.Outcome == plan.Applied:
-	case was.Do == plan.Ask && strings.HasPrefix(was.Reason, inVain):
-		was.Do = now.Do
+	case was.Action == plan.Ask && strings.HasPrefix(was.Reason, inVain):
+		was.Action = now.Action
 	default:
 		return false
 	}

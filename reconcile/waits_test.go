@@ -67,7 +67,7 @@ func (h *heard) compares(p *process, left map[int]plan.Class) {
 	}
 	for n, class := range left {
 		ds, err := h.db.Drifts(h.t.Context(), plan.DriftQuery{Key: keyNamed(fmt.Sprint(n))})
-		if err != nil || len(ds) != 1 || ds[0].Class != class || ds[0].Do != plan.Ask {
+		if err != nil || len(ds) != 1 || ds[0].Class != class || ds[0].Action != plan.Ask {
 			h.t.Fatalf("of order %d it found %+v, %v; want %s", n, ds, err, class)
 		}
 	}
@@ -176,7 +176,7 @@ func TestAFindingHoldsThroughTheNextComparison(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := plan.Finding{Key: "o1", Class: class, Do: do, Reason: why, Documents: []string{"inv_1"}}
+		f := plan.Finding{Key: "o1", Class: class, Action: do, Reason: why, Documents: []string{"inv_1"}}
 		if err := db.Remember(t.Context(), ref, plan.Part{}, []plan.Finding{f}); err != nil {
 			t.Fatal(err)
 		}

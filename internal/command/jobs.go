@@ -215,7 +215,7 @@ func (a *app) printPlan(in *desk.PlanIn, p *desk.Plan) {
 func (a *app) printRow(r *desk.PlanRow) {
 	a.paragraph("", r.Key)
 	version := fmt.Sprintf("version: %s at the source, %s in the ledger", cmp.Or(r.Revision, "none"), cmp.Or(r.Applied, "none"))
-	a.paragraphs("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Do, r.Reason), desk.With("documents: ", strings.Join(r.Documents, ", ")),
+	a.paragraphs("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Action, r.Reason), desk.With("documents: ", strings.Join(r.Documents, ", ")),
 		desk.When(r.Revision != "" || r.Applied != "", version))
 	for _, c := range r.Changes {
 		a.paragraph("  - ", c.Field+": "+c.Is)

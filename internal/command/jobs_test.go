@@ -95,20 +95,20 @@ func ordersPlan() *draft {
 			Job: "orders", Mapping: "v3", Scan: 12,
 			Census: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, Before: 990},
 		},
-		counted: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 995}},
+		counted: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 995}},
 		findings: []plan.Finding{
-			{Key: "shop:order:1", Class: plan.Missing, Do: plan.Start, Reason: "the ledger has no work for it", Revision: "4"},
-			{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Reason: "the ledger has no work for it", Revision: "9"},
+			{Key: "shop:order:1", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", Revision: "4"},
+			{Key: "shop:order:2", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", Revision: "9"},
 			{
-				Key: "shop:order:3", Class: plan.Duplicate, Do: plan.Ask, Reason: "the destination has 2 of them under one mark", Revision: "1", Applied: "1",
+				Key: "shop:order:3", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", Revision: "1", Applied: "1",
 				Documents: []string{"inv_3", "inv_3b"}, Propose: "keep inv_3: the ledger knows it. Nothing is voided by itself",
 			},
 			{
-				Key: "shop:order:4", Class: plan.Diverged, Do: plan.Ask, Reason: "somebody changed \x1b[2Kit", Revision: "2", Applied: "2",
+				Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "somebody changed \x1b[2Kit", Revision: "2", Applied: "2",
 				Documents: []string{"inv_4"}, Changes: []plan.Change{{Field: "total", Is: "12.00", Want: "13.00"}}, Propose: "who did?",
 			},
 			{
-				Key: "shop:order:5", Class: plan.SourceGone, Do: plan.Withdraw, Reason: "the source cancelled it at 5", Revision: "5", Applied: "4",
+				Key: "shop:order:5", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 5", Revision: "5", Applied: "4",
 				Documents: []string{"inv_5"},
 			},
 		},
@@ -123,7 +123,7 @@ func brokenPlan() *draft {
 			Job: "stock", Mapping: "v2", Before: "v1", Scan: 3, Census: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
 			Spread: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
 		},
-		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Do: plan.Adopt, Reason: "the ledger does not know it", Documents: []string{"a"}}},
+		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Action: plan.Adopt, Reason: "the ledger does not know it", Documents: []string{"a"}}},
 	}
 }
 
@@ -280,5 +280,5 @@ func reconciled(ctx context.Context, d jobsDesk) error {
 
 // actingOf is how many of its findings a plan wants to do something about by itself.
 func actingOf(p *plan.Plan) int64 {
-	return p.Count(func(t plan.Tally) bool { return t.Do.Acts() })
+	return p.Count(func(t plan.Tally) bool { return t.Action.Acts() })
 }

@@ -225,9 +225,9 @@ func (d *Desk) decidable(in *DecideIn, f *plan.Finding) error {
 	case in.Finding != "" && in.Finding != f.Mark():
 		fail.What = fmt.Sprintf("it is not what you saw any more: %s was shown, and it is %s by now: %s, %s", in.Finding, f.Mark(), f.Class, f.Reason)
 		fail.Next = fmt.Sprintf("look again: amends drift list --key %s%s", quote(f.Key), d.flag)
-	case f.Do.Acts():
-		fail.Next = "the next run of the job does what is to be done: " + string(f.Do)
-	case len(takes) == 0 && f.Do == plan.Nothing:
+	case f.Action.Acts():
+		fail.Next = "the next run of the job does what is to be done: " + string(f.Action)
+	case len(takes) == 0 && f.Action == plan.Nothing:
 		fail.Next = "nothing is for a person yet; a later comparison says more"
 	case len(takes) == 0:
 		fail.Next = "look at its instance: " + program.Command("show", f.Key, d.flag)

@@ -68,15 +68,15 @@ func TestDriftCursor(t *testing.T) {
 // What a person can do with a plan follows from what is in it.
 func TestNextOfPlan(t *testing.T) {
 	t.Parallel()
-	starts := []plan.Tally{{Class: plan.Missing, Do: plan.Start, Risk: plan.Create, Count: 2}}
-	asked := []plan.Tally{{Class: plan.Duplicate, Do: plan.Ask, Count: 1}}
+	starts := []plan.Tally{{Class: plan.Missing, Action: plan.Start, Risk: plan.Create, Count: 2}}
+	asked := []plan.Tally{{Class: plan.Duplicate, Action: plan.Ask, Count: 1}}
 	over := []plan.Excess{{Risk: plan.Create, Count: 2}}
 	for name, tc := range map[string]struct {
 		plan plan.Plan
 		by   string
 		want string
 	}{
-		"in sync":  {plan.Plan{Tallies: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 9}}}, "", "there is nothing to do"},
+		"in sync":  {plan.Plan{Tallies: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 9}}}, "", "there is nothing to do"},
 		"asks":     {plan.Plan{Tallies: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
 		"acts":     {plan.Plan{Tallies: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
 		"over":     {plan.Plan{Tallies: starts, Withheld: over}, "", "the same with --approve"},

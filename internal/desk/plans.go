@@ -149,10 +149,10 @@ func (d *Desk) WriteJSON(ctx context.Context, w io.Writer, p *Plan) error {
 }
 
 // acting is how many of its findings a plan wants to do something about by itself, and asking how many are for a person.
-func acting(p *plan.Plan) int64 { return p.Count(func(t plan.Tally) bool { return t.Do.Acts() }) }
+func acting(p *plan.Plan) int64 { return p.Count(func(t plan.Tally) bool { return t.Action.Acts() }) }
 
 func asking(p *plan.Plan) int64 {
-	return p.Count(func(t plan.Tally) bool { return t.Do == plan.Ask || t.Do == plan.Halt })
+	return p.Count(func(t plan.Tally) bool { return t.Action == plan.Ask || t.Action == plan.Halt })
 }
 
 // nextOfPlan is what a person can do with a plan.

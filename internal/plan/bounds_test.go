@@ -11,7 +11,7 @@ import (
 )
 
 func acts(do plan.Verb, r plan.Risk, n int64) plan.Tally {
-	return plan.Tally{Class: plan.Missing, Do: do, Risk: r, Count: n}
+	return plan.Tally{Class: plan.Missing, Action: do, Risk: r, Count: n}
 }
 
 // A kind of action that is more than its count, or more than its percentage, is withheld,
@@ -24,7 +24,7 @@ func TestBounds(t *testing.T) {
 		tallies []plan.Tally
 		want    string // of all that is withheld
 	}{
-		"nothing":         {keys: 1000, tallies: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 1000}}},
+		"nothing":         {keys: 1000, tallies: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 1000}}},
 		"at the bound":    {keys: 1000, tallies: []plan.Tally{acts(plan.Start, plan.Create, 200), acts(plan.Revise, plan.Update, 200), acts(plan.Withdraw, plan.Destroy, 10)}},
 		"over a share":    {keys: 1000, tallies: []plan.Tally{acts(plan.Start, plan.Create, 312)}, want: "withheld: 312 creates are 31.2 % of 1,000 objects; at most 20 %. Approve plan 5f3a0000 or raise the bound"},
 		"just over":       {keys: 1_000_000, bounds: plan.Bounds{Update: plan.Bound{Count: 1e6}}, tallies: []plan.Tally{acts(plan.Revise, plan.Update, 200_001)}, want: "withheld: 200,001 updates are 20.01 % of 1,000,000 objects; at most 20 %. Approve plan 5f3a0000 or raise the bound"},
@@ -189,7 +189,7 @@ func TestEmptySourceDestroysNothing(t *testing.T) {
 		p := plan.NewPlanner(&plan.Plan{Job: "books", Census: counts.Census, Spread: counts.Spread}, counts.Tallies)
 		for i := range found {
 			if f := &found[i]; f.Risk() != plan.Harmless {
-				r.Fatalf("it would %s %s", f.Do, f.Key)
+				r.Fatalf("it would %s %s", f.Action, f.Key)
 			}
 			if err := p.Add(&found[i]); err != nil {
 				r.Fatal(err)

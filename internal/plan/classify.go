@@ -65,7 +65,7 @@ func (v Verb) Acts() bool {
 type Finding struct {
 	Key     string   `json:"key"`
 	Class   Class    `json:"class"`
-	Do      Verb     `json:"action"`
+	Action  Verb     `json:"action"`
 	Reason  string   `json:"reason"`
 	Changes []Change `json:"changes,omitempty"`
 	// Evidence: the versions and ids the finding rests on. An action is dropped when they are
@@ -126,29 +126,29 @@ func (c *classifier) classify() Finding {
 	t, k := c.item.Truth, c.item.Known
 	switch {
 	case c.item.Key == "":
-		return Finding{Class: Foreign, Do: Nothing, Reason: "it does not carry our mark"}
+		return Finding{Class: Foreign, Action: Nothing, Reason: "it does not carry our mark"}
 	case k != nil && k.Works > 1:
-		return Finding{Class: DupLedger, Do: Halt, Reason: fmt.Sprintf("the ledger has %d works for one natural key", k.Works)}
+		return Finding{Class: DupLedger, Action: Halt, Reason: fmt.Sprintf("the ledger has %d works for one natural key", k.Works)}
 	case k != nil && (k.InDoubt || k.Status == saga.Review):
 		return c.unsettled()
 	case k != nil && k.Overdue:
-		return Finding{Class: Stuck, Do: Resume, Reason: "the work is " + string(k.Status) + " and should have moved by now"}
+		return Finding{Class: Stuck, Action: Resume, Reason: "the work is " + string(k.Status) + " and should have moved by now"}
 	case k != nil && k.Held:
 		return c.held()
 	case k != nil && k.Status == saga.Paused:
-		return Finding{Class: Stuck, Do: Ask, Reason: "a person holds the work", Propose: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
+		return Finding{Class: Stuck, Action: Ask, Reason: "a person holds the work", Propose: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
 	case k != nil && k.Status == saga.Adopting:
-		return Finding{Class: Stuck, Do: Ask, Reason: "a rebuild is taking the work over, and has not come to its end", Propose: "rebuild again: it goes on where it was"}
+		return Finding{Class: Stuck, Action: Ask, Reason: "a rebuild is taking the work over, and has not come to its end", Propose: "rebuild again: it goes on where it was"}
 	case k != nil && k.Status.Live():
-		return Finding{Class: InSync, Do: Nothing, Reason: "it is being worked on"}
+		return Finding{Class: InSync, Action: Nothing, Reason: "it is being worked on"}
 	case t != nil && t.Unreadable != "":
-		return Finding{Class: Unreadable, Do: Ask, Reason: t.Unreadable, Propose: "correct the object at the source, or how it is read; its document is left alone"}
+		return Finding{Class: Unreadable, Action: Ask, Reason: t.Unreadable, Propose: "correct the object at the source, or how it is read; its document is left alone"}
 	case len(c.live)+c.item.Unnamed > 1:
 		return c.several()
 	case t == nil:
 		return c.unspoken()
 	case t.Held && (k != nil || len(c.live) == 0):
-		return Finding{Class: InSync, Do: Nothing, Reason: notYet}
+		return Finding{Class: InSync, Action: Nothing, Reason: notYet}
 	case !t.Wanted:
 		return c.unwanted()
 	case len(c.live) == 0:
@@ -164,11 +164,11 @@ const notYet = "its source says: not yet"
 func (c *classifier) held() Finding {
 	switch t := c.item.Truth; {
 	case t == nil || t.Held:
-		return Finding{Class: InSync, Do: Nothing, Reason: notYet}
+		return Finding{Class: InSync, Action: Nothing, Reason: notYet}
 	case t.Unreadable != "" || !t.Wanted:
-		return Finding{Class: Stuck, Do: Ask, Reason: "its source held it, and does not want it any more, or cannot be read", Propose: program.Command("show", c.item.Key, "") + " says what can be done"}
+		return Finding{Class: Stuck, Action: Ask, Reason: "its source held it, and does not want it any more, or cannot be read", Propose: program.Command("show", c.item.Key, "") + " says what can be done"}
 	default:
-		return Finding{Class: Stale, Do: Revise, Reason: "its source held it, and does not any more"}
+		return Finding{Class: Stale, Action: Revise, Reason: "its source held it, and does not any more"}
 	}
 }
 
@@ -176,9 +176,9 @@ func (c *classifier) held() Finding {
 func (c *classifier) unsettled() Finding {
 	k := c.item.Known
 	if k.Status == saga.Review {
-		return Finding{Class: InDoubt, Do: Ask, Reason: "the work is in review: " + string(k.Reason), Propose: program.Command("show", c.item.Key, "")}
+		return Finding{Class: InDoubt, Action: Ask, Reason: "the work is in review: " + string(k.Reason), Propose: program.Command("show", c.item.Key, "")}
 	}
-	return Finding{Class: InDoubt, Do: Nothing, Reason: "a step may have happened; the saga asks the destination once it has settled"}
+	return Finding{Class: InDoubt, Action: Nothing, Reason: "a step may have happened; the saga asks the destination once it has settled"}
 }
 
 func (c *classifier) several() Finding {
@@ -195,7 +195,7 @@ func (c *classifier) several() Finding {
 		}
 	}
 	return Finding{
-		Class: Duplicate, Do: Ask, Reason: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)+c.item.Unnamed),
+		Class: Duplicate, Action: Ask, Reason: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)+c.item.Unnamed),
 		Propose: "keep " + keep + ": " + why + ". Nothing is voided by itself",
 	}
 }
@@ -204,11 +204,11 @@ func (c *classifier) several() Finding {
 func (c *classifier) unspoken() Finding {
 	switch {
 	case len(c.live) == 0 && c.item.Known == nil:
-		return Finding{Class: InSync, Do: Nothing, Reason: "the source was not asked about it, and nothing stands"}
+		return Finding{Class: InSync, Action: Nothing, Reason: "the source was not asked about it, and nothing stands"}
 	case len(c.live) == 0:
-		return Finding{Class: NoSource, Do: Nothing, Reason: "the source was not asked about it, and no document stands"}
+		return Finding{Class: NoSource, Action: Nothing, Reason: "the source was not asked about it, and no document stands"}
 	default:
-		return Finding{Class: NoSource, Do: Nothing, Reason: "the source was not asked about it; silence proves nothing"}
+		return Finding{Class: NoSource, Action: Nothing, Reason: "the source was not asked about it; silence proves nothing"}
 	}
 }
 
@@ -217,21 +217,21 @@ func (c *classifier) unwanted() Finding {
 	t, k := c.item.Truth, c.item.Known
 	switch {
 	case t.Revision == "" && !t.Proven && k != nil && len(c.item.Documents) == 0:
-		return Finding{Class: NoSource, Do: Nothing, Reason: "neither the source nor the destination has it: it was compared with nothing"}
+		return Finding{Class: NoSource, Action: Nothing, Reason: "neither the source nor the destination has it: it was compared with nothing"}
 	case len(c.live) == 0:
-		return Finding{Class: InSync, Do: Nothing, Reason: "it is cancelled or gone, and nothing stands"}
+		return Finding{Class: InSync, Action: Nothing, Reason: "it is cancelled or gone, and nothing stands"}
 	case t.Revision == "" && !t.Proven:
-		return Finding{Class: Orphan, Do: Nothing, Reason: "the source did not list it; that is not proven yet"}
+		return Finding{Class: Orphan, Action: Nothing, Reason: "the source did not list it; that is not proven yet"}
 	case t.Revision == "":
-		return Finding{Class: Orphan, Do: Ask, Reason: "the source does not have it, which was proven, and its document stands", Propose: "compensate it: void or credit " + c.live[0].ID}
+		return Finding{Class: Orphan, Action: Ask, Reason: "the source does not have it, which was proven, and its document stands", Propose: "compensate it: void or credit " + c.live[0].ID}
 	case c.live[0].Locked:
-		return Finding{Class: SourceGone, Do: Ask, Reason: "the source cancelled it, and its document is posted or paid", Propose: "credit " + c.live[0].ID + "; it cannot be voided"}
+		return Finding{Class: SourceGone, Action: Ask, Reason: "the source cancelled it, and its document is posted or paid", Propose: "credit " + c.live[0].ID + "; it cannot be voided"}
 	case k == nil:
-		return Finding{Class: Orphan, Do: Ask, Reason: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Propose: "void " + c.live[0].ID}
+		return Finding{Class: Orphan, Action: Ask, Reason: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Propose: "void " + c.live[0].ID}
 	case k.Status != saga.Completed:
-		return Finding{Class: Orphan, Do: Ask, Reason: "the work is " + string(k.Status) + ", and " + c.live[0].ID + " stands", Propose: "void " + c.live[0].ID}
+		return Finding{Class: Orphan, Action: Ask, Reason: "the work is " + string(k.Status) + ", and " + c.live[0].ID + " stands", Propose: "void " + c.live[0].ID}
 	default:
-		return Finding{Class: SourceGone, Do: Withdraw, Reason: "the source cancelled it at " + t.Revision}
+		return Finding{Class: SourceGone, Action: Withdraw, Reason: "the source cancelled it at " + t.Revision}
 	}
 }
 
@@ -240,15 +240,15 @@ func (c *classifier) absent() Finding {
 	k := c.item.Known
 	switch {
 	case c.item.Looked < Looks:
-		return Finding{Class: c.absence(), Do: Look, Reason: "the destination has none; one miss proves nothing"}
+		return Finding{Class: c.absence(), Action: Look, Reason: "the destination has none; one miss proves nothing"}
 	case k == nil:
-		return Finding{Class: Missing, Do: Start, Reason: "the ledger has no work for it"}
+		return Finding{Class: Missing, Action: Start, Reason: "the ledger has no work for it"}
 	case k.Status != saga.Completed:
 		return c.reopened()
 	case c.policy.Recreate:
-		return Finding{Class: PhantomDone, Do: Again, Reason: "its document is gone; the policy says to make it again"}
+		return Finding{Class: PhantomDone, Action: Again, Reason: "its document is gone; the policy says to make it again"}
 	default:
-		return Finding{Class: PhantomDone, Do: Ask, Reason: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it again"}
+		return Finding{Class: PhantomDone, Action: Ask, Reason: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it again"}
 	}
 }
 
@@ -267,14 +267,14 @@ func (c *classifier) reopened() Finding {
 	_, byHand := saga.SplitRevision(k.Revision)
 	same := byHand > 0 && k.Fields != nil && len(diff(k.Fields, t.Fields)) == 0
 	if newer && !same {
-		return Finding{Class: Stale, Do: Revise, Reason: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
+		return Finding{Class: Stale, Action: Revise, Reason: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
 	}
 	at, besides := "at that version", ". A version newer than "+k.Revision+" at its source is started by itself"
 	if newer {
 		at, besides = "at "+t.Revision+", which says the same", ""
 	}
 	return Finding{
-		Class: Missing, Do: Ask, Reason: "the work was undone at " + k.Revision + ", and the source still wants it " + at,
+		Class: Missing, Action: Ask, Reason: "the work was undone at " + k.Revision + ", and the source still wants it " + at,
 		Propose: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + besides,
 	}
 }
@@ -289,13 +289,13 @@ func (c *classifier) compare(d *Document) Finding {
 	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0 && (k.Fields == nil || len(diff(k.Fields, t.Fields)) > 0)
 	switch {
 	case len(changes) == 0 && d.Foreign:
-		return Finding{Class: DivergedForeign, Do: Nothing, Reason: "only fields differ that are not ours"}
+		return Finding{Class: DivergedForeign, Action: Nothing, Reason: "only fields differ that are not ours"}
 	case len(changes) == 0:
-		return Finding{Class: InSync, Do: Nothing, Reason: "it says what it should"}
+		return Finding{Class: InSync, Action: Nothing, Reason: "it says what it should"}
 	case newer && d.Locked:
 		return posted(d, changes)
 	case newer:
-		return Finding{Class: Stale, Do: Revise, Changes: changes, Reason: "the source has " + t.Revision + ", and " + k.Revision + " was applied"}
+		return Finding{Class: Stale, Action: Revise, Changes: changes, Reason: "the source has " + t.Revision + ", and " + k.Revision + " was applied"}
 	default:
 		return c.diverged(d, changes)
 	}
@@ -303,7 +303,7 @@ func (c *classifier) compare(d *Document) Finding {
 
 // posted: the document is older than the object, and must not be edited.
 func posted(d *Document, changes []Change) Finding {
-	return Finding{Class: Locked, Do: Ask, Changes: changes, Reason: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue a new one"}
+	return Finding{Class: Locked, Action: Ask, Changes: changes, Reason: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue a new one"}
 }
 
 // unknown: the ledger does not say that the document was made.
@@ -311,16 +311,16 @@ func (c *classifier) unknown(d *Document, changes []Change) Finding {
 	k := c.item.Known
 	switch {
 	case k != nil:
-		return Finding{Class: Orphan, Do: Ask, Changes: changes, Reason: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
+		return Finding{Class: Orphan, Action: Ask, Changes: changes, Reason: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
 	case len(changes) > 0 && d.Intact && d.Revision != "" && saga.CompareRevisions(d.Revision, c.item.Truth.Revision) < 0:
 		if d.Locked { // adopting it would bring it up to date
 			return posted(d, changes)
 		}
-		return Finding{Class: LedgerLost, Do: Adopt, Changes: changes, Reason: "the destination has it as it was at " + d.Revision + ", untouched, and the ledger does not know"}
+		return Finding{Class: LedgerLost, Action: Adopt, Changes: changes, Reason: "the destination has it as it was at " + d.Revision + ", untouched, and the ledger does not know"}
 	case len(changes) > 0:
-		return Finding{Class: AdoptMismatch, Do: Ask, Changes: changes, Reason: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}
+		return Finding{Class: AdoptMismatch, Action: Ask, Changes: changes, Reason: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}
 	default:
-		return Finding{Class: LedgerLost, Do: Adopt, Reason: "the destination has it, exactly, and the ledger does not know"}
+		return Finding{Class: LedgerLost, Action: Adopt, Reason: "the destination has it, exactly, and the ledger does not know"}
 	}
 }
 
@@ -337,20 +337,20 @@ func (c *classifier) diverged(d *Document, changes []Change) Finding {
 			rules.review = true
 		}
 	}
-	f := Finding{Class: Diverged, Do: Ask, Changes: changes, Reason: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
+	f := Finding{Class: Diverged, Action: Ask, Changes: changes, Reason: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
 	switch k := c.item.Known; {
 	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again would change nothing
 		f.Reason = "the document says what was applied at " + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
 		f.Propose = "change the object at the source, so that its version grows"
 	case rules.review:
 	case !rules.enforce:
-		f.Do, f.Reason, f.Propose = Nothing, f.Reason+"; the policy leaves them", ""
+		f.Action, f.Reason, f.Propose = Nothing, f.Reason+"; the policy leaves them", ""
 	case d.Locked:
 		f.Reason += ", and the document is posted or paid"
 	case rules.ignore:
 		f.Reason += "; to write some again would also write those that the policy leaves"
 	default:
-		f.Do, f.Reason, f.Propose = Again, f.Reason+"; the policy writes them again", ""
+		f.Action, f.Reason, f.Propose = Again, f.Reason+"; the policy writes them again", ""
 	}
 	return f
 }

@@ -145,11 +145,11 @@ func TestClasses(t *testing.T) {
 		{"undone, and it stands", wanted("1"), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), plan.Policy{}, plan.Orphan, plan.Ask},
 	} {
 		i := plan.Item{Key: key, Truth: c.truth, Documents: c.docs, Looked: c.looked, Known: c.known}
-		if f := plan.Classify(&i, &c.policy); f.Class != c.class || f.Do != c.do || f.Reason == "" {
-			t.Errorf("%s: %s, %s (%s); want %s, %s", c.name, f.Class, f.Do, f.Reason, c.class, c.do)
+		if f := plan.Classify(&i, &c.policy); f.Class != c.class || f.Action != c.do || f.Reason == "" {
+			t.Errorf("%s: %s, %s (%s); want %s, %s", c.name, f.Class, f.Action, f.Reason, c.class, c.do)
 		}
 	}
-	if f := plan.Classify(&plan.Item{Documents: docs(plan.Document{ID: "inv_9"})}, &plan.Policy{}); f.Class != plan.Foreign || f.Do != plan.Nothing {
+	if f := plan.Classify(&plan.Item{Documents: docs(plan.Document{ID: "inv_9"})}, &plan.Policy{}); f.Class != plan.Foreign || f.Action != plan.Nothing {
 		t.Errorf("what is not ours: %+v", f)
 	}
 }
@@ -210,21 +210,21 @@ func TestNothingRash(t *testing.T) {
 		f := plan.Classify(&i, &policy)
 		makes := f.Risk() == plan.Create
 		switch {
-		case f.Class == "" || f.Do == "" || f.Reason == "":
+		case f.Class == "" || f.Action == "" || f.Reason == "":
 			r.Fatalf("no words: %+v", f)
 		case makes && (live > 0 || i.Looked < plan.Looks || i.Truth == nil || !i.Truth.Wanted):
 			r.Fatalf("it would make another: %+v", f)
-		case (makes || f.Do == plan.Withdraw || f.Do == plan.Adopt) && i.Known != nil && i.Known.InDoubt:
+		case (makes || f.Action == plan.Withdraw || f.Action == plan.Adopt) && i.Known != nil && i.Known.InDoubt:
 			r.Fatalf("over the head of a doubt: %+v", f)
-		case f.Do == plan.Withdraw && (i.Truth == nil || i.Truth.Wanted || i.Truth.Revision == ""):
+		case f.Action == plan.Withdraw && (i.Truth == nil || i.Truth.Wanted || i.Truth.Revision == ""):
 			r.Fatalf("it would undo what nobody cancelled: %+v", f)
-		case f.Do == plan.Adopt && (i.Known != nil || live != 1 || len(f.Changes) > 0 && !i.Documents[slices.IndexFunc(i.Documents, func(d plan.Document) bool { return !d.Void })].Intact):
+		case f.Action == plan.Adopt && (i.Known != nil || live != 1 || len(f.Changes) > 0 && !i.Documents[slices.IndexFunc(i.Documents, func(d plan.Document) bool { return !d.Void })].Intact):
 			r.Fatalf("it would adopt what is not ours as it stands: %+v", f)
-		case f.Do.Acts() && i.Truth != nil && i.Truth.Unreadable != "" && f.Do != plan.Resume:
+		case f.Action.Acts() && i.Truth != nil && i.Truth.Unreadable != "" && f.Action != plan.Resume:
 			r.Fatalf("it would act for what cannot be read: %+v", f)
-		case (f.Risk() == plan.Update || f.Do == plan.Withdraw) && lockedOnes > 0:
+		case (f.Risk() == plan.Update || f.Action == plan.Withdraw) && lockedOnes > 0:
 			r.Fatalf("it would touch what is posted: %+v", f)
-		case live > 1 && f.Do != plan.Ask && f.Do != plan.Nothing && f.Do != plan.Halt && f.Do != plan.Resume:
+		case live > 1 && f.Action != plan.Ask && f.Action != plan.Nothing && f.Action != plan.Halt && f.Action != plan.Resume:
 			r.Fatalf("it would act on several: %+v", f)
 		}
 	})

@@ -310,7 +310,7 @@ func TestForeign(t *testing.T) {
 	t.Parallel()
 	w := world{destination: slices.Concat([]plan.Seen{{ID: "inv_8"}, {ID: "inv_9"}}, seen("1")), source: seen("1"), ledger: heads("1")}
 	found, counts := w.compare(t)
-	want := []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 1}, {Class: plan.Foreign, Do: plan.Nothing, Count: 2}}
+	want := []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 1}, {Class: plan.Foreign, Action: plan.Nothing, Count: 2}}
 	if len(found) > 0 || !slices.Equal(counts.Tallies, want) {
 		t.Errorf("found %v, counted %v", found, counts.Tallies)
 	}

@@ -48,7 +48,7 @@ func Decidable(c Class) bool { return verdicts[c] != nil }
 
 // Verdicts are what a person can decide on it; none where nothing is for a person, or its instance is to be spoken to.
 func (f *Finding) Verdicts() []Verdict {
-	if f.Do != Ask {
+	if f.Action != Ask {
 		return nil
 	}
 	return f.takes()
@@ -119,7 +119,7 @@ func (d *Decision) Held(f *Finding) Finding {
 	if d.Verdict == Hide {
 		said = "ignores it until " + d.Until.UTC().Format(time.RFC3339)
 	}
-	held.Class, held.Do, held.Propose = Accepted, Nothing, ""
+	held.Class, held.Action, held.Propose = Accepted, Nothing, ""
 	held.Reason = fmt.Sprintf("%s %s: %s (%s: %s)", d.By.Name, said, d.By.Reason, f.Class, f.Reason)
 	return held
 }

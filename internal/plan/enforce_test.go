@@ -18,8 +18,8 @@ func TestEnforceWritesTheOldAgain(t *testing.T) {
 			Documents: []plan.Document{{ID: "inv_1", Key: "shop:order:1", Fields: plan.Fields{"total": "10"}, Revision: "2026-11-01T10:00:00Z", Intact: true}},
 			Known:     &plan.Known{Works: 1, Status: saga.Completed, Revision: "2026-11-01T10:00:00Z", Fields: plan.Fields{"total": "10"}, Made: "inv_1"},
 		}
-		if f := plan.Classify(&i, &plan.Policy{Fields: map[string]plan.Rule{"total": plan.Enforce}}); f.Do == plan.Again {
-			t.Errorf("source at %s: %s, %s: %s", revision, f.Class, f.Do, f.Reason)
+		if f := plan.Classify(&i, &plan.Policy{Fields: map[string]plan.Rule{"total": plan.Enforce}}); f.Action == plan.Again {
+			t.Errorf("source at %s: %s, %s: %s", revision, f.Class, f.Action, f.Reason)
 		}
 	}
 }

@@ -241,10 +241,10 @@ func (m *merge) counts() *Counts {
 		Spread: Spread{Compared: m.compared},
 	}
 	for _, t := range []Tally{
-		{Class: InSync, Do: Nothing, Count: m.inSync},
-		{Class: DivergedForeign, Do: Nothing, Count: m.divergedForeign},
-		{Class: NoSource, Do: Nothing, Count: max(0, m.noSource-Named)},
-		{Class: Foreign, Do: Nothing, Count: m.foreign},
+		{Class: InSync, Action: Nothing, Count: m.inSync},
+		{Class: DivergedForeign, Action: Nothing, Count: m.divergedForeign},
+		{Class: NoSource, Action: Nothing, Count: max(0, m.noSource-Named)},
+		{Class: Foreign, Action: Nothing, Count: m.foreign},
 	} {
 		if t.Count > 0 {
 			c.Tallies = append(c.Tallies, t)

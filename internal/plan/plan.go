@@ -35,10 +35,10 @@ type Census struct {
 
 // Tally counts the findings of one class for which one thing is to be done.
 type Tally struct {
-	Class Class `json:"class"`
-	Do    Verb  `json:"action"`
-	Risk  Risk  `json:"risk,omitempty"` // create, update, destroy
-	Count int64 `json:"count"`
+	Class  Class `json:"class"`
+	Action Verb  `json:"action"`
+	Risk   Risk  `json:"risk,omitempty"` // create, update, destroy
+	Count  int64 `json:"count"`
 }
 
 // Excess is a kind of action that is over its bound and is withheld.
@@ -62,7 +62,7 @@ func (p *Plan) Count(f func(Tally) bool) int64 {
 
 // Acts returns how many actions of one risk the plan holds; those of Harmless, too.
 func (p *Plan) Acts(r Risk) int64 {
-	return p.Count(func(t Tally) bool { return t.Do.Acts() && t.Risk == r })
+	return p.Count(func(t Tally) bool { return t.Action.Acts() && t.Risk == r })
 }
 
 // Drifts returns how many keys are not as they should be.
@@ -78,7 +78,7 @@ var holding = []Class{AdoptMismatch, PhantomDone, Stale, Diverged, Locked, Dupli
 
 // Left is how many keys it leaves to people of those classes.
 func (p *Plan) Left() int64 {
-	return p.Count(func(t Tally) bool { return t.Do == Ask && slices.Contains(holding, t.Class) })
+	return p.Count(func(t Tally) bool { return t.Action == Ask && slices.Contains(holding, t.Class) })
 }
 
 // Words that findings begin with whose actions are left undone.
@@ -102,9 +102,9 @@ const (
 // Hold is what the finding says of it. What ran in vain is to be helped by a newer version.
 func (f *Finding) Hold() Hold {
 	switch {
-	case f.Do == Nothing && strings.HasPrefix(f.Reason, LookFailed):
+	case f.Action == Nothing && strings.HasPrefix(f.Reason, LookFailed):
 		return Unknown
-	case f.Do == Ask && slices.Contains(holding, f.Class) && (f.Class != Stale || strings.HasPrefix(f.Reason, ChangedThere)):
+	case f.Action == Ask && slices.Contains(holding, f.Class) && (f.Class != Stale || strings.HasPrefix(f.Reason, ChangedThere)):
 		return Holds
 	default:
 		return Lets

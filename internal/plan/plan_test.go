@@ -22,19 +22,19 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // findings are one of each sort, in the order of keys.
 func findings() []plan.Finding {
 	return []plan.Finding{
-		{Key: "shop:order:1", Class: plan.InSync, Do: plan.Nothing, Reason: "it says what it should"},
-		{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Reason: "the ledger has no work for it", Revision: "1"},
+		{Key: "shop:order:1", Class: plan.InSync, Action: plan.Nothing, Reason: "it says what it should"},
+		{Key: "shop:order:2", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", Revision: "1"},
 		{
-			Key: "shop:order:3", Class: plan.Stale, Do: plan.Revise, Reason: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
+			Key: "shop:order:3", Class: plan.Stale, Action: plan.Revise, Reason: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
 			Changes: []plan.Change{{Field: "customer", Is: "cus_7", Want: "cus_8"}, {Field: "total", Is: "4100", Want: "4200"}},
 		},
 		{
-			Key: "shop:order:4", Class: plan.Diverged, Do: plan.Ask, Reason: "fields of ours were changed at the destination", Revision: "1", Applied: "1", Documents: []string{"inv_4"},
+			Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", Revision: "1", Applied: "1", Documents: []string{"inv_4"},
 			Changes: []plan.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Propose: "keep the change and correct the source, or write ours again",
 		},
-		{Key: "shop:order:5", Class: plan.Duplicate, Do: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
-		{Key: "shop:order:6", Class: plan.SourceGone, Do: plan.Withdraw, Reason: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
-		{Key: "shop:order:7", Class: plan.PhantomDone, Do: plan.Again, Reason: "its document is gone; the policy says to make it again", Revision: "1", Applied: "1"},
+		{Key: "shop:order:5", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
+		{Key: "shop:order:6", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
+		{Key: "shop:order:7", Class: plan.PhantomDone, Action: plan.Again, Reason: "its document is gone; the policy says to make it again", Revision: "1", Applied: "1"},
 	}
 }
 
@@ -46,7 +46,7 @@ func head() *plan.Plan {
 	}
 }
 
-var counted = []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 1187}, {Class: plan.Foreign, Do: plan.Nothing, Count: 40}}
+var counted = []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 1187}, {Class: plan.Foreign, Action: plan.Nothing, Count: 40}}
 
 func planned(t interface{ Fatal(...any) }, h *plan.Plan, b *plan.Bounds, fs []plan.Finding) *plan.Plan {
 	p := plan.NewPlanner(h, counted)
@@ -111,7 +111,7 @@ func TestGolden(t *testing.T) {
 func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\rb\u202ec\nz\x00"
-	f := plan.Finding{Key: evil, Class: plan.Diverged, Do: plan.Ask, Reason: evil, Documents: []string{evil}, Propose: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
+	f := plan.Finding{Key: evil, Class: plan.Diverged, Action: plan.Ask, Reason: evil, Documents: []string{evil}, Propose: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
 	p := planned(t, &plan.Plan{Job: evil, Mapping: evil}, &plan.Bounds{}, []plan.Finding{f})
 	var text bytes.Buffer
 	if err := plan.WriteText(&text, p, func(plan.Class, int) ([]plan.Finding, error) { return []plan.Finding{f}, nil }); err != nil {
@@ -212,7 +212,7 @@ func TestPlannerWantsOrder(t *testing.T) {
 		p := plan.NewPlanner(head(), nil)
 		var err error
 		for _, k := range keys {
-			err = p.Add(&plan.Finding{Key: k, Class: plan.Missing, Do: plan.Start})
+			err = p.Add(&plan.Finding{Key: k, Class: plan.Missing, Action: plan.Start})
 		}
 		if err == nil {
 			t.Errorf("%q were planned", keys)
@@ -223,7 +223,7 @@ func TestPlannerWantsOrder(t *testing.T) {
 // A ledger with two works for one key stops the job, and so nothing of the plan is done.
 func TestHalt(t *testing.T) {
 	t.Parallel()
-	fs := append(findings(), plan.Finding{Key: "shop:order:8", Class: plan.DupLedger, Do: plan.Halt, Reason: "two works"})
+	fs := append(findings(), plan.Finding{Key: "shop:order:8", Class: plan.DupLedger, Action: plan.Halt, Reason: "two works"})
 	if p := planned(t, head(), &plan.Bounds{}, fs); !strings.Contains(p.Refused, "shop:order:8") {
 		t.Errorf("refused: %q", p.Refused)
 	}
@@ -237,7 +237,7 @@ func TestSpreadOfFindings(t *testing.T) {
 	h := &plan.Plan{Job: "books", Mapping: "3", Before: "3", Spread: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
 	var fs []plan.Finding
 	for n := range 15 {
-		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Do: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})
+		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Action: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})
 	}
 	if p := planned(t, h, &plan.Bounds{}, fs); !strings.Contains(p.Refused, "75 % of 20 documents") || fmt.Sprint(p.Spread.Fields) != "[{tax 15 4} {total 0 2}]" {
 		t.Errorf("%q, %v", p.Refused, p.Spread.Fields)
@@ -270,7 +270,7 @@ func TestRisk(t *testing.T) {
 		{plan.Look, nil, plan.Harmless, false},
 		{plan.Halt, nil, plan.Harmless, false},
 	} {
-		if f := (plan.Finding{Do: c.do, Documents: c.docs}); f.Risk() != c.risk || c.do.Acts() != c.known {
+		if f := (plan.Finding{Action: c.do, Documents: c.docs}); f.Risk() != c.risk || c.do.Acts() != c.known {
 			t.Errorf("%s with %v: risk %q, acts %v; want %q, %v", c.do, c.docs, f.Risk(), c.do.Acts(), c.risk, c.known)
 		}
 	}

@@ -40,16 +40,16 @@ func (p *Planner) Add(f *Finding) error {
 		return fmt.Errorf("plan of %s: %q was found after %q; findings come in the order of their keys, each once", p.plan.Job, f.Key, p.last)
 	}
 	p.last = f.Key
-	p.tallies[Tally{Class: f.Class, Do: f.Do, Risk: f.Risk()}]++
+	p.tallies[Tally{Class: f.Class, Action: f.Action, Risk: f.Risk()}]++
 	if f.Class == InSync {
 		return nil
 	}
-	if (f.Class == Diverged || f.Class == AdoptMismatch) && f.Do != Nothing { // nothing: all that differs is to be left
+	if (f.Class == Diverged || f.Class == AdoptMismatch) && f.Action != Nothing { // nothing: all that differs is to be left
 		for _, ch := range f.Changes {
 			p.spread[ch.Field]++
 		}
 	}
-	if f.Do == Halt && p.halted == "" {
+	if f.Action == Halt && p.halted == "" {
 		p.halted = f.Key
 	}
 	line, err := json.Marshal(f)
@@ -122,7 +122,7 @@ func byTable(a, b Tally) int {
 	if c := slices.Index(Classes, a.Class) - slices.Index(Classes, b.Class); c != 0 {
 		return c
 	}
-	if c := strings.Compare(string(a.Do), string(b.Do)); c != 0 {
+	if c := strings.Compare(string(a.Action), string(b.Action)); c != 0 {
 		return c
 	}
 	return strings.Compare(string(a.Risk), string(b.Risk))

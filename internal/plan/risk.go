@@ -18,11 +18,11 @@ var Risks = []Risk{Destroy, Create, Update}
 // document where none stands, and changes it where one does.
 func (f *Finding) Risk() Risk {
 	switch {
-	case f.Do == Withdraw:
+	case f.Action == Withdraw:
 		return Destroy
-	case f.Do == Start, (f.Do == Revise || f.Do == Again) && len(f.Documents) == 0:
+	case f.Action == Start, (f.Action == Revise || f.Action == Again) && len(f.Documents) == 0:
 		return Create
-	case f.Do == Revise, f.Do == Again, f.Do == Adopt && len(f.Changes) > 0: // it is brought up to date at once
+	case f.Action == Revise, f.Action == Again, f.Action == Adopt && len(f.Changes) > 0: // it is brought up to date at once
 		return Update
 	default:
 		return Harmless

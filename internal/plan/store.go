@@ -127,7 +127,7 @@ type Row struct {
 // Acting reports whether something is still to be done about the row by itself: its verb acts, and
 // nothing came of it yet, or it was withheld.
 func (r *Row) Acting() bool {
-	return r.Do.Acts() && (r.Outcome == Pending || r.Outcome == Withheld)
+	return r.Action.Acts() && (r.Outcome == Pending || r.Outcome == Withheld)
 }
 
 // FindingQuery selects findings.

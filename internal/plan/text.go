@@ -67,10 +67,10 @@ func writeTallies(w io.Writer, p *Plan) {
 	fmt.Fprintln(t, "class\tto be done\tkeys\t")
 	for _, row := range p.Tallies {
 		note := ""
-		if row.Do.Acts() && (p.Refused != "" || p.Withholds(row.Risk)) {
+		if row.Action.Acts() && (p.Refused != "" || p.Withholds(row.Risk)) {
 			note = "withheld"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.Class, row.Do, thousands(row.Count), note)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.Class, row.Action, thousands(row.Count), note)
 	}
 	_ = t.Flush() // a strings.Builder never fails
 	for row := range strings.Lines(table.String()) {
@@ -80,7 +80,7 @@ func writeTallies(w io.Writer, p *Plan) {
 
 // writeFinding writes one finding with what differs, and what to do.
 func writeFinding(w io.Writer, f *Finding) {
-	fmt.Fprintf(w, "  %s  %s: %s", line(f.Key), f.Do, line(f.Reason))
+	fmt.Fprintf(w, "  %s  %s: %s", line(f.Key), f.Action, line(f.Reason))
 	if len(f.Documents) > 0 {
 		fmt.Fprintf(w, " (%s)", line(strings.Join(f.Documents, ", ")))
 	}

@@ -355,9 +355,9 @@ func callFound(d *draw, s *side) {
 	for range pick(d, 1, 1, 2) {
 		switch d.IntN(6) {
 		case 0: // the source has a newer version meanwhile
-			f.Class, f.Do, f.Reason = plan.Stale, plan.Ask, pick(d, plan.ChangedThere, "in vain")
+			f.Class, f.Action, f.Reason = plan.Stale, plan.Ask, pick(d, plan.ChangedThere, "in vain")
 		case 1:
-			f.Do, f.Reason = plan.Nothing, plan.LookFailed
+			f.Action, f.Reason = plan.Nothing, plan.LookFailed
 		}
 		ref, err := s.Draft(s.ctx, job)
 		s.refs = append(s.refs, ref)

@@ -346,7 +346,7 @@ func valuesEntry(b *bench) {
 
 // finding is a finding about a key.
 func finding(key string, c plan.Class, do plan.Verb) plan.Finding {
-	return plan.Finding{Key: key, Class: c, Do: do, Reason: "the test says so"}
+	return plan.Finding{Key: key, Class: c, Action: do, Reason: "the test says so"}
 }
 
 func missing(keys ...string) (fs []plan.Finding) {
@@ -367,7 +367,7 @@ func (b *bench) plan(job, id string, fs ...plan.Finding) plan.Ref {
 // One bad value does not fail the batch it is in, and what became of it can be noted by its own key.
 func valuesFindings(b *bench) {
 	bad := plan.Finding{
-		Key: "shop:order:\x00\xff", Class: plan.Diverged, Do: plan.Ask, Reason: "it says \x00\xff", Propose: "x\x00",
+		Key: "shop:order:\x00\xff", Class: plan.Diverged, Action: plan.Ask, Reason: "it says \x00\xff", Propose: "x\x00",
 		Changes: []plan.Change{{Field: "note\xff", Is: "\x00", Want: strings.Repeat("ä", 5000)}},
 	}
 	ref := b.plan(`b"o\oks?`, "a1", append(missing("1", strings.Repeat("k", 5000)), bad)...)

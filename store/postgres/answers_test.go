@@ -67,7 +67,7 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 	var draft plan.Ref
 	control := ledger.Control{Kind: ledger.ControlPause, Name: "all", Nonce: 1, Actor: "ann", Body: json.RawMessage(`1`)}
 	pages := 0
-	finding := []plan.Finding{{Key: "k", Class: plan.Missing, Do: plan.Start}}
+	finding := []plan.Finding{{Key: "k", Class: plan.Missing, Action: plan.Start}}
 	for _, verb := range []verb{
 		{"open session", true, func() error { _, err := l.OpenSession(ctx, time.Hour, "", nil); return err }},
 		{"renew", true, func() error { _, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour}); return err }},

@@ -110,7 +110,7 @@ func (s *scene) asked(t *testing.T, o *order) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(ds) == 1 && ds[0].Do == plan.Ask
+	return len(ds) == 1 && ds[0].Action == plan.Ask
 }
 
 func (s *scene) lostOnce() bool { return s.rebuilds > 0 }

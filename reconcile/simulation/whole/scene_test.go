@@ -237,7 +237,7 @@ func (s *scene) correct(ctx context.Context) {
 	}
 	for i := range ds {
 		o := s.shop.byID[strings.TrimPrefix(ds[i].Key, "shop:order:")]
-		if s.rebuilds == 0 && s.mode.sweeps || ds[i].Do != plan.Ask || o == nil || !s.shop.tied(o) || o.last().deleted {
+		if s.rebuilds == 0 && s.mode.sweeps || ds[i].Action != plan.Ask || o == nil || !s.shop.tied(o) || o.last().deleted {
 			continue
 		}
 		s.corrected++

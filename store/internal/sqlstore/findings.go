@@ -45,7 +45,7 @@ func encodeFindings(fs []plan.Finding) (list, inSync string, err error) {
 			return "", "", fmt.Errorf("write the finding about %s: %w", key, err)
 		}
 		acts := 0
-		if f.Do.Acts() {
+		if f.Action.Acts() {
 			acts = 1
 		}
 		hold := map[plan.Hold]string{plan.Holds: "holds", plan.Unknown: "as before"}[f.Hold()]
