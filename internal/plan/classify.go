@@ -70,10 +70,10 @@ type Finding struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Evidence: the versions and ids the finding rests on. An action is dropped when they are
 	// others by then.
-	Revision  string   `json:"sourceRevision,omitempty"` // at the source
-	Applied   string   `json:"ledgerRevision,omitempty"` // in the ledger
-	Documents []string `json:"documents,omitempty"`      // live, at the destination
-	Propose   string   `json:"suggestion,omitempty"`     // to the person who is asked
+	Revision       string   `json:"sourceRevision,omitempty"` // at the source
+	LedgerRevision string   `json:"ledgerRevision,omitempty"` // in the ledger
+	Documents      []string `json:"documents,omitempty"`      // live, at the destination
+	Propose        string   `json:"suggestion,omitempty"`     // to the person who is asked
 }
 
 // Rule says what is done about fields of ours that were changed at the destination.
@@ -108,7 +108,7 @@ func Classify(i *Item, p *Policy) Finding {
 		f.Revision = i.Truth.Revision
 	}
 	if i.Known != nil {
-		f.Applied = i.Known.Revision
+		f.LedgerRevision = i.Known.Revision
 	}
 	for _, d := range c.live {
 		f.Documents = append(f.Documents, d.ID)

@@ -57,7 +57,7 @@ func (f *Finding) Verdicts() []Verdict {
 // takes are the verdicts of its class, whatever is to be done about it. What has no instance cannot run again.
 func (f *Finding) takes() []Verdict {
 	all := verdicts[f.Class]
-	if f.Class == Missing && f.Applied == "" {
+	if f.Class == Missing && f.LedgerRevision == "" {
 		all = slices.DeleteFunc(slices.Clone(all), func(v Verdict) bool { return v == Remake })
 	}
 	return all
