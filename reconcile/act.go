@@ -69,7 +69,7 @@ func untried(ctx context.Context, err error) bool {
 // treated in the same way, on the same versions and documents.
 func rests(now, planned *plan.Finding) bool {
 	return now.Class == planned.Class && now.Action == planned.Action &&
-		now.Revision == planned.Revision && now.LedgerRevision == planned.LedgerRevision &&
+		now.SourceRevision == planned.SourceRevision && now.LedgerRevision == planned.LedgerRevision &&
 		slices.Equal(now.Documents, planned.Documents) && slices.Equal(now.Changes, planned.Changes)
 }
 

@@ -15,7 +15,7 @@ import (
 func TestEachPieceOfEvidenceCounts(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string]func(w *world, key string){
-		"Revision":       func(w *world, key string) { w.changed(key, "12.00") },
+		"SourceRevision": func(w *world, key string) { w.changed(key, "12.00") },
 		"LedgerRevision": func(w *world, key string) { w.works[key].Revision = "2" },
 		"Changes":        func(w *world, key string) { w.live(key)[0].Fields["total"] = "10.50" },
 		"Documents":      func(w *world, key string) { w.live(key)[0].Void = true; w.make(key, "10.00", "1") },

@@ -61,8 +61,8 @@ func (s *sight) classify(p *plan.Policy) {
 	s.finding = plan.Classify(&s.item, p)
 	f := &s.finding
 	switch {
-	case f.Action == plan.Withdraw && saga.CompareRevisions(f.Revision, f.LedgerRevision) <= 0:
-		f.Action, f.Reason = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.LedgerRevision)
+	case f.Action == plan.Withdraw && saga.CompareRevisions(f.SourceRevision, f.LedgerRevision) <= 0:
+		f.Action, f.Reason = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.SourceRevision, f.LedgerRevision)
 		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
 	case f.Action == plan.Start && len(s.item.Documents) > 0:
 		f.Action, f.Reason = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)

@@ -310,7 +310,7 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[string]bool, error) {
 	orphans := map[string]bool{}
 	for _, f := range fs {
-		if f.Revision != "" || f.Class == plan.NoSource {
+		if f.SourceRevision != "" || f.Class == plan.NoSource {
 			continue
 		}
 		ds, err := p.drifts.Drifts(ctx, plan.DriftQuery{Job: p.name, Key: f.Key, Class: plan.Orphan, Limit: 1})

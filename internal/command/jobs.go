@@ -214,9 +214,9 @@ func (a *app) printPlan(in *desk.PlanIn, p *desk.Plan) {
 // printRow writes one finding with everything that is known about it.
 func (a *app) printRow(r *desk.PlanRow) {
 	a.paragraph("", r.Key)
-	version := fmt.Sprintf("version: %s at the source, %s in the ledger", cmp.Or(r.Revision, "none"), cmp.Or(r.LedgerRevision, "none"))
+	version := fmt.Sprintf("version: %s at the source, %s in the ledger", cmp.Or(r.SourceRevision, "none"), cmp.Or(r.LedgerRevision, "none"))
 	a.paragraphs("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Action, r.Reason), desk.With("documents: ", strings.Join(r.Documents, ", ")),
-		desk.When(r.Revision != "" || r.LedgerRevision != "", version))
+		desk.When(r.SourceRevision != "" || r.LedgerRevision != "", version))
 	for _, c := range r.Changes {
 		a.paragraph("  - ", c.Field+": "+c.Is)
 		a.paragraph("  + ", c.Field+": "+c.Want)

@@ -70,7 +70,7 @@ type Finding struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Evidence: the versions and ids the finding rests on. An action is dropped when they are
 	// others by then.
-	Revision       string   `json:"sourceRevision,omitempty"` // at the source
+	SourceRevision string   `json:"sourceRevision,omitempty"` // at the source
 	LedgerRevision string   `json:"ledgerRevision,omitempty"` // in the ledger
 	Documents      []string `json:"documents,omitempty"`      // live, at the destination
 	Propose        string   `json:"suggestion,omitempty"`     // to the person who is asked
@@ -105,7 +105,7 @@ func Classify(i *Item, p *Policy) Finding {
 	f := c.classify()
 	f.Key = i.Key
 	if i.Truth != nil {
-		f.Revision = i.Truth.Revision
+		f.SourceRevision = i.Truth.Revision
 	}
 	if i.Known != nil {
 		f.LedgerRevision = i.Known.Revision

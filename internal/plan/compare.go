@@ -81,7 +81,7 @@ func (s *Spread) Leave(f *Finding) {
 		for i := range s.Fields {
 			switch of := &s.Fields[i]; {
 			case of.Field != ch.Field:
-			case saga.CompareRevisions(f.Revision, f.LedgerRevision) > 0:
+			case saga.CompareRevisions(f.SourceRevision, f.LedgerRevision) > 0:
 				of.Newer--
 			default:
 				of.Count--

@@ -72,7 +72,7 @@ func (d *Decision) same(f *Finding) bool {
 // Mark is a digest of what a finding rests on: the object's version, the documents, and what differs. A decision is on that: it holds
 // for the same mark, whatever the ledger has learned since.
 func (f *Finding) Mark() string {
-	on, err := json.Marshal(Finding{Changes: f.Changes, Revision: f.Revision, Documents: f.Documents})
+	on, err := json.Marshal(Finding{Changes: f.Changes, SourceRevision: f.SourceRevision, Documents: f.Documents})
 	if err != nil { // texts always marshal
 		panic(err)
 	}

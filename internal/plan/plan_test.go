@@ -23,18 +23,18 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func findings() []plan.Finding {
 	return []plan.Finding{
 		{Key: "shop:order:1", Class: plan.InSync, Action: plan.Nothing, Reason: "it says what it should"},
-		{Key: "shop:order:2", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", Revision: "1"},
+		{Key: "shop:order:2", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", SourceRevision: "1"},
 		{
-			Key: "shop:order:3", Class: plan.Stale, Action: plan.Revise, Reason: "the source has 2, and 1 was applied", Revision: "2", LedgerRevision: "1", Documents: []string{"inv_3"},
+			Key: "shop:order:3", Class: plan.Stale, Action: plan.Revise, Reason: "the source has 2, and 1 was applied", SourceRevision: "2", LedgerRevision: "1", Documents: []string{"inv_3"},
 			Changes: []plan.Change{{Field: "customer", Is: "cus_7", Want: "cus_8"}, {Field: "total", Is: "4100", Want: "4200"}},
 		},
 		{
-			Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", Revision: "1", LedgerRevision: "1", Documents: []string{"inv_4"},
+			Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", SourceRevision: "1", LedgerRevision: "1", Documents: []string{"inv_4"},
 			Changes: []plan.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Propose: "keep the change and correct the source, or write ours again",
 		},
 		{Key: "shop:order:5", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
-		{Key: "shop:order:6", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 2", Revision: "2", LedgerRevision: "1", Documents: []string{"inv_7"}},
-		{Key: "shop:order:7", Class: plan.PhantomDone, Action: plan.Again, Reason: "its document is gone; the policy says to make it again", Revision: "1", LedgerRevision: "1"},
+		{Key: "shop:order:6", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 2", SourceRevision: "2", LedgerRevision: "1", Documents: []string{"inv_7"}},
+		{Key: "shop:order:7", Class: plan.PhantomDone, Action: plan.Again, Reason: "its document is gone; the policy says to make it again", SourceRevision: "1", LedgerRevision: "1"},
 	}
 }
 
@@ -155,7 +155,7 @@ func TestPlanIsItsInput(t *testing.T) {
 		"a finding less": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { return fs[:6] },
 		"another why":    func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { fs[1].Reason = "!"; return fs },
 		"another version": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {
-			fs[1].Revision = "9"
+			fs[1].SourceRevision = "9"
 			return fs
 		},
 		"another value": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {

@@ -92,7 +92,7 @@ func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err erro
 	defer unlock()
 	for _, decided := range db.planned.decided {
 		if d := decided[work]; d != nil && d.Verdict == plan.Accept && !d.Acts() {
-			of.Accept(d.Finding.Revision, d.Until)
+			of.Accept(d.Finding.SourceRevision, d.Until)
 		}
 	}
 	for job, found := range db.planned.drifts {

@@ -121,7 +121,7 @@ func (s *plans) Found(ctx context.Context, work string) (of intake.Found, err er
 	}
 	for i := range all {
 		if f := &all[i]; f.Class == string(plan.Accept) {
-			of.Accept(f.on.Revision, f.until)
+			of.Accept(f.on.SourceRevision, f.until)
 		} else {
 			of.Leave(f.Undecided)
 		}
