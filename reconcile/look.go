@@ -63,10 +63,10 @@ func (s *sight) classify(p *plan.Policy) {
 	switch {
 	case f.Action == plan.Withdraw && saga.CompareRevisions(f.SourceRevision, f.LedgerRevision) <= 0:
 		f.Action, f.Reason = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.SourceRevision, f.LedgerRevision)
-		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
+		f.Suggestion = "undo it by hand, or change the object at the source so that its version grows"
 	case f.Action == plan.Start && len(s.item.Documents) > 0:
 		f.Action, f.Reason = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
-		f.Propose = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
+		f.Suggestion = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
 	}
 }
 

@@ -320,8 +320,8 @@ func says(document, object plan.Fields) bool {
 func (b *rebuilding) quarantine(s *sight) *adoptee {
 	f := &s.finding
 	a := &adoptee{key: f.Key, change: s.stands(b.source.Object), quarantine: f.Reason}
-	if f.Propose != "" {
-		a.quarantine += "; " + f.Propose
+	if f.Suggestion != "" {
+		a.quarantine += "; " + f.Suggestion
 	}
 	live, void := apart(s.item.Documents)
 	if shows := oldest(live); !s.item.Truth.Wanted && shows != "" && saga.CompareRevisions(shows, a.change.Revision) < 0 {

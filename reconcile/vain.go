@@ -36,7 +36,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) er
 		}
 		if f := acting[row.Key]; f != nil && vain(f, &row) {
 			f.Action, f.Reason = plan.Ask, inVain+f.Reason
-			f.Propose = program.Command("show", f.Key, "") + "; see that a coordinator runs and that Decide and Apply act on this state of the object, then do it by hand or let the object's version grow"
+			f.Suggestion = program.Command("show", f.Key, "") + "; see that a coordinator runs and that Decide and Apply act on this state of the object, then do it by hand or let the object's version grow"
 		}
 	}
 	return nil
@@ -56,7 +56,7 @@ func (p *planning) contested(ctx context.Context, fs []plan.Finding) error {
 		}
 		if found.Open != nil {
 			f.Action, f.Reason = plan.Ask, plan.ChangedThere+f.Reason
-			f.Propose = "write ours over it, or change the object at the source so that it says what stands"
+			f.Suggestion = "write ours over it, or change the object at the source so that it says what stands"
 		}
 	}
 	return nil

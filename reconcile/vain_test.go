@@ -54,7 +54,7 @@ func TestWhatIsInVainIsForAPerson(t *testing.T) {
 				for night := range 3 {
 					w.pass(24 * time.Hour)
 					r := j.mustRun()
-					if row := j.row(key); row.Action != plan.Ask || row.Propose == "" || !strings.Contains(row.Reason, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
+					if row := j.row(key); row.Action != plan.Ask || row.Suggestion == "" || !strings.Contains(row.Reason, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
 						t.Errorf("night %d: %s, %s (%s); %+v", night+2, row.Class, row.Action, row.Reason, r)
 					}
 				}

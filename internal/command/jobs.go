@@ -221,7 +221,7 @@ func (a *app) printRow(r *desk.PlanRow) {
 		a.paragraph("  - ", c.Field+": "+c.Is)
 		a.paragraph("  + ", c.Field+": "+c.Want)
 	}
-	a.paragraphs("  > ", r.Propose)
+	a.paragraphs("  > ", r.Suggestion)
 	a.paragraphs("  ", r.Became())
 }
 

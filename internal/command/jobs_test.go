@@ -101,11 +101,11 @@ func ordersPlan() *draft {
 			{Key: "shop:order:2", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", SourceRevision: "9"},
 			{
 				Key: "shop:order:3", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", SourceRevision: "1", LedgerRevision: "1",
-				Documents: []string{"inv_3", "inv_3b"}, Propose: "keep inv_3: the ledger knows it. Nothing is voided by itself",
+				Documents: []string{"inv_3", "inv_3b"}, Suggestion: "keep inv_3: the ledger knows it. Nothing is voided by itself",
 			},
 			{
 				Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "somebody changed \x1b[2Kit", SourceRevision: "2", LedgerRevision: "2",
-				Documents: []string{"inv_4"}, Changes: []plan.Change{{Field: "total", Is: "12.00", Want: "13.00"}}, Propose: "who did?",
+				Documents: []string{"inv_4"}, Changes: []plan.Change{{Field: "total", Is: "12.00", Want: "13.00"}}, Suggestion: "who did?",
 			},
 			{
 				Key: "shop:order:5", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 5", SourceRevision: "5", LedgerRevision: "4",

@@ -73,7 +73,7 @@ type Finding struct {
 	SourceRevision string   `json:"sourceRevision,omitempty"` // at the source
 	LedgerRevision string   `json:"ledgerRevision,omitempty"` // in the ledger
 	Documents      []string `json:"documents,omitempty"`      // live, at the destination
-	Propose        string   `json:"suggestion,omitempty"`     // to the person who is asked
+	Suggestion     string   `json:"suggestion,omitempty"`     // to the person who is asked
 }
 
 // Rule says what is done about fields of ours that were changed at the destination.
@@ -136,13 +136,13 @@ func (c *classifier) classify() Finding {
 	case k != nil && k.Held:
 		return c.held()
 	case k != nil && k.Status == saga.Paused:
-		return Finding{Class: Stuck, Action: Ask, Reason: "a person holds the work", Propose: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
+		return Finding{Class: Stuck, Action: Ask, Reason: "a person holds the work", Suggestion: program.Command("show", c.item.Key, "") + " says who and why; amends resume lets it go on"}
 	case k != nil && k.Status == saga.Adopting:
-		return Finding{Class: Stuck, Action: Ask, Reason: "a rebuild is taking the work over, and has not come to its end", Propose: "rebuild again: it goes on where it was"}
+		return Finding{Class: Stuck, Action: Ask, Reason: "a rebuild is taking the work over, and has not come to its end", Suggestion: "rebuild again: it goes on where it was"}
 	case k != nil && k.Status.Live():
 		return Finding{Class: InSync, Action: Nothing, Reason: "it is being worked on"}
 	case t != nil && t.Unreadable != "":
-		return Finding{Class: Unreadable, Action: Ask, Reason: t.Unreadable, Propose: "correct the object at the source, or how it is read; its document is left alone"}
+		return Finding{Class: Unreadable, Action: Ask, Reason: t.Unreadable, Suggestion: "correct the object at the source, or how it is read; its document is left alone"}
 	case len(c.live)+c.item.Unnamed > 1:
 		return c.several()
 	case t == nil:
@@ -166,7 +166,7 @@ func (c *classifier) held() Finding {
 	case t == nil || t.Held:
 		return Finding{Class: InSync, Action: Nothing, Reason: notYet}
 	case t.Unreadable != "" || !t.Wanted:
-		return Finding{Class: Stuck, Action: Ask, Reason: "its source held it, and does not want it any more, or cannot be read", Propose: program.Command("show", c.item.Key, "") + " says what can be done"}
+		return Finding{Class: Stuck, Action: Ask, Reason: "its source held it, and does not want it any more, or cannot be read", Suggestion: program.Command("show", c.item.Key, "") + " says what can be done"}
 	default:
 		return Finding{Class: Stale, Action: Revise, Reason: "its source held it, and does not any more"}
 	}
@@ -176,7 +176,7 @@ func (c *classifier) held() Finding {
 func (c *classifier) unsettled() Finding {
 	k := c.item.Known
 	if k.Status == saga.Review {
-		return Finding{Class: InDoubt, Action: Ask, Reason: "the work is in review: " + string(k.Reason), Propose: program.Command("show", c.item.Key, "")}
+		return Finding{Class: InDoubt, Action: Ask, Reason: "the work is in review: " + string(k.Reason), Suggestion: program.Command("show", c.item.Key, "")}
 	}
 	return Finding{Class: InDoubt, Action: Nothing, Reason: "a step may have happened; the saga asks the destination once it has settled"}
 }
@@ -196,7 +196,7 @@ func (c *classifier) several() Finding {
 	}
 	return Finding{
 		Class: Duplicate, Action: Ask, Reason: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)+c.item.Unnamed),
-		Propose: "keep " + keep + ": " + why + ". Nothing is voided by itself",
+		Suggestion: "keep " + keep + ": " + why + ". Nothing is voided by itself",
 	}
 }
 
@@ -223,13 +223,13 @@ func (c *classifier) unwanted() Finding {
 	case t.Revision == "" && !t.Proven:
 		return Finding{Class: Orphan, Action: Nothing, Reason: "the source did not list it; that is not proven yet"}
 	case t.Revision == "":
-		return Finding{Class: Orphan, Action: Ask, Reason: "the source does not have it, which was proven, and its document stands", Propose: "compensate it: void or credit " + c.live[0].ID}
+		return Finding{Class: Orphan, Action: Ask, Reason: "the source does not have it, which was proven, and its document stands", Suggestion: "compensate it: void or credit " + c.live[0].ID}
 	case c.live[0].Locked:
-		return Finding{Class: SourceGone, Action: Ask, Reason: "the source cancelled it, and its document is posted or paid", Propose: "credit " + c.live[0].ID + "; it cannot be voided"}
+		return Finding{Class: SourceGone, Action: Ask, Reason: "the source cancelled it, and its document is posted or paid", Suggestion: "credit " + c.live[0].ID + "; it cannot be voided"}
 	case k == nil:
-		return Finding{Class: Orphan, Action: Ask, Reason: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Propose: "void " + c.live[0].ID}
+		return Finding{Class: Orphan, Action: Ask, Reason: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Suggestion: "void " + c.live[0].ID}
 	case k.Status != saga.Completed:
-		return Finding{Class: Orphan, Action: Ask, Reason: "the work is " + string(k.Status) + ", and " + c.live[0].ID + " stands", Propose: "void " + c.live[0].ID}
+		return Finding{Class: Orphan, Action: Ask, Reason: "the work is " + string(k.Status) + ", and " + c.live[0].ID + " stands", Suggestion: "void " + c.live[0].ID}
 	default:
 		return Finding{Class: SourceGone, Action: Withdraw, Reason: "the source cancelled it at " + t.Revision}
 	}
@@ -248,7 +248,7 @@ func (c *classifier) absent() Finding {
 	case c.policy.Recreate:
 		return Finding{Class: PhantomDone, Action: Again, Reason: "its document is gone; the policy says to make it again"}
 	default:
-		return Finding{Class: PhantomDone, Action: Ask, Reason: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it again"}
+		return Finding{Class: PhantomDone, Action: Ask, Reason: "the ledger says done, and the document is not there", Suggestion: "was it deleted on purpose? If not, make it again"}
 	}
 }
 
@@ -275,7 +275,7 @@ func (c *classifier) reopened() Finding {
 	}
 	return Finding{
 		Class: Missing, Action: Ask, Reason: "the work was undone at " + k.Revision + ", and the source still wants it " + at,
-		Propose: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + besides,
+		Suggestion: program.Command("history", c.item.Key, "") + " says why it was undone. To run it again: " + program.Command("rerun", c.item.Key, " --reason WHY") + besides,
 	}
 }
 
@@ -303,7 +303,7 @@ func (c *classifier) compare(d *Document) Finding {
 
 // posted: the document is older than the object, and must not be edited.
 func posted(d *Document, changes []Change) Finding {
-	return Finding{Class: Locked, Action: Ask, Changes: changes, Reason: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue a new one"}
+	return Finding{Class: Locked, Action: Ask, Changes: changes, Reason: "the source changed it, and the document is posted or paid", Suggestion: "credit " + d.ID + " and issue a new one"}
 }
 
 // unknown: the ledger does not say that the document was made.
@@ -311,14 +311,14 @@ func (c *classifier) unknown(d *Document, changes []Change) Finding {
 	k := c.item.Known
 	switch {
 	case k != nil:
-		return Finding{Class: Orphan, Action: Ask, Changes: changes, Reason: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
+		return Finding{Class: Orphan, Action: Ask, Changes: changes, Reason: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Suggestion: "void it, or begin the work again"}
 	case len(changes) > 0 && d.Intact && d.Revision != "" && saga.CompareRevisions(d.Revision, c.item.Truth.Revision) < 0:
 		if d.Locked { // adopting it would bring it up to date
 			return posted(d, changes)
 		}
 		return Finding{Class: LedgerLost, Action: Adopt, Changes: changes, Reason: "the destination has it as it was at " + d.Revision + ", untouched, and the ledger does not know"}
 	case len(changes) > 0:
-		return Finding{Class: AdoptMismatch, Action: Ask, Changes: changes, Reason: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}
+		return Finding{Class: AdoptMismatch, Action: Ask, Changes: changes, Reason: "the mark matches and the content does not", Suggestion: "correct " + d.ID + " or the source, then adopt"}
 	default:
 		return Finding{Class: LedgerLost, Action: Adopt, Reason: "the destination has it, exactly, and the ledger does not know"}
 	}
@@ -337,20 +337,20 @@ func (c *classifier) diverged(d *Document, changes []Change) Finding {
 			rules.review = true
 		}
 	}
-	f := Finding{Class: Diverged, Action: Ask, Changes: changes, Reason: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
+	f := Finding{Class: Diverged, Action: Ask, Changes: changes, Reason: "fields of ours were changed at the destination", Suggestion: "keep the change and correct the source, or write ours again"}
 	switch k := c.item.Known; {
 	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again would change nothing
 		f.Reason = "the document says what was applied at " + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
-		f.Propose = "change the object at the source, so that its version grows"
+		f.Suggestion = "change the object at the source, so that its version grows"
 	case rules.review:
 	case !rules.enforce:
-		f.Action, f.Reason, f.Propose = Nothing, f.Reason+"; the policy leaves them", ""
+		f.Action, f.Reason, f.Suggestion = Nothing, f.Reason+"; the policy leaves them", ""
 	case d.Locked:
 		f.Reason += ", and the document is posted or paid"
 	case rules.ignore:
 		f.Reason += "; to write some again would also write those that the policy leaves"
 	default:
-		f.Action, f.Reason, f.Propose = Again, f.Reason+"; the policy writes them again", ""
+		f.Action, f.Reason, f.Suggestion = Again, f.Reason+"; the policy writes them again", ""
 	}
 	return f
 }

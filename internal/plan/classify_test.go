@@ -168,8 +168,8 @@ func TestWhichToKeep(t *testing.T) {
 		{docs(doc("inv_0", sold), late(locked(doc("inv_2", sold)))), nil, "keep inv_2: it is the oldest that is posted. "},
 	} {
 		f := plan.Classify(&plan.Item{Key: key, Truth: wanted("1"), Documents: c.docs, Known: c.known}, &plan.Policy{})
-		if f.Class != plan.Duplicate || len(f.Propose) < len(c.keep) || f.Propose[:len(c.keep)] != c.keep {
-			t.Errorf("proposed %q, want %q", f.Propose, c.keep)
+		if f.Class != plan.Duplicate || len(f.Suggestion) < len(c.keep) || f.Suggestion[:len(c.keep)] != c.keep {
+			t.Errorf("proposed %q, want %q", f.Suggestion, c.keep)
 		}
 	}
 }

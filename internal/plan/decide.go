@@ -119,7 +119,7 @@ func (d *Decision) Held(f *Finding) Finding {
 	if d.Verdict == Hide {
 		said = "ignores it until " + d.Until.UTC().Format(time.RFC3339)
 	}
-	held.Class, held.Action, held.Propose = Accepted, Nothing, ""
+	held.Class, held.Action, held.Suggestion = Accepted, Nothing, ""
 	held.Reason = fmt.Sprintf("%s %s: %s (%s: %s)", d.By.Name, said, d.By.Reason, f.Class, f.Reason)
 	return held
 }

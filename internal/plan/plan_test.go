@@ -30,9 +30,9 @@ func findings() []plan.Finding {
 		},
 		{
 			Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", SourceRevision: "1", LedgerRevision: "1", Documents: []string{"inv_4"},
-			Changes: []plan.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Propose: "keep the change and correct the source, or write ours again",
+			Changes: []plan.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Suggestion: "keep the change and correct the source, or write ours again",
 		},
-		{Key: "shop:order:5", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
+		{Key: "shop:order:5", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Suggestion: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
 		{Key: "shop:order:6", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 2", SourceRevision: "2", LedgerRevision: "1", Documents: []string{"inv_7"}},
 		{Key: "shop:order:7", Class: plan.PhantomDone, Action: plan.Again, Reason: "its document is gone; the policy says to make it again", SourceRevision: "1", LedgerRevision: "1"},
 	}
@@ -111,7 +111,7 @@ func TestGolden(t *testing.T) {
 func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\rb\u202ec\nz\x00"
-	f := plan.Finding{Key: evil, Class: plan.Diverged, Action: plan.Ask, Reason: evil, Documents: []string{evil}, Propose: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
+	f := plan.Finding{Key: evil, Class: plan.Diverged, Action: plan.Ask, Reason: evil, Documents: []string{evil}, Suggestion: evil, Changes: []plan.Change{{Field: evil, Is: evil, Want: evil}}}
 	p := planned(t, &plan.Plan{Job: evil, Mapping: evil}, &plan.Bounds{}, []plan.Finding{f})
 	var text bytes.Buffer
 	if err := plan.WriteText(&text, p, func(plan.Class, int) ([]plan.Finding, error) { return []plan.Finding{f}, nil }); err != nil {

@@ -88,8 +88,8 @@ func writeFinding(w io.Writer, f *Finding) {
 	for _, c := range f.Changes {
 		fmt.Fprintf(w, "    - %s: %s\n    + %s: %s\n", line(c.Field), line(c.Is), line(c.Field), line(c.Want))
 	}
-	if f.Propose != "" {
-		fmt.Fprintf(w, "    > %s\n", line(f.Propose))
+	if f.Suggestion != "" {
+		fmt.Fprintf(w, "    > %s\n", line(f.Suggestion))
 	}
 }
 

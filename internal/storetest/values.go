@@ -367,7 +367,7 @@ func (b *bench) plan(job, id string, fs ...plan.Finding) plan.Ref {
 // One bad value does not fail the batch it is in, and what became of it can be noted by its own key.
 func valuesFindings(b *bench) {
 	bad := plan.Finding{
-		Key: "shop:order:\x00\xff", Class: plan.Diverged, Action: plan.Ask, Reason: "it says \x00\xff", Propose: "x\x00",
+		Key: "shop:order:\x00\xff", Class: plan.Diverged, Action: plan.Ask, Reason: "it says \x00\xff", Suggestion: "x\x00",
 		Changes: []plan.Change{{Field: "note\xff", Is: "\x00", Want: strings.Repeat("ä", 5000)}},
 	}
 	ref := b.plan(`b"o\oks?`, "a1", append(missing("1", strings.Repeat("k", 5000)), bad)...)
