@@ -218,7 +218,7 @@ func (a *app) printRow(r *desk.PlanRow) {
 	a.paragraphs("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Action, r.Reason), desk.With("documents: ", strings.Join(r.Documents, ", ")),
 		desk.When(r.SourceRevision != "" || r.LedgerRevision != "", version))
 	for _, c := range r.Changes {
-		a.paragraph("  - ", c.Field+": "+c.Is)
+		a.paragraph("  - ", c.Field+": "+c.Actual)
 		a.paragraph("  + ", c.Field+": "+c.Want)
 	}
 	a.paragraphs("  > ", r.Suggestion)
