@@ -47,7 +47,7 @@ func TestAFindingIsDecidedOnItsPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.found(
-		plan.Finding{Key: "shop:order:1", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed", Documents: []string{"inv_1"}, Changes: []plan.Change{{Field: "total", Actual: "9", Want: "10"}}},
+		plan.Finding{Key: "shop:order:1", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed", Documents: []string{"inv_1"}, Changes: []plan.Change{{Field: "total", Actual: "9", Desired: "10"}}},
 		plan.Finding{Key: "shop:order:2", Class: plan.Duplicate, Action: plan.Ask, Reason: "there are two", Documents: []string{"inv_2", "inv_3"}},
 	)
 	if _, page := w.as("rita", Reader).get("/findings"); !strings.Contains(page, "shop:order:1") || strings.Contains(page, "/jobs/{job}/findings") {

@@ -93,7 +93,7 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 			t.Errorf("%s was not found", name)
 		}
 		stale := j.row("shop:order:stale")
-		if len(stale.Changes) != 1 || stale.Changes[0] != (plan.Change{Field: "total", Actual: "10.00", Want: "12.00"}) || stale.SourceRevision != "2" || stale.LedgerRevision != "1" || len(stale.Documents) != 1 {
+		if len(stale.Changes) != 1 || stale.Changes[0] != (plan.Change{Field: "total", Actual: "10.00", Desired: "12.00"}) || stale.SourceRevision != "2" || stale.LedgerRevision != "1" || len(stale.Documents) != 1 {
 			t.Errorf("the stale one: %+v", stale.Finding)
 		}
 		if r.Planned != 5 || r.Person != 7 || r.Seen != 74 || r.Result != schedule.OK || r.Plan == "" {

@@ -219,7 +219,7 @@ func (a *app) printRow(r *desk.PlanRow) {
 		desk.When(r.SourceRevision != "" || r.LedgerRevision != "", version))
 	for _, c := range r.Changes {
 		a.paragraph("  - ", c.Field+": "+c.Actual)
-		a.paragraph("  + ", c.Field+": "+c.Want)
+		a.paragraph("  + ", c.Field+": "+c.Desired)
 	}
 	a.paragraphs("  > ", r.Suggestion)
 	a.paragraphs("  ", r.Became())

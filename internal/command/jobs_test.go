@@ -105,7 +105,7 @@ func ordersPlan() *draft {
 			},
 			{
 				Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "somebody changed \x1b[2Kit", SourceRevision: "2", LedgerRevision: "2",
-				Documents: []string{"inv_4"}, Changes: []plan.Change{{Field: "total", Actual: "12.00", Want: "13.00"}}, Suggestion: "who did?",
+				Documents: []string{"inv_4"}, Changes: []plan.Change{{Field: "total", Actual: "12.00", Desired: "13.00"}}, Suggestion: "who did?",
 			},
 			{
 				Key: "shop:order:5", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 5", SourceRevision: "5", LedgerRevision: "4",

@@ -48,7 +48,7 @@ func BenchmarkCompareInSync(b *testing.B) {
 }
 
 func BenchmarkPlanner(b *testing.B) {
-	f := plan.Finding{Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", Changes: []plan.Change{{Field: "total", Actual: "1", Want: "2"}}, Documents: []string{"inv_1"}}
+	f := plan.Finding{Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", Changes: []plan.Change{{Field: "total", Actual: "1", Desired: "2"}}, Documents: []string{"inv_1"}}
 	p, n := plan.NewPlanner(&plan.Plan{Job: "books"}, nil), 0
 	b.ReportAllocs()
 	for b.Loop() {

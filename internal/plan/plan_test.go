@@ -26,11 +26,11 @@ func findings() []plan.Finding {
 		{Key: "shop:order:2", Class: plan.Missing, Action: plan.Start, Reason: "the ledger has no work for it", SourceRevision: "1"},
 		{
 			Key: "shop:order:3", Class: plan.Stale, Action: plan.Revise, Reason: "the source has 2, and 1 was applied", SourceRevision: "2", LedgerRevision: "1", Documents: []string{"inv_3"},
-			Changes: []plan.Change{{Field: "customer", Actual: "cus_7", Want: "cus_8"}, {Field: "total", Actual: "4100", Want: "4200"}},
+			Changes: []plan.Change{{Field: "customer", Actual: "cus_7", Desired: "cus_8"}, {Field: "total", Actual: "4100", Desired: "4200"}},
 		},
 		{
 			Key: "shop:order:4", Class: plan.Diverged, Action: plan.Ask, Reason: "fields of ours were changed at the destination", SourceRevision: "1", LedgerRevision: "1", Documents: []string{"inv_4"},
-			Changes: []plan.Change{{Field: "note", Actual: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Suggestion: "keep the change and correct the source, or write ours again",
+			Changes: []plan.Change{{Field: "note", Actual: "\x1b[31mred\nlines", Desired: strings.Repeat("long ", 100)}}, Suggestion: "keep the change and correct the source, or write ours again",
 		},
 		{Key: "shop:order:5", Class: plan.Duplicate, Action: plan.Ask, Reason: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Suggestion: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
 		{Key: "shop:order:6", Class: plan.SourceGone, Action: plan.Withdraw, Reason: "the source cancelled it at 2", SourceRevision: "2", LedgerRevision: "1", Documents: []string{"inv_7"}},
@@ -111,7 +111,7 @@ func TestGolden(t *testing.T) {
 func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\rb\u202ec\nz\x00"
-	f := plan.Finding{Key: evil, Class: plan.Diverged, Action: plan.Ask, Reason: evil, Documents: []string{evil}, Suggestion: evil, Changes: []plan.Change{{Field: evil, Actual: evil, Want: evil}}}
+	f := plan.Finding{Key: evil, Class: plan.Diverged, Action: plan.Ask, Reason: evil, Documents: []string{evil}, Suggestion: evil, Changes: []plan.Change{{Field: evil, Actual: evil, Desired: evil}}}
 	p := planned(t, &plan.Plan{Job: evil, Mapping: evil}, &plan.Bounds{}, []plan.Finding{f})
 	var text bytes.Buffer
 	if err := plan.WriteText(&text, p, func(plan.Class, int) ([]plan.Finding, error) { return []plan.Finding{f}, nil }); err != nil {
@@ -159,7 +159,7 @@ func TestPlanIsItsInput(t *testing.T) {
 			return fs
 		},
 		"another value": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {
-			fs[2].Changes[0].Want = "cus_9"
+			fs[2].Changes[0].Desired = "cus_9"
 			return fs
 		},
 		"one in sync less": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { return fs[1:] },

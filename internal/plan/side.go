@@ -101,9 +101,9 @@ func (i *Item) live() []Document {
 
 // Change is one field that is not what it should be.
 type Change struct {
-	Field  string `json:"field"`
-	Actual string `json:"actual"`
-	Want   string `json:"desired"`
+	Field   string `json:"field"`
+	Actual  string `json:"actual"`
+	Desired string `json:"desired"`
 }
 
 // diff returns what differs, by the names of the fields. A field that want does not have is not

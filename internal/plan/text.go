@@ -86,7 +86,7 @@ func writeFinding(w io.Writer, f *Finding) {
 	}
 	fmt.Fprintln(w)
 	for _, c := range f.Changes {
-		fmt.Fprintf(w, "    - %s: %s\n    + %s: %s\n", line(c.Field), line(c.Actual), line(c.Field), line(c.Want))
+		fmt.Fprintf(w, "    - %s: %s\n    + %s: %s\n", line(c.Field), line(c.Actual), line(c.Field), line(c.Desired))
 	}
 	if f.Suggestion != "" {
 		fmt.Fprintf(w, "    > %s\n", line(f.Suggestion))

@@ -368,7 +368,7 @@ func (b *bench) plan(job, id string, fs ...plan.Finding) plan.Ref {
 func valuesFindings(b *bench) {
 	bad := plan.Finding{
 		Key: "shop:order:\x00\xff", Class: plan.Diverged, Action: plan.Ask, Reason: "it says \x00\xff", Suggestion: "x\x00",
-		Changes: []plan.Change{{Field: "note\xff", Actual: "\x00", Want: strings.Repeat("ä", 5000)}},
+		Changes: []plan.Change{{Field: "note\xff", Actual: "\x00", Desired: strings.Repeat("ä", 5000)}},
 	}
 	ref := b.plan(`b"o\oks?`, "a1", append(missing("1", strings.Repeat("k", 5000)), bad)...)
 	for _, r := range of(b.Findings(b.Context(), plan.FindingQuery{Plan: ref})) {
