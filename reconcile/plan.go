@@ -97,8 +97,8 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil && !errors.Is(err, plan.ErrNotFound) {
 		return nil, err
 	}
-	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // that mapping was not acted by
-		head.Before = before.Before
+	if head.PreviousMappingVersion = before.Mapping; before.Refused != "" && before.PreviousMappingVersion != "" { // that mapping was not acted by
+		head.PreviousMappingVersion = before.PreviousMappingVersion
 	}
 	p.last = before.Ref()
 	if p.into, err = p.plans.Draft(ctx, p.name); err != nil {

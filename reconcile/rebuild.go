@@ -120,7 +120,7 @@ func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 	b.report.Seen = counts.Census.Keys
 	proposal := plan.Plan{Mapping: b.sweep.Mapping, Census: counts.Census, Spread: counts.Spread}
 	if last, err := b.plans.Latest(ctx, b.name); err == nil {
-		proposal.Before = last.Mapping
+		proposal.PreviousMappingVersion = last.Mapping
 	} else if !errors.Is(err, plan.ErrNotFound) {
 		return "", err
 	}

@@ -10,16 +10,16 @@ import (
 // it, in the order of their keys. Equal sides give an equal plan, byte for byte: it holds no time
 // and no chance.
 type Plan struct {
-	ID       string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
-	Job      string   `json:"job"`
-	Mapping  string   `json:"mappingVersion"`                   // of what makes documents of objects
-	Before   string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
-	Scan     int64    `json:"scan"`                             // the listing that it rests on
-	Census   Census   `json:"counts"`
-	Spread   Spread   `json:"differences"`
-	Tallies  []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
-	Withheld []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
-	Refused  string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
+	ID                     string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
+	Job                    string   `json:"job"`
+	Mapping                string   `json:"mappingVersion"`                   // of what makes documents of objects
+	PreviousMappingVersion string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
+	Scan                   int64    `json:"scan"`                             // the listing that it rests on
+	Census                 Census   `json:"counts"`
+	Spread                 Spread   `json:"differences"`
+	Tallies                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
+	Withheld               []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
+	Refused                string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
 	// HoldsNothing is why what is newer does not wait for what it leaves to people: there is too much of it. "": it does.
 	HoldsNothing string `json:"holdsNothingReason,omitempty"`
 }

@@ -40,7 +40,7 @@ func findings() []plan.Finding {
 
 func head() *plan.Plan {
 	return &plan.Plan{
-		Job: "books", Mapping: "3", Before: "2", Scan: 12,
+		Job: "books", Mapping: "3", PreviousMappingVersion: "2", Scan: 12,
 		Census: plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, Before: 1200},
 		Spread: plan.Spread{Compared: 1190, Fields: []plan.Share{{Field: "total", Count: 2}}},
 	}
@@ -234,7 +234,7 @@ func TestHalt(t *testing.T) {
 // before anything is done.
 func TestSpreadOfFindings(t *testing.T) {
 	t.Parallel()
-	h := &plan.Plan{Job: "books", Mapping: "3", Before: "3", Spread: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
+	h := &plan.Plan{Job: "books", Mapping: "3", PreviousMappingVersion: "3", Spread: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
 	var fs []plan.Finding
 	for n := range 15 {
 		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Action: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})

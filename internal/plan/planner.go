@@ -23,7 +23,7 @@ type Planner struct {
 	halted  string // the first key for which the job must stop
 }
 
-// NewPlanner begins a plan. head says whose plan it is: Job, Mapping, Before and Scan; and
+// NewPlanner begins a plan. head says whose plan it is: Job, Mapping, PreviousMappingVersion and Scan; and
 // what the comparison counted: Census and Spread. counted are its tallies.
 func NewPlanner(head *Plan, counted []Tally) *Planner {
 	p := &Planner{plan: *head, tallies: map[Tally]int64{}, spread: map[string]int64{}, sum: sha256.New()}
@@ -82,7 +82,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	}
 	plan.HoldsNothing = b.holdsNothing(&plan)
 	said := plan // which listing it rests on, and what was before, makes no other plan of it
-	said.ID, said.Scan, said.Before, said.Census.Before = "", 0, "", 0
+	said.ID, said.Scan, said.PreviousMappingVersion, said.Census.Before = "", 0, "", 0
 	head, err := json.Marshal(&said)
 	if err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", plan.Job, err)
