@@ -109,7 +109,7 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 		return nil, err
 	}
 	head.Census, head.Spread = counts.Census, counts.Spread
-	head.Census.Before = p.listing.before
+	head.Census.PreviousSource = p.listing.before
 	p.silent = p.bounds.Shrunk(&head.Census) != ""
 	planner := plan.NewPlanner(&head, counts.Tallies)
 	if p.bounds.Diagnose(&head) != "" {

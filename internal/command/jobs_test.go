@@ -93,7 +93,7 @@ func ordersPlan() *draft {
 	return &draft{
 		head: plan.Plan{
 			Job: "orders", Mapping: "v3", Scan: 12,
-			Census: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, Before: 990},
+			Census: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, PreviousSource: 990},
 		},
 		counted: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 995}},
 		findings: []plan.Finding{

@@ -155,10 +155,10 @@ func (b *Bounds) excess(r Risk, p *Plan) *Excess {
 func (b Bounds) Shrunk(c *Census) string {
 	b = b.OrDefaults()
 	switch {
-	case c.Source <= 0 && (c.Before > 0 || c.Destination > 0):
-		return fmt.Sprintf("the source lists nothing, and there %s %s of it; that it is empty is less likely than that it cannot be seen", are(max(c.Before, c.Destination)), count(max(c.Before, c.Destination), "object"))
-	case c.Before > 0 && c.Before-c.Source > b.Few && float64(c.Source) < b.Shrink*float64(c.Before):
-		return fmt.Sprintf("the source lists %s, %s of the %s of its last complete listing; under %s nothing is concluded from what is not there", count(c.Source, "object"), percent(c.Source, c.Before), thousands(c.Before), share100(100*b.Shrink))
+	case c.Source <= 0 && (c.PreviousSource > 0 || c.Destination > 0):
+		return fmt.Sprintf("the source lists nothing, and there %s %s of it; that it is empty is less likely than that it cannot be seen", are(max(c.PreviousSource, c.Destination)), count(max(c.PreviousSource, c.Destination), "object"))
+	case c.PreviousSource > 0 && c.PreviousSource-c.Source > b.Few && float64(c.Source) < b.Shrink*float64(c.PreviousSource):
+		return fmt.Sprintf("the source lists %s, %s of the %s of its last complete listing; under %s nothing is concluded from what is not there", count(c.Source, "object"), percent(c.Source, c.PreviousSource), thousands(c.PreviousSource), share100(100*b.Shrink))
 	default:
 		return ""
 	}

@@ -54,16 +54,16 @@ func TestShrunk(t *testing.T) {
 		census plan.Census
 		want   string
 	}{
-		"as before":      {plan.Census{Source: 1000, Before: 1000}, ""},
-		"at the bound":   {plan.Census{Source: 800, Before: 1000}, ""},
-		"under it":       {plan.Census{Source: 799, Before: 1000}, "the source lists 799 objects, 79.9 % of the 1,000 of its last complete listing; under 80 % nothing is concluded"},
-		"just under":     {plan.Census{Source: 799_999, Before: 1_000_000}, "79.99 %"},
-		"empty":          {plan.Census{Before: 1000}, "the source lists nothing, and there are 1,000 objects of it"},
-		"empty of few":   {plan.Census{Before: 1}, "the source lists nothing, and there is 1 object of it"},
+		"as before":      {plan.Census{Source: 1000, PreviousSource: 1000}, ""},
+		"at the bound":   {plan.Census{Source: 800, PreviousSource: 1000}, ""},
+		"under it":       {plan.Census{Source: 799, PreviousSource: 1000}, "the source lists 799 objects, 79.9 % of the 1,000 of its last complete listing; under 80 % nothing is concluded"},
+		"just under":     {plan.Census{Source: 799_999, PreviousSource: 1_000_000}, "79.99 %"},
+		"empty":          {plan.Census{PreviousSource: 1000}, "the source lists nothing, and there are 1,000 objects of it"},
+		"empty of few":   {plan.Census{PreviousSource: 1}, "the source lists nothing, and there is 1 object of it"},
 		"never listed":   {plan.Census{Source: 3, Destination: 1000}, ""},
 		"empty at first": {plan.Census{Destination: 12}, "the source lists nothing, and there are 12 objects of it"},
 		"nothing at all": {plan.Census{}, ""},
-		"few missing":    {plan.Census{Source: 2, Before: 12}, ""},
+		"few missing":    {plan.Census{Source: 2, PreviousSource: 12}, ""},
 	} {
 		got := plan.Bounds{}.Shrunk(&c.census)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
@@ -142,7 +142,7 @@ func TestBoundsHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		number := rapid.Int64Range(0, 2000)
-		p := plan.Plan{ID: "5f3a", Census: plan.Census{Keys: number.Draw(r, "keys"), Source: number.Draw(r, "source"), Before: number.Draw(r, "before"), Destination: number.Draw(r, "destination")}}
+		p := plan.Plan{ID: "5f3a", Census: plan.Census{Keys: number.Draw(r, "keys"), Source: number.Draw(r, "source"), PreviousSource: number.Draw(r, "before"), Destination: number.Draw(r, "destination")}}
 		for _, risk := range plan.Risks {
 			p.Tallies = append(p.Tallies, acts(plan.Withdraw, risk, number.Draw(r, string(risk))))
 		}

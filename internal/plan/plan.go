@@ -26,11 +26,11 @@ type Plan struct {
 
 // Census counts the sides.
 type Census struct {
-	Source      int64 `json:"source"`
-	Destination int64 `json:"destination"`
-	Ledger      int64 `json:"ledger"`
-	Keys        int64 `json:"keys"`                     // that any side has
-	Before      int64 `json:"previousSource,omitempty"` // objects of the source in the last complete listing
+	Source         int64 `json:"source"`
+	Destination    int64 `json:"destination"`
+	Ledger         int64 `json:"ledger"`
+	Keys           int64 `json:"keys"`                     // that any side has
+	PreviousSource int64 `json:"previousSource,omitempty"` // objects of the source in the last complete listing
 }
 
 // Tally counts the findings of one class for which one thing is to be done.

@@ -82,7 +82,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	}
 	plan.HoldsNothing = b.holdsNothing(&plan)
 	said := plan // which listing it rests on, and what was before, makes no other plan of it
-	said.ID, said.Scan, said.PreviousMappingVersion, said.Census.Before = "", 0, "", 0
+	said.ID, said.Scan, said.PreviousMappingVersion, said.Census.PreviousSource = "", 0, "", 0
 	head, err := json.Marshal(&said)
 	if err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", plan.Job, err)
