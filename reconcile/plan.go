@@ -68,7 +68,7 @@ func broken(r Report) Report {
 // reportOf is what a plan alone says.
 func reportOf(job string, p *plan.Plan) Report {
 	return Report{
-		Job: job, Plan: p.ID, Seen: p.Census.Keys,
+		Job: job, Plan: p.ID, Seen: p.Counts.Keys,
 		Planned: p.Count(func(t plan.Tally) bool { return t.Action.Acts() }),
 		Person:  p.Count(func(t plan.Tally) bool { return t.Action == plan.Ask || t.Action == plan.Halt }),
 	}
@@ -108,9 +108,9 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	head.Census, head.Spread = counts.Census, counts.Spread
-	head.Census.PreviousSource = p.listing.before
-	p.silent = p.bounds.Shrunk(&head.Census) != ""
+	head.Counts, head.Spread = counts.Census, counts.Spread
+	head.Counts.PreviousSource = p.listing.before
+	p.silent = p.bounds.Shrunk(&head.Counts) != ""
 	planner := plan.NewPlanner(&head, counts.Tallies)
 	if p.bounds.Diagnose(&head) != "" {
 		err = p.asListed(ctx, planner) // it would be a million calls for a fault of our own

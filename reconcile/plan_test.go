@@ -248,7 +248,7 @@ func TestNoSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			count := func(c plan.Class) int64 { return p.Count(func(t plan.Tally) bool { return t.Class == c }) }
-			if count(plan.InSync) != 25 || count(plan.NoSource) != int64(tc.alone) || p.Drifts() != 0 || p.Census.Keys != int64(25+tc.alone) {
+			if count(plan.InSync) != 25 || count(plan.NoSource) != int64(tc.alone) || p.Drifts() != 0 || p.Counts.Keys != int64(25+tc.alone) {
 				t.Errorf("%s: %+v", name, p.Tallies)
 			}
 			rows := j.rows()

@@ -93,7 +93,7 @@ func ordersPlan() *draft {
 	return &draft{
 		head: plan.Plan{
 			Job: "orders", Mapping: "v3", Scan: 12,
-			Census: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, PreviousSource: 990},
+			Counts: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, PreviousSource: 990},
 		},
 		counted: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 995}},
 		findings: []plan.Finding{
@@ -120,7 +120,7 @@ func ordersPlan() *draft {
 func brokenPlan() *draft {
 	return &draft{
 		head: plan.Plan{
-			Job: "stock", Mapping: "v2", PreviousMappingVersion: "v1", Scan: 3, Census: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
+			Job: "stock", Mapping: "v2", PreviousMappingVersion: "v1", Scan: 3, Counts: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
 			Spread: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
 		},
 		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Action: plan.Adopt, Reason: "the ledger does not know it", Documents: []string{"a"}}},
@@ -163,7 +163,7 @@ func makePlan(ctx context.Context, d jobsDesk, f *draft, halfway bool) (schedule
 	if err != nil {
 		return schedule.Outcome{}, err
 	}
-	out := schedule.Outcome{Result: schedule.OK, Seen: plan.Census.Source, Planned: actingOf(plan), Plan: plan.ID}
+	out := schedule.Outcome{Result: schedule.OK, Seen: plan.Counts.Source, Planned: actingOf(plan), Plan: plan.ID}
 	if halfway {
 		out.Result, out.Note = schedule.Partial, "the destination did not answer to the end"
 	}

@@ -109,7 +109,7 @@ func (b Bounds) holdsNothing(p *Plan) string {
 
 // most is how many actions a bound allows.
 func (b *Bounds) most(bound Bound, p *Plan) int64 {
-	share := int64(math.Floor(bound.Percent * float64(p.Census.Keys) / 100))
+	share := int64(math.Floor(bound.Percent * float64(p.Counts.Keys) / 100))
 	return max(0, min(bound.Count, max(share, b.Few)))
 }
 
@@ -133,7 +133,7 @@ func (b *Bounds) excess(r Risk, p *Plan) *Excess {
 	e := &Excess{Risk: r, Count: n, Limit: b.most(bound, p)}
 	gone := ""
 	if r == Destroy {
-		gone = b.Shrunk(&p.Census)
+		gone = b.Shrunk(&p.Counts)
 	}
 	switch {
 	case bound.Ask:
@@ -145,7 +145,7 @@ func (b *Bounds) excess(r Risk, p *Plan) *Excess {
 	case n > bound.Count:
 		e.Reason = fmt.Sprintf("%s; at most %s", kinds(n, r), thousands(bound.Count))
 	default:
-		e.Reason = fmt.Sprintf("%s %s %s of %s; at most %s", kinds(n, r), are(n), percentUp(n, p.Census.Keys), count(p.Census.Keys, "object"), share100(bound.Percent))
+		e.Reason = fmt.Sprintf("%s %s %s of %s; at most %s", kinds(n, r), are(n), percentUp(n, p.Counts.Keys), count(p.Counts.Keys, "object"), share100(bound.Percent))
 	}
 	return e
 }

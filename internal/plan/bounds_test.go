@@ -38,7 +38,7 @@ func TestBounds(t *testing.T) {
 		"ask":             {bounds: plan.Bounds{Destroy: plan.Bound{Ask: true}}, keys: 1000, tallies: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1)}, want: "withheld: 1 withdrawal; none is done without an approval. Approve plan 5f3a0000 or raise the bound"},
 		"for a person":    {keys: 10, tallies: []plan.Tally{acts(plan.Ask, plan.Harmless, 10), acts(plan.Adopt, plan.Harmless, 10)}},
 	} {
-		p := plan.Plan{ID: "5f3a000011112222", Census: plan.Census{Source: c.keys, Keys: c.keys}, Tallies: c.tallies}
+		p := plan.Plan{ID: "5f3a000011112222", Counts: plan.Census{Source: c.keys, Keys: c.keys}, Tallies: c.tallies}
 		c.bounds.Check(&p)
 		if got := strings.Join(p.Words(), "\n"); got != c.want {
 			t.Errorf("%s: %s\nwant: %s", name, got, c.want)
@@ -70,7 +70,7 @@ func TestShrunk(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		c.census.Keys = 1e6
-		p := plan.Plan{Census: c.census, Tallies: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1), acts(plan.Start, plan.Create, 1)}}
+		p := plan.Plan{Counts: c.census, Tallies: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1), acts(plan.Start, plan.Create, 1)}}
 		(plan.Bounds{}).Check(&p)
 		if p.Withholds(plan.Destroy) != (c.want != "") || p.Withholds(plan.Create) {
 			t.Errorf("%s: withheld %+v", name, p.Withheld)
@@ -142,7 +142,7 @@ func TestBoundsHold(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		number := rapid.Int64Range(0, 2000)
-		p := plan.Plan{ID: "5f3a", Census: plan.Census{Keys: number.Draw(r, "keys"), Source: number.Draw(r, "source"), PreviousSource: number.Draw(r, "before"), Destination: number.Draw(r, "destination")}}
+		p := plan.Plan{ID: "5f3a", Counts: plan.Census{Keys: number.Draw(r, "keys"), Source: number.Draw(r, "source"), PreviousSource: number.Draw(r, "before"), Destination: number.Draw(r, "destination")}}
 		for _, risk := range plan.Risks {
 			p.Tallies = append(p.Tallies, acts(plan.Withdraw, risk, number.Draw(r, string(risk))))
 		}
@@ -154,12 +154,12 @@ func TestBoundsHold(t *testing.T) {
 		b = b.OrDefaults()
 		for i, bound := range []plan.Bound{b.Destroy, b.Create, b.Update} {
 			risk, n := plan.Risks[i], p.Tallies[i].Count
-			fits := n <= bound.Count && (n <= b.Few || float64(n) <= bound.Percent*float64(p.Census.Keys)/100)
+			fits := n <= bound.Count && (n <= b.Few || float64(n) <= bound.Percent*float64(p.Counts.Keys)/100)
 			if risk == plan.Destroy {
-				fits = fits && b.Shrunk(&p.Census) == ""
+				fits = fits && b.Shrunk(&p.Counts) == ""
 			}
 			if fits = n == 0 || fits && !bound.Ask; p.Withholds(risk) == fits {
-				r.Fatalf("%d of %d for %s, bound %+v, few %d: withheld %+v", n, p.Census.Keys, risk, bound, b.Few, p.Withheld)
+				r.Fatalf("%d of %d for %s, bound %+v, few %d: withheld %+v", n, p.Counts.Keys, risk, bound, b.Few, p.Withheld)
 			}
 		}
 		for _, e := range p.Withheld {
@@ -186,7 +186,7 @@ func TestEmptySourceDestroysNothing(t *testing.T) {
 		w := drawWorld(r)
 		w.source, w.how.Complete = nil, true
 		found, counts := w.compare(r)
-		p := plan.NewPlanner(&plan.Plan{Job: "books", Census: counts.Census, Spread: counts.Spread}, counts.Tallies)
+		p := plan.NewPlanner(&plan.Plan{Job: "books", Counts: counts.Census, Spread: counts.Spread}, counts.Tallies)
 		for i := range found {
 			if f := &found[i]; f.Risk() != plan.Harmless {
 				r.Fatalf("it would %s %s", f.Action, f.Key)
@@ -199,7 +199,7 @@ func TestEmptySourceDestroysNothing(t *testing.T) {
 		if err != nil || made.Acts(plan.Destroy)+made.Acts(plan.Create)+made.Acts(plan.Update) > 0 {
 			r.Fatalf("%+v, %v", made, err)
 		}
-		if c := made.Census; c.Destination > 0 && (plan.Bounds{}).Shrunk(&c) == "" {
+		if c := made.Counts; c.Destination > 0 && (plan.Bounds{}).Shrunk(&c) == "" {
 			r.Fatalf("an empty source is believed: %+v", c)
 		}
 	})

@@ -15,7 +15,7 @@ type Plan struct {
 	Mapping                string   `json:"mappingVersion"`                   // of what makes documents of objects
 	PreviousMappingVersion string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
 	Scan                   int64    `json:"scan"`                             // the listing that it rests on
-	Census                 Census   `json:"counts"`
+	Counts                 Census   `json:"counts"`
 	Spread                 Spread   `json:"differences"`
 	Tallies                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
 	Withheld               []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval

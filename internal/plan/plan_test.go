@@ -41,7 +41,7 @@ func findings() []plan.Finding {
 func head() *plan.Plan {
 	return &plan.Plan{
 		Job: "books", Mapping: "3", PreviousMappingVersion: "2", Scan: 12,
-		Census: plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, PreviousSource: 1200},
+		Counts: plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, PreviousSource: 1200},
 		Spread: plan.Spread{Compared: 1190, Fields: []plan.Share{{Field: "total", Count: 2}}},
 	}
 }
@@ -177,7 +177,7 @@ func TestPlanIsItsInput(t *testing.T) {
 		ids[id] = name
 	}
 	later := head()
-	later.Scan, later.Census.PreviousSource = later.Scan+1, later.Census.PreviousSource+1
+	later.Scan, later.Counts.PreviousSource = later.Scan+1, later.Counts.PreviousSource+1
 	if _, same := ids[planned(t, later, &strict, findings()).ID]; !same {
 		t.Error("the same plan over a later listing has another id")
 	}

@@ -24,7 +24,7 @@ type Planner struct {
 }
 
 // NewPlanner begins a plan. head says whose plan it is: Job, Mapping, PreviousMappingVersion and Scan; and
-// what the comparison counted: Census and Spread. counted are its tallies.
+// what the comparison counted: Counts and Spread. counted are its tallies.
 func NewPlanner(head *Plan, counted []Tally) *Planner {
 	p := &Planner{plan: *head, tallies: map[Tally]int64{}, spread: map[string]int64{}, sum: sha256.New()}
 	for _, t := range counted {
@@ -82,7 +82,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	}
 	plan.HoldsNothing = b.holdsNothing(&plan)
 	said := plan // which listing it rests on, and what was before, makes no other plan of it
-	said.ID, said.Scan, said.PreviousMappingVersion, said.Census.PreviousSource = "", 0, "", 0
+	said.ID, said.Scan, said.PreviousMappingVersion, said.Counts.PreviousSource = "", 0, "", 0
 	head, err := json.Marshal(&said)
 	if err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", plan.Job, err)

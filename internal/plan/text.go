@@ -23,7 +23,7 @@ func WriteText(w io.Writer, p *Plan, first func(c Class, n int) ([]Finding, erro
 		mapping = fmt.Sprintf(", mapping %s", line(p.Mapping))
 	}
 	fmt.Fprintf(b, "Plan %s of %s%s, generation %d\n", p.ID, line(p.Job), mapping, p.Scan)
-	c := &p.Census
+	c := &p.Counts
 	fmt.Fprintf(b, "%s: the source has %s, the destination %s, the ledger %s\n\n", count(c.Keys, "key"), thousands(c.Source), thousands(c.Destination), thousands(c.Ledger))
 	writeTallies(b, p)
 	for _, words := range p.Words() {

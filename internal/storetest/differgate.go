@@ -48,7 +48,7 @@ var gateCalls = []call{
 	{"finish", 9, func(d *draw, s *side) {
 		ref := s.ref(d)
 		if d.one(2) {
-			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, Mapping: "3", Census: plan.Census{Keys: 5}, HoldsNothing: pick(d, "", "", "", "many")}))
+			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, Mapping: "3", Counts: plan.Census{Keys: 5}, HoldsNothing: pick(d, "", "", "", "many")}))
 			return
 		}
 		row := plan.Row{Finding: plan.Finding{Key: pick(d, "1", "2", "Z")}, Outcome: pick(d, plan.Failed, plan.Applied, plan.Withheld, plan.ForPerson), Error: "e"}
