@@ -108,7 +108,7 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	head.Counts, head.Spread = counts.Census, counts.Spread
+	head.Counts, head.Differences = counts.Census, counts.Spread
 	head.Counts.PreviousSource = p.listing.before
 	p.silent = p.bounds.Shrunk(&head.Counts) != ""
 	planner := plan.NewPlanner(&head, counts.Tallies)

@@ -121,7 +121,7 @@ func brokenPlan() *draft {
 	return &draft{
 		head: plan.Plan{
 			Job: "stock", Mapping: "v2", PreviousMappingVersion: "v1", Scan: 3, Counts: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
-			Spread: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
+			Differences: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
 		},
 		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Action: plan.Adopt, Reason: "the ledger does not know it", Documents: []string{"a"}}},
 	}

@@ -165,7 +165,7 @@ func (b Bounds) Shrunk(c *Census) string {
 }
 
 // Diagnose returns the reason when the differences are the mapping's and not edits at the
-// destination, else "". It reads only Spread, Mapping and PreviousMappingVersion of the plan, so a caller can ask
+// destination, else "". It reads only Differences, Mapping and PreviousMappingVersion of the plan, so a caller can ask
 // it before any finding is looked at closely.
 func (b Bounds) Diagnose(p *Plan) string {
 	b = b.OrDefaults()
@@ -174,7 +174,7 @@ func (b Bounds) Diagnose(p *Plan) string {
 		why, mapped = fmt.Sprintf("the mapping was %q and is %q", p.PreviousMappingVersion, p.Mapping), true
 	}
 	field, most := "", int64(0)
-	for _, s := range p.Spread.Fields {
+	for _, s := range p.Differences.Fields {
 		n := s.Count
 		if mapped {
 			n += s.Newer
@@ -183,9 +183,9 @@ func (b Bounds) Diagnose(p *Plan) string {
 			field, most = s.Field, n
 		}
 	}
-	if most <= b.Few || float64(most) <= b.SameField*float64(p.Spread.Compared) {
+	if most <= b.Few || float64(most) <= b.SameField*float64(p.Differences.Compared) {
 		return ""
 	}
 	return fmt.Sprintf("%s of %s differ in one field, %q; that is too many for edits by hand; %s. If it is meant, raise SameField over %s for one run",
-		percentUp(most, p.Spread.Compared), count(p.Spread.Compared, "document"), field, why, share100(100*b.SameField))
+		percentUp(most, p.Differences.Compared), count(p.Differences.Compared, "document"), field, why, share100(100*b.SameField))
 }

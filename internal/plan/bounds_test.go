@@ -100,7 +100,7 @@ func TestSameField(t *testing.T) {
 		"few":                             {spread: shares(10, plan.Share{Field: "tax", Count: 10})},
 		"impossible":                      {spread: shares(0, plan.Share{Field: "tax", Count: 11}), want: []string{"all of 0 documents"}},
 	} {
-		p := plan.Plan{Mapping: "3", PreviousMappingVersion: c.before, Spread: c.spread}
+		p := plan.Plan{Mapping: "3", PreviousMappingVersion: c.before, Differences: c.spread}
 		(plan.Bounds{}).Check(&p)
 		if (p.Refused == "") != (len(c.want) == 0) {
 			t.Errorf("%s: %q", name, p.Refused)
@@ -186,7 +186,7 @@ func TestEmptySourceDestroysNothing(t *testing.T) {
 		w := drawWorld(r)
 		w.source, w.how.Complete = nil, true
 		found, counts := w.compare(r)
-		p := plan.NewPlanner(&plan.Plan{Job: "books", Counts: counts.Census, Spread: counts.Spread}, counts.Tallies)
+		p := plan.NewPlanner(&plan.Plan{Job: "books", Counts: counts.Census, Differences: counts.Spread}, counts.Tallies)
 		for i := range found {
 			if f := &found[i]; f.Risk() != plan.Harmless {
 				r.Fatalf("it would %s %s", f.Action, f.Key)

@@ -16,7 +16,7 @@ type Plan struct {
 	PreviousMappingVersion string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
 	Scan                   int64    `json:"scan"`                             // the listing that it rests on
 	Counts                 Census   `json:"counts"`
-	Spread                 Spread   `json:"differences"`
+	Differences            Spread   `json:"differences"`
 	Tallies                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
 	Withheld               []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
 	Refused                string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis

@@ -41,8 +41,8 @@ func findings() []plan.Finding {
 func head() *plan.Plan {
 	return &plan.Plan{
 		Job: "books", Mapping: "3", PreviousMappingVersion: "2", Scan: 12,
-		Counts: plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, PreviousSource: 1200},
-		Spread: plan.Spread{Compared: 1190, Fields: []plan.Share{{Field: "total", Count: 2}}},
+		Counts:      plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, PreviousSource: 1200},
+		Differences: plan.Spread{Compared: 1190, Fields: []plan.Share{{Field: "total", Count: 2}}},
 	}
 }
 
@@ -234,13 +234,13 @@ func TestHalt(t *testing.T) {
 // before anything is done.
 func TestSpreadOfFindings(t *testing.T) {
 	t.Parallel()
-	h := &plan.Plan{Job: "books", Mapping: "3", PreviousMappingVersion: "3", Spread: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
+	h := &plan.Plan{Job: "books", Mapping: "3", PreviousMappingVersion: "3", Differences: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
 	var fs []plan.Finding
 	for n := range 15 {
 		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Action: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})
 	}
-	if p := planned(t, h, &plan.Bounds{}, fs); !strings.Contains(p.Refused, "75 % of 20 documents") || fmt.Sprint(p.Spread.Fields) != "[{tax 15 4} {total 0 2}]" {
-		t.Errorf("%q, %v", p.Refused, p.Spread.Fields)
+	if p := planned(t, h, &plan.Bounds{}, fs); !strings.Contains(p.Refused, "75 % of 20 documents") || fmt.Sprint(p.Differences.Fields) != "[{tax 15 4} {total 0 2}]" {
+		t.Errorf("%q, %v", p.Refused, p.Differences.Fields)
 	}
 	if p := planned(t, h, &plan.Bounds{}, fs[:10]); p.Refused != "" {
 		t.Errorf("ten of twenty: %q", p.Refused)

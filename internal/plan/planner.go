@@ -24,7 +24,7 @@ type Planner struct {
 }
 
 // NewPlanner begins a plan. head says whose plan it is: Job, Mapping, PreviousMappingVersion and Scan; and
-// what the comparison counted: Counts and Spread. counted are its tallies.
+// what the comparison counted: Counts and Differences. counted are its tallies.
 func NewPlanner(head *Plan, counted []Tally) *Planner {
 	p := &Planner{plan: *head, tallies: map[Tally]int64{}, spread: map[string]int64{}, sum: sha256.New()}
 	for _, t := range counted {
@@ -75,7 +75,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 		t.Count = p.tallies[t]
 		plan.Tallies = append(plan.Tallies, t)
 	}
-	plan.Spread.Fields = p.widest()
+	plan.Differences.Fields = p.widest()
 	b.Check(&plan)
 	if p.halted != "" {
 		plan.Refused = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; %s", p.halted, program.Command("show", p.halted, ""))
@@ -98,7 +98,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 // like news of the source is none when the ledger knows that the input was the same.
 func (p *Planner) widest() []Share {
 	shares := map[string]Share{}
-	for _, s := range p.plan.Spread.Fields {
+	for _, s := range p.plan.Differences.Fields {
 		shares[s.Field] = s
 	}
 	for field, n := range p.spread {
