@@ -76,7 +76,7 @@ func kindOf(row *plan.Row) kind { return kind{row.Class, row.Action} }
 // actions of.
 func trialsOf(p *plan.Plan, withheld map[plan.Risk]bool) map[kind]int {
 	many := map[kind]int64{}
-	for _, t := range p.Tallies {
+	for _, t := range p.Classes {
 		if t.Action.Acts() && !withheld[t.Risk] { // one kind may be of two risks
 			many[kind{t.Class, t.Action}] += t.Count
 		}

@@ -249,7 +249,7 @@ func TestNoSource(t *testing.T) {
 			}
 			count := func(c plan.Class) int64 { return p.Count(func(t plan.Tally) bool { return t.Class == c }) }
 			if count(plan.InSync) != 25 || count(plan.NoSource) != int64(tc.alone) || p.Drifts() != 0 || p.Counts.Keys != int64(25+tc.alone) {
-				t.Errorf("%s: %+v", name, p.Tallies)
+				t.Errorf("%s: %+v", name, p.Classes)
 			}
 			rows := j.rows()
 			for i, row := range rows {
@@ -305,7 +305,7 @@ func TestNoSourceOnACloserLook(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := p.Count(func(t plan.Tally) bool { return t.Class == plan.NoSource }); n != 106 || len(j.rows()) != 100 || p.Drifts() != 0 {
-			t.Errorf("%d of no source, %d of them named; %+v", n, len(j.rows()), p.Tallies)
+			t.Errorf("%d of no source, %d of them named; %+v", n, len(j.rows()), p.Classes)
 		}
 		ds, err := j.store.Drifts(t.Context(), plan.DriftQuery{Job: "orders"})
 		if err != nil || len(ds) != 0 {

@@ -76,12 +76,12 @@ func TestNextOfPlan(t *testing.T) {
 		by   string
 		want string
 	}{
-		"in sync":  {plan.Plan{Tallies: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 9}}}, "", "there is nothing to do"},
-		"asks":     {plan.Plan{Tallies: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
-		"acts":     {plan.Plan{Tallies: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
-		"over":     {plan.Plan{Tallies: starts, Withheld: over}, "", "the same with --approve"},
-		"approved": {plan.Plan{Tallies: starts, Withheld: over}, "anna", "to do it: "},
-		"refused":  {plan.Plan{Tallies: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
+		"in sync":  {plan.Plan{Classes: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 9}}}, "", "there is nothing to do"},
+		"asks":     {plan.Plan{Classes: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
+		"acts":     {plan.Plan{Classes: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
+		"over":     {plan.Plan{Classes: starts, Withheld: over}, "", "the same with --approve"},
+		"approved": {plan.Plan{Classes: starts, Withheld: over}, "anna", "to do it: "},
+		"refused":  {plan.Plan{Classes: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
 	} {
 		tc.plan.Job, tc.plan.ID = "orders", "5f3a1c2d00000000"
 		if got := (&Desk{}).nextOfPlan(&plan.Stored{Plan: tc.plan, Approved: saga.Actor{Name: tc.by}}); !strings.Contains(got, tc.want) {

@@ -38,7 +38,7 @@ func TestBounds(t *testing.T) {
 		"ask":             {bounds: plan.Bounds{Destroy: plan.Bound{Ask: true}}, keys: 1000, tallies: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1)}, want: "withheld: 1 withdrawal; none is done without an approval. Approve plan 5f3a0000 or raise the bound"},
 		"for a person":    {keys: 10, tallies: []plan.Tally{acts(plan.Ask, plan.Harmless, 10), acts(plan.Adopt, plan.Harmless, 10)}},
 	} {
-		p := plan.Plan{ID: "5f3a000011112222", Counts: plan.Census{Source: c.keys, Keys: c.keys}, Tallies: c.tallies}
+		p := plan.Plan{ID: "5f3a000011112222", Counts: plan.Census{Source: c.keys, Keys: c.keys}, Classes: c.tallies}
 		c.bounds.Check(&p)
 		if got := strings.Join(p.Words(), "\n"); got != c.want {
 			t.Errorf("%s: %s\nwant: %s", name, got, c.want)
@@ -70,7 +70,7 @@ func TestShrunk(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		c.census.Keys = 1e6
-		p := plan.Plan{Counts: c.census, Tallies: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1), acts(plan.Start, plan.Create, 1)}}
+		p := plan.Plan{Counts: c.census, Classes: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1), acts(plan.Start, plan.Create, 1)}}
 		(plan.Bounds{}).Check(&p)
 		if p.Withholds(plan.Destroy) != (c.want != "") || p.Withholds(plan.Create) {
 			t.Errorf("%s: withheld %+v", name, p.Withheld)
@@ -144,7 +144,7 @@ func TestBoundsHold(t *testing.T) {
 		number := rapid.Int64Range(0, 2000)
 		p := plan.Plan{ID: "5f3a", Counts: plan.Census{Keys: number.Draw(r, "keys"), Source: number.Draw(r, "source"), PreviousSource: number.Draw(r, "before"), Destination: number.Draw(r, "destination")}}
 		for _, risk := range plan.Risks {
-			p.Tallies = append(p.Tallies, acts(plan.Withdraw, risk, number.Draw(r, string(risk))))
+			p.Classes = append(p.Classes, acts(plan.Withdraw, risk, number.Draw(r, string(risk))))
 		}
 		bound := rapid.Custom(func(r *rapid.T) plan.Bound {
 			return plan.Bound{Count: number.Draw(r, "count"), Percent: rapid.Float64Range(0, 100).Draw(r, "percent"), Ask: rapid.IntRange(0, 9).Draw(r, "ask") == 0}
@@ -153,7 +153,7 @@ func TestBoundsHold(t *testing.T) {
 		b.Check(&p)
 		b = b.OrDefaults()
 		for i, bound := range []plan.Bound{b.Destroy, b.Create, b.Update} {
-			risk, n := plan.Risks[i], p.Tallies[i].Count
+			risk, n := plan.Risks[i], p.Classes[i].Count
 			fits := n <= bound.Count && (n <= b.Few || float64(n) <= bound.Percent*float64(p.Counts.Keys)/100)
 			if risk == plan.Destroy {
 				fits = fits && b.Shrunk(&p.Counts) == ""

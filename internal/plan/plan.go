@@ -17,7 +17,7 @@ type Plan struct {
 	Scan                   int64    `json:"scan"`                             // the listing that it rests on
 	Counts                 Census   `json:"counts"`
 	Differences            Spread   `json:"differences"`
-	Tallies                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
+	Classes                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
 	Withheld               []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
 	Refused                string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
 	// HoldsNothing is why what is newer does not wait for what it leaves to people: there is too much of it. "": it does.
@@ -52,7 +52,7 @@ type Excess struct {
 // Count returns how many findings the plan has for which f is true.
 func (p *Plan) Count(f func(Tally) bool) int64 {
 	var n int64
-	for _, t := range p.Tallies {
+	for _, t := range p.Classes {
 		if f(t) {
 			n += t.Count
 		}

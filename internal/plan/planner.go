@@ -70,10 +70,10 @@ func (p *Planner) Count(t Tally) {
 // Plan ends the plan: what is over its bound is withheld, and it gets its id.
 func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	plan := p.plan
-	plan.Tallies = nil
+	plan.Classes = nil
 	for _, t := range slices.SortedFunc(maps.Keys(p.tallies), byTable) {
 		t.Count = p.tallies[t]
-		plan.Tallies = append(plan.Tallies, t)
+		plan.Classes = append(plan.Classes, t)
 	}
 	plan.Differences.Fields = p.widest()
 	b.Check(&plan)

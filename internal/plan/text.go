@@ -53,7 +53,7 @@ func WriteText(w io.Writer, p *Plan, first func(c Class, n int) ([]Finding, erro
 // found are the classes of which findings are kept.
 func (p *Plan) found() []Class {
 	var found []Class
-	for _, t := range p.Tallies {
+	for _, t := range p.Classes {
 		if (t.Class.Drift() || t.Class == NoSource || t.Class == Accepted) && (len(found) == 0 || found[len(found)-1] != t.Class) {
 			found = append(found, t.Class)
 		}
@@ -65,7 +65,7 @@ func writeTallies(w io.Writer, p *Plan) {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "class\tto be done\tkeys\t")
-	for _, row := range p.Tallies {
+	for _, row := range p.Classes {
 		note := ""
 		if row.Action.Acts() && (p.Refused != "" || p.Withholds(row.Risk)) {
 			note = "withheld"
