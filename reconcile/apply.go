@@ -63,7 +63,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 		return a.report, nil
 	}
 	if stored.Approved.Name == "" {
-		for _, w := range stored.Withheld {
+		for _, w := range stored.OverLimit {
 			a.withheld[w.Risk] = true
 		}
 	}
@@ -73,7 +73,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 		a.report.Result = schedule.Failed
 		err = fmt.Errorf("apply plan %s: %w", stored.ID, err)
 	}
-	a.report.Left = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.Withheld-a.report.Failed)
+	a.report.Left = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.OverLimit-a.report.Failed)
 	a.report.conclude(a.why()...)
 	r.tell("applied", &a.report)
 	return a.report, err
@@ -105,7 +105,7 @@ func (a *applying) why() []string {
 	for k, wrong := range a.stopped {
 		why = append(why, fmt.Sprintf("%s (%s) was stopped behind its first actions: %s", k.class, k.do, wrong))
 	}
-	for _, w := range a.plan.Withheld {
+	for _, w := range a.plan.OverLimit {
 		if a.withheld[w.Risk] {
 			why = append(why, w.Reason)
 		}
@@ -264,7 +264,7 @@ func (a *applying) add(row *plan.Row) {
 	case plan.Failed:
 		a.report.Failed++
 	case plan.Withheld:
-		a.report.Withheld++
+		a.report.OverLimit++
 	case plan.Pending, plan.ForPerson: // neither is an action that came to something
 	}
 }

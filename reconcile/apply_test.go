@@ -160,7 +160,7 @@ func TestOverABound(t *testing.T) {
 		w.changed(keyOf(100), "12.00")
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if r.Result != schedule.Refused || r.Withheld != 41 || r.Applied != 1 || r.Failed+r.Left != 0 {
+		if r.Result != schedule.Refused || r.OverLimit != 41 || r.Applied != 1 || r.Failed+r.Left != 0 {
 			t.Errorf("report: %+v", r)
 		}
 		if len(w.live(keyOf(0))) != 0 || j.row(keyOf(0)).Outcome != plan.Withheld || w.live(keyOf(100))[0].Fields["total"] != "12.00" {
@@ -169,7 +169,7 @@ func TestOverABound(t *testing.T) {
 		if err := j.store.Approve(t.Context(), r.Plan, saga.Actor{Name: "anna", Reason: "we imported the old shop"}); err != nil {
 			t.Fatal(err)
 		}
-		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Result != schedule.OK || r.Applied != 42 || r.Withheld != 0 {
+		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Result != schedule.OK || r.Applied != 42 || r.OverLimit != 0 {
 			t.Errorf("after the approval: %+v", r)
 		}
 	})

@@ -37,13 +37,13 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 	}
 	rep = reportOf(r.name, plan)
 	rep.short = l.short
-	for _, w := range plan.Withheld {
-		rep.Withheld += w.Count
+	for _, w := range plan.OverLimit {
+		rep.OverLimit += w.Count
 	}
 	switch {
 	case plan.Refused != "":
 		rep.Result = schedule.Refused
-	case len(l.short) > 0 && rep.Withheld == 0:
+	case len(l.short) > 0 && rep.OverLimit == 0:
 		rep.Result = schedule.Partial
 	}
 	rep.conclude(append(plan.Words(), l.short...)...)
@@ -339,7 +339,7 @@ func (r *Reconciler) planAndApply(ctx context.Context, approved bool) (Report, e
 		return broken(rep), fmt.Errorf("run %s: %w", r.name, err)
 	}
 	if !approved && plan.Approved.Name == "" {
-		rep.Result, rep.Left = schedule.Refused, rep.Planned-rep.Withheld
+		rep.Result, rep.Left = schedule.Refused, rep.Planned-rep.OverLimit
 		rep.conclude("the job is not approved yet: it only plans until a person approves it, or applies a plan of it")
 		return rep, nil
 	}

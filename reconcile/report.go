@@ -20,7 +20,7 @@ type Report struct {
 	Planned    int64 `json:"planned"`      // actions in the plan
 	Applied    int64 `json:"applied"`      // of those, done
 	Superseded int64 `json:"superseded"`   // it was not so any more, and nothing was done
-	Withheld   int64 `json:"overLimit"`    // over a bound
+	OverLimit  int64 `json:"overLimit"`    // over a bound
 	Failed     int64 `json:"failed"`       // tried in vain, or not looked at
 	Person     int64 `json:"needsReview"`  // for a person to decide
 	Left       int64 `json:"notAttempted"` // not tried: the breaker, a first action that came back wrong, a pause
@@ -35,13 +35,13 @@ func (r *Report) conclude(why ...string) {
 			why = append(why, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	say(r.Withheld, "withheld until the plan is approved")
+	say(r.OverLimit, "withheld until the plan is approved")
 	say(r.Failed, "failed")
 	say(r.Left, "left for the next run")
 	say(r.Person, "for a person to decide")
 	switch {
 	case r.Result != "":
-	case r.Withheld > 0:
+	case r.OverLimit > 0:
 		r.Result = schedule.Refused
 	case r.Failed > 0 || r.Left > 0:
 		r.Result = schedule.Partial
@@ -55,7 +55,7 @@ func (r *Report) conclude(why ...string) {
 func (r *Reconciler) tell(what string, rep *Report) {
 	log := r.log.WithFields(logrus.Fields{
 		"job": rep.Job, "plan": rep.Plan, "result": string(rep.Result), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
-		"superseded": rep.Superseded, "withheld": rep.Withheld, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Words,
+		"superseded": rep.Superseded, "withheld": rep.OverLimit, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Words,
 	})
 	if rep.Result == schedule.OK {
 		log.Info(what)

@@ -198,7 +198,7 @@ func TestWithheldIsNoSuccess(t *testing.T) {
 		}
 		w.deliverFails[keyOf(4)] = errors.New("409")
 		r := w.job(t, nil).mustRun()
-		if r.Result != schedule.Refused || r.Withheld != 15 || r.Applied != 9 || r.Failed != 1 || r.Left != 0 {
+		if r.Result != schedule.Refused || r.OverLimit != 15 || r.Applied != 9 || r.Failed != 1 || r.Left != 0 {
 			t.Errorf("report: %+v", r)
 		}
 		for _, what := range []string{"15 withdrawals", "1 failed"} {

@@ -79,8 +79,8 @@ func TestNextOfPlan(t *testing.T) {
 		"in sync":  {plan.Plan{Classes: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 9}}}, "", "there is nothing to do"},
 		"asks":     {plan.Plan{Classes: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
 		"acts":     {plan.Plan{Classes: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
-		"over":     {plan.Plan{Classes: starts, Withheld: over}, "", "the same with --approve"},
-		"approved": {plan.Plan{Classes: starts, Withheld: over}, "anna", "to do it: "},
+		"over":     {plan.Plan{Classes: starts, OverLimit: over}, "", "the same with --approve"},
+		"approved": {plan.Plan{Classes: starts, OverLimit: over}, "anna", "to do it: "},
 		"refused":  {plan.Plan{Classes: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
 	} {
 		tc.plan.Job, tc.plan.ID = "orders", "5f3a1c2d00000000"

@@ -165,7 +165,7 @@ func (d *Desk) nextOfPlan(p *plan.Stored) string {
 		return "nothing of it is done by itself; what is for a person: amends reconcile show " + Brief(p.ID) + d.flag
 	case acting(&p.Plan) == 0:
 		return "there is nothing to do"
-	case len(p.Withheld) > 0 && p.Approved.Name == "":
+	case len(p.OverLimit) > 0 && p.Approved.Name == "":
 		return "to do what is within the bounds: " + apply + "; what is over them, too: the same with --approve"
 	}
 	return "to do it: " + apply
@@ -228,9 +228,9 @@ type ApplyIn struct {
 
 // Applied is what became of a plan.
 type Applied struct {
-	Plan     string `json:"plan"`      // its id
-	Withheld bool   `json:"overLimit"` // some of it is over a bound
-	Run      *Run   `json:"run"`       // null: nothing was left to do
+	Plan      string `json:"plan"`      // its id
+	OverLimit bool   `json:"overLimit"` // some of it is over a bound
+	Run       *Run   `json:"run"`       // null: nothing was left to do
 
 	Asking int `json:"-"` // how many of its findings are for a person
 }
@@ -244,7 +244,7 @@ func (d *Desk) Apply(ctx context.Context, in *ApplyIn) (*Applied, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Applied{Plan: p.ID, Withheld: len(p.Withheld) > 0, Asking: int(asking(&p.Plan))}
+	out := &Applied{Plan: p.ID, OverLimit: len(p.OverLimit) > 0, Asking: int(asking(&p.Plan))}
 	left, err := d.db.Findings(ctx, plan.FindingQuery{Plan: p.Ref(), Acting: true, Limit: 1})
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (d *Desk) Apply(ctx context.Context, in *ApplyIn) (*Applied, error) {
 		return out, nil
 	}
 	if in.Approve {
-		lifted := len(p.Withheld) > 0
+		lifted := len(p.OverLimit) > 0
 		if lifted {
 			if err := d.db.Approve(ctx, p.ID, in.actor()); err != nil {
 				return nil, err

@@ -83,13 +83,13 @@ func (b Bounds) Faults() error {
 	return nil
 }
 
-// Check writes into a plan what the bounds say about it: Withheld and Refused.
+// Check writes into a plan what the bounds say about it: OverLimit and Refused.
 func (b Bounds) Check(p *Plan) {
 	b = b.OrDefaults()
-	p.Withheld, p.Refused = nil, b.Diagnose(p)
+	p.OverLimit, p.Refused = nil, b.Diagnose(p)
 	for _, r := range Risks {
 		if e := b.excess(r, p); e != nil {
-			p.Withheld = append(p.Withheld, *e)
+			p.OverLimit = append(p.OverLimit, *e)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestShrunk(t *testing.T) {
 		p := plan.Plan{Counts: c.census, Classes: []plan.Tally{acts(plan.Withdraw, plan.Destroy, 1), acts(plan.Start, plan.Create, 1)}}
 		(plan.Bounds{}).Check(&p)
 		if p.Withholds(plan.Destroy) != (c.want != "") || p.Withholds(plan.Create) {
-			t.Errorf("%s: withheld %+v", name, p.Withheld)
+			t.Errorf("%s: withheld %+v", name, p.OverLimit)
 		}
 	}
 }
@@ -159,10 +159,10 @@ func TestBoundsHold(t *testing.T) {
 				fits = fits && b.Shrunk(&p.Counts) == ""
 			}
 			if fits = n == 0 || fits && !bound.Ask; p.Withholds(risk) == fits {
-				r.Fatalf("%d of %d for %s, bound %+v, few %d: withheld %+v", n, p.Counts.Keys, risk, bound, b.Few, p.Withheld)
+				r.Fatalf("%d of %d for %s, bound %+v, few %d: withheld %+v", n, p.Counts.Keys, risk, bound, b.Few, p.OverLimit)
 			}
 		}
-		for _, e := range p.Withheld {
+		for _, e := range p.OverLimit {
 			if e.Reason == "" || strings.Contains(e.Reason, "NaN") || strings.Contains(e.Reason, "Inf") || e.Limit < 0 || e.Limit > e.Count {
 				r.Fatalf("%+v", e)
 			}
@@ -170,7 +170,7 @@ func TestBoundsHold(t *testing.T) {
 		wider := p
 		b.Create.Count, b.Update.Percent, b.Destroy.Count = b.Create.Count*2, 100, b.Destroy.Count*2
 		b.Check(&wider)
-		for _, e := range wider.Withheld {
+		for _, e := range wider.OverLimit {
 			if !p.Withholds(e.Risk) {
 				r.Fatalf("a wider bound withholds %+v", e)
 			}

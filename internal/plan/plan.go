@@ -18,7 +18,7 @@ type Plan struct {
 	Counts                 Census   `json:"counts"`
 	Differences            Spread   `json:"differences"`
 	Classes                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
-	Withheld               []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
+	OverLimit              []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
 	Refused                string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
 	// HoldsNothing is why what is newer does not wait for what it leaves to people: there is too much of it. "": it does.
 	HoldsNothing string `json:"holdsNothingReason,omitempty"`
@@ -116,5 +116,5 @@ const HoldFor = 30 * 24 * time.Hour
 
 // Withholds reports whether actions of a risk are over their bound.
 func (p *Plan) Withholds(r Risk) bool {
-	return slices.ContainsFunc(p.Withheld, func(e Excess) bool { return e.Risk == r })
+	return slices.ContainsFunc(p.OverLimit, func(e Excess) bool { return e.Risk == r })
 }

@@ -20,8 +20,8 @@ func (p *Plan) Words() []string {
 	if p.Refused != "" {
 		words = append(words, "refused: "+p.Refused)
 	}
-	for i := range p.Withheld {
-		words = append(words, "withheld: "+p.Next(&p.Withheld[i]))
+	for i := range p.OverLimit {
+		words = append(words, "withheld: "+p.Next(&p.OverLimit[i]))
 	}
 	if p.HoldsNothing != "" && p.Refused == "" {
 		words = append(words, "starts and newer versions do not wait for decisions: "+p.HoldsNothing)

@@ -252,6 +252,6 @@ func copyFinding(f plan.Finding) plan.Finding {
 
 func copyPlan(p *plan.Plan) plan.Plan {
 	c := *p
-	c.Classes, c.Withheld, c.Differences.Fields = slices.Clone(p.Classes), slices.Clone(p.Withheld), slices.Clone(p.Differences.Fields)
+	c.Classes, c.OverLimit, c.Differences.Fields = slices.Clone(p.Classes), slices.Clone(p.OverLimit), slices.Clone(p.Differences.Fields)
 	return c
 }
