@@ -25,7 +25,7 @@ func TestCounts(t *testing.T) {
 		t.Errorf("a sweep: %+v, want %+v", got, want)
 	}
 	got = outcome(&Report{Plan: "5f3a", Result: schedule.OK, Words: "w", Seen: 1, Planned: 2, Applied: 3, OverLimit: 4, Failed: 5})
-	want := schedule.Outcome{Result: schedule.OK, Plan: "5f3a", Note: "w", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5}
+	want := schedule.Outcome{Result: schedule.OK, Plan: "5f3a", Note: "w", Seen: 1, Planned: 2, Applied: 3, OverLimit: 4, Errors: 5}
 	if got != want {
 		t.Errorf("a reconciler: %+v, want %+v", got, want)
 	}

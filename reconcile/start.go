@@ -64,7 +64,7 @@ type starts struct {
 func (s *starts) start(ctx context.Context, one schedule.Instant, in any) error {
 	s.out.Planned++
 	if !s.run.Approved {
-		s.out.Refused++
+		s.out.OverLimit++
 		s.out.Result, s.out.Note = schedule.Refused, "the job is not approved, so it starts nothing"
 		return nil
 	}

@@ -143,7 +143,7 @@ var reconcileVerb = group{"reconcile", []maker{
 	reconcilePlanVerb, reconcileShowVerb, reconcileApplyVerb,
 	plain("approve", theJob.named(1, 1), (*desk.Desk).ApproveJob, (*app).printJobApproval),
 	listing("runs", theJob.named(0, 1), (*desk.Desk).Runs, "no runs match", "before", "job=Job, number=Number, scheduled for=Instant, requested=Ask, started=StartedAt, "+
-		"took=Took, result=Status, seen=Seen?, planned=Planned?, applied=Applied?, over limit=Refused?, errors=Errors?, plan=Brief, by=By, note=Words"),
+		"took=Took, result=Status, seen=Seen?, planned=Planned?, applied=Applied?, over limit=OverLimit?, errors=Errors?, plan=Brief, by=By, note=Words"),
 	reconcileRebuildVerb,
 }}
 

@@ -185,7 +185,7 @@ func applyPlan(ctx context.Context, d jobsDesk, r *schedule.Run, id string) (sch
 		switch {
 		case p.Withholds(row.Risk()) && p.Approved.Name == "":
 			row.Outcome, out.Result = plan.Withheld, schedule.Refused
-			out.Refused++
+			out.OverLimit++
 		case row.Key == "shop:order:2" && out.Errors == 0:
 			row.Outcome, row.Error = plan.Failed, "the books know no such customer"
 			out.Errors++
@@ -257,7 +257,7 @@ func reconciled(ctx context.Context, d jobsDesk) error {
 					Result: schedule.OK, Seen: 1000, Planned: 3, Applied: 3, Calls: 17, Before: "a", After: "b",
 				}),
 				ended(byHand(row("orders", "manual:1", 2), "plan"), schedule.Outcome{
-					Result: schedule.Refused, Seen: 1000, Planned: 3, Refused: 1, Plan: plan.ID, Note: "1 withheld",
+					Result: schedule.Refused, Seen: 1000, Planned: 3, OverLimit: 1, Plan: plan.ID, Note: "1 withheld",
 				}),
 				skipped,
 			}

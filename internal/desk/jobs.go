@@ -228,7 +228,7 @@ type Run struct {
 	Seen      int64           `json:"seen"`
 	Planned   int64           `json:"planned"`
 	Applied   int64           `json:"applied"`
-	Refused   int64           `json:"overLimit"`
+	OverLimit int64           `json:"overLimit"`
 	Errors    int64           `json:"errors"`
 	Calls     int64           `json:"calls"`
 	Plan      string          `json:"plan"` // an id
@@ -241,7 +241,7 @@ func runOf(r *schedule.RunRow) Run {
 		Number: r.Number, Job: r.Job, Instant: r.Instant, At: utc(r.At), From: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
 		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
 		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
-		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, Refused: r.Refused, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
+		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, OverLimit: r.OverLimit, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
 		Note: r.Note, Error: r.Error,
 	}
 }
@@ -276,7 +276,7 @@ func (r *Run) Took(now time.Time) string {
 // Figures say in words what it has done.
 func (r *Run) Figures() string {
 	return fmt.Sprintf("%d seen, %d planned, %d applied", r.Seen, r.Planned, r.Applied) +
-		When(r.Refused > 0, fmt.Sprintf(", %d refused", r.Refused)) + When(r.Errors > 0, fmt.Sprintf(", %d failed", r.Errors))
+		When(r.OverLimit > 0, fmt.Sprintf(", %d refused", r.OverLimit)) + When(r.Errors > 0, fmt.Sprintf(", %d failed", r.Errors))
 }
 
 // Stands says in words where an open run is.

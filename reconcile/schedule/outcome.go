@@ -8,12 +8,12 @@ type Outcome struct {
 	Before string `json:"cursorBefore,omitempty"` // where the job's cursor stood
 	After  string `json:"cursorAfter,omitempty"`  // where it stands now: the watermark
 
-	Seen    int64 `json:"seen"`    // objects looked at
-	Planned int64 `json:"planned"` // actions
-	Applied int64 `json:"applied"`
-	Refused int64 `json:"overLimit"` // actions that were withheld
-	Errors  int64 `json:"errors"`
-	Calls   int64 `json:"calls"` // to other systems
+	Seen      int64 `json:"seen"`    // objects looked at
+	Planned   int64 `json:"planned"` // actions
+	Applied   int64 `json:"applied"`
+	OverLimit int64 `json:"overLimit"` // actions that were withheld
+	Errors    int64 `json:"errors"`
+	Calls     int64 `json:"calls"` // to other systems
 
 	Plan string `json:"plan,omitempty"` // the name of the plan that was made or applied
 	Note string `json:"note,omitempty"` // for people

@@ -16,7 +16,7 @@ import (
 // good one.
 func TestOnlyOKIsGood(t *testing.T) {
 	t.Parallel()
-	full := schedule.Outcome{Before: "a", After: "b", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5, Calls: 6, Plan: "p", Note: "n"}
+	full := schedule.Outcome{Before: "a", After: "b", Seen: 1, Planned: 2, Applied: 3, OverLimit: 4, Errors: 5, Calls: 6, Plan: "p", Note: "n"}
 	for _, c := range []struct {
 		name  string
 		says  schedule.Result

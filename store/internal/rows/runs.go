@@ -52,7 +52,7 @@ func runFields(r *schedule.RunRow) []Field {
 		{"started_at", &r.Began}, {"ended_at", &r.Ended}, {"attempt", &r.Attempt}, {"crashes", &r.Crashes},
 		{"fencing_token", &r.Fence}, {"lease_holder", &r.Holder}, {"leased_until", &r.Until}, {"result", (*string)(&r.Result)},
 		{"cursor_before", (*uncut)(&r.Before)}, {"cursor_after", (*uncut)(&r.After)},
-		{"seen", &r.Seen}, {"planned", &r.Planned}, {"applied", &r.Applied}, {"over_limit", &r.Refused}, {"errors", &r.Errors}, {"calls", &r.Calls},
+		{"seen", &r.Seen}, {"planned", &r.Planned}, {"applied", &r.Applied}, {"over_limit", &r.OverLimit}, {"errors", &r.Errors}, {"calls", &r.Calls},
 		{"plan", (*uncut)(&r.Plan)}, {"note", &r.Note}, {"error", &r.Error},
 	}
 }
