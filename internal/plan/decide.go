@@ -146,7 +146,7 @@ func (d *Decision) Act(job string) (json.RawMessage, error) {
 	said := struct {
 		Job     string    `json:"job"`
 		Class   Class     `json:"class"`
-		Mark    string    `json:"finding"`
+		Finding string    `json:"finding"`
 		Verdict Verdict   `json:"verdict"`
 		Keep    string    `json:"keep,omitempty"`
 		Until   time.Time `json:"until,omitzero"`
