@@ -191,7 +191,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 		wrong(fmt.Sprintf("it says two things about its undo (%s, %s)", p.undoes[0], p.undoes[1]))
 	case len(p.undoes) == 0:
 		wrong("it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason")
-	case s.Undo && !s.UndoMaybe && !s.Find:
+	case s.Undo && !s.UndoWhenUnknown && !s.Find:
 		wrong("its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil")
 	}
 	switch silent := s.Asks == nil && s.Repeat != program.RepeatIdempotent && s.Repeat != program.RepeatAtMostOnce && s.Repeat != ""; {

@@ -68,7 +68,7 @@ func TestUndoOfNothing(t *testing.T) {
 			t.Errorf("the outcome is %+v", o)
 		}
 	}
-	if undone != 3 || !d.Spec().Steps[0].UndoMaybe {
+	if undone != 3 || !d.Spec().Steps[0].UndoWhenUnknown {
 		t.Errorf("undone %d times, %+v", undone, d.Spec().Steps[0])
 	}
 }

@@ -124,7 +124,7 @@ func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *A
 // said that it happened.
 func (a *Action[In, Out]) UndoMaybe(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
 	a.undoes, a.undo = append(a.undoes, "UndoMaybe"), fn
-	a.spec.Undo, a.spec.UndoMaybe = true, true
+	a.spec.Undo, a.spec.UndoWhenUnknown = true, true
 	if fn == nil {
 		a.fault("UndoMaybe needs a function; say NoUndo(reason) when there is nothing to undo")
 	}
@@ -272,7 +272,7 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 	}
 	a.id = id
 	if reflect.TypeFor[Out]().Size() == 0 { // a result without content is always known
-		spec.UndoMaybe = spec.Undo
+		spec.UndoWhenUnknown = spec.Undo
 	}
 	d.spec.Steps = append(d.spec.Steps, spec)
 	d.parts = append(d.parts, bound[In]{says: a.says, undoes: a.undoes, later: a.later, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON, applies: a.applies})
@@ -382,7 +382,7 @@ func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *program.R
 			return program.Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
 		}
 	}
-	if out == nil && !a.spec.UndoMaybe { // the machine looks it up first (machine/C5)
+	if out == nil && !a.spec.UndoWhenUnknown { // the machine looks it up first (machine/C5)
 		return program.Outcome{Class: Fault, Error: "the result of " + c.Step + " is not known, and its undo needs it"}
 	}
 	if err := a.undo(ctx, c, out); err != nil {

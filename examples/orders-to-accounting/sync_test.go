@@ -69,7 +69,7 @@ func TestSaga(t *testing.T) {
 		if s.Find {
 			line += " by lookup"
 		}
-		if s.UndoMaybe {
+		if s.UndoWhenUnknown {
 			line += " maybe"
 		}
 		if s.Undo {

@@ -115,7 +115,7 @@ func (m *machine) undo(s *program.StepSpec, ss *StepState) Command {
 func (m *machine) owesResult(ss *StepState) bool {
 	s, f := m.step(ss.Name), &ss.Forward
 	settled := f.Phase == Done || f.Phase != InDoubt && f.unsettled().IsZero()
-	return m.st.Compensating && s != nil && s.Undo && !s.UndoMaybe && settled && ss.stands(m.spec) && !ss.undoing().Known()
+	return m.st.Compensating && s != nil && s.Undo && !s.UndoWhenUnknown && settled && ss.stands(m.spec) && !ss.undoing().Known()
 }
 
 // learnResult takes a lookup's answer that was to tell what the step made. One that does not tell

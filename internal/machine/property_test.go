@@ -328,7 +328,7 @@ func (w *world) request() (request, time.Time) {
 	in := w.st.Invocation(cmd)
 	r := request{step: &w.spec.Steps[w.spec.Index(cmd.Step)], dir: cmd.Direction, key: arm.Key, attempt: arm.Attempt}
 	r.finish, r.says, r.settled = in.Unfinished != nil && cmd.Direction == saga.Forward, content(w.st.Input), deadline.Add(r.step.Settle)
-	if r.dir == saga.Undo && !r.step.UndoMaybe && !in.Undoing.Known() {
+	if r.dir == saga.Undo && !r.step.UndoWhenUnknown && !in.Undoing.Known() {
 		w.brokenf("C6: the undo of %s takes no nil, and its result is not known", cmd.Step)
 	}
 	if in.Undoing != nil {
