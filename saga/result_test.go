@@ -182,8 +182,8 @@ func TestID(t *testing.T) {
 	}
 	own := map[string]bool{"g": true, "h": true}
 	for _, s := range d.Spec().Steps {
-		if s.OwnID != own[s.Name] {
-			t.Errorf("step %s: the result is its id: %v", s.Name, s.OwnID)
+		if s.ResultIsExternalID != own[s.Name] {
+			t.Errorf("step %s: the result is its id: %v", s.Name, s.ResultIsExternalID)
 		}
 	}
 	for step, want := range map[string]string{"a": "no. 7", "b": "by ID", "c": "", "d": "p7", "e": "p8", "f": "9", "g": "ticket_1", "h": "ticket_2", "i": "3", "j": ""} {

@@ -267,7 +267,7 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 		spec.Repeat = program.RepeatFind
 	}
 	id, own, msg := a.identify()
-	if spec.OwnID = own; msg != "" {
+	if spec.ResultIsExternalID = own; msg != "" {
 		a.fault(msg)
 	}
 	a.id = id

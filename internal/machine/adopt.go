@@ -225,7 +225,7 @@ func (m *adopter) taken(s *program.StepSpec) *Record {
 			r.Body = s.ResultOf(e.ExternalID)
 		}
 		id := e.ExternalID
-		if id == "" && s.OwnID { // a text is its own id
+		if id == "" && s.ResultIsExternalID { // a text is its own id
 			_ = json.Unmarshal(r.Body, &id)
 		}
 		r.name(id)

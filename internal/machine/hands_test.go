@@ -213,7 +213,7 @@ func TestS17Skip(t *testing.T) {
 	})
 	t.Run("with an id that is the whole result", func(t *testing.T) {
 		d := bounced(t)
-		d.spec.Steps[1].OwnID = true
+		d.spec.Steps[1].ResultIsExternalID = true
 		ss, _ := d.st.Issue(d.spec)
 		d.signal(Signal{Kind: SignalSkip, At: d.now, Resolution: saga.Resolution{Step: ss.Name, Direction: saga.Forward, Attempt: 1, ExternalID: "m1"}})
 		if r := d.st.Invocation(d.last.Do).Results["mail"]; r.ExternalID != "m1" || string(r.Output) != `"m1"` {

@@ -103,28 +103,28 @@ const (
 
 // StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
-	Name            string        `json:"name"`
-	Wait            Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Approval, Find and To says nothing of it
-	Delay           time.Duration `json:"delay,omitempty"`
-	Answer          *AnswerSpec   `json:"answer,omitempty"`   // WaitAnswer
-	Approval        *ApprovalSpec `json:"approval,omitempty"` // WaitVotes
-	Asks            *AsksSpec     `json:"asks,omitempty"`     // the step asks people to vote
-	Repeat          Repeat        `json:"repeat,omitempty"`
-	TTL             time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
-	Find            bool          `json:"find,omitempty"`            // the step has a lookup
-	First           bool          `json:"findFirst,omitempty"`       // which is asked before the first request, too
-	Undo            bool          `json:"undo,omitempty"`            // the step has a compensation
-	UndoWhenUnknown bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
-	NoUndo          string        `json:"noUndoReason,omitempty"`
-	OwnID           bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
-	Pivot           bool          `json:"pivot,omitempty"`
-	When            bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
-	Once            bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
-	Later           Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
-	To              string        `json:"destination,omitempty"`     // destination, for limits
-	Retry           Retry         `json:"retry"`
-	Timeout         time.Duration `json:"timeout"`
-	Settle          time.Duration `json:"settle"`
+	Name               string        `json:"name"`
+	Wait               Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Approval, Find and To says nothing of it
+	Delay              time.Duration `json:"delay,omitempty"`
+	Answer             *AnswerSpec   `json:"answer,omitempty"`   // WaitAnswer
+	Approval           *ApprovalSpec `json:"approval,omitempty"` // WaitVotes
+	Asks               *AsksSpec     `json:"asks,omitempty"`     // the step asks people to vote
+	Repeat             Repeat        `json:"repeat,omitempty"`
+	TTL                time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
+	Find               bool          `json:"find,omitempty"`            // the step has a lookup
+	First              bool          `json:"findFirst,omitempty"`       // which is asked before the first request, too
+	Undo               bool          `json:"undo,omitempty"`            // the step has a compensation
+	UndoWhenUnknown    bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
+	NoUndo             string        `json:"noUndoReason,omitempty"`
+	ResultIsExternalID bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
+	Pivot              bool          `json:"pivot,omitempty"`
+	When               bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
+	Once               bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
+	Later              Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
+	To                 string        `json:"destination,omitempty"`     // destination, for limits
+	Retry              Retry         `json:"retry"`
+	Timeout            time.Duration `json:"timeout"`
+	Settle             time.Duration `json:"settle"`
 }
 
 // AnswerSpec is how the answer comes that a step waits for, and what follows when it does not.
@@ -265,7 +265,7 @@ func (s *Spec) PivotIndex() int {
 
 // ResultOf is the result of which only the external id is known, where the id is the whole of it.
 func (s *StepSpec) ResultOf(id string) json.RawMessage {
-	if s == nil || !s.OwnID || id == "" {
+	if s == nil || !s.ResultIsExternalID || id == "" {
 		return nil
 	}
 	b, err := json.Marshal(id)
