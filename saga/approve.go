@@ -184,7 +184,7 @@ func (a *ApproveStep[In]) asks(d *Definition[In], in In) {
 	for i := range all {
 		before := len(d.spec.Steps)
 		a.ask.part(d, in)
-		if len(d.spec.Steps) != before+1 || d.spec.Steps[before].Waits() || d.spec.Steps[before].Pivot || d.spec.Steps[before].When {
+		if len(d.spec.Steps) != before+1 || d.spec.Steps[before].Waits() || d.spec.Steps[before].Pivot || d.spec.Steps[before].Conditional {
 			a.faults = append(a.faults, "its Ask is to be one action, made by Do, and no pivot, and without a When")
 			return
 		}

@@ -69,7 +69,7 @@ type WaitStep[In any] struct {
 
 // When is as [Action.When]: where it says no, there is no wait.
 func (w *WaitStep[In]) When(fn func(Call[In]) bool) *WaitStep[In] {
-	w.applies, w.spec.When = fn, true
+	w.applies, w.spec.Conditional = fn, true
 	return w
 }
 
@@ -78,7 +78,7 @@ func (w *WaitStep[In]) Pivot() *WaitStep[In] { w.spec.Pivot = true; return w }
 
 func (w *WaitStep[In]) part(d *Definition[In], _ In) {
 	b := bound[In]{when: w.when, applies: w.applies}
-	if w.spec.When && w.applies == nil {
+	if w.spec.Conditional && w.applies == nil {
 		b.faults = append(b.faults, "When needs a function")
 	}
 	if w.spec.Wait == program.WaitUntil && w.when == nil {

@@ -150,7 +150,7 @@ func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return
 // done, or skipped, and later steps find no result of it. A newer version asks again. Where that says no, what an earlier one made stays
 // as it is, and is undone with all else if the instance is.
 func (a *Action[In, Out]) When(fn func(Call[In]) bool) *Action[In, Out] {
-	if a.applies, a.spec.When = fn, true; fn == nil {
+	if a.applies, a.spec.Conditional = fn, true; fn == nil {
 		a.fault("When needs a function")
 	}
 	return a

@@ -36,7 +36,7 @@ func TestConditions(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if s := d.Spec().Steps[0]; !s.When || !s.Pivot {
+		if s := d.Spec().Steps[0]; !s.Conditional || !s.Pivot {
 			t.Errorf("%s: %+v", name, s)
 		}
 		for input, want := range map[string]bool{`"large"`: true, `"small"`: false} {

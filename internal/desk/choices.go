@@ -236,7 +236,7 @@ func (v *view) afterRerun() []string {
 	for i := range v.spec.Steps {
 		s := &v.spec.Steps[i]
 		stays := slices.Contains(kept, s.Name)
-		plan = append(plan, v.inRerun(s, stays)+When(s.When && !stays, ", if its condition says so"))
+		plan = append(plan, v.inRerun(s, stays)+When(s.Conditional && !stays, ", if its condition says so"))
 	}
 	return plan
 }

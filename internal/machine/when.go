@@ -13,7 +13,7 @@ import (
 // A fail-over may put one in doubt that was never come to.
 func (st *State) AsksWhen(s *program.StepSpec) bool {
 	ss := st.Step(s.Name)
-	return s.When && (ss == nil || !ss.Applies && ss.Forward.NeedsReview == "" && ss.Forward.undecided())
+	return s.Conditional && (ss == nil || !ss.Applies && ss.Forward.NeedsReview == "" && ss.Forward.undecided())
 }
 
 func (e *Effort) undecided() bool { return e.Phase == "" || e.Phase == Ready || e.Phase == InDoubt }

@@ -118,7 +118,7 @@ type StepSpec struct {
 	NoUndo             string        `json:"noUndoReason,omitempty"`
 	ResultIsExternalID bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
 	Pivot              bool          `json:"pivot,omitempty"`
-	When               bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
+	Conditional        bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
 	Once               bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
 	Later              Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
 	To                 string        `json:"destination,omitempty"`     // destination, for limits
@@ -174,7 +174,7 @@ func (s *Spec) Structure() string {
 	for i, st := range s.Steps {
 		parts[i] = part{
 			Name: st.Name, Repeat: string(st.Repeat), TTL: st.TTL, Find: st.Find, Undo: st.Undo, NoUndo: st.NoUndo != "",
-			Pivot: st.Pivot, When: st.When, Once: st.Once, Wait: st.Wait,
+			Pivot: st.Pivot, When: st.Conditional, Once: st.Once, Wait: st.Wait,
 		}
 		if a := st.Answer; a != nil {
 			parts[i].Callback, parts[i].On = a.Callback, a.On
