@@ -164,7 +164,7 @@ func (t *tap) look(w *trace) {
 func destinationOf(spec *program.Spec, step string) string {
 	for i := range spec.Steps {
 		if spec.Steps[i].Name == step {
-			return spec.Steps[i].To
+			return spec.Steps[i].Destination
 		}
 	}
 	return ""

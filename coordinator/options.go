@@ -96,9 +96,9 @@ func (o *Options) reaches(spec *program.Spec) error {
 	var faults []error
 	for i := range spec.Steps {
 		step := &spec.Steps[i]
-		if _, known := o.Destinations[step.To]; len(o.Destinations) > 0 && step.To != "" && !known {
+		if _, known := o.Destinations[step.Destination]; len(o.Destinations) > 0 && step.Destination != "" && !known {
 			faults = append(faults, fmt.Errorf("step %q goes to %q, which Options.Destinations does not name (it names %s); "+
-				"one without a limit is named with a zero Limit", step.Name, step.To, strings.Join(slices.Sorted(maps.Keys(o.Destinations)), ", ")))
+				"one without a limit is named with a zero Limit", step.Name, step.Destination, strings.Join(slices.Sorted(maps.Keys(o.Destinations)), ", ")))
 		}
 		if step.Answer != nil && step.Answer.Callback != "" && len(o.CallbackSecrets) == 0 {
 			faults = append(faults, fmt.Errorf("the request of step %q carries a callback token, and Options.CallbackSecrets has no secret to make it with", step.Answer.Callback))

@@ -230,7 +230,7 @@ func tuningFaults(s *program.StepSpec) []string {
 	wrong(s.Retry.Within < 0 || s.Retry.Initial < 0 || s.Retry.Max < 0, "its Retry has a negative time")
 	wrong(s.Retry.Max > 0 && s.Retry.Initial > s.Retry.Max, "its Retry.Initial is longer than its Retry.Max")
 	wrong(s.Repeat == program.RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+s.KeyMargin(), "the destination forgets its key before one attempt is over and settled (Keyed must be longer than Timeout and Settle together)")
-	wrong(s.To != "" && badName(s.To) != "", "its destination "+badName(s.To))
+	wrong(s.Destination != "" && badName(s.Destination) != "", "its destination "+badName(s.Destination))
 	return faults
 }
 

@@ -486,7 +486,7 @@ func TestWithDefaults(t *testing.T) {
 		{To: "books", Timeout: 10 * time.Second, Settle: 2 * time.Minute, Retry: Retry{Attempts: 4, Initial: 5 * time.Second, Compensate: true}},
 	} {
 		s := d.Spec().Steps[i]
-		if got := (Defaults{To: s.To, Timeout: s.Timeout, Settle: s.Settle, Retry: Retry(s.Retry)}); got != want {
+		if got := (Defaults{To: s.Destination, Timeout: s.Timeout, Settle: s.Settle, Retry: Retry(s.Retry)}); got != want {
 			t.Errorf("%s: %+v; want %+v", s.Name, got, want)
 		}
 	}

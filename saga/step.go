@@ -191,7 +191,7 @@ func (a *Action[In, Out]) EachRun() *Action[In, Out] {
 // To names the destination the step talks to. Rate limits and concurrency caps are set per
 // destination.
 func (a *Action[In, Out]) To(destination string) *Action[In, Out] {
-	a.spec.To = destination
+	a.spec.Destination = destination
 	return a
 }
 
@@ -208,7 +208,7 @@ type Defaults struct {
 // With sets what d says; its zero fields change nothing. Of what is said twice the last counts, so
 // a step says With first and then what it has for itself.
 func (a *Action[In, Out]) With(d Defaults) *Action[In, Out] {
-	a.spec.To = cmp.Or(d.To, a.spec.To)
+	a.spec.Destination = cmp.Or(d.To, a.spec.Destination)
 	a.spec.Timeout = cmp.Or(d.Timeout.Truncate(time.Millisecond), a.spec.Timeout)
 	a.spec.Settle = cmp.Or(d.Settle.Truncate(time.Millisecond), a.spec.Settle)
 	r := &a.spec.Retry

@@ -65,7 +65,7 @@ func TestSaga(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, s := range definition(t, play.Place{}).Spec().Steps {
-		line := fmt.Sprintf("%s %s to %s", s.Name, s.Repeat, s.To)
+		line := fmt.Sprintf("%s %s to %s", s.Name, s.Repeat, s.Destination)
 		if s.Find {
 			line += " by lookup"
 		}
@@ -93,8 +93,8 @@ func TestSaga(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	for _, s := range definition(t, play.Place{}).Spec().Steps {
-		if _, limited := destinations[s.To]; !limited {
-			t.Errorf("step %s goes to %q, for which there is no limit", s.Name, s.To)
+		if _, limited := destinations[s.Destination]; !limited {
+			t.Errorf("step %s goes to %q, for which there is no limit", s.Name, s.Destination)
 		}
 	}
 }

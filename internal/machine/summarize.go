@@ -270,7 +270,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 		what = fmt.Sprintf("the undo of step %q", ss.Name)
 	}
 	where, there := "its destination", "the destination of "+what
-	if spec != nil && spec.Index(ss.Name) >= 0 && spec.Steps[spec.Index(ss.Name)].To != "" {
+	if spec != nil && spec.Index(ss.Name) >= 0 && spec.Steps[spec.Index(ss.Name)].Destination != "" {
 		where = fmt.Sprintf("%q", spec.Destination(ss.Name))
 		if there = where; spec.Destination(ss.Name) != ss.Name {
 			there = fmt.Sprintf("%s, where %s goes,", where, what)

@@ -104,7 +104,7 @@ const (
 // StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
 	Name               string        `json:"name"`
-	Wait               Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Approval, Find and To says nothing of it
+	Wait               Wait          `json:"wait,omitempty"` // the step sends nothing: what follows but Delay, Answer, Approval, Find and Destination says nothing of it
 	Delay              time.Duration `json:"delay,omitempty"`
 	Answer             *AnswerSpec   `json:"answer,omitempty"`   // WaitAnswer
 	Approval           *ApprovalSpec `json:"approval,omitempty"` // WaitVotes
@@ -121,7 +121,7 @@ type StepSpec struct {
 	Conditional        bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
 	Once               bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
 	Later              Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
-	To                 string        `json:"destination,omitempty"`     // destination, for limits
+	Destination        string        `json:"destination,omitempty"`     // destination, for limits
 	Retry              Retry         `json:"retry"`
 	Timeout            time.Duration `json:"timeout"`
 	Settle             time.Duration `json:"settle"`
@@ -236,8 +236,8 @@ func (s *Spec) NeedsNoUndo(step string) bool {
 // Destination returns the name of what the step talks to: the one that it names, or one of its own,
 // as in order-to-invoice/invoice.
 func (s *Spec) Destination(step string) string {
-	if i := s.Index(step); i >= 0 && s.Steps[i].To != "" {
-		return s.Steps[i].To
+	if i := s.Index(step); i >= 0 && s.Steps[i].Destination != "" {
+		return s.Steps[i].Destination
 	}
 	return s.Saga + "/" + step
 }

@@ -381,7 +381,7 @@ func raceDescribe(b *bench) {
 	stores := b.stores()
 	specs := [2]*program.Spec{}
 	for i := range specs {
-		specs[i] = &program.Spec{Saga: "a", Version: 1, Steps: []program.StepSpec{{Name: []string{"customer", "client"}[i], To: "books"}}}
+		specs[i] = &program.Spec{Saga: "a", Version: 1, Steps: []program.StepSpec{{Name: []string{"customer", "client"}[i], Destination: "books"}}}
 	}
 	var errs [10]error
 	b.atOnce(len(errs), func(i int) { errs[i] = stores[i%2].Describe(b.Context(), specs[i%2]) })
