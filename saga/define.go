@@ -182,7 +182,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	case s.Repeat == "":
 		wrong("it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce")
 	}
-	if s.First && !s.Find {
+	if s.FindFirst && !s.Find {
 		wrong("FindFirst needs a Find")
 	}
 	pivot := d.spec.PivotIndex()

@@ -117,8 +117,8 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []bool{false, true, false, false} {
-		if s := during.Spec().Steps[i]; s.First != want || before.Spec().Steps[i].First {
-			t.Errorf("step %s is asked for first: %t", s.Name, s.First)
+		if s := during.Spec().Steps[i]; s.FindFirst != want || before.Spec().Steps[i].FindFirst {
+			t.Errorf("step %s is asked for first: %t", s.Name, s.FindFirst)
 		}
 	}
 	if before.Spec().Structure() != during.Spec().Structure() {

@@ -98,7 +98,7 @@ func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out],
 // FindFirst says that [Action.Find] is asked before the first request, too: another program may have done it. What is found is adopted,
 // finished ([FoundUnfinished]) or changed ([FoundOther]), and not made again. It costs a lookup for each instance. What is there is asked by
 // c.Work and c.Input: it has no key of ours. See [TakeOver] for a whole saga.
-func (a *Action[In, Out]) FindFirst() *Action[In, Out] { a.spec.First = true; return a }
+func (a *Action[In, Out]) FindFirst() *Action[In, Out] { a.spec.FindFirst = true; return a }
 
 // AtMostOnce says that the action must not be repeated and that its outcome is unknown after a
 // crash. The work then goes to review, unless [Action.Find] finds the effect. The action is never

@@ -40,7 +40,7 @@ func (d *Definition[In]) takeOver() (faults []string) {
 		switch {
 		case s.Waits() || s.Asks != nil:
 		case s.Find:
-			s.First = true
+			s.FindFirst = true
 		case s.Repeat != program.RepeatIdempotent && !s.Conditional:
 			faults = append(faults, fmt.Sprintf("step %q: the other program may have done it, and nothing can tell: say Find, or When with WasThere (see TakeOver)", s.Name))
 		}

@@ -387,7 +387,7 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 // nothing: people are asked again (P9).
 func (m *machine) approvedBefore(i int) bool {
 	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && ss.StoodBeforeLoss && ss.Forward.Phase == Done && !ss.Unconfirmed && (ss.Evidence == KindAdopted || !s.First) {
+		if ss := m.st.Step(s.Name); ss != nil && ss.StoodBeforeLoss && ss.Forward.Phase == Done && !ss.Unconfirmed && (ss.Evidence == KindAdopted || !s.FindFirst) {
 			return true
 		}
 	}

@@ -302,7 +302,7 @@ func (m *machine) forward() Command {
 			}
 			continue
 		}
-		if ss == nil && s.First {
+		if ss == nil && s.FindFirst {
 			return m.look(s, &Effort{})
 		}
 		if ss == nil {
@@ -324,7 +324,7 @@ func (m *machine) doubtBehind(i int) *StepState {
 		return nil
 	}
 	for _, b := range m.spec.Steps[i+1:] {
-		if bs := m.st.Step(b.Name); b.Find && !b.First && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == bs.EarlierAttempts {
+		if bs := m.st.Step(b.Name); b.Find && !b.FindFirst && bs != nil && bs.Forward.Phase == InDoubt && bs.Forward.Attempts == bs.EarlierAttempts {
 			return bs
 		}
 	}
@@ -356,7 +356,7 @@ func (m *machine) resume(i int, s *program.StepSpec, ss *StepState) Command {
 // asksFirst reports whether the destination is asked for the step before its first request (T1): nothing is known of it, and another
 // program may have done it.
 func asksFirst(s *program.StepSpec, ss *StepState) bool {
-	return s.First && (ss == nil || ss.Forward.Phase == "" && ss.Previous == nil && !ss.PreviousGone)
+	return s.FindFirst && (ss == nil || ss.Forward.Phase == "" && ss.Previous == nil && !ss.PreviousGone)
 }
 
 // resendable reports whether a step in doubt may be sent again under the same key without a lookup

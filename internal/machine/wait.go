@@ -161,7 +161,7 @@ func (m *machine) renamed(s *program.StepSpec) Command {
 // before it was over by then (D4).
 func (m *machine) adoptedBehind(i int) bool {
 	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && (ss.Evidence == KindAdopted || ss.StoodBeforeLoss && !s.First) && ss.Forward.Phase == Done {
+		if ss := m.st.Step(s.Name); ss != nil && (ss.Evidence == KindAdopted || ss.StoodBeforeLoss && !s.FindFirst) && ss.Forward.Phase == Done {
 			return true
 		}
 	}

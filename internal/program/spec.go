@@ -32,7 +32,7 @@ type Spec struct {
 	Deadline time.Duration `json:"deadline,omitempty"`
 	Overdue  Overdue       `json:"overdue,omitempty"`
 
-	// TakenOver is when the program ended that did this before: what it did is asked for, see StepSpec.First, when that has settled.
+	// TakenOver is when the program ended that did this before: what it did is asked for, see StepSpec.FindFirst, when that has settled.
 	TakenOver time.Time `json:"takenOver,omitzero"`
 
 	// Retain is how long what is kept of an instance that has ended; nil: as the ledger says.
@@ -112,7 +112,7 @@ type StepSpec struct {
 	Repeat             Repeat        `json:"repeat,omitempty"`
 	TTL                time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
 	Find               bool          `json:"find,omitempty"`            // the step has a lookup
-	First              bool          `json:"findFirst,omitempty"`       // which is asked before the first request, too
+	FindFirst          bool          `json:"findFirst,omitempty"`       // which is asked before the first request, too
 	Undo               bool          `json:"undo,omitempty"`            // the step has a compensation
 	UndoWhenUnknown    bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
 	NoUndo             string        `json:"noUndoReason,omitempty"`
