@@ -195,7 +195,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 		wrong("its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil")
 	}
 	switch silent := s.Asks == nil && s.Repeat != program.RepeatIdempotent && s.Repeat != program.RepeatAtMostOnce && s.Repeat != ""; {
-	case len(p.later) > 0 && s.Later != "" && (s.Asks != nil || s.Repeat == program.RepeatAtMostOnce):
+	case len(p.later) > 0 && s.LaterRuns != "" && (s.Asks != nil || s.Repeat == program.RepeatAtMostOnce):
 		wrong(p.later[0] + " cannot be said of it: an AtMostOnce step is done once for the work, and people are asked in each run")
 	case len(p.later) > 1:
 		wrong(fmt.Sprintf("it says two things about later runs (%s, %s)", p.later[0], p.later[1]))

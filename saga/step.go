@@ -176,7 +176,7 @@ func (a *Action[In, Out]) Update(fn func(ctx context.Context, c Call[In], id str
 	if fn == nil {
 		a.fault("its Update is nil")
 	}
-	a.later, a.spec.Later = append(a.later, "Update"), program.LaterUpdate
+	a.later, a.spec.LaterRuns = append(a.later, "Update"), program.LaterUpdate
 	a.update = fn
 	return a
 }
@@ -184,7 +184,7 @@ func (a *Action[In, Out]) Update(fn func(ctx context.Context, c Call[In], id str
 // EachRun says that each run makes another one, and leaves what earlier ones made: each is wanted, such as a letter about each version
 // of an order. The action is told of the latest by [Call.PreviousID].
 func (a *Action[In, Out]) EachRun() *Action[In, Out] {
-	a.later, a.spec.Later = append(a.later, "EachRun"), program.LaterAnother
+	a.later, a.spec.LaterRuns = append(a.later, "EachRun"), program.LaterAnother
 	return a
 }
 

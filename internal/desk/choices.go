@@ -263,9 +263,9 @@ func (v *view) inRerun(spec *program.StepSpec, kept bool) string {
 		return "wait at " + name
 	case spec.OncePerInstance() && there:
 		return fmt.Sprintf("%s may have happened: its destination or a person is asked first", name)
-	case there && spec.Later == program.LaterUpdate:
+	case there && spec.LaterRuns == program.LaterUpdate:
 		return fmt.Sprintf("change %s, under a new key", name)
-	case there && spec.Later == program.LaterAnother:
+	case there && spec.LaterRuns == program.LaterAnother:
 		return fmt.Sprintf("do %s once more, under a new key: what is there stays beside it", name)
 	case there:
 		return fmt.Sprintf("do %s again, under a new key: it is idempotent", name)

@@ -100,7 +100,7 @@ func (m *machine) learnEvidence(f *program.Evidence) error {
 	case KindOther:
 		r.bring(f.ExternalID, f.Output, f.Dropped)
 		r.Error = fmt.Sprintf("the destination has %q, which is not as it should be: %s", f.ExternalID, f.Error)
-		if s == nil || s.Later != program.LaterUpdate && s.Repeat != program.RepeatIdempotent { // nothing says how it is changed
+		if s == nil || s.LaterRuns != program.LaterUpdate && s.Repeat != program.RepeatIdempotent { // nothing says how it is changed
 			r.Class = saga.Unknown
 		}
 	case KindSeveral:

@@ -120,7 +120,7 @@ type StepSpec struct {
 	Pivot              bool          `json:"pivot,omitempty"`
 	Conditional        bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
 	Once               bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
-	Later              Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
+	LaterRuns          Later         `json:"laterRuns,omitempty"`       // what a run makes of what an earlier one left; "": its action knows, or it is done once
 	Destination        string        `json:"destination,omitempty"`     // destination, for limits
 	Retry              Retry         `json:"retry"`
 	Timeout            time.Duration `json:"timeout"`
