@@ -72,7 +72,7 @@ type About = program.About
 type Field = program.Field
 
 // By names the roles that may vote. A person needs one of them.
-func (a *ApproveStep[In]) By(roles ...string) *ApproveStep[In] { a.spec.By = roles; return a }
+func (a *ApproveStep[In]) By(roles ...string) *ApproveStep[In] { a.spec.Roles = roles; return a }
 
 // Votes says how many people have to approve; without it one does.
 func (a *ApproveStep[In]) Votes(n int) *ApproveStep[In] {
@@ -151,8 +151,8 @@ func (a *ApproveStep[In]) part(d *Definition[In], in In) {
 			b.faults = append(b.faults, fmt.Sprintf(format, args...))
 		}
 	}
-	wrong(len(a.spec.By) == 0, "it does not say who decides: By")
-	for _, role := range slices.Concat(a.spec.By, a.spec.EscalateTo) {
+	wrong(len(a.spec.Roles) == 0, "it does not say who decides: By")
+	for _, role := range slices.Concat(a.spec.Roles, a.spec.EscalateTo) {
 		wrong(badName(role) != "", "the role %q %s", role, badName(role))
 	}
 	b.faults = append(b.faults, lengthFaults("its Within", time.Duration(a.spec.Within))...)

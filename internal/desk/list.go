@@ -245,7 +245,7 @@ func (k *knowledge) waitsAt(h *ledger.Instance) string {
 	}
 	step := &spec.Steps[spec.Index(h.Step)]
 	if a := step.Approval; a != nil {
-		note += ", for approval by " + strings.Join(slices.Concat(a.By, a.EscalateTo), ", ")
+		note += ", for approval by " + strings.Join(slices.Concat(a.Roles, a.EscalateTo), ", ")
 	}
 	if asks := step.Answer; asks != nil {
 		note += ", for an answer" + With(" to ", asks.Callback) + With(" by message ", strings.Join(asks.On, ", "))

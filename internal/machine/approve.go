@@ -105,9 +105,9 @@ func (st *State) wantsVotes(spec *program.Spec, ss *StepState) string {
 // Voters are the roles that may vote at a time, on what was begun at another.
 func Voters(a *program.ApprovalSpec, since, at time.Time) []string {
 	if a.Escalate > 0 && !at.Before(since.Add(time.Duration(a.Escalate))) {
-		return slices.Concat(a.By, a.EscalateTo)
+		return slices.Concat(a.Roles, a.EscalateTo)
 	}
-	return a.By
+	return a.Roles
 }
 
 // Objection is why a vote does not count that came at s.At, or nil (P3).

@@ -138,7 +138,7 @@ type AnswerSpec struct {
 
 // ApprovalSpec is who decides about an approval, and until when.
 type ApprovalSpec struct {
-	By         []string `json:"roles"`
+	Roles      []string `json:"roles"`
 	Votes      int      `json:"votes"` // of so many people; one that rejects decides
 	NotStarter bool     `json:"notStarter,omitempty"`
 	Within     Duration `json:"within"`
