@@ -180,7 +180,7 @@ func (op *Operator) approvalSteps(ctx context.Context) (map[saga.ID]string, erro
 			if s := &ds[i].Spec.Steps[j]; s.Approval != nil {
 				steps[at] = s.Name
 			} else if s.Asks != nil {
-				steps[at] = s.Asks.For
+				steps[at] = s.Asks.Approval
 			}
 		}
 	}

@@ -173,12 +173,12 @@ func (a *ApproveStep[In]) asks(d *Definition[In], in In) {
 	if a.ask == nil {
 		return
 	}
-	all := []program.AsksSpec{{For: a.name}}
+	all := []program.AsksSpec{{Approval: a.name}}
 	for _, after := range a.remind {
-		all = append(all, program.AsksSpec{For: a.name, After: program.Duration(after)})
+		all = append(all, program.AsksSpec{Approval: a.name, After: program.Duration(after)})
 	}
 	if a.spec.Escalate != 0 {
-		all = append(all, program.AsksSpec{For: a.name, After: a.spec.Escalate, Escalates: true})
+		all = append(all, program.AsksSpec{Approval: a.name, After: a.spec.Escalate, Escalates: true})
 	}
 	slices.SortStableFunc(all, func(x, y program.AsksSpec) int { return int(x.After - y.After) })
 	for i := range all {

@@ -216,7 +216,7 @@ func (m *machine) reviewsAsk(approval string) bool {
 		return false
 	}
 	s := m.step(at.Name)
-	return s != nil && s.Asks != nil && s.Asks.For == approval
+	return s != nil && s.Asks != nil && s.Asks.Approval == approval
 }
 
 // beginVoting records what people decide (P1), or that no decision is needed. What an earlier revision left counts on where
@@ -231,7 +231,7 @@ func (m *machine) beginVoting(s *program.StepSpec, shown *Shown) error {
 	}
 	b := Ballot{Digest: m.st.digest(shown.Document), Shown: shown.Document}
 	for i := range m.spec.Steps {
-		if a := m.spec.Steps[i].Asks; a != nil && a.For == s.Name {
+		if a := m.spec.Steps[i].Asks; a != nil && a.Approval == s.Name {
 			b.AskingSteps = append(b.AskingSteps, m.spec.Steps[i].Name)
 		}
 	}
@@ -397,7 +397,7 @@ func (m *machine) approvedBefore(i int) bool {
 // askVoters decides on a step by which people are asked: when its time has come, and as long as nothing is decided (P5). It
 // reports false when the work goes on behind it.
 func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) {
-	i := m.spec.Index(s.Asks.For)
+	i := m.spec.Index(s.Asks.Approval)
 	decision := &m.spec.Steps[i]
 	ws := m.st.Step(decision.Name)
 	if ws == nil || ws.Forward.Phase == Ready || ws.Forward.Phase == "" || ws.Forward.NeedsReview != "" {
@@ -444,7 +444,7 @@ func (m *machine) wereAsked(decision string) bool {
 	none := true
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
-		if s.Asks == nil || s.Asks.For != decision || s.Asks.After > 0 {
+		if s.Asks == nil || s.Asks.Approval != decision || s.Asks.After > 0 {
 			continue
 		}
 		if ss := m.st.Step(s.Name); ss != nil && (ss.Forward.Phase == Done || ss.Forward.MayHaveReached) {
@@ -457,7 +457,7 @@ func (m *machine) wereAsked(decision string) bool {
 
 // askedBy reports whether a step may have asked by now: its time has come.
 func (m *machine) askedBy(s *program.StepSpec) bool {
-	ws := m.st.Step(s.Asks.For)
+	ws := m.st.Step(s.Asks.Approval)
 	if ws == nil || ws.Forward.Phase == Ready || ws.Forward.Phase == "" {
 		return s.Asks.After == 0
 	}
@@ -477,13 +477,13 @@ func BriefOf(spec *program.Spec, st *State, step string) *program.Brief {
 		return nil
 	}
 	asks := spec.Steps[i].Asks
-	at := st.Step(asks.For)
+	at := st.Step(asks.Approval)
 	if at == nil || at.Ballot() == nil {
 		return nil
 	}
-	a, b := spec.Steps[spec.Index(asks.For)].Approval, at.Ballot()
+	a, b := spec.Steps[spec.Index(asks.Approval)].Approval, at.Ballot()
 	brief := &program.Brief{
-		Step: asks.For, Shown: b.Shown, Digest: b.Digest, Votes: a.Votes, Until: at.Until,
+		Step: asks.Approval, Shown: b.Shown, Digest: b.Digest, Votes: a.Votes, Until: at.Until,
 		Roles: Voters(a, time.Time{}, time.Time{}.Add(time.Duration(asks.After))), Reminder: asks.After > 0 && !asks.Escalates, Escalated: asks.Escalates,
 	}
 	if asks.Escalates {

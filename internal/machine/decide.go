@@ -318,7 +318,7 @@ func (m *machine) forward() Command {
 // there is none.
 func (m *machine) doubtBehind(i int) *StepState {
 	if asks := m.spec.Steps[i].Asks; asks != nil { // it is asked for that one
-		i = m.spec.Index(asks.For)
+		i = m.spec.Index(asks.Approval)
 	}
 	if ss := m.st.Step(m.spec.Steps[i].Name); !m.spec.Steps[i].Waits() || ss != nil && ss.Forward.Phase != "" {
 		return nil

@@ -148,8 +148,8 @@ type ApprovalSpec struct {
 
 // AsksSpec is for which approval a step asks, and when.
 type AsksSpec struct {
-	For   string   `json:"approval"`
-	After Duration `json:"after,omitempty"` // from when the approval is waited for; not at all when it is decided by then
+	Approval string   `json:"approval"`
+	After    Duration `json:"after,omitempty"` // from when the approval is waited for; not at all when it is decided by then
 	// Escalates: it asks those who may vote from then on. Else what has an After is a reminder.
 	Escalates bool `json:"escalates,omitempty"`
 }
@@ -180,7 +180,7 @@ func (s *Spec) Structure() string {
 			parts[i].Callback, parts[i].On = a.Callback, a.On
 		}
 		if st.Asks != nil {
-			parts[i].AsksFor = st.Asks.For
+			parts[i].AsksFor = st.Asks.Approval
 		}
 	}
 	b, err := json.Marshal(parts)
