@@ -141,7 +141,7 @@ type BatchPlan struct {
 	Batch   string       `json:"batch"` // its work id; "" where nothing was stored
 	Act     string       `json:"act"`
 	Matched int          `json:"matched"`
-	Said    int          `json:"takes"`  // so many take it: it is said to these
+	Takes   int          `json:"takes"`  // so many take it: it is said to these
 	Groups  []BatchGroup `json:"groups"` // what follows, the most first
 	DryRun  bool         `json:"dryRun"`
 }
@@ -195,7 +195,7 @@ func (d *Desk) Batch(ctx context.Context, in *BatchIn) (*BatchPlan, error) {
 		return nil, errors.Join(err, &Failure{Code: Conflict, What: fmt.Sprintf("%d works are more than one batch has room for, for their ids are long", len(b.Items)), Next: "narrow the filter"})
 	}
 	slices.SortStableFunc(p.Groups, func(a, b BatchGroup) int { return b.Count - a.Count })
-	if p.Said = len(b.Items); in.DryRun || p.Said == 0 {
+	if p.Takes = len(b.Items); in.DryRun || p.Takes == 0 {
 		return p, nil
 	}
 	p.Batch, err = d.begin(ctx, b)
