@@ -91,7 +91,7 @@ func (a *app) printBatchPlan(in *desk.BatchIn, p *desk.BatchPlan) {
 	a.fields("order", in.Act, "said by", in.Actor+": "+in.Reason, "matched", desk.Counted(p.Matched, "work", "works"), "takes it", desk.Counted(p.Takes, "work", "works"))
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		a.fields(desk.Either(g.Takes, "then", "left"), fmt.Sprintf("%d: %s (such as %s)", g.Count, g.Then, strings.Join(g.Works, ", ")))
+		a.fields(desk.Either(g.Takes, "then", "left"), fmt.Sprintf("%d: %s (such as %s)", g.Count, g.Then, strings.Join(g.Sample, ", ")))
 	}
 	switch {
 	case p.DryRun:

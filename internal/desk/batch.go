@@ -148,10 +148,10 @@ type BatchPlan struct {
 
 // BatchGroup are the works for which the same follows.
 type BatchGroup struct {
-	Count int      `json:"count"`
-	Takes bool     `json:"takes"`
-	Then  string   `json:"then"`   // what follows, or why they do not take it
-	Works []string `json:"sample"` // a few of their work ids
+	Count  int      `json:"count"`
+	Takes  bool     `json:"takes"`
+	Then   string   `json:"then"`   // what follows, or why they do not take it
+	Sample []string `json:"sample"` // a few of their work ids
 }
 
 // ofOne is what the words of one work alone say.
@@ -227,7 +227,7 @@ func (p *BatchPlan) group(work, then string, takes bool) {
 		g = &p.Groups[len(p.Groups)-1]
 	}
 	if g.Count++; g.Count <= 3 {
-		g.Works = append(g.Works, work)
+		g.Sample = append(g.Sample, work)
 	}
 }
 

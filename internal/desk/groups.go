@@ -25,7 +25,7 @@ type Group struct {
 	Error  string      `json:"error"` // what it failed with last, without what differs from one to the next (…); "": nothing failed
 	Count  int         `json:"count"`
 	Oldest *time.Time  `json:"oldestUpdatedAt"` // since when the oldest stands so
-	Works  []string    `json:"sample"`          // the work ids of a few, the oldest first
+	Sample []string    `json:"sample"`          // the work ids of a few, the oldest first
 	Filter Filter      `json:"filter"`          // selects them for a batch, see amends help retry
 
 	Heads []Head `json:"-"` // the oldest first
@@ -104,7 +104,7 @@ func (g *Groups) add(h Head, text string) {
 func (g *Group) sum() {
 	slices.SortStableFunc(g.Heads, func(a, b Head) int { return At(a.Updated).Compare(At(b.Updated)) })
 	g.Count, g.Oldest = len(g.Heads), g.Heads[0].Updated
-	g.Works = docs(g.Heads[:min(3, g.Count)], func(h *Head) string { return h.WorkID })
+	g.Sample = docs(g.Heads[:min(3, g.Count)], func(h *Head) string { return h.WorkID })
 	g.Filter = Filter{"saga=" + g.Saga, "status=" + string(g.Status)}
 	for _, also := range []string{With("reason=", string(g.Reason)), With("step=", g.Step), With("error=", g.Error)} {
 		if also != "" {
