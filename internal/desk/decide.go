@@ -84,14 +84,14 @@ type DecidedOn struct {
 	At        *time.Time   `json:"at"`        // null: in a dry run
 	Outcome   plan.Outcome `json:"outcome"`   // "": nothing yet, or nothing is carried out
 	Error     string       `json:"error"`     // why it was not carried out
-	Ended     *time.Time   `json:"outcomeAt"` // of the outcome
+	OutcomeAt *time.Time   `json:"outcomeAt"` // of the outcome
 }
 
 func decidedOn(d *plan.Decision) DecidedOn {
 	f := &d.Finding
 	return DecidedOn{
 		Key: f.Key, Verdict: string(d.Verdict), Class: f.Class, Finding: f.Mark(), Documents: append([]string{}, f.Documents...), Then: thenOf(d), Until: utc(d.Until),
-		Actor: d.By.Name, Reason: d.By.Reason, At: utc(d.At), Outcome: d.Outcome, Error: d.Error, Ended: utc(d.Ended),
+		Actor: d.By.Name, Reason: d.By.Reason, At: utc(d.At), Outcome: d.Outcome, Error: d.Error, OutcomeAt: utc(d.Ended),
 	}
 }
 
