@@ -64,9 +64,9 @@ type Plan struct {
 // PlanRow is a finding and what became of it.
 type PlanRow struct {
 	plan.Finding
-	Outcome plan.Outcome `json:"outcome"` // "": nothing yet
-	Error   string       `json:"error"`
-	At      *time.Time   `json:"outcomeAt"` // of the outcome
+	Outcome   plan.Outcome `json:"outcome"` // "": nothing yet
+	Error     string       `json:"error"`
+	OutcomeAt *time.Time   `json:"outcomeAt"` // of the outcome
 }
 
 // Became says what became of it, "" for nothing yet.
@@ -80,7 +80,7 @@ func (r *PlanRow) Became() string {
 		plan.Pending:    "",
 	}[r.Outcome]
 	words += With(": ", r.Error)
-	return words + When(words != "" && r.At != nil, ", at "+iso(At(r.At)))
+	return words + When(words != "" && r.OutcomeAt != nil, ", at "+iso(At(r.OutcomeAt)))
 }
 
 // Plan reads a plan, and a page of its findings.
