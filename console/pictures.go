@@ -62,8 +62,8 @@ func timelineOf(records []desk.Record, now time.Time) timeline {
 	}
 	for i := range records {
 		r, later := &records[i], records[i+1:]
-		if r.Arm != nil {
-			add(effect(r.Arm.Step, r.Arm.Direction), t.attempt(r.Arm, desk.At(r.At), later))
+		if r.Dispatch != nil {
+			add(effect(r.Dispatch.Step, r.Dispatch.Direction), t.attempt(r.Dispatch, desk.At(r.At), later))
 		}
 		switch r.Kind { //nolint:exhaustive // what takes time
 		case machine.KindWaiting, machine.KindOpened:

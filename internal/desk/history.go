@@ -55,7 +55,7 @@ type Record struct {
 	Reason     saga.Reason    `json:"reason"`
 	Due        *time.Time     `json:"dueAt"`
 	Until      *time.Time     `json:"until"`    // of a wait its end, of a start for later its beginning
-	Arm        *Dispatch      `json:"dispatch"` // the attempt that it set in motion; null: none
+	Dispatch   *Dispatch      `json:"dispatch"` // the attempt that it set in motion; null: none
 	Snapshot   *Body          `json:"snapshot"`
 }
 
@@ -110,7 +110,7 @@ func recordOf(r *machine.Record, bodies bool) Record {
 		Due: utc(Either(r.Wait > 0, r.At.Add(r.Wait), time.Time{})),
 	}
 	if m := r.Dispatch; m != nil {
-		j.Arm = &Dispatch{m.Step, m.Direction, m.Attempt, m.Key, m.Reissue, utc(r.Deadline())}
+		j.Dispatch = &Dispatch{m.Step, m.Direction, m.Attempt, m.Key, m.Reissue, utc(r.Deadline())}
 	}
 	return j
 }
