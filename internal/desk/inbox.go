@@ -118,7 +118,7 @@ type Delivery struct {
 	Payload     intake.Payload     `json:"payloadKind"` // full, delta, thin
 	Deleted     bool               `json:"deleted"`
 	Version     string             `json:"version"`
-	Secret      string             `json:"signedBy"` // the name of the one that signed, never the secret
+	SignedBy    string             `json:"signedBy"` // the name of the one that signed, never the secret
 	Copies      int                `json:"copies"`
 	Last        *time.Time         `json:"lastAt"` // when the latest copy came
 	Judged      *time.Time         `json:"processedAt"`
@@ -130,7 +130,7 @@ type Delivery struct {
 func deliveryOf(d *intake.Delivery, bodies bool) Delivery {
 	return Delivery{
 		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: d.Object, Topic: d.Topic, EventID: d.ID,
-		At: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), Secret: d.Secret,
+		At: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), SignedBy: d.Secret,
 		Copies: d.Copies, Last: utc(d.Last), Judged: utc(d.Judged), Disposition: d.Outcome, Because: d.Because,
 		Body: bodyOf(d.Body, bodies),
 	}
