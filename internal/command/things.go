@@ -86,7 +86,7 @@ func (a *app) printHearing(_ *desk.DeliveryIn, h *desk.Hearing) {
 	copies := desk.When(h.Copies > 1, fmt.Sprintf("%d, the latest %s", h.Copies, a.both(desk.At(h.Last))))
 	a.fields("delivery", strconv.FormatInt(h.Number, 10), "object", h.WorkID, "said", h.Said, "received", a.both(desk.At(h.Received)),
 		"copies", copies, "signed", desk.With("with the secret named ", h.SignedBy), "body", h.Body.String(),
-		"judged", h.Became(), "", desk.When(h.Judged != nil, h.Meaning), "because", h.Because, "judged", a.both(desk.At(h.Judged)))
+		"judged", h.Became(), "", desk.When(h.ProcessedAt != nil, h.Meaning), "because", h.Because, "judged", a.both(desk.At(h.ProcessedAt)))
 	a.printEntry(h.Entry)
 	fmt.Fprintln(a.out, "\nworks named "+visible(h.WorkID))
 	a.paragraphs("  ", desk.When(len(h.Works) == 0, "None was started."))

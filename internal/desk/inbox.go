@@ -121,7 +121,7 @@ type Delivery struct {
 	SignedBy    string             `json:"signedBy"` // the name of the one that signed, never the secret
 	Copies      int                `json:"copies"`
 	Last        *time.Time         `json:"lastAt"` // when the latest copy came
-	Judged      *time.Time         `json:"processedAt"`
+	ProcessedAt *time.Time         `json:"processedAt"`
 	Disposition intake.Disposition `json:"disposition"` // while processedAt is null, of an earlier judgement; "": none
 	Because     string             `json:"reason"`
 	Body        *Body              `json:"body"` // null: there was none, or it is not kept any more
@@ -131,7 +131,7 @@ func deliveryOf(d *intake.Delivery, bodies bool) Delivery {
 	return Delivery{
 		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: d.Object, Topic: d.Topic, EventID: d.ID,
 		At: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), SignedBy: d.Secret,
-		Copies: d.Copies, Last: utc(d.Last), Judged: utc(d.Judged), Disposition: d.Outcome, Because: d.Because,
+		Copies: d.Copies, Last: utc(d.Last), ProcessedAt: utc(d.Judged), Disposition: d.Outcome, Because: d.Because,
 		Body: bodyOf(d.Body, bodies),
 	}
 }
@@ -139,7 +139,7 @@ func deliveryOf(d *intake.Delivery, bodies bool) Delivery {
 // Became is what became of a delivery, in a word or two. Of one that is replayed the disposition is the former one.
 func (d *Delivery) Became() string {
 	switch {
-	case d.Judged != nil:
+	case d.ProcessedAt != nil:
 		return string(d.Disposition)
 	case d.Disposition != "":
 		return "to be judged again"
