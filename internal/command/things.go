@@ -48,7 +48,7 @@ func (a *app) printProbed(in *desk.ProbeIn, out *desk.Probed) {
 
 var inboxVerb = group{"inbox", []maker{
 	listing("list", noArguments, (*desk.Desk).Inbox, "no deliveries match", "before",
-		"number=Number, received=Received, object=WorkID, topic=Topic, version=Version, times=Copies, disposition=Became, because=Because"),
+		"number=Number, received=Received, object=WorkID, topic=Topic, version=Version, times=Copies, disposition=Became, because=Reason"),
 	plain("show", oneNumber, (*desk.Desk).Delivery, (*app).printHearing),
 	listing("objects", thing{kind: "object", empty: "the object"}.named(0, 1), (*desk.Desk).Objects, "no objects match", "after",
 		"object=WorkID, version=Version, state=State, owed=Owed, due=Due, failed=Failed, because=Because"),
@@ -86,7 +86,7 @@ func (a *app) printHearing(_ *desk.DeliveryIn, h *desk.Hearing) {
 	copies := desk.When(h.Copies > 1, fmt.Sprintf("%d, the latest %s", h.Copies, a.both(desk.At(h.Last))))
 	a.fields("delivery", strconv.FormatInt(h.Number, 10), "object", h.WorkID, "said", h.Said, "received", a.both(desk.At(h.Received)),
 		"copies", copies, "signed", desk.With("with the secret named ", h.SignedBy), "body", h.Body.String(),
-		"judged", h.Became(), "", desk.When(h.ProcessedAt != nil, h.Meaning), "because", h.Because, "judged", a.both(desk.At(h.ProcessedAt)))
+		"judged", h.Became(), "", desk.When(h.ProcessedAt != nil, h.Meaning), "because", h.Reason, "judged", a.both(desk.At(h.ProcessedAt)))
 	a.printEntry(h.Entry)
 	fmt.Fprintln(a.out, "\nworks named "+visible(h.WorkID))
 	a.paragraphs("  ", desk.When(len(h.Works) == 0, "None was started."))

@@ -123,7 +123,7 @@ type Delivery struct {
 	Last        *time.Time         `json:"lastAt"` // when the latest copy came
 	ProcessedAt *time.Time         `json:"processedAt"`
 	Disposition intake.Disposition `json:"disposition"` // while processedAt is null, of an earlier judgement; "": none
-	Because     string             `json:"reason"`
+	Reason      string             `json:"reason"`
 	Body        *Body              `json:"body"` // null: there was none, or it is not kept any more
 }
 
@@ -131,7 +131,7 @@ func deliveryOf(d *intake.Delivery, bodies bool) Delivery {
 	return Delivery{
 		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: d.Object, Topic: d.Topic, EventID: d.ID,
 		At: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), SignedBy: d.Secret,
-		Copies: d.Copies, Last: utc(d.Last), ProcessedAt: utc(d.Judged), Disposition: d.Outcome, Because: d.Because,
+		Copies: d.Copies, Last: utc(d.Last), ProcessedAt: utc(d.Judged), Disposition: d.Outcome, Reason: d.Because,
 		Body: bodyOf(d.Body, bodies),
 	}
 }
