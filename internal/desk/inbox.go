@@ -196,7 +196,7 @@ type Entry struct {
 	State       string        `json:"state"` // known, gone, not known, blocked, held
 	Version     string        `json:"version"`
 	Newest      string        `json:"newestVersion"` // that a delivery or a fetch named
-	Learned     string        `json:"origin"`        // event, or fetch
+	Origin      string        `json:"origin"`        // event, or fetch
 	Fingerprint string        `json:"fingerprint"`
 	Body        *Body         `json:"body"`
 	Accepted    int64         `json:"accepted"`  // states
@@ -228,14 +228,14 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	}
 	j := Entry{
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
-		Learned: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
+		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		Fetch: e.FetchRequested > e.FetchCompleted, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
 		Holder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
 	is, learned := j.State+With(", version ", j.Version), When(j.State != "not known", ", as an event said")
 	if e.Origin > 0 {
-		j.Learned, learned = "fetch", ", as its source said when it was asked"
+		j.Origin, learned = "fetch", ", as its source said when it was asked"
 	}
 	j.Is = joined(is+learned, When(e.Newest.Compare(e.Version) > 0, "version "+j.Newest+" was spoken of"))
 	failed := cmp.Or(e.Blocked, With(fmt.Sprintf("failed %s: ", count(e.Attempts, "time")), e.LastError))
