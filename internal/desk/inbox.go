@@ -191,27 +191,27 @@ type ObjectsIn struct {
 
 // Entry is what is known of an object.
 type Entry struct {
-	WorkID      string        `json:"workId"` // the object as works are named by it
-	Object      intake.Object `json:"object"`
-	State       string        `json:"state"` // known, gone, not known, blocked, held
-	Version     string        `json:"version"`
-	Newest      string        `json:"newestVersion"` // that a delivery or a fetch named
-	Origin      string        `json:"origin"`        // event, or fetch
-	Fingerprint string        `json:"fingerprint"`
-	Body        *Body         `json:"body"`
-	Accepted    int64         `json:"accepted"`  // states
-	Delivered   int64         `json:"delivered"` // of them
-	Fetch       bool          `json:"fetchOwed"`
-	Deliver     bool          `json:"deliveryOwed"`
-	Parked      int           `json:"pendingEvents"` // a count
-	Due         *time.Time    `json:"dueAt"`
-	Holder      string        `json:"leaseHolder"` // the process that works on it
-	Until       *time.Time    `json:"leasedUntil"`
-	Attempts    int           `json:"failedAttempts"` // failed in a row
-	Error       string        `json:"lastError"`
-	Blocked     string        `json:"blockedReason"`
-	First       *time.Time    `json:"firstSeenAt"`
-	Updated     *time.Time    `json:"updatedAt"`
+	WorkID        string        `json:"workId"` // the object as works are named by it
+	Object        intake.Object `json:"object"`
+	State         string        `json:"state"` // known, gone, not known, blocked, held
+	Version       string        `json:"version"`
+	Newest        string        `json:"newestVersion"` // that a delivery or a fetch named
+	Origin        string        `json:"origin"`        // event, or fetch
+	Fingerprint   string        `json:"fingerprint"`
+	Body          *Body         `json:"body"`
+	Accepted      int64         `json:"accepted"`  // states
+	Delivered     int64         `json:"delivered"` // of them
+	Fetch         bool          `json:"fetchOwed"`
+	Deliver       bool          `json:"deliveryOwed"`
+	PendingEvents int           `json:"pendingEvents"` // a count
+	Due           *time.Time    `json:"dueAt"`
+	Holder        string        `json:"leaseHolder"` // the process that works on it
+	Until         *time.Time    `json:"leasedUntil"`
+	Attempts      int           `json:"failedAttempts"` // failed in a row
+	Error         string        `json:"lastError"`
+	Blocked       string        `json:"blockedReason"`
+	First         *time.Time    `json:"firstSeenAt"`
+	Updated       *time.Time    `json:"updatedAt"`
 
 	Owed    string `json:"-"` // what is still to be done, in words
 	Because string `json:"-"` // why it is where it is
@@ -229,7 +229,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	j := Entry{
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
 		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
-		Fetch: e.FetchRequested > e.FetchCompleted, Deliver: e.Accepted > e.Delivered, Parked: len(e.Parked), Due: utc(e.Due),
+		Fetch: e.FetchRequested > e.FetchCompleted, Deliver: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
 		Holder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
