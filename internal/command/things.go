@@ -152,11 +152,11 @@ func (a *app) printReplayed(_ *desk.ReplayIn, out *desk.Replayed) {
 }
 
 func (a *app) printEndedHold(_ *desk.HoldIn, out *desk.EndedHold) {
-	if out.Count == 0 {
+	if out.Withdrawals == 0 {
 		a.sayf("no withdrawal of %s is held; nothing was done", out.Source)
 		return
 	}
-	a.fields("held", finding.Count(int(out.Count), "withdrawal")+" of "+out.Source, "order", out.Act, "said by", out.Actor+": "+out.Reason)
+	a.fields("held", finding.Count(int(out.Withdrawals), "withdrawal")+" of "+out.Source, "order", out.Act, "said by", out.Actor+": "+out.Reason)
 	a.then(out.Then())
 }
 

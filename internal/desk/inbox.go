@@ -510,13 +510,13 @@ type HoldIn struct {
 
 // EndedHold is what became of withdrawals that were held.
 type EndedHold struct {
-	Source string `json:"source"`
-	Act    string `json:"act"`         // release, drop
-	Count  int64  `json:"withdrawals"` // that were held; 0: nothing was to do
-	Actor  string `json:"actor"`
-	Reason string `json:"reason"`
-	DryRun bool   `json:"dryRun"`
-	Stored bool   `json:"stored"`
+	Source      string `json:"source"`
+	Act         string `json:"act"`         // release, drop
+	Withdrawals int64  `json:"withdrawals"` // that were held; 0: nothing was to do
+	Actor       string `json:"actor"`
+	Reason      string `json:"reason"`
+	DryRun      bool   `json:"dryRun"`
+	Stored      bool   `json:"stored"`
 }
 
 // LetThrough lets the withdrawals of a source through that are held.
@@ -536,12 +536,12 @@ func (d *Desk) endHold(ctx context.Context, in *HoldIn, act string) (*EndedHold,
 	out := EndedHold{Source: in.Source, Act: act, Actor: in.Actor, Reason: in.Reason, DryRun: in.DryRun}
 	if !in.DryRun {
 		n, err := d.db.EndHold(ctx, in.Source, act, in.actor())
-		out.Count, out.Stored = n, n > 0
+		out.Withdrawals, out.Stored = n, n > 0
 		return answer(out, err)
 	}
 	all, err := d.db.Holdings(ctx)
 	if h := First(all, func(h *intake.Holding) bool { return h.Source == in.Source }); h != nil {
-		out.Count = h.Count
+		out.Withdrawals = h.Count
 	}
 	return answer(out, err)
 }
