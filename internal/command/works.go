@@ -109,8 +109,8 @@ func (a *app) printList(in *desk.ListIn, l *desk.List[desk.Head]) {
 func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 	s := &v.Summary
 	object := ""
-	if v.Heard != nil {
-		object = v.Heard.News
+	if v.SourceObject != nil {
+		object = v.SourceObject.News
 	}
 	a.fields("work", s.WorkID, "saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version), "status", finding.Status(s.Status, s.Reason),
 		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "tags", strings.Join(s.Tags, ", "), "updated", a.both(s.Updated), "due", a.both(s.Due),

@@ -91,19 +91,19 @@ type ShowIn struct {
 // Instance is one instance: its summary, and what the ledger knows beside the chain.
 type Instance struct {
 	saga.Summary
-	Number     int64       `json:"number,string"`
-	WaitsFor   string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
-	Session    string      `json:"session"`  // the process that holds it; "": none does
-	Finished   *time.Time  `json:"finishedAt"`
-	Signals    []Signal    `json:"pendingSignals"` // posted, and not read yet
-	Duplicates []Duplicate `json:"duplicates"`
-	Unknown    bool        `json:"unknown"`         // no live process knows the definition that it waits for
-	Heard      *Entry      `json:"sourceObject"`    // of the object the work is named by; null: nothing
-	Seq        int64       `json:"seq"`             // of the latest record: what --seen says of a work that was looked at
-	Advice     string      `json:"advice"`          // next without what the choices say
-	Choices    []Choice    `json:"choices"`         // what is safe to do
-	Also       []Choice    `json:"also"`            // what else it takes
-	About      *saga.About `json:"about,omitempty"` // while people decide: what they decide about
+	Number       int64       `json:"number,string"`
+	WaitsFor     string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
+	Session      string      `json:"session"`  // the process that holds it; "": none does
+	Finished     *time.Time  `json:"finishedAt"`
+	Signals      []Signal    `json:"pendingSignals"` // posted, and not read yet
+	Duplicates   []Duplicate `json:"duplicates"`
+	Unknown      bool        `json:"unknown"`         // no live process knows the definition that it waits for
+	SourceObject *Entry      `json:"sourceObject"`    // of the object the work is named by; null: nothing
+	Seq          int64       `json:"seq"`             // of the latest record: what --seen says of a work that was looked at
+	Advice       string      `json:"advice"`          // next without what the choices say
+	Choices      []Choice    `json:"choices"`         // what is safe to do
+	Also         []Choice    `json:"also"`            // what else it takes
+	About        *saga.About `json:"about,omitempty"` // while people decide: what they decide about
 
 	Because string `json:"-"` // why it stands where it does, where that is not plain
 	Waits   string `json:"-"` // why it waits under the name
@@ -179,7 +179,7 @@ func (d *Desk) Show(ctx context.Context, in *ShowIn) (*Instance, error) {
 		if err != nil {
 			return nil, err
 		}
-		i.Heard = d.entryOf(heard, false)
+		i.SourceObject = d.entryOf(heard, false)
 	}
 	return i, nil
 }
