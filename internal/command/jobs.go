@@ -40,8 +40,8 @@ func (a *app) printBoard(in *desk.JobsIn, b *desk.Board) {
 		a.sayf("no process with a job ever ran on this database")
 		return
 	}
-	if b.Halt != nil {
-		a.paragraph("", "All jobs are paused "+b.Halt.Words())
+	if b.Paused != nil {
+		a.paragraph("", "All jobs are paused "+b.Paused.Words())
 		fmt.Fprintln(a.out)
 	}
 	a.table(b.Jobs, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=GoodAt, otherwise since=Failures, note=Note")

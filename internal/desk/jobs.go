@@ -18,9 +18,9 @@ const ahead = 5
 
 // Board is the list of jobs.
 type Board struct {
-	Now  *time.Time `json:"now"`    // by the database's clock
-	Halt *Mark      `json:"paused"` // everything; null: it is not
-	Jobs []Job      `json:"items"`
+	Now    *time.Time `json:"now"`    // by the database's clock
+	Paused *Mark      `json:"paused"` // everything; null: it is not
+	Jobs   []Job      `json:"items"`
 }
 
 // Mark is what a person did.
@@ -79,7 +79,7 @@ type JobsIn struct {
 // Jobs lists the jobs.
 func (d *Desk) Jobs(ctx context.Context, _ *JobsIn) (*Board, error) {
 	b, err := d.db.Jobs(ctx)
-	return answer(Board{Now: utc(b.Now), Halt: markOf(b.Halt), Jobs: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, err)
+	return answer(Board{Now: utc(b.Now), Paused: markOf(b.Halt), Jobs: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, err)
 }
 
 // Alarm is the finding that jobs need a person, or nil.
