@@ -65,7 +65,7 @@ func needs(a *asked) {
 		func() { n.Destinations = read[desk.Destinations](a, "/destinations") },
 	)
 	n.Failing = slices.DeleteFunc(slices.Clone(n.Destinations.Items), func(d desk.Destination) bool { return d.State == "healthy" })
-	n.Alarms = slices.DeleteFunc(slices.Clone(n.Jobs.Jobs), func(j desk.Job) bool { return j.Alarm == "" })
+	n.Alarms = slices.DeleteFunc(slices.Clone(n.Jobs.Items), func(j desk.Job) bool { return j.Alarm == "" })
 	for _, f := range n.Status.Findings {
 		switch f.Kind {
 		case "destination", "paused": // they are shown with what can be done

@@ -36,7 +36,7 @@ var scheduleVerb = group{"schedule", []maker{
 }}
 
 func (a *app) printBoard(in *desk.JobsIn, b *desk.Board) {
-	if len(b.Jobs) == 0 {
+	if len(b.Items) == 0 {
 		a.sayf("no process with a job ever ran on this database")
 		return
 	}
@@ -44,11 +44,11 @@ func (a *app) printBoard(in *desk.JobsIn, b *desk.Board) {
 		a.paragraph("", "All jobs are paused "+b.Paused.Words())
 		fmt.Fprintln(a.out)
 	}
-	a.table(b.Jobs, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=GoodAt, otherwise since=Failures, note=Note")
-	for i := range b.Jobs {
+	a.table(b.Items, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=GoodAt, otherwise since=Failures, note=Note")
+	for i := range b.Items {
 		if in.Next {
-			fmt.Fprintln(a.out, "\n"+visible(b.Jobs[i].Job))
-			a.printUpcoming(b.Jobs[i].Runs)
+			fmt.Fprintln(a.out, "\n"+visible(b.Items[i].Job))
+			a.printUpcoming(b.Items[i].Runs)
 		}
 	}
 }

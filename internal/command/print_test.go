@@ -86,7 +86,7 @@ func TestColumns(t *testing.T) {
 	}
 	a.printStatus(nil, &desk.Status{At: &at, Sessions: []desk.Session{{Opened: &at}}})
 	a.printDestinations(nil, &desk.Destinations{Items: []desk.Destination{{Waiting: 1000}}})
-	a.printBoard(&desk.JobsIn{}, &desk.Board{Jobs: []desk.Job{{Runs: []time.Time{at}}}})
+	a.printBoard(&desk.JobsIn{}, &desk.Board{Items: []desk.Job{{Runs: []time.Time{at}}}})
 	a.printScopeActs(&desk.ScopeActs{Acts: []desk.ScopeAct{{At: &at}}})
 	for _, want := range []string{"3×", "0s", "1000 or more", "finance, legal", "2026-11-20T03:00:00Z", "2026-11-20T03:00:00.000Z", "the schedule"} {
 		if !strings.Contains(out.String(), want) {

@@ -149,8 +149,8 @@ func (d *Desk) jobsNeed(ctx context.Context, a *alerts) error {
 	if err != nil {
 		return err
 	}
-	for i := range b.Jobs {
-		j := &b.Jobs[i]
+	for i := range b.Items {
+		j := &b.Items[i]
 		latest, err := d.db.Runs(ctx, schedule.RunFilter{Job: j.Job, Limit: 1})
 		if err != nil {
 			return err

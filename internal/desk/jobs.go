@@ -20,7 +20,7 @@ const ahead = 5
 type Board struct {
 	Now    *time.Time `json:"now"`    // by the database's clock
 	Paused *Mark      `json:"paused"` // everything; null: it is not
-	Jobs   []Job      `json:"items"`
+	Items  []Job      `json:"items"`
 }
 
 // Mark is what a person did.
@@ -79,12 +79,12 @@ type JobsIn struct {
 // Jobs lists the jobs.
 func (d *Desk) Jobs(ctx context.Context, _ *JobsIn) (*Board, error) {
 	b, err := d.db.Jobs(ctx)
-	return answer(Board{Now: utc(b.Now), Paused: markOf(b.Halt), Jobs: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, err)
+	return answer(Board{Now: utc(b.Now), Paused: markOf(b.Halt), Items: docs(b.Jobs, func(s *schedule.JobState) Job { return jobDoc(s, b.Now) })}, err)
 }
 
 // Alarm is the finding that jobs need a person, or nil.
 func (b *Board) Alarm() error {
-	n := number(b.Jobs, func(j *Job) bool { return j.Alarm != "" })
+	n := number(b.Items, func(j *Job) bool { return j.Alarm != "" })
 	return alarm(n, Counted(n, "job needs a person", "jobs need a person"), "look at their runs: amends reconcile runs JOB")
 }
 
