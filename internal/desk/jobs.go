@@ -48,7 +48,7 @@ type Job struct {
 	Next      []string         `json:"next"` // five, with the offset of the zone, as if it were not paused
 	Overlap   schedule.Overlap `json:"overlap"`
 	CatchUp   float64          `json:"catchUpSeconds"`
-	First     *time.Time       `json:"createdAt"`    // described
+	CreatedAt *time.Time       `json:"createdAt"`    // described
 	Described *time.Time       `json:"describedAt"`  // as it is now
 	Planned   *time.Time       `json:"plannedUntil"` // the last instant that is a run
 	Good      string           `json:"lastSuccess"`
@@ -96,7 +96,7 @@ func jobDoc(s *schedule.JobState, now time.Time) Job {
 	}
 	j := Job{
 		Job: s.Name, Schedule: s.Schedule, Zone: cmp.Or(s.Zone, "UTC"), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
-		First: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), Good: s.Good.Instant,
+		CreatedAt: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), Good: s.Good.Instant,
 		GoodAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
 		Alarm: schedule.Stale(now, s), Paused: markOf(s.Paused), Approved: markOf(s.Approved), Runs: runs,
 	}
