@@ -44,7 +44,7 @@ func (a *app) printBoard(in *desk.JobsIn, b *desk.Board) {
 		a.paragraph("", "All jobs are paused "+b.Paused.Words())
 		fmt.Fprintln(a.out)
 	}
-	a.table(b.Items, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=GoodAt, otherwise since=Failures, note=Note")
+	a.table(b.Items, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=LastSuccessEndedAt, otherwise since=Failures, note=Note")
 	for i := range b.Items {
 		if in.Next {
 			fmt.Fprintln(a.out, "\n"+visible(b.Items[i].Job))

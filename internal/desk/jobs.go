@@ -42,22 +42,22 @@ func markOf(m schedule.Mark) *Mark { return Either(m.Is(), &Mark{utc(m.At), m.By
 
 // Job is what a program does by a schedule.
 type Job struct {
-	Job         string           `json:"job"`
-	Schedule    string           `json:"schedule"`
-	Zone        string           `json:"timeZone"`
-	Next        []string         `json:"next"` // five, with the offset of the zone, as if it were not paused
-	Overlap     schedule.Overlap `json:"overlap"`
-	CatchUp     float64          `json:"catchUpSeconds"`
-	CreatedAt   *time.Time       `json:"createdAt"`    // described
-	Described   *time.Time       `json:"describedAt"`  // as it is now
-	Planned     *time.Time       `json:"plannedUntil"` // the last instant that is a run
-	LastSuccess string           `json:"lastSuccess"`
-	GoodAt      *time.Time       `json:"lastSuccessEndedAt"` // its end
-	Failures    int              `json:"failures"`           // runs since the last success
-	Watermark   string           `json:"watermark"`
-	Alarm       string           `json:"alarm"` // why a person should look; "": nothing
-	Paused      *Mark            `json:"paused"`
-	Approved    *Mark            `json:"approved"`
+	Job                string           `json:"job"`
+	Schedule           string           `json:"schedule"`
+	Zone               string           `json:"timeZone"`
+	Next               []string         `json:"next"` // five, with the offset of the zone, as if it were not paused
+	Overlap            schedule.Overlap `json:"overlap"`
+	CatchUp            float64          `json:"catchUpSeconds"`
+	CreatedAt          *time.Time       `json:"createdAt"`    // described
+	Described          *time.Time       `json:"describedAt"`  // as it is now
+	Planned            *time.Time       `json:"plannedUntil"` // the last instant that is a run
+	LastSuccess        string           `json:"lastSuccess"`
+	LastSuccessEndedAt *time.Time       `json:"lastSuccessEndedAt"` // its end
+	Failures           int              `json:"failures"`           // runs since the last success
+	Watermark          string           `json:"watermark"`
+	Alarm              string           `json:"alarm"` // why a person should look; "": nothing
+	Paused             *Mark            `json:"paused"`
+	Approved           *Mark            `json:"approved"`
 
 	Note string      `json:"-"` // the most urgent thing there is to say
 	Runs []time.Time `json:"-"` // the next
@@ -97,7 +97,7 @@ func jobDoc(s *schedule.JobState, now time.Time) Job {
 	j := Job{
 		Job: s.Name, Schedule: s.Schedule, Zone: cmp.Or(s.Zone, "UTC"), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
 		CreatedAt: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), LastSuccess: s.Good.Instant,
-		GoodAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
+		LastSuccessEndedAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
 		Alarm: schedule.Stale(now, s), Paused: markOf(s.Paused), Approved: markOf(s.Approved), Runs: runs,
 	}
 	switch {
