@@ -80,7 +80,7 @@ func (a *app) printExpression(_ *desk.ExpressionIn, e *desk.Expression) {
 
 func (a *app) printBackfill(in *desk.BackfillIn, b *desk.Backfill) {
 	for i := range b.Items {
-		fmt.Fprintln(a.out, visible(b.Items[i].Instant))
+		fmt.Fprintln(a.out, visible(b.Items[i].ScheduledFor))
 	}
 	switch {
 	case len(b.Items) == 0:
@@ -142,7 +142,7 @@ func (a *app) printRun(r *desk.Run) {
 var reconcileVerb = group{"reconcile", []maker{
 	reconcilePlanVerb, reconcileShowVerb, reconcileApplyVerb,
 	plain("approve", theJob.named(1, 1), (*desk.Desk).ApproveJob, (*app).printJobApproval),
-	listing("runs", theJob.named(0, 1), (*desk.Desk).Runs, "no runs match", "before", "job=Job, number=Number, scheduled for=Instant, requested=Ask, started=StartedAt, "+
+	listing("runs", theJob.named(0, 1), (*desk.Desk).Runs, "no runs match", "before", "job=Job, number=Number, scheduled for=ScheduledFor, requested=Ask, started=StartedAt, "+
 		"took=Took, result=Status, seen=Seen?, planned=Planned?, applied=Applied?, over limit=OverLimit?, errors=Errors?, plan=Brief, by=By, note=Words"),
 	reconcileRebuildVerb,
 }}
