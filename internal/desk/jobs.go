@@ -207,7 +207,7 @@ type Run struct {
 	Number       int64           `json:"number,string"` // within the job
 	Job          string          `json:"job"`
 	ScheduledFor string          `json:"scheduledFor"`
-	At           *time.Time      `json:"scheduledAt"`
+	ScheduledAt  *time.Time      `json:"scheduledAt"`
 	From         *time.Time      `json:"firstScheduledAt"` // the first instant it stands for
 	Instants     int64           `json:"scheduledTimes"`   // that it stands for
 	Due          *time.Time      `json:"dueAt"`
@@ -238,7 +238,7 @@ type Run struct {
 
 func runOf(r *schedule.RunRow) Run {
 	return Run{
-		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, At: utc(r.At), From: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
+		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), From: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
 		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
 		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
 		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, OverLimit: r.OverLimit, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
