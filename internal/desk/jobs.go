@@ -204,41 +204,41 @@ type RunsIn struct {
 
 // Run is a run of a job.
 type Run struct {
-	Number       int64           `json:"number,string"` // within the job
-	Job          string          `json:"job"`
-	ScheduledFor string          `json:"scheduledFor"`
-	ScheduledAt  *time.Time      `json:"scheduledAt"`
-	From         *time.Time      `json:"firstScheduledAt"` // the first instant it stands for
-	Instants     int64           `json:"scheduledTimes"`   // that it stands for
-	Due          *time.Time      `json:"dueAt"`
-	Created      *time.Time      `json:"createdAt"`
-	Ask          string          `json:"requested"` // "": what the schedule does
-	Actor        string          `json:"actor"`     // "": the schedule
-	Reason       string          `json:"reason"`
-	Status       string          `json:"status"` // waiting, running, or the result
-	Result       schedule.Result `json:"result"` // "": it has not ended
-	StartedAt    *time.Time      `json:"startedAt"`
-	Ended        *time.Time      `json:"endedAt"`
-	Attempts     int             `json:"attempts"`
-	Crashes      int             `json:"crashes"`
-	Holder       string          `json:"leaseHolder"`
-	Until        *time.Time      `json:"leasedUntil"`
-	Before       string          `json:"cursorBefore"`
-	After        string          `json:"cursorAfter"`
-	Seen         int64           `json:"seen"`
-	Planned      int64           `json:"planned"`
-	Applied      int64           `json:"applied"`
-	OverLimit    int64           `json:"overLimit"`
-	Errors       int64           `json:"errors"`
-	Calls        int64           `json:"calls"`
-	Plan         string          `json:"plan"` // an id
-	Note         string          `json:"note"`
-	Error        string          `json:"error"`
+	Number           int64           `json:"number,string"` // within the job
+	Job              string          `json:"job"`
+	ScheduledFor     string          `json:"scheduledFor"`
+	ScheduledAt      *time.Time      `json:"scheduledAt"`
+	FirstScheduledAt *time.Time      `json:"firstScheduledAt"` // the first instant it stands for
+	Instants         int64           `json:"scheduledTimes"`   // that it stands for
+	Due              *time.Time      `json:"dueAt"`
+	Created          *time.Time      `json:"createdAt"`
+	Ask              string          `json:"requested"` // "": what the schedule does
+	Actor            string          `json:"actor"`     // "": the schedule
+	Reason           string          `json:"reason"`
+	Status           string          `json:"status"` // waiting, running, or the result
+	Result           schedule.Result `json:"result"` // "": it has not ended
+	StartedAt        *time.Time      `json:"startedAt"`
+	Ended            *time.Time      `json:"endedAt"`
+	Attempts         int             `json:"attempts"`
+	Crashes          int             `json:"crashes"`
+	Holder           string          `json:"leaseHolder"`
+	Until            *time.Time      `json:"leasedUntil"`
+	Before           string          `json:"cursorBefore"`
+	After            string          `json:"cursorAfter"`
+	Seen             int64           `json:"seen"`
+	Planned          int64           `json:"planned"`
+	Applied          int64           `json:"applied"`
+	OverLimit        int64           `json:"overLimit"`
+	Errors           int64           `json:"errors"`
+	Calls            int64           `json:"calls"`
+	Plan             string          `json:"plan"` // an id
+	Note             string          `json:"note"`
+	Error            string          `json:"error"`
 }
 
 func runOf(r *schedule.RunRow) Run {
 	return Run{
-		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), From: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
+		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), FirstScheduledAt: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
 		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
 		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
 		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, OverLimit: r.OverLimit, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
