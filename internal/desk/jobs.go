@@ -209,7 +209,7 @@ type Run struct {
 	ScheduledFor     string          `json:"scheduledFor"`
 	ScheduledAt      *time.Time      `json:"scheduledAt"`
 	FirstScheduledAt *time.Time      `json:"firstScheduledAt"` // the first instant it stands for
-	Instants         int64           `json:"scheduledTimes"`   // that it stands for
+	ScheduledTimes   int64           `json:"scheduledTimes"`   // that it stands for
 	Due              *time.Time      `json:"dueAt"`
 	Created          *time.Time      `json:"createdAt"`
 	Ask              string          `json:"requested"` // "": what the schedule does
@@ -238,7 +238,7 @@ type Run struct {
 
 func runOf(r *schedule.RunRow) Run {
 	return Run{
-		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), FirstScheduledAt: utc(r.From), Instants: r.Instants, Due: utc(r.Due),
+		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), FirstScheduledAt: utc(r.From), ScheduledTimes: r.Instants, Due: utc(r.Due),
 		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
 		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
 		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, OverLimit: r.OverLimit, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
