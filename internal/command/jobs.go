@@ -130,7 +130,7 @@ func (a *app) follow(in *desk.RequestIn) (done func()) {
 
 // printRun writes a run for people.
 func (a *app) printRun(r *desk.Run) {
-	a.fields("run", fmt.Sprintf("%d of %s", r.Number, r.Job), "ask", r.Ask, "said by", desk.When(r.Actor != "", r.Actor+": "+r.Reason))
+	a.fields("run", fmt.Sprintf("%d of %s", r.Number, r.Job), "ask", r.Requested, "said by", desk.When(r.Actor != "", r.Actor+": "+r.Reason))
 	if r.Open() {
 		a.fields("stands at", r.Status)
 		a.paragraph("          ", "amends reconcile runs "+quote(r.Job)+dbFlag(a.db))
@@ -142,7 +142,7 @@ func (a *app) printRun(r *desk.Run) {
 var reconcileVerb = group{"reconcile", []maker{
 	reconcilePlanVerb, reconcileShowVerb, reconcileApplyVerb,
 	plain("approve", theJob.named(1, 1), (*desk.Desk).ApproveJob, (*app).printJobApproval),
-	listing("runs", theJob.named(0, 1), (*desk.Desk).Runs, "no runs match", "before", "job=Job, number=Number, scheduled for=ScheduledFor, requested=Ask, started=StartedAt, "+
+	listing("runs", theJob.named(0, 1), (*desk.Desk).Runs, "no runs match", "before", "job=Job, number=Number, scheduled for=ScheduledFor, requested=Requested, started=StartedAt, "+
 		"took=Took, result=Status, seen=Seen?, planned=Planned?, applied=Applied?, over limit=OverLimit?, errors=Errors?, plan=Brief, by=By, note=Words"),
 	reconcileRebuildVerb,
 }}

@@ -212,7 +212,7 @@ type Run struct {
 	ScheduledTimes   int64           `json:"scheduledTimes"`   // that it stands for
 	Due              *time.Time      `json:"dueAt"`
 	Created          *time.Time      `json:"createdAt"`
-	Ask              string          `json:"requested"` // "": what the schedule does
+	Requested        string          `json:"requested"` // "": what the schedule does
 	Actor            string          `json:"actor"`     // "": the schedule
 	Reason           string          `json:"reason"`
 	Status           string          `json:"status"` // waiting, running, or the result
@@ -239,7 +239,7 @@ type Run struct {
 func runOf(r *schedule.RunRow) Run {
 	return Run{
 		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), FirstScheduledAt: utc(r.From), ScheduledTimes: r.Instants, Due: utc(r.Due),
-		Created: utc(r.Created), Ask: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
+		Created: utc(r.Created), Requested: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
 		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, Holder: r.Holder, Until: utc(r.Until), Before: r.Before, After: r.After,
 		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, OverLimit: r.OverLimit, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
 		Note: r.Note, Error: r.Error,
