@@ -199,7 +199,7 @@ var reconcileShowVerb = verb[desk.PlanIn, desk.Plan]{
 func (a *app) printPlan(in *desk.PlanIn, p *desk.Plan) {
 	if !in.Lists() {
 		fmt.Fprintln(a.out)
-		a.fields("made", a.both(desk.At(p.Made)), "approved", p.Approved.Words(), "next", p.Then)
+		a.fields("made", a.both(desk.At(p.FinishedAt)), "approved", p.Approved.Words(), "next", p.Then)
 		return
 	}
 	if len(p.Items) == 0 {

@@ -51,10 +51,10 @@ func (in *PlanIn) Lists() bool {
 
 // Plan is a plan and a page of its findings.
 type Plan struct {
-	Plan     plan.Plan  `json:"plan"`
-	Number   int64      `json:"number,string"`
-	Made     *time.Time `json:"finishedAt"`
-	Approved *Mark      `json:"approved"` // the bounds were lifted; null: they were not
+	Plan       plan.Plan  `json:"plan"`
+	Number     int64      `json:"number,string"`
+	FinishedAt *time.Time `json:"finishedAt"`
+	Approved   *Mark      `json:"approved"` // the bounds were lifted; null: they were not
 	List[PlanRow]
 
 	Then string `json:"-"` // what a person can do with it
@@ -101,7 +101,7 @@ func (d *Desk) Plan(ctx context.Context, in *PlanIn) (*Plan, error) {
 		return nil, err
 	}
 	approved := Either(p.Approved.Name != "", &Mark{utc(p.When), p.Approved.Name, p.Approved.Reason}, nil)
-	return &Plan{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), Approved: approved, List: *l, ref: p.Ref(), Then: d.nextOfPlan(&p)}, nil
+	return &Plan{Plan: p.Plan, Number: p.Number, FinishedAt: utc(p.Made), Approved: approved, List: *l, ref: p.Ref(), Then: d.nextOfPlan(&p)}, nil
 }
 
 func (d *Desk) stored(ctx context.Context, in *PlanIn) (plan.Stored, error) {
