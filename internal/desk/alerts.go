@@ -180,7 +180,7 @@ func (d *Desk) driftsNeed(ctx context.Context, a *alerts) error {
 		f := &drifts.Items[i]
 		a.add(a.differences()+f.Job+"/"+string(f.Class), "difference", "/findings?"+url.Values{"job": {f.Job}, "class": {string(f.Class)}}.Encode(),
 			"amends drift list --job "+quote(f.Job)+" --class "+string(f.Class)+d.flag,
-			fmt.Sprintf("job %s found a difference %d times in a row: %s, %s", f.Job, f.Times, f.Key, f.Class), 1)
+			fmt.Sprintf("job %s found a difference %d times in a row: %s, %s", f.Job, f.Runs, f.Key, f.Class), 1)
 	}
 	return nil
 }

@@ -346,7 +346,7 @@ type Drift struct {
 	plan.Finding
 	First *time.Time `json:"firstAt"`
 	Last  *time.Time `json:"lastAt"`
-	Times int        `json:"runs"`      // runs in a row that found it
+	Runs  int        `json:"runs"`      // runs in a row that found it
 	Mark  string     `json:"finding"`   // a digest of what it rests on
 	Takes []string   `json:"decisions"` // what a person can decide on it
 }
