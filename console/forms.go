@@ -98,7 +98,7 @@ var verdicts = map[plan.Verdict]struct{ button, why string }{
 
 // Decisions are the forms of what can be decided on a difference; of several documents, one for each that may be kept.
 func (p *page) Decisions(d desk.Drift) (all []offer) {
-	for _, verdict := range d.Takes {
+	for _, verdict := range d.Decisions {
 		v := plan.Verdict(verdict)
 		o := p.Form("/jobs/{job}/findings/{verdict}", verdicts[v].button, "", "job", d.Job, "verdict", verdict, "--key", d.Key, "--finding", d.Mark, "--no-wait", "true")
 		o.Danger = v == plan.Ours || v == plan.Keep || v == plan.Void

@@ -18,7 +18,7 @@ var driftVerb = group{
 	name: "drift",
 	verbs: []maker{
 		listing("list", noArguments, (*desk.Desk).Drifts, "no differences match", "after", "job=Job, key=Key, class=Class, since=First, "+
-			"times=Runs, to be done=Action, why=Reason, proposal=Suggestion, decide=Takes").exits("end with 6 when there are any"),
+			"times=Runs, to be done=Action, why=Reason, proposal=Suggestion, decide=Decisions").exits("end with 6 when there are any"),
 		listing("decided", theJob.named(1, 1), (*desk.Desk).Decisions, "nothing was decided", "after",
 			"key=Key, class=Class, decided=Verdict, at=At, by=Actor, reason=Reason, until=Until, became=Became, finding=Finding"),
 		decision(plan.Accept, "document"), decision(plan.Hide, "document"), decision(plan.Remake, "document", "until"), decision(plan.Ours, "document", "until"),

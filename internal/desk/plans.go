@@ -344,11 +344,11 @@ func (in *DriftIn) Defaults() { in.Times, in.Limit.N = 1, 50 }
 type Drift struct {
 	Job string `json:"job"`
 	plan.Finding
-	First *time.Time `json:"firstAt"`
-	Last  *time.Time `json:"lastAt"`
-	Runs  int        `json:"runs"`      // runs in a row that found it
-	Mark  string     `json:"finding"`   // a digest of what it rests on
-	Takes []string   `json:"decisions"` // what a person can decide on it
+	First     *time.Time `json:"firstAt"`
+	Last      *time.Time `json:"lastAt"`
+	Runs      int        `json:"runs"`      // runs in a row that found it
+	Mark      string     `json:"finding"`   // a digest of what it rests on
+	Decisions []string   `json:"decisions"` // what a person can decide on it
 }
 
 // Drifts are a page of them.
