@@ -24,14 +24,14 @@ func (a *app) printRetained(out *desk.Retained) {
 		a.table(out.Policies, "saga=Saga, kept=Words, says=By")
 		fmt.Fprintln(a.out)
 	}
-	if len(out.Items) > 0 {
-		a.table(out.Items, "saga=Saga, goes=What, works=Works, about=Size, oldest=Oldest")
+	if len(out.Goes) > 0 {
+		a.table(out.Goes, "saga=Saga, goes=What, works=Works, about=Size, oldest=Oldest")
 		fmt.Fprintln(a.out)
 	}
 	switch {
 	case !set:
 		a.paragraph("", "No retention is set, and nothing goes by time. What is usual: amends retention set --bodies 90d --records 2y --reason WHY; or saga.Retain in a definition.")
-	case len(out.Items) == 0:
+	case len(out.Goes) == 0:
 		a.paragraph("", "Nothing is due by "+finding.ISO(*out.At)+".")
 	case out.DryRun:
 		a.paragraph("", "Nothing was changed. It goes by: amends retention run --reason WHY; or by a job, see docs/expiry.md.")

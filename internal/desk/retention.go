@@ -70,7 +70,7 @@ type Retained struct {
 	At       *time.Time `json:"at"` // the time that counts: the ledger's clock, or --at
 	DryRun   bool       `json:"dryRun"`
 	Policies []Policy   `json:"policies"` // by saga
-	Items    []Gone     `json:"goes"`
+	Goes     []Gone     `json:"goes"`
 	Kept     int        `json:"kept"`    // due, and left as they are: held by a person, or moved meanwhile
 	Damaged  int        `json:"damaged"` // due, and not to be read: amends check
 	Erased   int        `json:"erased"`  // a person had them erased before they ended, or while they were held: amends erase
@@ -122,7 +122,7 @@ func policyOf(p *retention.Policy) Policy {
 func retained(r *retention.Report, dry bool) *Retained {
 	return &Retained{
 		At: utc(r.At), DryRun: dry, Policies: docs(r.Policies, policyOf), Kept: r.Kept, Damaged: r.Damaged, Erased: r.Erased,
-		Items: docs(r.Lines, func(l *retention.Line) Gone { return Gone{l.Saga, l.What, l.Works, l.Bytes, utc(l.Oldest)} }),
+		Goes: docs(r.Lines, func(l *retention.Line) Gone { return Gone{l.Saga, l.What, l.Works, l.Bytes, utc(l.Oldest)} }),
 	}
 }
 
