@@ -47,24 +47,24 @@ func (a *app) printHeldWork(_ *desk.HoldWorkIn, out *desk.HeldWork) {
 }
 
 func (a *app) printErased(in *desk.EraseIn, out *desk.Erased) {
-	if len(out.Items) == 0 {
+	if len(out.Works) == 0 {
 		a.paragraph("", "No work in this ledger has the subject "+quote(in.Subject)+". Works that were started before their definition had a saga.Subject, and those whose records have gone by retention, have none: erase them by their ids.")
 	}
-	if len(out.Items) > 0 {
-		a.table(out.Items, "saga=Saga, work=WorkID, records=Records, objects=Objects, becomes=Outcome")
+	if len(out.Works) > 0 {
+		a.table(out.Works, "saga=Saga, work=WorkID, records=Records, objects=Objects, becomes=Outcome")
 		fmt.Fprintln(a.out)
 	}
 	later, erased := 0, 0
-	for i := range out.Items {
-		if out.Items[i].Later {
+	for i := range out.Works {
+		if out.Works[i].Later {
 			later++
 		}
-		if out.Items[i].As != "" {
+		if out.Works[i].As != "" {
 			erased++
 		}
 	}
 	switch {
-	case out.DryRun && len(out.Items) > 0:
+	case out.DryRun && len(out.Works) > 0:
 		a.paragraph("", "Nothing was changed. It is erased by the same without --dry-run, with --reason WHY. Copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")
 	case erased > 0:
 		a.paragraph("", "What was erased does not come back. A file of SQLite, and the log of PostgreSQL, hold it until they are cleaned (VACUUM, recycling); copies in backups, in logs and in what was exported are yours to erase: docs/expiry.md.")

@@ -239,7 +239,7 @@ type EraseIn struct {
 // Erased is what was erased, or would be.
 type Erased struct {
 	DryRun bool         `json:"dryRun"`
-	Items  []ErasedWork `json:"works"`
+	Works  []ErasedWork `json:"works"`
 	Named  int          `json:"named"` // erased but for their ids, which go with the next run of retention: a transaction has been open in the database since before
 }
 
@@ -284,7 +284,7 @@ func (d *Desk) Erase(ctx context.Context, in *EraseIn) (*Erased, error) {
 		w := Which{Work: in.Work, Saga: in.Saga}
 		return nil, w.unknown()
 	}
-	return &Erased{DryRun: in.DryRun, Named: e.Named, Items: docs(e.Works, func(w *retention.ErasedWork) ErasedWork {
+	return &Erased{DryRun: in.DryRun, Named: e.Named, Works: docs(e.Works, func(w *retention.ErasedWork) ErasedWork {
 		return ErasedWork{w.ID.Saga, w.ID.Work, w.As, w.Records, append([]string{}, w.Objects...), w.Left, w.Later}
 	})}, err
 }
