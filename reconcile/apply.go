@@ -59,7 +59,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 		report: reportOf(r.name, &stored.Plan), breaker: newBreaker(&r.bounds, before.broke),
 	}
 	if why := r.refusal(&stored); why != "" {
-		a.report.Result, a.report.Words = schedule.Refused, why
+		a.report.Result, a.report.Message = schedule.Refused, why
 		return a.report, nil
 	}
 	if stored.Approved.Name == "" {

@@ -185,7 +185,7 @@ func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 		j.approved = false
 		for range 2 {
 			r := j.mustRun()
-			if r.Result != schedule.Refused || r.Left != 10 || len(w.delivered) > 0 || !strings.Contains(r.Words, "the job is not approved yet") {
+			if r.Result != schedule.Refused || r.Left != 10 || len(w.delivered) > 0 || !strings.Contains(r.Message, "the job is not approved yet") {
 				t.Errorf("report: %+v", r)
 			}
 		}
@@ -211,7 +211,7 @@ func TestTwoWorksStopTheJob(t *testing.T) {
 		w.works[keyOf(50)].Works = 2
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if r.Result != schedule.Refused || !strings.Contains(r.Words, keyOf(50)) || len(w.delivered) > 0 {
+		if r.Result != schedule.Refused || !strings.Contains(r.Message, keyOf(50)) || len(w.delivered) > 0 {
 			t.Errorf("%d delivered; %+v", len(w.delivered), r)
 		}
 		if err := j.store.Approve(t.Context(), r.Plan, saga.Actor{Name: "anna"}); err != nil {
@@ -234,7 +234,7 @@ func TestPlansOfOthersAreRefused(t *testing.T) {
 			func(c *settings) { c.sweep.Mapping = "2" },
 			func(c *settings) { c.sweep.Name = "invoices" },
 		} {
-			if r := j.must(w.jobOver(t, j.store, other).Apply(t.Context(), id)); r.Result != schedule.Refused || r.Applied > 0 || r.Words == "" {
+			if r := j.must(w.jobOver(t, j.store, other).Apply(t.Context(), id)); r.Result != schedule.Refused || r.Applied > 0 || r.Message == "" {
 				t.Errorf("report: %+v", r)
 			}
 		}

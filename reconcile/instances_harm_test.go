@@ -124,7 +124,7 @@ func TestRebuildFromNothing(t *testing.T) {
 			c.Destination = reconcile.DestinationOf(destination)
 		})
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
-		if err != nil || r.Result != schedule.Refused || r.Planned != 0 || !strings.Contains(r.Words, "nothing to rebuild from") {
+		if err != nil || r.Result != schedule.Refused || r.Planned != 0 || !strings.Contains(r.Message, "nothing to rebuild from") {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if heads, err := ledger.First(t.Context(), l, ledger.Filter{}); err != nil || len(heads) > 0 {

@@ -70,6 +70,6 @@ func synced(r *scan.Report) schedule.Outcome {
 func outcome(r *Report) schedule.Outcome {
 	return schedule.Outcome{
 		Result: r.Result, Seen: r.Seen, Planned: r.Planned, Applied: r.Applied,
-		OverLimit: r.OverLimit, Errors: r.Failed, Plan: r.Plan, Note: r.Words,
+		OverLimit: r.OverLimit, Errors: r.Failed, Plan: r.Plan, Note: r.Message,
 	}
 }

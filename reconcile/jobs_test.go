@@ -24,7 +24,7 @@ func TestCounts(t *testing.T) {
 	if want := (schedule.Outcome{Result: schedule.OK, Before: "a", After: "b", Seen: 1, Calls: 2, Note: "w"}); got != want {
 		t.Errorf("a sweep: %+v, want %+v", got, want)
 	}
-	got = outcome(&Report{Plan: "5f3a", Result: schedule.OK, Words: "w", Seen: 1, Planned: 2, Applied: 3, OverLimit: 4, Failed: 5})
+	got = outcome(&Report{Plan: "5f3a", Result: schedule.OK, Message: "w", Seen: 1, Planned: 2, Applied: 3, OverLimit: 4, Failed: 5})
 	want := schedule.Outcome{Result: schedule.OK, Plan: "5f3a", Note: "w", Seen: 1, Planned: 2, Applied: 3, OverLimit: 4, Errors: 5}
 	if got != want {
 		t.Errorf("a reconciler: %+v, want %+v", got, want)

@@ -34,10 +34,10 @@ func TestOlderListingsStand(t *testing.T) {
 			}
 		})
 		r := j.mustPlan()
-		if r.Result != schedule.Partial || !strings.Contains(r.Words, "401") || r.Planned != 1 {
+		if r.Result != schedule.Partial || !strings.Contains(r.Message, "401") || r.Planned != 1 {
 			t.Errorf("the plan: %+v", r)
 		}
-		if r = j.mustRun(); r.Result != schedule.Partial || r.Applied != 1 || !strings.Contains(r.Words, "401") {
+		if r = j.mustRun(); r.Result != schedule.Partial || r.Applied != 1 || !strings.Contains(r.Message, "401") {
 			t.Errorf("the run: %+v", r)
 		}
 	})
@@ -89,7 +89,7 @@ func TestLongRetryAfter(t *testing.T) {
 			}
 		})
 		r := j.mustPlan()
-		if r.Result != schedule.Partial || r.Planned != 17 || r.Failed != 13 || !strings.Contains(r.Words, "asked not to be asked before") {
+		if r.Result != schedule.Partial || r.Planned != 17 || r.Failed != 13 || !strings.Contains(r.Message, "asked not to be asked before") {
 			t.Errorf("the first plan: %+v", r)
 		}
 		w.pass(2 * time.Hour)

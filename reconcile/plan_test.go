@@ -195,7 +195,7 @@ func TestMappingIsDiagnosed(t *testing.T) {
 			}
 		})
 		r := j.mustRun()
-		if r.Result != schedule.Refused || !strings.Contains(r.Words, `"total"`) || !strings.Contains(r.Words, `"1" and is "2"`) {
+		if r.Result != schedule.Refused || !strings.Contains(r.Message, `"total"`) || !strings.Contains(r.Message, `"1" and is "2"`) {
 			t.Errorf("report: %+v", r)
 		}
 		if len(w.delivered) > 0 || w.asked-asked > 10 {

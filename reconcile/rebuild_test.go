@@ -277,7 +277,7 @@ func TestRebuildDiagnosesTheMapping(t *testing.T) {
 			}
 		})
 		r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-		if r.Result != schedule.Refused || !strings.Contains(r.Words, `"total"`) || len(w.works) > 0 {
+		if r.Result != schedule.Refused || !strings.Contains(r.Message, `"total"`) || len(w.works) > 0 {
 			t.Errorf("%d works; %+v", len(w.works), r)
 		}
 	})

@@ -11,10 +11,10 @@ import (
 
 // Report is what came of a run, for the runs table and for people.
 type Report struct {
-	Job    string          `json:"job"`
-	Plan   string          `json:"plan,omitempty"` // its id
-	Result schedule.Result `json:"result"`
-	Words  string          `json:"message,omitempty"` // why it is not ok, or what is left to whom
+	Job     string          `json:"job"`
+	Plan    string          `json:"plan,omitempty"` // its id
+	Result  schedule.Result `json:"result"`
+	Message string          `json:"message,omitempty"` // why it is not ok, or what is left to whom
 
 	Seen       int64 `json:"seen"`         // keys that any side has
 	Planned    int64 `json:"planned"`      // actions in the plan
@@ -48,14 +48,14 @@ func (r *Report) conclude(why ...string) {
 	default:
 		r.Result = schedule.OK
 	}
-	r.Words = strings.Join(why, "; ")
+	r.Message = strings.Join(why, "; ")
 }
 
 // tell logs what came of a run, in one line. Its error is for the caller to log.
 func (r *Reconciler) tell(what string, rep *Report) {
 	log := r.log.WithFields(logrus.Fields{
 		"job": rep.Job, "plan": rep.Plan, "result": string(rep.Result), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
-		"superseded": rep.Superseded, "withheld": rep.OverLimit, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Words,
+		"superseded": rep.Superseded, "withheld": rep.OverLimit, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Message,
 	})
 	if rep.Result == schedule.OK {
 		log.Info(what)
@@ -74,8 +74,8 @@ func (r *Report) follow(plan *Report) {
 	if r.Result == schedule.OK {
 		r.Result = schedule.Partial
 	}
-	if r.Words != "" {
-		why = append(why, r.Words)
+	if r.Message != "" {
+		why = append(why, r.Message)
 	}
-	r.Words = strings.Join(why, "; ")
+	r.Message = strings.Join(why, "; ")
 }

@@ -26,12 +26,12 @@ func TestFailuresEndARun(t *testing.T) {
 		}
 		j := w.job(t, many)
 		r := j.mustRun()
-		if r.Failed != 5 || r.Applied != 0 || r.Left != 25 || r.Result != schedule.Partial || !strings.Contains(r.Words, "one after the other") {
+		if r.Failed != 5 || r.Applied != 0 || r.Left != 25 || r.Result != schedule.Partial || !strings.Contains(r.Message, "one after the other") {
 			t.Errorf("report: %+v", r)
 		}
 		for range 2 { // what failed goes last, but nobody knows these two yet, and the first decides
 			r = j.mustRun()
-			if r.Failed != 1 || r.Applied != 0 || !strings.Contains(r.Words, "first action of this one") {
+			if r.Failed != 1 || r.Applied != 0 || !strings.Contains(r.Message, "first action of this one") {
 				t.Errorf("report: %+v", r)
 			}
 		}
@@ -106,10 +106,10 @@ func TestFirstActionsAreReadBack(t *testing.T) {
 				if made != c.made || len(w.delivered) != made+1 {
 					t.Errorf("%d made, want %d; report: %+v", made, c.made, r)
 				}
-				if !strings.Contains(r.Words, c.words) {
-					t.Errorf("the words %q do not say %q", r.Words, c.words)
+				if !strings.Contains(r.Message, c.words) {
+					t.Errorf("the words %q do not say %q", r.Message, c.words)
 				}
-				if ok := r.Result == schedule.OK; ok != (c.made == 60) || !ok && (r.Left != int64(60-c.made) || !strings.Contains(r.Words, "stopped behind its first actions")) {
+				if ok := r.Result == schedule.OK; ok != (c.made == 60) || !ok && (r.Left != int64(60-c.made) || !strings.Contains(r.Message, "stopped behind its first actions")) {
 					t.Errorf("report: %+v", r)
 				}
 			})
@@ -202,8 +202,8 @@ func TestWithheldIsNoSuccess(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 		for _, what := range []string{"15 withdrawals", "1 failed"} {
-			if !strings.Contains(r.Words, what) {
-				t.Errorf("the words %q do not speak of %s", r.Words, what)
+			if !strings.Contains(r.Message, what) {
+				t.Errorf("the words %q do not speak of %s", r.Message, what)
 			}
 		}
 		w = wide(10)

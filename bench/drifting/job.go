@@ -138,7 +138,7 @@ func (j *Job) Plan(ctx context.Context) error {
 		return err
 	}
 	if r.Seen != j.n || r.Planned != drifted(j.n) {
-		return fmt.Errorf("the plan is wrong: %d keys and %d actions, of %d and %d: %s", r.Seen, r.Planned, j.n, drifted(j.n), r.Words)
+		return fmt.Errorf("the plan is wrong: %d keys and %d actions, of %d and %d: %s", r.Seen, r.Planned, j.n, drifted(j.n), r.Message)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func runRebuild(ctx context.Context, p play.Place, log logrus.FieldLogger) error
 			if err == nil && rep.Result == schedule.OK {
 				return nil
 			}
-			log.WithError(err).WithField("result", rep.Result).Warn("the rebuild goes on: " + rep.Words)
+			log.WithError(err).WithField("result", rep.Result).Warn("the rebuild goes on: " + rep.Message)
 			if err := outside.Pause(ctx, 200*time.Millisecond); err != nil {
 				return err
 			}
