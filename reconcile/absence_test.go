@@ -134,8 +134,8 @@ func TestShrunkSourceDestroysNothing(t *testing.T) {
 				}
 				for range 2 {
 					r := j.mustRun()
-					if r.Planned != 0 || r.Person != 0 {
-						t.Errorf("planned %d, asks about %d", r.Planned, r.Person)
+					if r.Planned != 0 || r.NeedsReview != 0 {
+						t.Errorf("planned %d, asks about %d", r.Planned, r.NeedsReview)
 					}
 					w.pass(time.Hour)
 				}

@@ -153,7 +153,7 @@ func TestEveryFindingIsDecided(t *testing.T) {
 					j.decide(r.Key, plan.Accept)
 				}
 			}
-			if rep := j.mustRun(); rep.Person != 0 || rep.Planned != 0 { // what a kill left is decided, or adopted, by the run before
+			if rep := j.mustRun(); rep.NeedsReview != 0 || rep.Planned != 0 { // what a kill left is decided, or adopted, by the run before
 				t.Errorf("killed at write %d: the comparison behind that: %+v\n%+v", n, rep, j.rows())
 			}
 			for i, d := range decisions {
@@ -316,7 +316,7 @@ func TestWhatIsAcceptedRefusesNoPlan(t *testing.T) {
 			w.live(keyOf(n))[0].Fields["total"] = "9.00"
 		}
 		w.sold(keyOf(40))
-		if rep := j.mustRun(); rep.Applied != 1 || rep.Person != 8 {
+		if rep := j.mustRun(); rep.Applied != 1 || rep.NeedsReview != 8 {
 			t.Errorf("%+v", rep)
 		}
 	})

@@ -243,7 +243,7 @@ func TestQuarantineAndWithdrawal(t *testing.T) {
 				w.live(keyNamed("3"))[0].Total = "0.99" // a person edited it
 				w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyNamed("4"), Total: "10", Written: "10", Revision: "1"})
 				p := w.boot(t, memory.New(nil), memory.New(nil), false)
-				if r, err := p.Rebuild(t.Context(), time.Time{}, anna); err != nil || r.Person != 2 {
+				if r, err := p.Rebuild(t.Context(), time.Time{}, anna); err != nil || r.NeedsReview != 2 {
 					t.Fatalf("%+v, %v", r, err)
 				}
 				writes := w.writes

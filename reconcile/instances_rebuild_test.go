@@ -357,7 +357,7 @@ func TestUnconfirmedIsResolved(t *testing.T) {
 				if err != nil || s.Status != saga.Completed || s.Steps["receipt"].Unconfirmed || s.Steps["receipt"].ExternalID == "" || w.mails[keyNamed("1")] != c.mails {
 					t.Errorf("%d mails, %+v, %v", w.mails[keyNamed("1")], s, err)
 				}
-				if r, err := p.Plan(t.Context()); err != nil || r.Planned+r.Person > 0 {
+				if r, err := p.Plan(t.Context()); err != nil || r.Planned+r.NeedsReview > 0 {
 					t.Errorf("%+v, %v", r, err)
 				}
 			})

@@ -163,7 +163,7 @@ func TestQuarantineSaysWhat(t *testing.T) {
 		w.live(keyNamed("3"))[0].Total = "0.99"
 		w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyNamed("4"), Total: "10", Written: "10", Revision: "1"})
 		p = w.boot(t, memory.New(nil), memory.New(nil), false)
-		if r, err := p.Rebuild(t.Context(), time.Time{}, anna); err != nil || r.Person != 2 || r.Applied != 30 {
+		if r, err := p.Rebuild(t.Context(), time.Time{}, anna); err != nil || r.NeedsReview != 2 || r.Applied != 30 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		for id, note := range map[string]string{"3": "content does not", "4": "2 of them"} {
@@ -220,7 +220,7 @@ func TestWhatItsSourceHolds(t *testing.T) {
 		p.hears("1")
 		p.hears("2")
 		pass(time.Hour)
-		if r, err := p.PlanAndApply(t.Context(), true); err != nil || r.Planned+r.Person > 0 {
+		if r, err := p.PlanAndApply(t.Context(), true); err != nil || r.Planned+r.NeedsReview > 0 {
 			t.Errorf("while both are edited: %+v, %v", r, err)
 		}
 		if k := p.known("1"); k.Status != saga.Paused || !k.Held || len(w.mails) > 0 || p.known("2") != nil {

@@ -79,7 +79,7 @@ func TestSoldBetweenTheListings(t *testing.T) {
 		w := wide(0)
 		j := w.job(t, w.between(func() { w.done(keyOf(500)) }))
 		r := j.mustPlan()
-		if row := j.row(keyOf(500)); row.Class != "" || r.Planned+r.Person != 0 {
+		if row := j.row(keyOf(500)); row.Class != "" || r.Planned+r.NeedsReview != 0 {
 			t.Errorf("%+v; %+v", row, r)
 		}
 		if ds := j.orphans(); len(ds) != 0 {

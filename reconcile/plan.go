@@ -69,8 +69,8 @@ func broken(r Report) Report {
 func reportOf(job string, p *plan.Plan) Report {
 	return Report{
 		Job: job, Plan: p.ID, Seen: p.Counts.Keys,
-		Planned: p.Count(func(t plan.Tally) bool { return t.Action.Acts() }),
-		Person:  p.Count(func(t plan.Tally) bool { return t.Action == plan.Ask || t.Action == plan.Halt }),
+		Planned:     p.Count(func(t plan.Tally) bool { return t.Action.Acts() }),
+		NeedsReview: p.Count(func(t plan.Tally) bool { return t.Action == plan.Ask || t.Action == plan.Halt }),
 	}
 }
 

@@ -96,7 +96,7 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 		if len(stale.Changes) != 1 || stale.Changes[0] != (plan.Change{Field: "total", Actual: "10.00", Desired: "12.00"}) || stale.SourceRevision != "2" || stale.LedgerRevision != "1" || len(stale.Documents) != 1 {
 			t.Errorf("the stale one: %+v", stale.Finding)
 		}
-		if r.Planned != 5 || r.Person != 7 || r.Seen != 74 || r.Result != schedule.OK || r.Plan == "" {
+		if r.Planned != 5 || r.NeedsReview != 7 || r.Seen != 74 || r.Result != schedule.OK || r.Plan == "" {
 			t.Errorf("report: %+v", r)
 		}
 	})
@@ -257,7 +257,7 @@ func TestNoSource(t *testing.T) {
 					t.Errorf("%s: %+v", name, row.Finding)
 				}
 			}
-			if len(rows) != tc.named || r.Result != schedule.OK || r.Planned+r.Person != 0 {
+			if len(rows) != tc.named || r.Result != schedule.OK || r.Planned+r.NeedsReview != 0 {
 				t.Errorf("%s: %d are named; %+v", name, len(rows), r)
 			}
 			if asked > 10 {

@@ -262,7 +262,7 @@ func (b *rebuilding) remains(s *sight) (*adoptee, error) {
 	case s.object != nil && s.item.Truth.Unreadable != "" && len(f.Documents) > 0 && s.item.Truth.Revision != "" && saga.CheckRevision(s.item.Truth.Revision) == nil:
 		return b.quarantine(s), nil // what hears of it may be able to read it, and would start it
 	case s.object == nil || s.item.Truth.Unreadable != "":
-		b.report.Person++
+		b.report.NeedsReview++
 		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Reason}).Warn("left a document out of the ledger: it has no object that can be read")
 		return nil, nil
 	case len(f.Documents) == 0:
@@ -382,7 +382,7 @@ func (b *rebuilding) sort(a *adoptee, s saga.Status) {
 	switch {
 	case a.quarantine != "":
 		b.quarantined++
-		b.report.Person++
+		b.report.NeedsReview++
 	case s.Live():
 		b.older++
 	}

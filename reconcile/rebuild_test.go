@@ -60,7 +60,7 @@ func TestRebuild(t *testing.T) {
 		docs := w.photo()
 		j := w.job(t, nil)
 		r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-		if r.Applied != 68 || r.Failed != 0 || r.Person != 6 || r.Result != schedule.OK {
+		if r.Applied != 68 || r.Failed != 0 || r.NeedsReview != 6 || r.Result != schedule.OK {
 			t.Errorf("report: %+v", r)
 		}
 		want := map[string]struct {

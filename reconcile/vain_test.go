@@ -54,16 +54,16 @@ func TestWhatIsInVainIsForAPerson(t *testing.T) {
 				for night := range 3 {
 					w.pass(24 * time.Hour)
 					r := j.mustRun()
-					if row := j.row(key); row.Action != plan.Ask || row.Suggestion == "" || !strings.Contains(row.Reason, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
+					if row := j.row(key); row.Action != plan.Ask || row.Suggestion == "" || !strings.Contains(row.Reason, "nothing came of it") || r.Planned != 0 || r.NeedsReview != 1 {
 						t.Errorf("night %d: %s, %s (%s); %+v", night+2, row.Class, row.Action, row.Reason, r)
 					}
 				}
 				ignored = false
 				c.since(w, key)
-				if r := j.mustRun(); r.Applied != 1 || r.Person != 0 || r.Result != schedule.OK {
+				if r := j.mustRun(); r.Applied != 1 || r.NeedsReview != 0 || r.Result != schedule.OK {
 					t.Errorf("something changed: %+v", r)
 				}
-				if r := j.mustRun(); r.Planned+r.Person != 0 {
+				if r := j.mustRun(); r.Planned+r.NeedsReview != 0 {
 					t.Errorf("it is not home: %+v; %+v", r, j.rows())
 				}
 			})
@@ -83,15 +83,15 @@ func TestWhatIsNotInVain(t *testing.T) {
 		})
 		for night := range 3 { // somebody writes the same over ours, every other night
 			w.live(key)[0].Fields["total"] = "0.01"
-			if r := j.mustRun(); r.Applied != 1 || r.Person != 0 {
+			if r := j.mustRun(); r.Applied != 1 || r.NeedsReview != 0 {
 				t.Errorf("night %d: %+v", night, r)
 			}
-			if r := j.mustRun(); r.Planned+r.Person != 0 {
+			if r := j.mustRun(); r.Planned+r.NeedsReview != 0 {
 				t.Errorf("night %d: %+v", night, r)
 			}
 		}
 		w.works[key].Status, w.works[key].Reason = saga.Review, saga.ReasonInDoubt
-		if r := j.mustRun(); r.Person != 1 || strings.Contains(j.row(key).Reason, "nothing came of it") {
+		if r := j.mustRun(); r.NeedsReview != 1 || strings.Contains(j.row(key).Reason, "nothing came of it") {
 			t.Errorf("what is for a person anyway: %+v", r)
 		}
 	})
