@@ -73,7 +73,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 		a.report.Result = schedule.Failed
 		err = fmt.Errorf("apply plan %s: %w", stored.ID, err)
 	}
-	a.report.Left = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.OverLimit-a.report.Failed)
+	a.report.NotAttempted = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.OverLimit-a.report.Failed)
 	a.report.conclude(a.why()...)
 	r.tell("applied", &a.report)
 	return a.report, err

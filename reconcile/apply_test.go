@@ -160,7 +160,7 @@ func TestOverABound(t *testing.T) {
 		w.changed(keyOf(100), "12.00")
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if r.Result != schedule.Refused || r.OverLimit != 41 || r.Applied != 1 || r.Failed+r.Left != 0 {
+		if r.Result != schedule.Refused || r.OverLimit != 41 || r.Applied != 1 || r.Failed+r.NotAttempted != 0 {
 			t.Errorf("report: %+v", r)
 		}
 		if len(w.live(keyOf(0))) != 0 || j.row(keyOf(0)).Outcome != plan.Withheld || w.live(keyOf(100))[0].Fields["total"] != "12.00" {
@@ -185,7 +185,7 @@ func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 		j.approved = false
 		for range 2 {
 			r := j.mustRun()
-			if r.Result != schedule.Refused || r.Left != 10 || len(w.delivered) > 0 || !strings.Contains(r.Message, "the job is not approved yet") {
+			if r.Result != schedule.Refused || r.NotAttempted != 10 || len(w.delivered) > 0 || !strings.Contains(r.Message, "the job is not approved yet") {
 				t.Errorf("report: %+v", r)
 			}
 		}

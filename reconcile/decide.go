@@ -57,7 +57,7 @@ func (r *Reconciler) carryOutDecisions(ctx context.Context) (Report, error) {
 		rep.Result = schedule.Failed
 		err = fmt.Errorf("decisions of %s: %w", r.name, err)
 	}
-	rep.Left = max(0, rep.Planned-rep.Applied-rep.Superseded-rep.Failed)
+	rep.NotAttempted = max(0, rep.Planned-rep.Applied-rep.Superseded-rep.Failed)
 	var why []string
 	if end := cmp.Or(c.breaker.why, c.looks.why); end != "" {
 		why = append(why, "stopped: "+end)

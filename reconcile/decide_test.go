@@ -282,12 +282,12 @@ func TestADecisionWaits(t *testing.T) {
 		j.decide(busy, plan.Remake)
 		w.works[undone].Status = saga.Compensated
 		w.works[busy].Status = saga.Running
-		if rep := j.must(j.CarryOutDecisions(t.Context())); rep.Superseded != 1 || rep.Left != 9 || len(w.live(undone)) != 0 || j.became(busy).Outcome != plan.Pending {
+		if rep := j.must(j.CarryOutDecisions(t.Context())); rep.Superseded != 1 || rep.NotAttempted != 9 || len(w.live(undone)) != 0 || j.became(busy).Outcome != plan.Pending {
 			t.Errorf("%+v; %+v; %+v", rep, j.became(undone), j.became(busy))
 		}
 		clear(w.getFails)
 		w.works[busy].Status = saga.Completed
-		if rep := j.must(j.CarryOutDecisions(t.Context())); rep.Applied != 9 || rep.Left != 0 || len(w.live(busy)) != 1 {
+		if rep := j.must(j.CarryOutDecisions(t.Context())); rep.Applied != 9 || rep.NotAttempted != 0 || len(w.live(busy)) != 1 {
 			t.Errorf("%+v; %+v", rep, j.became(busy))
 		}
 		if rep := j.must(j.CarryOutDecisions(t.Context())); rep.Planned != 0 {

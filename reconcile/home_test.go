@@ -92,7 +92,7 @@ func (w *world) runsTwice(t *testing.T, policy plan.Policy, workers int, before 
 		c.Policy, c.Workers = policy, workers
 	})
 	first := j.mustRun()
-	if first.Failed+first.Left+first.OverLimit > 0 || first.Applied+first.Superseded != first.Planned {
+	if first.Failed+first.NotAttempted+first.OverLimit > 0 || first.Applied+first.Superseded != first.Planned {
 		return fmt.Errorf("the first run: %+v", first)
 	}
 	if second := j.mustPlan(); second.Planned != 0 {

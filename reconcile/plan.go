@@ -339,7 +339,7 @@ func (r *Reconciler) planAndApply(ctx context.Context, approved bool) (Report, e
 		return broken(rep), fmt.Errorf("run %s: %w", r.name, err)
 	}
 	if !approved && plan.Approved.Name == "" {
-		rep.Result, rep.Left = schedule.Refused, rep.Planned-rep.OverLimit
+		rep.Result, rep.NotAttempted = schedule.Refused, rep.Planned-rep.OverLimit
 		rep.conclude("the job is not approved yet: it only plans until a person approves it, or applies a plan of it")
 		return rep, nil
 	}

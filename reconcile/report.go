@@ -16,14 +16,14 @@ type Report struct {
 	Result  schedule.Result `json:"result"`
 	Message string          `json:"message,omitempty"` // why it is not ok, or what is left to whom
 
-	Seen        int64 `json:"seen"`         // keys that any side has
-	Planned     int64 `json:"planned"`      // actions in the plan
-	Applied     int64 `json:"applied"`      // of those, done
-	Superseded  int64 `json:"superseded"`   // it was not so any more, and nothing was done
-	OverLimit   int64 `json:"overLimit"`    // over a bound
-	Failed      int64 `json:"failed"`       // tried in vain, or not looked at
-	NeedsReview int64 `json:"needsReview"`  // for a person to decide
-	Left        int64 `json:"notAttempted"` // not tried: the breaker, a first action that came back wrong, a pause
+	Seen         int64 `json:"seen"`         // keys that any side has
+	Planned      int64 `json:"planned"`      // actions in the plan
+	Applied      int64 `json:"applied"`      // of those, done
+	Superseded   int64 `json:"superseded"`   // it was not so any more, and nothing was done
+	OverLimit    int64 `json:"overLimit"`    // over a bound
+	Failed       int64 `json:"failed"`       // tried in vain, or not looked at
+	NeedsReview  int64 `json:"needsReview"`  // for a person to decide
+	NotAttempted int64 `json:"notAttempted"` // not tried: the breaker, a first action that came back wrong, a pause
 
 	short []string // what the plan could not take into account
 }
@@ -37,13 +37,13 @@ func (r *Report) conclude(why ...string) {
 	}
 	say(r.OverLimit, "withheld until the plan is approved")
 	say(r.Failed, "failed")
-	say(r.Left, "left for the next run")
+	say(r.NotAttempted, "left for the next run")
 	say(r.NeedsReview, "for a person to decide")
 	switch {
 	case r.Result != "":
 	case r.OverLimit > 0:
 		r.Result = schedule.Refused
-	case r.Failed > 0 || r.Left > 0:
+	case r.Failed > 0 || r.NotAttempted > 0:
 		r.Result = schedule.Partial
 	default:
 		r.Result = schedule.OK
@@ -55,7 +55,7 @@ func (r *Report) conclude(why ...string) {
 func (r *Reconciler) tell(what string, rep *Report) {
 	log := r.log.WithFields(logrus.Fields{
 		"job": rep.Job, "plan": rep.Plan, "result": string(rep.Result), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
-		"superseded": rep.Superseded, "withheld": rep.OverLimit, "failed": rep.Failed, "left": rep.Left, "person": rep.NeedsReview, "words": rep.Message,
+		"superseded": rep.Superseded, "withheld": rep.OverLimit, "failed": rep.Failed, "left": rep.NotAttempted, "person": rep.NeedsReview, "words": rep.Message,
 	})
 	if rep.Result == schedule.OK {
 		log.Info(what)

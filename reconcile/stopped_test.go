@@ -26,7 +26,7 @@ func TestFailuresEndARun(t *testing.T) {
 		}
 		j := w.job(t, many)
 		r := j.mustRun()
-		if r.Failed != 5 || r.Applied != 0 || r.Left != 25 || r.Result != schedule.Partial || !strings.Contains(r.Message, "one after the other") {
+		if r.Failed != 5 || r.Applied != 0 || r.NotAttempted != 25 || r.Result != schedule.Partial || !strings.Contains(r.Message, "one after the other") {
 			t.Errorf("report: %+v", r)
 		}
 		for range 2 { // what failed goes last, but nobody knows these two yet, and the first decides
@@ -109,7 +109,7 @@ func TestFirstActionsAreReadBack(t *testing.T) {
 				if !strings.Contains(r.Message, c.words) {
 					t.Errorf("the words %q do not say %q", r.Message, c.words)
 				}
-				if ok := r.Result == schedule.OK; ok != (c.made == 60) || !ok && (r.Left != int64(60-c.made) || !strings.Contains(r.Message, "stopped behind its first actions")) {
+				if ok := r.Result == schedule.OK; ok != (c.made == 60) || !ok && (r.NotAttempted != int64(60-c.made) || !strings.Contains(r.Message, "stopped behind its first actions")) {
 					t.Errorf("report: %+v", r)
 				}
 			})
@@ -134,7 +134,7 @@ func TestPauseBetweenActions(t *testing.T) {
 			}
 		})
 		r, err := j.Run(t.Context())
-		if !errors.Is(err, paused) || len(w.delivered) != 7 || r.Applied != 7 || r.Left != 13 {
+		if !errors.Is(err, paused) || len(w.delivered) != 7 || r.Applied != 7 || r.NotAttempted != 13 {
 			t.Errorf("%d delivered; %+v, %v", len(w.delivered), r, err)
 		}
 		applied := 0
@@ -172,7 +172,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 			}
 		})
 		r, err := j.Run(ctx)
-		if !errors.Is(err, context.Canceled) || r.Applied != 3 || r.Failed != 0 || r.Left != 17 {
+		if !errors.Is(err, context.Canceled) || r.Applied != 3 || r.Failed != 0 || r.NotAttempted != 17 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if row := j.row(keyOf(3)); row.Outcome != plan.Pending {
@@ -198,7 +198,7 @@ func TestWithheldIsNoSuccess(t *testing.T) {
 		}
 		w.deliverFails[keyOf(4)] = errors.New("409")
 		r := w.job(t, nil).mustRun()
-		if r.Result != schedule.Refused || r.OverLimit != 15 || r.Applied != 9 || r.Failed != 1 || r.Left != 0 {
+		if r.Result != schedule.Refused || r.OverLimit != 15 || r.Applied != 9 || r.Failed != 1 || r.NotAttempted != 0 {
 			t.Errorf("report: %+v", r)
 		}
 		for _, what := range []string{"15 withdrawals", "1 failed"} {

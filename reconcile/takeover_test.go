@@ -159,7 +159,7 @@ func (w *old) decide(p *process) {
 			w.t.Errorf("%s: %v", d.Finding.Key, err)
 		}
 	}
-	if rep, err := p.CarryOutDecisions(ctx); err != nil || rep.Failed+rep.Left > 0 {
+	if rep, err := p.CarryOutDecisions(ctx); err != nil || rep.Failed+rep.NotAttempted > 0 {
 		w.t.Errorf("what was decided: %+v, %v", rep, err)
 	}
 }

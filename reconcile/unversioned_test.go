@@ -58,7 +58,7 @@ func TestASourceWithoutVersions(t *testing.T) {
 				compared := func(when string, want int64) {
 					t.Helper()
 					rep, err := p.PlanAndApply(t.Context(), true)
-					if err != nil || rep.Applied != want || rep.NeedsReview+rep.Failed+rep.Left > 0 {
+					if err != nil || rep.Applied != want || rep.NeedsReview+rep.Failed+rep.NotAttempted > 0 {
 						t.Errorf("%s: %+v, %v; want %d applied", when, rep, err, want)
 					}
 					pass(time.Minute)
