@@ -37,8 +37,8 @@ type Summary struct {
 
 // InputSummary names a work's input without showing it.
 type InputSummary struct {
-	Hash  string `json:"sha256"`
-	Bytes int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	Bytes  int    `json:"bytes"`
 }
 
 // StepSummary is one step of a [Summary].

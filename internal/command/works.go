@@ -116,7 +116,7 @@ func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 		"because", v.Because, "started", a.both(s.Started), "cause", s.Cause, "tags", strings.Join(s.Tags, ", "), "updated", a.both(s.Updated), "due", a.both(s.Due),
 		"deadline", a.both(s.Deadline)+desk.When(s.DeadlinePassed, ", missed"), "held by", desk.With("session ", v.Session), "waits", v.Waits, "missing", v.Missing,
 		"revision", s.Revision, "newer", v.Newer, "object", object,
-		"input", desk.Either(s.Input.Hash == "", "gone", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash)), "key", desk.When(s.Key != "", s.Key+" (the root of the steps' keys)"))
+		"input", desk.Either(s.Input.SHA256 == "", "gone", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.SHA256)), "key", desk.When(s.Key != "", s.Key+" (the root of the steps' keys)"))
 	if v.About != nil {
 		fmt.Fprintln(a.out, "\nto be decided")
 		a.printAbout(v.About)

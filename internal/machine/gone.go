@@ -29,7 +29,7 @@ func (g *Given) Same() string {
 	if g.Identity != "" {
 		return g.Identity
 	}
-	return g.Hash[:min(len(g.Hash), 32)]
+	return g.SHA256[:min(len(g.SHA256), 32)]
 }
 
 // given is what r was given, or what is left of it.
@@ -48,7 +48,7 @@ func given(r *Record) (input json.RawMessage, left *Given, err error) {
 
 // leave is what is left of an input.
 func leave(input json.RawMessage, identity string) Given {
-	return Given{saga.InputSummary{Hash: program.HashHex(input), Bytes: len(input)}, identity}
+	return Given{saga.InputSummary{SHA256: program.HashHex(input), Bytes: len(input)}, identity}
 }
 
 // Reduce takes out of r what its instance was given, what its steps gave back, what people were shown, and the snapshot. What is left folds,
