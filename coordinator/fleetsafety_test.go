@@ -107,7 +107,7 @@ func (s *simulation) verifyEffects(st *machine.State, rs []machine.Record, found
 // undone counts how often a step was undone, as far as its destination said so.
 func undone(rs []machine.Record, step string) (n int) {
 	for i := range rs {
-		if r := &rs[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == machine.KindDone || r.Kind == machine.KindResolved && r.Class == "") {
+		if r := &rs[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == machine.KindDone || r.Kind == machine.KindResolved && r.ErrorClass == "") {
 			n++
 		}
 	}

@@ -171,7 +171,7 @@ func settleOf(t testing.TB, l ledger.Catalogue, version int, step string) time.D
 // licences counts a person's resolutions that a step did not happen.
 func licences(rs []machine.Record, step string) (n int) {
 	for _, r := range rs {
-		if r.Kind == machine.KindResolved && r.Step == step && r.Class == saga.Unsent {
+		if r.Kind == machine.KindResolved && r.Step == step && r.ErrorClass == saga.Unsent {
 			n++
 		}
 	}

@@ -108,7 +108,7 @@ func levelOf(r *machine.Record) logrus.Level {
 	switch {
 	case r.Status == saga.Review:
 		return logrus.ErrorLevel
-	case r.Class != "" && r.Kind != machine.KindDone && r.Kind != machine.KindResolved:
+	case r.ErrorClass != "" && r.Kind != machine.KindDone && r.Kind != machine.KindResolved:
 		return logrus.WarnLevel
 	case r.Status.Terminal(), r.Actor != "", r.Status == saga.Paused:
 		return logrus.InfoLevel

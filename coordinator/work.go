@@ -308,7 +308,7 @@ func (w *work) judge(ev machine.Event) (machine.Decision, error) {
 	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestSpec(w.st), w.c.opts.MaxCrashes, w.bystanders
 	if to, e := w.failedAt(); to != nil {
 		fails := ev.Outcome != nil || ev.Evidence != nil && ev.Evidence.Answer == program.AnswerUnclear
-		own := fails && e.Class != program.Outage                     // it fails now, maybe, for a reason of its own
+		own := fails && e.ErrorClass != program.Outage                // it fails now, maybe, for a reason of its own
 		if ev.Outcome != nil && ev.Outcome.HoldBack && to.Opening() { // or because too many come back at once
 			own = false
 		}

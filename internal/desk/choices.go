@@ -355,7 +355,7 @@ func (v *view) afterRetry() []string {
 		return []string{fmt.Sprintf("people are asked again at step %q, and votes so far count no more", ss.Name)}
 	case dir == saga.Forward && e.Key == "":
 		return []string{fmt.Sprintf("the program is asked again about step %q", ss.Name)}
-	case dir == saga.Forward && e.Phase == machine.Refused && e.Class == saga.RefusedKey:
+	case dir == saga.Forward && e.Phase == machine.Refused && e.ErrorClass == saga.RefusedKey:
 		return []string{fmt.Sprintf("%s is tried again as soon as its destination takes it, under a new key: everything under the old one is refused (%s)", name, e.Key)}
 	case maybe && dir == saga.Forward && v.summary.Steps[ss.Name].Repeat == program.RepeatFind:
 		return []string{fmt.Sprintf("%s may have happened: its destination is asked once every attempt has settled, and it is sent again only if it is not there", name)}

@@ -44,7 +44,7 @@ type Record struct {
 	ExternalID string         `json:"externalId"`
 	Body       *Body          `json:"body"`
 	Dropped    bool           `json:"bodyDropped"`
-	Class      saga.Class     `json:"errorClass"`
+	ErrorClass saga.Class     `json:"errorClass"`
 	Error      string         `json:"error"`   // what went wrong, and nothing else
 	Note       string         `json:"note"`    // what the coordinator has to say
 	Actor      string         `json:"actor"`   // who said what it follows
@@ -104,7 +104,7 @@ func recordOf(r *machine.Record, bodies bool) Record {
 	j := Record{
 		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Words: told(r), Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
-		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
+		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), Dropped: r.BodyDropped, ErrorClass: r.ErrorClass,
 		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Status: r.Status, Reason: r.Reason,
 		Signals: docs(r.Signals, func(id *int64) string { return strconv.FormatInt(*id, 10) }), Snapshot: bodyOf(r.Snapshot, bodies), Until: utc(r.Until),
 		Due: utc(Either(r.Wait > 0, r.At.Add(r.Wait), time.Time{})),
@@ -148,9 +148,9 @@ func learned(r *machine.Record) string {
 	switch {
 	case r.Kind == machine.KindAdopted && r.Step == "":
 		return "adopted"
-	case r.Kind == machine.KindAdopted && r.Class == saga.Unsent:
+	case r.Kind == machine.KindAdopted && r.ErrorClass == saga.Unsent:
 		return "adopted: " + r.Step + " does not stand"
-	case r.Kind == machine.KindAdopted && r.Class == saga.Refused:
+	case r.Kind == machine.KindAdopted && r.ErrorClass == saga.Refused:
 		return "not adopted: " + r.Step
 	case r.Kind == machine.KindAdopted:
 		return "adopted: " + r.Step + With(" of revision ", r.Revision)

@@ -344,7 +344,7 @@ func GoesOn(status saga.Status, reason saga.Reason) bool {
 
 // Unconfirmed reports whether r adopts a step as done that may not have happened.
 func Unconfirmed(r *machine.Record) bool {
-	return r.Kind == machine.KindAdopted && r.Class == saga.Unknown
+	return r.Kind == machine.KindAdopted && r.ErrorClass == saga.Unknown
 }
 
 // Deadline is when a work has to be at its end once r is stored, and zero when that is over or no longer of concern;

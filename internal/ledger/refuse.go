@@ -55,8 +55,10 @@ var rules = []struct {
 			return fmt.Sprintf("direction %q is none of the directions", e.Record.Direction)
 		},
 	}, {
-		func(e *Entry) bool { return e.Record.Class != "" && !slices.Contains(classes, e.Record.Class) },
-		func(e *Entry) string { return fmt.Sprintf("class %q is none of the classes", e.Record.Class) },
+		func(e *Entry) bool {
+			return e.Record.ErrorClass != "" && !slices.Contains(classes, e.Record.ErrorClass)
+		},
+		func(e *Entry) string { return fmt.Sprintf("class %q is none of the classes", e.Record.ErrorClass) },
 	}, {
 		func(e *Entry) bool { return !whole(e.Record.Wait) },
 		func(e *Entry) string {

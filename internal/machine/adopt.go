@@ -168,7 +168,7 @@ func (m *adopter) missing() (rs []*Record) {
 
 // quarantined is the record that puts a step in quarantine.
 func (m *adopter) quarantined(step string) *Record {
-	r := &Record{Step: step, Class: saga.Refused, Error: program.Clean(m.a.Quarantine, maxText)}
+	r := &Record{Step: step, ErrorClass: saga.Refused, Error: program.Clean(m.a.Quarantine, maxText)}
 	r.name(m.a.Effects[step].ExternalID)
 	return r
 }
@@ -213,13 +213,13 @@ func (m *adopter) taken(s *program.StepSpec) *Record {
 	r := &Record{Step: s.Name}
 	switch known := m.st.Step(s.Name) != nil; {
 	case e.Unknown, !told && !known && unguarded(s):
-		r.Class, r.Note = saga.Unknown, "the outcome is unknown; the step counts as done and is not done again"
+		r.ErrorClass, r.Note = saga.Unknown, "the outcome is unknown; the step counts as done and is not done again"
 	case !told, e.NotDone && !known:
 		return nil
 	case e.Foreign:
 		return m.quarantined(s.Name)
 	case e.NotDone:
-		r.Class = saga.Unsent
+		r.ErrorClass = saga.Unsent
 	default:
 		if r.Body, r.BodyDropped = keep(e.Output, program.MaxOutput); len(e.Output) == 0 {
 			r.Body = s.ResultOf(e.ExternalID)
@@ -331,7 +331,7 @@ func (st *State) adopt(r *Record) error {
 		if r.Attempt != 0 || r.Direction != saga.Forward {
 			return fmt.Errorf("%s speaks of attempt %d (%s) of step %q", r.Kind, r.Attempt, r.Direction, r.Step)
 		}
-		st.Unmatched = st.Unmatched || r.Class == saga.Refused
+		st.Unmatched = st.Unmatched || r.ErrorClass == saga.Refused
 		if ss := st.Step(r.Step); ss != nil {
 			*ss = *adopted(r, st.Revision)
 		} else {
@@ -354,15 +354,15 @@ func (st *State) adopt(r *Record) error {
 func adopted(r *Record, revision string) *StepState {
 	ss := &StepState{Name: r.Step}
 	switch {
-	case r.Class == saga.Refused: // it waits for a person
+	case r.ErrorClass == saga.Refused: // it waits for a person
 		ss.ExternalID = r.ExternalID
-		ss.Forward = Effort{Phase: InDoubt, Class: r.Class, Error: r.Error, NeedsReview: saga.ReasonInDoubt}
-	case r.Class == saga.Unsent:
+		ss.Forward = Effort{Phase: InDoubt, ErrorClass: r.ErrorClass, Error: r.Error, NeedsReview: saga.ReasonInDoubt}
+	case r.ErrorClass == saga.Unsent:
 		ss.Forward.Phase = Ready
 	case r.Revision != revision: // an older revision left it, and it is to be brought up to date
 		ss.Previous = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	default:
-		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed, ss.StoodBeforeLoss = Done, KindAdopted, r.Class == saga.Unknown, true
+		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed, ss.StoodBeforeLoss = Done, KindAdopted, r.ErrorClass == saga.Unknown, true
 		ss.ExternalID, ss.Output, ss.Dropped = r.ExternalID, r.Body, r.dropped()
 	}
 	return ss

@@ -380,7 +380,7 @@ func TestAdoptionIsAFormat(t *testing.T) {
 	var got []string
 	for i := range d.chain {
 		r := &d.chain[i]
-		got = append(got, strings.TrimSpace(strings.Join([]string{string(r.Kind), r.Step, string(r.Class), r.ExternalID, string(r.Body), string(r.Status)}, " ")))
+		got = append(got, strings.TrimSpace(strings.Join([]string{string(r.Kind), r.Step, string(r.ErrorClass), r.ExternalID, string(r.Body), string(r.Status)}, " ")))
 	}
 	want := []string{`started    "3 lines" adopting`, `adopted invoice  inv_1 {"id":"inv_1"} adopting`, `adopted receipt unknown   completed`}
 	if !slices.Equal(got, want) {

@@ -143,8 +143,8 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		}
 		o := ss.outside()
 		o.HeldAnswers = append(slices.Clip(o.HeldAnswers), held)
-		if r.Class == saga.Fault { // a person is asked; a retry reads it
-			*e = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, Class: r.Class, Error: r.Error}
+		if r.ErrorClass == saga.Fault { // a person is asked; a retry reads it
+			*e = Effort{Phase: Ready, NeedsReview: saga.ReasonPoison, ErrorClass: r.ErrorClass, Error: r.Error}
 		}
 		return err
 	}
@@ -163,11 +163,11 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		e.Error, ss.Outside.EarlierAnswer = "", nil
 		ss.done(e, r)
 	case KindAnsweredNo:
-		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Error
+		e.Phase, e.NeedsReview, e.ErrorClass, e.Error = Refused, "", saga.Refused, r.Error
 	case KindUnanswered:
 		ss.outside().Unanswered = true
-		if e.Error = r.Error; r.Class == saga.Refused {
-			e.Phase, e.Class = Refused, saga.Refused
+		if e.Error = r.Error; r.ErrorClass == saga.Refused {
+			e.Phase, e.ErrorClass = Refused, saga.Refused
 		} else { // a person is asked
 			e.NeedsReview = saga.ReasonUnanswered
 		}
@@ -291,7 +291,7 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
 	if err := m.foldUnanswered(s, why, !s.Find); err != nil {
 		return m.cannotBe(err)
 	}
-	if m.rec.Class == "" {
+	if m.rec.ErrorClass == "" {
 		return m.park(saga.ReasonUnanswered)
 	}
 	return m.refused(i)
@@ -303,7 +303,7 @@ func (m *machine) foldUnanswered(s *program.StepSpec, words string, asked bool) 
 	held := ss.Answering().EndPassedWhileHeld || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
 	held = held || m.ev.Now.Earliest.Before(ss.Until)                             // nor because the ledger was lost (A7)
 	if s.Answer.Overdue != program.OverdueAsks && asked && !held {
-		r.Class = saga.Refused
+		r.ErrorClass = saga.Refused
 	}
 	return m.fold(r)
 }
@@ -317,14 +317,14 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 	r := &Record{Step: ss.Name, Direction: saga.Forward, Error: f.Error}
 	over := !m.ev.Now.Earliest.Before(ss.Until)
 	if f.Stack != "" {
-		return m.fold(&Record{Kind: KindFault, Step: ss.Name, Direction: saga.Forward, Class: saga.Fault, Error: f.Error})
+		return m.fold(&Record{Kind: KindFault, Step: ss.Name, Direction: saga.Forward, ErrorClass: saga.Fault, Error: f.Error})
 	}
 	switch f.Answer {
 	case program.AnswerFound:
 		r.Kind = KindFound
 		r.bring(f.ExternalID, f.Output, f.Dropped)
 	case program.AnswerFailed:
-		r.Kind, r.Class, r.Note = KindAnsweredNo, saga.Refused, "its lookup says that it has failed"
+		r.Kind, r.ErrorClass, r.Note = KindAnsweredNo, saga.Refused, "its lookup says that it has failed"
 	case program.AnswerSeveral:
 		r.Kind, r.Error = KindSeveral, fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
 	case program.AnswerNotFound, program.AnswerUnfinished:

@@ -37,11 +37,11 @@ func (m *machine) hearAnswer(s *Signal) error {
 	case s.Failed == "" && m.unsettled(spec, s):
 		return m.keepAnswer(s, &Record{Note: "its request is not answered yet"})
 	case s.Failed != "":
-		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, Class: saga.Refused, Error: s.Failed, Note: "that is the answer"})
+		return m.answer(s, ss, &Record{Kind: KindAnsweredNo, Step: s.Step, Direction: saga.Forward, ErrorClass: saga.Refused, Error: s.Failed, Note: "that is the answer"})
 	case read == nil:
 		return errNotFitting
 	case read.Fault != "":
-		return m.keepAnswer(s, &Record{Class: saga.Fault, Error: read.Fault, Note: "it could not be read, and is kept"})
+		return m.keepAnswer(s, &Record{ErrorClass: saga.Fault, Error: read.Fault, Note: "it could not be read, and is kept"})
 	case read.Declined != "":
 		return note("was declined: " + read.Declined)
 	}

@@ -197,7 +197,7 @@ func (m *machine) hearVote(s *Signal) error {
 	var said any = v
 	switch {
 	case !v.Approve:
-		r.Kind, r.Class, r.Note, r.Error = KindRejected, saga.Refused, "", "rejected"
+		r.Kind, r.ErrorClass, r.Note, r.Error = KindRejected, saga.Refused, "", "rejected"
 	case b.approvals() >= need:
 		r.Kind, r.Note, said = KindApproved, "approved", b.Votes
 	}
@@ -296,7 +296,7 @@ func (st *State) learnVotes(r *Record) error {
 	}
 	ss.outside().Approval = ss.Ballot().with(v)
 	if r.Kind == KindRejected {
-		e.Phase, e.NeedsReview, e.Class, e.Error = Refused, "", saga.Refused, r.Said()
+		e.Phase, e.NeedsReview, e.ErrorClass, e.Error = Refused, "", saga.Refused, r.Said()
 	}
 	return nil
 }
@@ -368,7 +368,7 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 	} else if asked := m.wereAsked(s.Name); !asked {
 		r.Error = "it was not approved in time, and it could not be asked for"
 	} else if !ss.Answering().EndPassedWhileHeld && m.ev.HeldUntil.Before(ss.Until) { // else nothing is undone behind a person's back
-		r.Class = saga.Refused
+		r.ErrorClass = saga.Refused
 	}
 	if err := m.fold(r); err != nil {
 		return m.cannotBe(err), true
@@ -377,7 +377,7 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 	case enough:
 		m.moving()
 		return Command{}, false
-	case r.Class == "":
+	case r.ErrorClass == "":
 		return m.park(saga.ReasonUnanswered), true
 	}
 	return m.refused(i), true

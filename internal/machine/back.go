@@ -85,7 +85,7 @@ func (m *machine) undo(s *program.StepSpec, ss *StepState) Command {
 		return m.park(u.NeedsReview)
 	case m.poisonous(u):
 		return m.poison(u)
-	case u.Phase == Refused && u.Class == saga.NotUndoable:
+	case u.Phase == Refused && u.ErrorClass == saga.NotUndoable:
 		return m.park(saga.ReasonCannotUndo)
 	case u.Phase == Refused, m.exhausted(s, u):
 		return m.park(saga.ReasonUndoFailed)
@@ -145,13 +145,13 @@ func (m *machine) learnResult(ss *StepState, f *program.Evidence) error {
 		why = "found nothing"
 	default:
 		if r.Kind = KindUnclear; f.Outage {
-			r.Class = program.Outage
+			r.ErrorClass = program.Outage
 		} else if ss.Undo.UnclearLookups+1 >= maxLookups {
 			why = "could not tell: " + f.Error
 		}
 	}
 	if why != "" {
-		r.Class = saga.Unknown
+		r.ErrorClass = saga.Unknown
 		r.Error = fmt.Sprintf("what step %q made is not on record, and the lookup that was to tell it %s", ss.Name, why)
 	}
 	if err := m.fold(r); err != nil {

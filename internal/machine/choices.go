@@ -286,11 +286,11 @@ func (st *State) atIssue(spec *program.Spec, ss *StepState, dir saga.Direction, 
 		}
 		return all
 	}
-	final := dir == saga.Undo && ss.Undo.Phase == Refused && ss.Undo.Class == saga.NotUndoable
+	final := dir == saga.Undo && ss.Undo.Phase == Refused && ss.Undo.ErrorClass == saga.NotUndoable
 	again := !final && st.CanRetry(spec, at)
 	if again {
 		c := CaseSameKey
-		if dir == saga.Forward && ss.Forward.Phase == Refused && ss.Forward.Class == saga.RefusedKey {
+		if dir == saga.Forward && ss.Forward.Phase == Refused && ss.Forward.ErrorClass == saga.RefusedKey {
 			c = CaseNewKey
 		}
 		all = append(all, retry(c))

@@ -169,7 +169,7 @@ func TestD10Unconfirmed(t *testing.T) {
 	})
 	t.Run("what a resolution cannot reopen", func(t *testing.T) {
 		d := ended(t)
-		r := Record{Kind: KindResolved, Step: "report", Direction: saga.Forward, Class: saga.Unsent, Status: saga.Running}
+		r := Record{Kind: KindResolved, Step: "report", Direction: saga.Forward, ErrorClass: saga.Unsent, Status: saga.Running}
 		if d.forged(r, len(d.chain)) == nil {
 			t.Error("a resolution on a step that is confirmed follows the end")
 		}
@@ -178,7 +178,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		}
 		d.signal(Signal{Kind: SignalResolve, Resolution: saga.Resolution{Step: "report"}}).noted("neither in review").resolutionIs(saga.Completed)
 		back := begin(t, "x find undo\nm at-most-once no-undo").succeed("x1").fail(saga.Unknown).cancel().succeed("").resolutionIs(saga.Compensated)
-		if r = (Record{Kind: KindResolved, Step: "m", Direction: saga.Forward, Attempt: 1, Class: saga.Unsent, Status: saga.Running}); back.forged(r, len(back.chain)) == nil {
+		if r = (Record{Kind: KindResolved, Step: "m", Direction: saga.Forward, Attempt: 1, ErrorClass: saga.Unsent, Status: saga.Running}); back.forged(r, len(back.chain)) == nil {
 			t.Error("a resolution on a step that was not adopted follows the end")
 		}
 	})

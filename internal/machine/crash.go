@@ -31,7 +31,7 @@ func (m *machine) lost(ss *StepState) error {
 		return err
 	}
 	r := &Record{
-		Kind: KindLost, Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Class: saga.Unknown, Body: body,
+		Kind: KindLost, Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, ErrorClass: saga.Unknown, Body: body,
 		Error: fmt.Sprintf("the process that held the attempt ended, or its lease did, before an answer was recorded; "+
 			"other steps in flight there: %d", m.ev.Bystanders),
 	}

@@ -406,7 +406,7 @@ func (m *machine) attempt(i int, s *program.StepSpec, e *Effort) Command {
 // the outage lasts (F30), unless the destination said for how long. A person can have it tried now,
 // unless it may be what takes processes down.
 func (m *machine) notBefore(s *program.StepSpec, e *Effort) time.Time {
-	spent := e.Class != program.Outage && e.Class != saga.Unsent && e.Class != "" // the last: a lookup has answered since
+	spent := e.ErrorClass != program.Outage && e.ErrorClass != saga.Unsent && e.ErrorClass != "" // the last: a lookup has answered since
 	asked := e.BackoffUntil.Sub(e.Failed) > s.Retry.Backoff(e.Key, max(1, e.Failures))+time.Second
 	if m.ev.Recovered && !spent && !asked || m.ev.Probed && e.Crashes < 2 {
 		return time.Time{}

@@ -25,7 +25,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	case KindOther:
-		if r.Class == saga.Unknown {
+		if r.ErrorClass == saga.Unknown {
 			break
 		}
 		ss.MadeByAnother = ss.MadeByAnother || e.Attempts == 0
@@ -37,14 +37,14 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	case KindNotFound:
 		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
-		if ss.PreviousGone && r.Class != saga.Unknown {
+		if ss.PreviousGone && r.ErrorClass != saga.Unknown {
 			e.reissue()
 			ss.forgetLeft()
 		}
 	default: // KindSeveral
 		e.NeedsReview, ss.Unfinished = saga.ReasonInDoubt, nil
 	}
-	if r.Class == saga.Unknown { // F17: it stays a person's matter, whatever happens to the work until then
+	if r.ErrorClass == saga.Unknown { // F17: it stays a person's matter, whatever happens to the work until then
 		e.NeedsReview = saga.ReasonInDoubt
 	}
 }
@@ -61,7 +61,7 @@ func (ss *StepState) forgetLeft() {
 
 // unclear counts a lookup that could not tell.
 func (e *Effort) unclear(r *Record) {
-	if e.failed(r); r.Class != program.Outage {
+	if e.failed(r); r.ErrorClass != program.Outage {
 		e.UnclearLookups++
 	}
 }
@@ -76,10 +76,10 @@ func (ss *StepState) taught(e *Effort, r *Record) {
 	}
 	result := &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	switch {
-	case r.Class != saga.Unknown && r.Kind == KindUnclear:
+	case r.ErrorClass != saga.Unknown && r.Kind == KindUnclear:
 	case r.Kind == KindNotFound && ss.Unconfirmed: // it counted as done because it could not be told
 		e.Phase = Skipped
-	case r.Class != "":
+	case r.ErrorClass != "":
 		e.NeedsReview = saga.ReasonUndoFailed
 	case ss.Forward.Phase == Done:
 		ss.ExternalID, ss.Output, ss.Dropped = result.ExternalID, result.Output, r.dropped()
@@ -94,7 +94,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 	if r.Direction == saga.Forward && ss.Undo.Phase == Skipped { // it is known now
 		ss.Undo.Phase = ""
 	}
-	if r.Class == "" { // it happened
+	if r.ErrorClass == "" { // it happened
 		ss.done(e, r)
 		return
 	}
@@ -108,7 +108,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 }
 
 func (ss *StepState) done(e *Effort, r *Record) {
-	e.Phase, e.NeedsReview, e.Class, e.Crashes, e.ConcurrentSteps = Done, "", "", 0, nil
+	e.Phase, e.NeedsReview, e.ErrorClass, e.Crashes, e.ConcurrentSteps = Done, "", "", 0, nil
 	if r.Direction == saga.Undo {
 		ss.Previous, ss.MadeKey, ss.PreviousGone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
 		return

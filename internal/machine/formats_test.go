@@ -73,7 +73,7 @@ func TestRecordHashIsAFormat(t *testing.T) {
 	}
 	middle := Record{
 		Seq: 7, Session: -2, Kind: KindUnknown, Step: "invoice", Direction: saga.Undo, Attempt: 4, ExternalID: "inv_1",
-		BodyDropped: true, Class: saga.Unknown, Error: "zeit überschritten", Note: "look", Actor: "anna", Why: "she called", Signals: []int64{3, 99},
+		BodyDropped: true, ErrorClass: saga.Unknown, Error: "zeit überschritten", Note: "look", Actor: "anna", Why: "she called", Signals: []int64{3, 99},
 		Status: saga.Review, Reason: saga.ReasonUndoFailed, Wait: 1500 * time.Millisecond, Snapshot: json.RawMessage(`{"seq":6}`),
 	}
 	caused := first // the words of a start are what caused it
@@ -111,7 +111,7 @@ func TestRecordHashCoversEverything(t *testing.T) {
 		"Version": func(r *Record) { r.Version++ }, "Revision": func(r *Record) { r.Revision = "x" }, "Nonce": func(r *Record) { r.Nonce++ },
 		"Step": func(r *Record) { r.Step = "x" }, "Direction": func(r *Record) { r.Direction = saga.Undo }, "Attempt": func(r *Record) { r.Attempt++ },
 		"ExternalID": func(r *Record) { r.ExternalID = "x" }, "Body": func(r *Record) { r.Body = json.RawMessage("1") },
-		"BodyDropped": func(r *Record) { r.BodyDropped = true }, "Class": func(r *Record) { r.Class = saga.Unknown }, "Error": func(r *Record) { r.Error = "x" },
+		"BodyDropped": func(r *Record) { r.BodyDropped = true }, "Class": func(r *Record) { r.ErrorClass = saga.Unknown }, "Error": func(r *Record) { r.Error = "x" },
 		"Note": func(r *Record) { r.Note = "x" }, "Actor": func(r *Record) { r.Actor = "x" }, "Why": func(r *Record) { r.Why = "x" }, "Cause": func(r *Record) { r.Cause = "x" },
 		"Signals": func(r *Record) { r.Signals = []int64{0} }, "Status": func(r *Record) { r.Status = saga.Running }, "Reason": func(r *Record) { r.Reason = "x" },
 		"Wait": func(r *Record) { r.Wait++ }, "Until": func(r *Record) { r.Until = noon }, "Limit": func(r *Record) { r.Limit++ }, "Arm": func(r *Record) { r.Dispatch = nil }, "Snapshot": func(r *Record) { r.Snapshot = json.RawMessage("1") },
@@ -146,7 +146,7 @@ func TestErasedRecordsKeepTheirHash(t *testing.T) {
 	t.Parallel()
 	whole := Record{
 		Seq: 7, Session: 3, Kind: KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 4, ExternalID: "inv_1", Body: json.RawMessage(`{"name":"Ada"}`),
-		Class: saga.Unknown, Error: "Ada's card", Note: "Ada", Actor: "anna", Why: "Ada called", Cause: "Ada", Signals: []int64{3}, Status: saga.Review,
+		ErrorClass: saga.Unknown, Error: "Ada's card", Note: "Ada", Actor: "anna", Why: "Ada called", Cause: "Ada", Signals: []int64{3}, Status: saga.Review,
 		Reason: saga.ReasonInDoubt, Snapshot: json.RawMessage(`{"input":"Ada"}`),
 	}
 	want := whole.Sum(order, salt, Hash{9})

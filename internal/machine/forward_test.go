@@ -217,7 +217,7 @@ func TestF10Lost(t *testing.T) {
 		t.Fatalf("lost before its deadline: %+v", d.last.Record)
 	}
 	d.wait(time.Second)
-	if r := d.tail(); r.Kind != KindLost || r.Step != "a" || r.Attempt != 1 || r.Class != saga.Unknown {
+	if r := d.tail(); r.Kind != KindLost || r.Step != "a" || r.Attempt != 1 || r.ErrorClass != saga.Unknown {
 		t.Errorf("recorded %+v", r)
 	}
 	if d.st.Step("a").Forward.Phase != InDoubt {

@@ -95,7 +95,7 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 
 // quarantined reports whether something stands under the step's mark that was not taken over.
 func (e *Effort) quarantined() bool {
-	return e.NeedsReview == saga.ReasonInDoubt && e.Class == saga.Refused
+	return e.NeedsReview == saga.ReasonInDoubt && e.ErrorClass == saga.Refused
 }
 
 // retried folds a retry: what was counted is forgotten, what may have happened is not.
@@ -105,7 +105,7 @@ func (e *Effort) retried() {
 	switch {
 	case e.Phase != Refused:
 		return
-	case e.Class == saga.RefusedKey: // it would be refused again
+	case e.ErrorClass == saga.RefusedKey: // it would be refused again
 		e.reissue()
 		return
 	}

@@ -54,7 +54,7 @@ func (w *world) verifyStep(s *program.StepSpec) {
 // anew.
 func (w *world) undos(step string) (n int) {
 	for i := range w.chain {
-		if r := &w.chain[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.Class == "") {
+		if r := &w.chain[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.ErrorClass == "") {
 			n++
 		}
 	}
@@ -154,7 +154,7 @@ func (a *audit) read(w *world, r *Record) {
 		for _, l := range lapses {
 			a.lapsed[l.Step] = true
 		}
-	case r.Direction == saga.Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.Class == ""):
+	case r.Direction == saga.Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.ErrorClass == ""):
 		a.undone[r.Step] = true
 	case r.Direction == saga.Forward:
 		a.learn(w, r)
@@ -178,14 +178,14 @@ func (a *audit) learn(w *world, r *Record) {
 	case KindNotFound:
 		a.owed[r.Step] = false
 	case KindResolved:
-		a.owed[r.Step], a.lapsed[r.Step] = r.Class == "", false
+		a.owed[r.Step], a.lapsed[r.Step] = r.ErrorClass == "", false
 	case KindRefused: // F31
-		settles := r.Class == saga.RefusedKey
+		settles := r.ErrorClass == saga.RefusedKey
 		a.owed[r.Step], a.lapsed[r.Step] = a.owed[r.Step] && !settles, a.lapsed[r.Step] && !settles
 	case KindSkipped:
 		a.owed[r.Step], a.lapsed[r.Step] = false, false
 	}
-	done := r.Kind == KindDone || r.Kind == KindFound || r.Kind == KindResolved && r.Class == ""
+	done := r.Kind == KindDone || r.Kind == KindFound || r.Kind == KindResolved && r.ErrorClass == ""
 	if p := w.spec.PivotIndex(); done && !a.turned && w.spec.Index(r.Step) == p {
 		a.pivot = true
 	}

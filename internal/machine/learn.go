@@ -44,30 +44,30 @@ func (m *machine) learnOutcome(o *program.Outcome) error {
 	}
 	dir := ss.open()
 	e := ss.effort(dir)
-	r := &Record{Step: ss.Name, Direction: dir, Attempt: e.Attempts, Class: o.Class, Error: o.Error}
+	r := &Record{Step: ss.Name, Direction: dir, Attempt: e.Attempts, ErrorClass: o.Class, Error: o.Error}
 	switch o.Class {
 	case program.Succeeded:
-		r.Kind, r.Class = KindDone, ""
+		r.Kind, r.ErrorClass = KindDone, ""
 		r.bring(o.ExternalID, o.Output, o.Dropped)
 	case saga.Unsent:
 		if r.Kind = KindNotSent; o.Stack != "" {
-			r.Class = saga.Fault
+			r.ErrorClass = saga.Fault
 		}
 	case saga.Refused, saga.RefusedKey, saga.NotUndoable:
-		r.Kind, r.Class = KindRefused, m.refusal(ss.Name, dir, o)
+		r.Kind, r.ErrorClass = KindRefused, m.refusal(ss.Name, dir, o)
 	case saga.Gone:
 		if r.Kind = KindUnknown; dir == saga.Undo || ss.Previous == nil { // there is nothing that it can be about
-			r.Kind, r.Class = KindRefused, saga.Refused
+			r.Kind, r.ErrorClass = KindRefused, saga.Refused
 		}
 	case saga.Fault:
 		r.Kind = KindFault
 	default:
-		if r.Kind, r.Class = KindUnknown, saga.Unknown; o.Outage {
-			r.Class = program.Outage
+		if r.Kind, r.ErrorClass = KindUnknown, saga.Unknown; o.Outage {
+			r.ErrorClass = program.Outage
 		}
 	}
 	if o.Shutdown && (r.Kind == KindNotSent || r.Kind == KindUnknown) {
-		r.Class = program.Interrupted
+		r.ErrorClass = program.Interrupted
 	}
 	if err := m.fold(r); err != nil {
 		return err
@@ -101,18 +101,18 @@ func (m *machine) learnEvidence(f *program.Evidence) error {
 		r.bring(f.ExternalID, f.Output, f.Dropped)
 		r.Error = fmt.Sprintf("the destination has %q, which is not as it should be: %s", f.ExternalID, f.Error)
 		if s == nil || s.LaterRuns != program.LaterUpdate && s.Repeat != program.RepeatIdempotent { // nothing says how it is changed
-			r.Class = saga.Unknown
+			r.ErrorClass = saga.Unknown
 		}
 	case KindSeveral:
 		r.Error = fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
 	case KindNotFound:
 	default:
 		if r.Kind = KindUnclear; f.Outage {
-			r.Class = program.Outage
+			r.ErrorClass = program.Outage
 		}
 	}
 	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && !first && m.neverOnALookup(f.Step) {
-		r.Class = saga.Unknown
+		r.ErrorClass = saga.Unknown
 	}
 	if err := m.fold(r); err != nil {
 		return err
@@ -147,11 +147,11 @@ func (m *machine) fold(r *Record) error {
 // was an outage that failed it.
 func (m *machine) backOff(step string, dir saga.Direction, after time.Duration) {
 	s, e := m.step(step), m.st.Step(step).effort(dir)
-	if m.rec.Class == program.Interrupted {
+	if m.rec.ErrorClass == program.Interrupted {
 		return
 	}
 	failures := e.Failures
-	if m.rec.Class == saga.Unknown || m.rec.Class == saga.Gone || m.rec.Class == "" {
+	if m.rec.ErrorClass == saga.Unknown || m.rec.ErrorClass == saga.Gone || m.rec.ErrorClass == "" {
 		failures = min(failures, e.CountedAttempts+e.UnclearLookups)
 	}
 	d := s.Retry.Backoff(e.Key, max(1, failures))

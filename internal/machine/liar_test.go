@@ -97,7 +97,7 @@ func TestF17OfAStepThatIsNotInThisVersion(t *testing.T) {
 	for _, kind := range []Kind{KindNotFound, KindUnfinished} {
 		d := beginAt(t, "a idempotent undo\nm find no-undo").succeed("a1").fail(saga.Unknown).due().wants("look m forward", saga.Running)
 		dec, err := Decide(structure(t, "a idempotent undo"), d.st, d.event(Event{Evidence: &program.Evidence{Step: "m", Answer: program.Answer(kind), ExternalID: "m1"}}))
-		if err != nil || dec.Record == nil || dec.Record.Class != saga.Unknown {
+		if err != nil || dec.Record == nil || dec.Record.ErrorClass != saga.Unknown {
 			t.Errorf("%s is recorded as %+v, %v", kind, dec.Record, err)
 		}
 	}

@@ -57,8 +57,8 @@ func TestF20ShutdownWithAnswer(t *testing.T) {
 	d.outcome(program.Outcome{Class: program.Succeeded, ExternalID: "1", Shutdown: true}).wants("rest", saga.Completed)
 	d = begin(t, "a idempotent undo")
 	d.outcome(program.Outcome{Class: saga.Refused, Error: "no", Shutdown: true}).wants("rest", saga.Compensated)
-	if d.tail().Class != saga.Refused {
-		t.Errorf("class %s", d.tail().Class)
+	if d.tail().ErrorClass != saga.Refused {
+		t.Errorf("class %s", d.tail().ErrorClass)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestF28Outage(t *testing.T) {
 		d := begin(t, "a idempotent undo attempts=2")
 		for range 30 {
 			d.outcome(out).wants("wait", saga.Retrying)
-			if d.tail().Kind != KindUnknown || d.tail().Class != program.Outage {
+			if d.tail().Kind != KindUnknown || d.tail().ErrorClass != program.Outage {
 				t.Fatalf("%+v", d.tail())
 			}
 			d.due().wants("act a forward", saga.Running)

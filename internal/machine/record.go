@@ -105,7 +105,7 @@ type Record struct {
 	ExternalID  string          `json:"externalId,omitempty"`   // what the destination calls the thing we made
 	Body        json.RawMessage `json:"body,omitempty"`
 	BodyDropped bool            `json:"bodyDropped,omitempty"` // the body was too large or not serialisable and is not kept
-	Class       saga.Class      `json:"errorClass,omitempty"`  // of the error
+	ErrorClass  saga.Class      `json:"errorClass,omitempty"`  // of the error
 	Error       string          `json:"error,omitempty"`       // the error's text; never a body
 	Note        string          `json:"note,omitempty"`        // what the machine has to say that is no error
 	Actor       string          `json:"actor,omitempty"`       // who said what the record follows
@@ -253,7 +253,7 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 	b.text(string(r.Direction))
 	b.num(int64(r.Attempt))
 	b.num(flag(r.BodyDropped))
-	b.text(string(r.Class))
+	b.text(string(r.ErrorClass))
 	b.num(int64(len(r.Signals)))
 	for _, s := range r.Signals {
 		b.num(s)

@@ -25,7 +25,7 @@ func (m *machine) refusal(step string, dir saga.Direction, o *program.Outcome) s
 // refused folds a refusal.
 func (e *Effort) refused(r *Record) {
 	e.Phase = Refused
-	switch r.Class { //nolint:exhaustive // others speak of this attempt alone
+	switch r.ErrorClass { //nolint:exhaustive // others speak of this attempt alone
 	case saga.Unknown: // of its last request; an earlier one may have taken effect
 		e.UnknownUntil = later(e.UnknownUntil, later(e.Deadline, r.At.UTC()))
 	case saga.RefusedKey: // no request under it has had an effect, or will
@@ -40,9 +40,9 @@ func (ss *StepState) CanStand(dir saga.Direction) bool {
 
 // stood folds that word.
 func (ss *StepState) stood() {
-	class, words := ss.Undo.Class, ss.Undo.Error
+	class, words := ss.Undo.ErrorClass, ss.Undo.Error
 	ss.Undo.skip()
-	ss.Undo.Class, ss.Undo.Error = class, words
+	ss.Undo.ErrorClass, ss.Undo.Error = class, words
 }
 
 // letStand takes a person's word that what the step made stands: the way back goes on without its undo.

@@ -142,9 +142,9 @@ func (m *machine) confirm(s *Signal, ss *StepState) error {
 
 // resolutionOn is the record of a person's resolution.
 func (m *machine) resolutionOn(s *Signal, ss *StepState, dir saga.Direction) *Record {
-	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: saga.Unsent, Note: "it did not happen"}
+	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, ErrorClass: saga.Unsent, Note: "it did not happen"}
 	if s.Happened {
-		r.Class, r.Note = "", "it happened"
+		r.ErrorClass, r.Note = "", "it happened"
 		id := s.ExternalID
 		if dir == saga.Forward && ss.lacksResult() { // its id was kept
 			id, r.Note = cmp.Or(ss.ExternalID, id), "its result, which was not kept"

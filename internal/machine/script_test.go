@@ -482,8 +482,8 @@ func show(r *Record) string {
 	if r.ExternalID != "" {
 		fmt.Fprintf(&b, " = %s", r.ExternalID)
 	}
-	if r.Class == program.Interrupted || r.Class == program.Outage {
-		fmt.Fprintf(&b, " (%s)", r.Class)
+	if r.ErrorClass == program.Interrupted || r.ErrorClass == program.Outage {
+		fmt.Fprintf(&b, " (%s)", r.ErrorClass)
 	}
 	if r.Said() != "" {
 		fmt.Fprintf(&b, " %q", r.Said())

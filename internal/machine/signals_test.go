@@ -134,7 +134,7 @@ func TestS5Happened(t *testing.T) {
 	if ss.Forward.Phase != Done || ss.ExternalID != "mail_7" || ss.Evidence != KindResolved {
 		t.Errorf("the step is %+v", ss)
 	}
-	if r := d.tail(); r.Kind != KindResolved || r.Class != "" || !strings.Contains(r.Said(), "anna") {
+	if r := d.tail(); r.Kind != KindResolved || r.ErrorClass != "" || !strings.Contains(r.Said(), "anna") {
 		t.Errorf("recorded %+v", r)
 	}
 	// the last step: completed

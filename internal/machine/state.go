@@ -129,7 +129,7 @@ type Effort struct {
 	QuietUntil   time.Time `json:"quietUntil,omitzero"`
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
 
-	Class       saga.Class  `json:"errorClass,omitempty"` // of the latest error
+	ErrorClass  saga.Class  `json:"errorClass,omitempty"` // of the latest error
 	Error       string      `json:"error,omitempty"`
 	NeedsReview saga.Reason `json:"needsReview,omitempty"` // the effort waits for a person
 }
@@ -268,7 +268,7 @@ func (st *State) learn(r *Record) error {
 		return fmt.Errorf("%s speaks of attempt %d of step %q; the latest is %d", r.Kind, r.Attempt, r.Step, e.Attempts)
 	}
 	if r.Kind != KindRetried && (r.Kind != KindSkipped || r.Direction == saga.Forward) { // what failed last stays to be read
-		e.Class, e.Error = r.Class, r.Error
+		e.ErrorClass, e.Error = r.ErrorClass, r.Error
 	}
 	if r.Wait > 0 || r.Kind == KindUnclear { // who asks again at once waits for no failure before
 		e.BackoffUntil = r.Due()
@@ -297,7 +297,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		ss.evidence(e, r)
 	case KindResolved:
-		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed && !(ss.Dropped && r.Class == "") || r.Direction != saga.Forward) {
+		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed && !(ss.Dropped && r.ErrorClass == "") || r.Direction != saga.Forward) {
 			return fmt.Errorf("a resolution on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)
@@ -323,7 +323,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 }
 
 func (ss *StepState) endAttempt(e *Effort, r *Record) {
-	if r.Class == program.Interrupted || r.Class == program.Outage || r.Kind == KindNotSent && r.Class != saga.Fault {
+	if r.ErrorClass == program.Interrupted || r.ErrorClass == program.Outage || r.Kind == KindNotSent && r.ErrorClass != saga.Fault {
 		e.CountedAttempts--
 	}
 	e.failed(r)
@@ -350,17 +350,17 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 	default: // KindUnknown
 		e.Phase = InDoubt
 		until, early := e.Deadline, r.At.Before(e.Deadline)
-		if early && (r.Kind == KindLost || r.Class == program.Interrupted) || !early && r.Kind == KindUnknown { // its process was gone or stopped waiting; or it returned late
+		if early && (r.Kind == KindLost || r.ErrorClass == program.Interrupted) || !early && r.Kind == KindUnknown { // its process was gone or stopped waiting; or it returned late
 			until = r.At.UTC()
 		}
 		e.UnknownUntil = later(e.UnknownUntil, until)
-		ss.PreviousGone = ss.PreviousGone || r.Class == saga.Gone
+		ss.PreviousGone = ss.PreviousGone || r.ErrorClass == saga.Gone
 	}
 }
 
 // failed counts a failure for the backoff.
 func (e *Effort) failed(r *Record) {
-	if r.Kind != KindNotSent && r.Kind != KindUnknown && r.Kind != KindUnclear || r.Class == program.Interrupted {
+	if r.Kind != KindNotSent && r.Kind != KindUnknown && r.Kind != KindUnclear || r.ErrorClass == program.Interrupted {
 		return
 	}
 	e.Failures++

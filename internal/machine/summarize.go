@@ -248,7 +248,7 @@ func nextInReview(spec *program.Spec, st *State) string {
 		return fmt.Sprintf("People said no at step %q (%s), and nothing is undone for it.", ss.Name, ss.Forward.Error)
 	}
 	next := st.lookFirst(spec, ss, dir)
-	if m := (&machine{spec: spec, st: st}); ss.effort(dir).Class == saga.Fault && spec != nil && m.decidedByPeople(ss.Name) {
+	if m := (&machine{spec: spec, st: st}); ss.effort(dir).ErrorClass == saga.Fault && spec != nil && m.decidedByPeople(ss.Name) {
 		next += " To give the work up, cancel it."
 	}
 	return next
@@ -277,17 +277,17 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 		}
 	}
 	switch {
-	case e.Class == saga.Refused && e.NeedsReview == saga.ReasonInDoubt: // in quarantine
+	case e.ErrorClass == saga.Refused && e.NeedsReview == saga.ReasonInDoubt: // in quarantine
 		look := fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it.", what)
 		if m := (&machine{spec: spec, st: st}); spec != nil && !m.pastPivot() {
 			look += " To give the work up, cancel it."
 		}
 		return look
-	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && len(ss.Answering().HeldAnswers) > 0:
+	case dir == saga.Forward && e.Key == "" && e.ErrorClass == saga.Fault && len(ss.Answering().HeldAnswers) > 0:
 		return fmt.Sprintf("The program could not read the answer that came for %s, which is kept: mend it and start it again.", what)
-	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault && ss.Answering().WaitsFor != nil:
+	case dir == saga.Forward && e.Key == "" && e.ErrorClass == saga.Fault && ss.Answering().WaitsFor != nil:
 		return fmt.Sprintf("The program failed when it asked for the answer of %s: mend it and start it again.", what)
-	case dir == saga.Forward && e.Key == "" && e.Class == saga.Fault:
+	case dir == saga.Forward && e.Key == "" && e.ErrorClass == saga.Fault:
 		return fmt.Sprintf("The program failed when it was asked about %s: mend it and start it again.", what)
 	case dir == saga.Forward && e.Key == "" && e.NeedsReview == saga.ReasonInDoubt && !ss.mayHaveHappened():
 		return fmt.Sprintf("Nothing was sent for %s yet. Look at %s for the work id: put right what is there and try again, or say whether it is the step's.", what, there)
@@ -296,7 +296,7 @@ func (st *State) lookFirst(spec *program.Spec, ss *StepState, dir saga.Direction
 			"anything else stands there for the work.", what, named(ss.Previous))
 	case e.Phase == Refused && dir == saga.Forward:
 		return fmt.Sprintf("The destination refused %s. Mend the cause and try it again, or go on without it.", what)
-	case dir == saga.Undo && e.Class == saga.NotUndoable && e.Phase == Refused:
+	case dir == saga.Undo && e.ErrorClass == saga.NotUndoable && e.Phase == Refused:
 		return fmt.Sprintf("Step %q%s cannot be undone any more, says its undo (%s). Say that it stands, or undo it by hand.", ss.Name, named(&program.Result{ExternalID: ss.ExternalID}), e.Error)
 	case st.Reason == saga.ReasonPoison || st.Reason == saga.ReasonExhausted:
 		return fmt.Sprintf("Mend what makes %s fail. Then look at %s for key %s or the work id.", what, where, e.Key)

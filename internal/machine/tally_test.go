@@ -23,12 +23,12 @@ func (c *tally) count(spec *program.Spec, r *Record, broken func(format string, 
 	switch {
 	case r.Kind == KindAdopted: // the ledger was lost, and what was sent before is what the adoption says
 		c.sends[r.Step], c.allowed[r.Step] = 0, 0
-		if r.Class != saga.Unsent && r.Class != saga.Refused {
+		if r.ErrorClass != saga.Unsent && r.ErrorClass != saga.Refused {
 			c.sends[r.Step] = 1
 		}
-	case r.Direction == saga.Forward && (r.Kind == KindNotSent || r.Kind == KindFault || r.Kind == KindRefused && r.Class == saga.Refused):
+	case r.Direction == saga.Forward && (r.Kind == KindNotSent || r.Kind == KindFault || r.Kind == KindRefused && r.ErrorClass == saga.Refused):
 		c.sends[r.Step]-- // it provably was not
-	case r.Kind == KindSkipped, r.Kind == KindResolved && (r.Direction == saga.Undo || r.Class == saga.Unsent):
+	case r.Kind == KindSkipped, r.Kind == KindResolved && (r.Direction == saga.Undo || r.ErrorClass == saga.Unsent):
 		c.allowed[r.Step]++
 	case r.Direction == saga.Undo && r.Kind == KindDone:
 		c.allowed[r.Step]++

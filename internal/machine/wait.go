@@ -56,7 +56,7 @@ func (st *State) learnWait(r *Record) error {
 			return ss.learnAsks(r)
 		} else { // the definition could not say until when, or its lookup panicked
 			e := &ss.Forward
-			if e.NeedsReview, e.Class, e.Error = saga.ReasonPoison, r.Class, r.Error; e.Phase != InDoubt {
+			if e.NeedsReview, e.ErrorClass, e.Error = saga.ReasonPoison, r.ErrorClass, r.Error; e.Phase != InDoubt {
 				e.Phase = Ready
 			}
 		}
@@ -87,7 +87,7 @@ func (m *machine) learnAsked(a *Asked) error {
 	}
 	switch {
 	case a.Error != "":
-		return m.fold(&Record{Kind: KindFault, Step: s.Name, Direction: saga.Forward, Class: saga.Fault, Error: a.Error})
+		return m.fold(&Record{Kind: KindFault, Step: s.Name, Direction: saga.Forward, ErrorClass: saga.Fault, Error: a.Error})
 	case s.Wait == program.WaitVotes:
 		return m.beginVoting(s, a.Shown)
 	case s.WaitsForAnswer():

@@ -25,7 +25,7 @@ func (m *machine) learnApplies(s *program.StepSpec, a *Asked) error {
 	case m.st.Compensating || a.Applies == nil || m.st.live() != nil:
 		return errNotFitting
 	case a.Error != "":
-		r.Kind, r.Class, r.Error, r.Note = KindFault, saga.Fault, a.Error, ""
+		r.Kind, r.ErrorClass, r.Error, r.Note = KindFault, saga.Fault, a.Error, ""
 	case !*a.Applies:
 		r.Kind, r.Note = KindLeftOut, "its condition says no: it is skipped"
 	}

@@ -131,7 +131,7 @@ func (w *world) forgets() bool {
 
 // limit reports whether forgetting r is more than the machine is made for.
 func (w *world) limit(r Record) bool {
-	newKey := r.Kind == KindResolved && r.Class == saga.Unsent && w.spec.Steps[w.spec.Index(r.Step)].Repeat == program.RepeatKeyed
+	newKey := r.Kind == KindResolved && r.ErrorClass == saga.Unsent && w.spec.Steps[w.spec.Index(r.Step)].Repeat == program.RepeatKeyed
 	return newKey || r.Kind == KindRevised || r.Direction == saga.Undo || r.Dispatch != nil && r.Dispatch.Direction == saga.Undo || r.Kind == KindCancelled || r.Status == saga.Compensating || r.Status == saga.Compensated
 }
 

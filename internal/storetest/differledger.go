@@ -207,7 +207,7 @@ func (d *draw) record(place int) machine.Record {
 		func() {
 			r.Kind, r.Version, r.Revision, r.Limit = machine.KindRevised, pick(d, 1, 2), pick(d, "r2", "r3"), pick(d, 0, time.Second, time.Hour)
 		},
-		func() { r.Kind, r.Class = machine.KindAdopted, pick(d, "", saga.Unknown) },
+		func() { r.Kind, r.ErrorClass = machine.KindAdopted, pick(d, "", saga.Unknown) },
 		func() { r.Kind, r.Until = machine.KindWaiting, d.now.Truncate(time.Millisecond).Add(d.wait(place)) },
 		func() {
 			r.Error, r.Note, r.Actor, r.Why = d.oddity("e"), d.oddity("n"), d.oddity("anna"), d.oddity("w")

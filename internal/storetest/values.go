@@ -65,7 +65,7 @@ func full() machine.Record {
 	return machine.Record{
 		Kind: machine.KindDone, Version: 7, Revision: "2026-02-29T24:00:00Z/r9", Nonce: -1 << 62, Step: "invoice", Direction: saga.Undo,
 		Attempt: 12, ExternalID: "inv_5530", Body: json.RawMessage(`{"z":1, "a":[1.0,2e3]}`), BodyDropped: true,
-		Class: saga.Refused, Error: "422: no such customer", Note: "look", Actor: "anna", Why: "she called", Cause: "webhook evt_1", Tags: []string{"a=1", "shop=at \"x\""}, Status: saga.Review, Reason: saga.ReasonUndoFailed,
+		ErrorClass: saga.Refused, Error: "422: no such customer", Note: "look", Actor: "anna", Why: "she called", Cause: "webhook evt_1", Tags: []string{"a=1", "shop=at \"x\""}, Status: saga.Review, Reason: saga.ReasonUndoFailed,
 		Wait: 90*time.Minute + time.Millisecond,
 		Dispatch: &machine.Dispatch{
 			Step: "mark-synced", Direction: saga.Forward, Attempt: 3, Key: "am-0123456789_-", Reissue: 2,

@@ -52,7 +52,7 @@ func Document(b []byte, e *ledger.Entry) []byte {
 	d.unless("st", string(r.Status), string(saga.Running))
 	d.text("r", string(r.Reason))
 	d.effort(r.Step, r.Direction, r.Attempt, r.Step != "")
-	d.text("c", string(r.Class))
+	d.text("c", string(r.ErrorClass))
 	d.text("e", r.Error)
 	d.text("note", r.Note)
 	d.text("by", r.Actor)
@@ -278,7 +278,7 @@ func (c *reading) record(r *machine.Record, doc string) error {
 	case err != nil:
 		return fmt.Errorf("%w: its document %.200q: %w", ledger.ErrDamaged, doc, err)
 	}
-	r.Kind, r.Reason, r.Class, r.Error, r.Revision = d.Kind, d.Reason, d.Class, d.Error, d.Revision
+	r.Kind, r.Reason, r.ErrorClass, r.Error, r.Revision = d.Kind, d.Reason, d.Class, d.Error, d.Revision
 	r.Note, r.Actor, r.Why, r.Cause, r.Tags, r.Identity, r.Digests = d.Note, d.Actor, d.Why, d.Cause, d.Tags, d.Ident, machine.Erased(d.Gone)
 	r.Version, r.Nonce, r.Signals, r.BodyDropped = d.Defined, d.Nonce, d.Signals, d.Dropped
 	r.Wait = time.Duration(d.Wait) * time.Millisecond

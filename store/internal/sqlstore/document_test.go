@@ -40,7 +40,7 @@ func TestDocumentsAreAFormat(t *testing.T) {
 		}}, `{"k":"dispatched","a":{"s":"invoice","n":2,"k":"` + key("v7") + `"}}`},
 		"everything": {ledger.Entry{Revision: "v7", Record: machine.Record{
 			Seq: 9, Kind: machine.KindUnknown, Version: 2, Revision: "é\n", Nonce: 1, Step: `a"b`, Direction: saga.Undo, Attempt: 0, BodyDropped: true,
-			Class: saga.Unknown, Error: "Zeit <überschritten>", Signals: []int64{3, 99}, Status: saga.Review, Reason: saga.ReasonInDoubt,
+			ErrorClass: saga.Unknown, Error: "Zeit <überschritten>", Signals: []int64{3, 99}, Status: saga.Review, Reason: saga.ReasonInDoubt,
 			Wait: 1500 * time.Millisecond, Snapshot: []byte(`{}`),
 			Dispatch: &machine.Dispatch{Step: "x", Direction: saga.Undo, Attempt: 4, Key: "am-k", Reissue: 5, Budget: time.Millisecond},
 		}}, `{"k":"unknown","st":"review","r":"in-doubt","s":"a\"b","d":"undo","n":0,"c":"unknown","e":"Zeit \u003cüberschritten\u003e",` +

@@ -192,7 +192,7 @@ func tell(ref int64, id saga.ID, r *machine.Record, at string) told {
 	row := told{
 		Saga: id.Saga, WorkID: id.Work, Seq: r.Seq, At: at, Kind: string(r.Kind), Step: text(r.Step), Direction: text(string(r.Direction)),
 		Attempt: number(int64(r.Attempt), r.Step != ""), Status: string(r.Status), Reason: text(string(r.Reason)), ExternalID: text(r.ExternalID),
-		Class: text(string(r.Class)), Error: text(r.Error), Note: text(r.Note), Actor: text(r.Actor), Why: text(r.Why), Cause: text(r.Cause), Erased: r.Digests != (machine.Erased{}), Revision: text(r.Revision), Version: number(int64(r.Version), r.Version != 0),
+		Class: text(string(r.ErrorClass)), Error: text(r.Error), Note: text(r.Note), Actor: text(r.Actor), Why: text(r.Why), Cause: text(r.Cause), Erased: r.Digests != (machine.Erased{}), Revision: text(r.Revision), Version: number(int64(r.Version), r.Version != 0),
 		WaitMS: number(r.Wait.Milliseconds(), r.Wait != 0), Body: text(string(r.Body)), BodyDropped: r.BodyDropped, HasSnapshot: len(r.Snapshot) > 0,
 		Session: r.Session.String(), Hash: r.Hash.String(), Instance: ref,
 	}
@@ -239,7 +239,7 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.
 	derived := machine.StepKey(machine.RootKey(a.ID.Saga, a.ID.Work, "v7"), "invoice", saga.Forward, 1)
 	follow(a, machine.Record{Kind: machine.KindDone, Step: "customer", Direction: saga.Forward, Attempt: 1, ExternalID: "cus_1", Body: []byte(`{"id": "cus_1"}`), Status: saga.Running,
 		Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Forward, Attempt: 1, Reissue: 1, Key: derived, Budget: 30 * time.Second}}, nil)
-	follow(a, machine.Record{Kind: machine.KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 2, Class: saga.Unknown, Error: "it's \"late\" – é", Note: "look", Actor: "anna", Why: "she called", Cause: "x",
+	follow(a, machine.Record{Kind: machine.KindUnknown, Step: "invoice", Direction: saga.Forward, Attempt: 2, ErrorClass: saga.Unknown, Error: "it's \"late\" – é", Note: "look", Actor: "anna", Why: "she called", Cause: "x",
 		BodyDropped: true, Status: saga.Retrying, Wait: 1500 * time.Millisecond, Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Undo, Attempt: 3, Key: "am-k"}},
 		&ledger.Schedule{Class: ledger.ClassBegun})
 	for _, k := range []string{"one", "two"} {
@@ -251,7 +251,7 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.
 		Snapshot: []byte(`{}`)}, &ledger.Schedule{Class: ledger.ClassCompensating})
 	b := begin("ended, unconfirmed")
 	put(b)
-	follow(b, machine.Record{Kind: machine.KindAdopted, Step: "mail", Direction: saga.Forward, Attempt: 1, Class: saga.Unknown, Status: saga.Running}, nil)
+	follow(b, machine.Record{Kind: machine.KindAdopted, Step: "mail", Direction: saga.Forward, Attempt: 1, ErrorClass: saga.Unknown, Status: saga.Running}, nil)
 	follow(b, machine.Record{Kind: machine.KindNoted, Status: saga.Completed}, &ledger.Schedule{Class: ledger.ClassBegun})
 	c := begin("waiting")
 	put(c)

@@ -43,7 +43,7 @@ func TestEveryWordIsStored(t *testing.T) {
 				if v == "done" { // of an outcome that is no error: it is in no record
 					continue
 				}
-				r.Class = saga.Class(v)
+				r.ErrorClass = saga.Class(v)
 			case "SignalKind":
 				s.Kind = machine.SignalKind(v)
 			}
