@@ -36,10 +36,10 @@ func (w *work) mail(do func(context.Context) error) bool {
 
 // findable makes the wait for the answer to a request findable, before the request is armed.
 func (w *work) findable(d *machine.Dispatch) bool {
-	if d == nil || w.c.secrets.byID[d.Secret] == nil { // it has no token, or its secret is gone: the attempt says so
+	if d == nil || w.c.secrets.byID[d.SecretID] == nil { // it has no token, or its secret is gone: the attempt says so
 		return true
 	}
-	waits := []ledger.Wait{w.byToken(d.Secret, d.Key, w.spec().AnswerTo(d.Step).Name)}
+	waits := []ledger.Wait{w.byToken(d.SecretID, d.Key, w.spec().AnswerTo(d.Step).Name)}
 	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) })
 }
 

@@ -76,10 +76,10 @@ func TestA2OneTokenForAKey(t *testing.T) {
 	d.secret = "old"
 	d.start()
 	d.secret = "new"
-	if d.fail(saga.Unknown).due(); d.armed().Attempt != 2 || d.armed().Secret != "old" {
+	if d.fail(saga.Unknown).due(); d.armed().Attempt != 2 || d.armed().SecretID != "old" {
 		t.Errorf("the second attempt is %+v, and its key's first named the old secret", d.armed())
 	}
-	if d.succeed("job_1").asked(Asked{Step: "rendered"}).answer(d.submitKey(), "film").armed().Secret != "" {
+	if d.succeed("job_1").asked(Asked{Step: "rendered"}).answer(d.submitKey(), "film").armed().SecretID != "" {
 		t.Errorf("a request without a token names a secret: %+v", d.armed())
 	}
 }

@@ -476,9 +476,9 @@ func (m *machine) arm(s *program.StepSpec, dir saga.Direction) Command {
 		Key: StepKey(m.st.root(), s.Name, dir, reissue),
 	}
 	if dir == saga.Forward && m.spec.AnswerTo(s.Name) != nil {
-		m.rec.Dispatch.Secret = m.ev.Secret
+		m.rec.Dispatch.SecretID = m.ev.Secret
 		if ss := m.st.Step(s.Name); ss != nil && e.Key == m.rec.Dispatch.Key && ss.Answering().Secret != "" { // the same for every attempt (A2)
-			m.rec.Dispatch.Secret = ss.Answering().Secret
+			m.rec.Dispatch.SecretID = ss.Answering().Secret
 		}
 	}
 	return Command{Do: Act, Step: s.Name, Direction: dir}

@@ -146,7 +146,7 @@ type Dispatch struct {
 	Key       string         `json:"key"`                // the same for every attempt of this step, direction and reissue
 	Reissue   int            `json:"reissue"`            // how often a new key was allowed
 	Budget    time.Duration  `json:"budget,string"`      // the attempt's deadline is the record's At + Budget
-	Secret    string         `json:"secretId,omitempty"` // the id of the secret that its callback token is made with; empty: it has none
+	SecretID  string         `json:"secretId,omitempty"` // the id of the secret that its callback token is made with; empty: it has none
 }
 
 // Said is what r has to say to a person: the error, or the note, who said so and why.
@@ -271,7 +271,7 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 		b.text(a.Key)
 		b.num(int64(a.Reissue))
 		b.num(int64(a.Budget))
-		b.text(a.Secret)
+		b.text(a.SecretID)
 	}
 	b = append(append(append(b, d.Texts[:]...), d.Body[:]...), d.Snapshot[:]...)
 	if r.Identity != "" {

@@ -36,7 +36,7 @@ func TestRevisionRecordsAreAFormat(t *testing.T) {
 		}, "27c90b38fbde12e30bd54f88497632b2"},
 		{Record{
 			Seq: 5, Session: 9, Kind: KindDispatched, Status: saga.Running,
-			Dispatch: &Dispatch{Step: "submit", Direction: saga.Forward, Attempt: 1, Key: "am-k", Budget: 30 * time.Second, Secret: "5ec1d0"},
+			Dispatch: &Dispatch{Step: "submit", Direction: saga.Forward, Attempt: 1, Key: "am-k", Budget: 30 * time.Second, SecretID: "5ec1d0"},
 		}, "e702d6e5bf7c1d1e653a3b4ce012939e"},
 		{Record{
 			Seq: 6, Session: 9, Kind: KindForgotten, Body: json.RawMessage(`[{"step":"receipt","key":"am-k3","budget":"30s"}]`),

@@ -390,8 +390,8 @@ func (st *State) arm(r *Record) error {
 		e.MayHaveReached = e.MayHaveReached && e.Key == a.Key
 		e.Key, e.Reissue, e.KeyFirstUsed = a.Key, a.Reissue, r.At.UTC()
 	}
-	if a.Secret != "" { // also under a key that a fail-over left without one
-		ss.outside().Secret = a.Secret
+	if a.SecretID != "" { // also under a key that a fail-over left without one
+		ss.outside().Secret = a.SecretID
 	}
 	if e.PolicyStartedAt.IsZero() {
 		e.PolicyStartedAt = r.At.UTC()

@@ -91,7 +91,7 @@ func Document(b []byte, e *ledger.Entry) []byte {
 		d.effort(a.Step, a.Direction, a.Attempt, true)
 		d.number("re", int64(a.Reissue))
 		d.number("b", a.Budget.Milliseconds())
-		d.text("se", a.Secret)
+		d.text("se", a.SecretID)
 		d.unless("k", a.Key, stepKey(e.ID, revisionAt(r, e.Revision), a))
 		d.b = append(d.b, '}')
 	}
@@ -297,7 +297,7 @@ func (c *reading) record(r *machine.Record, doc string) error {
 	}
 	c.revision = revisionAt(r, c.revision)
 	if a := d.Arm; a != nil {
-		r.Dispatch = &machine.Dispatch{Step: a.Step, Reissue: a.Reissue, Budget: time.Duration(a.Budget) * time.Millisecond, Secret: a.Secret}
+		r.Dispatch = &machine.Dispatch{Step: a.Step, Reissue: a.Reissue, Budget: time.Duration(a.Budget) * time.Millisecond, SecretID: a.Secret}
 		r.Dispatch.Direction, r.Dispatch.Attempt = a.effort(true)
 		if a.Key != nil {
 			r.Dispatch.Key = *a.Key
