@@ -185,7 +185,7 @@ func TestA13MessagesOfOthers(t *testing.T) {
 func (d *desk) hear(read *Read) *desk {
 	d.t.Helper()
 	d.sigs++
-	return d.feed(Event{Read: read, Signal: &Signal{ID: d.sigs, Kind: SignalAnswer, Resolution: saga.Resolution{Step: "rendered"}, Said: Said{Message: "render.done", Key: "job_1"}}})
+	return d.feed(Event{Read: read, Signal: &Signal{ID: d.sigs, Kind: SignalAnswer, Resolution: saga.Resolution{Step: "rendered"}, Said: Said{Message: "render.done", MessageKey: "job_1"}}})
 }
 
 // "A14: an answer that the definition fails to read is kept, and a person is asked (poison); so is one asked whose lookup panics".

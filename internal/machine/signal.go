@@ -48,12 +48,12 @@ type Signal struct {
 // Said is what an answer, or its extension, says. Zero for other kinds. Of a callback StepKey is the key of the request that
 // carried its token.
 type Said struct {
-	Message string    `json:"message,omitempty"` // its name; empty: a callback, or by hand
-	Key     string    `json:"messageKey,omitempty"`
-	ID      string    `json:"messageId,omitempty"`
-	Body    []byte    `json:"body,omitempty"`
-	Failed  string    `json:"failed,omitempty"` // what is waited for has failed, and why
-	Until   time.Time `json:"until,omitzero"`   // extend
+	Message    string    `json:"message,omitempty"` // its name; empty: a callback, or by hand
+	MessageKey string    `json:"messageKey,omitempty"`
+	ID         string    `json:"messageId,omitempty"`
+	Body       []byte    `json:"body,omitempty"`
+	Failed     string    `json:"failed,omitempty"` // what is waited for has failed, and why
+	Until      time.Time `json:"until,omitzero"`   // extend
 	// Declined is why the definition declined it where it came in; empty: it did not, or was not asked.
 	Declined string `json:"declined,omitempty"`
 	Vote     *Cast  `json:"vote,omitempty"` // vote
