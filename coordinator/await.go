@@ -60,7 +60,7 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		return true
 	} else if ss != nil {
 		for _, held := range ss.Answering().HeldAnswers { // the first that is not declined
-			sig := &machine.Signal{Kind: machine.SignalAnswer, Resolution: saga.Resolution{Step: s.Name, StepKey: waitKey(w.st, s.Name)}, Said: machine.Said{Message: held.Name, MessageKey: held.Key, ID: held.ID, Body: held.Body}}
+			sig := &machine.Signal{Kind: machine.SignalAnswer, Resolution: saga.Resolution{Step: s.Name, StepKey: waitKey(w.st, s.Name)}, Said: machine.Said{Message: held.Name, MessageKey: held.Key, MessageID: held.ID, Body: held.Body}}
 			read, ok := w.read(sig)
 			if !ok {
 				return false
@@ -152,7 +152,7 @@ func suffix(n int) string {
 func messageSignal(m *program.Message, step, wait string) machine.Signal {
 	return machine.Signal{
 		Kind: machine.SignalAnswer, Key: fmt.Sprintf("message:%s:%s:%s", m.Name, m.ID, wait), Actor: "message " + m.Name,
-		Resolution: saga.Resolution{Step: step, StepKey: wait}, Said: machine.Said{Message: m.Name, MessageKey: m.Key, ID: m.ID, Body: m.Body},
+		Resolution: saga.Resolution{Step: step, StepKey: wait}, Said: machine.Said{Message: m.Name, MessageKey: m.Key, MessageID: m.ID, Body: m.Body},
 	}
 }
 
@@ -274,7 +274,7 @@ func (w *work) logRead(step string, r *machine.Read) {
 }
 
 func messageOf(sig *machine.Signal) *program.Message {
-	return &program.Message{Name: sig.Message, Key: sig.Said.MessageKey, ID: sig.Said.ID, Body: sig.Body}
+	return &program.Message{Name: sig.Message, Key: sig.Said.MessageKey, ID: sig.Said.MessageID, Body: sig.Body}
 }
 
 func readAnswer(p saga.Program, st *machine.State, step string, m *program.Message) *machine.Read {

@@ -78,7 +78,7 @@ func (st *State) Requested(s *program.StepSpec) bool {
 
 // keepAnswer keeps an answer until it can be read, or a person has looked at it.
 func (m *machine) keepAnswer(s *Signal, r *Record) error {
-	body, err := json.Marshal(program.Message{Name: s.Message, Key: s.Said.MessageKey, ID: s.Said.ID, Body: s.Body})
+	body, err := json.Marshal(program.Message{Name: s.Message, Key: s.Said.MessageKey, ID: s.Said.MessageID, Body: s.Body})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ type Signal struct {
 type Said struct {
 	Message    string    `json:"message,omitempty"` // its name; empty: a callback, or by hand
 	MessageKey string    `json:"messageKey,omitempty"`
-	ID         string    `json:"messageId,omitempty"`
+	MessageID  string    `json:"messageId,omitempty"`
 	Body       []byte    `json:"body,omitempty"`
 	Failed     string    `json:"failed,omitempty"` // what is waited for has failed, and why
 	Until      time.Time `json:"until,omitzero"`   // extend

@@ -57,7 +57,7 @@ func Signal(s *machine.Signal) error {
 		Key("key", s.Key), Text("actor", s.Actor), Text("reason", s.Reason),
 		Text("step", s.Step), Text("direction", string(s.Direction)), Key("external id", s.ExternalID),
 		Text("revision", s.Revision), body("output", s.Output), body("input", s.Input),
-		Key("message", s.Message), Key("message key", s.Said.MessageKey), Key("message id", s.Said.ID), Text("failed", s.Failed),
+		Key("message", s.Message), Key("message key", s.Said.MessageKey), Key("message id", s.Said.MessageID), Text("failed", s.Failed),
 	}
 	if !slices.Contains(signals, s.Kind) {
 		errs = append(errs, fmt.Errorf("%q is no kind of signal", string(s.Kind)))
