@@ -128,13 +128,13 @@ func (a *adopting) next() bool {
 // entry seals the next record. The record names no session, so that two processes that adopt the
 // same work write the same record behind the first, whose salt one of them has drawn.
 func (a *adopting) entry() ledger.Entry {
-	e := ledger.Entry{ID: a.st.ID, Subject: ledger.SubjectOf(a.st.Tags), Number: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
+	e := ledger.Entry{ID: a.st.ID, Subject: ledger.SubjectOf(a.st.Tags), Number: a.head, Prev: a.st.TailHash, Revision: a.st.Revision}
 	if a.st.Seq == 0 {
 		e.Subject = ledger.SubjectOf(a.Tags)
 		_, _ = rand.Read(a.salt[:]) // it never fails
 	}
 	e.Salt = a.salt
-	a.record.Seal(a.st.ID, a.salt, a.st.Seq, a.st.Tail, 0)
+	a.record.Seal(a.st.ID, a.salt, a.st.Seq, a.st.TailHash, 0)
 	e.Record = *a.record
 	if a.record.Status != a.st.Status {
 		e.Schedule = &ledger.Schedule{Class: class(a.st, a.record)}

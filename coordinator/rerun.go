@@ -45,7 +45,7 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	sum := machine.Summarize(s.spec, s.st)
 	key, run, named := "rerun:"+request, "", false
 	if run, named = strings.CutPrefix(request, ofRun); named { // what is read and not begun, such as before a cancel, does not count for ever
-		key += ":" + s.st.Tail.String()
+		key += ":" + s.st.TailHash.String()
 	}
 	said, err := op.signals(ctx, id, func(sig *machine.Signal) bool { return sig.Key == key || sig.Kind == machine.SignalRevise })
 	if err != nil {

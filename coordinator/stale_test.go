@@ -72,9 +72,9 @@ func givesUp(t *testing.T, l *memory.DB, spec *program.Spec, work string) {
 	if err != nil || d.Record.Kind != machine.KindParked {
 		t.Fatalf("it decides %+v, %v", d.Record, err)
 	}
-	d.Record.Seal(idOf(work), chains[0].Instance.Salt, st.Seq, st.Tail, lease.Token)
+	d.Record.Seal(idOf(work), chains[0].Instance.Salt, st.Seq, st.TailHash, lease.Token)
 	answers, err := l.Append(t.Context(), lease.Token, []ledger.Entry{{
-		ID: idOf(work), Number: chains[0].Instance.Number, Prev: st.Tail, Record: *d.Record, Schedule: &ledger.Schedule{Class: ledger.ClassBegun},
+		ID: idOf(work), Number: chains[0].Instance.Number, Prev: st.TailHash, Record: *d.Record, Schedule: &ledger.Schedule{Class: ledger.ClassBegun},
 	}})
 	if err != nil || answers[0].Result != ledger.Appended {
 		t.Fatalf("it is answered %+v, %v", answers, err)

@@ -332,7 +332,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live()                        // what is said already is read at once
 	hold = hold || w.asks(r) && w.c.hand.roomy() && !w.c.isStopping() && w.s.trusted() == nil // many an answer comes soon
 	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung                           // who arms an attempt says what came of it, even when that is: not sent
-	e := ledger.Entry{ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(w.st.Tags), Number: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
+	e := ledger.Entry{ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(w.st.Tags), Number: w.head, Prev: w.st.TailHash, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) || r.Kind == machine.KindOverdue {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
@@ -353,7 +353,7 @@ func (w *work) asks(r *machine.Record) bool {
 // seal seals the next record, and reports when the work's fold refuses it: nothing is appended that
 // breaks a chain.
 func (w *work) seal(r *machine.Record) error {
-	r.Seal(w.id, w.salt, w.st.Seq, w.st.Tail, w.s.token)
+	r.Seal(w.id, w.salt, w.st.Seq, w.st.TailHash, w.s.token)
 	trial := *r
 	trial.At = w.now().Earliest
 	return w.st.Follows(&trial)

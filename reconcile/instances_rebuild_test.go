@@ -313,7 +313,7 @@ func (p *process) dump(l *memory.DB) string {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		st.Tail, st.Started, st.Updated, st.Forgotten, st.Due = machine.Hash{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		st.TailHash, st.Started, st.Updated, st.Forgotten, st.Due = machine.Hash{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 		line, err := json.Marshal(st)
 		if err != nil {
 			p.t.Fatal(err)

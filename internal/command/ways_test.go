@@ -125,7 +125,7 @@ func (w *ways) feed(ev machine.Event) {
 
 func (w *ways) store(r *machine.Record) {
 	w.t.Helper()
-	r.Seal(waysID, machine.Salt{}, w.st.Seq, w.st.Tail, 7)
+	r.Seal(waysID, machine.Salt{}, w.st.Seq, w.st.TailHash, 7)
 	r.At = w.now
 	if err := w.st.Apply(r); err != nil {
 		w.t.Fatalf("%v\n%s", err, w.story())

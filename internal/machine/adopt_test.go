@@ -154,7 +154,7 @@ func TestD1NobodysBeforeItsEnd(t *testing.T) {
 			{Kind: KindRevised, Status: saga.Running, Revision: "18", Body: json.RawMessage(`{"input":1}`)}, {Kind: KindResumed, Status: saga.Adopting},
 			{Kind: KindAdopted, Status: saga.Adopting, Dispatch: &Dispatch{Step: "customer", Direction: saga.Forward, Attempt: 1}},
 		} {
-			r.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
+			r.Seal(order, Salt{}, d.st.Seq, d.st.TailHash, 7)
 			if err := d.st.clone().Apply(&r); err == nil {
 				t.Errorf("%s (%s) folds between the records of an adoption", r.Kind, r.Status)
 			}
@@ -162,7 +162,7 @@ func TestD1NobodysBeforeItsEnd(t *testing.T) {
 	}
 	d := begin(t, orderLost)
 	r := Record{Kind: KindAdopted, Step: "receipt", Direction: saga.Forward, Status: saga.Running}
-	r.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
+	r.Seal(order, Salt{}, d.st.Seq, d.st.TailHash, 7)
 	if err := d.st.clone().Apply(&r); err == nil {
 		t.Error("a work that was not begun by an adoption adopts")
 	}

@@ -360,7 +360,7 @@ func (d *desk) once(ev Event) error {
 
 func (d *desk) store(r Record) {
 	d.t.Helper()
-	r.Seal(d.st.ID, Salt{}, d.st.Seq, d.st.Tail, 7)
+	r.Seal(d.st.ID, Salt{}, d.st.Seq, d.st.TailHash, 7)
 	r.At = d.now
 	if strings.Contains(r.Said(), "panicked") || strings.Contains(r.Said(), errNotFitting.Error()) {
 		d.t.Fatalf("M2: what cannot be, is: %+v", r)

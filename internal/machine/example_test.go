@@ -60,7 +60,7 @@ func ExampleFold() {
 			return
 		}
 		r := dec.Record // 1. append
-		r.Seal(id, machine.Salt{}, st.Seq, st.Tail, 1)
+		r.Seal(id, machine.Salt{}, st.Seq, st.TailHash, 1)
 		r.At = now
 		chain = append(chain, *r)
 		if err := st.Apply(r); err != nil {

@@ -201,7 +201,7 @@ func TestM4NoPanic(t *testing.T) {
 	if err != nil || dec.Record == nil || dec.Record.Reason != saga.ReasonPoison || !strings.Contains(dec.Record.Said(), "panicked") || dec.Do.Do != Rest {
 		t.Fatalf("decided %+v, %v", dec, err)
 	}
-	dec.Record.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
+	dec.Record.Seal(order, Salt{}, d.st.Seq, d.st.TailHash, 7)
 	if err := d.st.Follows(dec.Record); err != nil {
 		t.Error(err)
 	}
@@ -218,7 +218,7 @@ func TestFollows(t *testing.T) {
 	before := string(dump(t, d.st))
 	good, bad := Record{Kind: KindNoted, Status: saga.Completed}, Record{Kind: KindDispatched, Status: saga.Running, Dispatch: &Dispatch{Step: "a", Direction: saga.Forward, Attempt: 2}}
 	for _, r := range []*Record{&good, &bad} {
-		r.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
+		r.Seal(order, Salt{}, d.st.Seq, d.st.TailHash, 7)
 	}
 	next := d.st.clone()
 	if err := errors.Join(d.st.Follows(&good), next.Apply(&good)); err != nil || next.Seq != d.st.Seq+1 {
@@ -239,7 +239,7 @@ func TestCore1BrokenChainsFoldAgain(t *testing.T) {
 	d.store(Record{Kind: KindNoted, Status: saga.Completed, Error: "no process that is running knows order-to-invoice version 1"})
 	d.revise("2").runs("2", "").wants("act a forward", saga.Running)
 	bad := Record{Kind: KindNoted, Status: saga.Running}
-	bad.Seal(order, Salt{}, d.st.Seq, d.st.Tail, 7)
+	bad.Seal(order, Salt{}, d.st.Seq, d.st.TailHash, 7)
 	d = begin(t, "a find undo").succeed("1")
 	if d.forged(bad, len(d.chain)) == nil {
 		t.Error("a note moves a work that has ended")

@@ -20,7 +20,7 @@ type State struct {
 	Run            string  `json:"run,omitempty"`            // the revision with which the run began: what a newer version takes over goes on in it
 	NewestRevision string  `json:"newestRevision,omitempty"` // the newest that was spoken of
 	Seq            int64   `json:"seq"`                      // of the tail
-	Tail           Hash    `json:"tailHash"`
+	TailHash       Hash    `json:"tailHash"`
 	SnapshotSeq    int64   `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
 
 	Status saga.Status `json:"status"`
@@ -171,7 +171,7 @@ func (st *State) Apply(r *Record) error {
 			return fmt.Errorf("%s: record %d: %w", st.ID, r.Seq, err)
 		}
 	}
-	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
+	st.Seq, st.TailHash, st.Updated = r.Seq, r.Hash, r.At.UTC()
 	if r.Kind == KindPaused || r.Reason != "" && !st.stays(r, confirms) {
 		st.Note = program.Clean(r.Said(), maxText)
 	}
