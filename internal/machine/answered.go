@@ -152,7 +152,7 @@ func (m *machine) lateSuccess(s *Signal, spec *program.StepSpec, note func(strin
 	switch {
 	case m.needsNoUndo(spec):
 		return note("came when it was given up: nothing of it is to be undone")
-	case m.st.Looked:
+	case m.st.LateAnswersLookedAt:
 		return note("came when it was given up, and a person has looked for what such answers are about")
 	case m.undoneByResult(spec):
 		return note("came when it was given up: what it is about is undone by its result")
@@ -203,7 +203,7 @@ func (m *machine) answeredAlready(asked *StepState) bool {
 
 // lookedAt forgets what a person has looked at.
 func (st *State) lookedAt() {
-	st.Looked = true
+	st.LateAnswersLookedAt = true
 	for i := range st.Steps {
 		st.Steps[i].forget()
 	}

@@ -125,7 +125,7 @@ func (st *State) revise(r *Record) error {
 	st.startedBy(by)
 	st.Identity, st.InputGone = identity, left
 	st.Revision, st.Version, st.Input, st.PendingRevision, st.Compensating, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
-	st.Withdrawn, st.Looked, st.UndoneFrom = false, false, ""
+	st.Withdrawn, st.LateAnswersLookedAt, st.UndoneFrom = false, false, ""
 	for i := range st.Steps {
 		st.Steps[i].StoodBeforeLoss = st.Steps[i].StoodBeforeLoss && st.Adopting // what is decided of a newer version is not decided yet
 		undone = undone || st.Steps[i].Undo.Phase == Done                        // in part (V19): what came after it is of a request that is undone

@@ -40,9 +40,9 @@ type State struct {
 	StartsAt time.Time `json:"startsAt,omitzero"` // it was started for later
 	// Deadline is when the run that goes on has to be at its end. DeadlinePassed: it was not, or a person had it
 	// then; nothing follows any more.
-	Deadline       time.Time `json:"deadlineAt,omitzero"`
-	DeadlinePassed bool      `json:"deadlinePassed,omitempty"`
-	Looked         bool      `json:"lateAnswersLookedAt,omitempty"` // by a person: further ones are noted
+	Deadline            time.Time `json:"deadlineAt,omitzero"`
+	DeadlinePassed      bool      `json:"deadlinePassed,omitempty"`
+	LateAnswersLookedAt bool      `json:"lateAnswersLookedAt,omitempty"` // by a person: further ones are noted
 
 	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
 	Withdrawn bool `json:"withdrawn,omitempty"`
