@@ -60,7 +60,7 @@ func TestS1StateIsBounded(t *testing.T) {
 	for range 10 * maxConsumed {
 		d.signal(Signal{Kind: SignalConflict})
 	}
-	if n := len(d.st.Consumed); n != maxConsumed || !d.st.Saw(d.sigs) || !d.st.Saw(d.sigs-maxConsumed+1) {
+	if n := len(d.st.ConsumedSignals); n != maxConsumed || !d.st.Saw(d.sigs) || !d.st.Saw(d.sigs-maxConsumed+1) {
 		t.Errorf("it remembers %d signals", n)
 	}
 	if n := len(dump(t, d.st)); n > 4<<10 {

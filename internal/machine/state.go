@@ -56,7 +56,7 @@ type State struct {
 	PendingRevision *Newer      `json:"pendingRevision,omitempty"` // waits for a step boundary
 	HeldRevision    string      `json:"heldRevision,omitempty"`    // it is paused because its source says "not yet" at this version
 	Steps           []StepState `json:"steps,omitempty"`           // in the order of first arming
-	Consumed        signalIDs   `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
+	ConsumedSignals signalIDs   `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with what does not match its input: the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
@@ -221,8 +221,8 @@ func (st *State) learn(r *Record) error {
 	if st.Adopting && !st.admits(r) {
 		return fmt.Errorf("%s comes between the records of an adoption", r.Kind)
 	}
-	if st.Consumed = append(st.Consumed, r.Signals...); len(st.Consumed) > maxConsumed {
-		st.Consumed = slices.Clone(st.Consumed[len(st.Consumed)-maxConsumed:])
+	if st.ConsumedSignals = append(st.ConsumedSignals, r.Signals...); len(st.ConsumedSignals) > maxConsumed {
+		st.ConsumedSignals = slices.Clone(st.ConsumedSignals[len(st.ConsumedSignals)-maxConsumed:])
 	}
 	switch r.Kind { //nolint:exhaustive // all others speak of a step
 	case KindStarted:
@@ -422,7 +422,7 @@ func (st *State) Step(name string) *StepState {
 
 // Saw reports whether the signal was consumed by a record, as far back as the chain's state
 // remembers. A ledger gives out only what no record has consumed, whenever that was.
-func (st *State) Saw(signal int64) bool { return slices.Contains(st.Consumed, signal) }
+func (st *State) Saw(signal int64) bool { return slices.Contains(st.ConsumedSignals, signal) }
 
 // live returns the step whose armed attempt has no recorded outcome, or nil.
 func (st *State) live() *StepState {

@@ -41,7 +41,7 @@ func (ids *signalIDs) UnmarshalJSON(b []byte) error {
 func (st *State) clone() *State {
 	c := *st
 	c.Steps = slices.Clone(st.Steps)
-	c.Consumed = slices.Clip(st.Consumed)
+	c.ConsumedSignals = slices.Clip(st.ConsumedSignals)
 	return &c
 }
 
@@ -54,7 +54,7 @@ func (st *State) borrowed() *State {
 	steps := append(c.Steps[:0], st.Steps...)
 	*c = *st
 	c.Steps = steps
-	c.Consumed = slices.Clip(st.Consumed)
+	c.ConsumedSignals = slices.Clip(st.ConsumedSignals)
 	return c
 }
 
