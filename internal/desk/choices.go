@@ -283,7 +283,7 @@ func (v *view) afterResolution(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
 	ss, of := v.state.IssueOf(v.spec, step)
 	unconfirmed := ss != nil && ss.Unconfirmed && of == saga.Forward
-	if done := v.state.Step(step); yes && done != nil && done.Dropped && done.Forward.Phase == machine.Done && !v.state.Compensating {
+	if done := v.state.Step(step); yes && done != nil && done.OutputDropped && done.Forward.Phase == machine.Done && !v.state.Compensating {
 		return []string{fmt.Sprintf("later steps find this result of step %q; then retry the one that asked for it", step)}
 	}
 	switch {

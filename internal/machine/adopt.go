@@ -363,7 +363,7 @@ func adopted(r *Record, revision string) *StepState {
 		ss.Previous = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	default:
 		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed, ss.StoodBeforeLoss = Done, KindAdopted, r.ErrorClass == saga.Unknown, true
-		ss.ExternalID, ss.Output, ss.Dropped = r.ExternalID, r.Body, r.dropped()
+		ss.ExternalID, ss.Output, ss.OutputDropped = r.ExternalID, r.Body, r.dropped()
 	}
 	return ss
 }

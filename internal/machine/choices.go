@@ -208,7 +208,7 @@ func (st *State) bolder(spec *program.Spec, at time.Time) (all []Choice) {
 
 // lacksResult reports whether the step is done, and its result was not kept: it was too large, or no JSON.
 func (ss *StepState) lacksResult() bool {
-	return ss.Forward.Phase == Done && ss.Dropped && !ss.Unconfirmed
+	return ss.Forward.Phase == Done && ss.OutputDropped && !ss.Unconfirmed
 }
 
 // Attempting reports whether an attempt that was begun has no answer yet.

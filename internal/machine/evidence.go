@@ -82,7 +82,7 @@ func (ss *StepState) taught(e *Effort, r *Record) {
 	case r.ErrorClass != "":
 		e.NeedsReview = saga.ReasonUndoFailed
 	case ss.Forward.Phase == Done:
-		ss.ExternalID, ss.Output, ss.Dropped = result.ExternalID, result.Output, r.dropped()
+		ss.ExternalID, ss.Output, ss.OutputDropped = result.ExternalID, result.Output, r.dropped()
 	case ss.Unfinished != nil:
 		ss.Unfinished = result
 	default:
@@ -113,7 +113,7 @@ func (ss *StepState) done(e *Effort, r *Record) {
 		ss.Previous, ss.MadeKey, ss.PreviousGone, ss.StoodBefore, ss.MadeByAnother = nil, "", false, false, false // whichever attempt made it, it is gone
 		return
 	}
-	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.dropped(), r.Kind, nil
+	ss.ExternalID, ss.Output, ss.OutputDropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.dropped(), r.Kind, nil
 	ss.Unconfirmed = false
 	if ss.Previous != nil && ss.ExternalID == "" {
 		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated

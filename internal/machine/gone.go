@@ -153,7 +153,7 @@ func (m *Remains) UnmarshalJSON(b []byte) error {
 		name, id, _ := strings.Cut(line, " ")
 		name, phases, _ := strings.Cut(name, ":")
 		phase, undo, _ := strings.Cut(phases, ":")
-		ss := StepState{Name: name, ExternalID: id, Dropped: true, Forward: Effort{Phase: Phase(phase)}, Undo: Effort{Phase: Phase(undo)}}
+		ss := StepState{Name: name, ExternalID: id, OutputDropped: true, Forward: Effort{Phase: Phase(phase)}, Undo: Effort{Phase: Phase(undo)}}
 		switch phase {
 		case "":
 			ss.Forward.Phase = Done

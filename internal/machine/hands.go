@@ -166,7 +166,7 @@ func (ss *StepState) skipped(r *Record) {
 	}
 	e.skip()
 	ss.forgetLeft()
-	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.dropped(), KindSkipped, nil, false
+	ss.ExternalID, ss.Output, ss.OutputDropped, ss.Evidence, ss.Unfinished, ss.Unconfirmed = r.ExternalID, r.Body, r.dropped(), KindSkipped, nil, false
 }
 
 // stay keeps a parked work where it is.

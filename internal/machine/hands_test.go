@@ -299,7 +299,7 @@ func TestF3AResultThatWasNotKept(t *testing.T) {
 		}
 	}
 	d := said(done(), saga.Resolution{Happened: true, ExternalID: "inv_8", Output: output("inv_9")}).paused()
-	if ss := d.st.Step("a"); ss.ExternalID != "inv_9" || ss.Dropped || len(ss.Output) == 0 {
+	if ss := d.st.Step("a"); ss.ExternalID != "inv_9" || ss.OutputDropped || len(ss.Output) == 0 {
 		t.Errorf("%+v", ss)
 	}
 	d.goOn().wants("act b forward", saga.Running)

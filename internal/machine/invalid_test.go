@@ -71,7 +71,7 @@ func TestM2ExternalIDsAreNeverCut(t *testing.T) {
 func TestM3InvalidIsDecidedAgain(t *testing.T) {
 	d := begin(t, "a find undo-maybe\nb find undo")
 	d.feed(Event{Invalid: 1, Outcome: &program.Outcome{Class: program.Succeeded, ExternalID: "a1", Output: output("a1")}}).wants("act b forward", saga.Running)
-	if ss := d.st.Step("a"); ss.ExternalID != "a1" || ss.Output != nil || !ss.Dropped {
+	if ss := d.st.Step("a"); ss.ExternalID != "a1" || ss.Output != nil || !ss.OutputDropped {
 		t.Errorf("the step is %+v", ss)
 	}
 	d.feed(Event{Invalid: 1, Outcome: &program.Outcome{Class: saga.Unsent, Error: "?", RetryAfter: time.Hour}}).wants("wait", saga.Retrying)
@@ -87,7 +87,7 @@ func TestM3InvalidIsDecidedAgain(t *testing.T) {
 	}
 	d = begin(t, "a find undo").fail(saga.Unknown).due()
 	d.feed(Event{Invalid: 1, Evidence: &program.Evidence{Step: "a", Answer: program.AnswerFound, ExternalID: "a1", Output: output("a1")}}).wants("rest", saga.Completed)
-	if ss := d.st.Step("a"); ss.ExternalID != "a1" || ss.Output != nil || !ss.Dropped {
+	if ss := d.st.Step("a"); ss.ExternalID != "a1" || ss.Output != nil || !ss.OutputDropped {
 		t.Errorf("what was found is %+v", ss)
 	}
 }

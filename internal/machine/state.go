@@ -78,16 +78,16 @@ type Newer struct {
 
 // StepState is what is known of one step that was armed at least once.
 type StepState struct {
-	Name       string          `json:"name"`
-	Forward    Effort          `json:"forward"`
-	Undo       Effort          `json:"undo,omitzero"`
-	ExternalID string          `json:"externalId,omitempty"`
-	Output     json.RawMessage `json:"output,omitempty"`
-	Dropped    bool            `json:"outputDropped,omitempty"` // the output was not kept
-	Evidence   Kind            `json:"evidence,omitempty"`      // done by: KindDone, KindFound, KindResolved, KindAdopted
-	Unfinished *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
-	Previous   *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
-	MadeKey    string          `json:"madeKey,omitempty"`       // the key under which that was first sent
+	Name          string          `json:"name"`
+	Forward       Effort          `json:"forward"`
+	Undo          Effort          `json:"undo,omitzero"`
+	ExternalID    string          `json:"externalId,omitempty"`
+	Output        json.RawMessage `json:"output,omitempty"`
+	OutputDropped bool            `json:"outputDropped,omitempty"` // the output was not kept
+	Evidence      Kind            `json:"evidence,omitempty"`      // done by: KindDone, KindFound, KindResolved, KindAdopted
+	Unfinished    *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
+	Previous      *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
+	MadeKey       string          `json:"madeKey,omitempty"`       // the key under which that was first sent
 	// PreviousGone: the destination says that Previous is not there any more. StoodBefore: it was not, and that an
 	// earlier revision made it goes on counting (V10).
 	PreviousGone    bool `json:"previousGone,omitempty"`
@@ -297,7 +297,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		ss.evidence(e, r)
 	case KindResolved:
-		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed && !(ss.Dropped && r.ErrorClass == "") || r.Direction != saga.Forward) {
+		if e.Phase == Started || e.Phase == Waiting || e.Phase == Done && (!ss.Unconfirmed && !(ss.OutputDropped && r.ErrorClass == "") || r.Direction != saga.Forward) {
 			return fmt.Errorf("a resolution on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)

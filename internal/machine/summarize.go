@@ -66,7 +66,7 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 	if ss.Answering().WaitsFor != nil && f.Phase == Waiting {
 		s.Since, s.WaitsFor = f.PolicyStartedAt, ss.Answering().WaitsFor.words()
 	}
-	if f.Phase != Done || ss.Dropped {
+	if f.Phase != Done || ss.OutputDropped {
 		s.Error = f.Error
 	}
 	if f.Phase == "" {
