@@ -111,10 +111,10 @@ func (s *standing) approval(step, shown string) (a Approval, err error) {
 	spec, b := s.spec.Steps[s.spec.Index(ss.Name)].Approval, ss.Ballot()
 	a = Approval{
 		ID: s.st.ID, Run: s.st.Revision, Step: ss.Name, Shown: b.Shown, Digest: b.Digest, Roles: machine.Voters(spec, b.Since, s.at), Needed: spec.Votes, Votes: b.Votes,
-		Since: b.Since, Until: ss.Until, About: program.AboutOf(b.Shown),
+		Since: b.Since, Until: ss.WaitsUntil, About: program.AboutOf(b.Shown),
 	}
 	switch {
-	case ss.Forward.Phase == machine.Waiting && !s.st.Compensating && !s.st.Status.Terminal() && (s.at.Before(ss.Until) || ss.Forward.NeedsReview != ""):
+	case ss.Forward.Phase == machine.Waiting && !s.st.Compensating && !s.st.Status.Terminal() && (s.at.Before(ss.WaitsUntil) || ss.Forward.NeedsReview != ""):
 	case ss.Forward.Phase == machine.Done:
 		a.Outcome = "approved"
 	case ss.Forward.Phase == machine.Refused:

@@ -60,10 +60,10 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 // (machine/A15). nil: it stands in line.
 func (w *work) unput(d *flow.Destination, s *program.StepSpec) *program.Evidence {
 	ss, now := w.st.Step(s.Name), w.now().Earliest
-	if !s.WaitsForAnswer() || now.Before(ss.Until) || w.s.idle.Err() != nil {
+	if !s.WaitsForAnswer() || now.Before(ss.WaitsUntil) || w.s.idle.Err() != nil {
 		return nil
 	}
-	if d.Paused() == nil && d.Failing().IsZero() && now.Before(ss.Until.Add(lastLook)) {
+	if d.Paused() == nil && d.Failing().IsZero() && now.Before(ss.WaitsUntil.Add(lastLook)) {
 		return nil
 	}
 	return &program.Evidence{Step: s.Name, Answer: program.AnswerUnclear, Unput: true}

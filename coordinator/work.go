@@ -151,7 +151,7 @@ func (w *work) ends() (at time.Time) {
 		if o := ss.Answering(); ss.Forward.Phase != machine.Waiting || o.WaitsFor == nil && o.Approval == nil || w.st.Compensating {
 			continue
 		}
-		end := ss.Until
+		end := ss.WaitsUntil
 		if !end.After(now) {
 			end = latest(end.Add(lastLook), now.Add(time.Minute))
 		}
@@ -509,7 +509,7 @@ func (w *work) endsUnheard(r *machine.Record, now machine.Moment) bool {
 	case machine.KindOverdue:
 		end = w.st.Deadline
 	case machine.KindUnanswered:
-		end = w.st.Step(r.Step).Until
+		end = w.st.Step(r.Step).WaitsUntil
 	}
 	return w.heard.Before(end) && !now.Earliest.Before(end)
 }

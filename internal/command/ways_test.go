@@ -303,7 +303,7 @@ func (w *ways) standing() string {
 	if ss.Ballot() != nil {
 		votes = len(ss.Ballot().Votes)
 	}
-	return fmt.Sprintln(w.st.Status, w.st.Reason, w.st.Compensating, ss.Name, dir, f.Phase, f.Reissue, f.NeedsReview, u.Phase, u.Reissue, u.NeedsReview, ss.Until, votes)
+	return fmt.Sprintln(w.st.Status, w.st.Reason, w.st.Compensating, ss.Name, dir, f.Phase, f.Reissue, f.NeedsReview, u.Phase, u.Reissue, u.NeedsReview, ss.WaitsUntil, votes)
 }
 
 // wayOut reports whether the work comes to an end by at most so many choices, although the destination, or the program, does what it did.

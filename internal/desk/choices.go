@@ -402,7 +402,7 @@ func (v *view) afterSkip(step string) []string {
 // afterWake says what a work does that does not wait any longer.
 func (v *view) afterWake() []string {
 	if ss := First(v.state.Steps, func(ss *machine.StepState) bool { return ss.Forward.Phase == machine.Waiting }); ss != nil {
-		return []string{fmt.Sprintf("step %q waits no longer, and not until %s; what comes next is sent", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
+		return []string{fmt.Sprintf("step %q waits no longer, and not until %s; what comes next is sent", ss.Name, ss.WaitsUntil.UTC().Format(time.RFC3339))}
 	}
 	return []string{"it begins now, and not at " + v.state.StartsAt.UTC().Format(time.RFC3339)}
 }
@@ -433,7 +433,7 @@ func (v *view) afterResume() []string {
 // afterAnswer says what an answer by hand is about.
 func (v *view) afterAnswer() []string {
 	if ss := v.state.Awaited(); ss != nil {
-		return []string{fmt.Sprintf("step %q waits until %s", ss.Name, ss.Until.UTC().Format(time.RFC3339))}
+		return []string{fmt.Sprintf("step %q waits until %s", ss.Name, ss.WaitsUntil.UTC().Format(time.RFC3339))}
 	}
 	return nil
 }

@@ -152,8 +152,8 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 		return fmt.Errorf("%s speaks of step %q, which is %s, or of a work that goes back", r.Kind, r.Step, e.Phase)
 	}
 	ss.forget()
-	if ss.Until.IsZero() {
-		ss.Until = r.At.UTC()
+	if ss.WaitsUntil.IsZero() {
+		ss.WaitsUntil = r.At.UTC()
 	}
 	switch r.Kind {
 	case KindAnswered:
@@ -172,7 +172,7 @@ func (st *State) learnAnswer(ss *StepState, r *Record) error {
 			e.NeedsReview = saga.ReasonUnanswered
 		}
 	default: // KindExtended
-		ss.Until, ss.outside().EndPassedWhileHeld = r.Until, false
+		ss.WaitsUntil, ss.outside().EndPassedWhileHeld = r.Until, false
 		e.NeedsReview, e.Error, e.UnclearLookups, e.Failures = "", "", 0, 0
 	}
 	return nil
@@ -245,7 +245,7 @@ func (m *machine) rebuilt(i int, s *program.StepSpec) bool {
 // unanswered decides on a step whose answer is not there yet.
 func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command {
 	now, e := m.ev.Now.Earliest, &ss.Forward
-	over := !now.Before(ss.Until)
+	over := !now.Before(ss.WaitsUntil)
 	look := time.Time{} // when the answer is to be asked for
 	switch {
 	case !s.Find && m.askedBefore(i, s) && !ss.Answering().Unanswered: // the ledger was lost, and with it what was answered (A7)
@@ -254,7 +254,7 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 		}
 		return m.giveUpOn(i, s, "the ledger was lost, and nothing tells whether the answer had come")
 	case s.Find && over && e.UnclearLookups < maxLookups:
-		look = later(ss.Until, e.BackoffUntil)
+		look = later(ss.WaitsUntil, e.BackoffUntil)
 	case s.Find && !over && m.polled(s).IsZero() && m.rebuilt(i, s): // it may have come before the ledger was lost
 		look = later(e.PolicyStartedAt, e.BackoffUntil)
 	case s.Find && !over && s.Answer.Poll > 0:
@@ -272,10 +272,10 @@ func (m *machine) unanswered(i int, s *program.StepSpec, ss *StepState) Command 
 		return m.wait(now, saga.Waiting) // it is asked at once, and waits meanwhile
 	case !look.IsZero() && !now.Before(look):
 		return Command{Do: Look, Step: s.Name, Direction: saga.Forward}
-	case over || !look.IsZero() && look.Before(ss.Until):
+	case over || !look.IsZero() && look.Before(ss.WaitsUntil):
 		return m.wait(look, saga.Waiting)
 	}
-	return m.wait(ss.Until, saga.Waiting)
+	return m.wait(ss.WaitsUntil, saga.Waiting)
 }
 
 // polled is when this process asked for the answer last, or zero.
@@ -300,8 +300,8 @@ func (m *machine) giveUpOn(i int, s *program.StepSpec, why string) Command {
 // foldUnanswered records that no answer came. asked: who can be asked for it was, and does not have it.
 func (m *machine) foldUnanswered(s *program.StepSpec, words string, asked bool) error {
 	r, ss := &Record{Kind: KindUnanswered, Step: s.Name, Direction: saga.Forward, Error: words}, m.st.Step(s.Name)
-	held := ss.Answering().EndPassedWhileHeld || !m.ev.HeldUntil.Before(ss.Until) // nothing is undone behind a person's back (A11)
-	held = held || m.ev.Now.Earliest.Before(ss.Until)                             // nor because the ledger was lost (A7)
+	held := ss.Answering().EndPassedWhileHeld || !m.ev.HeldUntil.Before(ss.WaitsUntil) // nothing is undone behind a person's back (A11)
+	held = held || m.ev.Now.Earliest.Before(ss.WaitsUntil)                             // nor because the ledger was lost (A7)
 	if s.Answer.Overdue != program.OverdueAsks && asked && !held {
 		r.ErrorClass = saga.Refused
 	}
@@ -315,7 +315,7 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 		return errNotFitting
 	}
 	r := &Record{Step: ss.Name, Direction: saga.Forward, Error: f.Error}
-	over := !m.ev.Now.Earliest.Before(ss.Until)
+	over := !m.ev.Now.Earliest.Before(ss.WaitsUntil)
 	if f.Stack != "" {
 		return m.fold(&Record{Kind: KindFault, Step: ss.Name, Direction: saga.Forward, ErrorClass: saga.Fault, Error: f.Error})
 	}

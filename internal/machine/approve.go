@@ -126,8 +126,8 @@ func Objection(spec *program.Spec, st *State, s *Signal) error {
 		return ErrNotOpen
 	}
 	b, a := ss.Ballot(), spec.Steps[i].Approval
-	if !s.At.Before(ss.Until) && ss.Forward.NeedsReview == "" {
-		return fmt.Errorf("%w: its time was over at %s", ErrNotOpen, ss.Until.UTC().Format(time.RFC3339))
+	if !s.At.Before(ss.WaitsUntil) && ss.Forward.NeedsReview == "" {
+		return fmt.Errorf("%w: its time was over at %s", ErrNotOpen, ss.WaitsUntil.UTC().Format(time.RFC3339))
 	}
 	if s.Vote.Shown != b.Digest || st.PendingRevision != nil && !st.PendingRevision.Withdrawn {
 		return ErrOtherShown
@@ -285,7 +285,7 @@ func (st *State) learnVotes(r *Record) error {
 	}
 	if r.Kind == KindApproved {
 		if begins { // no decision is needed, whatever an earlier revision needed
-			ss.Until, ss.Outside = r.At.UTC(), nil
+			ss.WaitsUntil, ss.Outside = r.At.UTC(), nil
 		} else {
 			decided := *ss.Ballot()
 			decided.Votes, ss.outside().Approval = all, &decided
@@ -319,7 +319,7 @@ func (st *State) open(ss *StepState, r *Record) error {
 			}
 		}
 	}
-	ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: b.Since}
+	ss.WaitsUntil, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: b.Since}
 	ss.outside().Approval = b
 	return nil
 }
@@ -331,7 +331,7 @@ func (ss *StepState) kept() *Outside {
 	}
 	b := *ss.Ballot()
 	if ss.waits() { // else it is of a revision before the one that ends
-		b.Until = ss.Until
+		b.Until = ss.WaitsUntil
 	}
 	return &Outside{Approval: &b}
 }
@@ -350,11 +350,11 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 		m.moving()
 		return Command{Do: Ask, Step: s.Name, Direction: saga.Forward}, true
 	}
-	b, over := ss.Ballot(), !m.ev.Now.Earliest.Before(ss.Until)
+	b, over := ss.Ballot(), !m.ev.Now.Earliest.Before(ss.WaitsUntil)
 	enough := b.approvals() >= s.Approval.Votes // they stood over a newer version, or fewer are needed by now
 	switch {
 	case !over && !enough:
-		return m.wait(ss.Until, saga.Waiting), true
+		return m.wait(ss.WaitsUntil, saga.Waiting), true
 	case m.rec != nil || m.ev.Spoken: // what was said in time counts
 		return m.again(), true
 	}
@@ -367,7 +367,7 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 		r.Kind, r.Body, r.Error, r.Note = KindApproved, body, "", "approved"
 	} else if asked := m.wereAsked(s.Name); !asked {
 		r.Error = "it was not approved in time, and it could not be asked for"
-	} else if !ss.Answering().EndPassedWhileHeld && m.ev.HeldUntil.Before(ss.Until) { // else nothing is undone behind a person's back
+	} else if !ss.Answering().EndPassedWhileHeld && m.ev.HeldUntil.Before(ss.WaitsUntil) { // else nothing is undone behind a person's back
 		r.ErrorClass = saga.Refused
 	}
 	if err := m.fold(r); err != nil {
@@ -404,7 +404,7 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 		return m.awaitVotes(i, decision, ws)
 	}
 	now := m.ev.Now.Earliest
-	over := ws.Forward.Phase != Waiting || ws.Ballot().approvals() >= decision.Approval.Votes || !now.Before(ws.Until)
+	over := ws.Forward.Phase != Waiting || ws.Ballot().approvals() >= decision.Approval.Votes || !now.Before(ws.WaitsUntil)
 	due := ws.Forward.PolicyStartedAt.Add(time.Duration(s.Asks.After))
 	switch {
 	case over && (ss == nil || ss.Forward.Phase == ""):
@@ -427,10 +427,10 @@ func (m *machine) askVoters(s *program.StepSpec, ss *StepState) (Command, bool) 
 		cmd = m.resume(m.spec.Index(s.Name), s, ss)
 	}
 	switch { // the end is not missed over a question
-	case cmd.Do == Slot && (cmd.Until.IsZero() || ws.Until.Before(cmd.Until)):
-		cmd.Until = ws.Until
-	case cmd.Do == Wait && ws.Until.Before(cmd.Until):
-		cmd = m.wait(ws.Until, saga.Retrying)
+	case cmd.Do == Slot && (cmd.Until.IsZero() || ws.WaitsUntil.Before(cmd.Until)):
+		cmd.Until = ws.WaitsUntil
+	case cmd.Do == Wait && ws.WaitsUntil.Before(cmd.Until):
+		cmd = m.wait(ws.WaitsUntil, saga.Retrying)
 	}
 	if m.rec != nil && m.rec.Status == saga.Running { // people may decide already, whatever becomes of the question
 		m.rec.Status = saga.Waiting
@@ -483,7 +483,7 @@ func BriefOf(spec *program.Spec, st *State, step string) *program.Brief {
 	}
 	a, b := spec.Steps[spec.Index(asks.Approval)].Approval, at.Ballot()
 	brief := &program.Brief{
-		Step: asks.Approval, Shown: b.Shown, Digest: b.Digest, Votes: a.Votes, Until: at.Until,
+		Step: asks.Approval, Shown: b.Shown, Digest: b.Digest, Votes: a.Votes, Until: at.WaitsUntil,
 		Roles: Voters(a, time.Time{}, time.Time{}.Add(time.Duration(asks.After))), Reminder: asks.After > 0 && !asks.Escalates, Escalated: asks.Escalates,
 	}
 	if asks.Escalates {

@@ -69,13 +69,13 @@ func TestP1ShownFirst(t *testing.T) {
 func TestP2BoundToWhatIsShown(t *testing.T) {
 	t.Parallel()
 	d := voting(t, paying).succeed("q").wants("wait", saga.Waiting)
-	first, end := d.st.Step("ask").Forward.Key, d.st.Step("pay").Until
+	first, end := d.st.Step("ask").Forward.Key, d.st.Step("pay").WaitsUntil
 	d.vote("ann", "finance", `{"cents":4}`, true).noted("has changed since it was shown")
 	d.vote("ann", "finance", askedFor, true).wants("wait", saga.Waiting).later(time.Hour)
 	d.brought("2").succeed("b_1").wants("ask pay forward", saga.Running)
 	d.brought("3").succeed("b_1").shown(askedFor).wants("wait", saga.Waiting) // the second did not come to it
-	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 1 || !ss.Until.Equal(end) || !strings.Contains(d.tail().Note, "earlier votes (1) stand") {
-		t.Errorf("the same is shown, and %+v until %s: %s", ss.Ballot(), ss.Until, d.tail().Note)
+	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 1 || !ss.WaitsUntil.Equal(end) || !strings.Contains(d.tail().Note, "earlier votes (1) stand") {
+		t.Errorf("the same is shown, and %+v until %s: %s", ss.Ballot(), ss.WaitsUntil, d.tail().Note)
 	}
 	d.brought("4").succeed("b_1").shown(`{"cents":6}`).wants("act ask forward", saga.Waiting)
 	if ss := d.st.Step("pay"); len(ss.Ballot().Votes) != 0 || d.key() == first || !strings.Contains(d.tail().Note, "earlier votes (1) are void, and people are asked again") {
@@ -90,7 +90,7 @@ func TestP2BoundToWhatIsShown(t *testing.T) {
 	// an end that passed while a person had the work undoes nothing when a newer version shows the same
 	held := voting(t, paying).fail(saga.Fault).review(saga.ReasonPoison).later(80 * time.Hour)
 	held.brought("2").succeed("b_1").shown(askedFor)
-	if until := held.st.Step("pay").Until; held.st.Compensating || !until.Equal(held.now.Add(72*time.Hour)) {
+	if until := held.st.Step("pay").WaitsUntil; held.st.Compensating || !until.Equal(held.now.Add(72*time.Hour)) {
 		t.Errorf("people have until %s, and it is %s", until, held.st.Status)
 	}
 	// people who were asked about an earlier version are asked again after one that needed no decision
@@ -153,7 +153,7 @@ func TestP4TheDecision(t *testing.T) {
 	}
 	behind := rejected()
 	behind.retry().wants("ask pay forward", saga.Running).shown(askedFor).wants("act ask forward", saga.Waiting).succeed("q")
-	if b := behind.st.Step("pay").Ballot(); len(b.Votes) != 0 || !behind.st.Step("pay").Until.After(behind.now) {
+	if b := behind.st.Step("pay").Ballot(); len(b.Votes) != 0 || !behind.st.Step("pay").WaitsUntil.After(behind.now) {
 		t.Errorf("it is decided again with %+v", b)
 	}
 	fewer := voting(t, paying).succeed("q").vote("ann", "finance", askedFor, true) // the program asks for fewer votes by now
@@ -220,12 +220,12 @@ func TestP6TheEnd(t *testing.T) {
 	// a question that cannot be sent does not hold it up, one that fails, and one that waits for its turn; but people were not asked (A15)
 	mute := voting(t, "book idempotent undo\npay approve=72h by=finance ask\ncharge keyed=720h pivot")
 	mute.later(72*time.Hour-time.Minute).outcome(program.Outcome{Class: saga.Unsent, RetryAfter: time.Hour}).wants("wait", saga.Retrying)
-	if mute.due().review(saga.ReasonUnanswered); !mute.now.Equal(mute.st.Step("pay").Until) {
-		t.Errorf("the end was %s, and it turned at %s", mute.st.Step("pay").Until, mute.now)
+	if mute.due().review(saga.ReasonUnanswered); !mute.now.Equal(mute.st.Step("pay").WaitsUntil) {
+		t.Errorf("the end was %s, and it turned at %s", mute.st.Step("pay").WaitsUntil, mute.now)
 	}
 	line := newDesk(t, "pay approve=72h by=finance ask\ncharge keyed=720h pivot")
 	line.busy = true
-	if line.start().shown(askedFor).wants("slot ask forward", saga.Waiting); !line.last.Do.Until.Equal(line.st.Step("pay").Until) {
+	if line.start().shown(askedFor).wants("slot ask forward", saga.Waiting); !line.last.Do.Until.Equal(line.st.Step("pay").WaitsUntil) {
 		t.Errorf("it waits for a slot until %s", line.last.Do.Until)
 	}
 	tooLate := voting(t, lines)

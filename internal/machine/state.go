@@ -98,9 +98,9 @@ type StepState struct {
 	// StoodBeforeLoss: it stood when the ledger was lost, or had gone back, in this run: the waits and approvals before it were over by then.
 	StoodBeforeLoss bool `json:"stoodBeforeLoss,omitempty"`
 	MadeByAnother   bool `json:"madeByAnother,omitempty"` // it was there before the first attempt, and stands; where it was found as it should be, only in later runs
-	// Until is when the wait of a step is over that only waits. It stays when it is over.
-	Until   time.Time `json:"waitsUntil,omitzero"`
-	Outside *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
+	// WaitsUntil is when the wait of a step is over that only waits. It stays when it is over.
+	WaitsUntil time.Time `json:"waitsUntil,omitzero"`
+	Outside    *Outside  `json:"outside,omitempty"` // what an answer from outside is about; shared by copies, never changed
 }
 
 // Effort is one direction of a step: all its attempts.

@@ -61,7 +61,7 @@ func (ss *StepState) summary(r program.Repeat) saga.StepSummary {
 	s := saga.StepSummary{
 		Done: f.Phase == Done && u.Phase != Done, Status: string(f.Phase), ExternalID: ss.ExternalID, Attempts: f.Attempts,
 		Key: f.Key, Repeat: r, Evidence: string(ss.Evidence), Unconfirmed: ss.Unconfirmed, Output: ss.Output,
-		Until: ss.Until,
+		Until: ss.WaitsUntil,
 	}
 	if ss.Answering().WaitsFor != nil && f.Phase == Waiting {
 		s.Since, s.WaitsFor = f.PolicyStartedAt, ss.Answering().WaitsFor.words()
@@ -180,13 +180,13 @@ func (st *State) nextWaiting(spec *program.Spec) string {
 	ss := st.front(spec)
 	if ss != nil && ss.asking() && ss.Ballot() != nil {
 		return fmt.Sprintf("It waits at step %q for %s, until %s; without a decision by then it is rejected. To give it up, cancel it.",
-			ss.Name, st.wantsVotes(spec, ss), ss.Until.UTC().Format(time.RFC3339))
+			ss.Name, st.wantsVotes(spec, ss), ss.WaitsUntil.UTC().Format(time.RFC3339))
 	}
 	if ss != nil && ss.Answering().WaitsFor != nil && ss.Forward.Phase == Waiting {
-		return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do.", ss.Name, strings.Join(ss.Answering().WaitsFor.words(), " or "), ss.Until.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("It waits at step %q for %s, until %s. Nothing to do.", ss.Name, strings.Join(ss.Answering().WaitsFor.words(), " or "), ss.WaitsUntil.UTC().Format(time.RFC3339))
 	}
 	if len(st.Steps) > 0 && ss != nil {
-		until, what = ss.Until, fmt.Sprintf("It waits at step %q, and goes on by itself", ss.Name)
+		until, what = ss.WaitsUntil, fmt.Sprintf("It waits at step %q, and goes on by itself", ss.Name)
 	}
 	return fmt.Sprintf("%s at %s. Nothing to do. To give it up, cancel it.", what, until.UTC().Format(time.RFC3339))
 }

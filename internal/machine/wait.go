@@ -23,7 +23,7 @@ type Asked struct {
 }
 
 // waits reports whether the step is one that only waits: it has no effect anywhere.
-func (ss *StepState) waits() bool { return !ss.Until.IsZero() }
+func (ss *StepState) waits() bool { return !ss.WaitsUntil.IsZero() }
 
 // learnWait folds what r says of a wait.
 func (st *State) learnWait(r *Record) error {
@@ -52,7 +52,7 @@ func (st *State) learnWait(r *Record) error {
 			ss = &st.Steps[len(st.Steps)-1]
 		}
 		if r.Kind == KindWaiting {
-			ss.Until, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: r.At.UTC()}
+			ss.WaitsUntil, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: r.At.UTC()}
 			return ss.learnAsks(r)
 		} else { // the definition could not say until when, or its lookup panicked
 			e := &ss.Forward
@@ -125,8 +125,8 @@ func (m *machine) awaitStep(i int, s *program.StepSpec) (Command, bool) {
 		return m.park(ss.Forward.NeedsReview), true
 	case ss != nil && ss.Forward.Phase == Waiting:
 		switch {
-		case m.ev.Now.Earliest.Before(ss.Until):
-			return m.wait(ss.Until, saga.Waiting), true
+		case m.ev.Now.Earliest.Before(ss.WaitsUntil):
+			return m.wait(ss.WaitsUntil, saga.Waiting), true
 		case m.rec != nil:
 			return m.again(), true
 		}
@@ -146,7 +146,7 @@ func (m *machine) awaitStep(i int, s *program.StepSpec) (Command, bool) {
 	if err := m.beginWait(s, m.ev.Now.Latest.Add(s.Delay)); err != nil {
 		return m.cannotBe(err), true
 	}
-	return m.wait(m.st.Step(s.Name).Until, saga.Waiting), true
+	return m.wait(m.st.Step(s.Name).WaitsUntil, saga.Waiting), true
 }
 
 // renamed parks a work of which an earlier version of the definition calls something else by the step's name:
@@ -221,7 +221,7 @@ func (st *State) passes(r *Record) {
 	}
 	for i := range st.Steps {
 		if ss := &st.Steps[i]; ss.asking() {
-			ss.outside().EndPassedWhileHeld = !r.At.Before(ss.Until)
+			ss.outside().EndPassedWhileHeld = !r.At.Before(ss.WaitsUntil)
 		}
 	}
 }

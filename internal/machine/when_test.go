@@ -77,7 +77,7 @@ func TestADoubtfulQuestionWasAsked(t *testing.T) {
 		d.fail(saga.Unknown).due()
 	}
 	d.fail(saga.Unknown)
-	d.now = d.st.Step("pay").Until
+	d.now = d.st.Step("pay").WaitsUntil
 	for range 3 { // the question is asked no more, and then it is over
 		d.tick()
 	}
