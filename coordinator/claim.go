@@ -249,7 +249,7 @@ func (c *Coordinator) underWay(w *work, by machine.Token) {
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
 		for _, e := range []*machine.Effort{&ss.Forward, &ss.Undo} {
-			until := e.UnknownUntil
+			until := e.OutcomeUnknownUntil
 			if e.Phase == machine.Started {
 				until = latest(until, e.Deadline)
 			}

@@ -205,7 +205,7 @@ func mayBeThere(s *machine.StepState) bool {
 	case machine.Done, machine.Started, machine.InDoubt:
 		return s.Undo.Phase != machine.Done
 	default:
-		return !f.UnknownUntil.IsZero() || s.Unfinished != nil
+		return !f.OutcomeUnknownUntil.IsZero() || s.Unfinished != nil
 	}
 }
 
@@ -349,7 +349,7 @@ func (v *view) afterRetry() []string {
 	if dir == saga.Undo {
 		e, name = &ss.Undo, fmt.Sprintf("the undo of step %q", ss.Name)
 	}
-	maybe := e.Phase == machine.InDoubt || !e.UnknownUntil.IsZero()
+	maybe := e.Phase == machine.InDoubt || !e.OutcomeUnknownUntil.IsZero()
 	switch {
 	case dir == saga.Forward && ss.Rejected():
 		return []string{fmt.Sprintf("people are asked again at step %q, and votes so far count no more", ss.Name)}

@@ -188,7 +188,7 @@ func TestP5WhoIsAsked(t *testing.T) {
 	if err := forgot.failover(1); err != nil {
 		t.Fatal(err)
 	}
-	if ss := forgot.st.Step("ask-reminder"); ss != nil || forgot.st.Step("ask").Forward.UnknownUntil.IsZero() {
+	if ss := forgot.st.Step("ask-reminder"); ss != nil || forgot.st.Step("ask").Forward.OutcomeUnknownUntil.IsZero() {
 		t.Errorf("the reminder is %+v, and the ask %+v", ss, forgot.st.Step("ask").Forward)
 	}
 	forgot.succeed("q").wants("wait", saga.Waiting).wait(4*time.Hour).wants("act ask-reminder forward", saga.Waiting)

@@ -219,7 +219,7 @@ func (st *State) Attempting() bool {
 // pivotOpen reports whether all that may have happened of the pivot is under way, so that it may come to nothing.
 func (st *State) pivotOpen(spec *program.Spec) bool {
 	ss := st.Step(spec.Steps[spec.PivotIndex()].Name)
-	return ss.Forward.Phase == Started && ss.Forward.UnknownUntil.IsZero() && ss.Unfinished == nil
+	return ss.Forward.Phase == Started && ss.Forward.OutcomeUnknownUntil.IsZero() && ss.Unfinished == nil
 }
 
 // Takes reports whether an act is a choice of an instance, or one that it takes besides.

@@ -22,7 +22,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		ss.StoodBeforeLoss = e.Phase == InDoubt && e.Attempts == ss.EarlierAttempts // no attempt of this run is known: the ledger was lost, or went back
 		ss.done(e, r)
 	case KindUnfinished:
-		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
+		e.Phase, e.OutcomeUnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished = &program.Result{ExternalID: r.ExternalID, Output: r.Body}
 	case KindOther:
 		if r.ErrorClass == saga.Unknown {
@@ -32,10 +32,10 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		if e.Attempts > 0 { // what was sent under its key says something else
 			e.reissue()
 		}
-		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
+		e.Phase, e.OutcomeUnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Previous, ss.Unfinished, ss.Evidence = &program.Result{ExternalID: r.ExternalID, Output: r.Body}, nil, ""
 	case KindNotFound:
-		e.Phase, e.UnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
+		e.Phase, e.OutcomeUnknownUntil, e.QuietUntil = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
 		if ss.PreviousGone && r.ErrorClass != saga.Unknown {
 			e.reissue()
@@ -121,6 +121,6 @@ func (ss *StepState) done(e *Effort, r *Record) {
 	ss.MadeByAnother = ss.MadeByAnother && (ss.Previous == nil || ss.Previous.ExternalID == ss.ExternalID) // else it is another one, which is ours
 	ss.Previous, ss.PreviousGone = nil, false
 	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
-		e.UnknownUntil, e.QuietUntil = time.Time{}, time.Time{}
+		e.OutcomeUnknownUntil, e.QuietUntil = time.Time{}, time.Time{}
 	}
 }

@@ -53,7 +53,7 @@ func (st *State) forget(r *Record) error {
 		if e.Phase != Started {
 			e.Phase = InDoubt
 		}
-		e.UnknownUntil = later(e.UnknownUntil, r.At.UTC().Add(time.Duration(l.Budget)))
+		e.OutcomeUnknownUntil = later(e.OutcomeUnknownUntil, r.At.UTC().Add(time.Duration(l.Budget)))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestF26WhatWasForgotten(t *testing.T) {
 	})
 	t.Run("the deadline is as if it had been armed now", func(t *testing.T) {
 		d := begin(t, "a find undo timeout=10s settle=20s").lose(0)
-		if until := d.st.Step("a").Forward.UnknownUntil; until != noon.Add(10*time.Second) {
+		if until := d.st.Step("a").Forward.OutcomeUnknownUntil; until != noon.Add(10*time.Second) {
 			t.Errorf("unanswered until %s", until)
 		}
 		d = newDesk(t, "a find undo timeout=10s settle=20s")
@@ -103,7 +103,7 @@ func TestF26Untouched(t *testing.T) {
 	})
 	t.Run("what is done stays done", func(t *testing.T) {
 		d := begin(t, "a idempotent undo\nb find undo").succeed("1").lose(0)
-		if ss := d.st.Step("a"); ss.Forward.Phase != Done || !ss.Forward.UnknownUntil.IsZero() {
+		if ss := d.st.Step("a"); ss.Forward.Phase != Done || !ss.Forward.OutcomeUnknownUntil.IsZero() {
 			t.Errorf("a is %+v", ss)
 		}
 	})
@@ -148,7 +148,7 @@ func TestF26ALookupAcquits(t *testing.T) {
 	t.Run("not from what is known to have been sent", func(t *testing.T) {
 		d := begin(t, "a find undo\nb find undo attempts=9").succeed("a1").fail(saga.Unknown).due().found(KindUnclear).due()
 		d.now = d.now.Add(time.Second)
-		if d.lose(0); d.st.Step("b").Forward.UnknownUntil.IsZero() {
+		if d.lose(0); d.st.Step("b").Forward.OutcomeUnknownUntil.IsZero() {
 			t.Error("the doubt is gone")
 		}
 	})

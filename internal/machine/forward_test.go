@@ -106,7 +106,7 @@ func TestF4NotSent(t *testing.T) {
 			d := begin(t, "a "+repeat+" no-undo")
 			key := d.key()
 			d.fail(saga.Unsent).wants("wait", saga.Retrying)
-			if e := d.st.Step("a").Forward; e.Phase != Ready || !e.UnknownUntil.IsZero() {
+			if e := d.st.Step("a").Forward; e.Phase != Ready || !e.OutcomeUnknownUntil.IsZero() {
 				t.Errorf("the step is %+v", e)
 			}
 			if d.tail().Kind != KindNotSent {
@@ -125,9 +125,9 @@ func TestF5NotSentAfterMaybe(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "keyed=1h", "keyed=1h lookup"} {
 		t.Run(repeat, func(t *testing.T) {
 			d := begin(t, "a "+repeat+" no-undo").fail(saga.Unknown)
-			maybe := d.st.Step("a").Forward.UnknownUntil
+			maybe := d.st.Step("a").Forward.OutcomeUnknownUntil
 			d.due().fail(saga.Unsent)
-			if e := d.st.Step("a").Forward; e.Phase != InDoubt || e.UnknownUntil != maybe {
+			if e := d.st.Step("a").Forward; e.Phase != InDoubt || e.OutcomeUnknownUntil != maybe {
 				t.Errorf("the step is %+v, want in doubt since %s", e, maybe)
 			}
 		})
@@ -142,7 +142,7 @@ func TestSettlesFromALateReturn(t *testing.T) {
 		armed := d.now
 		d.now = d.now.Add(took)
 		d.fail(saga.Unknown)
-		if until := d.st.Step("a").Forward.UnknownUntil.Sub(armed); until < want || until > want+time.Second {
+		if until := d.st.Step("a").Forward.OutcomeUnknownUntil.Sub(armed); until < want || until > want+time.Second {
 			t.Errorf("after %s what it did is unknown until %s behind its arming, want %s", took, until, want)
 		}
 	}
@@ -200,7 +200,7 @@ func TestF9Unknown(t *testing.T) {
 	for _, class := range []saga.Class{saga.Unknown, "", "no such class"} {
 		d := begin(t, "a find undo").fail(class)
 		e := d.st.Step("a").Forward
-		if d.tail().Kind != KindUnknown || e.Phase != InDoubt || e.UnknownUntil != e.Deadline {
+		if d.tail().Kind != KindUnknown || e.Phase != InDoubt || e.OutcomeUnknownUntil != e.Deadline {
 			t.Errorf("class %q: recorded as %s, the step is %+v", class, d.tail().Kind, e)
 		}
 		d.wants("wait", saga.Retrying)
@@ -361,7 +361,7 @@ func TestF13LatestDeadlineCounts(t *testing.T) {
 	d := begin(t, "a idempotent lookup undo settle=1m").fail(saga.Unknown).wait(10 * time.Second).fail(saga.Unknown).wait(10 * time.Second)
 	want := d.st.Step("a").Forward.Deadline.Add(-10 * time.Second)
 	d.wants("act a forward", saga.Running).fail(saga.Unsent)
-	if got := d.st.Step("a").Forward.UnknownUntil; got != want {
+	if got := d.st.Step("a").Forward.OutcomeUnknownUntil; got != want {
 		t.Errorf("unanswered until %s, want %s: the second attempt's deadline", got, want)
 	}
 	d.cancel().wants("wait until 12:01:40", saga.Compensating).due().wants("look a forward", saga.Compensating)
@@ -372,7 +372,7 @@ func TestF14Found(t *testing.T) {
 	for _, repeat := range []string{"find no-undo", "at-most-once lookup no-undo"} {
 		d := begin(t, "a "+repeat+"\nb at-most-once no-undo").fail(saga.Unknown).due().found(KindFound, "inv_9").wants("act b forward", saga.Running)
 		ss := d.st.Step("a")
-		if ss.Forward.Phase != Done || ss.ExternalID != "inv_9" || ss.Evidence != KindFound || !ss.Forward.UnknownUntil.IsZero() {
+		if ss.Forward.Phase != Done || ss.ExternalID != "inv_9" || ss.Evidence != KindFound || !ss.Forward.OutcomeUnknownUntil.IsZero() {
 			t.Errorf("%s: %+v", repeat, ss)
 		}
 		if in := d.st.Invocation(d.last.Do); in.Results["a"].ExternalID != "inv_9" {

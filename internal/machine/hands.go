@@ -76,7 +76,7 @@ func (st *State) notRetriable(spec *program.Spec, ss *StepState, dir saga.Direct
 	}
 	m := machine{spec: spec, st: st, ev: Event{Now: now}}
 	s, e := m.step(ss.Name), ss.effort(dir)
-	maybe := e.Phase == InDoubt || !e.UnknownUntil.IsZero()
+	maybe := e.Phase == InDoubt || !e.OutcomeUnknownUntil.IsZero()
 	switch {
 	case e.Phase == Done || e.Phase == Skipped || e.Phase == Waiting:
 		return "the step is " + string(e.Phase)
@@ -109,7 +109,7 @@ func (e *Effort) retried() {
 		e.reissue()
 		return
 	}
-	if e.Phase = Ready; !e.UnknownUntil.IsZero() {
+	if e.Phase = Ready; !e.OutcomeUnknownUntil.IsZero() {
 		e.Phase = InDoubt
 	}
 }

@@ -141,7 +141,7 @@ func TestS16Retry(t *testing.T) {
 		d := begin(t, "a idempotent undo attempts=2").fail(saga.Unknown).due().fail(saga.Unknown).review(saga.ReasonExhausted)
 		key := d.st.Step("a").Forward.Key
 		d.wait(longest).retry().wants("act a forward", saga.Running)
-		if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Failures != 0 || e.PolicyStartedAt != d.now || e.UnknownUntil.IsZero() || d.key() != key {
+		if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Failures != 0 || e.PolicyStartedAt != d.now || e.OutcomeUnknownUntil.IsZero() || d.key() != key {
 			t.Errorf("%+v", e)
 		}
 		d.fail(saga.Unknown).wants("wait", saga.Retrying).due().fail(saga.Unknown).review(saga.ReasonExhausted)

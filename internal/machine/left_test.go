@@ -20,7 +20,7 @@ func TestWhatIsLeft(t *testing.T) {
 		{Name: "doubtful", Forward: effort(InDoubt)},
 		{Name: "refused", Forward: effort(Refused)},
 		{Name: "refused-later", Forward: effort(Refused), Previous: &program.Result{ExternalID: "inv_1"}},
-		{Name: "skipped", Forward: Effort{Phase: Skipped, UnknownUntil: time.Unix(1, 0)}},
+		{Name: "skipped", Forward: Effort{Phase: Skipped, OutcomeUnknownUntil: time.Unix(1, 0)}},
 		{Name: "never"},
 	}}
 	want := []string{"left (cus_7)", "bare", "adopted (mail_1), which may have happened", "doubtful, which may have happened", "refused-later (inv_1)"}

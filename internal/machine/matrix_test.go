@@ -127,7 +127,7 @@ func TestEveryEndOfAnAttempt(t *testing.T) {
 							t.Errorf("the work is %s, want %s", got, status)
 						}
 						d.wants(cmd, d.st.Status)
-						kept := !d.st.Step("x").Forward.UnknownUntil.IsZero()
+						kept := !d.st.Step("x").Forward.OutcomeUnknownUntil.IsZero()
 						ended := end == "unknown" || end == "lost" || end == "stopped behind it" || end == "a class of nowhere"
 						if kept != (maybe || ended) {
 							t.Errorf("an attempt may have happened: %v, want %v", kept, maybe || ended)

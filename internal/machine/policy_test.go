@@ -65,7 +65,7 @@ func TestF20ShutdownWithAnswer(t *testing.T) {
 // "F21: an action or definition at fault has sent nothing: review".
 func TestF21Fault(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb find undo").succeed("1").fail(saga.Fault).review(saga.ReasonPoison)
-	if e := d.st.Step("b").Forward; e.Phase != Ready || !e.UnknownUntil.IsZero() {
+	if e := d.st.Step("b").Forward; e.Phase != Ready || !e.OutcomeUnknownUntil.IsZero() {
 		t.Errorf("nothing was sent, but the step is %+v", e)
 	}
 	d.wait(time.Hour).review(saga.ReasonPoison)
@@ -205,7 +205,7 @@ func TestF28Outage(t *testing.T) {
 			}
 			d.due().wants("act a forward", saga.Running)
 		}
-		if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Failures != 30 || e.UnknownUntil.IsZero() {
+		if e := d.st.Step("a").Forward; e.CountedAttempts != 1 || e.Failures != 30 || e.OutcomeUnknownUntil.IsZero() {
 			t.Errorf("%+v", e)
 		}
 		d.fail(saga.Unknown).due().fail(saga.Unknown).review(saga.ReasonExhausted) // others are served again
@@ -245,7 +245,7 @@ func TestF29Panic(t *testing.T) {
 		d := begin(t, "a idempotent undo attempts=2")
 		panicked := program.Outcome{Class: class, Error: "panic: nil map", Stack: "goroutine 1"}
 		d.outcome(panicked).due().outcome(panicked).review(saga.ReasonExhausted)
-		if e := d.st.Step("a").Forward; e.CountedAttempts != 2 || e.UnknownUntil.IsZero() != (class == saga.Unsent) {
+		if e := d.st.Step("a").Forward; e.CountedAttempts != 2 || e.OutcomeUnknownUntil.IsZero() != (class == saga.Unsent) {
 			t.Errorf("%s: %+v", class, e)
 		}
 	}

@@ -27,9 +27,9 @@ func (e *Effort) refused(r *Record) {
 	e.Phase = Refused
 	switch r.ErrorClass { //nolint:exhaustive // others speak of this attempt alone
 	case saga.Unknown: // of its last request; an earlier one may have taken effect
-		e.UnknownUntil = later(e.UnknownUntil, later(e.Deadline, r.At.UTC()))
+		e.OutcomeUnknownUntil = later(e.OutcomeUnknownUntil, later(e.Deadline, r.At.UTC()))
 	case saga.RefusedKey: // no request under it has had an effect, or will
-		e.UnknownUntil = time.Time{}
+		e.OutcomeUnknownUntil = time.Time{}
 	}
 }
 

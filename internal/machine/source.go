@@ -199,7 +199,7 @@ func (st *State) boundary() bool {
 // inDoubt reports whether the outcome of the step is not known yet.
 func (ss *StepState) inDoubt() bool {
 	f := &ss.Forward
-	return f.Phase == Started || f.Phase == InDoubt || f.NeedsReview == saga.ReasonInDoubt || f.Phase != Done && !f.UnknownUntil.IsZero()
+	return f.Phase == Started || f.Phase == InDoubt || f.NeedsReview == saga.ReasonInDoubt || f.Phase != Done && !f.OutcomeUnknownUntil.IsZero()
 }
 
 // newestFirst returns the steps in the order in which they are undone: the reverse of arming.

@@ -120,10 +120,10 @@ type Effort struct {
 	MayHaveReached  bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
 	Failed          time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
 	Deadline        time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
-	// UnknownUntil is the latest deadline of the attempts whose outcome is unknown, or of one that was
+	// OutcomeUnknownUntil is the latest deadline of the attempts whose outcome is unknown, or of one that was
 	// lost before, when it was. Zero: none may have happened without our knowing. This is the whole
 	// of "may have happened".
-	UnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
+	OutcomeUnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
 	// QuietUntil is what Unanswered was when a person said that nothing happened: nothing new is
 	// armed, and the step is not skipped on the way back, before it has settled.
 	QuietUntil   time.Time `json:"quietUntil,omitzero"`
@@ -333,7 +333,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		ss.done(e, r)
 	case KindNotSent, KindFault:
 		e.Phase = Ready
-		if !e.UnknownUntil.IsZero() {
+		if !e.OutcomeUnknownUntil.IsZero() {
 			e.Phase = InDoubt
 		}
 		if !e.MayHaveReached {
@@ -353,7 +353,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		if early && (r.Kind == KindLost || r.ErrorClass == program.Interrupted) || !early && r.Kind == KindUnknown { // its process was gone or stopped waiting; or it returned late
 			until = r.At.UTC()
 		}
-		e.UnknownUntil = later(e.UnknownUntil, until)
+		e.OutcomeUnknownUntil = later(e.OutcomeUnknownUntil, until)
 		ss.PreviousGone = ss.PreviousGone || r.ErrorClass == saga.Gone
 	}
 }
@@ -515,14 +515,14 @@ func (ss *StepState) stands(spec *program.Spec) bool {
 		return false
 	}
 	f := &ss.Forward
-	word := (f.Phase == Ready || f.Phase == Skipped || f.Phase == "") && f.UnknownUntil.IsZero() && ss.Previous == nil && ss.Unfinished == nil
+	word := (f.Phase == Ready || f.Phase == Skipped || f.Phase == "") && f.OutcomeUnknownUntil.IsZero() && ss.Previous == nil && ss.Unfinished == nil
 	several := f.Phase == "" && f.NeedsReview == saga.ReasonInDoubt // they were there before its first request, and a person is asked
 	return (several || ss.mayHaveHappened()) && (!word || !spec.NeedsNoUndo(ss.Name))
 }
 
 // unsettled is from when on the attempts settle that may still be on their way. Zero: there are
 // none.
-func (e *Effort) unsettled() time.Time { return later(e.UnknownUntil, e.QuietUntil) }
+func (e *Effort) unsettled() time.Time { return later(e.OutcomeUnknownUntil, e.QuietUntil) }
 
 func (ss *StepState) effort(d saga.Direction) *Effort {
 	if d == saga.Undo {
