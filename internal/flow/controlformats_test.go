@@ -20,7 +20,7 @@ func TestControlsAreAFormat(t *testing.T) {
 			`"until":"2026-03-01T12:00:05Z"},"retryProbe":{"failed":1},"recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: Health{
 			PausedBy: "anna", PausedReason: "moving", LimitedUntil: at(1), FailureStartedAt: at(2), Evidence: "it asked", LastError: "503",
 			Probe: probe{Failed: 3, Next: at(4), Session: "00000000000000ff", Until: at(5)}, Retry: probe{Failed: 1}, RecoveredAt: at(6), ServedAt: at(7),
-			Alone: lone{5, at(8), at(9)},
+			FailsAlone: lone{5, at(8), at(9)},
 		},
 		`{"parts":[{"session":"ff","acquiredAt":"2026-03-01T12:00:01Z","releasedAt":"2026-03-01T12:00:02Z",` +
 			`"availableAt":"2026-03-01T12:00:03Z","reservedFor":"d1","leftBy":"fe"}],` +

@@ -23,8 +23,8 @@ type Health struct {
 	Evidence         string    `json:"evidence,omitempty"`  // for people: why it counts as failing, or limited
 	LastError        string    `json:"lastError,omitempty"` // what the latest failure said
 
-	// Alone is the instance that fails and was the only one that its process knew of.
-	Alone lone `json:"failsAlone,omitzero"`
+	// FailsAlone is the instance that fails and was the only one that its process knew of.
+	FailsAlone lone `json:"failsAlone,omitzero"`
 
 	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
@@ -207,7 +207,7 @@ func (h Health) unused(newcomer bool) Health {
 // served notes that an instance was served, and ends the failing. One that is served while the
 // destination is limited was sent before it asked for that.
 func (h Health) served(now machine.Moment) Health {
-	h.ServedAt, h.Alone = now.Earliest, lone{}
+	h.ServedAt, h.FailsAlone = now.Earliest, lone{}
 	if !h.FailureStartedAt.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
 		h.RecoveredAt, h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}

@@ -191,7 +191,7 @@ func (d *Destination) Answered(took time.Duration) {
 	d.forget()
 	d.opens(true)
 	tells := func(h *Health) bool {
-		return !h.FailureStartedAt.IsZero() || h.Alone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
+		return !h.FailureStartedAt.IsZero() || h.FailsAlone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
 		d.change(func(h Health) (Health, bool) { return h.served(now), tells(&h) })
@@ -300,10 +300,10 @@ func (d *Destination) FailedBy(f Failure) {
 		return
 	}
 	d.suspect()
-	if one := (lone{f.Number, d.since, now.Earliest}); len(d.failed) == 1 && now.Earliest.Sub(d.since) >= tellsAlone && d.health.Alone.older(one) {
+	if one := (lone{f.Number, d.since, now.Earliest}); len(d.failed) == 1 && now.Earliest.Sub(d.since) >= tellsAlone && d.health.FailsAlone.older(one) {
 		d.change(func(h Health) (Health, bool) {
-			tells := h.FailureStartedAt.IsZero() && h.Alone.older(one)
-			h.Alone = one
+			tells := h.FailureStartedAt.IsZero() && h.FailsAlone.older(one)
+			h.FailsAlone = one
 			return h, tells
 		})
 	}
@@ -336,7 +336,7 @@ func (d *Destination) gather(now machine.Moment, f *Failure) {
 
 // both is since when two instances fail at least; zero: one alone does, or none.
 func (d *Destination) both(now machine.Moment) time.Time {
-	a := d.health.Alone
+	a := d.health.FailsAlone
 	if other := a.Number != 0 && len(d.failed) > 0 && !d.failed[a.Number]; other && now.Earliest.Sub(a.At) < evidenceFor {
 		return earliest(a.Since, d.since)
 	}

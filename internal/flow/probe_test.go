@@ -374,8 +374,8 @@ func TestOneThatFailsAloneIsAtFault(t *testing.T) {
 		d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
 		time.Sleep(tellsAlone) //nolint:forbidigo // virtual
 		d.FailedBy(Failure{Number: 1, Rank: Rank{Again: true}, Why: "500"})
-		if h := store(); h.Alone.Number != 1 {
-			t.Fatalf("%+v", h.Alone)
+		if h := store(); h.FailsAlone.Number != 1 {
+			t.Fatalf("%+v", h.FailsAlone)
 		}
 	})
 	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
