@@ -30,7 +30,7 @@ type Health struct {
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
 	// lengthen no newcomer's.
 	Probe       probe     `json:"probe,omitzero"`
-	Retry       probe     `json:"retryProbe,omitzero"`
+	RetryProbe  probe     `json:"retryProbe,omitzero"`
 	RecoveredAt time.Time `json:"recoveredAt,omitzero"`
 	ServedAt    time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
 }
@@ -61,7 +61,7 @@ func (h *Health) of(newcomer bool) *probe {
 	if newcomer {
 		return &h.Probe
 	}
-	return &h.Retry
+	return &h.RetryProbe
 }
 
 var newcomersAndOthers = []bool{true, false}
@@ -168,9 +168,9 @@ func (h *Health) TriedAt(now time.Time) (at time.Time) {
 func (h Health) failed(now machine.Moment, evidence, why string) Health {
 	h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, evidence, why
 	if now.Earliest.Sub(h.RecoveredAt).Abs() > time.Minute {
-		h.Probe, h.Retry = probe{}, probe{}
+		h.Probe, h.RetryProbe = probe{}, probe{}
 	}
-	h.Probe.Next, h.Retry.Next = now.Latest.Add(h.Probe.wait()), now.Latest.Add(h.Retry.wait())
+	h.Probe.Next, h.RetryProbe.Next = now.Latest.Add(h.Probe.wait()), now.Latest.Add(h.RetryProbe.wait())
 	h.RecoveredAt = time.Time{}
 	return h
 }
@@ -181,7 +181,7 @@ func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 	p.Next = Latest(now.Latest.Add(p.wait()), h.LimitedUntil)
 	*h.of(newcomer), h.LastError = p, why
 	if newcomer {
-		h.Retry.Next = Latest(h.Retry.Next, p.Next.Add(p.wait()/2))
+		h.RetryProbe.Next = Latest(h.RetryProbe.Next, p.Next.Add(p.wait()/2))
 	}
 	return h
 }
@@ -210,7 +210,7 @@ func (h Health) served(now machine.Moment) Health {
 	h.ServedAt, h.FailsAlone = now.Earliest, lone{}
 	if !h.FailureStartedAt.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
 		h.RecoveredAt, h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
-		h.Probe, h.Retry = probe{Failed: h.Probe.Failed}, probe{Failed: h.Retry.Failed}
+		h.Probe, h.RetryProbe = probe{Failed: h.Probe.Failed}, probe{Failed: h.RetryProbe.Failed}
 	}
 	return h
 }
@@ -222,7 +222,7 @@ func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
 	h.LimitedUntil, h.LastError = Latest(h.LimitedUntil, until), why
-	h.Probe.Next, h.Retry.Next = Latest(h.Probe.Next, until), Latest(h.Retry.Next, until)
+	h.Probe.Next, h.RetryProbe.Next = Latest(h.Probe.Next, until), Latest(h.RetryProbe.Next, until)
 	return h.unused(true).unused(false)
 }
 
@@ -233,6 +233,6 @@ func (h Health) probed(now machine.Moment) Health {
 			h = h.failed(now, "it asked to be left alone, and a person has it tried", h.LastError)
 		}
 	}
-	h.Probe.Next, h.Retry.Next, h.ProbedAt = now.Earliest, now.Earliest, now.Earliest
+	h.Probe.Next, h.RetryProbe.Next, h.ProbedAt = now.Earliest, now.Earliest, now.Earliest
 	return h.unused(true).unused(false)
 }

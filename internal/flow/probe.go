@@ -420,7 +420,7 @@ func (d *Destination) Aside() time.Duration {
 	if d.health.FailureStartedAt.IsZero() {
 		return 0
 	}
-	wait := d.health.Retry.wait()
+	wait := d.health.RetryProbe.wait()
 	failing := d.now().Latest.Sub(d.health.FailureStartedAt)
 	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
 	return most/2 + rand.N(most/2+1)
