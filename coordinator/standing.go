@@ -89,7 +89,7 @@ func (op *Operator) stands(ctx context.Context, d *DestinationStatus, c *ledger.
 	if err != nil {
 		return fmt.Errorf("destination %s: %w", c.Name, err)
 	}
-	d.State, d.Since, d.Why, d.Served = h.State(machine.Moment{Earliest: now, Latest: now}), h.FailureStartedAt, h.LastError, h.ServedAt
+	d.State, d.Since, d.Why, d.Served = h.State(machine.Moment{Earliest: now, Latest: now}), h.FailureStartedAt, h.LastError, h.LastServedAt
 	switch d.State {
 	case flow.Healthy:
 		d.Since, d.Why = time.Time{}, ""

@@ -19,7 +19,7 @@ func TestControlsAreAFormat(t *testing.T) {
 			`"evidence":"it asked","lastError":"503","failsAlone":{"number":"5","since":"2026-03-01T12:00:08Z","at":"2026-03-01T12:00:09Z"},"probe":{"failed":3,"nextAt":"2026-03-01T12:00:04Z","session":"00000000000000ff",` +
 			`"until":"2026-03-01T12:00:05Z"},"retryProbe":{"failed":1},"recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: Health{
 			PausedBy: "anna", PausedReason: "moving", LimitedUntil: at(1), FailureStartedAt: at(2), Evidence: "it asked", LastError: "503",
-			Probe: probe{Failed: 3, Next: at(4), Session: "00000000000000ff", Until: at(5)}, RetryProbe: probe{Failed: 1}, RecoveredAt: at(6), ServedAt: at(7),
+			Probe: probe{Failed: 3, Next: at(4), Session: "00000000000000ff", Until: at(5)}, RetryProbe: probe{Failed: 1}, RecoveredAt: at(6), LastServedAt: at(7),
 			FailsAlone: lone{5, at(8), at(9)},
 		},
 		`{"parts":[{"session":"ff","acquiredAt":"2026-03-01T12:00:01Z","releasedAt":"2026-03-01T12:00:02Z",` +

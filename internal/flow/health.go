@@ -29,10 +29,10 @@ type Health struct {
 	// The probe is made by a newcomer, if one wants to, and else by one that waited or failed there
 	// before. Those may all be at fault, as they came together: they have waits of their own, and
 	// lengthen no newcomer's.
-	Probe       probe     `json:"probe,omitzero"`
-	RetryProbe  probe     `json:"retryProbe,omitzero"`
-	RecoveredAt time.Time `json:"recoveredAt,omitzero"`
-	ServedAt    time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
+	Probe        probe     `json:"probe,omitzero"`
+	RetryProbe   probe     `json:"retryProbe,omitzero"`
+	RecoveredAt  time.Time `json:"recoveredAt,omitzero"`
+	LastServedAt time.Time `json:"lastServedAt,omitzero"` // one was, by any process: told every ten seconds, and at once after a limit
 }
 
 // probe is the right to one attempt at a failing destination. A process takes it for a while.
@@ -91,8 +91,8 @@ func (h *Health) State(now machine.Moment) string {
 // since: they would close the destination until it has come there again.
 func (h Health) believed(now machine.Moment) Health {
 	ahead := func(t time.Time, by time.Duration) bool { return t.After(now.Latest.Add(by + time.Minute)) }
-	if ahead(h.ServedAt, 0) {
-		h.ServedAt = time.Time{}
+	if ahead(h.LastServedAt, 0) {
+		h.LastServedAt = time.Time{}
 	}
 	all := ahead(h.FailureStartedAt, 0)
 	if all {
@@ -207,7 +207,7 @@ func (h Health) unused(newcomer bool) Health {
 // served notes that an instance was served, and ends the failing. One that is served while the
 // destination is limited was sent before it asked for that.
 func (h Health) served(now machine.Moment) Health {
-	h.ServedAt, h.FailsAlone = now.Earliest, lone{}
+	h.LastServedAt, h.FailsAlone = now.Earliest, lone{}
 	if !h.FailureStartedAt.IsZero() && !now.Earliest.Before(h.LimitedUntil) {
 		h.RecoveredAt, h.FailureStartedAt, h.Evidence, h.LastError = now.Earliest, time.Time{}, "", ""
 		h.Probe, h.RetryProbe = probe{Failed: h.Probe.Failed}, probe{Failed: h.RetryProbe.Failed}
@@ -218,7 +218,7 @@ func (h Health) served(now machine.Moment) Health {
 // limit has the destination left alone until then, if that is later than what it asked for before.
 // What asks again, and has served none since its last wait was over, is probed first.
 func (h Health) limit(now machine.Moment, until time.Time, why string) Health {
-	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.ServedAt.Before(once) && h.FailureStartedAt.IsZero() {
+	if once := h.LimitedUntil; !once.IsZero() && !now.Earliest.Before(once) && h.LastServedAt.Before(once) && h.FailureStartedAt.IsZero() {
 		h = h.failed(now, "it asked to be left alone again, and had served none since", why)
 	}
 	h.LimitedUntil, h.LastError = Latest(h.LimitedUntil, until), why

@@ -151,7 +151,7 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 				t.Errorf("%s: it is closed for %s", name, d.health.shut(d.now(), false))
 			}
 		}
-		d, store := known(t, Health{ServedAt: time.Now().Add(ahead)})
+		d, store := known(t, Health{LastServedAt: time.Now().Add(ahead)})
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
 		for n := range int64(manyMisses) {
 			d.FailedBy(Failure{Number: n, Rank: Rank{}, Why: "500"})

@@ -88,7 +88,7 @@ func (d *Destination) obey(h Health) (was, is string) {
 	now := d.now()
 	h = h.believed(now)
 	was, is = d.health.State(now), h.State(now)
-	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
+	if h.LastServedAt.After(d.health.LastServedAt) { // by another process, maybe
 		d.forget()
 	}
 	if h.LimitedUntil.Before(d.health.LimitedUntil) { // a person wants it tried now
@@ -191,7 +191,7 @@ func (d *Destination) Answered(took time.Duration) {
 	d.forget()
 	d.opens(true)
 	tells := func(h *Health) bool {
-		return !h.FailureStartedAt.IsZero() || h.FailsAlone.Number != 0 || now.Earliest.Sub(h.ServedAt) > tellsServed || h.ServedAt.Before(h.LimitedUntil)
+		return !h.FailureStartedAt.IsZero() || h.FailsAlone.Number != 0 || now.Earliest.Sub(h.LastServedAt) > tellsServed || h.LastServedAt.Before(h.LimitedUntil)
 	}
 	if tells(&d.health) {
 		d.change(func(h Health) (Health, bool) { return h.served(now), tells(&h) })
@@ -404,7 +404,7 @@ func (d *Destination) servedSince(now machine.Moment, since time.Time) bool {
 	if d.worked.After(now.Latest) { // by a clock that was set back since
 		d.worked = time.Time{}
 	}
-	return Latest(d.worked, d.health.believed(now).ServedAt).After(since)
+	return Latest(d.worked, d.health.believed(now).LastServedAt).After(since)
 }
 
 // asideFor is how long a work stays away at most from a destination that fails, and failed it

@@ -74,7 +74,7 @@ func TestWhenADestinationFails(t *testing.T) {
 		later(bothFor + time.Second)
 		want("with two for a minute, when nothing more comes", Failing, fail(0, 0))
 		fail(19, 0)
-		d.obey(Health{ServedAt: time.Now().Add(time.Second)}) // elsewhere
+		d.obey(Health{LastServedAt: time.Now().Add(time.Second)}) // elsewhere
 		later(time.Hour)
 		want("with nineteen before one was served elsewhere and four after", Healthy, fail(4, 0))
 	})
@@ -305,8 +305,8 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 		d, store := known(t, fails(alone().now()).limit(alone().now(), time.Now().Add(wait), "503"))
 		d.Answered(0)
 		store()
-		if is := d.health.State(d.now()); is != Limited || d.health.ServedAt.IsZero() {
-			t.Errorf("it is %s, served at %s", is, d.health.ServedAt)
+		if is := d.health.State(d.now()); is != Limited || d.health.LastServedAt.IsZero() {
+			t.Errorf("it is %s, served at %s", is, d.health.LastServedAt)
 		}
 		time.Sleep(wait) //nolint:forbidigo // virtual
 		if is := d.health.State(d.now()); is != Failing {
