@@ -26,9 +26,9 @@ func TestControlsAreAFormat(t *testing.T) {
 			`"availableAt":"2026-03-01T12:00:03Z","reservedFor":"d1","leftBy":"fe"}],` +
 			`"sessions":{"ff":{"definitions":"d1","settle":"1m5s","heldWithoutAnswer":2,"unansweredUntil":"2026-03-01T12:00:04Z"}},` +
 			`"deadSessions":{"fe":{"definitions":"d1","underWayUntil":"2026-03-01T12:00:05Z","searchedBy":["ff"],"searchLost":true}}}`: share{
-			Parts:    []part{{Session: "ff", AcquiredAt: at(1), ReleasedAt: at(2), AvailableAt: at(3), ReservedFor: "d1", LeftBy: "fe"}},
-			Sessions: map[string]want{"ff": {Definitions: "d1", Settle: lasting(65 * time.Second), HeldWithoutAnswer: 2, UnansweredUntil: at(4)}},
-			Dead:     map[string]dead{"fe": {Definitions: "d1", UnderWayUntil: at(5), SearchedBy: []string{"ff"}, Lost: true}},
+			Parts:        []part{{Session: "ff", AcquiredAt: at(1), ReleasedAt: at(2), AvailableAt: at(3), ReservedFor: "d1", LeftBy: "fe"}},
+			Sessions:     map[string]want{"ff": {Definitions: "d1", Settle: lasting(65 * time.Second), HeldWithoutAnswer: 2, UnansweredUntil: at(4)}},
+			DeadSessions: map[string]dead{"fe": {Definitions: "d1", UnderWayUntil: at(5), SearchedBy: []string{"ff"}, Lost: true}},
 		},
 		`{"actor":"anna","reason":"moving"}`: saga.Actor{Name: "anna", Reason: "moving"},
 	} {

@@ -245,7 +245,7 @@ func (f *Flow) Lives(sharers []string, live []machine.Token) {
 func (f *Flow) Dead() (tokens []string) {
 	for _, d := range f.limits() {
 		s := f.controls.shares.of(d.name).value
-		for token := range s.Dead {
+		for token := range s.DeadSessions {
 			tokens = append(tokens, token)
 		}
 		for token := range s.Sessions {

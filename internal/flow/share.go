@@ -17,9 +17,9 @@ import (
 // as many as the others, and takes what is free. What it gives up, or leaves when it dies, is free
 // when nothing that it sent can be at work any more.
 type share struct {
-	Parts    []part          `json:"parts"`
-	Sessions map[string]want `json:"sessions"`               // the sessions that send there
-	Dead     map[string]dead `json:"deadSessions,omitempty"` // of which a part is not free yet
+	Parts        []part          `json:"parts"`
+	Sessions     map[string]want `json:"sessions"`               // the sessions that send there
+	DeadSessions map[string]dead `json:"deadSessions,omitempty"` // of which a part is not free yet
 }
 
 // want is what a session that sends there says of itself.
@@ -192,7 +192,7 @@ func (s share) serves(runs string) bool {
 // that changes it.
 func (s share) joined(m member) (share, bool) {
 	mine := want{Definitions: m.runs, Settle: lasting(m.settle), HeldWithoutAnswer: m.held, UnansweredUntil: m.until}
-	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{m.token: mine}, Dead: maps.Clone(s.Dead)}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{m.token: mine}, DeadSessions: maps.Clone(s.DeadSessions)}
 	known, is := s.Sessions[m.token]
 	changed := !is || known.Definitions != mine.Definitions || known.Settle != mine.Settle || known.HeldWithoutAnswer != mine.HeldWithoutAnswer || mine.UnansweredUntil.After(known.UnansweredUntil)
 	for token, w := range s.Sessions {
@@ -212,10 +212,10 @@ func (s share) joined(m member) (share, bool) {
 		changed = true
 		for _, k := range t.owned(token, len(t.Parts)) {
 			t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest.Add(time.Duration(w.Settle)), LeftBy: token}
-			if t.Dead == nil {
-				t.Dead = map[string]dead{}
+			if t.DeadSessions == nil {
+				t.DeadSessions = map[string]dead{}
 			}
-			t.Dead[token] = dead{Definitions: w.Definitions, UnderWayUntil: w.UnansweredUntil}
+			t.DeadSessions[token] = dead{Definitions: w.Definitions, UnderWayUntil: w.UnansweredUntil}
 		}
 	}
 	for len(t.Parts) < m.parts {
@@ -227,7 +227,7 @@ func (s share) joined(m member) (share, bool) {
 
 // search notes what the member has found of dead sessions, and frees the parts of those of which all was found.
 func (s *share) search(m member) (changed bool) {
-	for token, d := range s.Dead {
+	for token, d := range s.DeadSessions {
 		until, all := m.found(token)
 		if all && !slices.Contains(d.SearchedBy, m.token) {
 			d.SearchedBy, changed = append(slices.Clone(d.SearchedBy), m.token), true
@@ -235,10 +235,10 @@ func (s *share) search(m member) (changed bool) {
 		if d.UnderWayUntil.Before(until) { // also behind that: what another claim had locked came to this one
 			d.UnderWayUntil, changed = until, true
 		}
-		s.Dead[token] = d
+		s.DeadSessions[token] = d
 		left := func(p part) bool { return p.Session == "" && p.LeftBy == token }
 		if !slices.ContainsFunc(s.Parts, left) {
-			delete(s.Dead, token)
+			delete(s.DeadSessions, token)
 			changed = true
 			continue
 		}
@@ -252,7 +252,7 @@ func (s *share) search(m member) (changed bool) {
 				}
 			}
 		}
-		delete(s.Dead, token)
+		delete(s.DeadSessions, token)
 		changed = true
 	}
 	return changed
@@ -260,10 +260,10 @@ func (s *share) search(m member) (changed bool) {
 
 // lose notes that a session ends which may have found something of dead ones, and did not tell it.
 func (s *share) lose(token string) {
-	for of, d := range s.Dead {
+	for of, d := range s.DeadSessions {
 		if !slices.Contains(d.SearchedBy, token) {
 			d.Lost = true
-			s.Dead[of] = d
+			s.DeadSessions[of] = d
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (s *share) searched(d dead) (all bool) {
 // taken is the share after the member has taken what is free and it ought to have, and whether that
 // changes it.
 func (s share) taken(m member) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, Dead: s.Dead}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, DeadSessions: s.DeadSessions}
 	want := s.fair(m) - len(s.owned(m.token, m.parts))
 	changed := false
 	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
@@ -303,7 +303,7 @@ func (s share) taken(m member) (share, bool) {
 // given is the share after the member has given up all its parts but the first keep, which nothing
 // that it sent uses any more, and whether that changes it.
 func (s share) given(m member, keep int) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, Dead: s.Dead}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: s.Sessions, DeadSessions: s.DeadSessions}
 	owned := t.owned(m.token, len(t.Parts))
 	for _, k := range owned[min(keep, len(owned)):] {
 		t.Parts[k] = part{ReleasedAt: m.now.Latest, AvailableAt: m.now.Latest}
@@ -317,7 +317,7 @@ func (s share) given(m member, keep int) (share, bool) {
 // left is the share without the member, which ends; settled: it awaits nothing any more, and what it does not await is over at
 // m.until.
 func (s share) left(m member, settled bool) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{}, Dead: maps.Clone(s.Dead)}
+	t := share{Parts: slices.Clone(s.Parts), Sessions: map[string]want{}, DeadSessions: maps.Clone(s.DeadSessions)}
 	t.lose(m.token)
 	for token, w := range s.Sessions {
 		if token != m.token {
