@@ -28,7 +28,7 @@ func TestControlsAreAFormat(t *testing.T) {
 			`"deadSessions":{"fe":{"definitions":"d1","underWayUntil":"2026-03-01T12:00:05Z","searchedBy":["ff"],"searchLost":true}}}`: share{
 			Parts:        []part{{Session: "ff", AcquiredAt: at(1), ReleasedAt: at(2), AvailableAt: at(3), ReservedFor: "d1", LeftBy: "fe"}},
 			Sessions:     map[string]want{"ff": {Definitions: "d1", Settle: lasting(65 * time.Second), HeldWithoutAnswer: 2, UnansweredUntil: at(4)}},
-			DeadSessions: map[string]dead{"fe": {Definitions: "d1", UnderWayUntil: at(5), SearchedBy: []string{"ff"}, Lost: true}},
+			DeadSessions: map[string]dead{"fe": {Definitions: "d1", UnderWayUntil: at(5), SearchedBy: []string{"ff"}, SearchLost: true}},
 		},
 		`{"actor":"anna","reason":"moving"}`: saga.Actor{Name: "anna", Reason: "moving"},
 	} {

@@ -43,7 +43,7 @@ type dead struct {
 	Definitions   string    `json:"definitions"`
 	UnderWayUntil time.Time `json:"underWayUntil,omitzero"` // as far as was found
 	SearchedBy    []string  `json:"searchedBy,omitempty"`   // the sessions that have claimed what they could
-	Lost          bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
+	SearchLost    bool      `json:"searchLost,omitempty"`   // one ended that had not, and what it had found with it
 }
 
 // lasting is a length of time in a stored document, a text such as 30s.
@@ -262,7 +262,7 @@ func (s *share) search(m member) (changed bool) {
 func (s *share) lose(token string) {
 	for of, d := range s.DeadSessions {
 		if !slices.Contains(d.SearchedBy, token) {
-			d.Lost = true
+			d.SearchLost = true
 			s.DeadSessions[of] = d
 		}
 	}
@@ -271,7 +271,7 @@ func (s *share) lose(token string) {
 // searched reports whether all of a dead session's instances were claimed: each session that lives has claimed what it could since, and
 // one of them knows its definitions.
 func (s *share) searched(d dead) (all bool) {
-	if d.Lost {
+	if d.SearchLost {
 		return false
 	}
 	for token, w := range s.Sessions {
