@@ -177,7 +177,7 @@ func (b Bounds) Diagnose(p *Plan) string {
 	for _, s := range p.Differences.Fields {
 		n := s.Count
 		if mapped {
-			n += s.Newer
+			n += s.NewerAtSource
 		}
 		if n > most {
 			field, most = s.Field, n

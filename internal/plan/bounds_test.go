@@ -95,8 +95,8 @@ func TestSameField(t *testing.T) {
 		"spread":                          {spread: shares(1000, plan.Share{Field: "a", Count: 400}, plan.Share{Field: "b", Count: 400})},
 		"over half":                       {spread: shares(1000, plan.Share{Field: "total", Count: 3}, plan.Share{Field: "tax", Count: 501}), before: "2", want: []string{"50.1 % of 1,000 documents", `"tax"`, `the mapping was "2" and is "3"`}},
 		"same mapping":                    {spread: shares(20, plan.Share{Field: "tax", Count: 20}), before: "3", want: []string{"100 %", `the mapping is "3" as before`}},
-		"news":                            {spread: shares(20, plan.Share{Field: "tax", Count: 1, Newer: 19}), before: "3"},
-		"no news, as the mapping changed": {spread: shares(20, plan.Share{Field: "tax", Count: 1, Newer: 19}), before: "2", want: []string{"100 %", `the mapping was "2"`}},
+		"news":                            {spread: shares(20, plan.Share{Field: "tax", Count: 1, NewerAtSource: 19}), before: "3"},
+		"no news, as the mapping changed": {spread: shares(20, plan.Share{Field: "tax", Count: 1, NewerAtSource: 19}), before: "2", want: []string{"100 %", `the mapping was "2"`}},
 		"few":                             {spread: shares(10, plan.Share{Field: "tax", Count: 10})},
 		"impossible":                      {spread: shares(0, plan.Share{Field: "tax", Count: 11}), want: []string{"all of 0 documents"}},
 	} {

@@ -67,9 +67,9 @@ type Share struct {
 	// Count is of those whose source is at the version that was applied. There a difference comes
 	// from an edit at the destination, or from the mapping.
 	Count int64 `json:"count"` // where the source is at the version that was applied
-	// Newer is of the others. There a difference is the source's news. It is the mapping's if that
+	// NewerAtSource is of the others. There a difference is the source's news. It is the mapping's if that
 	// has changed, and the source counts our own mark on the object as a new version.
-	Newer int64 `json:"newerAtSource,omitempty"` // where it is newer
+	NewerAtSource int64 `json:"newerAtSource,omitempty"` // where it is newer
 }
 
 // Leave takes a difference out that is left as it is.
@@ -82,7 +82,7 @@ func (s *Spread) Leave(f *Finding) {
 			switch of := &s.Fields[i]; {
 			case of.Field != ch.Field:
 			case saga.CompareRevisions(f.SourceRevision, f.LedgerRevision) > 0:
-				of.Newer--
+				of.NewerAtSource--
 			default:
 				of.Count--
 			}

@@ -327,7 +327,7 @@ func TestSpread(t *testing.T) {
 	}
 	w.source[0].Revision = "2"
 	w.how.Policy = &plan.Policy{Fields: map[string]plan.Rule{"customer": plan.Ignore}}
-	if _, counts := w.compare(t); counts.Spread.Compared != 4 || !slices.Equal(counts.Spread.Fields, []plan.Share{{Field: "total", Count: 2, Newer: 1}}) {
+	if _, counts := w.compare(t); counts.Spread.Compared != 4 || !slices.Equal(counts.Spread.Fields, []plan.Share{{Field: "total", Count: 2, NewerAtSource: 1}}) {
 		t.Errorf("the spread is %+v; want 2 and 1 of 4 in total", counts.Spread)
 	}
 }

@@ -216,7 +216,7 @@ func (m *merge) spread(i *Item, f *Finding) {
 		}
 		s := m.differ[ch.Field]
 		if newer {
-			s.Newer++
+			s.NewerAtSource++
 		} else {
 			s.Count++
 		}
@@ -229,9 +229,9 @@ func widest(shares map[string]Share) []Share {
 	var list []Share
 	for _, field := range slices.Sorted(maps.Keys(shares)) {
 		s := shares[field]
-		list = append(list, Share{field, s.Count, s.Newer})
+		list = append(list, Share{field, s.Count, s.NewerAtSource})
 	}
-	slices.SortStableFunc(list, func(a, b Share) int { return cmp.Compare(b.Count+b.Newer, a.Count+a.Newer) })
+	slices.SortStableFunc(list, func(a, b Share) int { return cmp.Compare(b.Count+b.NewerAtSource, a.Count+a.NewerAtSource) })
 	return list
 }
 

@@ -234,7 +234,7 @@ func TestHalt(t *testing.T) {
 // before anything is done.
 func TestSpreadOfFindings(t *testing.T) {
 	t.Parallel()
-	h := &plan.Plan{Job: "books", Mapping: "3", PreviousMappingVersion: "3", Differences: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
+	h := &plan.Plan{Job: "books", Mapping: "3", PreviousMappingVersion: "3", Differences: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, NewerAtSource: 18}, {Field: "total", NewerAtSource: 2}}}}
 	var fs []plan.Finding
 	for n := range 15 {
 		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Action: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})

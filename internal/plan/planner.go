@@ -104,7 +104,7 @@ func (p *Planner) widest() []Share {
 	for field, n := range p.spread {
 		s := shares[field]
 		if more := n - s.Count; more > 0 {
-			s.Count, s.Newer = n, max(0, s.Newer-more)
+			s.Count, s.NewerAtSource = n, max(0, s.NewerAtSource-more)
 		}
 		shares[field] = s
 	}
