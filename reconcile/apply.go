@@ -86,8 +86,8 @@ func (r *Reconciler) refusal(plan *plan.Stored) string {
 		return plan.Refused
 	case plan.Job != r.name:
 		return fmt.Sprintf("plan %s is of the job %s, not of %s", plan.ID, plan.Job, r.name)
-	case plan.Mapping != r.sweep.Mapping:
-		return fmt.Sprintf("plan %s rests on the mapping %q, and this program has %q: make a new plan", plan.ID, plan.Mapping, r.sweep.Mapping)
+	case plan.MappingVersion != r.sweep.Mapping:
+		return fmt.Sprintf("plan %s rests on the mapping %q, and this program has %q: make a new plan", plan.ID, plan.MappingVersion, r.sweep.Mapping)
 	default:
 		return ""
 	}

@@ -92,12 +92,12 @@ const batchSize = 500
 // plan writes what the listings differ in into a draft, judges it as a whole, and replaces it by
 // what is so now.
 func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
-	head := plan.Plan{Job: p.name, Mapping: p.sweep.Mapping, Scan: p.listing.source.Scan}
+	head := plan.Plan{Job: p.name, MappingVersion: p.sweep.Mapping, Scan: p.listing.source.Scan}
 	before, err := p.plans.Latest(ctx, p.name)
 	if err != nil && !errors.Is(err, plan.ErrNotFound) {
 		return nil, err
 	}
-	if head.PreviousMappingVersion = before.Mapping; before.Refused != "" && before.PreviousMappingVersion != "" { // that mapping was not acted by
+	if head.PreviousMappingVersion = before.MappingVersion; before.Refused != "" && before.PreviousMappingVersion != "" { // that mapping was not acted by
 		head.PreviousMappingVersion = before.PreviousMappingVersion
 	}
 	p.last = before.Ref()

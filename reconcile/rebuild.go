@@ -118,9 +118,9 @@ func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 		return "", err
 	}
 	b.report.Seen = counts.Census.Keys
-	proposal := plan.Plan{Mapping: b.sweep.Mapping, Counts: counts.Census, Differences: counts.Spread}
+	proposal := plan.Plan{MappingVersion: b.sweep.Mapping, Counts: counts.Census, Differences: counts.Spread}
 	if last, err := b.plans.Latest(ctx, b.name); err == nil {
-		proposal.PreviousMappingVersion = last.Mapping
+		proposal.PreviousMappingVersion = last.MappingVersion
 	} else if !errors.Is(err, plan.ErrNotFound) {
 		return "", err
 	}

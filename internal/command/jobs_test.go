@@ -92,7 +92,7 @@ type draft struct {
 func ordersPlan() *draft {
 	return &draft{
 		head: plan.Plan{
-			Job: "orders", Mapping: "v3", Scan: 12,
+			Job: "orders", MappingVersion: "v3", Scan: 12,
 			Counts: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, PreviousSource: 990},
 		},
 		counted: []plan.Tally{{Class: plan.InSync, Action: plan.Nothing, Count: 995}},
@@ -120,7 +120,7 @@ func ordersPlan() *draft {
 func brokenPlan() *draft {
 	return &draft{
 		head: plan.Plan{
-			Job: "stock", Mapping: "v2", PreviousMappingVersion: "v1", Scan: 3, Counts: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
+			Job: "stock", MappingVersion: "v2", PreviousMappingVersion: "v1", Scan: 3, Counts: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
 			Differences: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
 		},
 		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Action: plan.Adopt, Reason: "the ledger does not know it", Documents: []string{"a"}}},

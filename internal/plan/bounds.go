@@ -165,13 +165,13 @@ func (b Bounds) Shrunk(c *Census) string {
 }
 
 // Diagnose returns the reason when the differences are the mapping's and not edits at the
-// destination, else "". It reads only Differences, Mapping and PreviousMappingVersion of the plan, so a caller can ask
+// destination, else "". It reads only Differences, MappingVersion and PreviousMappingVersion of the plan, so a caller can ask
 // it before any finding is looked at closely.
 func (b Bounds) Diagnose(p *Plan) string {
 	b = b.OrDefaults()
-	why, mapped := fmt.Sprintf("the mapping is %q as before: look at what the destination does with the field", p.Mapping), false
-	if p.PreviousMappingVersion != "" && p.PreviousMappingVersion != p.Mapping {
-		why, mapped = fmt.Sprintf("the mapping was %q and is %q", p.PreviousMappingVersion, p.Mapping), true
+	why, mapped := fmt.Sprintf("the mapping is %q as before: look at what the destination does with the field", p.MappingVersion), false
+	if p.PreviousMappingVersion != "" && p.PreviousMappingVersion != p.MappingVersion {
+		why, mapped = fmt.Sprintf("the mapping was %q and is %q", p.PreviousMappingVersion, p.MappingVersion), true
 	}
 	field, most := "", int64(0)
 	for _, s := range p.Differences.Fields {

@@ -100,7 +100,7 @@ func TestSameField(t *testing.T) {
 		"few":                             {spread: shares(10, plan.Share{Field: "tax", Count: 10})},
 		"impossible":                      {spread: shares(0, plan.Share{Field: "tax", Count: 11}), want: []string{"all of 0 documents"}},
 	} {
-		p := plan.Plan{Mapping: "3", PreviousMappingVersion: c.before, Differences: c.spread}
+		p := plan.Plan{MappingVersion: "3", PreviousMappingVersion: c.before, Differences: c.spread}
 		(plan.Bounds{}).Check(&p)
 		if (p.Refused == "") != (len(c.want) == 0) {
 			t.Errorf("%s: %q", name, p.Refused)

@@ -33,7 +33,7 @@ func ExampleComparison_Compare() {
 		fmt.Println(err)
 		return
 	}
-	planner := plan.NewPlanner(&plan.Plan{Job: "orders", Mapping: "1", Scan: 1, Counts: counts.Census, Differences: counts.Spread}, counts.Tallies)
+	planner := plan.NewPlanner(&plan.Plan{Job: "orders", MappingVersion: "1", Scan: 1, Counts: counts.Census, Differences: counts.Spread}, counts.Tallies)
 	for i := range found {
 		if err := planner.Add(&found[i]); err != nil {
 			fmt.Println(err)

@@ -12,7 +12,7 @@ import (
 type Plan struct {
 	ID                     string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
 	Job                    string   `json:"job"`
-	Mapping                string   `json:"mappingVersion"`                   // of what makes documents of objects
+	MappingVersion         string   `json:"mappingVersion"`                   // of what makes documents of objects
 	PreviousMappingVersion string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
 	Scan                   int64    `json:"scan"`                             // the listing that it rests on
 	Counts                 Census   `json:"counts"`

@@ -40,7 +40,7 @@ func findings() []plan.Finding {
 
 func head() *plan.Plan {
 	return &plan.Plan{
-		Job: "books", Mapping: "3", PreviousMappingVersion: "2", Scan: 12,
+		Job: "books", MappingVersion: "3", PreviousMappingVersion: "2", Scan: 12,
 		Counts:      plan.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, PreviousSource: 1200},
 		Differences: plan.Spread{Compared: 1190, Fields: []plan.Share{{Field: "total", Count: 2}}},
 	}
@@ -112,7 +112,7 @@ func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	evil := "a\x1b[2J\rb\u202ec\nz\x00"
 	f := plan.Finding{Key: evil, Class: plan.Diverged, Action: plan.Ask, Reason: evil, Documents: []string{evil}, Suggestion: evil, Changes: []plan.Change{{Field: evil, Actual: evil, Desired: evil}}}
-	p := planned(t, &plan.Plan{Job: evil, Mapping: evil}, &plan.Bounds{}, []plan.Finding{f})
+	p := planned(t, &plan.Plan{Job: evil, MappingVersion: evil}, &plan.Bounds{}, []plan.Finding{f})
 	var text bytes.Buffer
 	if err := plan.WriteText(&text, p, func(plan.Class, int) ([]plan.Finding, error) { return []plan.Finding{f}, nil }); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,10 @@ func TestPlanIsItsInput(t *testing.T) {
 			return fs
 		},
 		"one in sync less": func(_ *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { return fs[1:] },
-		"another mapping":  func(h *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding { h.Mapping = "4"; return fs },
+		"another mapping": func(h *plan.Plan, _ *plan.Bounds, fs []plan.Finding) []plan.Finding {
+			h.MappingVersion = "4"
+			return fs
+		},
 		"another bound": func(_ *plan.Plan, b *plan.Bounds, fs []plan.Finding) []plan.Finding {
 			b.Create.Ask = false
 			return fs
@@ -234,7 +237,7 @@ func TestHalt(t *testing.T) {
 // before anything is done.
 func TestSpreadOfFindings(t *testing.T) {
 	t.Parallel()
-	h := &plan.Plan{Job: "books", Mapping: "3", PreviousMappingVersion: "3", Differences: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, NewerAtSource: 18}, {Field: "total", NewerAtSource: 2}}}}
+	h := &plan.Plan{Job: "books", MappingVersion: "3", PreviousMappingVersion: "3", Differences: plan.Spread{Compared: 20, Fields: []plan.Share{{Field: "tax", Count: 1, NewerAtSource: 18}, {Field: "total", NewerAtSource: 2}}}}
 	var fs []plan.Finding
 	for n := range 15 {
 		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Action: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})

@@ -23,7 +23,7 @@ type Planner struct {
 	halted  string // the first key for which the job must stop
 }
 
-// NewPlanner begins a plan. head says whose plan it is: Job, Mapping, PreviousMappingVersion and Scan; and
+// NewPlanner begins a plan. head says whose plan it is: Job, MappingVersion, PreviousMappingVersion and Scan; and
 // what the comparison counted: Counts and Differences. counted are its tallies.
 func NewPlanner(head *Plan, counted []Tally) *Planner {
 	p := &Planner{plan: *head, tallies: map[Tally]int64{}, spread: map[string]int64{}, sum: sha256.New()}

@@ -19,8 +19,8 @@ const Shown = 5
 func WriteText(w io.Writer, p *Plan, first func(c Class, n int) ([]Finding, error)) error {
 	b := bufio.NewWriter(w)
 	mapping := ""
-	if p.Mapping != "" {
-		mapping = fmt.Sprintf(", mapping %s", line(p.Mapping))
+	if p.MappingVersion != "" {
+		mapping = fmt.Sprintf(", mapping %s", line(p.MappingVersion))
 	}
 	fmt.Fprintf(b, "Plan %s of %s%s, generation %d\n", p.ID, line(p.Job), mapping, p.Scan)
 	c := &p.Counts

@@ -10,12 +10,12 @@ import (
 
 // generation is the state of the full listings of one side.
 type generation struct {
-	Scan         int64     `json:"scan"` // the newest
-	Running      bool      `json:"running,omitempty"`
-	Mapping      string    `json:"mappingVersion,omitempty"` // by which its rows were made
-	Started      time.Time `json:"startedAt,omitzero"`
-	Complete     *Complete `json:"lastComplete,omitempty"` // the newest that is
-	PreviousRows int64     `json:"previousRows,omitempty"` // rows of the complete one before that
+	Scan           int64     `json:"scan"` // the newest
+	Running        bool      `json:"running,omitempty"`
+	MappingVersion string    `json:"mappingVersion,omitempty"` // by which its rows were made
+	Started        time.Time `json:"startedAt,omitzero"`
+	Complete       *Complete `json:"lastComplete,omitempty"` // the newest that is
+	PreviousRows   int64     `json:"previousRows,omitempty"` // rows of the complete one before that
 
 	Writer string `json:"writer,omitempty"`
 }
@@ -23,12 +23,12 @@ type generation struct {
 // Complete is a listing in which every part came to its end without an error, and held what the
 // provider counted.
 type Complete struct {
-	Scan       int64     `json:"scan"`
-	Started    time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
-	Ended      time.Time `json:"endedAt"`
-	Rows       int64     `json:"rows"` // objects or documents
-	Partitions int       `json:"partitions"`
-	Mapping    string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
+	Scan           int64     `json:"scan"`
+	Started        time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
+	Ended          time.Time `json:"endedAt"`
+	Rows           int64     `json:"rows"` // objects or documents
+	Partitions     int       `json:"partitions"`
+	MappingVersion string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
 }
 
 // Progress says how far the full listing of one side has come.
@@ -56,10 +56,10 @@ type Failure struct {
 // next begins the generation that a run works on, unless one is open. One whose rows were made by
 // another mapping is left as it is: half of it could not be compared with the other half.
 func (g *generation) next(now time.Time, mapping string) (began bool) {
-	if g.Running && g.Mapping == mapping {
+	if g.Running && g.MappingVersion == mapping {
 		return false
 	}
-	g.Scan, g.Running, g.Started, g.Mapping = g.Scan+1, true, now, mapping
+	g.Scan, g.Running, g.Started, g.MappingVersion = g.Scan+1, true, now, mapping
 	return true
 }
 
@@ -69,7 +69,7 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 		g.PreviousRows = g.Complete.Rows
 	}
 	g.Running = false
-	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Partitions: parts, Mapping: g.Mapping}
+	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Partitions: parts, MappingVersion: g.MappingVersion}
 }
 
 // part is the state of one part of a full listing.

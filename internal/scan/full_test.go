@@ -221,7 +221,7 @@ func TestAnotherMapping(t *testing.T) {
 	b.kill(-1)
 	b.config.Mapping = "2"
 	r := b.list()
-	if b.ok(r); r.Listed.Complete.Scan != 2 || r.Listed.Complete.Mapping != "2" {
+	if b.ok(r); r.Listed.Complete.Scan != 2 || r.Listed.Complete.MappingVersion != "2" {
 		t.Errorf("complete is %+v", r.Listed.Complete)
 	}
 	for id, row := range b.sightings(2) {
