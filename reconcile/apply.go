@@ -82,8 +82,8 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 // refusal says why nothing of a plan may be done.
 func (r *Reconciler) refusal(plan *plan.Stored) string {
 	switch {
-	case plan.Refused != "":
-		return plan.Refused
+	case plan.RefusedReason != "":
+		return plan.RefusedReason
 	case plan.Job != r.name:
 		return fmt.Sprintf("plan %s is of the job %s, not of %s", plan.ID, plan.Job, r.name)
 	case plan.MappingVersion != r.sweep.Mapping:

@@ -41,7 +41,7 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 		rep.OverLimit += w.Count
 	}
 	switch {
-	case plan.Refused != "":
+	case plan.RefusedReason != "":
 		rep.Result = schedule.Refused
 	case len(l.short) > 0 && rep.OverLimit == 0:
 		rep.Result = schedule.Partial
@@ -97,7 +97,7 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil && !errors.Is(err, plan.ErrNotFound) {
 		return nil, err
 	}
-	if head.PreviousMappingVersion = before.MappingVersion; before.Refused != "" && before.PreviousMappingVersion != "" { // that mapping was not acted by
+	if head.PreviousMappingVersion = before.MappingVersion; before.RefusedReason != "" && before.PreviousMappingVersion != "" { // that mapping was not acted by
 		head.PreviousMappingVersion = before.PreviousMappingVersion
 	}
 	p.last = before.Ref()

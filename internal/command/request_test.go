@@ -89,7 +89,7 @@ func TestApplicable(t *testing.T) {
 		}
 	}
 	refuses("orders", broken.ID, "is one of job stock")
-	refuses("stock", broken.ID, broken.Refused)
+	refuses("stock", broken.ID, broken.RefusedReason)
 	refuses("parcels", plan.ID, "job parcels is paused")
 	if err := schedule.Pause(t.Context(), s, schedule.Everything, saga.Actor{Name: "bob", Reason: "INC-8"}); err != nil {
 		t.Fatal(err)

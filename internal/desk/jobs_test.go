@@ -81,7 +81,7 @@ func TestNextOfPlan(t *testing.T) {
 		"acts":     {plan.Plan{Classes: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
 		"over":     {plan.Plan{Classes: starts, OverLimit: over}, "", "the same with --approve"},
 		"approved": {plan.Plan{Classes: starts, OverLimit: over}, "anna", "to do it: "},
-		"refused":  {plan.Plan{Classes: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
+		"refused":  {plan.Plan{Classes: starts, RefusedReason: "the mapping"}, "", "nothing of it can be done"},
 	} {
 		tc.plan.Job, tc.plan.ID = "orders", "5f3a1c2d00000000"
 		if got := (&Desk{}).nextOfPlan(&plan.Stored{Plan: tc.plan, Approved: saga.Actor{Name: tc.by}}); !strings.Contains(got, tc.want) {

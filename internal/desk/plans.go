@@ -159,7 +159,7 @@ func asking(p *plan.Plan) int64 {
 func (d *Desk) nextOfPlan(p *plan.Stored) string {
 	apply := fmt.Sprintf("amends reconcile apply %s %s --reason WHY%s", quote(p.Job), Brief(p.ID), d.flag)
 	switch {
-	case p.Refused != "":
+	case p.RefusedReason != "":
 		return "nothing of it can be done, until what it was refused for is mended"
 	case acting(&p.Plan) == 0 && asking(&p.Plan) > 0:
 		return "nothing of it is done by itself; what is for a person: amends reconcile show " + Brief(p.ID) + d.flag
@@ -283,8 +283,8 @@ func (d *Desk) applicable(ctx context.Context, name, id string) (plan.Stored, er
 	switch {
 	case p.Job != j.Name:
 		f.What, f.Stands = fmt.Sprintf("plan %s is one of job %s, not of %s", Brief(p.ID), p.Job, j.Name), "nothing was asked for"
-	case p.Refused != "":
-		f.What, f.Why = fmt.Sprintf("nothing of plan %s may be done", Brief(p.ID)), errors.New(p.Refused)
+	case p.RefusedReason != "":
+		f.What, f.Why = fmt.Sprintf("nothing of plan %s may be done", Brief(p.ID)), errors.New(p.RefusedReason)
 		f.Next = "mend that first, then plan again: amends reconcile plan " + quote(j.Name)
 	default:
 		return p, nil

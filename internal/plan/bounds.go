@@ -83,10 +83,10 @@ func (b Bounds) Faults() error {
 	return nil
 }
 
-// Check writes into a plan what the bounds say about it: OverLimit and Refused.
+// Check writes into a plan what the bounds say about it: OverLimit and RefusedReason.
 func (b Bounds) Check(p *Plan) {
 	b = b.OrDefaults()
-	p.OverLimit, p.Refused = nil, b.Diagnose(p)
+	p.OverLimit, p.RefusedReason = nil, b.Diagnose(p)
 	for _, r := range Risks {
 		if e := b.excess(r, p); e != nil {
 			p.OverLimit = append(p.OverLimit, *e)
@@ -98,7 +98,7 @@ func (b Bounds) Check(p *Plan) {
 func (b Bounds) holdsNothing(p *Plan) string {
 	b = b.OrDefaults()
 	switch n, most := p.Left(), b.most(b.Update, p); {
-	case p.Refused != "":
+	case p.RefusedReason != "":
 		return "the plan is refused"
 	case n > most:
 		return fmt.Sprintf("it leaves %s to people, which is more than the %s that it may change by itself", count(n, "difference"), thousands(most))

@@ -102,12 +102,12 @@ func TestSameField(t *testing.T) {
 	} {
 		p := plan.Plan{MappingVersion: "3", PreviousMappingVersion: c.before, Differences: c.spread}
 		(plan.Bounds{}).Check(&p)
-		if (p.Refused == "") != (len(c.want) == 0) {
-			t.Errorf("%s: %q", name, p.Refused)
+		if (p.RefusedReason == "") != (len(c.want) == 0) {
+			t.Errorf("%s: %q", name, p.RefusedReason)
 		}
 		for _, w := range c.want {
-			if !strings.Contains(p.Refused, w) {
-				t.Errorf("%s: %q does not say %q", name, p.Refused, w)
+			if !strings.Contains(p.RefusedReason, w) {
+				t.Errorf("%s: %q does not say %q", name, p.RefusedReason, w)
 			}
 		}
 	}

@@ -227,8 +227,8 @@ func TestPlannerWantsOrder(t *testing.T) {
 func TestHalt(t *testing.T) {
 	t.Parallel()
 	fs := append(findings(), plan.Finding{Key: "shop:order:8", Class: plan.DupLedger, Action: plan.Halt, Reason: "two works"})
-	if p := planned(t, head(), &plan.Bounds{}, fs); !strings.Contains(p.Refused, "shop:order:8") {
-		t.Errorf("refused: %q", p.Refused)
+	if p := planned(t, head(), &plan.Bounds{}, fs); !strings.Contains(p.RefusedReason, "shop:order:8") {
+		t.Errorf("refused: %q", p.RefusedReason)
 	}
 }
 
@@ -242,11 +242,11 @@ func TestSpreadOfFindings(t *testing.T) {
 	for n := range 15 {
 		fs = append(fs, plan.Finding{Key: fmt.Sprintf("%02d", n), Class: plan.Diverged, Action: plan.Ask, Changes: []plan.Change{{Field: "tax"}}})
 	}
-	if p := planned(t, h, &plan.Bounds{}, fs); !strings.Contains(p.Refused, "75 % of 20 documents") || fmt.Sprint(p.Differences.Fields) != "[{tax 15 4} {total 0 2}]" {
-		t.Errorf("%q, %v", p.Refused, p.Differences.Fields)
+	if p := planned(t, h, &plan.Bounds{}, fs); !strings.Contains(p.RefusedReason, "75 % of 20 documents") || fmt.Sprint(p.Differences.Fields) != "[{tax 15 4} {total 0 2}]" {
+		t.Errorf("%q, %v", p.RefusedReason, p.Differences.Fields)
 	}
-	if p := planned(t, h, &plan.Bounds{}, fs[:10]); p.Refused != "" {
-		t.Errorf("ten of twenty: %q", p.Refused)
+	if p := planned(t, h, &plan.Bounds{}, fs[:10]); p.RefusedReason != "" {
+		t.Errorf("ten of twenty: %q", p.RefusedReason)
 	}
 }
 

@@ -78,7 +78,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	plan.Differences.Fields = p.widest()
 	b.Check(&plan)
 	if p.halted != "" {
-		plan.Refused = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; %s", p.halted, program.Command("show", p.halted, ""))
+		plan.RefusedReason = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; %s", p.halted, program.Command("show", p.halted, ""))
 	}
 	plan.HoldsNothing = b.holdsNothing(&plan)
 	said := plan // which listing it rests on, and what was before, makes no other plan of it

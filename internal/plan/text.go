@@ -67,7 +67,7 @@ func writeTallies(w io.Writer, p *Plan) {
 	fmt.Fprintln(t, "class\tto be done\tkeys\t")
 	for _, row := range p.Classes {
 		note := ""
-		if row.Action.Acts() && (p.Refused != "" || p.Withholds(row.Risk)) {
+		if row.Action.Acts() && (p.RefusedReason != "" || p.Withholds(row.Risk)) {
 			note = "withheld"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.Class, row.Action, thousands(row.Count), note)

@@ -17,13 +17,13 @@ func (p *Plan) Next(e *Excess) string {
 // Words says what the bounds say about the plan, one sentence each.
 func (p *Plan) Words() []string {
 	var words []string
-	if p.Refused != "" {
-		words = append(words, "refused: "+p.Refused)
+	if p.RefusedReason != "" {
+		words = append(words, "refused: "+p.RefusedReason)
 	}
 	for i := range p.OverLimit {
 		words = append(words, "withheld: "+p.Next(&p.OverLimit[i]))
 	}
-	if p.HoldsNothing != "" && p.Refused == "" {
+	if p.HoldsNothing != "" && p.RefusedReason == "" {
 		words = append(words, "starts and newer versions do not wait for decisions: "+p.HoldsNothing)
 	}
 	return words
