@@ -227,7 +227,7 @@ func TestTooManyFindingsHoldNothing(t *testing.T) {
 		h.sells("11", 0)
 		h.says(0, "11")
 		stored, err := h.db.Latest(t.Context(), "orders")
-		if err != nil || !strings.Contains(stored.HoldsNothing, "24 differences") || !strings.Contains(strings.Join(stored.Words(), " "), "do not wait") {
+		if err != nil || !strings.Contains(stored.HoldsNothingReason, "24 differences") || !strings.Contains(strings.Join(stored.Words(), " "), "do not wait") {
 			t.Errorf("the plan says %q, %v", stored.Words(), err)
 		}
 		for n := 12; n < 24; n++ { // most of it is put right

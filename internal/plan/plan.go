@@ -20,8 +20,8 @@ type Plan struct {
 	Classes                []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
 	OverLimit              []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
 	RefusedReason          string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
-	// HoldsNothing is why what is newer does not wait for what it leaves to people: there is too much of it. "": it does.
-	HoldsNothing string `json:"holdsNothingReason,omitempty"`
+	// HoldsNothingReason is why what is newer does not wait for what it leaves to people: there is too much of it. "": it does.
+	HoldsNothingReason string `json:"holdsNothingReason,omitempty"`
 }
 
 // Census counts the sides.

@@ -80,7 +80,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	if p.halted != "" {
 		plan.RefusedReason = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; %s", p.halted, program.Command("show", p.halted, ""))
 	}
-	plan.HoldsNothing = b.holdsNothing(&plan)
+	plan.HoldsNothingReason = b.holdsNothing(&plan)
 	said := plan // which listing it rests on, and what was before, makes no other plan of it
 	said.ID, said.Scan, said.PreviousMappingVersion, said.Counts.PreviousSource = "", 0, "", 0
 	head, err := json.Marshal(&said)

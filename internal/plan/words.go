@@ -23,8 +23,8 @@ func (p *Plan) Words() []string {
 	for i := range p.OverLimit {
 		words = append(words, "withheld: "+p.Next(&p.OverLimit[i]))
 	}
-	if p.HoldsNothing != "" && p.RefusedReason == "" {
-		words = append(words, "starts and newer versions do not wait for decisions: "+p.HoldsNothing)
+	if p.HoldsNothingReason != "" && p.RefusedReason == "" {
+		words = append(words, "starts and newer versions do not wait for decisions: "+p.HoldsNothingReason)
 	}
 	return words
 }

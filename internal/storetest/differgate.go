@@ -48,7 +48,7 @@ var gateCalls = []call{
 	{"finish", 9, func(d *draw, s *side) {
 		ref := s.ref(d)
 		if d.one(2) {
-			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, MappingVersion: "3", Counts: plan.Census{Keys: 5}, HoldsNothing: pick(d, "", "", "", "many")}))
+			s.says("Finish")(s.Finish(s.ctx, ref, &plan.Plan{ID: pick(d, "aa1", "aa2", "bb"), Job: ref.Job, MappingVersion: "3", Counts: plan.Census{Keys: 5}, HoldsNothingReason: pick(d, "", "", "", "many")}))
 			return
 		}
 		row := plan.Row{Finding: plan.Finding{Key: pick(d, "1", "2", "Z")}, Outcome: pick(d, plan.Failed, plan.Applied, plan.Withheld, plan.ForPerson), Error: "e"}
@@ -364,7 +364,7 @@ func callFound(d *draw, s *side) {
 		s.tell("Draft", err, ref)
 		s.tell("Remember", s.Remember(s.ctx, ref, plan.Part{}, []plan.Finding{f}))
 		s.found("1")
-		if p := (plan.Plan{ID: "f", Job: job, MappingVersion: "3", HoldsNothing: pick(d, "", "", "", "many")}); !d.one(4) {
+		if p := (plan.Plan{ID: "f", Job: job, MappingVersion: "3", HoldsNothingReason: pick(d, "", "", "", "many")}); !d.one(4) {
 			s.says("Finish")(s.Finish(s.ctx, ref, &p))
 		}
 		s.found("1")

@@ -101,7 +101,7 @@ func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err erro
 			continue
 		}
 		latest := slices.MaxFunc(plans, func(a, b *planState) int { return cmp.Compare(a.Number, b.Number) })
-		if latest.HoldsNothing == "" && latest.Number >= f.asked && !db.lets(f) {
+		if latest.HoldsNothingReason == "" && latest.Number >= f.asked && !db.lets(f) {
 			of.Leave(intake.Undecided{Job: job, Class: string(f.Class)})
 		}
 	}
