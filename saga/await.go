@@ -142,7 +142,7 @@ func (a *Answer[In, Out]) part(d *Definition[In], in In) {
 	b := &d.parts[len(d.parts)-1]
 	b.keys, b.read, b.run, b.undo = a.keys, a.readJSON, nil, nil
 	spec, earlier := &d.spec.Steps[len(d.spec.Steps)-1], d.spec.Steps[:len(d.spec.Steps)-1]
-	spec.Repeat, spec.NoUndo = "", a.noUndo
+	spec.Repeat, spec.NoUndoReason = "", a.noUndo
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			b.faults = append(b.faults, fmt.Sprintf(format, args...))

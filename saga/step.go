@@ -133,7 +133,7 @@ func (a *Action[In, Out]) UndoMaybe(fn func(context.Context, Call[In], *Out) err
 
 // NoUndo says why the step need not be undone.
 func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
-	a.undoes, a.spec.NoUndo = append(a.undoes, "NoUndo"), reason
+	a.undoes, a.spec.NoUndoReason = append(a.undoes, "NoUndo"), reason
 	if reason == "" {
 		a.fault("NoUndo needs a reason")
 	}

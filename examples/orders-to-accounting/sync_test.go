@@ -78,8 +78,8 @@ func TestSaga(t *testing.T) {
 		if s.Pivot {
 			line += " pivot"
 		}
-		if s.NoUndo != "" {
-			line += ": " + s.NoUndo
+		if s.NoUndoReason != "" {
+			line += ": " + s.NoUndoReason
 		}
 		got = append(got, line)
 	}

@@ -189,8 +189,8 @@ func (v *view) afterUndo(from string) []string {
 		switch {
 		case spec.Undo:
 			plan = append(plan, "undo "+name)
-		case spec.NoUndo != "":
-			plan = append(plan, fmt.Sprintf("leave %s as it is: %s", name, spec.NoUndo))
+		case spec.NoUndoReason != "":
+			plan = append(plan, fmt.Sprintf("leave %s as it is: %s", name, spec.NoUndoReason))
 		}
 	}
 	if len(plan) == 0 {

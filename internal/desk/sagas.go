@@ -78,7 +78,7 @@ func (k *knowledge) sagaOf(spec *program.Spec) Saga {
 	for i := range spec.Steps {
 		of := &spec.Steps[i]
 		s.Steps = append(s.Steps, Step{
-			Step: of.Name, Destination: When(!of.Waits(), spec.Destination(of.Name)), Waits: string(of.Wait), Undo: Either(of.Undo, "undo", of.NoUndo),
+			Step: of.Name, Destination: When(!of.Waits(), spec.Destination(of.Name)), Waits: string(of.Wait), Undo: Either(of.Undo, "undo", of.NoUndoReason),
 			Pivot: of.Pivot, Counts: []Standing{},
 		})
 	}

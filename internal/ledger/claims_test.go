@@ -34,9 +34,9 @@ func TestCheckFindsAnIDThatTwoWorksClaim(t *testing.T) {
 		want   int
 	}{
 		"with an undo":   {program.StepSpec{Repeat: program.RepeatFind, Undo: true}, nil, 2},
-		"keyed":          {program.StepSpec{Repeat: program.RepeatKeyed, NoUndo: "why"}, nil, 2},
-		"at most once":   {program.StepSpec{Repeat: program.RepeatAtMostOnce, NoUndo: "why"}, nil, 2},
-		"shared":         {program.StepSpec{Repeat: program.RepeatFind, NoUndo: "customers stay"}, nil, 0},
+		"keyed":          {program.StepSpec{Repeat: program.RepeatKeyed, NoUndoReason: "why"}, nil, 2},
+		"at most once":   {program.StepSpec{Repeat: program.RepeatAtMostOnce, NoUndoReason: "why"}, nil, 2},
+		"shared":         {program.StepSpec{Repeat: program.RepeatFind, NoUndoReason: "customers stay"}, nil, 0},
 		"another step's": {program.StepSpec{Repeat: program.RepeatFind, Undo: true}, elsewhere("cus_"), 0},
 		"none": {program.StepSpec{Repeat: program.RepeatFind, Undo: true}, func(b *book) {
 			for id := range b.records {
@@ -134,7 +134,7 @@ func TestCheckFindsAClaimBehindManyThatShare(t *testing.T) {
 			b.reseal(id, 4)
 		}
 	}
-	b.describe(program.StepSpec{Name: "customer", Repeat: program.RepeatFind, NoUndo: "customers stay"}, program.StepSpec{Name: "invoice", Repeat: program.RepeatFind, Undo: true})
+	b.describe(program.StepSpec{Name: "customer", Repeat: program.RepeatFind, NoUndoReason: "customers stay"}, program.StepSpec{Name: "invoice", Repeat: program.RepeatFind, Undo: true})
 	report, err := ledger.Check(t.Context(), b, &ledger.CheckOptions{Filter: ledger.Filter{Limit: 100}})
 	if err != nil || len(report.Findings) != 1 || !strings.Contains(report.Findings[0].What, "Step invoice made cus_1, and so it did for order-to-invoice 1008") {
 		t.Errorf("findings %v and error %v, want the one of the invoice", report.Findings, err)

@@ -170,7 +170,7 @@ func lateWords(step string) string {
 // needsNoUndo reports whether the definition says so of what a late success is about.
 func (m *machine) needsNoUndo(spec *program.StepSpec) bool {
 	by := m.step(spec.Answer.Callback)
-	return spec.NoUndo != "" || by != nil && by.NoUndo != ""
+	return spec.NoUndoReason != "" || by != nil && by.NoUndoReason != ""
 }
 
 // undoneByResult reports whether the request is undone, or will be, by its result.

@@ -216,7 +216,7 @@ func TestHashAndTokenAsText(t *testing.T) {
 func TestStructureIsAFormat(t *testing.T) {
 	t.Parallel()
 	spec := &program.Spec{Saga: "any", Version: 9, Steps: []program.StepSpec{
-		{Name: "customer", Repeat: program.RepeatIdempotent, NoUndo: "customers outlive their orders"},
+		{Name: "customer", Repeat: program.RepeatIdempotent, NoUndoReason: "customers outlive their orders"},
 		{Name: "invoice", Repeat: program.RepeatKeyed, TTL: 24 * time.Hour, Find: true, Undo: true},
 		{Name: "mark", Repeat: program.RepeatIdempotent, Undo: true, Pivot: true},
 		{Name: "receipt", Repeat: program.RepeatAtMostOnce},

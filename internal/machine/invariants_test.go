@@ -128,7 +128,7 @@ func (w *world) verifyChain() {
 	}
 	for i := range w.spec.Steps {
 		s := &w.spec.Steps[i]
-		if w.st.Status == saga.Compensated && s.NoUndo == "" && (a.owed[s.Name] || a.stands[s.Name] || a.lapsed[s.Name]) && !a.undone[s.Name] {
+		if w.st.Status == saga.Compensated && s.NoUndoReason == "" && (a.owed[s.Name] || a.stands[s.Name] || a.lapsed[s.Name]) && !a.undone[s.Name] {
 			w.brokenf("I15: compensated, and the undo of %s was skipped", s.Name)
 		}
 	}

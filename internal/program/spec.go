@@ -115,7 +115,7 @@ type StepSpec struct {
 	FindFirst          bool          `json:"findFirst,omitempty"`       // which is asked before the first request, too
 	Undo               bool          `json:"undo,omitempty"`            // the step has a compensation
 	UndoWhenUnknown    bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
-	NoUndo             string        `json:"noUndoReason,omitempty"`
+	NoUndoReason       string        `json:"noUndoReason,omitempty"`
 	ResultIsExternalID bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
 	Pivot              bool          `json:"pivot,omitempty"`
 	Conditional        bool          `json:"conditional,omitempty"`     // it is done in the runs in which its condition says so
@@ -173,7 +173,7 @@ func (s *Spec) Structure() string {
 	parts := make([]part, len(s.Steps))
 	for i, st := range s.Steps {
 		parts[i] = part{
-			Name: st.Name, Repeat: string(st.Repeat), TTL: st.TTL, Find: st.Find, Undo: st.Undo, NoUndo: st.NoUndo != "",
+			Name: st.Name, Repeat: string(st.Repeat), TTL: st.TTL, Find: st.Find, Undo: st.Undo, NoUndo: st.NoUndoReason != "",
 			Pivot: st.Pivot, When: st.Conditional, Once: st.Once, Wait: st.Wait,
 		}
 		if a := st.Answer; a != nil {
