@@ -136,10 +136,10 @@ func (a *ApproveStep[In]) Remind(after time.Duration) *ApproveStep[In] {
 // Escalate has those of the given roles vote, too, from that time on, and asks them; it is a step of its own,
 // "NAME-escalation" behind the Ask NAME.
 func (a *ApproveStep[In]) Escalate(after time.Duration, roles ...string) *ApproveStep[In] {
-	if a.spec.Escalate != 0 {
+	if a.spec.EscalateAfter != 0 {
 		a.faults = append(a.faults, "it is escalated twice")
 	}
-	a.spec.Escalate, a.spec.EscalateTo = program.Duration(after.Truncate(time.Millisecond)), roles
+	a.spec.EscalateAfter, a.spec.EscalateTo = program.Duration(after.Truncate(time.Millisecond)), roles
 	return a
 }
 
@@ -161,8 +161,8 @@ func (a *ApproveStep[In]) part(d *Definition[In], in In) {
 	}
 	wrong(len(a.remind) > 1, "it reminds twice")
 	wrong(len(a.remind) > 0 && a.ask == nil, "it reminds, and has no Ask to do so")
-	escalates := a.spec.Escalate != 0 || len(a.spec.EscalateTo) > 0
-	wrong(escalates && (a.spec.Escalate <= 0 || a.spec.Escalate >= a.spec.Within), "it is escalated after %s, and has %s", time.Duration(a.spec.Escalate), time.Duration(a.spec.Within))
+	escalates := a.spec.EscalateAfter != 0 || len(a.spec.EscalateTo) > 0
+	wrong(escalates && (a.spec.EscalateAfter <= 0 || a.spec.EscalateAfter >= a.spec.Within), "it is escalated after %s, and has %s", time.Duration(a.spec.EscalateAfter), time.Duration(a.spec.Within))
 	wrong(escalates && len(a.spec.EscalateTo) == 0, "it is escalated, and no role is named")
 	d.spec.Steps = append(d.spec.Steps, program.StepSpec{Name: a.name, Wait: program.WaitVotes, Approval: &a.spec, Pivot: a.pivot})
 	d.parts = append(d.parts, b)
@@ -177,8 +177,8 @@ func (a *ApproveStep[In]) asks(d *Definition[In], in In) {
 	for _, after := range a.remind {
 		all = append(all, program.AsksSpec{Approval: a.name, After: program.Duration(after)})
 	}
-	if a.spec.Escalate != 0 {
-		all = append(all, program.AsksSpec{Approval: a.name, After: a.spec.Escalate, Escalates: true})
+	if a.spec.EscalateAfter != 0 {
+		all = append(all, program.AsksSpec{Approval: a.name, After: a.spec.EscalateAfter, Escalates: true})
 	}
 	slices.SortStableFunc(all, func(x, y program.AsksSpec) int { return int(x.After - y.After) })
 	for i := range all {

@@ -104,7 +104,7 @@ func (st *State) wantsVotes(spec *program.Spec, ss *StepState) string {
 
 // Voters are the roles that may vote at a time, on what was begun at another.
 func Voters(a *program.ApprovalSpec, since, at time.Time) []string {
-	if a.Escalate > 0 && !at.Before(since.Add(time.Duration(a.Escalate))) {
+	if a.EscalateAfter > 0 && !at.Before(since.Add(time.Duration(a.EscalateAfter))) {
 		return slices.Concat(a.Roles, a.EscalateTo)
 	}
 	return a.Roles

@@ -138,12 +138,12 @@ type AnswerSpec struct {
 
 // ApprovalSpec is who decides about an approval, and until when.
 type ApprovalSpec struct {
-	Roles      []string `json:"roles"`
-	Votes      int      `json:"votes"` // of so many people; one that rejects decides
-	NotStarter bool     `json:"notStarter,omitempty"`
-	Within     Duration `json:"within"`
-	Escalate   Duration `json:"escalateAfter,omitempty"` // from then on those of EscalateTo decide, too; 0: never
-	EscalateTo []string `json:"escalateTo,omitempty"`
+	Roles         []string `json:"roles"`
+	Votes         int      `json:"votes"` // of so many people; one that rejects decides
+	NotStarter    bool     `json:"notStarter,omitempty"`
+	Within        Duration `json:"within"`
+	EscalateAfter Duration `json:"escalateAfter,omitempty"` // from then on those of EscalateTo decide, too; 0: never
+	EscalateTo    []string `json:"escalateTo,omitempty"`
 }
 
 // AsksSpec is for which approval a step asks, and when.
