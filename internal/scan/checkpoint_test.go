@@ -23,7 +23,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 			`"newestChangedAt":"2026-03-01T12:00:11Z","seen":12,"unordered":true,"failedRuns":13},"writer":"w"}`: cursor{
 			WatermarkAt: at(1), Ahead: 1<<53 + 1, TiedAt: at(2), ListedFromAt: at(3), EmptyAt: at(4), FullScanWanted: &wanted{"a page too small", at(5)},
 			Sync: &pass{
-				StartedAt: at(6), ChangedFromAt: at(7), ChangedUntil: at(8), Cursor: "c", Limit: 9, Page: intake.Digest{1},
+				StartedAt: at(6), ChangedFromAt: at(7), ChangedUntil: at(8), Cursor: "c", PageLimit: 9, Page: intake.Digest{1},
 				LastChangedAt: at(10), NewestChangedAt: at(11), Seen: 12, Unordered: true, FailedRuns: 13,
 			},
 			Writer: "w",

@@ -28,7 +28,7 @@ type pass struct {
 	ChangedFromAt   time.Time     `json:"changedFromAt,omitzero"`
 	ChangedUntil    time.Time     `json:"changedUntil"`
 	Cursor          string        `json:"cursor,omitempty"`         // the provider's, of the next page
-	Limit           int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	PageLimit       int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
 	Page            intake.Digest `json:"pageDigest,omitzero"`      // the page before
 	LastChangedAt   time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
 	NewestChangedAt time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
@@ -93,13 +93,13 @@ func (c *cursor) expire() {
 	if !p.LastChangedAt.IsZero() && !p.Unordered {
 		p.ChangedFromAt = p.LastChangedAt
 	}
-	p.Cursor, p.Page, p.Limit, p.FailedRuns = "", intake.Digest{}, 0, 0
+	p.Cursor, p.Page, p.PageLimit, p.FailedRuns = "", intake.Digest{}, 0, 0
 	p.LastChangedAt = time.Time{}
 }
 
 func (c *cursor) query(o *Config) Query {
 	p := c.Sync
-	return Query{Since: p.ChangedFromAt, Until: p.ChangedUntil, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
+	return Query{Since: p.ChangedFromAt, Until: p.ChangedUntil, Cursor: p.Cursor, Limit: max(p.PageLimit, o.Page)}
 }
 
 // next is what to do behind a page.
@@ -126,7 +126,7 @@ func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
 		return c.standing(q, p, what, now, o)
 	}
-	pass.Page, pass.Limit, pass.FailedRuns = digest, 0, 0
+	pass.Page, pass.PageLimit, pass.FailedRuns = digest, 0, 0
 	var out outcome
 	beyond := len(p.Objects) > 0
 	for i := range p.Objects {
@@ -169,10 +169,10 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 		tie = tie && p.Objects[i].Changed.Equal(p.Objects[0].Changed)
 	}
 	if tie && q.Limit*2 <= o.Page*widest {
-		pass.Limit = q.Limit * 2
+		pass.PageLimit = q.Limit * 2
 		return outcome{next: wider}
 	}
-	pass.Limit = 0
+	pass.PageLimit = 0
 	if !tie {
 		return outcome{next: broken, why: what, violations: 1}
 	}
