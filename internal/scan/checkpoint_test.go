@@ -23,7 +23,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 			`"newestChangedAt":"2026-03-01T12:00:11Z","seen":12,"unordered":true,"failedRuns":13},"writer":"w"}`: cursor{
 			WatermarkAt: at(1), Ahead: 1<<53 + 1, TiedAt: at(2), ListedFromAt: at(3), EmptyAt: at(4), FullScanWanted: &wanted{"a page too small", at(5)},
 			Sync: &pass{
-				StartedAt: at(6), ChangedFromAt: at(7), ChangedUntil: at(8), Cursor: "c", PageLimit: 9, Page: intake.Digest{1},
+				StartedAt: at(6), ChangedFromAt: at(7), ChangedUntil: at(8), Cursor: "c", PageLimit: 9, PageDigest: intake.Digest{1},
 				LastChangedAt: at(10), NewestChangedAt: at(11), Seen: 12, Unordered: true, FailedRuns: 13,
 			},
 			Writer: "w",
@@ -36,7 +36,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 		},
 		`{"scan":3,"cursor":"c","pageDigest":"01000000000000000000000000000000","expectedCount":4,"seen":5,"unmarked":6,` +
 			`"listed":true,"complete":true,"countAtEnd":7,"failedRuns":8,"error":"e","writer":"w"}`: part{
-			Scan: 3, Cursor: "c", Page: intake.Digest{1}, ExpectedCount: 4, Seen: 5, Unmarked: 6,
+			Scan: 3, Cursor: "c", PageDigest: intake.Digest{1}, ExpectedCount: 4, Seen: 5, Unmarked: 6,
 			Listed: true, Complete: true, CountAtEnd: 7, FailedRuns: 8, Error: "e", Writer: "w",
 		},
 	} {

@@ -29,7 +29,7 @@ type pass struct {
 	ChangedUntil    time.Time     `json:"changedUntil"`
 	Cursor          string        `json:"cursor,omitempty"`         // the provider's, of the next page
 	PageLimit       int           `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
-	Page            intake.Digest `json:"pageDigest,omitzero"`      // the page before
+	PageDigest      intake.Digest `json:"pageDigest,omitzero"`      // the page before
 	LastChangedAt   time.Time     `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
 	NewestChangedAt time.Time     `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to ChangedUntil
 	Seen            int64         `json:"seen,omitempty"`
@@ -93,7 +93,7 @@ func (c *cursor) expire() {
 	if !p.LastChangedAt.IsZero() && !p.Unordered {
 		p.ChangedFromAt = p.LastChangedAt
 	}
-	p.Cursor, p.Page, p.PageLimit, p.FailedRuns = "", intake.Digest{}, 0, 0
+	p.Cursor, p.PageDigest, p.PageLimit, p.FailedRuns = "", intake.Digest{}, 0, 0
 	p.LastChangedAt = time.Time{}
 }
 
@@ -123,10 +123,10 @@ type outcome struct {
 func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 	pass := c.Sync
 	digest := digestOf(p.Objects)
-	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
+	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.PageDigest && len(p.Objects) > 0); ok {
 		return c.standing(q, p, what, now, o)
 	}
-	pass.Page, pass.PageLimit, pass.FailedRuns = digest, 0, 0
+	pass.PageDigest, pass.PageLimit, pass.FailedRuns = digest, 0, 0
 	var out outcome
 	beyond := len(p.Objects) > 0
 	for i := range p.Objects {

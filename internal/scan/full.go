@@ -76,7 +76,7 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 type part struct {
 	Scan          int64         `json:"scan"` // in which it is being listed, or was last
 	Cursor        string        `json:"cursor,omitempty"`
-	Page          intake.Digest `json:"pageDigest,omitzero"` // the page before
+	PageDigest    intake.Digest `json:"pageDigest,omitzero"` // the page before
 	ExpectedCount int64         `json:"expectedCount"`       // what it held by the provider's word when its listing began
 	Seen          int64         `json:"seen,omitempty"`
 	Unmarked      int64         `json:"unmarked,omitempty"`   // of them, without our mark
@@ -105,7 +105,7 @@ func (p *part) enter(number, count int64) {
 
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
-	p.Cursor, p.Page, p.Seen, p.Unmarked, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
+	p.Cursor, p.PageDigest, p.Seen, p.Unmarked, p.FailedRuns = "", intake.Digest{}, 0, 0, 0
 	p.Listed, p.Complete = false, false
 }
 
@@ -123,10 +123,10 @@ func (p *part) page(q Query, next string, rows []Sighting) error {
 		sum = append(sum, rows[i].ID, rows[i].Revision)
 	}
 	digest := intake.DigestOf(sum...)
-	if what, ok := noProgress(q, next, len(rows), digest == p.Page && len(rows) > 0); ok {
+	if what, ok := noProgress(q, next, len(rows), digest == p.PageDigest && len(rows) > 0); ok {
 		return fmt.Errorf("%w: %s", errNoPart, what)
 	}
-	p.Cursor, p.Page, p.FailedRuns = next, digest, 0
+	p.Cursor, p.PageDigest, p.FailedRuns = next, digest, 0
 	p.Seen += int64(len(rows))
 	for i := range rows {
 		if rows[i].Key == "" {
