@@ -73,7 +73,7 @@ func (r *incremental) open(ctx context.Context) (err error) {
 	if _, err = load(ctx, r.Store, r.sideName(SourceSide), &full); err != nil {
 		return err
 	}
-	r.cursor.covered(full.Complete)
+	r.cursor.covered(full.LastComplete)
 	return nil
 }
 

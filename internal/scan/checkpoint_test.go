@@ -32,7 +32,7 @@ func TestCheckpointsAreAFormat(t *testing.T) {
 			`"startedAt":"2026-03-01T12:00:02Z","endedAt":"2026-03-01T12:00:03Z","rows":4,"partitions":5,"mappingVersion":"v1"},` +
 			`"previousRows":6,"writer":"w"}`: generation{
 			Scan: 3, Running: true, MappingVersion: "v2", Started: at(1),
-			Complete: &Complete{Scan: 2, Started: at(2), Ended: at(3), Rows: 4, Partitions: 5, MappingVersion: "v1"}, PreviousRows: 6, Writer: "w",
+			LastComplete: &Complete{Scan: 2, Started: at(2), Ended: at(3), Rows: 4, Partitions: 5, MappingVersion: "v1"}, PreviousRows: 6, Writer: "w",
 		},
 		`{"scan":3,"cursor":"c","pageDigest":"01000000000000000000000000000000","expectedCount":4,"seen":5,"unmarked":6,` +
 			`"listed":true,"complete":true,"countAtEnd":7,"failedRuns":8,"error":"e","writer":"w"}`: part{

@@ -14,7 +14,7 @@ type generation struct {
 	Running        bool      `json:"running,omitempty"`
 	MappingVersion string    `json:"mappingVersion,omitempty"` // by which its rows were made
 	Started        time.Time `json:"startedAt,omitzero"`
-	Complete       *Complete `json:"lastComplete,omitempty"` // the newest that is
+	LastComplete   *Complete `json:"lastComplete,omitempty"` // the newest that is
 	PreviousRows   int64     `json:"previousRows,omitempty"` // rows of the complete one before that
 
 	Writer string `json:"writer,omitempty"`
@@ -65,11 +65,11 @@ func (g *generation) next(now time.Time, mapping string) (began bool) {
 
 // complete ends the generation.
 func (g *generation) complete(now time.Time, rows int64, parts int) {
-	if g.Complete != nil {
-		g.PreviousRows = g.Complete.Rows
+	if g.LastComplete != nil {
+		g.PreviousRows = g.LastComplete.Rows
 	}
 	g.Running = false
-	g.Complete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Partitions: parts, MappingVersion: g.MappingVersion}
+	g.LastComplete = &Complete{Scan: g.Scan, Started: g.Started, Ended: now, Rows: rows, Partitions: parts, MappingVersion: g.MappingVersion}
 }
 
 // part is the state of one part of a full listing.
@@ -159,7 +159,7 @@ func (p *part) fail(why error) {
 
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
-	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Running, Parts: len(names), Complete: g.Complete, Before: g.PreviousRows}
+	p := Progress{Side: side, Generation: g.Scan, Started: g.Started, Open: g.Running, Parts: len(names), Complete: g.LastComplete, Before: g.PreviousRows}
 	for _, name := range names {
 		s := states[name]
 		if s.Complete && s.Scan == g.Scan {
