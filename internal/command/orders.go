@@ -116,7 +116,7 @@ func (a *app) printBatch(_ *desk.WhichBatch, b *desk.BatchShown) {
 	}
 	for i := range b.Items {
 		it := &b.Items[i]
-		a.fields("work", fmt.Sprintf("%s (%s): %s; it is %s%s", it.WorkID, it.Saga, it.Outcome, it.Status, desk.With(": ", string(it.Reason)))+desk.With("; ", it.Answer))
+		a.fields("work", fmt.Sprintf("%s (%s): %s; it is %s%s", it.WorkID, it.Saga, it.Outcome, it.Status, desk.With(": ", string(it.ReviewReason)))+desk.With("; ", it.Answer))
 	}
 }
 

@@ -332,12 +332,12 @@ type BatchShown struct {
 
 // BatchItem is what became of one work.
 type BatchItem struct {
-	WorkID  string      `json:"workId"`
-	Saga    string      `json:"saga"`
-	Outcome string      `json:"outcome"` // said, moved-on, to-be-said, not-said
-	Status  saga.Status `json:"status"`  // where it stands now
-	Reason  saga.Reason `json:"reviewReason"`
-	Answer  string      `json:"answer"` // of its coordinator, where it read it and changed nothing
+	WorkID       string      `json:"workId"`
+	Saga         string      `json:"saga"`
+	Outcome      string      `json:"outcome"` // said, moved-on, to-be-said, not-said
+	Status       saga.Status `json:"status"`  // where it stands now
+	ReviewReason saga.Reason `json:"reviewReason"`
+	Answer       string      `json:"answer"` // of its coordinator, where it read it and changed nothing
 }
 
 // ShowBatch says what became of a batch, work by work.
@@ -375,7 +375,7 @@ func (d *Desk) item(ctx context.Context, b *BatchShown, it *coordinator.BatchIte
 	if err != nil {
 		return nil, err
 	}
-	one.Status, one.Reason = v.state.Status, v.state.Reason
+	one.Status, one.ReviewReason = v.state.Status, v.state.Reason
 	said, err := d.db.Signals(ctx, it.ID())
 	if err != nil {
 		return nil, err
