@@ -195,7 +195,7 @@ type ProbeIn struct {
 // Probed is what was asked for.
 type Probed struct {
 	Destination string `json:"destination"`
-	Before      string `json:"stateBefore"`
+	StateBefore string `json:"stateBefore"`
 	Failed      int    `json:"failed"` // works that failed there, and are due now
 
 	Stood string `json:"-"`
