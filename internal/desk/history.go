@@ -29,34 +29,34 @@ type History struct {
 // Record is one record of a chain. Bodies are named by size and hash; their content only when asked
 // for.
 type Record struct {
-	Seq        int64          `json:"seq"`
-	Hash       machine.Hash   `json:"hash"`
-	Session    string         `json:"session"` // the writer
-	At         *time.Time     `json:"at"`
-	Kind       machine.Kind   `json:"kind"`
-	Words      string         `json:"words"`                  // what happened, for people
-	Version    int            `json:"version,omitempty"`      // of the definition: started, heard and revised
-	Revision   string         `json:"revision,omitempty"`     // where a version of the source is spoken of
-	Nonce      int64          `json:"nonce,string,omitempty"` // of the first record
-	Step       string         `json:"step"`
-	Direction  saga.Direction `json:"direction"`
-	Attempt    int            `json:"attempt"`
-	ExternalID string         `json:"externalId"`
-	Body       *Body          `json:"body"`
-	Dropped    bool           `json:"bodyDropped"`
-	ErrorClass saga.Class     `json:"errorClass"`
-	Error      string         `json:"error"`   // what went wrong, and nothing else
-	Note       string         `json:"note"`    // what the coordinator has to say
-	Actor      string         `json:"actor"`   // who said what it follows
-	Why        string         `json:"why"`     // in which words
-	Cause      string         `json:"cause"`   // of a start
-	Signals    []string       `json:"signals"` // the ids of those that it consumed
-	Status     saga.Status    `json:"status"`
-	Reason     saga.Reason    `json:"reason"`
-	Due        *time.Time     `json:"dueAt"`
-	Until      *time.Time     `json:"until"`    // of a wait its end, of a start for later its beginning
-	Dispatch   *Dispatch      `json:"dispatch"` // the attempt that it set in motion; null: none
-	Snapshot   *Body          `json:"snapshot"`
+	Seq         int64          `json:"seq"`
+	Hash        machine.Hash   `json:"hash"`
+	Session     string         `json:"session"` // the writer
+	At          *time.Time     `json:"at"`
+	Kind        machine.Kind   `json:"kind"`
+	Words       string         `json:"words"`                  // what happened, for people
+	Version     int            `json:"version,omitempty"`      // of the definition: started, heard and revised
+	Revision    string         `json:"revision,omitempty"`     // where a version of the source is spoken of
+	Nonce       int64          `json:"nonce,string,omitempty"` // of the first record
+	Step        string         `json:"step"`
+	Direction   saga.Direction `json:"direction"`
+	Attempt     int            `json:"attempt"`
+	ExternalID  string         `json:"externalId"`
+	Body        *Body          `json:"body"`
+	BodyDropped bool           `json:"bodyDropped"`
+	ErrorClass  saga.Class     `json:"errorClass"`
+	Error       string         `json:"error"`   // what went wrong, and nothing else
+	Note        string         `json:"note"`    // what the coordinator has to say
+	Actor       string         `json:"actor"`   // who said what it follows
+	Why         string         `json:"why"`     // in which words
+	Cause       string         `json:"cause"`   // of a start
+	Signals     []string       `json:"signals"` // the ids of those that it consumed
+	Status      saga.Status    `json:"status"`
+	Reason      saga.Reason    `json:"reason"`
+	Due         *time.Time     `json:"dueAt"`
+	Until       *time.Time     `json:"until"`    // of a wait its end, of a start for later its beginning
+	Dispatch    *Dispatch      `json:"dispatch"` // the attempt that it set in motion; null: none
+	Snapshot    *Body          `json:"snapshot"`
 }
 
 // Body is a body by its size and hash.
@@ -104,7 +104,7 @@ func recordOf(r *machine.Record, bodies bool) Record {
 	j := Record{
 		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Words: told(r), Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
-		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), Dropped: r.BodyDropped, ErrorClass: r.ErrorClass,
+		ExternalID: r.ExternalID, Body: bodyOf(r.Body, bodies), BodyDropped: r.BodyDropped, ErrorClass: r.ErrorClass,
 		Error: r.Error, Note: r.Note, Actor: r.Actor, Why: r.Why, Cause: r.Cause, Status: r.Status, Reason: r.Reason,
 		Signals: docs(r.Signals, func(id *int64) string { return strconv.FormatInt(*id, 10) }), Snapshot: bodyOf(r.Snapshot, bodies), Until: utc(r.Until),
 		Due: utc(Either(r.Wait > 0, r.At.Add(r.Wait), time.Time{})),
