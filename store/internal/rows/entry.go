@@ -133,7 +133,7 @@ type parked struct {
 	Version        parkedVersion      `json:"version"`
 	Body           string             `json:"body,omitempty"`
 	Fingerprint    intake.Digest      `json:"fingerprint,omitzero"`
-	At             time.Time          `json:"occurredAt,omitzero"`
+	OccurredAt     time.Time          `json:"occurredAt,omitzero"`
 	Received       time.Time          `json:"receivedAt,omitzero"`
 	SignedBy       string             `json:"signedBy,omitempty"`
 	Disposition    intake.Disposition `json:"receiverDisposition,omitempty"`
@@ -180,7 +180,7 @@ func unpark(list string, o intake.Object) ([]intake.Event, error) {
 	for i, p := range ps {
 		events[i] = intake.Event{
 			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: p.Dedupe, Payload: p.Payload, Deleted: p.Deleted,
-			Version: intake.Version(p.Version), Body: body(p.Body), Fingerprint: p.Fingerprint, At: p.At, Received: p.Received,
+			Version: intake.Version(p.Version), Body: body(p.Body), Fingerprint: p.Fingerprint, At: p.OccurredAt, Received: p.Received,
 			Secret: p.SignedBy, Disposition: p.Disposition, Why: p.ReceiverReason,
 		}
 	}
