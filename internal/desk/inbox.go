@@ -115,7 +115,7 @@ type Delivery struct {
 	Topic       string             `json:"topic"`
 	EventID     string             `json:"eventId"`
 	OccurredAt  *time.Time         `json:"occurredAt"`  // by the event's own word
-	Payload     intake.Payload     `json:"payloadKind"` // full, delta, thin
+	PayloadKind intake.Payload     `json:"payloadKind"` // full, delta, thin
 	Deleted     bool               `json:"deleted"`
 	Version     string             `json:"version"`
 	SignedBy    string             `json:"signedBy"` // the name of the one that signed, never the secret
@@ -130,7 +130,7 @@ type Delivery struct {
 func deliveryOf(d *intake.Delivery, bodies bool) Delivery {
 	return Delivery{
 		Number: d.Number, Received: utc(d.Received), WorkID: d.Object.String(), Object: d.Object, Topic: d.Topic, EventID: d.ID,
-		OccurredAt: utc(d.At), Payload: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), SignedBy: d.Secret,
+		OccurredAt: utc(d.At), PayloadKind: d.Payload, Deleted: d.Deleted, Version: d.Version.Revision(), SignedBy: d.Secret,
 		Copies: d.Copies, Last: utc(d.Last), ProcessedAt: utc(d.Judged), Disposition: d.Outcome, Reason: d.Because,
 		Body: bodyOf(d.Body, bodies),
 	}

@@ -128,7 +128,7 @@ type parked struct {
 	Topic          string             `json:"topic,omitempty"`
 	ID             string             `json:"eventId,omitempty"`
 	Dedupe         intake.Digest      `json:"dedupeKey,omitzero"`
-	Payload        intake.Payload     `json:"payloadKind"`
+	PayloadKind    intake.Payload     `json:"payloadKind"`
 	Deleted        bool               `json:"deleted,omitempty"`
 	Version        parkedVersion      `json:"version"`
 	Body           string             `json:"body,omitempty"`
@@ -179,7 +179,7 @@ func unpark(list string, o intake.Object) ([]intake.Event, error) {
 	events := make([]intake.Event, len(ps))
 	for i, p := range ps {
 		events[i] = intake.Event{
-			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: p.Dedupe, Payload: p.Payload, Deleted: p.Deleted,
+			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: p.Dedupe, Payload: p.PayloadKind, Deleted: p.Deleted,
 			Version: intake.Version(p.Version), Body: body(p.Body), Fingerprint: p.Fingerprint, At: p.OccurredAt, Received: p.Received,
 			Secret: p.SignedBy, Disposition: p.Disposition, Why: p.ReceiverReason,
 		}
