@@ -195,7 +195,7 @@ type Entry struct {
 	Object        intake.Object `json:"object"`
 	State         string        `json:"state"` // known, gone, not known, blocked, held
 	Version       string        `json:"version"`
-	Newest        string        `json:"newestVersion"` // that a delivery or a fetch named
+	NewestVersion string        `json:"newestVersion"` // that a delivery or a fetch named
 	Origin        string        `json:"origin"`        // event, or fetch
 	Fingerprint   string        `json:"fingerprint"`
 	Body          *Body         `json:"body"`
@@ -227,7 +227,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 		return nil
 	}
 	j := Entry{
-		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), Newest: e.Newest.Revision(),
+		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), NewestVersion: e.Newest.Revision(),
 		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		Fetch: e.FetchRequested > e.FetchCompleted, Deliver: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
 		Holder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
@@ -237,7 +237,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	if e.Origin > 0 {
 		j.Origin, learned = "fetch", ", as its source said when it was asked"
 	}
-	j.Is = joined(is+learned, When(e.Newest.Compare(e.Version) > 0, "version "+j.Newest+" was spoken of"))
+	j.Is = joined(is+learned, When(e.Newest.Compare(e.Version) > 0, "version "+j.NewestVersion+" was spoken of"))
 	failed := cmp.Or(e.Blocked, With(fmt.Sprintf("failed %s: ", count(e.Attempts, "time")), e.LastError))
 	j.News = joined(is, With("owed: ", j.Owed), failed) + fmt.Sprintf(" (amends inbox list --object %s%s)", quote(j.WorkID), d.flag)
 	return &j
