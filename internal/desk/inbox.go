@@ -202,7 +202,7 @@ type Entry struct {
 	Accepted      int64         `json:"accepted"`  // states
 	Delivered     int64         `json:"delivered"` // of them
 	FetchOwed     bool          `json:"fetchOwed"`
-	Deliver       bool          `json:"deliveryOwed"`
+	DeliveryOwed  bool          `json:"deliveryOwed"`
 	PendingEvents int           `json:"pendingEvents"` // a count
 	Due           *time.Time    `json:"dueAt"`
 	Holder        string        `json:"leaseHolder"` // the process that works on it
@@ -229,7 +229,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	j := Entry{
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), NewestVersion: e.Newest.Revision(),
 		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
-		FetchOwed: e.FetchRequested > e.FetchCompleted, Deliver: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
+		FetchOwed: e.FetchRequested > e.FetchCompleted, DeliveryOwed: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
 		Holder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
