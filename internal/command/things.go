@@ -113,7 +113,7 @@ func (a *app) printEntry(e *desk.Entry) {
 		a.paragraph("  ", "Nothing is known of it.")
 		return
 	}
-	held := desk.When(e.LeaseHolder != "", "held by "+e.LeaseHolder+" until "+finding.ISO(desk.At(e.Until)))
+	held := desk.When(e.LeaseHolder != "", "held by "+e.LeaseHolder+" until "+finding.ISO(desk.At(e.LeasedUntil)))
 	failed := desk.When(e.Error != e.Blocked, desk.With(fmt.Sprintf("failed %s: ", finding.Count(e.Attempts, "time")), e.Error))
 	a.paragraphs("  ", e.Is, desk.With("owed: ", e.Owed), desk.With("due: ", a.both(desk.At(e.Due))), held, failed, desk.With("blocked: ", e.Blocked))
 }

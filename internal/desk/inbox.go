@@ -206,7 +206,7 @@ type Entry struct {
 	PendingEvents int           `json:"pendingEvents"` // a count
 	Due           *time.Time    `json:"dueAt"`
 	LeaseHolder   string        `json:"leaseHolder"` // the process that works on it
-	Until         *time.Time    `json:"leasedUntil"`
+	LeasedUntil   *time.Time    `json:"leasedUntil"`
 	Attempts      int           `json:"failedAttempts"` // failed in a row
 	Error         string        `json:"lastError"`
 	Blocked       string        `json:"blockedReason"`
@@ -230,7 +230,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), NewestVersion: e.Newest.Revision(),
 		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		FetchOwed: e.FetchRequested > e.FetchCompleted, DeliveryOwed: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
-		LeaseHolder: e.Holder, Until: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
+		LeaseHolder: e.Holder, LeasedUntil: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
 	is, learned := j.State+With(", version ", j.Version), When(j.State != "not known", ", as an event said")
