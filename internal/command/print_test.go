@@ -75,7 +75,7 @@ func TestColumns(t *testing.T) {
 	columnsOf(verbs, "", columns)
 	for path, rows := range map[string]any{
 		"list": []desk.Head{{}}, "duplicates": []desk.Duplicate{{}}, "acts": []desk.Deed{{}}, "approvals": []desk.Approval{{Roles: []string{"finance", "legal"}}},
-		"inbox list": []desk.Delivery{{}}, "alerts list": []desk.AlertShown{{}}, "stats": []desk.Total{{}}, "inbox objects": []*desk.Entry{{Attempts: 3}}, "inbox counts": []desk.Count{{}},
+		"inbox list": []desk.Delivery{{}}, "alerts list": []desk.AlertShown{{}}, "stats": []desk.Total{{}}, "inbox objects": []*desk.Entry{{FailedAttempts: 3}}, "inbox counts": []desk.Count{{}},
 		"reconcile runs": []desk.Run{{StartedAt: &at}}, "drift list": []desk.Drift{{}}, "drift decided": []desk.DecidedOn{{}},
 	} {
 		a.table(rows, columns[path])

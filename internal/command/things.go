@@ -114,7 +114,7 @@ func (a *app) printEntry(e *desk.Entry) {
 		return
 	}
 	held := desk.When(e.LeaseHolder != "", "held by "+e.LeaseHolder+" until "+finding.ISO(desk.At(e.LeasedUntil)))
-	failed := desk.When(e.Error != e.Blocked, desk.With(fmt.Sprintf("failed %s: ", finding.Count(e.Attempts, "time")), e.Error))
+	failed := desk.When(e.Error != e.Blocked, desk.With(fmt.Sprintf("failed %s: ", finding.Count(e.FailedAttempts, "time")), e.Error))
 	a.paragraphs("  ", e.Is, desk.With("owed: ", e.Owed), desk.With("due: ", a.both(desk.At(e.Due))), held, failed, desk.With("blocked: ", e.Blocked))
 }
 

@@ -191,27 +191,27 @@ type ObjectsIn struct {
 
 // Entry is what is known of an object.
 type Entry struct {
-	WorkID        string        `json:"workId"` // the object as works are named by it
-	Object        intake.Object `json:"object"`
-	State         string        `json:"state"` // known, gone, not known, blocked, held
-	Version       string        `json:"version"`
-	NewestVersion string        `json:"newestVersion"` // that a delivery or a fetch named
-	Origin        string        `json:"origin"`        // event, or fetch
-	Fingerprint   string        `json:"fingerprint"`
-	Body          *Body         `json:"body"`
-	Accepted      int64         `json:"accepted"`  // states
-	Delivered     int64         `json:"delivered"` // of them
-	FetchOwed     bool          `json:"fetchOwed"`
-	DeliveryOwed  bool          `json:"deliveryOwed"`
-	PendingEvents int           `json:"pendingEvents"` // a count
-	Due           *time.Time    `json:"dueAt"`
-	LeaseHolder   string        `json:"leaseHolder"` // the process that works on it
-	LeasedUntil   *time.Time    `json:"leasedUntil"`
-	Attempts      int           `json:"failedAttempts"` // failed in a row
-	Error         string        `json:"lastError"`
-	Blocked       string        `json:"blockedReason"`
-	First         *time.Time    `json:"firstSeenAt"`
-	Updated       *time.Time    `json:"updatedAt"`
+	WorkID         string        `json:"workId"` // the object as works are named by it
+	Object         intake.Object `json:"object"`
+	State          string        `json:"state"` // known, gone, not known, blocked, held
+	Version        string        `json:"version"`
+	NewestVersion  string        `json:"newestVersion"` // that a delivery or a fetch named
+	Origin         string        `json:"origin"`        // event, or fetch
+	Fingerprint    string        `json:"fingerprint"`
+	Body           *Body         `json:"body"`
+	Accepted       int64         `json:"accepted"`  // states
+	Delivered      int64         `json:"delivered"` // of them
+	FetchOwed      bool          `json:"fetchOwed"`
+	DeliveryOwed   bool          `json:"deliveryOwed"`
+	PendingEvents  int           `json:"pendingEvents"` // a count
+	Due            *time.Time    `json:"dueAt"`
+	LeaseHolder    string        `json:"leaseHolder"` // the process that works on it
+	LeasedUntil    *time.Time    `json:"leasedUntil"`
+	FailedAttempts int           `json:"failedAttempts"` // failed in a row
+	Error          string        `json:"lastError"`
+	Blocked        string        `json:"blockedReason"`
+	First          *time.Time    `json:"firstSeenAt"`
+	Updated        *time.Time    `json:"updatedAt"`
 
 	Owed    string `json:"-"` // what is still to be done, in words
 	Because string `json:"-"` // why it is where it is
@@ -220,7 +220,9 @@ type Entry struct {
 }
 
 // Failed is how often it failed in a row: 3×.
-func (e *Entry) Failed() string { return When(e.Attempts > 0, strconv.Itoa(e.Attempts)+"×") }
+func (e *Entry) Failed() string {
+	return When(e.FailedAttempts > 0, strconv.Itoa(e.FailedAttempts)+"×")
+}
 
 func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 	if e == nil {
@@ -230,7 +232,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), NewestVersion: e.Newest.Revision(),
 		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		FetchOwed: e.FetchRequested > e.FetchCompleted, DeliveryOwed: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
-		LeaseHolder: e.Holder, LeasedUntil: utc(Either(e.Holder != "", e.Until, time.Time{})), Attempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
+		LeaseHolder: e.Holder, LeasedUntil: utc(Either(e.Holder != "", e.Until, time.Time{})), FailedAttempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
 	is, learned := j.State+With(", version ", j.Version), When(j.State != "not known", ", as an event said")
