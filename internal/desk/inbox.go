@@ -210,7 +210,7 @@ type Entry struct {
 	FailedAttempts int           `json:"failedAttempts"` // failed in a row
 	Error          string        `json:"lastError"`
 	Blocked        string        `json:"blockedReason"`
-	First          *time.Time    `json:"firstSeenAt"`
+	FirstSeenAt    *time.Time    `json:"firstSeenAt"`
 	Updated        *time.Time    `json:"updatedAt"`
 
 	Owed    string `json:"-"` // what is still to be done, in words
@@ -232,7 +232,7 @@ func (d *Desk) entryOf(e *intake.Entry, bodies bool) *Entry {
 		WorkID: e.Object.String(), Object: e.Object, State: stateOf(e), Version: e.Version.Revision(), NewestVersion: e.Newest.Revision(),
 		Origin: "event", Body: bodyOf(e.Body, bodies), Accepted: e.Accepted, Delivered: e.Delivered,
 		FetchOwed: e.FetchRequested > e.FetchCompleted, DeliveryOwed: e.Accepted > e.Delivered, PendingEvents: len(e.Parked), Due: utc(e.Due),
-		LeaseHolder: e.Holder, LeasedUntil: utc(Either(e.Holder != "", e.Until, time.Time{})), FailedAttempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, First: utc(e.First), Updated: utc(e.Updated),
+		LeaseHolder: e.Holder, LeasedUntil: utc(Either(e.Holder != "", e.Until, time.Time{})), FailedAttempts: e.Attempts, Error: e.LastError, Blocked: e.Blocked, FirstSeenAt: utc(e.First), Updated: utc(e.Updated),
 		Fingerprint: When(!e.Fingerprint.IsZero(), hex.EncodeToString(e.Fingerprint[:])), Owed: owed(e), Because: because(e, d.now()),
 	}
 	is, learned := j.State+With(", version ", j.Version), When(j.State != "not known", ", as an event said")
