@@ -123,7 +123,7 @@ func (a *app) printInstance(_ *desk.ShowIn, v *desk.Instance) {
 	}
 	fmt.Fprintln(a.out)
 	a.printSteps(s)
-	section(a, "posted, not yet read by a coordinator", v.Signals, func(s *desk.Signal) string { return a.both(desk.At(s.At)) + ": " + s.Words })
+	section(a, "posted, not yet read by a coordinator", v.PendingSignals, func(s *desk.Signal) string { return a.both(desk.At(s.At)) + ": " + s.Words })
 	section(a, "blocked duplicates", v.Duplicates, func(d *desk.Duplicate) string {
 		return fmt.Sprintf("%d from %s, first %s, last %s", d.Count, d.Of(), finding.ISO(desk.At(d.First)), a.both(desk.At(d.Last)))
 	})

@@ -91,19 +91,19 @@ type ShowIn struct {
 // Instance is one instance: its summary, and what the ledger knows beside the chain.
 type Instance struct {
 	saga.Summary
-	Number       int64       `json:"number,string"`
-	WaitsFor     string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
-	Session      string      `json:"session"`  // the process that holds it; "": none does
-	Finished     *time.Time  `json:"finishedAt"`
-	Signals      []Signal    `json:"pendingSignals"` // posted, and not read yet
-	Duplicates   []Duplicate `json:"duplicates"`
-	Unknown      bool        `json:"unknown"`         // no live process knows the definition that it waits for
-	SourceObject *Entry      `json:"sourceObject"`    // of the object the work is named by; null: nothing
-	Seq          int64       `json:"seq"`             // of the latest record: what --seen says of a work that was looked at
-	Advice       string      `json:"advice"`          // next without what the choices say
-	Choices      []Choice    `json:"choices"`         // what is safe to do
-	Also         []Choice    `json:"also"`            // what else it takes
-	About        *saga.About `json:"about,omitempty"` // while people decide: what they decide about
+	Number         int64       `json:"number,string"`
+	WaitsFor       string      `json:"waitsFor"` // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
+	Session        string      `json:"session"`  // the process that holds it; "": none does
+	Finished       *time.Time  `json:"finishedAt"`
+	PendingSignals []Signal    `json:"pendingSignals"` // posted, and not read yet
+	Duplicates     []Duplicate `json:"duplicates"`
+	Unknown        bool        `json:"unknown"`         // no live process knows the definition that it waits for
+	SourceObject   *Entry      `json:"sourceObject"`    // of the object the work is named by; null: nothing
+	Seq            int64       `json:"seq"`             // of the latest record: what --seen says of a work that was looked at
+	Advice         string      `json:"advice"`          // next without what the choices say
+	Choices        []Choice    `json:"choices"`         // what is safe to do
+	Also           []Choice    `json:"also"`            // what else it takes
+	About          *saga.About `json:"about,omitempty"` // while people decide: what they decide about
 
 	Because string `json:"-"` // why it stands where it does, where that is not plain
 	Waits   string `json:"-"` // why it waits under the name
@@ -187,7 +187,7 @@ func (d *Desk) Show(ctx context.Context, in *ShowIn) (*Instance, error) {
 func (v *view) doc() *Instance {
 	i := &Instance{
 		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
-		Signals: docs(v.pending, signalOf), Duplicates: docs(v.duplicates, duplicateOf), Unknown: v.lacking != "", Seq: v.state.Seq,
+		PendingSignals: docs(v.pending, signalOf), Duplicates: docs(v.duplicates, duplicateOf), Unknown: v.lacking != "", Seq: v.state.Seq,
 		Advice: cmp.Or(v.waits, machine.Next(v.spec, v.state)), Choices: v.offers(machine.Choices(v.spec, v.state, v.at)),
 		Also: v.offers(machine.Besides(v.spec, v.state, v.at)), Because: cmp.Or(v.summary.Note, v.turned), Waits: v.because,
 		Missing: When(v.lacking != "", fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(v.head.ID.Saga))),
