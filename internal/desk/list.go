@@ -48,22 +48,22 @@ type ListIn struct {
 
 // Head is an instance in a list.
 type Head struct {
-	Number   int64       `json:"number,string"`
-	WorkID   string      `json:"workId"`
-	Saga     string      `json:"saga"`
-	Version  int         `json:"version"`
-	Revision string      `json:"revision"`
-	Status   saga.Status `json:"status"`
-	Reason   saga.Reason `json:"reason"`         // of a review
-	Session  string      `json:"session"`        // the process that holds it; "": none does
-	Pending  int64       `json:"pendingSignals"` // a count
-	WaitsFor string      `json:"waitsFor"`       // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
-	Unknown  bool        `json:"unknown"`        // no live process knows the definition that it waits for
-	Started  *time.Time  `json:"startedAt"`
-	Updated  *time.Time  `json:"updatedAt"`
-	Due      *time.Time  `json:"dueAt"`
-	Finished *time.Time  `json:"finishedAt"`
-	Deadline *time.Time  `json:"deadlineAt"` // when it has, or had, to be at its end; null: at no time, or that was looked at
+	Number         int64       `json:"number,string"`
+	WorkID         string      `json:"workId"`
+	Saga           string      `json:"saga"`
+	Version        int         `json:"version"`
+	Revision       string      `json:"revision"`
+	Status         saga.Status `json:"status"`
+	Reason         saga.Reason `json:"reason"`         // of a review
+	Session        string      `json:"session"`        // the process that holds it; "": none does
+	PendingSignals int64       `json:"pendingSignals"` // a count
+	WaitsFor       string      `json:"waitsFor"`       // a destination, retry:DESTINATION, or a pause (all, saga:NAME); "": nothing but its time
+	Unknown        bool        `json:"unknown"`        // no live process knows the definition that it waits for
+	Started        *time.Time  `json:"startedAt"`
+	Updated        *time.Time  `json:"updatedAt"`
+	Due            *time.Time  `json:"dueAt"`
+	Finished       *time.Time  `json:"finishedAt"`
+	Deadline       *time.Time  `json:"deadlineAt"` // when it has, or had, to be at its end; null: at no time, or that was looked at
 
 	Step string `json:"-"` // the one at issue
 	Note string `json:"-"` // what the other fields do not say
@@ -76,7 +76,7 @@ func (h *Head) Named() string { return h.WorkID + "\t" + h.Saga + "\t" + RunName
 func (k *knowledge) head(h *ledger.Instance) Head {
 	return Head{
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
-		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
+		Status: h.Status, Reason: h.Reason, Session: session(h.Session), PendingSignals: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
 		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
 		Deadline: utc(Either(h.Status.Terminal(), time.Time{}, h.Deadline)), Step: h.Step, Note: k.note(h),
 	}
