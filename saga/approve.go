@@ -204,7 +204,7 @@ type document struct {
 	About   *About                    `json:"about,omitempty"`
 	Saga    string                    `json:"saga"`
 	Version int                       `json:"version"`
-	Work    string                    `json:"workId"`
+	WorkID  string                    `json:"workId"`
 	Step    string                    `json:"step"`
 	Input   json.RawMessage           `json:"input"`
 	Results map[string]program.Result `json:"results,omitempty"`

@@ -479,6 +479,6 @@ func (a *app) printDelivered(_ *desk.DeliverIn, out *desk.Delivered) {
 		a.sayf("received %s; nothing that waits has it now: it is kept for what does later, or was delivered before", finding.ISO(desk.At(out.At)))
 	}
 	for _, id := range out.Works {
-		fmt.Fprintf(a.out, "delivered to %s %s\n", id.Saga, id.Work)
+		fmt.Fprintf(a.out, "delivered to %s %s\n", id.Saga, id.WorkID)
 	}
 }

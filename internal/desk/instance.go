@@ -337,6 +337,6 @@ func (k *knowledge) specOf(name string, version int) *program.Spec {
 
 // ID names an instance.
 type ID struct {
-	Saga string `json:"saga"`
-	Work string `json:"workId"`
+	Saga   string `json:"saga"`
+	WorkID string `json:"workId"`
 }
