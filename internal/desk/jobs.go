@@ -50,7 +50,7 @@ type Job struct {
 	CatchUp            float64          `json:"catchUpSeconds"`
 	CreatedAt          *time.Time       `json:"createdAt"`    // described
 	Described          *time.Time       `json:"describedAt"`  // as it is now
-	Planned            *time.Time       `json:"plannedUntil"` // the last instant that is a run
+	PlannedUntil       *time.Time       `json:"plannedUntil"` // the last instant that is a run
 	LastSuccess        string           `json:"lastSuccess"`
 	LastSuccessEndedAt *time.Time       `json:"lastSuccessEndedAt"` // its end
 	Failures           int              `json:"failures"`           // runs since the last success
@@ -96,7 +96,7 @@ func jobDoc(s *schedule.JobState, now time.Time) Job {
 	}
 	j := Job{
 		Job: s.Name, Schedule: s.Schedule, Zone: cmp.Or(s.Zone, "UTC"), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
-		CreatedAt: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), LastSuccess: s.Good.Instant,
+		CreatedAt: utc(s.First), Described: utc(s.Described), PlannedUntil: utc(s.Planned), LastSuccess: s.Good.Instant,
 		LastSuccessEndedAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
 		Alarm: schedule.Stale(now, s), Paused: markOf(s.Paused), Approved: markOf(s.Approved), Runs: runs,
 	}
