@@ -224,7 +224,7 @@ type Run struct {
 	LeaseHolder      string          `json:"leaseHolder"`
 	LeasedUntil      *time.Time      `json:"leasedUntil"`
 	CursorBefore     string          `json:"cursorBefore"`
-	After            string          `json:"cursorAfter"`
+	CursorAfter      string          `json:"cursorAfter"`
 	Seen             int64           `json:"seen"`
 	Planned          int64           `json:"planned"`
 	Applied          int64           `json:"applied"`
@@ -240,7 +240,7 @@ func runOf(r *schedule.RunRow) Run {
 	return Run{
 		Number: r.Number, Job: r.Job, ScheduledFor: r.Instant, ScheduledAt: utc(r.At), FirstScheduledAt: utc(r.From), ScheduledTimes: r.Instants, Due: utc(r.Due),
 		Created: utc(r.Created), Requested: r.Ask, Actor: r.By, Reason: r.Why, Status: r.Status(), Result: r.Result, StartedAt: utc(r.Began),
-		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, LeaseHolder: r.Holder, LeasedUntil: utc(r.Until), CursorBefore: r.Before, After: r.After,
+		Ended: utc(r.Ended), Attempts: r.Attempt, Crashes: r.Crashes, LeaseHolder: r.Holder, LeasedUntil: utc(r.Until), CursorBefore: r.Before, CursorAfter: r.After,
 		Seen: r.Seen, Planned: r.Planned, Applied: r.Applied, OverLimit: r.OverLimit, Errors: r.Errors, Calls: r.Calls, Plan: r.Plan,
 		Note: r.Note, Error: r.Error,
 	}
