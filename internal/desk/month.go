@@ -30,16 +30,16 @@ type Month struct {
 
 // SagaMonth is a month of a saga. What stands is as it stood when the month ended.
 type SagaMonth struct {
-	Saga          string   `json:"saga"`
-	Started       int64    `json:"started"`        // works that are new, or were taken over
-	Completed     int64    `json:"completed"`      // works that came to this end, and stand there
-	Undone        int64    `json:"undone"`         // the same: compensated
-	Live          int64    `json:"live"`           // works that are not at their end
-	ReviewsOpened int64    `json:"reviewsOpened"`  // how often a work came to be in review
-	Settled       int64    `json:"reviewsSettled"` // how often one left it
-	Open          int64    `json:"reviewsOpen"`    // works that are in review
-	Median        Duration `json:"medianWait"`     // of the reviews that were settled
-	Longest       Duration `json:"longestWait"`
+	Saga           string   `json:"saga"`
+	Started        int64    `json:"started"`        // works that are new, or were taken over
+	Completed      int64    `json:"completed"`      // works that came to this end, and stand there
+	Undone         int64    `json:"undone"`         // the same: compensated
+	Live           int64    `json:"live"`           // works that are not at their end
+	ReviewsOpened  int64    `json:"reviewsOpened"`  // how often a work came to be in review
+	ReviewsSettled int64    `json:"reviewsSettled"` // how often one left it
+	Open           int64    `json:"reviewsOpen"`    // works that are in review
+	Median         Duration `json:"medianWait"`     // of the reviews that were settled
+	Longest        Duration `json:"longestWait"`
 
 	waits []time.Duration
 }
@@ -122,7 +122,7 @@ func (m *SagaMonth) tell(records []machine.Record, since, until time.Time) {
 		case within && last == nil:
 			m.Started++
 		case within && last.Status == saga.Review:
-			m.Settled++
+			m.ReviewsSettled++
 			m.waits = append(m.waits, r.At.Sub(last.At))
 		}
 		if last = r; within && r.Status == saga.Review {
