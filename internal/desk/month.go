@@ -37,7 +37,7 @@ type SagaMonth struct {
 	Live           int64    `json:"live"`           // works that are not at their end
 	ReviewsOpened  int64    `json:"reviewsOpened"`  // how often a work came to be in review
 	ReviewsSettled int64    `json:"reviewsSettled"` // how often one left it
-	Open           int64    `json:"reviewsOpen"`    // works that are in review
+	ReviewsOpen    int64    `json:"reviewsOpen"`    // works that are in review
 	Median         Duration `json:"medianWait"`     // of the reviews that were settled
 	Longest        Duration `json:"longestWait"`
 
@@ -144,7 +144,7 @@ func (m *SagaMonth) tell(records []machine.Record, since, until time.Time) {
 // rests counts where a work stood when the month ended.
 func (m *SagaMonth) rests(status saga.Status) {
 	m.Live += Either[int64](status.Terminal(), 0, 1)
-	m.Open += Either[int64](status == saga.Review, 1, 0)
+	m.ReviewsOpen += Either[int64](status == saga.Review, 1, 0)
 }
 
 // waited says how long the reviews did that were settled: of two in the middle, the shorter.

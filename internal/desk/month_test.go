@@ -46,7 +46,7 @@ func TestWhatAMonthCounts(t *testing.T) {
 		m.waited()
 		days := func(d Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
 		got := fmt.Sprintf("started %d, completed %d, undone %d, live %d, reviews %d, settled %d, open %d, median %d, longest %d",
-			m.Started, m.Completed, m.Undone, m.Live, m.ReviewsOpened, m.ReviewsSettled, m.Open, days(m.Median), days(m.Longest))
+			m.Started, m.Completed, m.Undone, m.Live, m.ReviewsOpened, m.ReviewsSettled, m.ReviewsOpen, days(m.Median), days(m.Longest))
 		want := zero
 		for one := range strings.SplitSeq(c.want, ", ") {
 			if name, n, said := strings.Cut(one, " "); said {
@@ -61,8 +61,8 @@ func TestWhatAMonthCounts(t *testing.T) {
 	for _, status := range []saga.Status{saga.Review, saga.Waiting, saga.Completed} {
 		rested.rests(status)
 	}
-	if rested.Live != 2 || rested.Open != 1 {
-		t.Errorf("%d live and %d open", rested.Live, rested.Open)
+	if rested.Live != 2 || rested.ReviewsOpen != 1 {
+		t.Errorf("%d live and %d open", rested.Live, rested.ReviewsOpen)
 	}
 }
 
