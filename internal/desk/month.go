@@ -38,7 +38,7 @@ type SagaMonth struct {
 	ReviewsOpened  int64    `json:"reviewsOpened"`  // how often a work came to be in review
 	ReviewsSettled int64    `json:"reviewsSettled"` // how often one left it
 	ReviewsOpen    int64    `json:"reviewsOpen"`    // works that are in review
-	Median         Duration `json:"medianWait"`     // of the reviews that were settled
+	MedianWait     Duration `json:"medianWait"`     // of the reviews that were settled
 	Longest        Duration `json:"longestWait"`
 
 	waits []time.Duration
@@ -150,7 +150,7 @@ func (m *SagaMonth) rests(status saga.Status) {
 // waited says how long the reviews did that were settled: of two in the middle, the shorter.
 func (m *SagaMonth) waited() *SagaMonth {
 	if slices.Sort(m.waits); len(m.waits) > 0 {
-		m.Median, m.Longest = Duration(m.waits[(len(m.waits)-1)/2]), Duration(m.waits[len(m.waits)-1])
+		m.MedianWait, m.Longest = Duration(m.waits[(len(m.waits)-1)/2]), Duration(m.waits[len(m.waits)-1])
 	}
 	return m
 }
