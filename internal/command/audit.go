@@ -87,7 +87,7 @@ var reportVerb = verb[desk.MonthIn, desk.Month]{
 		a.fields("month", m.Since.Format("2006-01")+desk.When(a.now().Before(*m.Until), ", which is not over"))
 		fmt.Fprintln(a.out)
 		if len(m.Items) > 0 {
-			a.table(m.Items, "saga=Saga, started=Started, completed=Completed, undone=Undone, live=Live, reviews=ReviewsOpened, settled=ReviewsSettled, open=ReviewsOpen, median=MedianWait, longest=Longest")
+			a.table(m.Items, "saga=Saga, started=Started, completed=Completed, undone=Undone, live=Live, reviews=ReviewsOpened, settled=ReviewsSettled, open=ReviewsOpen, median=MedianWait, longest=LongestWait")
 			fmt.Fprintln(a.out)
 		}
 		g := grid{header: []string{"duplicates", "blocked"}}

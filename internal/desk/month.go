@@ -39,7 +39,7 @@ type SagaMonth struct {
 	ReviewsSettled int64    `json:"reviewsSettled"` // how often one left it
 	ReviewsOpen    int64    `json:"reviewsOpen"`    // works that are in review
 	MedianWait     Duration `json:"medianWait"`     // of the reviews that were settled
-	Longest        Duration `json:"longestWait"`
+	LongestWait    Duration `json:"longestWait"`
 
 	waits []time.Duration
 }
@@ -150,7 +150,7 @@ func (m *SagaMonth) rests(status saga.Status) {
 // waited says how long the reviews did that were settled: of two in the middle, the shorter.
 func (m *SagaMonth) waited() *SagaMonth {
 	if slices.Sort(m.waits); len(m.waits) > 0 {
-		m.MedianWait, m.Longest = Duration(m.waits[(len(m.waits)-1)/2]), Duration(m.waits[len(m.waits)-1])
+		m.MedianWait, m.LongestWait = Duration(m.waits[(len(m.waits)-1)/2]), Duration(m.waits[len(m.waits)-1])
 	}
 	return m
 }

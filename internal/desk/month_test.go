@@ -46,7 +46,7 @@ func TestWhatAMonthCounts(t *testing.T) {
 		m.waited()
 		days := func(d Duration) int { return int(time.Duration(d) / (24 * time.Hour)) }
 		got := fmt.Sprintf("started %d, completed %d, undone %d, live %d, reviews %d, settled %d, open %d, median %d, longest %d",
-			m.Started, m.Completed, m.Undone, m.Live, m.ReviewsOpened, m.ReviewsSettled, m.ReviewsOpen, days(m.MedianWait), days(m.Longest))
+			m.Started, m.Completed, m.Undone, m.Live, m.ReviewsOpened, m.ReviewsSettled, m.ReviewsOpen, days(m.MedianWait), days(m.LongestWait))
 		want := zero
 		for one := range strings.SplitSeq(c.want, ", ") {
 			if name, n, said := strings.Cut(one, " "); said {
