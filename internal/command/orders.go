@@ -435,7 +435,7 @@ func (a *app) printAbout(p *saga.About) {
 func (a *app) printApproval(in *desk.Vote, p *desk.Approval) {
 	a.printAbout(p.About)
 	a.fields("work", p.WorkID, "saga", p.Saga, "step", p.Step,
-		"by", fmt.Sprintf("%d of %s; one who rejects decides", p.Needed, strings.Join(p.Roles, ", ")),
+		"by", fmt.Sprintf("%d of %s; one who rejects decides", p.VotesNeeded, strings.Join(p.Roles, ", ")),
 		"since", a.both(desk.At(p.Since)), "until", a.both(desk.At(p.Until))+"; without a decision it is rejected")
 	for i := range p.Votes {
 		v := &p.Votes[i]

@@ -16,25 +16,25 @@ import (
 
 // Approval is what people decide at a step of an instance.
 type Approval struct {
-	WorkID  string          `json:"workId"`
-	Saga    string          `json:"saga"`
-	Step    string          `json:"step"`
-	Digest  string          `json:"digest"` // a vote says it
-	About   *saga.About     `json:"about"`  // what its definition says about it; null: nothing
-	Shown   json.RawMessage `json:"shown"`  // what is decided about
-	Roles   []string        `json:"roles"`  // who may vote now
-	Needed  int             `json:"votesNeeded"`
-	Votes   []saga.Vote     `json:"votes"`   // in their order
-	Since   *time.Time      `json:"since"`   // the votes count from here
-	Until   *time.Time      `json:"until"`   // without a decision by then it is rejected
-	Outcome string          `json:"outcome"` // "": it is to be decided
+	WorkID      string          `json:"workId"`
+	Saga        string          `json:"saga"`
+	Step        string          `json:"step"`
+	Digest      string          `json:"digest"` // a vote says it
+	About       *saga.About     `json:"about"`  // what its definition says about it; null: nothing
+	Shown       json.RawMessage `json:"shown"`  // what is decided about
+	Roles       []string        `json:"roles"`  // who may vote now
+	VotesNeeded int             `json:"votesNeeded"`
+	Votes       []saga.Vote     `json:"votes"`   // in their order
+	Since       *time.Time      `json:"since"`   // the votes count from here
+	Until       *time.Time      `json:"until"`   // without a decision by then it is rejected
+	Outcome     string          `json:"outcome"` // "": it is to be decided
 
 	Run string `json:"-"` // the revision that the instance is at
 }
 
 func approvalOf(p *coordinator.Approval) Approval {
 	return Approval{
-		WorkID: p.ID.Work, Saga: p.ID.Saga, Step: p.Step, Digest: p.Digest, About: p.About, Shown: p.Shown, Roles: p.Roles, Needed: p.Needed,
+		WorkID: p.ID.Work, Saga: p.ID.Saga, Step: p.Step, Digest: p.Digest, About: p.About, Shown: p.Shown, Roles: p.Roles, VotesNeeded: p.Needed,
 		Votes: append([]saga.Vote{}, p.Votes...), Since: utc(p.Since), Until: utc(p.Until), Outcome: p.Outcome, Run: p.Run,
 	}
 }
@@ -58,7 +58,7 @@ func (a *Approval) Approved() int {
 }
 
 // Stands is how many have approved of how many it takes.
-func (a *Approval) Stands() string { return fmt.Sprintf("%d of %d", a.Approved(), a.Needed) }
+func (a *Approval) Stands() string { return fmt.Sprintf("%d of %d", a.Approved(), a.VotesNeeded) }
 
 // ApprovalIn says which approval is looked at.
 type ApprovalIn struct {
