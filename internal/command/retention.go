@@ -59,7 +59,7 @@ func (a *app) printErased(in *desk.EraseIn, out *desk.Erased) {
 		if out.Works[i].Later {
 			later++
 		}
-		if out.Works[i].As != "" {
+		if out.Works[i].ErasedAs != "" {
 			erased++
 		}
 	}

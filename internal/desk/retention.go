@@ -245,24 +245,24 @@ type Erased struct {
 
 // ErasedWork is a work.
 type ErasedWork struct {
-	Saga    string   `json:"saga"`
-	WorkID  string   `json:"workId"`   // as it was
-	As      string   `json:"erasedAs"` // its id from then on; "": it was left
-	Records int      `json:"records"`
-	Objects []string `json:"objects"` // of webhooks, whose deliveries go with it
-	Left    string   `json:"left"`    // why it, or an object of it, was left
-	Later   bool     `json:"later"`   // retention erases it once that is over
+	Saga     string   `json:"saga"`
+	WorkID   string   `json:"workId"`   // as it was
+	ErasedAs string   `json:"erasedAs"` // its id from then on; "": it was left
+	Records  int      `json:"records"`
+	Objects  []string `json:"objects"` // of webhooks, whose deliveries go with it
+	Left     string   `json:"left"`    // why it, or an object of it, was left
+	Later    bool     `json:"later"`   // retention erases it once that is over
 }
 
 // Outcome is what became of it, in a line.
 func (w *ErasedWork) Outcome() string {
 	switch {
-	case w.As == "" && w.Later:
+	case w.ErasedAs == "" && w.Later:
 		return "later: " + w.Left
-	case w.As == "":
+	case w.ErasedAs == "":
 		return "left: " + w.Left
 	default:
-		return joinedBy("; ", w.As, w.Left)
+		return joinedBy("; ", w.ErasedAs, w.Left)
 	}
 }
 
