@@ -37,7 +37,7 @@ type Status struct {
 	Waiting  int               `json:"waiting"`  // for a time, an answer or a decision; at most 1000 are counted
 	Retrying int               `json:"retrying"` // after a failure, by itself; at most 1000 are counted
 	Keeps    Policy            `json:"keeps"`    // how long what is kept of sagas whose definitions do not say it
-	Erase    int               `json:"toErase"`  // works that a person had erased, and that had not ended then or were held; at most 1000 are counted
+	ToErase  int               `json:"toErase"`  // works that a person had erased, and that had not ended then or were held; at most 1000 are counted
 }
 
 // Session is a process that runs.
@@ -89,7 +89,7 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 			}
 		}),
 	}
-	for n, f := range map[*int]ledger.Filter{&s.Waiting: {Status: saga.Waiting}, &s.Retrying: {Status: saga.Retrying}, &s.Erase: {Tag: ledger.ToErase}} {
+	for n, f := range map[*int]ledger.Filter{&s.Waiting: {Status: saga.Waiting}, &s.Retrying: {Status: saga.Retrying}, &s.ToErase: {Tag: ledger.ToErase}} {
 		f.Limit = ledger.MaxBacklog
 		heads, err := ledger.First(ctx, d.db, f)
 		if err != nil {
