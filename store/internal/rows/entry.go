@@ -127,7 +127,7 @@ func (p *pending) Scan(v any) error {
 type parked struct {
 	Topic          string             `json:"topic,omitempty"`
 	EventID        string             `json:"eventId,omitempty"`
-	Dedupe         intake.Digest      `json:"dedupeKey,omitzero"`
+	DedupeKey      intake.Digest      `json:"dedupeKey,omitzero"`
 	PayloadKind    intake.Payload     `json:"payloadKind"`
 	Deleted        bool               `json:"deleted,omitempty"`
 	Version        parkedVersion      `json:"version"`
@@ -179,7 +179,7 @@ func unpark(list string, o intake.Object) ([]intake.Event, error) {
 	events := make([]intake.Event, len(ps))
 	for i, p := range ps {
 		events[i] = intake.Event{
-			Object: o, Topic: p.Topic, ID: p.EventID, Dedupe: p.Dedupe, Payload: p.PayloadKind, Deleted: p.Deleted,
+			Object: o, Topic: p.Topic, ID: p.EventID, Dedupe: p.DedupeKey, Payload: p.PayloadKind, Deleted: p.Deleted,
 			Version: intake.Version(p.Version), Body: body(p.Body), Fingerprint: p.Fingerprint, At: p.OccurredAt, Received: p.Received,
 			Secret: p.SignedBy, Disposition: p.Disposition, Why: p.ReceiverReason,
 		}
