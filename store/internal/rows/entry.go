@@ -125,19 +125,19 @@ func (p *pending) Scan(v any) error {
 // parked is an event that waits within the row of its object. The body is a string there: what was
 // sent comes back byte for byte.
 type parked struct {
-	Topic          string             `json:"topic,omitempty"`
-	EventID        string             `json:"eventId,omitempty"`
-	DedupeKey      intake.Digest      `json:"dedupeKey,omitzero"`
-	PayloadKind    intake.Payload     `json:"payloadKind"`
-	Deleted        bool               `json:"deleted,omitempty"`
-	Version        parkedVersion      `json:"version"`
-	Body           string             `json:"body,omitempty"`
-	Fingerprint    intake.Digest      `json:"fingerprint,omitzero"`
-	OccurredAt     time.Time          `json:"occurredAt,omitzero"`
-	Received       time.Time          `json:"receivedAt,omitzero"`
-	SignedBy       string             `json:"signedBy,omitempty"`
-	Disposition    intake.Disposition `json:"receiverDisposition,omitempty"`
-	ReceiverReason string             `json:"receiverReason,omitempty"`
+	Topic               string             `json:"topic,omitempty"`
+	EventID             string             `json:"eventId,omitempty"`
+	DedupeKey           intake.Digest      `json:"dedupeKey,omitzero"`
+	PayloadKind         intake.Payload     `json:"payloadKind"`
+	Deleted             bool               `json:"deleted,omitempty"`
+	Version             parkedVersion      `json:"version"`
+	Body                string             `json:"body,omitempty"`
+	Fingerprint         intake.Digest      `json:"fingerprint,omitzero"`
+	OccurredAt          time.Time          `json:"occurredAt,omitzero"`
+	Received            time.Time          `json:"receivedAt,omitzero"`
+	SignedBy            string             `json:"signedBy,omitempty"`
+	ReceiverDisposition intake.Disposition `json:"receiverDisposition,omitempty"`
+	ReceiverReason      string             `json:"receiverReason,omitempty"`
 }
 
 // parkedVersion is a version there. Its numbers may be nanoseconds since 1970: they are texts in
@@ -181,7 +181,7 @@ func unpark(list string, o intake.Object) ([]intake.Event, error) {
 		events[i] = intake.Event{
 			Object: o, Topic: p.Topic, ID: p.EventID, Dedupe: p.DedupeKey, Payload: p.PayloadKind, Deleted: p.Deleted,
 			Version: intake.Version(p.Version), Body: body(p.Body), Fingerprint: p.Fingerprint, At: p.OccurredAt, Received: p.Received,
-			Secret: p.SignedBy, Disposition: p.Disposition, Why: p.ReceiverReason,
+			Secret: p.SignedBy, Disposition: p.ReceiverDisposition, Why: p.ReceiverReason,
 		}
 	}
 	return events, nil
