@@ -44,7 +44,7 @@ func (a *app) printBoard(in *desk.JobsIn, b *desk.Board) {
 		a.paragraph("", "All jobs are paused "+b.Paused.Words())
 		fmt.Fprintln(a.out)
 	}
-	a.table(b.Items, "job=Job, schedule=Schedule, zone=Zone, next=Upcoming, last ok=LastSuccessEndedAt, otherwise since=Failures, note=Note")
+	a.table(b.Items, "job=Job, schedule=Schedule, zone=TimeZone, next=Upcoming, last ok=LastSuccessEndedAt, otherwise since=Failures, note=Note")
 	for i := range b.Items {
 		if in.Next {
 			fmt.Fprintln(a.out, "\n"+visible(b.Items[i].Job))
@@ -70,7 +70,7 @@ func oneText(cmd *cobra.Command, args []string) error {
 }
 
 func (a *app) printExpression(_ *desk.ExpressionIn, e *desk.Expression) {
-	a.fields("schedule", e.Schedule, "zone", e.Zone)
+	a.fields("schedule", e.Schedule, "zone", e.TimeZone)
 	for _, w := range e.Warnings {
 		a.fields("beware", w)
 	}

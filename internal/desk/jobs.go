@@ -44,7 +44,7 @@ func markOf(m schedule.Mark) *Mark { return Either(m.Is(), &Mark{utc(m.At), m.By
 type Job struct {
 	Job                string           `json:"job"`
 	Schedule           string           `json:"schedule"`
-	Zone               string           `json:"timeZone"`
+	TimeZone           string           `json:"timeZone"`
 	Next               []string         `json:"next"` // five, with the offset of the zone, as if it were not paused
 	Overlap            schedule.Overlap `json:"overlap"`
 	CatchUp            float64          `json:"catchUpSeconds"`
@@ -95,7 +95,7 @@ func jobDoc(s *schedule.JobState, now time.Time) Job {
 		runs = text.Upcoming(now, ahead)
 	}
 	j := Job{
-		Job: s.Name, Schedule: s.Schedule, Zone: cmp.Or(s.Zone, "UTC"), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
+		Job: s.Name, Schedule: s.Schedule, TimeZone: cmp.Or(s.Zone, "UTC"), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
 		CreatedAt: utc(s.First), Described: utc(s.Described), PlannedUntil: utc(s.Planned), LastSuccess: s.Good.Instant,
 		LastSuccessEndedAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
 		Alarm: schedule.Stale(now, s), Paused: markOf(s.Paused), Approved: markOf(s.Approved), Runs: runs,
@@ -127,7 +127,7 @@ type ExpressionIn struct {
 // Expression is what a schedule means.
 type Expression struct {
 	Schedule string   `json:"schedule"`
-	Zone     string   `json:"timeZone"`
+	TimeZone string   `json:"timeZone"`
 	Next     []string `json:"next"` // with the offset of the zone
 	Warnings []string `json:"warnings"`
 
