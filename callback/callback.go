@@ -126,8 +126,8 @@ func read(w http.ResponseWriter, r *http.Request) (text []byte, ok bool) {
 
 // acknowledgement is what the other side is told. It says nothing of the instance.
 type acknowledgement struct {
-	At      time.Time `json:"receivedAt"` // when the first answer came
-	Outcome string    `json:"outcome"`    // what that said: completed or failed
+	ReceivedAt time.Time `json:"receivedAt"` // when the first answer came
+	Outcome    string    `json:"outcome"`    // what that said: completed or failed
 }
 
 type refusal struct {
