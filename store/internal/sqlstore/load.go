@@ -59,29 +59,16 @@ func (s *chains) loadOpen(ctx context.Context, ids []saga.ID) (all []ledger.Chai
 	return all, nil
 }
 
-// loadEach loads the chain of each work; nil: it does not exist.
+// loadEach loads the chain of each work; nil: it does not exist. One statement does, unless it finds what asks for others of the same moment.
 func (s *chains) loadEach(ctx context.Context, ids []saga.ID) ([]*ledger.Chain, error) {
-	l := loading{store: s, chains: make(map[int64]*ledger.Chain), lost: make(map[int64]error), numbers: make(map[saga.ID]int64)}
-	err := s.db.Load(ctx, func(ctx context.Context, q Queries) error {
-		clear(l.chains)
-		clear(l.lost)
-		if err := l.heads(ctx, q, ids); err != nil {
-			return err
-		}
-		if err := l.records(ctx, q); err != nil {
-			return err
-		}
-		if err := l.whole(ctx, q); err != nil {
-			return err
-		}
-		if err := l.changes(ctx, q); err != nil {
-			return err
-		}
-		if err := l.sessions(ctx, q); err != nil {
-			return err
-		}
-		return l.signals(ctx, q)
-	})
+	l := loading{store: s}
+	err := s.db.Ask(ctx, func(ctx context.Context, q Queries) error { return l.together(ctx, q, ids) })
+	if err == nil && l.wants(ids) {
+		err = s.db.Load(ctx, func(ctx context.Context, q Queries) error { return l.all(ctx, q, ids) })
+	}
+	if err == nil {
+		err = l.goesOn()
+	}
 	chains := make([]*ledger.Chain, len(ids))
 	for i, id := range ids {
 		chains[i] = l.chains[l.numbers[id]]
@@ -124,11 +111,44 @@ type loading struct {
 	numbers map[saga.ID]int64
 }
 
-// heads loads what stands under ids, or under what is left of them.
-func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
-	if err := l.called(ctx, q, ids, func(id saga.ID) saga.ID { return id }); err != nil {
+// together loads heads, records and signals at once.
+func (l *loading) together(ctx context.Context, q Queries, ids []saga.ID) error {
+	l.chains, l.lost, l.numbers = make(map[int64]*ledger.Chain), make(map[int64]error), make(map[saga.ID]int64)
+	return l.called(ctx, q, ids, func(id saga.ID) saga.ID { return id })
+}
+
+// wants reports whether other statements have something to say.
+func (l *loading) wants(ids []saga.ID) bool {
+	if l.store.changed.Load() != nil || slices.ContainsFunc(ids, func(id saga.ID) bool { return l.numbers[id] == 0 }) {
+		return true
+	}
+	for _, c := range l.chains {
+		if c.Arms() || beheaded(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// all loads what there is, with all statements.
+func (l *loading) all(ctx context.Context, q Queries, ids []saga.ID) error {
+	if err := l.together(ctx, q, ids); err != nil {
 		return err
 	}
+	if err := l.remains(ctx, q, ids); err != nil {
+		return err
+	}
+	if err := l.whole(ctx, q); err != nil {
+		return err
+	}
+	if err := l.changes(ctx, q); err != nil {
+		return err
+	}
+	return l.sessions(ctx, q)
+}
+
+// remains loads what stands under what is left of the names that were not found.
+func (l *loading) remains(ctx context.Context, q Queries, ids []saga.ID) error {
 	missing := slices.DeleteFunc(slices.Clone(ids), func(id saga.ID) bool { return l.numbers[id] != 0 })
 	asked := make(map[saga.ID]saga.ID, len(missing))
 	for i, id := range missing {
@@ -141,58 +161,72 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 	return l.called(ctx, q, missing, func(id saga.ID) saga.ID { return asked[id] })
 }
 
-// called loads the heads that stand under ids, and calls each as it was asked for.
+// loadedRow is one of a head, of a record or of a signal, in this order for each instance.
+type loadedRow struct {
+	Part int64
+	HeadRow
+	Record recordRow `db:"r"`
+	Signal signalRow `db:"s"`
+}
+
+// called loads what stands under ids, and calls each as it was asked for.
 func (l *loading) called(ctx context.Context, q Queries, ids []saga.ID, asked func(saga.ID) saga.ID) error {
 	list, err := pairs(ids)
 	if err != nil {
 		return err
 	}
-	var rows []HeadRow
-	if err := sqlx.SelectContext(ctx, q, &rows, l.store.db.Text(loadHeads), l.store.db.Clock(), list); err != nil {
-		return err
-	}
-	for i := range rows {
-		h := rows[i].head()
-		h.ID = asked(h.ID)
-		if !h.Status.Valid() { // it is not taken for another
-			return fmt.Errorf("%s has status %q, which this program does not know", h.ID, h.Status)
-		}
-		l.chains[h.Number] = &ledger.Chain{Instance: h, At: rows[i].Now.Time()}
-		if h.Left() == ledger.LeftRemains {
-			l.chains[h.Number].Records = []machine.Record{ledger.Remembered(&h)}
-		}
-		l.numbers[h.ID] = h.Number
-	}
-	return nil
-}
-
-func (l *loading) records(ctx context.Context, q Queries) error {
-	numbers, err := l.list(func(*ledger.Chain) bool { return true })
-	if err != nil || numbers == "" {
-		return err
-	}
-	rows, err := q.QueryxContext(ctx, l.store.db.Text(loadRecords), numbers)
+	found, err := q.QueryxContext(ctx, l.store.db.Text(load), l.store.db.Clock(), list)
 	if err != nil {
 		return err
 	}
-	var chain reading // the rows come chain by chain
-	var last int64
-	return each(rows, func(row *recordRow) error {
-		c := l.chains[row.Instance]
-		if row.Instance != last {
-			chain, last = reading{db: l.store.db, id: c.Instance.ID}, row.Instance
+	var of *ledger.Chain
+	var chain reading
+	return each(found, func(row *loadedRow) (err error) {
+		switch row.Part {
+		case 0:
+			of, err = l.head(&row.HeadRow, asked)
+			if err == nil {
+				chain = reading{db: l.store.db, id: of.Instance.ID}
+			}
+		case 1:
+			r, err := chain.next(&row.Record)
+			l.lost[of.Instance.Number] = chain.lost
+			of.Records = append(of.Records, r)
+			return err
+		default:
+			sig, err := l.store.db.signal(of.Instance.ID, &row.Signal)
+			if err != nil && !(errors.Is(err, ledger.ErrKeys) && of.Instance.Status.Terminal()) {
+				return err
+			}
+			of.Signals = append(of.Signals, sig)
 		}
-		r, err := chain.next(row)
-		l.lost[row.Instance] = chain.lost
-		c.Records = append(c.Records, r)
 		return err
 	})
 }
 
-// whole loads from the beginning what has a snapshot that cannot be opened any more, and refuses what cannot go on without what is lost.
+func (l *loading) head(row *HeadRow, asked func(saga.ID) saga.ID) (*ledger.Chain, error) {
+	h := row.head()
+	h.ID = asked(h.ID)
+	if !h.Status.Valid() { // it is not taken for another
+		return nil, fmt.Errorf("%s has status %q, which this program does not know", h.ID, h.Status)
+	}
+	c := &ledger.Chain{Instance: h, At: row.Now.Time()}
+	if h.Left() == ledger.LeftRemains {
+		c.Records = []machine.Record{ledger.Remembered(&h)}
+	}
+	l.chains[h.Number], l.numbers[h.ID] = c, h.Number
+	return c, nil
+}
+
+// beheaded reports whether a chain begins with a snapshot that cannot be opened.
+func beheaded(c *ledger.Chain) bool {
+	return len(c.Records) > 0 && c.Records[0].Seq > 1 && len(c.Records[0].Snapshot) == 0
+}
+
+// whole loads from the beginning what is beheaded.
 func (l *loading) whole(ctx context.Context, q Queries) error {
 	for n, c := range l.chains {
-		if len(c.Records) == 0 || c.Records[0].Seq == 1 || len(c.Records[0].Snapshot) > 0 {
+		if !beheaded(c) {
 			continue
 		}
 		found, err := q.QueryxContext(ctx, l.store.db.Text(history), n)
@@ -211,32 +245,17 @@ func (l *loading) whole(ctx context.Context, q Queries) error {
 		}
 		l.lost[n] = chain.lost
 	}
+	return nil
+}
+
+// goesOn refuses what cannot go on without what is lost.
+func (l *loading) goesOn() error {
 	for n, lost := range l.lost {
 		if c := l.chains[n]; lost != nil && !c.Instance.Status.Terminal() {
 			return fmt.Errorf("%s is %s, and cannot go on: %w", c.Instance.ID, c.Instance.Status, lost)
 		}
 	}
 	return nil
-}
-
-func (l *loading) signals(ctx context.Context, q Queries) error {
-	numbers, err := l.list(func(c *ledger.Chain) bool { return c.Instance.Posted > c.Instance.Consumed })
-	if err != nil || numbers == "" {
-		return err
-	}
-	rows, err := q.QueryxContext(ctx, l.store.db.Text(loadSignals), numbers)
-	if err != nil {
-		return err
-	}
-	return each(rows, func(row *signalRow) error {
-		c := l.chains[row.Instance]
-		sig, err := l.store.db.signal(c.Instance.ID, row)
-		if err != nil && !(errors.Is(err, ledger.ErrKeys) && c.Instance.Status.Terminal()) {
-			return err
-		}
-		c.Signals = append(c.Signals, sig)
-		return nil
-	})
 }
 
 // changes marks the chains whose tails were written before the database became another one.
@@ -296,21 +315,6 @@ func (l *loading) sessions(ctx context.Context, q Queries) error {
 		chain.Over = arms(chain) && !slices.Contains(living, chain.Records[len(chain.Records)-1].Session)
 	}
 	return nil
-}
-
-// list returns the numbers of chosen heads as a JSON array, "" when there are none.
-func (l *loading) list(chosen func(*ledger.Chain) bool) (string, error) {
-	var numbers []int64
-	for n, c := range l.chains {
-		if chosen(c) {
-			numbers = append(numbers, n)
-		}
-	}
-	if len(numbers) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(numbers)
-	return string(b), err
 }
 
 // each scans every row into a T and closes rows.

@@ -66,26 +66,28 @@ var (
 		FROM (SELECT {now} AS now) AS clock
 		WHERE NOT dead AND renewed_at > clock.now`
 
-	loadHeads = `
-		SELECT ` + HeadColumns + `, clock.now
-		FROM (SELECT {now} AS now) AS clock CROSS JOIN {works:2} AS w CROSS JOIN amends_instances AS h
-		WHERE h.work_id = w.work AND h.saga = w.saga`
+	// load are the rows of [loadedRow]. A column of another kind of row is empty.
+	load = `
+		WITH h AS MATERIALIZED (
+			SELECT ` + HeadColumns + `, clock.now
+			FROM (SELECT {now} AS now) AS clock CROSS JOIN {works:2} AS w CROSS JOIN amends_instances AS h
+			WHERE h.work_id = w.work AND h.saga = w.saga)
+		SELECT 0 AS part, h.*,
+			h.ref AS "r.instance", 0 AS "r.seq", h.now AS "r.at", 0 AS "r.session", NULL AS "r.hash", NULL AS "r.external_id", '' AS "r.doc", NULL AS "r.body", NULL AS "r.snapshot",
+			0 AS "s.number", h.ref AS "s.instance", h.now AS "s.at", '' AS "s.kind", '' AS "s.key", '' AS "s.actor", '' AS "s.reason", NULL AS "s.doc", false AS "s.by_hand"
+		FROM h
+		UNION ALL
+		SELECT 1, ` + NoHead + `, NULL, ` + recordColumns + `, 0, r.instance, r.at, '', '', '', '', NULL, false
+		FROM h JOIN amends_records AS r ON r.instance = h.ref AND r.seq >= h.snapshot_seq
+		UNION ALL
+		SELECT 2, ` + NoHead + `, NULL, s.instance, 0, s.at, 0, NULL, NULL, '', NULL, NULL, s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc, s.by_hand
+		FROM h JOIN amends_signals AS s ON s.instance = h.ref AND s.consumed_by IS NULL
+		WHERE h.received > h.consumed
+		ORDER BY "r.instance", part, "r.seq", "s.number"`
 
 	atRest = `
 		SELECT h.saga, h.work_id AS work FROM {works:1} AS w CROSS JOIN amends_instances AS h
 		WHERE h.work_id = w.work AND h.saga = w.saga AND h.status NOT ` + Live
-
-	loadRecords = `
-		SELECT ` + recordColumns + `
-		FROM amends_instances AS h JOIN amends_records AS r ON r.instance = h.ref AND r.seq >= h.snapshot_seq
-		WHERE h.ref IN {numbers:1}
-		ORDER BY r.instance, r.seq`
-
-	loadSignals = `
-		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc, s.by_hand
-		FROM amends_signals AS s
-		WHERE s.instance IN {numbers:1} AND s.consumed_by IS NULL
-		ORDER BY s.instance, s.number`
 
 	findInstance = `SELECT ref FROM amends_instances WHERE work_id = $2 AND saga = $1`
 

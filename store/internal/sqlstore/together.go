@@ -69,7 +69,7 @@ func (t *together[Q, A]) ask(ctx context.Context, question Q) (none A, err error
 func Asked(words map[string]string) []string {
 	d := &Dialect{Words: words}
 	texts := []string{unburied}
-	for _, s := range []string{loadHeads, loadRecords, loadSignals, signals, findWaits} {
+	for _, s := range []string{load, signals, findWaits} {
 		texts = append(texts, d.Text(s))
 	}
 	return texts
