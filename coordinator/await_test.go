@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -888,7 +889,8 @@ func TestSecretsChange(t *testing.T) {
 	}
 }
 
-// Rule: an answer that comes in through a process that runs a coordinator reaches the next step at once, not with the next poll.
+// Rule: an answer that comes in through a process that runs a coordinator reaches the next step at once, not with the next poll, and its
+// record arms it: that costs no other commit.
 func TestAnAnswerReachesItsStepAtOnce(t *testing.T) {
 	t.Parallel()
 	films(t, func(s *filmScene) {
@@ -908,6 +910,10 @@ func TestAnAnswerReachesItsStepAtOnce(t *testing.T) {
 			pass(100 * time.Millisecond)
 			if took := s.log.first("finish "+work+" film-"+work, began); took > 50*time.Millisecond {
 				t.Errorf("%s: the next step began %s behind the answer", work, took)
+			}
+			rs, err := s.ledger.History(t.Context(), saga.ID{Saga: "film", Work: work})
+			if i := slices.IndexFunc(rs, func(r machine.Record) bool { return r.Kind == machine.KindAnswered }); err != nil || i < 0 || rs[i].Dispatch == nil {
+				t.Errorf("%s: the answer's record arms nothing: %v, %v", work, rs, err)
 			}
 		}
 	})

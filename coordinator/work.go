@@ -491,11 +491,12 @@ func (w *work) listen() (machine.Command, bool) {
 		sig := &unread[i]
 		w.listening = i < len(unread)-1
 		read, ok := w.read(sig)
-		if ok {
-			_, ok = w.decide(machine.Event{Signal: sig, Same: w.same(sig), Read: read}, false)
-		}
 		if !ok {
 			return machine.Command{}, false
+		}
+		cmd, ok := w.decide(machine.Event{Signal: sig, Same: w.same(sig), Read: read}, !w.listening && !w.spoken.Load())
+		if !ok || cmd.Do == machine.Act {
+			return cmd, ok
 		}
 	}
 	return w.decide(machine.Event{}, true)
