@@ -16,8 +16,8 @@ var words = map[string]string{
 	"passing":  `FOR NO KEY UPDATE SKIP LOCKED`, // what another transaction has locked is passed over
 	"inorder":  `ORDER BY e.source, e.tenant, e.type, e.id FOR UPDATE OF e`,
 	"numbers":  `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
-	"elements": `json_array_elements($?::json)`,
-	"works":    `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,
+	"elements": `jsonb_array_elements($?::jsonb)`, // it is taken apart in half the time of json
+	"works":    `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM jsonb_array_elements($?::jsonb) AS value)`,
 }
 
 const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsecond', clock_timestamp())`
