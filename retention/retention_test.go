@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -370,5 +372,44 @@ func TestCutOff(t *testing.T) {
 				t.Errorf("%d invoices of %d", out.invoices, works)
 			}
 		})
+	}
+}
+
+// Rule: a file of SQLite gives back what retention has freed.
+func TestAFileShrinks(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "l.db")
+	db := open(t, path)
+	d, err := saga.Define("large", 1, saga.Do("keep", func(_ context.Context, c saga.Call[string]) (string, error) { return c.Input[:1000], nil }).
+		Idempotent().NoUndo("it is a test"), saga.Retain[string](saga.Retention{Bodies: 90 * day, Records: 700 * day}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	process(t, db, []saga.Program{d}, func(c *coordinator.Coordinator) {
+		for i := range 5 * batch {
+			if _, err := c.Start(t.Context(), "large", fmt.Sprint(i), strings.Repeat("x", 20_000), nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Wait(t.Context(), "large", fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	size := func(db store.DB) int64 {
+		t.Helper()
+		if err := db.Close(); err != nil { // what the log has is in the file then
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	before := size(db)
+	db = open(t, path)
+	later(t, db, 100*day)
+	if after := size(db); after > before/2 {
+		t.Errorf("the file has %d bytes behind retention, and had %d", after, before)
 	}
 }

@@ -27,15 +27,16 @@ func TestSealedBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history := func(ledger, keys string) string {
+	told := func(ledger, keys string, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
 		env := func(name string) string { return map[string]string{"AMENDS_DB": ledger, "AMENDS_KEYS": keys}[name] }
-		if status := exec(t.Context(), env, []string{"history", "w", "--bodies"}, strings.NewReader(""), &out, &errs); status != exitDone {
+		if status := exec(t.Context(), env, args, strings.NewReader(""), &out, &errs); status != exitDone {
 			t.Errorf("it ends with %d: %s", status, errs.String())
 		}
 		return out.String()
 	}
+	history := func(ledger, keys string) string { t.Helper(); return told(ledger, keys, "history", "w", "--bodies") }
 	sealed, plain := filepath.Join(folder, "sealed.db"), filepath.Join(folder, "plain.db")
 	runLetter(t, sealed, keys)
 	runLetter(t, plain, nil)
@@ -47,6 +48,12 @@ func TestSealedBodies(t *testing.T) {
 	}
 	if said := history(plain, file); !strings.Contains(said, "for anna") {
 		t.Errorf("of a ledger that is not sealed it shows %s", said)
+	}
+	if said := told(sealed, "", "status"); !strings.Contains(said, "Bodies are sealed") {
+		t.Errorf("status says %s", said)
+	}
+	if said := told(plain, file, "status"); strings.Contains(said, "sealed") {
+		t.Errorf("of a ledger that is not sealed status says %s", said)
 	}
 	runLetter(t, plain, nil) // a program without keys goes on
 }

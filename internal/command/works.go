@@ -37,6 +37,7 @@ func (a *app) printStatus(_ *desk.StatusIn, s *desk.Status) {
 		desk.With("Waiting for a time, an answer or a decision: ", works(s.Waiting, " (amends list --waiting; decisions: amends approvals)")),
 		desk.When(s.Retrying > 0, fmt.Sprintf("Tried again by themselves: %d (amends list --status retrying)", s.Retrying)),
 		"Retention: "+s.Keeps.Words()+", where no definition says otherwise (amends retention plan)",
+		desk.When(s.Sealed, "Bodies are sealed: processes and commands that read or write them need the keys (docs/expiry.md)"),
 		desk.With("To be erased: ", works(s.ToErase, " (amends list --tag amends:erase=later), by a run of retention once they have ended and are not held")))
 }
 

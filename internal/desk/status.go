@@ -37,6 +37,7 @@ type Status struct {
 	Waiting  int               `json:"waiting"`  // for a time, an answer or a decision; at most 1000 are counted
 	Retrying int               `json:"retrying"` // after a failure, by itself; at most 1000 are counted
 	Keeps    Policy            `json:"keeps"`    // how long what is kept of sagas whose definitions do not say it
+	Sealed   bool              `json:"sealed"`   // bodies are stored under keys: processes need AMENDS_KEYS or store.Options.Keys
 	ToErase  int               `json:"toErase"`  // works that a person had erased, and that had not ended then or were held; at most 1000 are counted
 }
 
@@ -77,7 +78,7 @@ func (d *Desk) Status(ctx context.Context, in *StatusIn) (*Status, error) {
 	}
 	k, o := knowledgeOf(f.Sessions), &f.Overview
 	s := &Status{
-		At: utc(o.At), Findings: f.All(time.Duration(in.Still)), Review: len(f.Review), Paused: len(f.Paused),
+		At: utc(o.At), Findings: f.All(time.Duration(in.Still)), Review: len(f.Review), Paused: len(f.Paused), Sealed: o.Sealed,
 		Oldest: docs(o.Oldest, k.head),
 		Unknown: docs(o.Unknown, func(b *ledger.Backlog) Backlog {
 			return Backlog{Definition{b.Saga, b.Version}, b.Ended, b.Works, utc(b.Oldest)}

@@ -36,6 +36,8 @@ type Overview struct {
 	// none.
 	OldestSignal time.Time
 
+	Sealed bool // bodies are stored under keys
+
 	Log     int64     // bytes of the log beside a SQLite file, which grows while a reader stays
 	Reading time.Time // since when the oldest transaction on Postgres has been open that keeps it from cleaning up; zero: none is, or is seen
 }

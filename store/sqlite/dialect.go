@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -57,5 +58,21 @@ func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 		Elements: `(SELECT value FROM json_each(?)) AS e`,
 		Explain:  func(_ context.Context, err error) error { return explain(err) },
 		Log:      db.log,
+		Shrink:   shrink,
 	}
+}
+
+// shrink gives back a megabyte of what is free, while that is more than a quarter of the file: less is soon used again.
+func shrink(ctx context.Context, q sqlstore.Queries) error {
+	var free, all int
+	if err := q.QueryRowxContext(ctx, `SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count`).Scan(&free, &all); err != nil || free <= all/4 {
+		return err
+	}
+	pages, err := q.QueryxContext(ctx, `PRAGMA incremental_vacuum(256)`)
+	if err != nil {
+		return err
+	}
+	for pages.Next() { // each step gives back one
+	}
+	return errors.Join(pages.Err(), pages.Close())
 }

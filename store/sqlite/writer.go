@@ -45,7 +45,7 @@ type job struct {
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
 func openWriter(ctx context.Context, path string, mode file.Mode, busy time.Duration) (_ *writer, err error) {
-	how := "&_txlock=immediate"
+	how := "&_txlock=immediate&_pragma=auto_vacuum(incremental)" // of a new file; see shrink
 	if mode == file.ReadOnly {
 		how = "&mode=ro"
 	}

@@ -127,6 +127,8 @@ type Dialect struct {
 	Reading string
 	// Log is how many bytes the log beside the database has. It may be nil.
 	Log func() int64
+	// Shrink gives back some of what the database has no use for, in the transaction that deleted. It may be nil.
+	Shrink func(context.Context, Queries) error
 
 	// Shard is this handle's of [Shards], where several handles write at the same time.
 	Shard int64
@@ -156,6 +158,14 @@ type Dialect struct {
 	// is one, and what a person can do. It leaves other errors alone. ctx is the caller's: a driver
 	// does not always say that it was the reason.
 	Explain func(ctx context.Context, err error) error
+}
+
+// shrink is for transactions of retention.
+func (d *Dialect) shrink(ctx context.Context, q Queries) error {
+	if d.Shrink == nil {
+		return nil
+	}
+	return d.Shrink(ctx, q)
 }
 
 // read runs fn where statements only read.

@@ -63,8 +63,10 @@ func (s *inboxRole) Purge(ctx context.Context, r intake.Retention, limit int) (i
 		}
 		var n int
 		err := s.db.write(ctx, func(ctx context.Context, q Queries) (err error) {
-			n, err = kind.erase(ctx, q, s.db.Moment(now.Add(-kind.keep)), limit)
-			return err
+			if n, err = kind.erase(ctx, q, s.db.Moment(now.Add(-kind.keep)), limit); err != nil {
+				return err
+			}
+			return s.db.shrink(ctx, q)
 		})
 		if err != nil {
 			return total, fmt.Errorf("purge: %w", err)

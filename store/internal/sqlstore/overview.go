@@ -99,7 +99,7 @@ func (v *view) sessions() error {
 		return err
 	}
 	var now Moment // behind what was seen: a session that is renewed meanwhile is not ahead of it
-	if err := v.q.QueryRowxContext(v.ctx, v.store.db.Text(theTime), v.store.db.Clock()).Scan(&now); err != nil {
+	if err := v.q.QueryRowxContext(v.ctx, v.store.db.Text(theTime), v.store.db.Clock()).Scan(&now, &v.Sealed); err != nil {
 		return err
 	}
 	v.At = now.Time()

@@ -73,7 +73,10 @@ func (s *chains) Reduce(ctx context.Context, all []ledger.Reduction) ([]bool, er
 			if err != nil || len(refs) == 0 {
 				return err
 			}
-			return s.reduceRest(ctx, q, all, at, refs)
+			if err := s.reduceRest(ctx, q, all, at, refs); err != nil {
+				return err
+			}
+			return s.db.shrink(ctx, q)
 		})
 		if err != nil {
 			return nil, s.failed(ctx, err, "reduce %d works", len(at))

@@ -149,7 +149,7 @@ const OldestSignal = `SELECT min(at) FROM amends_signals WHERE consumed_by IS NU
 
 // What people ask about the ledger as a whole.
 var (
-	theTime = `SELECT {now}`
+	theTime = `SELECT {now}, sealed FROM amends_meta`
 
 	totals = `
 		SELECT saga, status, reason, count(*) AS works, min(CASE WHEN session IS NULL AND waits_for IS NULL THEN due_at END) AS oldest_due
