@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
@@ -62,13 +63,14 @@ func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 	}
 }
 
-// shrink gives back a megabyte of what is free, while that is more than a quarter of the file: less is soon used again.
+// shrink gives back a megabyte of what is free, while that is more than a quarter of the file: less is soon used again. Others wait for the
+// writer meanwhile, and each page is looked for among all that are free: of many it gives back fewer. A file that another program made keeps all.
 func shrink(ctx context.Context, q sqlstore.Queries) error {
 	var free, all int
 	if err := q.QueryRowxContext(ctx, `SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count`).Scan(&free, &all); err != nil || free <= all/4 {
 		return err
 	}
-	pages, err := q.QueryxContext(ctx, `PRAGMA incremental_vacuum(256)`)
+	pages, err := q.QueryxContext(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, max(8, min(256, 4_000_000/free))))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -45,9 +46,11 @@ type job struct {
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
 func openWriter(ctx context.Context, path string, mode file.Mode, busy time.Duration) (_ *writer, err error) {
-	how := "&_txlock=immediate&_pragma=auto_vacuum(incremental)" // of a new file; see shrink
+	how := "&_txlock=immediate"
 	if mode == file.ReadOnly {
 		how = "&mode=ro"
+	} else if info, err := os.Stat(path); err == nil && info.Size() == 0 {
+		how += "&_pragma=auto_vacuum(incremental)" // see shrink; on another file it writes, or does nothing
 	}
 	db, err := connect(path, busy, how, 1)
 	if err != nil {

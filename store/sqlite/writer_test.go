@@ -265,3 +265,24 @@ func TestSharedTransaction(t *testing.T) {
 		}
 	})
 }
+
+// Rule: who opens a ledger writes nothing to it, so a command is not held up by what another process writes.
+func TestOpenBesideAWriter(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	db, err := Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	err = db.writer.transaction(t.Context(), func(sqlstore.Queries) error { // it has the file's lock
+		other, err := Open(t.Context(), path, &Options{BusyTimeout: time.Millisecond})
+		if err != nil {
+			return err
+		}
+		return other.Close()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -61,9 +61,13 @@ func (s *chains) loadOpen(ctx context.Context, ids []saga.ID) (all []ledger.Chai
 
 // loadEach loads the chain of each work; nil: it does not exist. One statement does, unless it finds what asks for others of the same moment.
 func (s *chains) loadEach(ctx context.Context, ids []saga.ID) ([]*ledger.Chain, error) {
-	l := loading{store: s}
-	err := s.db.Ask(ctx, func(ctx context.Context, q Queries) error { return l.together(ctx, q, ids) })
-	if err == nil && l.wants(ids) {
+	l, err := loading{store: s}, error(nil)
+	more := s.changed.Load() != nil // all of them are asked about
+	if !more {
+		err = s.db.Ask(ctx, func(ctx context.Context, q Queries) error { return l.together(ctx, q, ids) })
+		more = l.wants(ids)
+	}
+	if err == nil && more {
 		err = s.db.Load(ctx, func(ctx context.Context, q Queries) error { return l.all(ctx, q, ids) })
 	}
 	if err == nil {
@@ -119,7 +123,7 @@ func (l *loading) together(ctx context.Context, q Queries, ids []saga.ID) error 
 
 // wants reports whether other statements have something to say.
 func (l *loading) wants(ids []saga.ID) bool {
-	if l.store.changed.Load() != nil || slices.ContainsFunc(ids, func(id saga.ID) bool { return l.numbers[id] == 0 }) {
+	if slices.ContainsFunc(ids, func(id saga.ID) bool { return l.numbers[id] == 0 }) {
 		return true
 	}
 	for _, c := range l.chains {
