@@ -227,7 +227,7 @@ func newLanes(s *pgdb.Server, o Options, w *writing) lanes {
 	l.pulse = newLane(l.work, own).trusting()
 	l.others = newLane(l.work, o.Workers)
 	l.gate = l.others.running(asked(append(sqlstore.Gated(words), setEntries.many, setEntries.one, addEntries.many, addEntries.one))...)
-	l.writes = l.others.trusting()
+	l.writes = l.others.trusting().running(asked(sqlstore.Told(words))...)
 	l.posting = l.writes.running(w.forPosts()...)
 	l.blocked = l.writes.butOne().running(w.again.statements(blockedPatience)...)
 	l.starts = newLane(l.batch, own).trusting().running(w.fresh.statements(startPatience)...)

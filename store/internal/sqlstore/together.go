@@ -65,12 +65,13 @@ func (t *together[Q, A]) ask(ctx context.Context, question Q) (none A, err error
 	return a.answer, nil
 }
 
-// Asked are the statements of these calls, in the words of a database, which may prepare them.
+// Asked are the statements of these calls that read, and Told those that write, in the words of a database, which may prepare them.
 func Asked(words map[string]string) []string {
 	d := &Dialect{Words: words}
-	texts := []string{unburied}
-	for _, s := range []string{load, signals, findWaits} {
-		texts = append(texts, d.Text(s))
-	}
-	return texts
+	return []string{unburied, d.Text(load), d.Text(signals), d.Text(findWaits)}
+}
+
+func Told(words map[string]string) []string {
+	d := &Dialect{Words: words}
+	return []string{d.Text(addWaits)}
 }
