@@ -33,6 +33,7 @@ type chains struct {
 	loads  *together[saga.ID, *ledger.Chain]
 	said   *together[saga.ID, []machine.Signal]
 	awaits *together[[]ledger.Wait, struct{}]
+	blocks *together[blocked, struct{}]
 	waits  *together[[2]string, []ledger.Wait] // by name and key
 }
 
@@ -40,6 +41,7 @@ func newChains(db *Dialect) *chains {
 	s := &chains{db: db}
 	s.loads, s.said = newTogether(2, s.loadEach), newTogether(1, s.signalsOf)
 	s.awaits, s.waits = newTogether(1, s.await), newTogether(1, s.waitsFor)
+	s.blocks = newTogether(1, s.addUp)
 	return s
 }
 
@@ -48,6 +50,7 @@ func Settle(s *Store) {
 	s.loads.calls.Close()
 	s.said.calls.Close()
 	s.awaits.calls.Close()
+	s.blocks.calls.Close()
 	s.waits.calls.Close()
 }
 

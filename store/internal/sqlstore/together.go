@@ -73,5 +73,5 @@ func Asked(words map[string]string) []string {
 
 func Told(words map[string]string) []string {
 	d := &Dialect{Words: words}
-	return []string{d.Text(addWaits)}
+	return []string{d.Text(addWaits), d.Text(readNow), addBlocked}
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,17 +24,35 @@ func (s *chains) Totals(ctx context.Context) ([]ledger.Total, error) {
 	return ts, err
 }
 
-// Blocked adds n to what a layer blocked today.
+// blocked is how many a layer blocked.
+type blocked struct {
+	by string
+	n  int64
+}
+
+// Blocked adds n to what a layer blocked today. All processes write the same row, so those that come at the same time are added at once.
 func (s *chains) Blocked(ctx context.Context, by string, n int64) error {
-	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+	_, err := s.blocks.ask(ctx, blocked{by, n})
+	return s.failed(ctx, err, "count what %s blocked", by)
+}
+
+func (s *chains) addUp(ctx context.Context, all []blocked) ([]struct{}, error) {
+	sums := make(map[string]int64)
+	for _, b := range all {
+		sums[b.by] += b.n
+	}
+	return make([]struct{}, len(all)), s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error {
 		var now Moment
-		if err := sqlx.GetContext(ctx, q, &now, s.db.Text("SELECT {now}"), s.db.Clock()); err != nil {
+		if err := sqlx.GetContext(ctx, q, &now, s.db.Text(readNow), s.db.Clock()); err != nil {
 			return err
 		}
-		_, err := q.ExecContext(ctx, s.db.Bind(addBlocked), s.db.Moment(ledger.DayOf(now.Time())), by, n)
-		return err
+		for _, by := range slices.Sorted(maps.Keys(sums)) { // two processes do not wait for each other in a circle
+			if err := countBlocked(ctx, s.db, q, by, sums[by], now.Time()); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return s.failed(ctx, err, "count what %s blocked", by)
 }
 
 // BlockedDays returns how many duplicates were blocked on each day, by day and layer.
@@ -58,11 +77,13 @@ func countBlocked(ctx context.Context, d *Dialect, q Queries, by string, n int64
 	if n == 0 {
 		return nil
 	}
-	_, err := q.ExecContext(ctx, d.Bind(addBlocked), d.Moment(ledger.DayOf(now)), by, n)
+	_, err := q.ExecContext(ctx, addBlocked, d.Moment(ledger.DayOf(now)), by, n)
 	return err
 }
 
-const addBlocked = `INSERT INTO amends_blocked_days AS b (day, layer, count) VALUES (?, ?, ?) ` + OnBlocked
+const addBlocked = `INSERT INTO amends_blocked_days AS b (day, layer, count) VALUES ($1, $2, $3) ` + OnBlocked
+
+const readNow = `SELECT {now}`
 
 // OnBlocked is what becomes of a day that is there.
 const OnBlocked = `ON CONFLICT (day, layer) DO UPDATE SET count = b.count + excluded.count`
