@@ -17,9 +17,9 @@
 //
 // # Pools and lanes
 //
-// A handle has three pools, for three ways of planning: one for the work that looks up its rows by
-// an index, one for what comes in by batches, one for reading. By default they open ten connections
-// at most, as they are needed; what was not used for a minute is given back.
+// A handle has four pools, for four ways of planning: one for the work that looks up its rows by
+// an index, one for what comes in by batches, one for the chains that a coordinator loads, one for lists. By default they open eleven
+// connections at most, as they are needed; what was not used for a minute is given back.
 //
 // Calls of different urgency share a pool and not their connections: each kind has a lane, which is
 // so many connections that no other kind can take. So none waits for the other's:

@@ -11,7 +11,7 @@ import (
 
 // Pool returns a pool of db, for tests.
 func Pool(db *DB, name string) *sqlx.DB {
-	return map[string]*sqlx.DB{"work": db.work, "batch": db.batch, "read": db.read}[name]
+	return map[string]*sqlx.DB{"work": db.work, "batch": db.batch, "load": db.load, "read": db.read}[name]
 }
 
 // Lanes are the names of the lanes that take nothing from each other, and behind a slash that of a

@@ -204,14 +204,15 @@ func (l *lane) transaction(ctx context.Context, fn func(*sqlx.Tx) error) error {
 
 // lanes are the pools, and who has how much room in them.
 type lanes struct {
-	work, batch, read *sqlx.DB
+	work, batch, load, read *sqlx.DB
 
 	records, claims, pulse *lane // of work: each sees its own row of an index, and is planned so
 	writes, blocked        *lane // of work: all other writes, and among them starts that were blocked before
 	posting                *lane // the same room as writes: signals
 	gate, others           *lane // the same room as writes: what the reconciler writes, with and without the gate's statements
 	starts, deliveries     *lane // of batch: what comes in, many rows at a time
-	loads, lists, reads    *lane // of read: chains for the coordinator; for people the ledger's and the reconciler's lists
+	loads                  *lane // of load: chains for the coordinator
+	lists, reads           *lane // of read, and in the room of loads: the ledger's lists for people, and the reconciler's
 }
 
 func newLanes(s *pgdb.Server, o Options, w *writing) lanes {
@@ -220,7 +221,8 @@ func newLanes(s *pgdb.Server, o Options, w *writing) lanes {
 	l := lanes{
 		work:  s.Pool(o.Writers+o.Workers+2*own, append(slices.Clone(pgdb.ByIndex), pgdb.Steady, level)...),
 		batch: s.Pool(2*own, pgdb.Steady, "enable_nestloop=off", level), // a batch is joined with itself
-		read:  s.Pool(o.Readers, append(slices.Clone(pgdb.ByIndex), level)...),
+		load:  s.Pool(o.Readers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady, level)...),
+		read:  s.Pool(max(1, o.Readers-1), append(slices.Clone(pgdb.ByIndex), level)...),
 	}
 	l.records = newLane(l.work, o.Writers).trusting().running(w.follows()...)
 	l.claims = newLane(l.work, own).trusting().running(w.forClaims()...)
@@ -232,8 +234,9 @@ func newLanes(s *pgdb.Server, o Options, w *writing) lanes {
 	l.blocked = l.writes.butOne().running(w.again.statements(blockedPatience)...)
 	l.starts = newLane(l.batch, own).trusting().running(w.fresh.statements(startPatience)...)
 	l.deliveries = newLane(l.batch, own).running(asked([]string{receive.many, receive.one})...)
-	loads := newLane(l.read, o.Readers).trusting().reading()
+	loads := newLane(l.load, o.Readers).trusting().reading()
 	l.lists = loads.butOne()
+	l.lists.pool = l.read
 	l.loads = loads.running(asked(sqlstore.Asked(words))...)
 	l.reads = &lane{pool: l.lists.pool, room: l.lists.room, reads: true}
 	return l
@@ -242,7 +245,7 @@ func newLanes(s *pgdb.Server, o Options, w *writing) lanes {
 // close closes all pools at once: each may have to wait for a server that says nothing.
 func (l *lanes) close() error {
 	var g errgroup.Group
-	for _, pool := range []*sqlx.DB{l.work, l.batch, l.read} {
+	for _, pool := range []*sqlx.DB{l.work, l.batch, l.load, l.read} {
 		g.Go(pool.Close)
 	}
 	return g.Wait()
