@@ -28,7 +28,7 @@ func TestLevels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, pool := range []string{"work", "batch", "read"} {
+		for _, pool := range []string{"work", "batch", "load", "read"} {
 			var got string
 			if err := postgres.Pool(l, pool).GetContext(t.Context(), &got, `SHOW transaction_isolation`); err != nil || got != want {
 				t.Errorf("%s: transactions are isolated at %q, %v; want %q", pool, got, err, want)

@@ -127,7 +127,7 @@ func TestGreeting(t *testing.T) {
 			"search_path": `"$user"`, "synchronous_commit": "on", "lc_messages": map[string]string{"SUPERUSER": "C", "NOSUPERUSER": "POSIX"}[kind],
 			"default_transaction_isolation": "read committed",
 		}
-		for _, pool := range []string{"work", "batch", "read"} {
+		for _, pool := range []string{"work", "batch", "load", "read"} {
 			for name, value := range want {
 				var is string
 				if err := postgres.Pool(l, pool).GetContext(t.Context(), &is, `SELECT current_setting($1)`, name); err != nil || is != value {

@@ -340,7 +340,7 @@ func TestServerGivesUp(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
 	defer closed(t, l)
-	for _, pool := range []string{"work", "batch", "read"} {
+	for _, pool := range []string{"work", "batch", "load", "read"} {
 		for _, setting := range []string{"idle_in_transaction_session_timeout", "lock_timeout"} {
 			var value string
 			if err := postgres.Pool(l.DB, pool).GetContext(t.Context(), &value, "SHOW "+setting); err != nil || value == "0" {

@@ -124,6 +124,7 @@ func TestSettings(t *testing.T) {
 		"work": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10s", "jit": "off",
 			"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"},
 		"batch": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10s", "enable_nestloop": "off"},
+		"load":  {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10s", "enable_seqscan": "off", "enable_hashjoin": "off"},
 		"read":  {"synchronous_commit": "on", "lock_timeout": "10s", "enable_seqscan": "off"},
 	} {
 		for setting, value := range want {
