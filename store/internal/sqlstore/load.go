@@ -61,7 +61,8 @@ func (s *chains) loadOpen(ctx context.Context, ids []saga.ID) (all []ledger.Chai
 
 // loadEach loads the chain of each work; nil: it does not exist. One statement does, unless it finds what asks for others of the same moment.
 func (s *chains) loadEach(ctx context.Context, ids []saga.ID) ([]*ledger.Chain, error) {
-	l, err := loading{store: s}, error(nil)
+	var err error
+	l := loading{store: s}
 	more := s.changed.Load() != nil // all of them are asked about
 	if !more {
 		err = s.db.Ask(ctx, func(ctx context.Context, q Queries) error { return l.together(ctx, q, ids) })
