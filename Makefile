@@ -129,8 +129,9 @@ bench: ## Sagas per second and what each costs, beside the floor.
 	@$(MAKE) --no-print-directory -C bench bench
 
 .PHONY: bench-against
-bench-against: ## Sagas per second beside those of another commit, in turn: make bench-against REV=main~1
+bench-against: ## Sagas and callbacks per second beside those of another commit, in turn: make bench-against REV=main~1
 	@REV=$(REV) $(MAKE) --no-print-directory -C bench bench
+	@REV=$(REV) $(MAKE) --no-print-directory -C bench callbacks
 
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
