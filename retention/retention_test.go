@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/amends-dev/amends/coordinator"
@@ -375,10 +376,21 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// Rule: a file of SQLite gives back what retention has freed.
+// Rule: a file of SQLite whose owner had it kept so that it can shrink gives back what retention has freed.
 func TestAFileShrinks(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "l.db")
+	_ = open(t, path).Close()
+	file, err := sqlx.Open("sqlite", path)
+	if err == nil {
+		_, err = file.ExecContext(t.Context(), `PRAGMA auto_vacuum = INCREMENTAL; VACUUM`)
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	db := open(t, path)
 	d, err := saga.Define("large", 1, saga.Do("keep", func(_ context.Context, c saga.Call[string]) (string, error) { return c.Input[:1000], nil }).
 		Idempotent().NoUndo("it is a test"), saga.Retain[string](saga.Retention{Bodies: 90 * day, Records: 700 * day}))

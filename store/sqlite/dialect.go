@@ -64,7 +64,8 @@ func (db *DB) dialect(m *sqlstore.Meta, keys ledger.Keys) *sqlstore.Dialect {
 }
 
 // shrink gives back a megabyte of what is free, while that is more than a quarter of the file: less is soon used again. Others wait for the
-// writer meanwhile, and each page is looked for among all that are free: of many it gives back fewer. A file that another program made keeps all.
+// writer meanwhile, and each page is looked for among all that are free: of many it gives back fewer. A file keeps all unless its
+// owner had it kept so that it can shrink, which costs every saga (docs/expiry.md).
 func shrink(ctx context.Context, q sqlstore.Queries) error {
 	var free, all int
 	if err := q.QueryRowxContext(ctx, `SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count`).Scan(&free, &all); err != nil || free <= all/4 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -49,8 +48,6 @@ func openWriter(ctx context.Context, path string, mode file.Mode, busy time.Dura
 	how := "&_txlock=immediate"
 	if mode == file.ReadOnly {
 		how = "&mode=ro"
-	} else if info, err := os.Stat(path); err == nil && info.Size() == 0 {
-		how += "&_pragma=auto_vacuum(incremental)" // see shrink; on another file it writes, or does nothing
 	}
 	db, err := connect(path, busy, how, 1)
 	if err != nil {
