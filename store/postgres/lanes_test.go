@@ -146,8 +146,8 @@ func TestConnections(t *testing.T) {
 	}
 	var n, most int
 	if err := connect(t, l.url).GetContext(t.Context(), &n, `SELECT count(*) FROM pg_stat_activity
-		WHERE application_name = 'amends' AND datname = current_database()`); err != nil || n > 11 {
-		t.Errorf("%d connections, %v; want 11 at most", n, err)
+		WHERE application_name = 'amends' AND datname = current_database()`); err != nil || n < 10 || n > 11 {
+		t.Errorf("%d connections, %v; want the 10 that are taken, and one of lists at most", n, err)
 	}
 	for _, pool := range []string{"work", "batch", "load", "read"} {
 		most += postgres.Pool(l.DB, pool).Stats().MaxOpenConnections
@@ -253,8 +253,8 @@ func TestAListingTakesOneConnection(t *testing.T) {
 	}
 }
 
-// Rule: a load is planned once for a connection. What plans cost while the ledger was empty is else the measure by which it is planned anew
-// each time, for ever.
+// Rule: a load is planned once for a connection. Else the server may plan each anew: it compares with what the first five plans cost, when the
+// ledger may have been empty.
 func TestLoadsArePlannedOnce(t *testing.T) {
 	t.Parallel()
 	db, err := postgres.Open(t.Context(), pgtest.URL(t), &postgres.Options{Migrate: true, Readers: 1}) // one connection

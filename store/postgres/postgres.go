@@ -26,7 +26,7 @@ import (
 
 // Options tunes a database. The zero value is ready to use.
 //
-// A database takes Writers + Workers + 2 × Readers + 3 connections at most, 11 by default, and one more
+// A database takes Writers + Workers + 2 × Readers + 3 connections at most, 11 by default, one more with a single Reader, and one more
 // for the moment in which a session is opened. It opens them as it needs them, and gives back what
 // it has not used for a minute.
 type Options struct {

@@ -65,12 +65,13 @@ func (t *together[Q, A]) ask(ctx context.Context, question Q) (none A, err error
 	return a.answer, nil
 }
 
-// Asked are the statements of these calls that read, and Told those that write, in the words of a database, which may prepare them.
+// Asked are the statements of these calls that read, in the words of a database, which may prepare them.
 func Asked(words map[string]string) []string {
 	d := &Dialect{Words: words}
 	return []string{unburied, d.Text(load), d.Text(signals), d.Text(findWaits)}
 }
 
+// Told are those of the calls that write.
 func Told(words map[string]string) []string {
 	d := &Dialect{Words: words}
 	return []string{d.Text(addWaits), d.Text(readNow), addBlocked}
