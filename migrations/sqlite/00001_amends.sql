@@ -135,20 +135,13 @@ CREATE TABLE amends_records (
 -- Who made inv_5530?
 CREATE INDEX amends_records_external_id ON amends_records (external_id) WHERE external_id IS NOT NULL;
 
--- By what people find an instance. A tag of its first record is a row here, whichever way that record came.
+-- By what people find an instance: the tags of its first record. A trigger on the records would have SQLite keep, at each of them, what the
+-- pages were before: that is most of what a saga writes.
 CREATE TABLE amends_tags (
     tag      TEXT    NOT NULL, -- name=value
     instance INTEGER NOT NULL,
     PRIMARY KEY (tag, instance)
 ) STRICT, WITHOUT ROWID;
-
--- +goose StatementBegin
-CREATE TRIGGER amends_tag AFTER INSERT ON amends_records
-WHEN NEW.seq = 1 AND NEW.doc LIKE '%"tags":[%'
-BEGIN
-    INSERT OR IGNORE INTO amends_tags (tag, instance) SELECT value, NEW.instance FROM json_each(NEW.doc, '$.tags');
-END;
--- +goose StatementEnd
 
 -- What others have to say to an instance, numbered from 1 within it. A record consumes it by naming its number.
 CREATE TABLE amends_signals (

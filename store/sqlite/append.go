@@ -211,6 +211,11 @@ func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, 
 				_, derr := b.exec(ctx, b.dropInstance, dropInstance, ref)
 				return ledger.Answer{}, errors.Join(err, derr)
 			}
+			for _, tag := range r.Tags {
+				if _, err := b.exec(ctx, b.addTag, addTag, tag, ref); err != nil {
+					return ledger.Answer{}, err
+				}
+			}
 			return appended(ref, b.now), nil
 		}
 	}

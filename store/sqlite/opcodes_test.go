@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // No statement of the write path opens a table of its own: that would cost as much as the row
-// (perf.md §1).
+// (perf.md §1). And no table has a trigger: SQLite would keep, at each insert, what the pages were before.
 func TestWritePathOpensNoTables(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
@@ -50,6 +52,13 @@ func TestWritePathOpensNoTables(t *testing.T) {
 	}
 	if len(writing) < 10 || !slices.Contains(writing, projectRecord) {
 		t.Errorf("only %d statements were looked at", len(writing))
+	}
+	var triggers []string
+	err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
+		return sqlx.SelectContext(t.Context(), q, &triggers, `SELECT name FROM sqlite_schema WHERE type = 'trigger'`)
+	})
+	if err != nil || len(triggers) > 0 {
+		t.Errorf("triggers %q, %v", triggers, err)
 	}
 	if tables := opens(`INSERT INTO amends_records SELECT * FROM amends_records`); len(tables) == 0 {
 		t.Error("what copies a table into itself opens none: the test sees nothing")

@@ -19,13 +19,13 @@ var words = map[string]string{
 
 // statements are prepared for appending.
 type statements struct {
-	lives, addRecord, addStart, addInstance, project, place, startPlace, erased, unread, mark, dropRecord, dropInstance *sql.Stmt
+	lives, addRecord, addStart, addTag, addInstance, project, place, startPlace, erased, unread, mark, dropRecord, dropInstance *sql.Stmt
 }
 
 // all returns the statements by their text.
 func (s *statements) all() map[string]**sql.Stmt {
 	return map[string]**sql.Stmt{
-		livesErased: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addInstance: &s.addInstance,
+		livesErased: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addTag: &s.addTag, addInstance: &s.addInstance,
 		projectRecord: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace, unreadOf: &s.unread,
 		markSignals: &s.mark, erasedWork: &s.erased,
 		dropRecord: &s.dropRecord, dropInstance: &s.dropInstance,
@@ -77,6 +77,8 @@ const (
 		(SELECT ?3 FROM amends_records AS p WHERE p.instance = ?1 AND p.seq = ?2 - 1 AND p.hash = ?4 AND p.at <= ?3), ?5, ?6, ?7, ?8, ?9, ?10)`
 
 	addStart = `INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?)`
+
+	addTag = `INSERT OR IGNORE INTO amends_tags (tag, instance) VALUES (?, ?)`
 
 	// unreadOf is how many signals a record may consume.
 	unreadOf = `SELECT received - consumed FROM amends_instances WHERE ref = ?`

@@ -80,10 +80,11 @@ func openWriter(ctx context.Context, path string, mode file.Mode, busy time.Dura
 // [writer.await]. With FULL a commit is on the disk when it is answered. The log is copied into the
 // file every 4,000 pages (16 MB) instead of 1,000: at one commit for each record that is a quarter
 // of the copying, and what a crash leaves is read back in a moment. A log that grew beyond 64 MB,
-// because a reader stood still, is cut back to that.
+// because a reader stood still, is cut back to that. What a part of a transaction has changed is kept
+// in memory, to be undone, and not in a file.
 var pragmas = []string{
 	`PRAGMA synchronous = FULL`, `PRAGMA cache_size = -65536`, `PRAGMA wal_autocheckpoint = 4000`, `PRAGMA journal_size_limit = 67108864`,
-	`PRAGMA busy_timeout = 0`,
+	`PRAGMA busy_timeout = 0`, `PRAGMA temp_store = MEMORY`,
 }
 
 // migrate brings an older file up to this program's schema and refuses a newer one.
