@@ -19,7 +19,6 @@ import (
 	"github.com/amends-dev/amends/internal/finding"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
-	"github.com/amends-dev/amends/internal/visible"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
@@ -225,7 +224,7 @@ func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
 	}
 	for of, n := range now {
 		if usual := before[of]; n >= manyDuplicates && n > timesUsual*usual/7 {
-			name := program.Clean(visible.Text(of.Source), 200) // what it is about is a work id, and a source any text
+			name := program.Clean(strings.Trim(strconv.Quote(of.Source), `"`), 200) // what it is about is a work id, and a source any text
 			a.add("duplicates/"+of.By+With("/", name), "duplicates", "/duplicates", "amends duplicates"+d.flag,
 				fmt.Sprintf("%d duplicates from %s were blocked today by %s, and %d a day in the week before", n, cmp.Or(name, "an unnamed source"), of.By, usual/7), int(n))
 		}
