@@ -13,8 +13,9 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// What had come before and had its effect once is counted, by what blocked it and by whose it was: a message, a vote of its saga, and an effect that was in doubt and was
-// found at its destination. What comes first is not, a storm of one costs a call a second, and neither are messages that amends sends itself until they are used.
+// What had come before and had its effect once is counted, by what blocked it and by whose it was: a message, a vote of its saga, and an effect
+// that was in doubt and was found at its destination. What comes first is not, a storm of one costs a call a second, and neither are messages
+// that amends sends itself until they are used.
 func TestWhatIsBlockedIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

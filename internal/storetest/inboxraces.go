@@ -59,23 +59,26 @@ func raceIdentical(b *bench) {
 }
 
 // "has them on disk when it returns": another process finds them, also in a transaction of several. C2: of
-// two that say something else both are there.
+// two that say something else both are there. What came again is counted by source.
 func inboxStored(b *bench) {
 	s := b.raw
 	if b.harness.Again != nil {
 		s = b.again()
 	}
 	e, next := event("1"), event("2")
+	next.Object.Source = "Till"
 	other := e
 	other.Fingerprint = intake.DigestOf("another")
-	ok(b.Accept(b.Context(), []intake.Event{e, next, e, other, other, e}))
+	ok(b.Accept(b.Context(), []intake.Event{e, next, e, other, other, next, e}))
 	got := map[intake.Disposition]int{}
 	for _, d := range of(s.Deliveries(b.Context(), intake.DeliveryFilter{})) {
 		got[d.Disposition] += d.Copies
 	}
-	if got[""] != 4 || got[intake.Conflict] != 2 {
-		b.Errorf("copies of each disposition: %v, want four and two in conflict", got)
+	if got[""] != 5 || got[intake.Conflict] != 2 {
+		b.Errorf("copies of each disposition: %v, want five and two in conflict", got)
 	}
+	b.wantBlocked(ledger.ByReceiver, "shop", 3)
+	b.wantBlocked(ledger.ByReceiver, "Till", 1)
 }
 
 // "Two processes share one inbox without doubling": every delivery is judged once, no count on an entry
