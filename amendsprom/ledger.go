@@ -40,7 +40,7 @@ type LedgerOptions struct {
 //	amends_oldest_due_seconds{saga}      for how long the longest due one has waited for a process; 0: none waits
 //	amends_signal_lag_seconds            the same of signals that no process has read
 //	amends_destination_state{destination, state}   1 for the state that it has: healthy, limited, failing, paused
-//	amends_duplicates_blocked_total{layer}   since the ledger was made: start, receiver, version
+//	amends_duplicates_blocked_total{layer, source}   since the ledger was made: start, receiver, version
 //	amends_job_age_seconds{job}          since its last success, or since it was described when it has had none
 //	amends_sessions                      processes that live
 //	amends_inbox_deliveries{source, disposition}   deliveries that are kept; unjudged: not looked at yet

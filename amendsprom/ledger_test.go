@@ -55,15 +55,18 @@ amends_destination_state{destination="order-to-invoice/mail",state="failing"} 0
 amends_destination_state{destination="order-to-invoice/mail",state="healthy"} 1
 amends_destination_state{destination="order-to-invoice/mail",state="limited"} 0
 amends_destination_state{destination="order-to-invoice/mail",state="paused"} 0
-# HELP amends_duplicates_blocked_total Duplicates that were blocked since the ledger was made, by what blocked them.
+# HELP amends_duplicates_blocked_total Duplicates that were blocked since the ledger was made, by what blocked them and whose they were.
 # TYPE amends_duplicates_blocked_total counter
-amends_duplicates_blocked_total{layer="answer"} 0
-amends_duplicates_blocked_total{layer="lookup"} 0
-amends_duplicates_blocked_total{layer="receiver"} 2
-amends_duplicates_blocked_total{layer="request"} 0
-amends_duplicates_blocked_total{layer="start"} 3
-amends_duplicates_blocked_total{layer="version"} 1
-amends_duplicates_blocked_total{layer="vote"} 0
+amends_duplicates_blocked_total{layer="answer",source=""} 0
+amends_duplicates_blocked_total{layer="lookup",source=""} 0
+amends_duplicates_blocked_total{layer="receiver",source=""} 0
+amends_duplicates_blocked_total{layer="receiver",source="shop"} 2
+amends_duplicates_blocked_total{layer="request",source=""} 0
+amends_duplicates_blocked_total{layer="start",source=""} 0
+amends_duplicates_blocked_total{layer="start",source="webhook"} 3
+amends_duplicates_blocked_total{layer="version",source=""} 0
+amends_duplicates_blocked_total{layer="version",source="shop"} 1
+amends_duplicates_blocked_total{layer="vote",source=""} 0
 # HELP amends_findings What does not move, as amends status finds it, by kind.
 # TYPE amends_findings gauge
 amends_findings{kind="ahead"} 0

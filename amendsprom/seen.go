@@ -46,8 +46,8 @@ var (
 	signalLag    = age("amends_signal_lag_seconds", "For how long the oldest signal has waited for a process to read it.")
 	destinations = gauge("amends_destination_state", "1 for the state that a destination has.", "destination", "state")
 	blocked      = &metric{
-		desc:   prometheus.NewDesc("amends_duplicates_blocked_total", "Duplicates that were blocked since the ledger was made, by what blocked them.", []string{"layer"}, nil),
-		labels: 1, kind: prometheus.CounterValue,
+		desc:   prometheus.NewDesc("amends_duplicates_blocked_total", "Duplicates that were blocked since the ledger was made, by what blocked them and whose they were.", []string{"source", "layer"}, nil),
+		labels: 2, kind: prometheus.CounterValue,
 	}
 	jobAge   = age("amends_job_age_seconds", "Since the last success of a job, or since it was described when it has had none.", "job")
 	sessions = gauge("amends_sessions", "Processes that live.")
@@ -200,10 +200,10 @@ func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
 		return fmt.Errorf("read the days of blocked duplicates: %w", err)
 	}
 	for _, by := range ledger.Layers {
-		s.set(blocked, 0, by)
+		s.set(blocked, 0, "", by)
 	}
 	for _, d := range days {
-		s.set(blocked, float64(d.Count), d.By)
+		s.set(blocked, float64(d.Count), d.Source, d.By)
 	}
 	return nil
 }

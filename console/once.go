@@ -59,7 +59,7 @@ func (h *handler) keyed(ctx context.Context, p *Person, op *operation, s *said, 
 	if err := json.Unmarshal(kept.Answer, &was); err != nil {
 		was.Problem = refuse(http.StatusInternalServerError, desk.Failed, "the answer that was kept does not decode: "+err.Error())
 	}
-	if err := h.db.Blocked(ctx, ledger.ByRequest, 1); err != nil {
+	if err := h.db.Blocked(ctx, ledger.ByRequest, "", 1); err != nil {
 		h.log.WithError(err).Warn("a request that came again is not counted")
 	}
 	return was, true

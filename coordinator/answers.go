@@ -68,13 +68,13 @@ func (op *Operator) Fail(ctx context.Context, token, why string) (Ack, error) {
 // ownMessages is how the messages begin that amends sends itself: it sends them again until they are used.
 const ownMessages = "amends-"
 
-// blocked counts what a layer has blocked: a coordinator gathers it, so that a storm of one answer costs one statement a second.
-func (op *Operator) blocked(ctx context.Context, by string) {
+// blocked counts what a layer has blocked of a source: a coordinator gathers it, so that a storm of one answer costs one statement a second.
+func (op *Operator) blocked(ctx context.Context, by, source string) {
 	if op.counts != nil {
-		op.counts(ctx, by)
+		op.counts(ctx, by, source)
 		return
 	}
-	_ = op.ledger.Blocked(ctx, by, 1) // as far as the ledger takes it
+	_ = op.ledger.Blocked(ctx, by, source, 1) // as far as the ledger takes it
 }
 
 // mostAnswers is how many different answers to one request are put on record that its definition declines where they come in, and
@@ -127,13 +127,13 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	}
 	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
 	if s.st.RecordsGone { // it has ended long since, and what was said has gone
-		op.blocked(ctx, ledger.ByAnswer)
+		op.blocked(ctx, ledger.ByAnswer, w.ID.Saga)
 		return Ack{At: s.st.Updated, IDs: []saga.ID{w.ID}}, "", nil
 	}
 	switch ack = firstOf(w, before); {
 	case s.answered(w, before) == nil: // so far none of them is the answer
 	case same:
-		op.blocked(ctx, ledger.ByAnswer)
+		op.blocked(ctx, ledger.ByAnswer, w.ID.Saga)
 		return ack, "", nil
 	case size(before) > mostKept:
 		return Ack{}, "", ErrBehind
@@ -236,7 +236,7 @@ func (op *Operator) Deliver(ctx context.Context, m saga.Message) (ack Ack, err e
 		return ack, ErrOtherMessage
 	}
 	if kept.Again && !strings.HasPrefix(m.Name, ownMessages) {
-		op.blocked(ctx, ledger.ByAnswer)
+		op.blocked(ctx, ledger.ByAnswer, "") // it may be several sagas', or none's
 	}
 	uses, err := op.ledger.Uses(ctx, m.Name, m.ID)
 	if err != nil {

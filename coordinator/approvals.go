@@ -214,7 +214,7 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 	}
 	objection := machine.Objection(s.spec, s.st, &sig)
 	if errors.Is(objection, ErrVoted) {
-		op.blocked(ctx, ledger.ByVote)
+		op.blocked(ctx, ledger.ByVote, id.Saga)
 		return fmt.Errorf("%s %s: %w", verb, id, objection)
 	}
 	// Said twice it is one signal: it is named after who votes how on what, and since when that is to be decided at this version.
@@ -233,7 +233,7 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 			sig.Key += strings.Repeat("+", len(before))
 		} else {
 			sig.Key = before[len(before)-1].Key
-			op.blocked(ctx, ledger.ByVote)
+			op.blocked(ctx, ledger.ByVote, id.Saga)
 		}
 	}
 	if err := op.post(ctx, id, sig); err != nil {

@@ -200,8 +200,8 @@ func (s *filmScene) once(work string) {
 func ready(id string) []byte { return fmt.Appendf(nil, `{"id":%q}`, id) }
 
 // machine/A1, A9: a callback may come while its request is still on its way, while the work waits, and again. It ends the wait once, every
-// genuine one is acknowledged as the first was, and a forged one is not known. What the definition declines is told, and on
-// record, and the work waits on.
+// genuine one is acknowledged as the first was, one that is the same is counted under its saga, and a forged
+// one is not known. What the definition declines is told, and on record, and the work waits on.
 func TestACallback(t *testing.T) {
 	t.Parallel()
 	films(t, func(s *filmScene) {
@@ -238,6 +238,9 @@ func TestACallback(t *testing.T) {
 			}
 		}
 		s.count("finish a film-a", 1)
+		if days, err := s.ledger.BlockedDays(s.Context(), time.Time{}); err != nil || len(days) != 1 || days[0].By != ledger.ByAnswer || days[0].Source != "film" || days[0].Count != 1 {
+			t.Errorf("of the one that came as it was before %+v are counted, %v", days, err)
+		}
 
 		s.set(func() {
 			s.callback = func(work, token string) {

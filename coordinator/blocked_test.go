@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// What had come before and had its effect once is counted, by what blocked it: a message, a vote, and an effect that was in doubt and was
-// found. What comes first is not, a storm of one costs a call a second, and neither are messages that amends sends itself until they are used.
+// What had come before and had its effect once is counted, by what blocked it and by whose it was: a message, a vote of its saga, and an effect
+// that was in doubt and was found at its destination. What comes first is not, a storm of one costs a call a second, and neither are messages
+// that amends sends itself until they are used.
 func TestWhatIsBlockedIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestWhatIsBlockedIsCounted(t *testing.T) {
 			}
 			by := map[string]int64{}
 			for _, d := range days {
-				by[d.By] += d.Count
+				by[d.By+" "+d.Source] += d.Count
 			}
 			return by
 		}
@@ -64,7 +64,7 @@ func TestWhatIsBlockedIsCounted(t *testing.T) {
 		if err := vote(); err != nil {
 			t.Fatal(err)
 		}
-		if by := blocked(); by[ledger.ByAnswer]+by[ledger.ByVote] != 0 || by[ledger.ByLookup] != 1 || sent != 1 {
+		if by := blocked(); len(by) != 1 || by["lookup lost/invoice"] != 1 || sent != 1 {
 			t.Errorf("of what came once %v is blocked; %d were sent", by, sent)
 		}
 		for range 2 {
@@ -75,7 +75,7 @@ func TestWhatIsBlockedIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if by := blocked(); by[ledger.ByAnswer] != 2 || by[ledger.ByVote] != 2 || by[ledger.ByLookup] != 1 {
+		if by := blocked(); by["answer "] != 2 || by["vote payment"] != 2 || by["lookup lost/invoice"] != 1 {
 			t.Errorf("blocked are %v", by)
 		}
 		before := l.calls.Load()
@@ -84,8 +84,8 @@ func TestWhatIsBlockedIsCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if by, calls := blocked(), l.calls.Load()-before; by[ledger.ByAnswer] != 502 || calls > 5 {
-			t.Errorf("of 502 that came again %d are counted, by %d calls", by[ledger.ByAnswer], calls)
+		if by, calls := blocked(), l.calls.Load()-before; by["answer "] != 502 || calls > 5 {
+			t.Errorf("of 502 that came again %d are counted, by %d calls", by["answer "], calls)
 		}
 		p.kill()
 	})
@@ -98,9 +98,9 @@ type tellsBlocked struct {
 	calls atomic.Int64
 }
 
-func (l *tellsBlocked) Blocked(ctx context.Context, by string, n int64) error {
+func (l *tellsBlocked) Blocked(ctx context.Context, by, source string, n int64) error {
 	l.calls.Add(1)
-	return l.DB.Blocked(ctx, by, n)
+	return l.DB.Blocked(ctx, by, source, n)
 }
 
 func ofStart(_ coordinator.Started, err error) error { return err }

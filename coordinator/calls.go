@@ -120,8 +120,8 @@ func (c calls) Count(ctx context.Context, name ledger.Counter, totals []ledger.D
 	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Count(ctx, name, totals) })
 }
 
-func (c calls) Blocked(ctx context.Context, by string, n int64) error {
-	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Blocked(ctx, by, n) })
+func (c calls) Blocked(ctx context.Context, by, source string, n int64) error {
+	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Blocked(ctx, by, source, n) })
 }
 
 func (c calls) Await(ctx context.Context, waits []ledger.Wait) error {

@@ -24,9 +24,9 @@ type duplicateCounter struct {
 
 	mu      sync.Mutex
 	current *tally
-	old     []*tally         // what of them is not stored yet
-	failed  bool             // the latest flush did
-	layers  map[string]int64 // what is counted by day alone, and is not stored yet
+	old     []*tally                    // what of them is not stored yet
+	failed  bool                        // the latest flush did
+	layers  map[ledger.BlockedDay]int64 // what is counted by day alone, of a layer and a source, and is not stored yet
 }
 
 // tally is what was counted under one name.
@@ -58,7 +58,7 @@ const (
 )
 
 func newDuplicateCounter() *duplicateCounter {
-	return &duplicateCounter{flushing: make(chan struct{}, 1), current: newTally(), layers: map[string]int64{}}
+	return &duplicateCounter{flushing: make(chan struct{}, 1), current: newTally(), layers: map[ledger.BlockedDay]int64{}}
 }
 
 func newTally() *tally {
@@ -97,16 +97,16 @@ func (d *duplicateCounter) count(id saga.ID, source string) {
 	n.counted++
 }
 
-// block counts what a layer blocked, by day alone.
-func (d *duplicateCounter) block(by string) {
+// block counts what a layer blocked of a source, by day alone.
+func (d *duplicateCounter) block(by, source string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.layers[by]++
+	d.layers[ledger.BlockedDay{By: by, Source: source}]++
 }
 
 // countBlocked counts it, as [Coordinator.countDuplicate] does.
-func (c *Coordinator) countBlocked(ctx context.Context, by string) {
-	c.duplicates.block(by)
+func (c *Coordinator) countBlocked(ctx context.Context, by, source string) {
+	c.duplicates.block(by, source)
 	c.flushUnlessRun(ctx)
 }
 
@@ -165,10 +165,10 @@ func (d *duplicateCounter) store(ctx context.Context, l ledger.Ledger, log logru
 	defer cancel()
 	d.mu.Lock()
 	layers := d.layers
-	d.layers = map[string]int64{}
+	d.layers = map[ledger.BlockedDay]int64{}
 	d.mu.Unlock()
-	for by, n := range layers { // rather too few than too many: when it fails, they may be in
-		_ = l.Blocked(ctx, by, n)
+	for of, n := range layers { // rather too few than too many: when it fails, they may be in
+		_ = l.Blocked(ctx, of.By, of.Source, n)
 	}
 	for _, t := range d.tallies(log) {
 		d.mu.Lock()

@@ -51,7 +51,7 @@ func (w *work) look(cmd machine.Command) (machine.Event, bool) {
 		f.Outage = w.heed(d, cmd, f.RetryAfter, flow.Failure{Busy: f.HoldBack, Away: f.Unreachable, Why: f.Error})
 	}
 	if ss := w.st.Step(cmd.Step); f.Answer == program.AnswerFound && !s.WaitsForAnswer() && !w.st.Compensating && ss != nil && ss.Forward.Attempts > 0 {
-		w.c.duplicates.block(ledger.ByLookup)
+		w.c.duplicates.block(ledger.ByLookup, w.spec().Destination(cmd.Step))
 	}
 	return machine.Event{Evidence: &f}, w.s.idle.Err() == nil
 }

@@ -20,9 +20,9 @@ import (
 // applied by the coordinator that holds the work.
 type Operator struct {
 	ledger   ledger.Ledger
-	programs func(*machine.State) saga.Program    // a coordinator's, to read answers with; nil where it is not known
-	counts   func(ctx context.Context, by string) // a coordinator's, of what a layer blocked; nil: no coordinator is here
-	posted   func(id saga.ID) bool                // a signal was posted here, and is the work in hand? nil: no coordinator runs here
+	programs func(*machine.State) saga.Program            // a coordinator's, to read answers with; nil where it is not known
+	counts   func(ctx context.Context, by, source string) // a coordinator's, of what a layer blocked; nil: no coordinator is here
+	posted   func(id saga.ID) bool                        // a signal was posted here, and is the work in hand? nil: no coordinator runs here
 
 	mu    sync.Mutex
 	specs map[ledger.Version]*program.Spec

@@ -25,8 +25,8 @@
 //   - amends_objects: one row per object that they speak of;
 //   - amends_withdrawals: one row per source of which something was withdrawn.
 //
-// What is blocked because it came before is in amends_blocked_days as well, by day and by what
-// blocked it. Its rows stay for ever.
+// What is blocked because it came before is in amends_blocked_days as well, by day, by what blocked
+// it and by whose it was. Its rows stay for ever.
 //
 // Payloads may hold personal data and go after weeks, deliveries after months, digests after a year
 // or more; objects stay. Each kind has a table of its own, so that retention is a plain delete in

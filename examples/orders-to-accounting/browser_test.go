@@ -79,7 +79,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	}
 	// A delivery that met no answer may have come or not: its receiver was killed.
 	copies, unheard := run.counts(`(\d+) of them needless copies`), run.counts(`(\d+) met no answer`)
-	if counts[`amends_duplicates_blocked_total{layer="receiver"}`] < copies-unheard {
+	if counts[`amends_duplicates_blocked_total{layer="receiver",source="shop"}`] < copies-unheard {
 		t.Errorf("%d needless copies were sent, and %d deliveries met no answer; the metrics say %v", copies, unheard, counts)
 	}
 }

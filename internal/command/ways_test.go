@@ -19,7 +19,7 @@ import (
 )
 
 // Blocked counts nothing.
-func (w *ways) Blocked(context.Context, string, int64) error { return nil }
+func (w *ways) Blocked(context.Context, string, string, int64) error { return nil }
 
 // ways is one work whose records the machine decides, over a ledger of nothing else: what a person is offered is what show prints of it,
 // and what is done about it is what the commands do.

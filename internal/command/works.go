@@ -249,7 +249,7 @@ var duplicatesVerb = verb[desk.DuplicatesIn, desk.Duplicates]{
 	print: func(a *app, in *desk.DuplicatesIn, l *desk.Duplicates) {
 		if in.Since != "" && len(l.Days) > 0 {
 			fmt.Fprintln(a.out)
-			a.table(l.Days, "day=Day, by=By, blocked=Count")
+			a.table(l.Days, "day=Day, by=By, source=Source, blocked=Count")
 		}
 		if l.More {
 			a.sayf("there are older ones: say --limit %d", 10*in.Limit.N)

@@ -209,7 +209,7 @@ func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
 	return nil
 }
 
-// How many duplicates in a day are more than usual: so many, and so many times the mean of the week before.
+// How many duplicates of a source in a day are more than usual: so many, and so many times the mean of the week before.
 const manyDuplicates, timesUsual = 100, 10
 
 func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
@@ -218,14 +218,15 @@ func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
 	if err != nil {
 		return err
 	}
-	now, before := map[string]int64{}, map[string]int64{}
+	now, before := map[ledger.BlockedDay]int64{}, map[ledger.BlockedDay]int64{}
 	for _, day := range days {
-		Either(day.Day.Before(today), before, now)[day.By] += day.Count
+		Either(day.Day.Before(today), before, now)[ledger.BlockedDay{By: day.By, Source: day.Source}] += day.Count
 	}
-	for by, n := range now {
-		if n >= manyDuplicates && n > timesUsual*before[by]/7 {
-			a.add("duplicates/"+by, "duplicates", "/duplicates", "amends duplicates"+d.flag,
-				fmt.Sprintf("%d duplicates were blocked today by %s, and %d a day in the week before", n, by, before[by]/7), int(n))
+	for of, n := range now {
+		if usual := before[of]; n >= manyDuplicates && n > timesUsual*usual/7 {
+			name := program.Clean(strings.Trim(strconv.Quote(of.Source), `"`), 200) // what it is about is a work id, and a source any text
+			a.add("duplicates/"+of.By+With("/", name), "duplicates", "/duplicates", "amends duplicates"+d.flag,
+				fmt.Sprintf("%d duplicates from %s were blocked today by %s, and %d a day in the week before", n, cmp.Or(name, "an unnamed source"), of.By, usual/7), int(n))
 		}
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
+	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -118,5 +121,49 @@ func TestNeeds(t *testing.T) {
 		stop()
 		<-ended
 		<-ended
+	})
+}
+
+// A source whose duplicates jump is an alert of its own, also where another one of the layer always has far more, which is none. What it is
+// about can be a work id, whatever the source is called.
+func TestDuplicatesOfOneSourceJump(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := memory.New(nil)
+		block := func(by, source string, n int64) {
+			if err := db.Blocked(t.Context(), by, source, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 7 {
+			block(ledger.ByReceiver, "shop", 5000)
+			block(ledger.ByReceiver, "till", 10)
+			time.Sleep(24 * time.Hour) //nolint:forbidigo // virtual time
+		}
+		block(ledger.ByReceiver, "shop", 6000)
+		block(ledger.ByReceiver, "till", 150)
+		block(ledger.ByVersion, "till", 99)
+		block(ledger.ByRequest, "", 100)
+		block(ledger.ByStart, "a\n"+strings.Repeat("z", ledger.MaxText-2), 100)
+		found, _, err := New(recovers{db, ledgertest.Keeps{}, false}, "").Needs(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := map[string]string{}
+		for _, a := range found {
+			if err := program.CheckWork(a.About + "@1000"); err != nil {
+				t.Errorf("%q: %v", a.About, err)
+			}
+			if a.Kind == "duplicates" {
+				words[strings.ReplaceAll(a.About, "z", "")] = strings.ReplaceAll(a.Words, "z", "")
+			}
+		}
+		if want := map[string]string{
+			"duplicates/receiver/till": "150 duplicates from till were blocked today by receiver, and 10 a day in the week before",
+			"duplicates/request":       "100 duplicates from an unnamed source were blocked today by request, and 0 a day in the week before",
+			`duplicates/start/a\n…`:    `100 duplicates from a\n… were blocked today by start, and 0 a day in the week before`,
+		}; !maps.Equal(words, want) {
+			t.Errorf("got  %q\nwant %q", words, want)
+		}
 	})
 }

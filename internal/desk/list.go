@@ -286,11 +286,12 @@ type Duplicates struct {
 // blockedFor is how far back days are told.
 const blockedFor = 90 * 24 * time.Hour
 
-// Day is how many duplicates one layer blocked on a day.
+// Day is how many duplicates of a source one layer blocked on a day.
 type Day struct {
-	Day   string `json:"day"` // UTC
-	By    string `json:"by"`  // the layer: start, receiver, version, answer, vote, request or lookup
-	Count int64  `json:"count"`
+	Day    string `json:"day"`    // UTC
+	By     string `json:"by"`     // the layer: start, receiver, version, answer, vote, request or lookup
+	Source string `json:"source"` // of the start or the webhook; of an answer or a vote the saga, of a lookup the destination; "": not known
+	Count  int64  `json:"count"`
 }
 
 func duplicateOf(d *ledger.Duplicate) Duplicate {
@@ -315,7 +316,7 @@ func (d *Desk) Duplicates(ctx context.Context, in *DuplicatesIn) (*Duplicates, e
 	days, err := d.db.BlockedDays(ctx, since)
 	n := min(len(all), in.Limit.N)
 	return answer(Duplicates{append([]Duplicate{}, all[:n]...), n < len(all), docs(days, func(d *ledger.BlockedDay) Day {
-		return Day{d.Day.Format(time.DateOnly), d.By, d.Count}
+		return Day{d.Day.Format(time.DateOnly), d.By, d.Source, d.Count}
 	})}, err)
 }
 

@@ -128,8 +128,8 @@ type Catalogue interface {
 	// source, and must not speak again. By what a call really adds the day grows, see [BlockedDay].
 	Count(ctx context.Context, c Counter, totals []Duplicate) error
 
-	// Blocked adds n to what a layer blocked today. It is about nothing else, so a call that comes again counts again.
-	Blocked(ctx context.Context, by string, n int64) error
+	// Blocked adds n to what a layer blocked of a source today. It is about nothing else, so a call that comes again counts again.
+	Blocked(ctx context.Context, by, source string, n int64) error
 
 	// List returns a page of the heads that f selects, at most f.Limit of them, behind the page
 	// that told f.After. It never reads the whole ledger: a page may end, with fewer heads or none,
@@ -152,8 +152,8 @@ type Catalogue interface {
 	// the most recent first.
 	Duplicates(ctx context.Context, f Filter) ([]Duplicate, error)
 
-	// BlockedDays returns how many duplicates were blocked on each day, by day and layer, from the
-	// day on that since is in; zero: all. What a day counts stays when works and deliveries go.
+	// BlockedDays returns how many duplicates were blocked on each day, by day, layer and source,
+	// from the day on that since is in; zero: all. What a day counts stays when works and deliveries go.
 	BlockedDays(ctx context.Context, since time.Time) ([]BlockedDay, error)
 
 	// Definitions returns every definition the ledger has seen, by name and version.
@@ -462,15 +462,17 @@ type Duplicate struct {
 	Last   time.Time
 }
 
-// BlockedDay counts the duplicates that one layer blocked on one day by the store's clock, whatever
-// became since of the works and deliveries that they were about.
+// BlockedDay counts the duplicates of a source that one layer blocked on one day by the store's clock,
+// whatever became since of the works and deliveries that they were about.
 type BlockedDay struct {
-	Day   time.Time // midnight, UTC
-	By    string    // one of the layers
-	Count int64
+	Day    time.Time // midnight, UTC
+	By     string    // one of the layers
+	Source string    // whose they were, as the layer knows it
+	Count  int64
 }
 
-// The layers that block duplicates.
+// The layers that block duplicates. The source of the first three is that of the start, the delivery or the object, of
+// an answer or a vote the saga, of a lookup the destination; "" is one that is not known.
 const (
 	ByStart    = "start"    // a start of a known work was answered from the ledger, see [Catalogue.Count]
 	ByReceiver = "receiver" // a delivery had come before

@@ -256,8 +256,8 @@ func (f *FaultyLedger) Count(ctx context.Context, c ledger.Counter, totals []led
 }
 
 // Blocked passes the call on, or not.
-func (f *FaultyLedger) Blocked(ctx context.Context, by string, n int64) error {
-	_, err := call(f, Blocked, nothing(func() error { return f.inner.Blocked(ctx, by, n) }))
+func (f *FaultyLedger) Blocked(ctx context.Context, by, source string, n int64) error {
+	_, err := call(f, Blocked, nothing(func() error { return f.inner.Blocked(ctx, by, source, n) }))
 	return err
 }
 

@@ -116,7 +116,7 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.CatchUp:     func() error { _, _, err := f.CatchUp(ctx); return err },
 		ledgertest.Post:        func() error { return f.Post(ctx, saga.ID{}, machine.Signal{}) },
 		ledgertest.Describe:    func() error { return f.Describe(ctx, &program.Spec{}) },
-		ledgertest.Blocked:     func() error { return f.Blocked(ctx, ledger.ByVote, 1) },
+		ledgertest.Blocked:     func() error { return f.Blocked(ctx, ledger.ByVote, "order-to-invoice", 1) },
 		ledgertest.Reduce:      func() error { _, err := f.Reduce(ctx, nil); return err },
 		ledgertest.Count:       func() error { return f.Count(ctx, 1, nil) },
 		ledgertest.Controls:    func() error { _, _, err := f.Controls(ctx); return err },

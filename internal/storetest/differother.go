@@ -63,7 +63,7 @@ func callCount(d *draw, s *side) {
 	pick(d, func() {}, func() { f.Saga = pick(d, theSaga, "crm") }, func() { f.Work = d.work() }, func() { f.Prefix = "a" })()
 	s.says("Duplicates")(s.Duplicates(s.ctx, f))
 	if d.one(3) {
-		s.tell("Blocked", s.Blocked(s.ctx, pick(d, ledger.ByVote, ledger.ByLookup), int64(1+d.IntN(3))))
+		s.tell("Blocked", s.Blocked(s.ctx, pick(d, ledger.ByVote, ledger.ByLookup), pick(d, "", "books", "Mail"), int64(1+d.IntN(3))))
 	}
 	s.says("BlockedDays")(s.BlockedDays(s.ctx, pick(d, time.Time{}, d.now)))
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -342,7 +343,9 @@ func raceCount(b *bench) {
 		for round := range 5 {
 			var ds []ledger.Duplicate
 			for w := range 5 { // in another order each time
-				ds = append(ds, ledger.Duplicate{ID: b.fresh(0, order((w*(1+i%4)+round)%5)).id, Source: "poll", Count: 2 * int64(round+1)})
+				for _, source := range []string{"poll", "Cron"} {
+					ds = append(ds, ledger.Duplicate{ID: b.fresh(0, order((w*(1+i%4)+round)%5)).id, Source: source, Count: int64(round + 1)})
+				}
 			}
 			ok(stores[i%2].Count(b.Context(), ledger.Counter(1+i), ds))
 		}
@@ -354,25 +357,32 @@ func raceCount(b *bench) {
 	if want := int64(6 * 5 * 5 * 2); sum != want {
 		b.Errorf("%d duplicates counted, want %d", sum, want)
 	}
-	b.wantBlocked(ledger.ByStart, sum)
+	b.wantBlocked(ledger.ByStart, "poll", sum/2)
+	b.wantBlocked(ledger.ByStart, "Cron", sum/2)
 	b.atOnce(6, func(i int) {
 		for range 5 {
-			ok(stores[i%2].Blocked(b.Context(), ledger.ByLookup, 2))
+			ok(stores[i%2].Blocked(b.Context(), ledger.ByLookup, "books", 2))
+			ok(stores[i%2].Blocked(b.Context(), ledger.ByLookup, "Mail", 1))
 		}
 	})
-	b.wantBlocked(ledger.ByLookup, 60)
+	b.wantBlocked(ledger.ByLookup, "books", 60)
+	b.wantBlocked(ledger.ByLookup, "Mail", 30)
 }
 
-// wantBlocked wants so many duplicates to have been blocked by a layer.
-func (b *bench) wantBlocked(by string, want int64) {
+// wantBlocked wants so many duplicates of a source to have been blocked by a layer: the days are listed by day, layer and source, each once.
+func (b *bench) wantBlocked(by, source string, want int64) {
 	b.Helper()
-	for _, d := range of(b.BlockedDays(b.Context(), time.Time{})) {
-		if d.By == by {
+	days := of(b.BlockedDays(b.Context(), time.Time{}))
+	for i, d := range days {
+		if d.By == by && d.Source == source {
 			want -= d.Count
+		}
+		if i > 0 && cmp.Or(days[i-1].Day.Compare(d.Day), cmp.Compare(days[i-1].By, d.By), cmp.Compare(days[i-1].Source, d.Source)) >= 0 {
+			b.Errorf("%+v is listed behind %+v", d, days[i-1])
 		}
 	}
 	if want != 0 {
-		b.Errorf("%d duplicates too few were blocked by %s", want, by)
+		b.Errorf("%d duplicates of %s too few were blocked by %s", want, source, by)
 	}
 }
 

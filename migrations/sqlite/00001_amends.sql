@@ -279,13 +279,14 @@ CREATE TABLE amends_duplicates (
 -- and its last time, which every count changes, is in no index.
 CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
 
--- How many duplicates were blocked on each day, by what blocked them, kept for ever: what is counted above is about works and
--- deliveries, which go. A day ends at midnight, UTC.
+-- How many duplicates were blocked on each day, by what blocked them and whose they were, kept for ever: what is counted above is
+-- about works and deliveries, which go. A day ends at midnight, UTC.
 CREATE TABLE amends_blocked_days (
-    day   INTEGER NOT NULL, -- its begin
-    layer TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup
-    count INTEGER NOT NULL CHECK (count >= 0),
-    PRIMARY KEY (day, layer)
+    day    INTEGER NOT NULL, -- its begin
+    layer  TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup
+    source TEXT    NOT NULL, -- of the start, delivery or object; the saga, the destination; '': not known
+    count  INTEGER NOT NULL CHECK (count >= 0),
+    PRIMARY KEY (day, layer, source)
 ) STRICT, WITHOUT ROWID;
 
 -- For people and reports. What a document leaves out is filled in; the key of a dispatch is there only when it is not the

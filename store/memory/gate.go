@@ -36,7 +36,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []int
 	}
 	for i := range ds {
 		if v := ds[i].Outcome; db.rows[ds[i].Number].Outcome == "" && (v == intake.Stale || v == intake.Duplicate) {
-			db.block(ledger.ByVersion, 1, now) // "one that is replayed counts once"
+			db.block(ledger.ByVersion, ds[i].Object.Source, 1, now) // "one that is replayed counts once"
 		}
 		ds[i].Judged = now
 		*db.rows[ds[i].Number] = copyDelivery(&ds[i])

@@ -80,7 +80,7 @@ func (db *DB) accept(e *intake.Event, now time.Time) {
 		return
 	}
 	m.last = now
-	db.block(ledger.ByReceiver, 1, now)
+	db.block(ledger.ByReceiver, e.Object.Source, 1, now)
 	if d := db.rows[m.number]; d != nil { // "the other raises its count of copies"
 		if d.Copies++; d.Last.Before(now) { // the clock may have gone back
 			d.Last = now

@@ -52,7 +52,7 @@ type state struct {
 	works       []*work // works[i] has number i+1
 	byID        map[saga.ID]*work
 	duplicates  map[counter]ledger.Duplicate
-	blocked     map[ledger.BlockedDay]int64 // by day and layer, with no count
+	blocked     map[ledger.BlockedDay]int64 // by all but the count, which is none
 	definitions map[ledger.Version]ledger.Definition
 	controls    map[control]ledger.Control
 	acts        []ledger.Act              // acts[i] has number i+1
@@ -310,7 +310,7 @@ func (db *DB) Count(ctx context.Context, c ledger.Counter, totals []ledger.Dupli
 			d = ledger.Duplicate{ID: key.id, Source: key.source, First: now}
 		}
 		if total > d.Count {
-			db.block(ledger.ByStart, total-d.Count, now)
+			db.block(ledger.ByStart, key.source, total-d.Count, now)
 			d.Count, d.Last = total, now
 		}
 		db.duplicates[key] = d

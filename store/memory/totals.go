@@ -37,24 +37,24 @@ func (db *DB) Totals(ctx context.Context) ([]ledger.Total, error) {
 	return ts, nil
 }
 
-// block adds to what a layer blocked on a day.
-func (db *DB) block(by string, n int64, now time.Time) {
-	db.blocked[ledger.BlockedDay{Day: ledger.DayOf(now), By: by}] += n
+// block adds to what a layer blocked of a source on a day.
+func (db *DB) block(by, source string, n int64, now time.Time) {
+	db.blocked[ledger.BlockedDay{Day: ledger.DayOf(now), By: by, Source: source}] += n
 }
 
-// Blocked adds n to what a layer blocked today.
-func (db *DB) Blocked(ctx context.Context, by string, n int64) error {
+// Blocked adds n to what a layer blocked of a source today.
+func (db *DB) Blocked(ctx context.Context, by, source string, n int64) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("count what %s blocked: %w", by, err)
 	}
 	defer unlock()
-	db.block(by, n, now)
+	db.block(by, source, n, now)
 	return nil
 }
 
-// BlockedDays returns "how many duplicates were blocked on each day, by day and layer, from the day
-// on that since is in".
+// BlockedDays returns "how many duplicates were blocked on each day, by day, layer and source, from
+// the day on that since is in".
 func (db *DB) BlockedDays(ctx context.Context, since time.Time) ([]ledger.BlockedDay, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
@@ -67,7 +67,9 @@ func (db *DB) BlockedDays(ctx context.Context, since time.Time) ([]ledger.Blocke
 			days = append(days, d)
 		}
 	}
-	slices.SortFunc(days, func(a, b ledger.BlockedDay) int { return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.By, b.By)) })
+	slices.SortFunc(days, func(a, b ledger.BlockedDay) int {
+		return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.By, b.By), cmp.Compare(a.Source, b.Source))
+	})
 	return days, nil
 }
 

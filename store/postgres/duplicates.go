@@ -32,8 +32,10 @@ const countText = `WITH
 		FROM clock CROSS JOIN json_array_elements($3::json) AS value
 		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET previous = d.count, count = excluded.count, last_at = excluded.last_at
 		WHERE d.count < excluded.count
-		RETURNING d.count - d.previous AS added)
-	INSERT INTO amends_blocked_days AS b (day, layer, count)
-	SELECT (SELECT (now AT TIME ZONE 'UTC')::date FROM clock), '` + ledger.ByStart + `', sum(added) FROM counted
+		RETURNING d.source, d.count - d.previous AS added)
+	INSERT INTO amends_blocked_days AS b (day, layer, source, count)
+	SELECT (SELECT (now AT TIME ZONE 'UTC')::date FROM clock), '` + ledger.ByStart + `', source, sum(added) FROM counted
+	GROUP BY source
 	HAVING sum(added) > 0 AND (SELECT count(*) FROM folded) >= 0 -- behind what is folded
+	ORDER BY source COLLATE "C"
 	` + sqlstore.OnBlocked

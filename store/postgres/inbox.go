@@ -61,23 +61,28 @@ func (db *DB) deliver(ctx context.Context, batch deliveries) error {
 
 // acceptRounds stores rounds one behind the other, and counts their copies behind them all.
 func (db *DB) acceptRounds(ctx context.Context, q sqlstore.Queries, rounds [][]*rows.Incoming) error {
-	var sum int64
+	sums := make(map[string]int64)
 	for _, r := range rounds {
 		text, args := receive.of(arrivals(r), db.shard, false)
-		var copies []int64
-		if err := rows.Select(ctx, q, &copies, text, args...); err != nil {
+		var copied []struct {
+			Source string
+			Copies int64
+		}
+		if err := rows.Select(ctx, q, &copied, text, args...); err != nil {
 			return err
 		}
-		sum += copies[0]
+		for _, c := range copied {
+			sums[c.Source] += c.Copies
+		}
 	}
-	if sum == 0 {
+	if len(sums) == 0 {
 		return nil
 	}
 	var now time.Time
 	if err := sqlx.GetContext(ctx, q, &now, `SELECT clock_timestamp()`); err != nil {
 		return err
 	}
-	return sqlstore.CountBlocked(ctx, db.store, q, ledger.ByReceiver, sum, now)
+	return sqlstore.CountBlocked(ctx, db.store, q, ledger.ByReceiver, sums, now)
 }
 
 // arrivals are the rows of a round, in the order of [acceptColumns].

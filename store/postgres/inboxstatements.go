@@ -79,7 +79,7 @@ var acceptColumns = slices.Concat(
 // acceptText stores deliveries whose keys differ. The statement draws a number for each delivery
 // before it knows whether the delivery is new: a digest that comes back with that number is new.
 // The inserts are ordered, so that two writers of the same keys do not wait for each other in a
-// circle. It answers how many were copies, and adds them to the day as its last unless it is told
+// circle. It answers how many of each source were copies, and adds them to the day as its last unless it is told
 // that more follows in the transaction.
 func acceptText(batch string) string {
 	beforeDisposition := rows.InboxColumns[:rows.Disposition]
@@ -126,15 +126,17 @@ func acceptText(batch string) string {
 		WHERE u.body IS NOT NULL
 		RETURNING 1),
 	copied AS MATERIALIZED (
-		SELECT coalesce(sum(u.copies - CASE WHEN k.delivery IS NULL THEN 0 ELSE 1 END), 0)::bigint AS copies
-		FROM u LEFT JOIN k ON k.delivery = u.number),
+		SELECT u.source, sum(u.copies - CASE WHEN k.delivery IS NULL THEN 0 ELSE 1 END)::bigint AS copies
+		FROM u LEFT JOIN k ON k.delivery = u.number
+		GROUP BY u.source),
 	days AS (
-		INSERT INTO amends_blocked_days AS b (day, layer, count)
-		SELECT (c.now AT TIME ZONE 'UTC')::date, '` + ledger.ByReceiver + `', copies FROM copied CROSS JOIN c
+		INSERT INTO amends_blocked_days AS b (day, layer, source, count)
+		SELECT (c.now AT TIME ZONE 'UTC')::date, '` + ledger.ByReceiver + `', source, copies FROM copied CROSS JOIN c
 		WHERE copies > 0 AND ` + fmt.Sprintf("$%d", len(acceptColumns)+2) + `::boolean
 			AND (SELECT count(*) FROM judged) >= 0 AND (SELECT count(*) FROM p) >= 0 -- behind all else
+		ORDER BY source COLLATE "C"
 		` + sqlstore.OnBlocked + `)
-	SELECT copies FROM copied`
+	SELECT source, copies FROM copied WHERE copies > 0`
 }
 
 var (

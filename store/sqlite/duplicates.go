@@ -7,11 +7,11 @@ import (
 
 // countTexts do what Postgres does in one statement. The day grows first, by what the totals are going to add.
 var countTexts = []string{
-	`INSERT INTO amends_blocked_days AS b (day, layer, count)
-		SELECT $1 - $1 % 86400000000, '` + ledger.ByStart + `', sum(added) FROM (
-			SELECT max((value ->> 3) - coalesce(d.count, 0), 0) AS added FROM json_each($3) LEFT JOIN amends_duplicates AS d
+	`INSERT INTO amends_blocked_days AS b (day, layer, source, count)
+		SELECT $1 - $1 % 86400000000, '` + ledger.ByStart + `', source, sum(added) FROM (
+			SELECT value ->> 2 AS source, max((value ->> 3) - coalesce(d.count, 0), 0) AS added FROM json_each($3) LEFT JOIN amends_duplicates AS d
 				ON d.saga = value ->> 0 AND d.work_id = ` + sqlstore.CountedWork + ` AND d.source = value ->> 2 AND d.counter = $2)
-		HAVING sum(added) > 0
+		GROUP BY source HAVING sum(added) > 0
 		` + sqlstore.OnBlocked,
 
 	`INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)

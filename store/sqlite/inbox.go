@@ -27,16 +27,19 @@ func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error
 		}
 	}
 	var judged []intake.Count
-	var copies int64
+	copies := make(map[string]int64)
 	for _, in := range ins {
 		stored, known, err := db.add(ctx, in, b.number+1, now)
 		if err != nil {
 			return err
 		}
-		copies += in.Copies
+		again := in.Copies
 		if stored {
 			b.number++
-			copies--
+			again--
+		}
+		if again > 0 {
+			copies[in.Census.Source] += again
 		}
 		if known {
 			judged = append(judged, in.Census)

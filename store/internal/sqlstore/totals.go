@@ -24,22 +24,26 @@ func (s *chains) Totals(ctx context.Context) ([]ledger.Total, error) {
 	return ts, err
 }
 
-// blocked is how many a layer blocked.
+// blocked is how many of a source a layer blocked.
 type blocked struct {
-	by string
-	n  int64
+	by, source string
+	n          int64
 }
 
-// Blocked adds n to what a layer blocked today. All processes write the same row, so those that come at the same time are added at once.
-func (s *chains) Blocked(ctx context.Context, by string, n int64) error {
-	_, err := s.blocks.ask(ctx, blocked{by, n})
+// Blocked adds n to what a layer blocked of a source today. All processes write the same rows, so those that come at the same time are
+// added at once.
+func (s *chains) Blocked(ctx context.Context, by, source string, n int64) error {
+	_, err := s.blocks.ask(ctx, blocked{by, source, n})
 	return s.failed(ctx, err, "count what %s blocked", by)
 }
 
 func (s *chains) addUp(ctx context.Context, all []blocked) ([]struct{}, error) {
-	sums := make(map[string]int64)
+	sums := make(map[string]map[string]int64)
 	for _, b := range all {
-		sums[b.by] += b.n
+		if sums[b.by] == nil {
+			sums[b.by] = make(map[string]int64)
+		}
+		sums[b.by][b.source] += b.n
 	}
 	return make([]struct{}, len(all)), s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error {
 		var now Moment
@@ -55,46 +59,48 @@ func (s *chains) addUp(ctx context.Context, all []blocked) ([]struct{}, error) {
 	})
 }
 
-// BlockedDays returns how many duplicates were blocked on each day, by day and layer.
+// BlockedDays returns how many duplicates were blocked on each day, by day, layer and source.
 func (s *chains) BlockedDays(ctx context.Context, since time.Time) ([]ledger.BlockedDay, error) {
 	if since.Before(time.Unix(0, 0)) {
 		since = time.Unix(0, 0)
 	}
 	return viewed(ctx, s, "list days of blocked duplicates", func(d *ledger.BlockedDay) []rows.Field {
-		return []rows.Field{{"day", &d.Day}, {"layer", &d.By}, {"count", &d.Count}}
+		return []rows.Field{{"day", &d.Day}, {"layer", &d.By}, {"source", &d.Source}, {"count", &d.Count}}
 	}, blockedDays, s.db.Moment(ledger.DayOf(since)))
 }
 
-const blockedDays = `SELECT day, layer, count FROM amends_blocked_days WHERE day >= ? ORDER BY day, layer`
+const blockedDays = `SELECT day, layer, source, count FROM amends_blocked_days WHERE day >= ? ORDER BY day, layer, source`
 
-// CountBlocked adds n to what a layer blocked on the day that now is in. It is the very last that a
-// transaction does, behind [CountJudged], too: all processes write the same row.
-func CountBlocked(ctx context.Context, s *Store, q Queries, by string, n int64, now time.Time) error {
-	return countBlocked(ctx, s.db, q, by, n, now)
+// CountBlocked adds to what a layer blocked of each source on the day that now is in. It is the very last that a
+// transaction does, behind [CountJudged], too: all processes write the same rows.
+func CountBlocked(ctx context.Context, s *Store, q Queries, by string, sources map[string]int64, now time.Time) error {
+	return countBlocked(ctx, s.db, q, by, sources, now)
 }
 
-func countBlocked(ctx context.Context, d *Dialect, q Queries, by string, n int64, now time.Time) error {
-	if n == 0 {
-		return nil
+func countBlocked(ctx context.Context, d *Dialect, q Queries, by string, sources map[string]int64, now time.Time) error {
+	for _, source := range slices.Sorted(maps.Keys(sources)) { // in one order, as the layers
+		if _, err := q.ExecContext(ctx, addBlocked, d.Moment(ledger.DayOf(now)), by, source, sources[source]); err != nil {
+			return err
+		}
 	}
-	_, err := q.ExecContext(ctx, addBlocked, d.Moment(ledger.DayOf(now)), by, n)
-	return err
+	return nil
 }
 
-const addBlocked = `INSERT INTO amends_blocked_days AS b (day, layer, count) VALUES ($1, $2, $3) ` + OnBlocked
+const addBlocked = `INSERT INTO amends_blocked_days AS b (day, layer, source, count) VALUES ($1, $2, $3, $4) ` + OnBlocked
 
 const readNow = `SELECT {now}`
 
 // OnBlocked is what becomes of a day that is there.
-const OnBlocked = `ON CONFLICT (day, layer) DO UPDATE SET count = b.count + excluded.count`
+const OnBlocked = `ON CONFLICT (day, layer, source) DO UPDATE SET count = b.count + excluded.count`
 
-// turnedAway is how many of the deliveries that were judged now told nothing new. Handed out again
+// turnedAway is how many of the deliveries of each source that were judged now told nothing new. Handed out again
 // for a replay they have an outcome, and were counted when they met it first.
-func turnedAway(before, after []intake.Delivery) (n int64) {
+func turnedAway(before, after []intake.Delivery) map[string]int64 {
+	sources := make(map[string]int64)
 	for i := range after {
 		if v := after[i].Outcome; before[i].Outcome == "" && (v == intake.Stale || v == intake.Duplicate) {
-			n++
+			sources[after[i].Object.Source]++
 		}
 	}
-	return n
+	return sources
 }
