@@ -51,7 +51,7 @@ import (
 //		ID    string     // of the message: one that comes twice has the same
 //		Alert string     // the work id of the alert: that it is over has the same
 //		About string     // what it is about, the same each time it comes
-//		Kind  string     // review, job, difference, approval, duplicates, test, or the kind of a finding of amends status
+//		Kind  string     // review, job, difference, approval, duplicates, refused, test, or the kind of a finding of amends status
 //		Words string
 //		Next  string     // what to type, or to do
 //		Link  string     // a page of the console; "": there is none
@@ -179,7 +179,7 @@ func (w *Alerts) knows(about string, partial []string) bool {
 		return slices.Contains(finding.Kinds, of) && !slices.Contains(partial, "finding/")
 	case "difference":
 		return of == strconv.Itoa(w.lasts) && !slices.Contains(partial, "difference/"+of+"/")
-	case "review", "job", "approval", "duplicates", "test":
+	case "review", "job", "approval", "duplicates", "refused", "test":
 		return !slices.Contains(partial, kind+"/")
 	}
 	return false

@@ -41,6 +41,7 @@ type LedgerOptions struct {
 //	amends_signal_lag_seconds            the same of signals that no process has read
 //	amends_destination_state{destination, state}   1 for the state that it has: healthy, limited, failing, paused
 //	amends_duplicates_blocked_total{layer, source}   since the ledger was made: start, receiver, version
+//	amends_webhooks_refused_total{source, reason}    since the ledger was made: wrong_signature and so on
 //	amends_job_age_seconds{job}          since its last success, or since it was described when it has had none
 //	amends_sessions                      processes that live
 //	amends_inbox_deliveries{source, disposition}   deliveries that are kept; unjudged: not looked at yet

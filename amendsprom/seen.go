@@ -30,6 +30,12 @@ func gauge(name, help string, labels ...string) *metric {
 	return &metric{desc: prometheus.NewDesc(name, help, labels, nil), labels: len(labels), kind: prometheus.GaugeValue}
 }
 
+func total(name, help string, labels ...string) *metric {
+	m := gauge(name, help, labels...)
+	m.kind = prometheus.CounterValue
+	return m
+}
+
 func age(name, help string, labels ...string) *metric {
 	m := gauge(name, help, labels...)
 	m.age = true
@@ -45,18 +51,16 @@ var (
 	oldestDue    = age("amends_oldest_due_seconds", "For how long the longest due instance has waited for a process; those that wait for a destination are left out.", "saga")
 	signalLag    = age("amends_signal_lag_seconds", "For how long the oldest signal has waited for a process to read it.")
 	destinations = gauge("amends_destination_state", "1 for the state that a destination has.", "destination", "state")
-	blocked      = &metric{
-		desc:   prometheus.NewDesc("amends_duplicates_blocked_total", "Duplicates that were blocked since the ledger was made, by what blocked them and whose they were.", []string{"source", "layer"}, nil),
-		labels: 2, kind: prometheus.CounterValue,
-	}
-	jobAge   = age("amends_job_age_seconds", "Since the last success of a job, or since it was described when it has had none.", "job")
-	sessions = gauge("amends_sessions", "Processes that live.")
-	inbox    = gauge("amends_inbox_deliveries", "Deliveries that are kept, by what became of them.", "source", "disposition")
-	held     = gauge("amends_withdrawals_held", "Withdrawals beyond the bound of their source, which wait for a person.", "source")
+	blocked      = total("amends_duplicates_blocked_total", "Duplicates that were blocked since the ledger was made, by what blocked them and whose they were.", "source", "layer")
+	refused      = total("amends_webhooks_refused_total", "Webhooks that were refused since the ledger was made, by why.", "source", "reason")
+	jobAge       = age("amends_job_age_seconds", "Since the last success of a job, or since it was described when it has had none.", "job")
+	sessions     = gauge("amends_sessions", "Processes that live.")
+	inbox        = gauge("amends_inbox_deliveries", "Deliveries that are kept, by what became of them.", "source", "disposition")
+	held         = gauge("amends_withdrawals_held", "Withdrawals beyond the bound of their source, which wait for a person.", "source")
 
 	trouble = gauge("amends_findings", "What does not move, as amends status finds it, by kind.", "kind")
 
-	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, jobAge, sessions, inbox, held, trouble}
+	metrics = []*metric{works, reviews, oldestDue, signalLag, destinations, blocked, refused, jobAge, sessions, inbox, held, trouble}
 
 	// states are those of a destination.
 	states = []string{"healthy", "limited", "failing", "paused"}
@@ -192,7 +196,7 @@ func (s *seen) standing(all []coordinator.DestinationStatus) {
 	}
 }
 
-// blockedDays sums up the days. The layers that blocked nothing are there, too: what begins with a
+// blockedDays sums up the days, of duplicates and of refused webhooks. The layers that blocked nothing are there, too: what begins with a
 // value has no rate.
 func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
 	days, err := db.BlockedDays(ctx, time.Time{})
@@ -203,7 +207,11 @@ func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
 		s.set(blocked, 0, "", by)
 	}
 	for _, d := range days {
-		s.set(blocked, float64(d.Count), d.Source, d.By)
+		m := blocked
+		if d.Refused() {
+			m = refused
+		}
+		s.set(m, float64(d.Count), d.Source, d.By)
 	}
 	return nil
 }

@@ -118,6 +118,18 @@ func TestPagesByRole(t *testing.T) {
 	}
 }
 
+// The page of the inbox tells what was refused at the door, which is in no list.
+func TestInboxTellsWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	if err := w.db.Blocked(t.Context(), "wrong_signature", "shop", 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := w.as("rita", Reader).get("/inbox"); !strings.Contains(text, "<bdi>shop</bdi> refused: wrong_signature 3 in 90 days") {
+		t.Errorf("it shows\n%s", text)
+	}
+}
+
 // What a verb of the command does has an address, which takes what the verb takes. What the door lacks is listed here, with its reason.
 func TestVerbsHaveOperations(t *testing.T) {
 	t.Parallel()

@@ -116,7 +116,7 @@ var operations = append(acts(), []operation{
 
 	get("/inbox", "Deliveries, newest first", (*desk.Desk).Inbox),
 	get("/inbox/objects", "Objects that were heard of, and what is owed to them", (*desk.Desk).Objects),
-	get("/inbox/counts", "Deliveries by source and disposition", (*desk.Desk).Counts),
+	get("/inbox/counts", "Deliveries by source and disposition, and those that were refused", (*desk.Desk).Counts),
 	get("/inbox/deliveries/{number}", "One delivery: what became of it, and what is safe to do next", (*desk.Desk).Delivery),
 	of("GET", "/inbox/deliveries/{number}/bodies", Operator, "The same with what it said", (*desk.Desk).Delivery, func(in *desk.DeliveryIn) { in.Bodies = true }),
 	post("/inbox/deliveries/{number}/replay", Operator, "Let a delivery go through the gate again", func(d *desk.Desk, ctx context.Context, in *replayOne) (*desk.Replayed, error) {

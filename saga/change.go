@@ -66,8 +66,8 @@ type StartOptions struct {
 	// 3339 has it; see [CompareRevisions]. A start with a newer revision than the work has
 	// heard of re-runs the saga for it.
 	Revision string
-	// Source names who sends the start (webhook, cron, a person), for the counters of blocked
-	// duplicates.
+	// Source names who sends the start (webhook, cron), for the counters of blocked duplicates, which stay for
+	// ever: a kind of sender, not one request or one customer.
 	Source string
 	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept
 	// on the first record, and on the signal that brings a newer version.

@@ -40,7 +40,7 @@ type Alert struct {
 	ID    string    `json:"id"`    // of the message: one that comes twice has the same
 	Alert string    `json:"alert"` // the work id of the alert: that it is over has the same
 	About string    `json:"about"` // what it is about, the same each time it comes
-	Kind  string    `json:"kind"`  // review, job, difference, approval, duplicates, test, or the kind of a finding of amends status
+	Kind  string    `json:"kind"`  // review, job, difference, approval, duplicates, refused, test, or the kind of a finding of amends status
 	Words string    `json:"words"`
 	Next  string    `json:"next"`           // what to type, or to do
 	Link  string    `json:"link,omitempty"` // a page of the console
@@ -79,7 +79,7 @@ func (d *Desk) Needs(ctx context.Context, lasts int) (all []Alert, partial []str
 		read func(context.Context, *alerts) error
 	}{
 		{"finding/", d.findingsNeed}, {"review/", d.reviewsNeed}, {"job/", d.jobsNeed}, {a.differences(), d.driftsNeed}, {"approval/", d.approvalsNeed},
-		{"duplicates/", d.duplicatesNeed},
+		{"duplicates/", d.duplicatesNeed}, {"refused/", d.refusedNeed},
 	} {
 		if failed := of.read(ctx, a); failed != nil {
 			a.partial, err = append(a.partial, of.kind), errors.Join(err, failed)
@@ -209,27 +209,35 @@ func (d *Desk) approvalsNeed(ctx context.Context, a *alerts) error {
 	return nil
 }
 
-// How many duplicates of a source in a day are more than usual: so many, and so many times the mean of the week before.
-const manyDuplicates, timesUsual = 100, 10
+// How many duplicates of a source, or refused webhooks, in a day are more than usual: so many, and so many times the mean of the week before.
+const manyBlocked, timesUsual = 100, 10
 
 func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
+	days, _, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -7))
+	a.jumps(days, "duplicates", "/duplicates", "amends duplicates"+d.flag, "duplicates from %s were blocked today by %s")
+	return err
+}
+
+func (d *Desk) refusedNeed(ctx context.Context, a *alerts) error {
+	_, days, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -7))
+	a.jumps(days, "refused", "/inbox", "amends inbox counts"+d.flag, "webhooks for %s were refused today, %s")
+	return err
+}
+
+// jumps adds of what source and by what there were more today than usual.
+func (a *alerts) jumps(days []ledger.BlockedDay, kind, link, next, words string) {
 	today := ledger.DayOf(a.at)
-	days, err := d.db.BlockedDays(ctx, today.AddDate(0, 0, -7))
-	if err != nil {
-		return err
-	}
 	now, before := map[ledger.BlockedDay]int64{}, map[ledger.BlockedDay]int64{}
 	for _, day := range days {
 		Either(day.Day.Before(today), before, now)[ledger.BlockedDay{By: day.By, Source: day.Source}] += day.Count
 	}
 	for of, n := range now {
-		if usual := before[of]; n >= manyDuplicates && n > timesUsual*usual/7 {
+		if usual := before[of]; n >= manyBlocked && n > timesUsual*usual/7 {
 			name := program.Clean(strings.Trim(strconv.Quote(of.Source), `"`), 200) // what it is about is a work id, and a source any text
-			a.add("duplicates/"+of.By+With("/", name), "duplicates", "/duplicates", "amends duplicates"+d.flag,
-				fmt.Sprintf("%d duplicates from %s were blocked today by %s, and %d a day in the week before", n, cmp.Or(name, "an unnamed source"), of.By, usual/7), int(n))
+			a.add(kind+"/"+of.By+With("/", name), kind, link, next,
+				fmt.Sprintf("%d "+words+", and %d a day in the week before", n, cmp.Or(name, "an unnamed source"), of.By, usual/7), int(n))
 		}
 	}
-	return nil
 }
 
 // AlertProgram is the program of [AlertSaga]: it sends that something needs a person, waits until it is over, and sends that.

@@ -167,3 +167,35 @@ func TestDuplicatesOfOneSourceJump(t *testing.T) {
 		}
 	})
 }
+
+// Webhooks that were refused are counted by source and reason beside the deliveries, and alert when they jump. They are no duplicates.
+func TestRefusedWebhooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := memory.New(nil)
+		for range 2 {
+			if err := db.Blocked(t.Context(), "wrong_signature", "shop", 150); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(24 * time.Hour) //nolint:forbidigo // virtual time
+		}
+		if err := db.Blocked(t.Context(), "wrong_signature", "shop", 3000); err != nil {
+			t.Fatal(err)
+		}
+		d := New(recovers{db, ledgertest.Keeps{}, false}, "")
+		found, _, err := d.Needs(t.Context(), 3)
+		found = slices.DeleteFunc(found, func(a Alert) bool { return a.Kind != "refused" })
+		if err != nil || len(found) != 1 || found[0].About != "refused/wrong_signature/shop" || found[0].Next != "amends inbox counts" ||
+			found[0].Words != "3000 webhooks for shop were refused today, wrong_signature, and 42 a day in the week before" {
+			t.Errorf("needs %+v, %v", found, err)
+		}
+		counts, err := d.Counts(t.Context(), nil)
+		if err != nil || len(counts.Items) != 1 || counts.Items[0].Became() != "refused: wrong_signature" || counts.Items[0].Count != 3300 {
+			t.Errorf("counts %+v, %v", counts, err)
+		}
+		duplicates, err := d.Duplicates(t.Context(), &DuplicatesIn{Limit: Limit{N: 10}})
+		if err != nil || len(duplicates.Days) != 0 {
+			t.Errorf("duplicates %+v, %v", duplicates, err)
+		}
+	})
+}

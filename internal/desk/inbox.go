@@ -156,24 +156,42 @@ func (d *Desk) Inbox(ctx context.Context, in *InboxIn) (*List[Delivery], error) 
 		func(d *intake.Delivery) Delivery { return deliveryOf(d, false) }, func(d *intake.Delivery) string { return strconv.FormatInt(d.Number, 10) })
 }
 
-// Count is how many deliveries of a source met one disposition.
+// Count is how many deliveries of a source met one disposition, or were refused for one reason in the last 90 days.
 type Count struct {
 	Source      string             `json:"source"`
-	Disposition intake.Disposition `json:"disposition"` // "": to be judged
+	Disposition intake.Disposition `json:"disposition"` // "": to be judged, or refused
+	Refused     string             `json:"refused,omitempty"`
 	Count       int64              `json:"count"`
-	Last        *time.Time         `json:"lastAt"`
+	Last        *time.Time         `json:"lastAt"` // of what was refused the day, UTC
 }
 
 // Became is the disposition, and Meaning what it means.
-func (c *Count) Became() string { return cmp.Or(string(c.Disposition), "to be judged") }
-func (c *Count) Meaning() string {
-	return cmp.Or(meaningOf(c.Disposition), "the gate has not judged it yet")
+func (c *Count) Became() string {
+	return cmp.Or(With("refused: ", c.Refused), string(c.Disposition), "to be judged")
 }
 
-// Counts counts deliveries by source and disposition.
+func (c *Count) Meaning() string {
+	return cmp.Or(When(c.Refused != "", "it was not taken, and nothing of it is kept"), meaningOf(c.Disposition), "the gate has not judged it yet")
+}
+
+// Counts counts deliveries by source and disposition, and behind them those that were refused.
 func (d *Desk) Counts(ctx context.Context, _ *Nothing) (*All[Count], error) {
 	counts, err := d.db.Counts(ctx)
-	return answer(All[Count]{docs(counts, func(c *intake.Count) Count { return Count{c.Source, c.Disposition, c.Count, utc(c.Last)} })}, err)
+	all := docs(counts, func(c *intake.Count) Count {
+		return Count{Source: c.Source, Disposition: c.Disposition, Count: c.Count, Last: utc(c.Last)}
+	})
+	_, refused, rerr := d.blockedDays(ctx, d.now().Add(-blockedFor))
+	slices.SortStableFunc(refused, func(a, b ledger.BlockedDay) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.By, b.By))
+	})
+	for _, day := range refused {
+		if n := len(all) - 1; n < 0 || all[n].Refused != day.By || all[n].Source != day.Source {
+			all = append(all, Count{Source: day.Source, Refused: day.By})
+		}
+		c := &all[len(all)-1]
+		c.Count, c.Last = c.Count+day.Count, utc(day.Day)
+	}
+	return answer(All[Count]{all}, errors.Join(err, rerr))
 }
 
 // ObjectsIn narrows the list of objects.

@@ -313,11 +313,24 @@ func (d *Desk) Duplicates(ctx context.Context, in *DuplicatesIn) (*Duplicates, e
 	if err != nil {
 		return nil, err
 	}
-	days, err := d.db.BlockedDays(ctx, since)
+	days, _, err := d.blockedDays(ctx, since)
 	n := min(len(all), in.Limit.N)
 	return answer(Duplicates{append([]Duplicate{}, all[:n]...), n < len(all), docs(days, func(d *ledger.BlockedDay) Day {
 		return Day{d.Day.Format(time.DateOnly), d.By, d.Source, d.Count}
 	})}, err)
+}
+
+// blockedDays are the days of duplicates that were blocked, and those of deliveries that were refused.
+func (d *Desk) blockedDays(ctx context.Context, since time.Time) (duplicates, refused []ledger.BlockedDay, err error) {
+	days, err := d.db.BlockedDays(ctx, since)
+	for _, day := range days {
+		if day.Refused() {
+			refused = append(refused, day)
+		} else {
+			duplicates = append(duplicates, day)
+		}
+	}
+	return duplicates, refused, err
 }
 
 // blocked reads the counters of starts, and those of the inbox, the most recent first.

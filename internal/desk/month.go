@@ -87,7 +87,7 @@ func (d *Desk) Month(ctx context.Context, in *MonthIn) (*Month, error) {
 	for _, by := range ledger.Layers {
 		out.Duplicates[by] = 0
 	}
-	days, err := d.db.BlockedDays(ctx, since)
+	days, _, err := d.blockedDays(ctx, since)
 	for _, day := range days {
 		out.Duplicates[day.By] += Either(day.Day.Before(until), day.Count, 0)
 	}

@@ -18,6 +18,9 @@ type Inbox interface {
 	// hint. What an event says is its fingerprint, or its body when it has none: what changes by
 	// itself is no conflict. It may be repeated.
 	Accept(ctx context.Context, events []Event) error
+
+	// Blocked counts n deliveries of a source that were refused, and why, on the day that it is. It counts again when it is repeated.
+	Blocked(ctx context.Context, why, source string, n int64) error
 }
 
 // Store is what a [inbox.Processor] needs of a store. Every store of ours has it.

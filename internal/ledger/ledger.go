@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/machine"
@@ -463,10 +464,10 @@ type Duplicate struct {
 }
 
 // BlockedDay counts the duplicates of a source that one layer blocked on one day by the store's clock,
-// whatever became since of the works and deliveries that they were about.
+// whatever became since of the works and deliveries that they were about; or the deliveries of a source that were refused.
 type BlockedDay struct {
 	Day    time.Time // midnight, UTC
-	By     string    // one of the layers
+	By     string    // one of the layers, or why deliveries were refused
 	Source string    // whose they were, as the layer knows it
 	Count  int64
 }
@@ -485,6 +486,9 @@ const (
 
 // Layers are all of them.
 var Layers = []string{ByStart, ByReceiver, ByVersion, ByAnswer, ByVote, ByRequest, ByLookup}
+
+// Refused reports whether deliveries were refused, which are no duplicates.
+func (d *BlockedDay) Refused() bool { return !slices.Contains(Layers, d.By) }
 
 // DayOf is the day that t is in.
 func DayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

@@ -279,11 +279,11 @@ CREATE TABLE amends_duplicates (
 -- and its last time, which every count changes, is in no index.
 CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
 
--- How many duplicates were blocked on each day, by what blocked them and whose they were, kept for ever: what is counted above is
--- about works and deliveries, which go. A day ends at midnight, UTC.
+-- How many duplicates were blocked on each day, by what blocked them and whose they were, and how many webhooks were refused, by why:
+-- for ever, while what is counted above is about works and deliveries, which go. A day ends at midnight, UTC.
 CREATE TABLE amends_blocked_days (
     day    INTEGER NOT NULL, -- its begin
-    layer  TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup
+    layer  TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup; or why webhooks were refused
     source TEXT    NOT NULL, -- of the start, delivery or object; the saga, the destination; '': not known
     count  INTEGER NOT NULL CHECK (count >= 0),
     PRIMARY KEY (day, layer, source)

@@ -69,6 +69,8 @@ func (f acceptFunc) Accept(ctx context.Context, events []intake.Event) error {
 	return f(ctx, events)
 }
 
+func (acceptFunc) Blocked(context.Context, string, string, int64) error { return nil }
+
 // Whatever is wrong with the database is our affair: 503 and when to come again, never 4xx,
 // within the budget even when the inbox does not come back, and with nothing of the error in the
 // answer.

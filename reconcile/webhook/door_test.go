@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -38,9 +39,17 @@ type fakeInbox struct {
 	// accept, if set, is called first; its error is Accept's.
 	accept func(ctx context.Context) error
 
-	mu     sync.Mutex
-	events []intake.Event
-	copies map[identity]int
+	mu      sync.Mutex
+	events  []intake.Event
+	copies  map[identity]int
+	refused []string // each count
+}
+
+func (i *fakeInbox) Blocked(_ context.Context, why, source string, n int64) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.refused = append(i.refused, fmt.Sprintf("%s %s %d", why, source, n))
+	return nil
 }
 
 type identity struct {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,42 @@ type quiet struct {
 }
 
 const logEvery = time.Minute
+
+// tally gathers refusals and stores how many there were: a flood of forged deliveries costs a statement a second for each class.
+type tally struct {
+	inbox intake.Inbox
+
+	mu     sync.Mutex
+	counts map[class]int64 // nil: no store is due
+}
+
+const (
+	tallyEvery  = time.Second
+	tallyWithin = 15 * time.Second
+)
+
+func (t *tally) count(c class) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = make(map[class]int64)
+		time.AfterFunc(tallyEvery, t.store)
+	}
+	t.counts[c]++
+}
+
+// store stores what was gathered. Rather too few than too many: what fails may be stored.
+func (t *tally) store() {
+	t.mu.Lock()
+	counts := t.counts
+	t.counts = nil
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), tallyWithin)
+	defer cancel()
+	for c, n := range counts {
+		_ = t.inbox.Blocked(ctx, string(c.reason), c.source, n)
+	}
+}
 
 func newRefusalLog(o *Options) *refusalLog {
 	return &refusalLog{log: o.Log, now: o.Now, classes: make(map[class]*quiet)}

@@ -15,7 +15,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // Neither secrets nor signatures, headers, bodies, or names that a stranger made up are in the
@@ -99,6 +102,40 @@ func TestRefusalsAreQuiet(t *testing.T) {
 	if count != 51 {
 		t.Errorf("%d counted; want 51", count)
 	}
+}
+
+// Who has no log sees what was refused: it is counted in the database by source and reason, and a flood costs one call a second.
+func TestRefusalsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, log := &fakeInbox{}, logrus.New()
+		log.SetOutput(io.Discard)
+		r, err := newReceiver(in, []named{shop(t)}, &Options{Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		forge := func(n int, path string) {
+			for range n {
+				r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, path, strings.NewReader(paid)))
+			}
+		}
+		counted := func(want ...string) {
+			t.Helper()
+			time.Sleep(tallyEvery)
+			synctest.Wait()
+			slices.Sort(in.refused)
+			if !slices.Equal(in.refused, want) {
+				t.Errorf("counted %q; want %q", in.refused, want)
+			}
+			in.refused = nil
+		}
+		forge(500, "/webhooks/shop")
+		forge(2, "/webhooks/of-a-stranger")
+		counted("no_signature shop 500", "unknown_source  2")
+		counted()
+		forge(1, "/webhooks/shop")
+		counted("no_signature shop 1")
+	})
 }
 
 // What net/http says about the connections of strangers, and about a handler that panics, is in our

@@ -24,6 +24,7 @@ type Receiver struct {
 	opts    Options
 	sources map[string]*source
 	log     *refusalLog
+	tally   *tally
 }
 
 // maxSources bounds the sources of one receiver, and with them its memory and its counters.
@@ -59,7 +60,7 @@ func newReceiver(inbox intake.Inbox, senders []named, options *Options) (*Receiv
 	wrong := faults.List{opts.validate()}
 	wrong.Whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
 	wrong.Whenf(len(senders) == 0 || len(senders) > maxSources, "%d sources have Webhooks; 1 to %d are possible", len(senders), maxSources)
-	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
+	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts), tally: &tally{inbox: inbox}}
 	signers := map[string]string{}
 	for _, config := range senders {
 		s, err := newSource(config)
@@ -103,6 +104,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.opts.Listener.Refused(s.name(), why.reason, why.reason.Status())
 	r.log.refused(s.name(), why)
+	r.tally.count(class{s.name(), why.reason})
 	r.refuse(w, why.reason)
 }
 
