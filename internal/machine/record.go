@@ -223,14 +223,15 @@ func (r *Record) Due() time.Time {
 // encoding is the version of the layout hashed by Sum. It changes when a field is added.
 const encoding = 1
 
-// layout is what a hash covers: integers as 8 bytes big endian, texts with their length before them.
+// layout is what a hash covers: integers as 8 bytes big endian, texts with their length before them. What is appended is returned, so that
+// what it begins with stays on the stack.
 type layout []byte
 
-func (b *layout) num(n int64)   { *b = binary.BigEndian.AppendUint64(*b, uint64(n)) }
-func (b *layout) text(s string) { b.num(int64(len(s))); *b = append(*b, s...) }
+func (b layout) num(n int64) layout   { return binary.BigEndian.AppendUint64(b, uint64(n)) }
+func (b layout) text(s string) layout { return append(b.num(int64(len(s))), s...) }
 
-func (b *layout) hash() Hash {
-	sum := sha256.Sum256(*b)
+func (b layout) hash() Hash {
+	sum := sha256.Sum256(b)
 	return Hash(sum[:HashSize])
 }
 
@@ -238,44 +239,21 @@ func (b *layout) hash() Hash {
 // The layout is a format: version, then every field in a fixed order. What may hold a person's data
 // is in it by its salted digest, so that it can be erased later, and the salt with it.
 func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
-	d, b := r.digests(salt), make(layout, 0, 768)
-	b.num(encoding)
-	b.text(id.Saga)
-	b.text(id.Work)
-	b.num(r.Seq)
-	b = append(b, prev[:]...)
-	b.num(int64(r.Session))
-	b.text(string(r.Kind))
-	b.num(int64(r.Version))
-	b.text(r.Revision)
-	b.num(r.Nonce)
-	b.text(r.Step)
-	b.text(string(r.Direction))
-	b.num(int64(r.Attempt))
-	b.num(flag(r.BodyDropped))
-	b.text(string(r.ErrorClass))
-	b.num(int64(len(r.Signals)))
+	d := r.digests(salt)
+	b := make(layout, 0, 768).num(encoding).text(id.Saga).text(id.Work).num(r.Seq)
+	b = append(b, prev[:]...).num(int64(r.Session)).text(string(r.Kind)).num(int64(r.Version)).text(r.Revision).num(r.Nonce)
+	b = b.text(r.Step).text(string(r.Direction)).num(int64(r.Attempt)).num(flag(r.BodyDropped)).text(string(r.ErrorClass))
+	b = b.num(int64(len(r.Signals)))
 	for _, s := range r.Signals {
-		b.num(s)
+		b = b.num(s)
 	}
-	b.text(string(r.Status))
-	b.text(string(r.Reason))
-	b.num(int64(r.Wait))
-	b.num(r.until())
-	b.num(int64(r.Limit))
-	b.num(flag(r.Dispatch != nil))
+	b = b.text(string(r.Status)).text(string(r.Reason)).num(int64(r.Wait)).num(r.until()).num(int64(r.Limit)).num(flag(r.Dispatch != nil))
 	if a := r.Dispatch; a != nil {
-		b.text(a.Step)
-		b.text(string(a.Direction))
-		b.num(int64(a.Attempt))
-		b.text(a.Key)
-		b.num(int64(a.Reissue))
-		b.num(int64(a.Budget))
-		b.text(a.SecretID)
+		b = b.text(a.Step).text(string(a.Direction)).num(int64(a.Attempt)).text(a.Key).num(int64(a.Reissue)).num(int64(a.Budget)).text(a.SecretID)
 	}
 	b = append(append(append(b, d.Texts[:]...), d.Body[:]...), d.Snapshot[:]...)
 	if r.Identity != "" {
-		b.text(r.Identity)
+		b = b.text(r.Identity)
 	}
 	return b.hash()
 }
@@ -288,10 +266,10 @@ func (r *Record) digests(salt Salt) Erased {
 	if r.ExternalID != "" || r.Error != "" || r.Note != "" || r.Actor != "" || r.Why != "" || r.Cause != "" || len(r.Tags) > 0 {
 		b = append(b, salt[:]...)
 		for _, s := range [...]string{r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause} {
-			b.text(s)
+			b = b.text(s)
 		}
 		for _, s := range r.Tags {
-			b.text(s)
+			b = b.text(s)
 		}
 		d.Texts = b.hash()
 	}
