@@ -36,6 +36,24 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 	}
 }
 
+// What is asked for many instances at once is found by index, however much else there is: of an inner join SQLite may read the larger side
+// to its end.
+func TestAskingReadsNoTable(t *testing.T) {
+	t.Parallel()
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
+	for _, text := range sqlstore.Asked(words)[1:] {
+		plan := explained(t, l, text, 1, "[]")
+		for _, table := range []string{"r", "s", "a", "i"} { // as they are called
+			if strings.Contains(plan, "SCAN "+table+" ") || strings.Contains(plan, "SCAN "+table+"\n") {
+				t.Errorf("the plan reads all of %s:\n%s", table, plan)
+			}
+		}
+		if strings.Contains(text, "amends_instances AS h") && !strings.Contains(plan, "SEARCH h USING INDEX amends_instances_work") {
+			t.Errorf("the plan reads all instances:\n%s", plan)
+		}
+	}
+}
+
 // The oldest signal that is not read is looked for among those, not among all there were.
 func TestOldestSignalUsesItsIndex(t *testing.T) {
 	t.Parallel()

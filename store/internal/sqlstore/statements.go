@@ -66,7 +66,7 @@ var (
 		FROM (SELECT {now} AS now) AS clock
 		WHERE NOT dead AND renewed_at > clock.now`
 
-	// load are the rows of [loadedRow]. A column of another kind of row is empty.
+	// load are the rows of [loadedRow]. A column of another kind of row is empty. Its joins are in their order: SQLite would begin with all records.
 	load = `
 		WITH h AS MATERIALIZED (
 			SELECT ` + HeadColumns + `, clock.now
@@ -78,11 +78,12 @@ var (
 		FROM h
 		UNION ALL
 		SELECT 1, ` + NoHead + `, NULL, ` + recordColumns + `, 0, r.instance, r.at, '', '', '', '', NULL, false
-		FROM h JOIN amends_records AS r ON r.instance = h.ref AND r.seq >= h.snapshot_seq
+		FROM h CROSS JOIN amends_records AS r
+		WHERE r.instance = h.ref AND r.seq >= h.snapshot_seq
 		UNION ALL
 		SELECT 2, ` + NoHead + `, NULL, s.instance, 0, s.at, 0, NULL, NULL, '', NULL, NULL, s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc, s.by_hand
-		FROM h JOIN amends_signals AS s ON s.instance = h.ref AND s.consumed_by IS NULL
-		WHERE h.received > h.consumed
+		FROM h CROSS JOIN amends_signals AS s
+		WHERE s.instance = h.ref AND s.consumed_by IS NULL AND h.received > h.consumed
 		ORDER BY "r.instance", part, "r.seq", "s.number"`
 
 	atRest = `
