@@ -40,7 +40,7 @@ type LedgerOptions struct {
 //	amends_oldest_due_seconds{saga}      for how long the longest due one has waited for a process; 0: none waits
 //	amends_signal_lag_seconds            the same of signals that no process has read
 //	amends_destination_state{destination, state}   1 for the state that it has: healthy, limited, failing, paused
-//	amends_duplicates_blocked_total{layer, source}   since the ledger was made: start, receiver, version
+//	amends_duplicates_blocked_total{layer, source}   since the ledger was made: start, receiver, version, answer, vote, request, lookup
 //	amends_webhooks_refused_total{source, reason}    since the ledger was made: wrong_signature and so on
 //	amends_job_age_seconds{job}          since its last success, or since it was described when it has had none
 //	amends_sessions                      processes that live
@@ -133,6 +133,9 @@ func (c *collector) read(done chan struct{}) {
 		c.o.Log.WithError(err).Warn("the ledger could not be read for metrics")
 	case err == nil && c.failed:
 		c.o.Log.Info("the ledger is read for metrics again")
+	}
+	if s != nil && c.last != nil {
+		s.begin(c.last)
 	}
 	c.last, c.failed, c.under = s, err != nil, nil
 	c.next = now.Add(max(every, share*now.Sub(began)))

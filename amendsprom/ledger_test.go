@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/amends-dev/amends/amendsprom"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -132,6 +133,37 @@ func TestLedgerSurvivesAKill(t *testing.T) {
 			}
 			lint(t, reg)
 		}
+	})
+}
+
+// A source that has not been blocked before begins at 0, or its first duplicates would be no increase; the same of webhooks that are refused.
+func TestACounterBeginsAtZero(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := memory.New(nil)
+		reg := ledgerOf(db)
+		counts := func(refused string) {
+			t.Helper()
+			if _, err := reg.Gather(); err != nil { // it begins to read
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			want := "# HELP amends_webhooks_refused_total Webhooks that were refused since the ledger was made, by why.\n# TYPE amends_webhooks_refused_total counter\n" +
+				`amends_webhooks_refused_total{reason="wrong_signature",source="shop"} ` + refused + "\n"
+			if refused == "" {
+				want = ""
+			}
+			if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "amends_webhooks_refused_total"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		}
+		counts("")
+		if err := db.Blocked(t.Context(), intake.ByRefusal("wrong_signature"), "shop", 7); err != nil {
+			t.Fatal(err)
+		}
+		counts("0")
+		counts("7")
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -149,6 +150,17 @@ func read(ctx context.Context, db Database) (*seen, error) {
 	return s, nil
 }
 
+// begin has a counter that was not in the reading before begin at 0: what begins with a value has no rate.
+func (s *seen) begin(before *seen) {
+	for _, m := range metrics {
+		for l := range s.rows[m] {
+			if _, there := before.rows[m][l]; !there && m.kind == prometheus.CounterValue {
+				s.rows[m][l] = 0
+			}
+		}
+	}
+}
+
 // findings counts them. The kinds of which there is none are there, too: an alert ends with a 0.
 func (s *seen) findings(f *finding.Facts) {
 	for _, kind := range finding.Kinds {
@@ -196,8 +208,7 @@ func (s *seen) standing(all []coordinator.DestinationStatus) {
 	}
 }
 
-// blockedDays sums up the days, of duplicates and of refused webhooks. The layers that blocked nothing are there, too: what begins with a
-// value has no rate.
+// blockedDays sums up the days, of duplicates and of refused webhooks. The layers that blocked nothing are there, too.
 func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
 	days, err := db.BlockedDays(ctx, time.Time{})
 	if err != nil {
@@ -207,11 +218,11 @@ func (s *seen) blockedDays(ctx context.Context, db ledger.Ledger) error {
 		s.set(blocked, 0, "", by)
 	}
 	for _, d := range days {
-		m := blocked
-		if d.Refused() {
-			m = refused
+		if why := intake.Refusal(d.By); why != "" {
+			s.set(refused, float64(d.Count), d.Source, why)
+		} else {
+			s.set(blocked, float64(d.Count), d.Source, d.By)
 		}
-		s.set(m, float64(d.Count), d.Source, d.By)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/command"
 	"github.com/amends-dev/amends/internal/desk"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
@@ -122,7 +123,7 @@ func TestPagesByRole(t *testing.T) {
 func TestInboxTellsWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	if err := w.db.Blocked(t.Context(), "wrong_signature", "shop", 3); err != nil {
+	if err := w.db.Blocked(t.Context(), intake.ByRefusal("wrong_signature"), "shop", 3); err != nil {
 		t.Fatal(err)
 	}
 	if _, text := w.as("rita", Reader).get("/inbox"); !strings.Contains(text, "<bdi>shop</bdi> refused: wrong_signature 3 in 90 days") {

@@ -44,7 +44,7 @@ type attempt struct {
 func (a *attempt) handOver() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.returned {
+	if a.returned || a.late != nil {
 		return false
 	}
 	a.late = make(chan program.Outcome, 1)
@@ -78,15 +78,21 @@ func (w *work) act(cmd machine.Command) (o *program.Outcome, here bool) {
 	if err := w.invoke(a); err != nil {
 		return w.acted(a, program.Outcome{Class: saga.Fault, Error: err.Error()}), true
 	}
-	ctx, cancel := context.WithDeadline(w.s.over, deadline)
+	// It ends with its session, too, by [Coordinator.endAttempts]: a context below the session's takes a lock that all attempts share.
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	a.inv.Gate = w.openGate(deadline, cancel)
 	p := w.program // from here on the work may be another goroutine's at any moment
-	stop := context.AfterFunc(ctx, func() {
+	over := func() {
+		<-ctx.Done()
 		if a.handOver() {
 			w.run(w.learn(w.acted(a, w.overdue(ctx, a))))
 		}
-	})
+	}
+	w.openGate(a, deadline, func() { cancel(); go over() })
+	defer time.AfterFunc(time.Until(deadline), over).Stop()
+	if w.s.over.Err() != nil { // since it was admitted
+		w.abandon()
+	}
 	returned := false
 	defer func() {
 		if returned {
@@ -95,7 +101,6 @@ func (w *work) act(cmd machine.Command) (o *program.Outcome, here bool) {
 		o := exited(a.inv.Gate)
 		w.logPanic(a.inv, o.Stack)
 		if a.back(o) {
-			stop()
 			go w.run(w.learn(w.acted(a, o)))
 		}
 	}()
@@ -105,7 +110,6 @@ func (w *work) act(cmd machine.Command) (o *program.Outcome, here bool) {
 	if !a.back(result) {
 		return nil, false
 	}
-	stop()
 	return w.acted(a, result), true
 }
 
@@ -272,17 +276,17 @@ func (w *work) awaitHung(a *attempt) *program.Outcome {
 	}
 }
 
-// openGate makes the attempt's send gate and lets the coordinator close it at shutdown.
-func (w *work) openGate(deadline time.Time, cancel context.CancelFunc) *program.Gate {
+// openGate makes the attempt's send gate and lets the coordinator close it at shutdown. end ends the attempt.
+func (w *work) openGate(a *attempt, deadline time.Time, end func()) {
 	d := w.slot
 	g := program.NewGate(func() error { return errors.Join(w.admit(deadline), d.Paused()) })
+	a.inv.Gate = g
 	w.mu.Lock()
-	w.gate, w.cancel = g, cancel
+	w.gate, w.endAttempt = g, end
 	w.mu.Unlock()
 	if w.c.isStopping() {
 		g.Close()
 	}
-	return g
 }
 
 // closeGate lets nothing more out of the attempt under way, if there is one.
@@ -298,8 +302,8 @@ func (w *work) closeGate() {
 func (w *work) abandon() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.cancel != nil {
-		w.cancel()
+	if w.endAttempt != nil {
+		w.endAttempt()
 	}
 }
 

@@ -102,12 +102,13 @@ func (c *committer) withdraw(op *commit) {
 
 // drain writes batches until nothing is queued.
 func (c *committer) drain() {
+	var entries []ledger.Entry // one list for batch after batch
 	for {
 		batch := c.next()
 		if batch == nil {
 			return
 		}
-		c.write(batch)
+		entries = c.write(batch, entries)
 		for _, op := range batch {
 			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 { // the others did not wait for it
 				c.again(op)
@@ -155,20 +156,25 @@ func (c *committer) next() []*commit {
 	return batch
 }
 
-// write appends one batch.
-func (c *committer) write(batch []*commit) {
-	entries := make([]ledger.Entry, len(batch))
-	for i, op := range batch {
-		entries[i] = op.entry
+// write appends one batch, and returns the list that it took for that when it can be used again: a call that was given up may still read it.
+func (c *committer) write(batch []*commit, entries []ledger.Entry) []ledger.Entry {
+	entries = entries[:0]
+	for _, op := range batch {
+		entries = append(entries, op.entry)
 	}
 	defer c.outage.ask()()
-	c.send(batch, entries)
+	if !c.send(batch, entries) {
+		return nil
+	}
+	clear(entries)
+	return entries
 }
 
-// send appends a batch until it is answered. One that takes longer than a call may take goes on in
+// send appends a batch until it is answered, and reports whether its first call was. One that takes longer than a call may take goes on in
 // halves.
-func (c *committer) send(batch []*commit, entries []ledger.Entry) {
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+func (c *committer) send(batch []*commit, entries []ledger.Entry) (first bool) {
+	first = true
+	for wait := 10 * time.Millisecond; ; wait, first = min(2*wait, time.Second), false {
 		sent := time.Now()
 		answers, err := c.ledger.Append(c.ctx, batch[0].token, entries)
 		switch {
@@ -178,23 +184,23 @@ func (c *committer) send(batch []*commit, entries []ledger.Entry) {
 			for i, op := range batch {
 				op.answer = answers[i]
 			}
-			return
+			return first
 		case errors.Is(err, ledger.ErrDatabaseChanged):
 			for _, op := range batch {
 				op.answer = ledger.Answer{Result: ledger.Missing}
 			}
-			return
+			return false
 		case sleep(c.ctx, wait) != nil:
 			for _, op := range batch {
 				op.err = errors.Join(errUnknown, err)
 			}
-			return
+			return false
 		}
 		c.outage.failed(callAppend, err)
 		if half := len(batch) / 2; half > 0 && errors.Is(err, context.DeadlineExceeded) {
 			c.send(batch[:half], entries[:half])
 			c.send(batch[half:], entries[half:])
-			return
+			return false
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,7 @@ type batch struct {
 }
 
 func (s *scripted) Append(_ context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	b := batch{t, es, len(s.batches) + 1}
+	b := batch{t, slices.Clone(es), len(s.batches) + 1} // the committer uses its list again
 	s.batches <- b
 	return s.answer(b)
 }

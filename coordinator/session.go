@@ -161,6 +161,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 			c.outage.opened()
 			c.clock.heard(l.At, sent, time.Now())
 			s := newSession(l, sent, c.opts.Margin+c.clock.skew)
+			context.AfterFunc(s.over, func() { c.endAttempts(s) })
 			c.current.Store(s)
 			c.flow.Opened(s)
 			c.tell.sessionOpened(&l)
@@ -174,6 +175,15 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 		}
 		if sleep(ctx, wait) != nil {
 			return nil, fmt.Errorf("open a session: %w", err)
+		}
+	}
+}
+
+// endAttempts stops waiting for what was sent under a session whose lease is over.
+func (c *Coordinator) endAttempts(s *session) {
+	for _, w := range c.hand.all() {
+		if w.s == s {
+			w.abandon()
 		}
 	}
 }

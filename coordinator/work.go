@@ -52,9 +52,9 @@ type work struct {
 	startedHere bool
 	given       bool // a claim has given it, and it has not looked since
 
-	mu     sync.Mutex
-	gate   *program.Gate
-	cancel context.CancelFunc // of the attempt under way
+	mu         sync.Mutex
+	gate       *program.Gate // of the attempt under way
+	endAttempt func()
 }
 
 func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {

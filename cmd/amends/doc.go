@@ -81,7 +81,7 @@
 //	inbox list     List deliveries, newest first
 //	inbox show     Show one delivery: what became of it, and what is safe to do next
 //	inbox objects  List objects that were heard of, and what is owed to them
-//	inbox counts   Count deliveries by source and disposition
+//	inbox counts   Count deliveries by source and disposition, and those that were refused
 //	inbox replay   Let deliveries go through the gate again
 //	inbox release  Let the withdrawals of a source through that are held
 //	inbox drop     Drop the withdrawals of a source that are held

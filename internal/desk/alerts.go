@@ -17,6 +17,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -214,12 +215,16 @@ const manyBlocked, timesUsual = 100, 10
 
 func (d *Desk) duplicatesNeed(ctx context.Context, a *alerts) error {
 	days, _, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -7))
-	a.jumps(days, "duplicates", "/duplicates", "amends duplicates"+d.flag, "duplicates from %s were blocked today by %s")
+	a.jumps(days, "duplicates", "/duplicates", "amends duplicates --since 8d"+d.flag, "duplicates from %s were blocked today by %s")
 	return err
 }
 
 func (d *Desk) refusedNeed(ctx context.Context, a *alerts) error {
 	_, days, err := d.blockedDays(ctx, ledger.DayOf(a.at).AddDate(0, 0, -7))
+	days = slices.DeleteFunc(days, func(day ledger.BlockedDay) bool { return day.Source == "" }) // a stranger tries paths that there are not
+	for i := range days {
+		days[i].By = intake.Refusal(days[i].By)
+	}
 	a.jumps(days, "refused", "/inbox", "amends inbox counts"+d.flag, "webhooks for %s were refused today, %s")
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/ledgertest"
 	"github.com/amends-dev/amends/internal/program"
@@ -174,12 +175,12 @@ func TestRefusedWebhooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memory.New(nil)
 		for range 2 {
-			if err := db.Blocked(t.Context(), "wrong_signature", "shop", 150); err != nil {
+			if err := db.Blocked(t.Context(), intake.ByRefusal("wrong_signature"), "shop", 150); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(24 * time.Hour) //nolint:forbidigo // virtual time
 		}
-		if err := db.Blocked(t.Context(), "wrong_signature", "shop", 3000); err != nil {
+		if err := db.Blocked(t.Context(), intake.ByRefusal("wrong_signature"), "shop", 3000); err != nil {
 			t.Fatal(err)
 		}
 		d := New(recovers{db, ledgertest.Keeps{}, false}, "")

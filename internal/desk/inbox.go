@@ -159,8 +159,8 @@ func (d *Desk) Inbox(ctx context.Context, in *InboxIn) (*List[Delivery], error) 
 // Count is how many deliveries of a source met one disposition, or were refused for one reason in the last 90 days.
 type Count struct {
 	Source      string             `json:"source"`
-	Disposition intake.Disposition `json:"disposition"` // "": to be judged, or refused
-	Refused     string             `json:"refused,omitempty"`
+	Disposition intake.Disposition `json:"disposition"`       // "": to be judged; refused: it is none
+	Refused     string             `json:"refused,omitempty"` // why
 	Count       int64              `json:"count"`
 	Last        *time.Time         `json:"lastAt"` // of what was refused the day, UTC
 }
@@ -185,8 +185,9 @@ func (d *Desk) Counts(ctx context.Context, _ *Nothing) (*All[Count], error) {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.By, b.By))
 	})
 	for _, day := range refused {
-		if n := len(all) - 1; n < 0 || all[n].Refused != day.By || all[n].Source != day.Source {
-			all = append(all, Count{Source: day.Source, Refused: day.By})
+		why := intake.Refusal(day.By)
+		if n := len(all) - 1; n < 0 || all[n].Refused != why || all[n].Source != day.Source {
+			all = append(all, Count{Source: day.Source, Disposition: "refused", Refused: why})
 		}
 		c := &all[len(all)-1]
 		c.Count, c.Last = c.Count+day.Count, utc(day.Day)

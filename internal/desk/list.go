@@ -324,7 +324,7 @@ func (d *Desk) Duplicates(ctx context.Context, in *DuplicatesIn) (*Duplicates, e
 func (d *Desk) blockedDays(ctx context.Context, since time.Time) (duplicates, refused []ledger.BlockedDay, err error) {
 	days, err := d.db.BlockedDays(ctx, since)
 	for _, day := range days {
-		if day.Refused() {
+		if intake.Refusal(day.By) != "" {
 			refused = append(refused, day)
 		} else {
 			duplicates = append(duplicates, day)

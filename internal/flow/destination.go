@@ -258,7 +258,7 @@ func (d *Destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
 	}
-	if len(d.share.owned(d.who().String(), d.limit.partsOf())) > len(d.parts) {
+	if d.limited() && len(d.share.owned(d.who().String(), d.limit.partsOf())) > len(d.parts) {
 		d.apportion() // what is at work may have become less
 	}
 	d.probe()

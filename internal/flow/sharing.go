@@ -52,8 +52,11 @@ func (d *Destination) has() bool { return !d.limited() || len(d.parts) > 0 && d.
 
 // awaits reports whether it is not known yet which part this process has.
 func (d *Destination) awaits() bool {
+	if !d.limited() {
+		return false
+	}
 	_, known := d.share.Sessions[d.who().String()]
-	return d.limited() && !known
+	return !known
 }
 
 // member is this process's view of the share.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -19,8 +20,21 @@ type Inbox interface {
 	// itself is no conflict. It may be repeated.
 	Accept(ctx context.Context, events []Event) error
 
-	// Blocked counts n deliveries of a source that were refused, and why, on the day that it is. It counts again when it is repeated.
-	Blocked(ctx context.Context, why, source string, n int64) error
+	// Blocked counts n deliveries of a source that were refused, by [ByRefusal], on the day that it is. It counts again when it is repeated.
+	Blocked(ctx context.Context, by, source string, n int64) error
+}
+
+const refused = "refused:"
+
+// ByRefusal stands for a reason to refuse deliveries among what blocks duplicates.
+func ByRefusal(reason string) string { return refused + reason }
+
+// Refusal is that reason; "": it stands for none.
+func Refusal(by string) string {
+	if reason, is := strings.CutPrefix(by, refused); is {
+		return reason
+	}
+	return ""
 }
 
 // Store is what a [inbox.Processor] needs of a store. Every store of ours has it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/internal/machine"
@@ -55,7 +54,7 @@ type Chains interface {
 	// Append stores records, many works per call, at most one record per work, and answers each at
 	// its own index. t is the session on whose lease records that arm something are judged. An
 	// error says that nothing is known of any of them: append the very same entries again until
-	// there is an answer. Only [ErrDatabaseChanged] is final: the session is void.
+	// there is an answer. Only [ErrDatabaseChanged] is final: the session is void. With the answer the list is the caller's again.
 	Append(ctx context.Context, t machine.Token, entries []Entry) ([]Answer, error)
 
 	// Load returns the chains of works, each from its latest snapshot on, with the signals posted
@@ -467,7 +466,7 @@ type Duplicate struct {
 // whatever became since of the works and deliveries that they were about; or the deliveries of a source that were refused.
 type BlockedDay struct {
 	Day    time.Time // midnight, UTC
-	By     string    // one of the layers, or why deliveries were refused
+	By     string    // one of the layers, or what stands for a reason to refuse deliveries
 	Source string    // whose they were, as the layer knows it
 	Count  int64
 }
@@ -486,9 +485,6 @@ const (
 
 // Layers are all of them.
 var Layers = []string{ByStart, ByReceiver, ByVersion, ByAnswer, ByVote, ByRequest, ByLookup}
-
-// Refused reports whether deliveries were refused, which are no duplicates.
-func (d *BlockedDay) Refused() bool { return !slices.Contains(Layers, d.By) }
 
 // DayOf is the day that t is in.
 func DayOf(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

@@ -11,7 +11,7 @@ import (
 func (st *State) Invocation(c Command) *program.Invocation {
 	inv := &program.Invocation{
 		Work: st.ID.Work, Revision: st.Revision, Step: c.Step, Direction: c.Direction,
-		Input: st.Input, Results: make(map[string]program.Result, len(st.Steps)),
+		Input: st.Input,
 	}
 	if c.Do == Look && st.Step(c.Step) == nil { // the key under which it would be sent
 		inv.Key = StepKey(st.root(), c.Step, saga.Forward, 0)
@@ -20,6 +20,9 @@ func (st *State) Invocation(c Command) *program.Invocation {
 	for i := range st.Steps {
 		ss := &st.Steps[i]
 		if ss.Forward.Phase == Done || ss.Forward.Phase == Skipped && (ss.ExternalID != "" || len(ss.Output) > 0) {
+			if inv.Results == nil {
+				inv.Results = make(map[string]program.Result, len(st.Steps)-1)
+			}
 			inv.Results[ss.Name] = program.Result{ExternalID: ss.ExternalID, Output: ss.Output, WasThere: ss.wasThere()}
 		}
 		if ss.Name != c.Step {

@@ -306,7 +306,7 @@ CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE co
 -- for ever, while what is counted above is about works and deliveries, which go. A day ends at midnight, UTC. Every process writes the same rows, each as the last of its transaction.
 CREATE TABLE amends_blocked_days (
     day    date   NOT NULL,
-    layer  text   NOT NULL COLLATE "C", -- start, receiver, version, answer, vote, request or lookup; or why webhooks were refused
+    layer  text   NOT NULL COLLATE "C", -- start, receiver, version, answer, vote, request or lookup; refused:why of webhooks
     source text   NOT NULL COLLATE "C", -- of the start, delivery or object; the saga, the destination; '': not known
     count  bigint NOT NULL CHECK (count >= 0),
     PRIMARY KEY (day, layer, source)

@@ -283,7 +283,7 @@ CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE co
 -- for ever, while what is counted above is about works and deliveries, which go. A day ends at midnight, UTC.
 CREATE TABLE amends_blocked_days (
     day    INTEGER NOT NULL, -- its begin
-    layer  TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup; or why webhooks were refused
+    layer  TEXT    NOT NULL, -- start, receiver, version, answer, vote, request or lookup; refused:why of webhooks
     source TEXT    NOT NULL, -- of the start, delivery or object; the saga, the destination; '': not known
     count  INTEGER NOT NULL CHECK (count >= 0),
     PRIMARY KEY (day, layer, source)

@@ -68,9 +68,9 @@ func (h *Processor) Accept(ctx context.Context, events []intake.Event) error {
 	return err
 }
 
-// Blocked counts n deliveries of a source that were refused, and why, on the day that it is.
-func (h *Processor) Blocked(ctx context.Context, why, source string, n int64) error {
-	return h.gate.Blocked(ctx, why, source, n)
+// Blocked counts refused deliveries as [intake.Inbox] has it.
+func (h *Processor) Blocked(ctx context.Context, by, source string, n int64) error {
+	return h.gate.Blocked(ctx, by, source, n)
 }
 
 // wake says that something was stored. It never blocks.

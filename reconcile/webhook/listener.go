@@ -76,7 +76,7 @@ func (t *tally) count(c class) {
 	t.counts[c]++
 }
 
-// store stores what was gathered. Rather too few than too many: what fails may be stored.
+// store stores what was gathered. Rather too few than too many: what fails may be stored, and the log has all.
 func (t *tally) store() {
 	t.mu.Lock()
 	counts := t.counts
@@ -84,9 +84,11 @@ func (t *tally) store() {
 	t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), tallyWithin)
 	defer cancel()
+	var all sync.WaitGroup
 	for c, n := range counts {
-		_ = t.inbox.Blocked(ctx, string(c.reason), c.source, n)
+		all.Go(func() { _ = t.inbox.Blocked(ctx, intake.ByRefusal(string(c.reason)), c.source, n) })
 	}
+	all.Wait()
 }
 
 func newRefusalLog(o *Options) *refusalLog {

@@ -131,10 +131,10 @@ func TestRefusalsAreCounted(t *testing.T) {
 		}
 		forge(500, "/webhooks/shop")
 		forge(2, "/webhooks/of-a-stranger")
-		counted("no_signature shop 500", "unknown_source  2")
+		counted("refused:no_signature shop 500", "refused:unknown_source  2")
 		counted()
 		forge(1, "/webhooks/shop")
-		counted("no_signature shop 1")
+		counted("refused:no_signature shop 1")
 	})
 }
 

@@ -33,7 +33,7 @@ type chains struct {
 	loads  *together[saga.ID, *ledger.Chain]
 	said   *together[saga.ID, []machine.Signal]
 	awaits *together[[]ledger.Wait, struct{}]
-	blocks *together[blocked, struct{}]
+	blocks *together[blocked, error]
 	waits  *together[[2]string, []ledger.Wait] // by name and key
 }
 

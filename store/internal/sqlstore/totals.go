@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -33,11 +34,12 @@ type blocked struct {
 // Blocked adds n to what a layer blocked of a source today. All processes write the same rows, so those that come at the same time are
 // added at once.
 func (s *chains) Blocked(ctx context.Context, by, source string, n int64) error {
-	_, err := s.blocks.ask(ctx, blocked{by, source, n})
-	return s.failed(ctx, err, "count what %s blocked", by)
+	failed, err := s.blocks.ask(ctx, blocked{by, source, n})
+	return s.failed(ctx, cmp.Or(err, failed), "count what %s blocked", by)
 }
 
-func (s *chains) addUp(ctx context.Context, all []blocked) ([]struct{}, error) {
+// addUp answers each with the same error: what may be counted is not counted again, alone or together.
+func (s *chains) addUp(ctx context.Context, all []blocked) ([]error, error) {
 	sums := make(map[string]map[string]int64)
 	for _, b := range all {
 		if sums[b.by] == nil {
@@ -45,7 +47,7 @@ func (s *chains) addUp(ctx context.Context, all []blocked) ([]struct{}, error) {
 		}
 		sums[b.by][b.source] += b.n
 	}
-	return make([]struct{}, len(all)), s.db.Whole(Again(ctx), func(ctx context.Context, q Queries) error {
+	err := s.db.Whole(ctx, func(ctx context.Context, q Queries) error {
 		var now Moment
 		if err := sqlx.GetContext(ctx, q, &now, s.db.Text(readNow), s.db.Clock()); err != nil {
 			return err
@@ -57,6 +59,7 @@ func (s *chains) addUp(ctx context.Context, all []blocked) ([]struct{}, error) {
 		}
 		return nil
 	})
+	return slices.Repeat([]error{err}, len(all)), nil
 }
 
 // BlockedDays returns how many duplicates were blocked on each day, by day, layer and source.
