@@ -308,10 +308,11 @@ func TestAKillBesideRepeatedStarts(t *testing.T) {
 			return nil
 		}}
 		var once sync.Once
+		booted := make(chan struct{})
 		hook.load = func(ids []saga.ID) {
 			once.Do(func() {
 				for _, id := range ids {
-					go func() { _, _ = next.Start(t.Context(), id.Saga, id.Work, order{}, nil) }()
+					go func() { <-booted; _, _ = next.Start(t.Context(), id.Saga, id.Work, order{}, nil) }()
 				}
 				pass(100 * time.Millisecond)
 			})
@@ -321,6 +322,7 @@ func TestAKillBesideRepeatedStarts(t *testing.T) {
 		several(t, l, config{}, oneStep(t, "billing", "", nil)) // it finds that the first is dead, and
 		o.Poll = 3 * o.Lease                                    // the next one knows when it claims
 		next = boot(t, l, &world{}, config{opts: o, program: program, hook: hook})
+		close(booted)
 		for len(c.times()) == n && time.Since(killed) < 2*time.Hour {
 			pass(100 * time.Millisecond)
 		}
