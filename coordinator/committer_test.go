@@ -412,3 +412,35 @@ func TestAWithdrawnStartSaysWhy(t *testing.T) {
 		t.Errorf("the caller is told: %v", err)
 	}
 }
+
+// keeper gives no answer to its first call, and goes on to read what it was given.
+type keeper struct {
+	ledger.Ledger
+	given []ledger.Entry
+}
+
+func (k *keeper) Append(_ context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	if k.given == nil {
+		k.given = es
+		return nil, errors.New("no answer")
+	}
+	return all(batch{t, es, 1}, ledger.Appended)
+}
+
+// A call that was given up may still read its list: the committer does not use that one again.
+func TestAListThatWasGivenUpIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := &keeper{}
+		c, cancel := lane(t, k, 10, 1)
+		defer cancel()
+		for _, work := range []string{"a", "b", "c"} {
+			<-queued(c, 1, work)[0].done
+		}
+		queued(c, 1, "d", "e")
+		synctest.Wait()
+		if k.given[0].ID.Work != "a" {
+			t.Errorf("the call that was given up now reads %q", k.given[0].ID.Work)
+		}
+	})
+}

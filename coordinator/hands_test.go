@@ -142,7 +142,10 @@ func TestRetryUnderTheSameKey(t *testing.T) {
 				pass(time.Second)
 				from := time.Now()
 				must(t, p.Retry(t.Context(), idOf("o1"), anna))
-				_ = p.Retry(t.Context(), idOf("o1"), anna) // said twice, it is one; it is refused where the first has been heard by now
+				// Said twice, it is one; it is refused where the first has been heard by now.
+				if err := p.Retry(t.Context(), idOf("o1"), anna); err != nil && !errors.Is(err, coordinator.ErrFinished) && !errors.Is(err, coordinator.ErrChangesNothing) {
+					t.Error(err)
+				}
 				if n := len(signalsOf(t, l, "o1")); n != 1 {
 					t.Errorf("%d signals", n)
 				}

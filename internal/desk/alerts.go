@@ -225,7 +225,7 @@ func (d *Desk) refusedNeed(ctx context.Context, a *alerts) error {
 	for i := range days {
 		days[i].By = intake.Refusal(days[i].By)
 	}
-	a.jumps(days, "refused", "/inbox", "amends inbox counts"+d.flag, "webhooks for %s were refused today, %s")
+	a.jumps(days, "refused", "/inbox", "amends inbox counts"+d.flag, "webhooks for %s were refused today (%s)")
 	return err
 }
 

@@ -187,7 +187,7 @@ func TestRefusedWebhooks(t *testing.T) {
 		found, _, err := d.Needs(t.Context(), 3)
 		found = slices.DeleteFunc(found, func(a Alert) bool { return a.Kind != "refused" })
 		if err != nil || len(found) != 1 || found[0].About != "refused/wrong_signature/shop" || found[0].Next != "amends inbox counts" ||
-			found[0].Words != "3000 webhooks for shop were refused today, wrong_signature, and 42 a day in the week before" {
+			found[0].Words != "3000 webhooks for shop were refused today (wrong_signature), and 42 a day in the week before" {
 			t.Errorf("needs %+v, %v", found, err)
 		}
 		counts, err := d.Counts(t.Context(), nil)

@@ -303,7 +303,8 @@ CREATE TABLE amends_duplicates (
 CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
 
 -- How many duplicates were blocked on each day, by what blocked them and whose they were, and how many webhooks were refused, by why:
--- for ever, while what is counted above is about works and deliveries, which go. A day ends at midnight, UTC. Every process writes the same rows, each as the last of its transaction.
+-- for ever, while what is counted above is about works and deliveries, which go. A day ends at midnight, UTC. Every process writes the
+-- same rows, each as the last of its transaction.
 CREATE TABLE amends_blocked_days (
     day    date   NOT NULL,
     layer  text   NOT NULL COLLATE "C", -- start, receiver, version, answer, vote, request or lookup; refused:why of webhooks
