@@ -36,7 +36,7 @@ help: ## List the targets.
 		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: fmt vet build ## While you work, two minutes at most: no PostgreSQL, no processes, no race detector; cached.
+check: fmt vet build ## While you work, two to five minutes: no PostgreSQL, no processes, no race detector; cached.
 	go test -short work
 
 .PHONY: test
