@@ -10,10 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/amends-dev/amends/bench/amends"
+	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -25,12 +28,13 @@ const processEnv = "AMENDS_BENCH_PROCESS"
 
 // process is one that is killed, or goes on for one that was.
 type process struct {
-	Saga    string // resume or answers
+	Saga    string // resume, answers or load
 	Address string // of the ledger
 	LockDir string // of [postgres.Options]; "" for a SQLite ledger, and for the default
 	Step    string // what the step of the saga is
 	Start   int    // so many instances are started, and their requests are never answered; 0: it goes on for another
 	Again   int    // so many are submitted again, as a client does that did not hear of their end
+	First   int    // the number of its first saga, of load
 }
 
 // What a process tells of itself, a line for each.
@@ -45,10 +49,14 @@ func beProcess(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return err
 	}
-	if p.Saga == "answers" {
+	switch p.Saga {
+	case "answers":
 		return p.answer(ctx)
+	case "load":
+		return p.load(ctx)
+	default:
+		return p.resume(ctx)
 	}
-	return p.resume(ctx)
 }
 
 // start starts the process. heard is told each line of its.
@@ -82,6 +90,57 @@ func (p process) start(ctx context.Context, heard func(line string)) (*exec.Cmd,
 func kill(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill() // it may have ended
 	_ = cmd.Wait()
+}
+
+// BenchmarkProcesses is 1, 2 and 4 processes on one Postgres, 1,024 sagas in flight in all. One iteration is one second: -benchtime 10x.
+func BenchmarkProcesses(b *testing.B) {
+	for _, n := range []int{1, 2, 4} {
+		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
+			b.StopTimer()
+			address := fresh(b, onPostgres)
+			db := database(b, onPostgres, address, "")
+			defer db.Close()
+			warm := make(chan string, n)
+			for i := range n {
+				cmd, err := process{Saga: "load", Address: address, Start: 1024 / n, First: i * mostSagas}.start(b.Context(), func(line string) { warm <- line })
+				must(b, err)
+				defer kill(cmd)
+			}
+			for range n {
+				<-warm
+			}
+			completed := func() (there int) {
+				must(b, db.GetContext(b.Context(), &there, `SELECT count(*) FROM amends_instances WHERE status = 'completed'`))
+				return there
+			}
+			before := completed()
+			b.StartTimer()
+			time.Sleep(time.Duration(b.N) * time.Second)
+			after := completed()
+			b.StopTimer()
+			report(b, map[string]float64{"sagas/s": float64(after-before) / b.Elapsed().Seconds()})
+		})
+	}
+}
+
+// mostSagas is how many sagas a process of [BenchmarkProcesses] runs at most.
+const mostSagas = 1_000_000
+
+// load keeps p.Start sagas in flight.
+func (p process) load(ctx context.Context) error {
+	steps, free := workload.NewSteps(0, 4*mostSagas) // they go on with each other's, too
+	defer free()
+	e, err := amends.Open(ctx, p.Address, steps, amends.Variant{})
+	if err != nil {
+		return err
+	}
+	s := subject{do: func(ctx context.Context, i int) error { return e.Run(ctx, workload.NewSaga(p.First+i)) }}
+	if _, err := s.loop(ctx, 0, warm(p.Start), p.Start, nil); err != nil {
+		return err
+	}
+	fmt.Println(inFlight)
+	_, err = s.loop(ctx, warm(p.Start), mostSagas-warm(p.Start), p.Start, nil)
+	return errors.Join(err, e.Close())
 }
 
 // over runs a coordinator with a saga over the ledger at address while fn does.

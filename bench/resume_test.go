@@ -127,7 +127,7 @@ func (p process) resume(ctx context.Context) error {
 		return err
 	}
 	opened := coordinator.Listener{SessionOpened: func(string) { fmt.Println(running) }}
-	return over(ctx, db, coordinator.Options{Listener: &opened}, d, func(ctx context.Context, c *coordinator.Coordinator) error {
+	return over(ctx, db, coordinator.Options{Listener: &opened, MaxWorks: max(p.Start, 4096)}, d, func(ctx context.Context, c *coordinator.Coordinator) error {
 		if err := begun(ctx, c, "order-to-invoice", p.Start, atOnce); err != nil {
 			return err
 		}

@@ -29,9 +29,11 @@ type committer struct {
 	mu     sync.Mutex
 	queue  []*commit
 	active int // writers under way
+
+	unused sync.Pool // of *commit: a work that waits for its action holds none
 }
 
-// commit is one record on its way. A work has one at a time, and uses it again.
+// commit is one record on its way.
 type commit struct {
 	token  machine.Token
 	entry  ledger.Entry
@@ -59,20 +61,27 @@ var (
 
 // append stores one record and returns the ledger's answer to it. When gone is closed first, what
 // was not sent yet is withdrawn.
-func (c *committer) append(gone <-chan struct{}, token machine.Token, e ledger.Entry, op *commit) (ledger.Answer, error) {
-	if op.done == nil {
-		op.done = make(chan struct{}, 1)
+func (c *committer) append(gone <-chan struct{}, token machine.Token, e *ledger.Entry) (ledger.Answer, error) {
+	op, _ := c.unused.Get().(*commit)
+	if op == nil {
+		op = &commit{done: make(chan struct{}, 1)}
 	}
-	op.token, op.entry, op.answer, op.err = token, e, ledger.Answer{}, nil
+	op.token, op.entry = token, *e
 	c.submit(op)
-	select {
-	case <-op.done:
-	case <-gone:
-		c.withdraw(op)
+	if gone == nil {
 		<-op.done
+	} else {
+		select {
+		case <-op.done:
+		case <-gone:
+			c.withdraw(op)
+			<-op.done
+		}
 	}
-	op.entry = ledger.Entry{}
-	return op.answer, op.err
+	a, err := op.answer, op.err
+	*op = commit{done: op.done}
+	c.unused.Put(op)
+	return a, err
 }
 
 // submit queues op and returns; op.done tells when its answer is known.

@@ -260,7 +260,7 @@ func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours
 			return d, ledger.Answer{}, errors.Join(errRefusedStart, err)
 		}
 		w.sent = time.Now()
-		a, err := c.appendFirst(w, gone, e)
+		a, err := c.appendFirst(w, gone, &e)
 		switch {
 		case err != nil:
 			return d, a, err
@@ -292,10 +292,10 @@ func (c *Coordinator) startsAt() machine.Moment {
 // appendFirst appends the first record of a work, the same until there is an answer. While a
 // transaction that is still open decides whether the work is new, it is asked again beside the
 // other starts, after growing pauses; the slot it has is for others then.
-func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e ledger.Entry) (ledger.Answer, error) {
+func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e *ledger.Entry) (ledger.Answer, error) {
 	lane := c.starts
 	for pause := blockedPause; ; pause = min(2*pause, longestPause) {
-		a, err := lane.append(gone, w.s.token, e, &w.op)
+		a, err := lane.append(gone, w.s.token, e)
 		if err != nil || a.Result != ledger.Blocked {
 			return a, err
 		}

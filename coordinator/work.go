@@ -31,7 +31,6 @@ type work struct {
 	slot    *flow.Destination // a send slot in hand, for the next attempt
 	asked   flow.Rank         // what it was taken as, or a lookup's
 	input   program.Decoded   // kept between its steps
-	op      commit            // its record on the way
 
 	spoken atomic.Bool   // there is an unread signal
 	nudge  chan struct{} // wakes a waiting work when spoken is set
@@ -341,7 +340,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	}
 	e.Record = *r
 	w.sent = time.Now()
-	a, err = w.c.appends.append(nil, w.s.token, e, &w.op)
+	a, err = w.c.appends.append(nil, w.s.token, &e)
 	return hold, a, err
 }
 

@@ -85,17 +85,17 @@ func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entr
 
 // round stores entries that are all of different works.
 func (db *DB) round(ctx context.Context, t machine.Token, b appending) error {
-	var g errgroup.Group
+	var all []func() error
 	starts, blocked := db.waits.split(b.starts)
 	if len(starts) > 0 {
-		g.Go(func() error {
+		all = append(all, func() error {
 			return db.inParts(starts, func(ps []*pending) error {
 				return divide(ps, func(ps []*pending) error { return db.storeStarts(ctx, t, db.starts, &db.fresh, ps) })
 			})
 		})
 	}
 	if len(blocked) > 0 {
-		g.Go(func() error {
+		all = append(all, func() error {
 			for _, p := range blocked {
 				store := func(ps []*pending) error { return db.storeStarts(ctx, t, db.blocked, &db.again, ps) }
 				if err := divide([]*pending{p}, store); err != nil {
@@ -106,11 +106,15 @@ func (db *DB) round(ctx context.Context, t machine.Token, b appending) error {
 		})
 	}
 	if len(b.follows) > 0 {
-		g.Go(func() error {
+		all = append(all, func() error {
 			return db.inParts(b.follows, func(ps []*pending) error { return db.storeRecords(ctx, t, ps) })
 		})
 	}
-	err := g.Wait()
+	var g errgroup.Group
+	for _, store := range all[1:] {
+		g.Go(store)
+	}
+	err := cmp.Or(all[0](), g.Wait()) // most calls have one, which needs no goroutine
 	db.waits.note(b.starts)
 	return err
 }

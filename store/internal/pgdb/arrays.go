@@ -34,7 +34,7 @@ func Array(rows int, at func(i int) any) any {
 		}
 		b = element(b, at(i))
 	}
-	return string(append(b, '}'))
+	return append(b, '}') // lib/pq sends bytes as they are, and copies strings
 }
 
 func element(b []byte, v any) []byte {
