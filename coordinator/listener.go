@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/tee"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -26,63 +27,7 @@ type Listener struct {
 }
 
 // Tee returns a [Listener] that tells each of ls, in order. Nil ones are skipped.
-func Tee(ls ...*Listener) *Listener {
-	each := func(tell func(*Listener)) {
-		for _, l := range ls {
-			if l != nil {
-				tell(l)
-			}
-		}
-	}
-	work := func(which func(*Listener) func(saga.ID, string)) func(saga.ID, string) {
-		return func(id saga.ID, source string) {
-			each(func(l *Listener) {
-				if f := which(l); f != nil {
-					f(id, source)
-				}
-			})
-		}
-	}
-	return &Listener{
-		Recorded: func(r Record) {
-			each(func(l *Listener) {
-				if l.Recorded != nil {
-					l.Recorded(r)
-				}
-			})
-		},
-		Duplicate: work(func(l *Listener) func(saga.ID, string) { return l.Duplicate }),
-		Conflict:  work(func(l *Listener) func(saga.ID, string) { return l.Conflict }),
-		Claimed: func(id saga.ID) {
-			each(func(l *Listener) {
-				if l.Claimed != nil {
-					l.Claimed(id)
-				}
-			})
-		},
-		Committed: func(records int, took time.Duration) {
-			each(func(l *Listener) {
-				if l.Committed != nil {
-					l.Committed(records, took)
-				}
-			})
-		},
-		SessionOpened: func(session string) {
-			each(func(l *Listener) {
-				if l.SessionOpened != nil {
-					l.SessionOpened(session)
-				}
-			})
-		},
-		SessionLost: func(session string, why error) {
-			each(func(l *Listener) {
-				if l.SessionLost != nil {
-					l.SessionLost(session, why)
-				}
-			})
-		},
-	}
-}
+func Tee(ls ...*Listener) *Listener { return tee.Of(ls...) }
 
 // Record is one line of the history of an instance, as a [Listener] is told of it: what was learned
 // or decided, and what was thereby set in motion.

@@ -5,30 +5,16 @@ import (
 	"fmt"
 
 	addresses "github.com/amends-dev/amends/internal/address"
-	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
-	"github.com/amends-dev/amends/internal/plan"
-	"github.com/amends-dev/amends/internal/scan"
-	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/internal/witness"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// DB is an open database with every role. A process opens one for each database.
+// DB is an open database: both its halves. A process opens one for each database.
 type DB interface {
-	ledger.Ledger
-	ledger.TxStarter
-	ledger.Recoverer
-	ledger.Eraser
-	intake.Inbox
-	intake.Gate
-	intake.Reader
-	plan.Plans
-	plan.Drifts
-	scan.Store
-	schedule.Store
-	schedule.Reader
+	Ledger
+	Reconciler
 }
 
 // Options tunes a database, whichever it is. The zero value is ready to use. What is particular to

@@ -153,7 +153,7 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 		return kept, err
 	}
 	digest := MessageDigest(&m)
-	if m.Body, err = s.db.sealBytes(m.Body, ofMessage(m.Name, m.ID)...); err != nil {
+	if m.Body, err = seal(s.db, "", envelope{}, m.Body, ofMessage(m.Name, m.ID)...); err != nil {
 		return kept, s.failed(ctx, err, "keep message %q", m.Name)
 	}
 	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
@@ -196,17 +196,16 @@ func (s *chains) Messages(ctx context.Context, name, key, saga string) (ms []pro
 		ms = nil
 		return sqlx.SelectContext(ctx, q, &ms, s.db.Text(findMessages), s.db.Clock(), name, key, saga)
 	})
-	open := ms[:0]
+	opened := ms[:0]
 	for _, m := range ms {
 		var fault error
-		if m.Body, fault = s.db.openBytes(m.Body, ofMessage(name, m.ID)...); fault == nil {
-			open = append(open, m)
+		if m.Body, _, fault = open(s.db, m.Body, ofMessage(name, m.ID)...); fault == nil {
+			opened = append(opened, m)
 		} else if !errors.Is(fault, ledger.ErrKeys) { // that one hides no other
 			err = errors.Join(err, fault)
 		}
 	}
-	ms = open
-	return ms, s.failed(ctx, err, "look for messages %q", name)
+	return opened, s.failed(ctx, err, "look for messages %q", name)
 }
 
 // Use notes that a wait uses a message, unless another of its saga does.

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
@@ -9,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +22,14 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// sealed begins a body as it stands in a row, and no JSON. Behind it come, with a colon between, the box in base64, the digest, the id of the
-// key in base64, and what is left.
+// sealed begins a body as it stands in a row, and no JSON. Behind it come, with a colon between, in base64 the digest and the box, in base64 the
+// id of the key, and what is left.
 const sealed = "sealed:"
 
 // envelope is what a sealed body says without its key: of a record what retention would leave of it.
 type envelope struct {
 	key    string          // its id
-	digest machine.Hash    // what stands for the body in the hash of its record
+	digest machine.Hash    // what stands for the body in the hash of its record; zero of what belongs to none
 	left   json.RawMessage // of the body
 }
 
@@ -36,83 +38,64 @@ var errNoKeys = fmt.Errorf("%w: give it by Options.Keys of package store, or by 
 
 // seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the
 // body as it is; a sender's that begins as sealed ones do gets a space in front.
-func (d *Dialect) seal(subject string, e envelope, body string, what ...string) (string, error) {
+func seal[T ~string | ~[]byte](d *Dialect, subject string, e envelope, body T, what ...string) (T, error) {
+	var none T
 	switch {
-	case !d.sealed.Load() && strings.HasPrefix(body, sealed):
-		return " " + body, nil
-	case body == "" || !d.sealed.Load():
+	case !d.sealed.Load() && isSealed(body):
+		return T(append([]byte(" "), body...)), nil
+	case len(body) == 0 || !d.sealed.Load():
 		return body, nil
 	case d.Keys == nil:
-		return "", errNoKeys
+		return none, errNoKeys
 	}
 	id, err := d.Keys.Sealing(subject)
 	if err != nil {
-		return "", fmt.Errorf("ask for the key that seals: %w", err)
+		return none, fmt.Errorf("ask for the key that seals: %w", err)
 	}
 	under, err := d.under(id)
 	if err != nil {
-		return "", err
+		return none, err
 	}
-	b := under.Seal(nil, nil, []byte(body), associated(id, what))
-	out := make([]byte, 0, len(sealed)+2*len(b)+len(id)+len(e.left)+64)
-	out = base64.RawStdEncoding.AppendEncode(append(out, sealed...), b)
-	out = append(out, ':')
-	if e.digest != (machine.Hash{}) {
-		out = append(out, e.digest.String()...)
-	}
-	out = base64.RawStdEncoding.AppendEncode(append(out, ':'), []byte(id))
-	return string(append(append(out, ':'), e.left...)), nil
+	b := make([]byte, 0, len(e.digest)+len(body)+under.Overhead())
+	b = under.Seal(append(b, e.digest[:]...), nil, []byte(body), associated(id, what))
+	enc := base64.RawStdEncoding
+	out := make([]byte, 0, len(sealed)+enc.EncodedLen(len(b))+enc.EncodedLen(len(id))+len(e.left)+2)
+	out = append(enc.AppendEncode(append(out, sealed...), b), ':')
+	out = append(enc.AppendEncode(out, []byte(id)), ':')
+	return T(append(out, e.left...)), nil
+}
+
+func isSealed[T ~string | ~[]byte](text T) bool {
+	return len(text) >= len(sealed) && string(text[:len(sealed)]) == sealed
 }
 
 // open returns a body as it was before it was sealed, and as it is when it was not. The error matches ledger.ErrKeys where the key is not to be had.
-func (d *Dialect) open(text string, what ...string) (body string, e envelope, err error) {
-	if !strings.HasPrefix(text, sealed) {
+func open[T ~string | ~[]byte](d *Dialect, text T, what ...string) (body T, e envelope, err error) {
+	if !isSealed(text) {
 		return text, e, nil
 	}
-	parts := strings.SplitN(text[len(sealed):], ":", 4)
-	if len(parts) != 4 {
-		return "", e, fmt.Errorf("%w: what is sealed has %d parts, not 4", ledger.ErrDamaged, len(parts))
+	parts := strings.SplitN(string(text[len(sealed):]), ":", 3)
+	if len(parts) != 3 {
+		return body, e, fmt.Errorf("%w: what is sealed has %d parts, not 3", ledger.ErrDamaged, len(parts))
 	}
 	closed, err := base64.RawStdEncoding.DecodeString(parts[0])
-	key, err2 := base64.RawStdEncoding.DecodeString(parts[2])
-	if parts[1] != "" {
-		err = errors.Join(err, e.digest.UnmarshalText([]byte(parts[1])))
+	key, err2 := base64.RawStdEncoding.DecodeString(parts[1])
+	if err = errors.Join(err, err2); err != nil || len(closed) < len(e.digest) {
+		return body, e, fmt.Errorf("%w: what is sealed does not decode: %w", ledger.ErrDamaged, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	if err = errors.Join(err, err2); err != nil {
-		return "", e, fmt.Errorf("%w: what is sealed does not decode: %w", ledger.ErrDamaged, err)
-	}
-	if e.key = string(key); parts[3] != "" {
-		e.left = json.RawMessage(parts[3])
+	closed = closed[copy(e.digest[:], closed):]
+	if e.key = string(key); parts[2] != "" {
+		e.left = json.RawMessage(parts[2])
 	}
 	under, err := d.under(e.key)
 	if err != nil {
-		return "", e, err
+		return body, e, err
 	}
 	b, err := under.Open(nil, nil, closed, associated(e.key, what))
 	if err != nil {
-		return "", e, fmt.Errorf("%w: key %q does not open what it sealed", ledger.ErrDamaged, e.key)
+		return body, e, fmt.Errorf("%w: key %q does not open what it sealed", ledger.ErrDamaged, e.key)
 	}
-	return string(b), e, nil
-}
-
-// sealBytes and openBytes are seal and open of what belongs to no subject. What is empty stays as it is.
-func (d *Dialect) sealBytes(body []byte, what ...string) ([]byte, error) {
-	if len(body) == 0 {
-		return body, nil
-	}
-	s, err := d.seal("", envelope{}, string(body), what...)
-	return []byte(s), err
-}
-
-func (d *Dialect) openBytes(body []byte, what ...string) ([]byte, error) {
-	if len(body) == 0 {
-		return body, nil
-	}
-	s, _, err := d.open(string(body), what...)
-	if err != nil {
-		return nil, err
-	}
-	return []byte(s), nil
+	return T(b), e, nil
 }
 
 // box is what seals and opens under a key.
@@ -207,21 +190,20 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 }
 
 func (d *Dialect) sealPart(e *ledger.Entry, part string, env envelope, body json.RawMessage) (json.RawMessage, error) {
-	s, err := d.seal(e.Subject, env, string(body), ofRecord(e.ID, &e.Record, part)...)
-	return raw(Text(s)), err
+	return seal(d, e.Subject, env, body, ofRecord(e.ID, &e.Record, part)...)
 }
 
 // unseal opens what a record has sealed. Of what it has no key for the record has what retention would leave of it, and lost says so.
 func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
-	body, env, err := d.open(string(r.Body), ofRecord(id, r, "body")...)
-	switch r.Body = raw(Text(body)); {
+	body, env, err := open(d, r.Body, ofRecord(id, r, "body")...)
+	switch r.Body = body; {
 	case errors.Is(err, ledger.ErrKeys):
 		lost, r.Digests.Body, r.Body = err, env.digest, env.left
 	case err != nil:
 		return nil, err
 	}
-	snapshot, env, err := d.open(string(r.Snapshot), ofRecord(id, r, "snapshot")...)
-	switch r.Snapshot = raw(Text(snapshot)); {
+	snapshot, env, err := open(d, r.Snapshot, ofRecord(id, r, "snapshot")...)
+	switch r.Snapshot = snapshot; {
 	case errors.Is(err, ledger.ErrKeys):
 		lost, r.Digests.Snapshot = err, env.digest
 	case err != nil:
@@ -235,7 +217,7 @@ func (d *Dialect) Receive(events []intake.Event) ([]*rows.Incoming, error) {
 	ins, err := rows.Receive(events)
 	for i := range ins {
 		if err == nil {
-			ins[i].Body, err = d.seal("", envelope{}, ins[i].Body, ofWebhook(rows.Object(events[i].Object))...)
+			ins[i].Body, err = seal(d, "", envelope{}, ins[i].Body, ofWebhook(rows.Object(events[i].Object))...)
 		}
 	}
 	return ins, err
@@ -244,7 +226,7 @@ func (d *Dialect) Receive(events []intake.Event) ([]*rows.Incoming, error) {
 // openDeliveries opens the bodies of all of which there is the key; the error matches ledger.ErrKeys where there are others.
 func (d *Dialect) openDeliveries(ds []intake.Delivery) (err error) {
 	for i := range ds {
-		body, fault := d.openBytes(ds[i].Body, ofWebhook(ds[i].Object)...)
+		body, _, fault := open(d, ds[i].Body, ofWebhook(ds[i].Object)...)
 		ds[i].Body, err = body, errors.Join(err, fault)
 	}
 	return err
@@ -252,9 +234,9 @@ func (d *Dialect) openDeliveries(ds []intake.Delivery) (err error) {
 
 // openEntry opens what an entry has of webhooks, as openDeliveries does.
 func (d *Dialect) openEntry(e *intake.Entry) (err error) {
-	e.Body, err = d.openBytes(e.Body, ofWebhook(e.Object)...)
+	e.Body, _, err = open(d, e.Body, ofWebhook(e.Object)...)
 	for i := range e.Parked {
-		body, fault := d.openBytes(e.Parked[i].Body, ofWebhook(e.Object)...)
+		body, _, fault := open(d, e.Parked[i].Body, ofWebhook(e.Object)...)
 		e.Parked[i].Body, err = body, errors.Join(err, fault)
 	}
 	return err
@@ -272,7 +254,7 @@ func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
 		bodies = append(bodies, &out.Parked[i].Body)
 	}
 	for _, body := range bodies {
-		sealed, err := d.sealBytes(*body, ofWebhook(e.Object)...)
+		sealed, err := seal(d, "", envelope{}, *body, ofWebhook(e.Object)...)
 		if err != nil {
 			return nil, err
 		}
