@@ -327,8 +327,8 @@ func (c *Coordinator) wake() {
 }
 
 // waitOut keeps a process whose session ended from opening another too soon. When the database went
-// back, others may hold leases for a lease time that it has forgotten. While something has no
-// answer, works are better off elsewhere: others look for them first when the lease is over.
+// back, others may hold leases for a lease time that it has forgotten. While the ledger
+// does not answer, it lets other processes claim the works first, once the lease is over.
 func (c *Coordinator) waitOut(ctx context.Context, s *session) {
 	switch why := s.Why(); {
 	case errors.Is(why, ledger.ErrDatabaseChanged):
@@ -452,7 +452,7 @@ func (c *Coordinator) tellHealth(name, was, is string, h flow.Health) {
 	}
 }
 
-// recall has everything be due now that a destination failed: what an outage had it wait for is over.
+// recall makes everything due now that waits because a destination failed: the destination has recovered.
 func (c *Coordinator) recall(s *session, name string) {
 	if s == nil {
 		return

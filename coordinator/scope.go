@@ -25,8 +25,8 @@ func Everything() Scope { return Scope{ledger.ControlPause, flow.Everything} }
 // OfSaga is every work of a saga.
 func OfSaga(name string) Scope { return Scope{ledger.ControlPause, flow.OfSaga(name)} }
 
-// OfDestination is whatever wants a destination, of whichever saga. A step that names none with To
-// has one of its own, order-to-invoice/invoice.
+// OfDestination is the scope of all steps that call a destination, whatever their saga. A step that names no destination
+// with To has one of its own, order-to-invoice/invoice.
 func OfDestination(name string) Scope { return Scope{ledger.ControlDestination, name} }
 
 // String names the scope: all, saga:order-to-invoice, or a destination.

@@ -105,8 +105,8 @@ type starting struct {
 // waiting for the ledger's answer. Nothing was stored. Start it again in a moment.
 var ErrBusy = errors.New("too many starts are waiting for the ledger")
 
-// enter makes in the one start of its work that is under way. If there is one already it waits for
-// that one's answer instead, and returns nil once the work is known.
+// enter registers in as the only start of its work that is under way. If another start of the work is, enter waits for
+// the answer to that one, and returns nil once the work is in the ledger.
 func (c *Coordinator) enter(ctx context.Context, in *intake) (*starting, error) {
 	for ctx.Err() == nil {
 		c.mu.Lock()

@@ -215,9 +215,9 @@ func (w *work) await(until time.Time) bool {
 // shortWait is for how long a work keeps its place in hand in any case: a place that is given back costs a call of the ledger.
 const shortWait = 100 * time.Millisecond
 
-// goBack lets go of the work for d, by the ledger's own clock. It reports false. What waits because
-// a destination failed it waits under the destination's name: when that is back, what an outage has
-// it wait for is over. Until then it leaves most probes to others.
+// goBack lets go of the work for d, by the ledger's own clock. It reports false. A work that waits
+// because its destination failed waits under the destination's name: its backoff ends when the destination recovers. Until then it
+// leaves most probes to others.
 func (w *work) goBack(d time.Duration) bool {
 	w.back = &ledger.Return{Number: w.head}
 	if to, _ := w.failedAt(); to != nil {

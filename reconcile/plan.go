@@ -250,8 +250,7 @@ func add(planner *plan.Planner, fs []plan.Finding) error {
 	return nil
 }
 
-// differing are the findings that are remembered: what differs, but for orphans that were never
-// asked about.
+// differing are the findings that are remembered: what differs, except orphans that no look has confirmed.
 func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	var differ []plan.Finding
 	for _, f := range fs {

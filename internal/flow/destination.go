@@ -333,7 +333,7 @@ func (d *Destination) ask() (after time.Duration) {
 
 // vacant is for how many works of a kind that wait in the ledger there is room in line. One that
 // fails has room for one when the probe is to be had, whether or not any waited before: it may have
-// become due since. What came late leaves its place to those that were there before. Those that failed
+// become due since. Works that came late do not use up the places of those that were there before. Those that failed
 // here before have one place beside others when it is their turn, and all where there are no others.
 func (d *Destination) vacant(k kind) int {
 	if d.shut(false) > 0 && !d.findsOut(k) {

@@ -142,8 +142,8 @@ func (s share) owned(token string, n int) (owned []int) {
 	return owned
 }
 
-// fair is how many parts the member ought to have: as many as each other, and one of those that are
-// left over if not too many others have one already. Where there are fewer parts than sessions, one
+// fair is how many parts the member ought to have: parts divided by sessions, and at most one of the remainder, if there
+// is one left. Where there are fewer parts than sessions, one
 // that has had its part for long gives it to those that run other definitions and have none.
 func (s share) fair(m member) int {
 	n := max(1, len(s.Sessions))

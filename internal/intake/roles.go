@@ -127,8 +127,8 @@ type Reader interface {
 	Entries(ctx context.Context, f EntryFilter) ([]Entry, error)
 	// Counts returns how many deliveries of each source met which disposition.
 	Counts(ctx context.Context) ([]Count, error)
-	// Stopped returns of which objects deliveries came to nothing because they were copies or told
-	// nothing new, those first of which one did last. It is about the newest [StoppedWithin]
+	// Stopped lists objects with deliveries that changed nothing because they were copies or told
+	// nothing new, the latest first. It is about the newest [StoppedWithin]
 	// deliveries of the object, or of all.
 	Stopped(ctx context.Context, f StoppedFilter) ([]Stopped, error)
 	// Holdings returns of which sources withdrawals are held, by their names.

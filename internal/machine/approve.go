@@ -324,7 +324,7 @@ func (st *State) open(ss *StepState, r *Record) error {
 	return nil
 }
 
-// kept is what a newer revision keeps of a ballot: it stands over it where the same is shown (P2).
+// kept is what a newer revision keeps of a ballot: the votes count there, too, if the document that is shown is the same (P2).
 func (ss *StepState) kept() *Outside {
 	if ss.Ballot() == nil || ss.Forward.Phase == Refused {
 		return nil

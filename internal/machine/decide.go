@@ -192,9 +192,8 @@ type machine struct {
 
 var errNotFitting = errors.New("the event does not fit the chain")
 
-// decide learns what the event says and decides what follows. A panic in it is a fault of the
-// machine, or a chain that no machine of this version wrote: either must not take the process down,
-// and the next one that claims the work.
+// decide learns what the event says and decides what follows. It recovers from a panic, which is a fault of the machine, or a
+// chain that no machine of this version wrote: one bad chain must not crash process after process.
 func (m *machine) decide() (cmd Command, err error) {
 	defer func() {
 		if p := recover(); p != nil {

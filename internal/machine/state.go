@@ -88,8 +88,8 @@ type StepState struct {
 	Unfinished    *program.Result `json:"unfinished,omitempty"`    // what a lookup found half-made
 	Previous      *program.Result `json:"previous,omitempty"`      // what an earlier revision left at the destination
 	MadeKey       string          `json:"madeKey,omitempty"`       // the key under which that was first sent
-	// PreviousGone: the destination says that Previous is not there any more. StoodBefore: it was not, and that an
-	// earlier revision made it goes on counting (V10).
+	// PreviousGone: the destination says that Previous is not there any more. StoodBefore: it was not, and the step
+	// still counts as made, by an earlier revision (V10).
 	PreviousGone    bool `json:"previousGone,omitempty"`
 	StoodBefore     bool `json:"stoodBefore,omitempty"`
 	EarlierAttempts int  `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
@@ -124,8 +124,8 @@ type Effort struct {
 	// lost before, when it was. Zero: none may have happened without our knowing. This is the whole
 	// of "may have happened".
 	OutcomeUnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
-	// QuietUntil is what Unanswered was when a person said that nothing happened: nothing new is
-	// armed, and the step is not skipped on the way back, before it has settled.
+	// QuietUntil is OutcomeUnknownUntil as it was when a person said that nothing happened. Until then nothing new is
+	// armed, and the step is not skipped on the way back: the request may still arrive.
 	QuietUntil   time.Time `json:"quietUntil,omitzero"`
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
 

@@ -71,8 +71,8 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 // still holds some, $6 the rooms.
 //
 // A place is one range of the index of what is due: a saga, a version, a class. The places of each
-// known saga are found by leaps, so that a look takes a few pages for each, and works of other
-// sagas are never met. What waits for a destination is of places of its own, one for each
+// known saga are found by a loose index scan: a claim reads a few pages for each place, and no works of other
+// sagas. What waits for a destination is of places of its own, one for each
 // destination with room, saga and version; destinations for which nothing waits are put aside with
 // one look at each, a join with LIMIT, because EXISTS leaves the server free to read the whole
 // index from its other side. OFFSET 0 keeps it from reading what is known before it has seen that

@@ -56,7 +56,7 @@ func Judgements(ds []intake.Delivery) []intake.Count {
 	return cs
 }
 
-// Stopped returns what reads rows that count deliveries of an object that came to nothing.
+// Stopped returns a reader of rows that count, for an object, the deliveries that changed nothing.
 func Stopped(list *[]intake.Stopped) Reader {
 	return Into(list, func(s *intake.Stopped) []Field {
 		return append(keyFields(&s.Object), Field{"copies", &s.Copies}, Field{"known", &s.Known}, Field{"first_at", &s.First}, Field{"last_at", &s.Last})

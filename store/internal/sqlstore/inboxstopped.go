@@ -20,8 +20,8 @@ var objectName = func() string {
 		escaped("type") + ` || ':' || ` + escaped("id")
 }()
 
-// Stopped returns of which objects deliveries came to nothing. It looks at [intake.StoppedWithin]
-// of them.
+// Stopped lists objects with deliveries that changed nothing. It reads the newest [intake.StoppedWithin]
+// deliveries.
 func (s *inboxRole) Stopped(ctx context.Context, f intake.StoppedFilter) ([]intake.Stopped, error) {
 	text, args := stoppedText(&f)
 	var all []intake.Stopped

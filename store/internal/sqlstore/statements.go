@@ -136,8 +136,8 @@ var (
 // recordColumns are the columns of a record.
 const recordColumns = `r.instance, r.seq, r.at, r.session, r.hash, r.external_id, r.doc, r.body, r.snapshot`
 
-// Holders is who holds works, read from the index by leaps, one per session, so that their number
-// does not matter.
+// Holders are the sessions that hold works. A loose index scan reads one entry for each session, however many works it
+// holds.
 const Holders = `
 	holder (session) AS (
 		SELECT (SELECT session FROM amends_instances WHERE session IS NOT NULL ORDER BY session LIMIT 1)
