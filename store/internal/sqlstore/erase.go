@@ -22,8 +22,6 @@ var (
 
 	// eraseStatements erase what names them beside their records. What has no index for it is looked for before, see [chains.naming].
 	eraseStatements = []string{
-		`UPDATE amends_messages AS m SET body = NULL, key = e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 3
-			WHERE m.name = u.name AND m.id = u.id AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)`,
 		`INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
 			SELECT o.saga, e.value ->> 3, o.source, o.counter, o.count, o.first_at, o.last_at
 			FROM {elements:1} AS e JOIN amends_duplicates AS o ON o.saga = e.value ->> 1 AND o.work_id = e.value ->> 2 WHERE true
@@ -40,9 +38,13 @@ var (
 
 	waitsOf = `SELECT name, key, saga, work_id, step, step_key FROM amends_awaits WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`
 
-	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 2`
+	// usesOfWorks are also those of a first pass: its message may have been waited for by another then.
+	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id IN (e.value ->> 2, e.value ->> 3)`
 
 	hideUses = `UPDATE amends_uses AS u SET work_id = e.value ->> 3 FROM {elements:1} AS e WHERE u.name = e.value ->> 0 AND u.id = e.value ->> 1 AND u.saga = e.value ->> 2`
+
+	eraseMessages = `UPDATE amends_messages AS m SET body = NULL, key = e.value ->> 3 FROM {elements:1} AS e
+		WHERE m.name = e.value ->> 0 AND m.id = e.value ->> 1 AND NOT EXISTS (SELECT 1 FROM amends_awaits AS a WHERE a.name = m.name AND a.key = m.key)`
 
 	// answersOn are answers that have the work id as a text of its own, as JSON writes it.
 	answersOn = `SELECT r.key FROM amends_requests AS r WHERE EXISTS (SELECT 1 FROM {elements:1} AS e WHERE replace(r.answer, e.value ->> 4, '') <> r.answer)`
@@ -147,7 +149,9 @@ func (s *chains) erase(ctx context.Context, works []erasedWork) error {
 			text string
 			n    int
 			list any
-		}{{forgetWaits, len(n.waits), n.waits}, {hideUses, len(n.uses), n.uses}, {forgetAnswers, len(n.answers), n.answers}} {
+		}{
+			{forgetWaits, len(n.waits), n.waits}, {hideUses, len(n.uses), n.uses}, {eraseMessages, len(n.uses), n.uses}, {forgetAnswers, len(n.answers), n.answers},
+		} {
 			if step.n > 0 {
 				if err := s.with(ctx, q, step.text, step.list); err != nil {
 					return err
