@@ -133,6 +133,10 @@ bench-against: ## Sagas and callbacks per second beside those of another commit,
 	@REV=$(REV) $(MAKE) --no-print-directory -C bench bench
 	@REV=$(REV) $(MAKE) --no-print-directory -C bench callbacks
 
+.PHONY: bench-processes
+bench-processes: ## 1, 2 and 4 processes on one Postgres.
+	@$(MAKE) --no-print-directory -C bench processes
+
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
 	@$(MAKE) --no-print-directory -C bench growth

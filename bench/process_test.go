@@ -40,7 +40,8 @@ type process struct {
 // What a process tells of itself, a line for each.
 const (
 	running  = "running"   // it has its session
-	inFlight = "in flight" // every instance that it started has sent its request
+	inFlight = "in flight" // every instance that it started has sent its request; of load: what warms it up is over
+	ended    = "ended"     // of all, behind their last line
 )
 
 // beProcess is the process that an environment describes, until it is killed.
@@ -82,6 +83,7 @@ func (p process) start(ctx context.Context, heard func(line string)) (*exec.Cmd,
 		for said := bufio.NewScanner(out); said.Scan(); {
 			heard(said.Text())
 		}
+		heard(ended)
 	}()
 	return cmd, nil
 }
@@ -93,6 +95,7 @@ func kill(cmd *exec.Cmd) {
 }
 
 // BenchmarkProcesses is 1, 2 and 4 processes on one Postgres, 1,024 sagas in flight in all. One iteration is one second: -benchtime 10x.
+// Whether a step ran twice is not looked at: they are killed, and go on with each other's.
 func BenchmarkProcesses(b *testing.B) {
 	for _, n := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
@@ -100,15 +103,19 @@ func BenchmarkProcesses(b *testing.B) {
 			address := fresh(b, onPostgres)
 			db := database(b, onPostgres, address, "")
 			defer db.Close()
-			warm := make(chan string, n)
+			told := make(chan string, 2*n)
 			for i := range n {
-				cmd, err := process{Saga: "load", Address: address, Start: 1024 / n, First: i * mostSagas}.start(b.Context(), func(line string) { warm <- line })
+				cmd, err := process{Saga: "load", Address: address, Start: 1024 / n, First: i * mostSagas}.start(b.Context(), func(line string) { told <- line })
 				must(b, err)
 				defer kill(cmd)
 			}
 			for range n {
-				<-warm
+				if <-told == ended {
+					b.Fatal("a process ended")
+				}
 			}
+			time.Sleep(time.Second) // all are in flight again
+			settle(b)
 			completed := func() (there int) {
 				must(b, db.GetContext(b.Context(), &there, `SELECT count(*) FROM amends_instances WHERE status = 'completed'`))
 				return there
@@ -118,6 +125,9 @@ func BenchmarkProcesses(b *testing.B) {
 			time.Sleep(time.Duration(b.N) * time.Second)
 			after := completed()
 			b.StopTimer()
+			if len(told) > 0 {
+				b.Fatal("a process ended")
+			}
 			report(b, map[string]float64{"sagas/s": float64(after-before) / b.Elapsed().Seconds()})
 		})
 	}

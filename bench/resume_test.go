@@ -23,7 +23,7 @@ const (
 )
 
 // BenchmarkResume is kill -9 with INSTANCES (2,000) in flight: seconds until another process has finished them, with everything at
-// its default. One iteration is one kill: -benchtime 1x.
+// its default, but as many places as INSTANCES in the first. One iteration is one kill: -benchtime 1x.
 func BenchmarkResume(b *testing.B) {
 	n := number(b, "INSTANCES", 2000)
 	for _, ledger := range ledgers {

@@ -239,7 +239,7 @@ func storm(b *testing.B, ledger, address string, tokens []string) {
 	var crew []*exec.Cmd
 	hire := func() {
 		cmd, err := process{Saga: "answers", Address: address}.start(b.Context(), func(work string) {
-			if _, before := seen.LoadOrStore(work, true); before {
+			if _, before := seen.LoadOrStore(work, true); before && work != ended {
 				again.Add(1)
 			}
 		})

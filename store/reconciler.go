@@ -8,7 +8,7 @@ import (
 )
 
 // Reconciler is the half of a database that package reconcile and those below it need: webhooks and the objects they speak of, what scans saw,
-// plans, differences, and runs of jobs. Who changes the core does not read it.
+// plans, differences, and runs of jobs. A coordinator takes nothing of it.
 type Reconciler interface {
 	intake.Inbox
 	intake.Gate

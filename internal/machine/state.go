@@ -124,8 +124,8 @@ type Effort struct {
 	// lost before, when it was. Zero: none may have happened without our knowing. This is the whole
 	// of "may have happened".
 	OutcomeUnknownUntil time.Time `json:"outcomeUnknownUntil,omitzero"`
-	// QuietUntil is OutcomeUnknownUntil as it was when a person said that nothing happened. Until then nothing new is
-	// armed, and the step is not skipped on the way back: the request may still arrive.
+	// QuietUntil is the latest deadline of the attempts that a person, or a newer revision, has put aside as not having happened. Before the step has
+	// settled behind it nothing new is armed, and the step is not skipped on the way back: a request may still arrive.
 	QuietUntil   time.Time `json:"quietUntil,omitzero"`
 	BackoffUntil time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
 

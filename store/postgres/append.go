@@ -111,10 +111,10 @@ func (db *DB) round(ctx context.Context, t machine.Token, b appending) error {
 		})
 	}
 	var g errgroup.Group
-	for _, store := range all[1:] {
+	for _, store := range all[1:] { // there is one at least, see append
 		g.Go(store)
 	}
-	err := cmp.Or(all[0](), g.Wait()) // most calls have one, which needs no goroutine
+	err := cmp.Or(all[0](), g.Wait()) // and most calls have one alone, which needs no goroutine
 	db.waits.note(b.starts)
 	return err
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Array writes one column of rows as a Postgres array, nil when every row is NULL. at returns row
-// i's value: int64, bool, string, []byte or nil.
+// Array writes one column of rows as a Postgres array, in the text format, nil when every row is NULL. at returns row
+// i's value: int64, bool, string, []byte or nil. It is bytes, which lib/pq sends as they are, and not a string, which it copies.
 func Array(rows int, at func(i int) any) any {
 	size, empty := 2, true
 	for i := range rows {
@@ -34,7 +34,7 @@ func Array(rows int, at func(i int) any) any {
 		}
 		b = element(b, at(i))
 	}
-	return append(b, '}') // lib/pq sends bytes as they are, and copies strings
+	return append(b, '}')
 }
 
 func element(b []byte, v any) []byte {

@@ -39,7 +39,7 @@ func TestAdmit(t *testing.T) {
 }
 
 // No connection attempt waits for ever, and of several hosts the primary is taken. What the DSN
-// says counts.
+// says counts, but for how arguments are sent: arrays are written as text.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]struct {
@@ -48,7 +48,8 @@ func TestConfig(t *testing.T) {
 		target  pq.TargetSessionAttrs
 		app     string
 	}{
-		"postgres://h/db": {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsAny, "amends"},
+		"postgres://h/db":                                            {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsAny, "amends"},
+		"postgres://h/db?binary_parameters=yes":                      {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsAny, "amends"},
 		"postgres://h/db?connect_timeout=9&application_name=shop":    {9 * time.Second, 9 * time.Second, pq.TargetSessionAttrsAny, "shop"},
 		"postgres://a,b/db?port=1,2":                                 {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsReadWrite, "amends"},
 		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, 10 * time.Second, pq.TargetSessionAttrsPrimary, "amends"},
@@ -63,7 +64,7 @@ func TestConfig(t *testing.T) {
 		if target == "" {
 			target = pq.TargetSessionAttrsAny
 		}
-		if cfg.ConnectTimeout != want.timeout || silence != want.silence || target != want.target || cfg.ApplicationName != want.app {
+		if cfg.ConnectTimeout != want.timeout || silence != want.silence || target != want.target || cfg.ApplicationName != want.app || cfg.BinaryParameters {
 			t.Errorf("%s: timeout %v, silence %v, target %q, application %q; want %+v", dsn, cfg.ConnectTimeout, silence, target, cfg.ApplicationName, want)
 		}
 	}

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
@@ -10,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +20,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// sealed begins a body as it stands in a row, and no JSON. Behind it come, with a colon between, in base64 the digest and the box, in base64 the
-// id of the key, and what is left.
+// sealed begins a body as it stands in a row, and no JSON. Behind it come, with a colon between, the box, the digest and the id of the
+// key, each in base64, and what is left.
 const sealed = "sealed:"
 
 // envelope is what a sealed body says without its key: of a record what retention would leave of it.
@@ -56,12 +54,14 @@ func seal[T ~string | ~[]byte](d *Dialect, subject string, e envelope, body T, w
 	if err != nil {
 		return none, err
 	}
-	b := make([]byte, 0, len(e.digest)+len(body)+under.Overhead())
-	b = under.Seal(append(b, e.digest[:]...), nil, []byte(body), associated(id, what))
+	b := under.Seal(make([]byte, 0, len(body)+under.Overhead()), nil, []byte(body), associated(id, what))
 	enc := base64.RawStdEncoding
-	out := make([]byte, 0, len(sealed)+enc.EncodedLen(len(b))+enc.EncodedLen(len(id))+len(e.left)+2)
+	out := make([]byte, 0, len(sealed)+enc.EncodedLen(len(b))+enc.EncodedLen(len(e.digest))+enc.EncodedLen(len(id))+len(e.left)+3)
 	out = append(enc.AppendEncode(append(out, sealed...), b), ':')
-	out = append(enc.AppendEncode(out, []byte(id)), ':')
+	if e.digest != (machine.Hash{}) {
+		out = enc.AppendEncode(out, e.digest[:])
+	}
+	out = append(enc.AppendEncode(append(out, ':'), []byte(id)), ':')
 	return T(append(out, e.left...)), nil
 }
 
@@ -74,18 +74,24 @@ func open[T ~string | ~[]byte](d *Dialect, text T, what ...string) (body T, e en
 	if !isSealed(text) {
 		return text, e, nil
 	}
-	parts := strings.SplitN(string(text[len(sealed):]), ":", 3)
-	if len(parts) != 3 {
-		return body, e, fmt.Errorf("%w: what is sealed has %d parts, not 3", ledger.ErrDamaged, len(parts))
+	parts := strings.SplitN(string(text[len(sealed):]), ":", 4)
+	if len(parts) != 4 {
+		return body, e, fmt.Errorf("%w: what is sealed has %d parts, not 4", ledger.ErrDamaged, len(parts))
 	}
-	closed, err := base64.RawStdEncoding.DecodeString(parts[0])
-	key, err2 := base64.RawStdEncoding.DecodeString(parts[1])
-	if err = errors.Join(err, err2); err != nil || len(closed) < len(e.digest) {
-		return body, e, fmt.Errorf("%w: what is sealed does not decode: %w", ledger.ErrDamaged, cmp.Or(err, io.ErrUnexpectedEOF))
+	var decoded [3][]byte
+	for i := range decoded {
+		b, fault := base64.RawStdEncoding.DecodeString(parts[i])
+		decoded[i], err = b, errors.Join(err, fault)
 	}
-	closed = closed[copy(e.digest[:], closed):]
-	if e.key = string(key); parts[2] != "" {
-		e.left = json.RawMessage(parts[2])
+	closed, digest := decoded[0], decoded[1]
+	if copy(e.digest[:], digest) != len(digest) || len(digest)%len(e.digest) != 0 {
+		err = errors.Join(err, fmt.Errorf("the digest has %d bytes", len(digest)))
+	}
+	if err != nil {
+		return body, e, fmt.Errorf("%w: what is sealed does not decode: %w", ledger.ErrDamaged, err)
+	}
+	if e.key = string(decoded[2]); parts[3] != "" {
+		e.left = json.RawMessage(parts[3])
 	}
 	under, err := d.under(e.key)
 	if err != nil {
