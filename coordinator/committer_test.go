@@ -444,3 +444,40 @@ func TestAListThatWasGivenUpIsNotUsedAgain(t *testing.T) {
 		}
 	})
 }
+
+// What carries a record is used again, also behind one that was withdrawn or blocked: each caller gets the answer to its own record, and no token of an
+// earlier one.
+func TestCommitsAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		blocked := true
+		s := &scripted{batches: make(chan batch, 100), answer: func(b batch) ([]ledger.Answer, error) {
+			as, _ := all(b, ledger.Appended)
+			for i, e := range b.entries {
+				if as[i].Number = e.Number; e.Record.Seq == 7 && blocked {
+					blocked, as[i] = false, ledger.Answer{Result: ledger.Blocked}
+				}
+			}
+			return as, nil
+		}}
+		c, cancel := lane(t, s, 3, 1)
+		defer cancel()
+		pull := plug(c, s)
+		synctest.Wait()
+		gone := make(chan struct{})
+		close(gone)
+		if _, err := c.append(gone, 1, &ledger.Entry{ID: saga.ID{Work: "w"}}); !errors.Is(err, errWithdrawn) {
+			t.Errorf("a caller that had gone got %v", err)
+		}
+		pull()
+		for n := range int64(10) {
+			e := &ledger.Entry{ID: saga.ID{Work: "w"}, Number: n + 1, Record: machine.Record{Seq: n + 1}}
+			if a, err := c.append(nil, 1, e); a.Number != n+1 || a.Result != ledger.Appended || err != nil {
+				t.Errorf("record %d got %+v (%v)", n+1, a, err)
+			}
+		}
+		if op, _ := c.unused.Get().(*commit); op != nil && (len(op.done) != 0 || op.entry.Number != 0) {
+			t.Errorf("it is put aside with %d tokens, for instance %d", len(op.done), op.entry.Number)
+		}
+	})
+}
