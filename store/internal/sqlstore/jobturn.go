@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -40,13 +39,10 @@ func (s *jobs) Turn(ctx context.Context, job string, decide func(now time.Time, 
 		}
 		return at.store(ctx)
 	})
-	switch {
-	case refused != nil:
+	if refused != nil {
 		return refused
-	case err != nil:
-		return fmt.Errorf("turn at job %q: %w", job, s.db.Explain(ctx, err))
 	}
-	return nil
+	return wrap(s.db.Explain(ctx, err), "turn at job %q", job)
 }
 
 // turn is one transaction on the row of one job.

@@ -28,10 +28,7 @@ func (s *sweeps) Position(ctx context.Context, name string) (scan.Position, erro
 		p, err = s.position(ctx, q, name)
 		return err
 	})
-	if err != nil {
-		return p, fmt.Errorf("read the position of %s: %w", name, err)
-	}
-	return p, nil
+	return p, wrap(err, "read the position of %s", name)
 }
 
 func positionFields(p *scan.Position) []rows.Field {
@@ -52,10 +49,7 @@ func (s *sweeps) Positions(ctx context.Context, prefix string) ([]scan.Position,
 	var ps []scan.Position
 	err := s.db.get(ctx, rows.Into(&ps, positionFields), `SELECT name, version, checkpoint FROM amends_scans
 		WHERE name >= ? AND substr(name, 1, length(?)) = ? ORDER BY name`, prefix, prefix, prefix)
-	if err != nil {
-		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
-	}
-	return ps, nil
+	return orNone(ps, wrap(err, "read the positions of %s", prefix))
 }
 
 // Advance stores a page and the position behind it.
@@ -84,11 +78,10 @@ func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) 
 	if err = s.db.Explain(ctx, err); err == nil {
 		err = refused
 	}
-	if err != nil {
-		return p, fmt.Errorf("advance %s: %w", p.Name, err)
+	if err == nil {
+		p.Serial++
 	}
-	p.Serial++
-	return p, nil
+	return p, wrap(err, "advance %s", p.Name)
 }
 
 // move moves a position on, if it still is where the caller believes it to be. It has moved already
@@ -175,10 +168,7 @@ func (s *sweeps) Discard(ctx context.Context, q scan.SightingQuery, limit int) (
 		}
 		n, err = s.erase(ctx, q, keys)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("discard sightings of %s: %w", q.Name, err)
-	}
-	return n, nil
+	return orNone(n, wrap(err, "discard sightings of %s", q.Name))
 }
 
 func (s *sweeps) erase(ctx context.Context, q scan.SightingQuery, keys [][2]string) (int, error) {
