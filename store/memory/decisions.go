@@ -44,10 +44,7 @@ func (db *DB) Decide(ctx context.Context, job string, ds []plan.Decision) error 
 // Decisions returns decisions of a job "in the order of the bytes of their keys".
 func (db *DB) Decisions(ctx context.Context, q plan.DecisionQuery) ([]plan.Decision, error) {
 	return in(ctx, db, func(time.Time) ([]plan.Decision, error) {
-		limit := q.Limit
-		if limit <= 0 {
-			limit = 100
-		}
+		limit := cmp.Or(max(q.Limit, 0), pageSize)
 		var ds []plan.Decision
 		of := db.planned.decided[q.Job]
 		for _, key := range slices.Sorted(maps.Keys(of)) {

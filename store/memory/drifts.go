@@ -60,10 +60,7 @@ func (db *DB) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, erro
 			}
 		}
 		slices.SortFunc(found, compareDrifts)
-		limit := q.Limit
-		if limit <= 0 {
-			limit = 100
-		}
+		limit := cmp.Or(max(q.Limit, 0), pageSize)
 		found = found[:min(limit, len(found))]
 		for i := range found {
 			found[i].Finding = copyFinding(found[i].Finding)

@@ -164,10 +164,7 @@ func (db *DB) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, er
 		if p == nil {
 			return nil, nil
 		}
-		limit := q.Limit
-		if limit <= 0 {
-			limit = 100
-		}
+		limit := cmp.Or(max(q.Limit, 0), pageSize)
 		var found []plan.Row
 		from, _ := slices.BinarySearch(p.keys, q.After+"\x00") // the first key behind After
 		if q.After == "" {

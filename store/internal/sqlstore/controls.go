@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -38,10 +39,7 @@ func (s *chains) Acts(ctx context.Context, kind ledger.ControlKind, name string,
 	if none { // what cannot be stored is not there
 		return nil, nil
 	}
-	if limit <= 0 {
-		limit = pageSize
-	}
-	all, err := s.readControls(ctx, acts, string(kind), name, limit)
+	all, err := s.readControls(ctx, acts, string(kind), name, cmp.Or(max(limit, 0), pageSize))
 	return orNone(all, s.failed(ctx, err, "acts of %s %q", kind, name))
 }
 
