@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/nap"
 	"golang.org/x/time/rate"
 )
 
@@ -73,11 +74,7 @@ func (q *Quota) Take(ctx context.Context) error {
 		if wait <= 0 {
 			return nil
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if nap.For(ctx, wait) != nil {
 			return context.Cause(ctx)
 		}
 	}
