@@ -261,8 +261,7 @@ func ofVotes(r *Record) bool {
 func (st *State) learnVotes(r *Record) error {
 	ss := st.Step(r.Step)
 	if ss == nil {
-		st.Steps = append(st.Steps, StepState{Name: r.Step})
-		ss = &st.Steps[len(st.Steps)-1]
+		ss = st.begin(r.Step)
 	}
 	e := &ss.Forward
 	begins := r.Kind == KindOpened || r.Kind == KindApproved && e.Phase != Waiting

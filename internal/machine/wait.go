@@ -48,8 +48,7 @@ func (st *State) learnWait(r *Record) error {
 		return fmt.Errorf("%s speaks of step %q, which has begun, or of a work that goes back", r.Kind, r.Step)
 	default:
 		if ss == nil {
-			st.Steps = append(st.Steps, StepState{Name: r.Step})
-			ss = &st.Steps[len(st.Steps)-1]
+			ss = st.begin(r.Step)
 		}
 		if r.Kind == KindWaiting {
 			ss.WaitsUntil, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: r.At.UTC()}
