@@ -47,12 +47,8 @@ type writer struct {
 func (w writer) at() any { return w.Moment(w.now) }
 
 // do runs a statement and returns how many rows it changed.
-func (w writer) do(ctx context.Context, query string, args ...any) (int64, error) {
-	r, err := w.q.ExecContext(ctx, w.Bind(query), args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+func (w writer) do(ctx context.Context, query string, args ...any) (int, error) {
+	return affected(w.q.ExecContext(ctx, w.Bind(query), args...))
 }
 
 // choose reads all rows of a query within the transaction.

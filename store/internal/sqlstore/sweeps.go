@@ -93,11 +93,7 @@ func (s *sweeps) move(ctx context.Context, q Queries, p scan.Position) (moved bo
 		text = `INSERT INTO amends_scans (checkpoint, name, version, updated_at) VALUES (?, ?, 1, ` + s.db.Today + `) ON CONFLICT (name) DO NOTHING`
 		args = args[:2]
 	}
-	result, err := q.ExecContext(ctx, s.db.Bind(text), args...)
-	if err != nil {
-		return false, nil, err
-	}
-	n, err := result.RowsAffected()
+	n, err := affected(q.ExecContext(ctx, s.db.Bind(text), args...))
 	if err != nil || n > 0 {
 		return n > 0, nil, err
 	}
@@ -176,16 +172,12 @@ func (s *sweeps) erase(ctx context.Context, q scan.SightingQuery, keys [][2]stri
 	if err != nil {
 		return 0, err
 	}
-	var n int64
-	err = s.db.Page(ctx, nil, func(ctx context.Context, c Queries) (bool, error) {
-		result, err := c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_observations WHERE (name, side, key, id) IN
+	var n int
+	err = s.db.Page(ctx, nil, func(ctx context.Context, c Queries) (_ bool, err error) {
+		n, err = affected(c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_observations WHERE (name, side, key, id) IN
 			(SELECT CAST(? AS text), CAST(? AS text), value ->> 0, value ->> 1 FROM `+s.db.Elements+`) AND scan < ?`),
-			q.Name, string(q.Side), string(text), q.Generation)
-		if err != nil {
-			return false, err
-		}
-		n, err = result.RowsAffected()
-		return true, err
+			q.Name, string(q.Side), string(text), q.Generation))
+		return err == nil, err
 	})
-	return int(n), s.db.Explain(ctx, err)
+	return n, s.db.Explain(ctx, err)
 }
