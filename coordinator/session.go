@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -191,12 +192,8 @@ func (c *Coordinator) endAttempts(s *session) {
 
 // final reports errors that trying again cannot mend.
 func final(err error) bool {
-	for _, e := range []error{ledger.ErrLocked, ledger.ErrReadOnly, ledger.ErrSchema, ledger.ErrUnsupported, ledger.ErrBehind} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{ledger.ErrLocked, ledger.ErrReadOnly, ledger.ErrSchema, ledger.ErrUnsupported, ledger.ErrBehind},
+		func(one error) bool { return errors.Is(err, one) })
 }
 
 // keepSession renews the lease until ctx or the session ends. It ends the session when the ledger

@@ -159,12 +159,10 @@ func (m *machine) renamed(s *program.StepSpec) Command {
 // adoptedBehind reports whether a step behind i was found done when the ledger was lost: what stands
 // before it was over by then (D4).
 func (m *machine) adoptedBehind(i int) bool {
-	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && (ss.Evidence == KindAdopted || ss.StoodBeforeLoss && !s.FindFirst) && ss.Forward.Phase == Done {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.spec.Steps[i+1:], func(s program.StepSpec) bool {
+		ss := m.st.Step(s.Name)
+		return ss != nil && (ss.Evidence == KindAdopted || ss.StoodBeforeLoss && !s.FindFirst) && ss.Forward.Phase == Done
+	})
 }
 
 // begun reports whether a step is known to have begun: one that a fail-over alone put into doubt is not.
