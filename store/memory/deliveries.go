@@ -57,11 +57,7 @@ func (db *DB) Entries(ctx context.Context, f intake.EntryFilter) ([]intake.Entry
 		}
 		slices.SortFunc(found, func(a, b *intake.Entry) int { return compareObjects(a.Object, b.Object) })
 		found = found[:min(len(found), cmp.Or(f.Limit, pageSize))]
-		list := make([]intake.Entry, len(found))
-		for i, e := range found {
-			list[i] = *copyEntry(e)
-		}
-		return list, nil
+		return each(found, func(e *intake.Entry) intake.Entry { return *copyEntry(e) }), nil
 	}, "list entries")
 }
 

@@ -89,12 +89,7 @@ func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
 				o.Oldest = append(o.Oldest, h)
 			}
 		}
-		for _, b := range unknown {
-			o.Unknown = append(o.Unknown, b)
-		}
-		slices.SortFunc(o.Unknown, func(a, b ledger.Backlog) int {
-			return a.Compare(b)
-		})
+		o.Unknown = slices.SortedFunc(maps.Values(unknown), ledger.Backlog.Compare)
 		for _, name := range slices.Sorted(maps.Keys(lines)) {
 			o.Waiting = append(o.Waiting, lines[name])
 		}
