@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -109,26 +110,23 @@ func (o *Options) reaches(spec *program.Spec) error {
 
 // withDefaults returns a copy of o with every zero field filled in. o may be nil.
 func (o *Options) withDefaults() Options {
-	var c Options
-	if o != nil {
-		c = *o
-	}
+	c := *cmp.Or(o, new(Options))
 	if c.Log == nil {
 		c.Log = logrus.StandardLogger()
 	}
 	if c.Listener == nil {
 		c.Listener = &Listener{}
 	}
-	fill(&c.MaxWorks, 4096)
-	fill(&c.MaxBytes, 256<<20)
-	fill(&c.MaxBatch, 512)
-	fill(&c.Writers, 2)
-	fill(&c.Lease, 15*time.Second)
-	fill(&c.Margin, min(2*time.Second, c.Lease/5))
-	fill(&c.Poll, 500*time.Millisecond)
-	fill(&c.Hold, 5*time.Second)
-	fill(&c.MaxCrashes, 20)
-	fill(&c.Drain, 30*time.Second)
+	c.MaxWorks = cmp.Or(c.MaxWorks, 4096)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 256<<20)
+	c.MaxBatch = cmp.Or(c.MaxBatch, 512)
+	c.Writers = cmp.Or(c.Writers, 2)
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
+	c.Margin = cmp.Or(c.Margin, min(2*time.Second, c.Lease/5))
+	c.Poll = cmp.Or(c.Poll, 500*time.Millisecond)
+	c.Hold = cmp.Or(c.Hold, 5*time.Second)
+	c.MaxCrashes = cmp.Or(c.MaxCrashes, 20)
+	c.Drain = cmp.Or(c.Drain, 30*time.Second)
 	if c.Label == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -137,13 +135,6 @@ func (o *Options) withDefaults() Options {
 		c.Label = fmt.Sprintf("%s pid %d", host, os.Getpid())
 	}
 	return c
-}
-
-func fill[T comparable](field *T, def T) {
-	var zero T
-	if *field == zero {
-		*field = def
-	}
 }
 
 // atMost is n, or the ledger's limit where that is lower. 0 is no limit.

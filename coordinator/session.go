@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 )
@@ -190,12 +192,8 @@ func (c *Coordinator) endAttempts(s *session) {
 
 // final reports errors that trying again cannot mend.
 func final(err error) bool {
-	for _, e := range []error{ledger.ErrLocked, ledger.ErrReadOnly, ledger.ErrSchema, ledger.ErrUnsupported, ledger.ErrBehind} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{ledger.ErrLocked, ledger.ErrReadOnly, ledger.ErrSchema, ledger.ErrUnsupported, ledger.ErrBehind},
+		func(one error) bool { return errors.Is(err, one) })
 }
 
 // keepSession renews the lease until ctx or the session ends. It ends the session when the ledger
@@ -205,7 +203,7 @@ func final(err error) bool {
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 30 // the first soon: it tells which sessions have left their parts of limits
 	var stray map[int64]bool   // what the last renewal named
-	for sleepUntil(ctx, s.ended, min(every, s.left())) {
+	for flow.Doze(ctx, s.ended, min(every, s.left())) == nil {
 		if s.left() <= 0 {
 			c.loseSession(s, errExpired)
 			return
@@ -243,17 +241,4 @@ func (c *Coordinator) loseSession(s *session, why error) {
 	if s.end(why) {
 		c.tell.sessionLost(s.token, why)
 	}
-}
-
-// sleepUntil waits for d and reports true, or false when ctx or ended came first.
-func sleepUntil(ctx context.Context, ended <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-	case <-ended:
-	}
-	return false
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/saga"
 )
@@ -143,7 +144,7 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 		default:
 			again, wait = true, r.settle
 		}
-		if err := asking.Pause(ctx, wait); err != nil {
+		if err := nap.For(ctx, wait); err != nil {
 			return "", err
 		}
 	}

@@ -73,11 +73,13 @@ type Query struct {
 //	}
 type Listed = scan.Listed
 
-// Partition is one part of a whole listing.
-type Partition struct {
-	Name  string
-	Count int64 // what it holds by the provider's word; -1: it does not say
-}
+// Partition is one part of a whole listing:
+//
+//	type Partition struct {
+//		Name  string
+//		Count int64 // what it holds by the provider's word; -1: it does not say
+//	}
+type Partition = scan.Partition
 
 // Fields are what a document says, field by field, in a normal form: money as whole minor units,
 // times in UTC, lists sorted, texts trimmed. Only what is ours is in them.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
@@ -283,7 +283,7 @@ func (r *Reconciler) undo(ctx context.Context, s *sight, by saga.Actor) error {
 		if err := r.instances.Undo(ctx, s.item.Key, by); err != nil {
 			return err
 		}
-		if err := errors.Join(r.atRest(ctx, s.item.Key), asking.Pause(ctx, r.settle)); err != nil {
+		if err := errors.Join(r.atRest(ctx, s.item.Key), nap.For(ctx, r.settle)); err != nil {
 			return err
 		}
 		if k, err := r.instances.Known(ctx, s.item.Key); err != nil || k == nil || k.Status != saga.Compensated {
@@ -321,7 +321,7 @@ func (r *Reconciler) voidBut(ctx context.Context, s *sight, keep string) error {
 			return fmt.Errorf("void %s: %w", d.ID, err)
 		}
 	}
-	return asking.Pause(ctx, r.settle)
+	return nap.For(ctx, r.settle)
 }
 
 // atRest waits until an instance moves no more by itself.
@@ -336,7 +336,7 @@ func (r *Reconciler) atRest(ctx context.Context, key string) error {
 		case waited >= r.patience:
 			return fmt.Errorf("it has not come to rest within %s: look again when it has", r.patience)
 		}
-		if err := asking.Pause(ctx, wait); err != nil {
+		if err := nap.For(ctx, wait); err != nil {
 			return err
 		}
 	}

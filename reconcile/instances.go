@@ -142,12 +142,9 @@ func made(ss *machine.StepState) string {
 }
 
 func inDoubt(st *machine.State) bool {
-	for i := range st.Steps {
-		if st.Steps[i].Forward.Phase == machine.InDoubt || st.Steps[i].Undo.Phase == machine.InDoubt {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(st.Steps, func(ss machine.StepState) bool {
+		return ss.Forward.Phase == machine.InDoubt || ss.Undo.Phase == machine.InDoubt
+	})
 }
 
 // deadline is until when the attempts that are under way may take.
@@ -165,15 +162,7 @@ func deadline(st *machine.State) (last time.Time) {
 // overdue reports whether a work that moves by itself should have done so since the latest of some
 // times.
 func overdue(s saga.Status, now time.Time, times ...time.Time) bool {
-	if !s.Live() {
-		return false
-	}
-	for _, t := range times {
-		if t.Add(defaultOverdue).After(now) {
-			return false
-		}
-	}
-	return true
+	return s.Live() && !slices.ContainsFunc(times, func(t time.Time) bool { return t.Add(defaultOverdue).After(now) })
 }
 
 // Resume wakes a work that should have moved. The coordinators that know its saga are told, and the

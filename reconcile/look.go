@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -178,7 +178,7 @@ func (r *Reconciler) lookAt(ctx context.Context, l *looks, sights []*sight, prov
 	if len(again) == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := asking.Pause(ctx, r.settle); err != nil {
+	if err := nap.For(ctx, r.settle); err != nil {
 		return err
 	}
 	l.each(ctx, r.workers, again, look)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/plan"
 )
 
@@ -91,7 +92,7 @@ func (r *Reconciler) ask(ctx context.Context, q *asking.Quota, call func(context
 		if err == nil || ctx.Err() != nil || asking.Refused(err) || attempt >= r.sweep.Attempts {
 			return err
 		}
-		if err := asking.Pause(ctx, firstPause<<min(attempt-1, 7)); err != nil {
+		if err := nap.For(ctx, firstPause<<min(attempt-1, 7)); err != nil {
 			return err
 		}
 	}

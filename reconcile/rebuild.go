@@ -9,7 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -190,7 +190,7 @@ func (b *rebuilding) flush(ctx context.Context) error {
 	b.batch = b.batch[:0]
 	b.looks.each(ctx, b.workers, batch, func(s *sight) { b.behold(ctx, s) })
 	if again := slices.DeleteFunc(slices.Clone(batch), func(s *sight) bool { return !missed(s) }); len(again) > 0 && ctx.Err() == nil {
-		if err := asking.Pause(ctx, b.settle); err != nil {
+		if err := nap.For(ctx, b.settle); err != nil {
 			return err
 		}
 		b.looks.each(ctx, b.workers, again, func(s *sight) { b.behold(ctx, s) })

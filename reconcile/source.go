@@ -20,7 +20,7 @@ func (c *config) object(id string) inbox.Object {
 // side is the source as it is listed.
 func (c *config) side() scan.Source {
 	return scan.Source{
-		Object: c.object(""), Quota: c.Source.Quota(), Changed: pages(c.Changed), All: pages(c.All), Partitions: parted(c.Partitions), Visible: c.Visible, Volatile: c.Source.Policy.Volatile,
+		Object: c.object(""), Quota: c.Source.Quota(), Changed: pages(c.Changed), All: pages(c.All), Partitions: c.Partitions, Visible: c.Visible, Volatile: c.Source.Policy.Volatile,
 		Get: c.get, Want: c.want,
 	}
 }
@@ -90,25 +90,10 @@ func pages(list func(context.Context, Query) ([]Listed, string, error)) func(con
 	}
 }
 
-// parted are the parts of a listing as a scan asks for them. Nil stays nil.
-func parted(list func(context.Context) ([]Partition, error)) func(context.Context) ([]scan.Partition, error) {
-	if list == nil {
-		return nil
-	}
-	return func(ctx context.Context) ([]scan.Partition, error) {
-		parts, err := list(ctx)
-		all := make([]scan.Partition, len(parts))
-		for i, p := range parts {
-			all[i] = scan.Partition(p)
-		}
-		return all, err
-	}
-}
-
 // side is the destination as it is listed.
 func (d *Destination) side() scan.Destination {
 	return scan.Destination{
-		Limits: d.Limits, Partitions: parted(d.Partitions), Find: d.Find, Settle: d.Settle,
+		Limits: d.Limits, Partitions: d.Partitions, Find: d.Find, Settle: d.Settle,
 		Marked: func(ctx context.Context, q scan.Query) (scan.Documents, error) {
 			page, next, err := d.Marked(ctx, Query(q))
 			return scan.Documents{Documents: page, Next: next}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
@@ -132,10 +133,7 @@ func eraseOne(ctx context.Context, db store.DB, h *ledger.Instance, e *Erasure) 
 	if w.Later && !marked {
 		err = db.EraseLater(ctx, []int64{h.Number})
 	}
-	select {
-	case <-time.After(erasePause):
-	case <-ctx.Done():
-	}
+	_ = nap.For(ctx, erasePause)
 	return w, err
 }
 

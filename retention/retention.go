@@ -20,6 +20,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
@@ -340,13 +341,7 @@ func (r *run) reduce(ctx context.Context, heads []ledger.Instance, left ledger.L
 		_, what, _ := due(&p.Retention, left, r.now.Sub(all[i].Head.Updated))
 		r.count(&all[i], what, bytes[i])
 	}
-	rest := time.Duration(len(all))*time.Second/time.Duration(r.rate) - time.Since(begun)
-	select {
-	case <-time.After(rest):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nap.For(ctx, time.Duration(len(all))*time.Second/time.Duration(r.rate)-time.Since(begun))
 }
 
 func (r *run) count(one *ledger.Reduction, what string, bytes int64) {

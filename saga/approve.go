@@ -41,7 +41,7 @@ type ApproveStep[In any] struct {
 	about  func(Call[In]) About
 	ask    Step[In]
 	remind []time.Duration
-	faults []string
+	faults faults
 	pivot  bool
 }
 
@@ -76,9 +76,8 @@ func (a *ApproveStep[In]) By(roles ...string) *ApproveStep[In] { a.spec.Roles = 
 
 // Votes says how many people have to approve; without it one does.
 func (a *ApproveStep[In]) Votes(n int) *ApproveStep[In] {
-	if a.spec.Votes = n; n < 1 {
-		a.faults = append(a.faults, "it needs a vote at least")
-	}
+	a.spec.Votes = n
+	a.faults.whenf(n < 1, "it needs a vote at least")
 	return a
 }
 
@@ -89,9 +88,8 @@ func (a *ApproveStep[In]) NotStarter() *ApproveStep[In] { a.spec.NotStarter = tr
 // When says whether people are asked at all; without it they always are. fn is a function of the input and of the
 // results of earlier steps, is asked once, when the instance comes to this step, and asks nothing outside.
 func (a *ApproveStep[In]) When(fn func(Call[In]) bool) *ApproveStep[In] {
-	if a.when = fn; fn == nil {
-		a.faults = append(a.faults, "When needs a function")
-	}
+	a.when = fn
+	a.faults.whenf(fn == nil, "When needs a function")
 	return a
 }
 
@@ -101,9 +99,8 @@ func (a *ApproveStep[In]) When(fn func(Call[In]) bool) *ApproveStep[In] {
 // A title or an amount has 200 characters at most, a value 500, and there are 12 fields: what is beyond is cut, and an ellipsis or
 // the last field says so. A Link is one on a page if it begins with https:// or http://, and text otherwise.
 func (a *ApproveStep[In]) About(fn func(Call[In]) About) *ApproveStep[In] {
-	if a.about = fn; fn == nil {
-		a.faults = append(a.faults, "About needs a function")
-	}
+	a.about = fn
+	a.faults.whenf(fn == nil, "About needs a function")
 	return a
 }
 
@@ -120,9 +117,8 @@ func (a *ApproveStep[In]) Within(d time.Duration) *ApproveStep[In] {
 // its own. [Call.Brief] tells it what to say, and to whom. Without an Ask people are not told: the approval is in the list of
 // amends approvals.
 func (a *ApproveStep[In]) Ask(action Step[In]) *ApproveStep[In] {
-	if a.ask = action; action == nil {
-		a.faults = append(a.faults, "Ask needs an action")
-	}
+	a.ask = action
+	a.faults.whenf(action == nil, "Ask needs an action")
 	return a
 }
 
@@ -136,9 +132,7 @@ func (a *ApproveStep[In]) Remind(after time.Duration) *ApproveStep[In] {
 // Escalate has those of the given roles vote, too, from that time on, and asks them; it is a step of its own,
 // "NAME-escalation" behind the Ask NAME.
 func (a *ApproveStep[In]) Escalate(after time.Duration, roles ...string) *ApproveStep[In] {
-	if a.spec.EscalateAfter != 0 {
-		a.faults = append(a.faults, "it is escalated twice")
-	}
+	a.faults.whenf(a.spec.EscalateAfter != 0, "it is escalated twice")
 	a.spec.EscalateAfter, a.spec.EscalateTo = program.Duration(after.Truncate(time.Millisecond)), roles
 	return a
 }
@@ -146,11 +140,7 @@ func (a *ApproveStep[In]) Escalate(after time.Duration, roles ...string) *Approv
 func (a *ApproveStep[In]) part(d *Definition[In], in In) {
 	a.asks(d, in)
 	b := bound[In]{asks: a.when, about: a.about, faults: a.faults}
-	wrong := func(bad bool, format string, args ...any) {
-		if bad {
-			b.faults = append(b.faults, fmt.Sprintf(format, args...))
-		}
-	}
+	wrong := b.faults.whenf
 	wrong(len(a.spec.Roles) == 0, "it does not say who decides: By")
 	for _, role := range slices.Concat(a.spec.Roles, a.spec.EscalateTo) {
 		wrong(badName(role) != "", "the role %q %s", role, badName(role))
@@ -213,12 +203,7 @@ type document struct {
 // Shown says what people are shown who vote at a step that is an [Approve], and whether they are asked at all. It does not
 // panic.
 func (d *Definition[In]) Shown(inv *program.Invocation) (doc json.RawMessage, asked bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			words, _ := panicked(p)
-			doc, asked, err = nil, false, fmt.Errorf("step %q: %s", inv.Step, words)
-		}
-	}()
+	defer guarded(inv.Step, &err)
 	part, call, err := d.call(inv)
 	i := d.spec.Index(inv.Step)
 	if err == nil && d.spec.Steps[i].Approval == nil {

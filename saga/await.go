@@ -40,9 +40,7 @@ type Message struct {
 func Await[In, Out any](name string, read func(Call[In], Message) (Out, error)) *Answer[In, Out] {
 	a := &Answer[In, Out]{read: read, a: Do[In, Out](name, func(context.Context, Call[In]) (out Out, err error) { return out, nil })}
 	a.a.spec.Wait, a.a.spec.Answer = program.WaitAnswer, &program.AnswerSpec{}
-	if read == nil {
-		a.a.fault("it has no function that reads the answer")
-	}
+	a.a.faults.whenf(read == nil, "it has no function that reads the answer")
 	return a
 }
 
@@ -66,9 +64,8 @@ func (a *Answer[In, Out]) Callback(step string) *Answer[In, Out] {
 // instance comes to this step. On may be said more than once: whichever comes first answers. Who says On also says what a newer version
 // of the source object does: [Answer.Once] or [Answer.EachRun].
 func (a *Answer[In, Out]) On(name string, key func(Call[In]) string) *Answer[In, Out] {
-	if a.a.spec.Answer.On, a.keys = append(a.a.spec.Answer.On, name), append(a.keys, key); key == nil {
-		a.a.fault("On needs a function that says the key")
-	}
+	a.a.spec.Answer.On, a.keys = append(a.a.spec.Answer.On, name), append(a.keys, key)
+	a.a.faults.whenf(key == nil, "On needs a function that says the key")
 	return a
 }
 
@@ -106,9 +103,8 @@ func (a *Answer[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out],
 
 // Poll says how often [Answer.Find] is asked while the instance waits. Without it, it is asked when the time is over.
 func (a *Answer[In, Out]) Poll(every time.Duration) *Answer[In, Out] {
-	if a.a.spec.Answer.Poll = program.Duration(every.Truncate(time.Millisecond)); a.a.spec.Answer.Poll <= 0 {
-		a.a.fault("Poll needs the time between two lookups")
-	}
+	a.a.spec.Answer.Poll = program.Duration(every.Truncate(time.Millisecond))
+	a.a.faults.whenf(a.a.spec.Answer.Poll <= 0, "Poll needs the time between two lookups")
 	return a
 }
 
@@ -143,11 +139,7 @@ func (a *Answer[In, Out]) part(d *Definition[In], in In) {
 	b.keys, b.read, b.run, b.undo = a.keys, a.readJSON, nil, nil
 	spec, earlier := &d.spec.Steps[len(d.spec.Steps)-1], d.spec.Steps[:len(d.spec.Steps)-1]
 	spec.Repeat, spec.NoUndoReason = "", a.noUndo
-	wrong := func(bad bool, format string, args ...any) {
-		if bad {
-			b.faults = append(b.faults, fmt.Sprintf(format, args...))
-		}
-	}
+	wrong := b.faults.whenf
 	s := spec.Answer
 	b.faults = append(b.faults, lengthFaults("its Within", time.Duration(s.Within))...)
 	wrong(s.Overdue != program.OverdueCompensates && s.Overdue != program.OverdueAsks, "Within is followed by %q: say Compensate or AskPerson", s.Overdue)
@@ -181,17 +173,13 @@ func (a *Answer[In, Out]) readJSON(c Call[In], m Message) (program.Evidence, err
 }
 
 // Keys says by which messages a step is answered that is an [Await]. It does not panic.
-func (d *Definition[In]) Keys(inv *program.Invocation) (keys []program.MessageKey, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			words, _ := panicked(p)
-			keys, err = nil, fmt.Errorf("step %q: %s", inv.Step, words)
-		}
-	}()
+func (d *Definition[In]) Keys(inv *program.Invocation) (_ []program.MessageKey, err error) {
+	defer guarded(inv.Step, &err)
 	part, call, err := d.answer(inv)
 	if err != nil {
 		return nil, err
 	}
+	var keys []program.MessageKey
 	for i, key := range part.keys {
 		k := program.MessageKey{Name: d.spec.Steps[d.spec.Index(inv.Step)].Answer.On[i], Key: key(call)}
 		if k.Key == "" || len(k.Key) > program.MaxWork || !utf8.ValidString(k.Key) || strings.Contains(k.Key, "\x00") {

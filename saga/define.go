@@ -21,7 +21,7 @@ import (
 type Definition[In any] struct {
 	spec     program.Spec
 	parts    []bound[In]
-	faults   []string // of what is said of the whole
+	faults   faults // of what is said of the whole
 	identity func(In) any
 	tags     func(In) map[string]string
 	subject  func(In) string

@@ -78,12 +78,8 @@ func (w *WaitStep[In]) Pivot() *WaitStep[In] { w.spec.Pivot = true; return w }
 
 func (w *WaitStep[In]) part(d *Definition[In], _ In) {
 	b := bound[In]{when: w.when, applies: w.applies}
-	if w.spec.Conditional && w.applies == nil {
-		b.faults = append(b.faults, "When needs a function")
-	}
-	if w.spec.Wait == program.WaitUntil && w.when == nil {
-		b.faults = append(b.faults, "Until needs a function")
-	}
+	b.faults.whenf(w.spec.Conditional && w.applies == nil, "When needs a function")
+	b.faults.whenf(w.spec.Wait == program.WaitUntil && w.when == nil, "Until needs a function")
 	if w.spec.Wait == program.WaitDelay {
 		b.faults = append(b.faults, lengthFaults("it", w.spec.Delay)...)
 	}
@@ -97,13 +93,9 @@ type deadline[In any] struct {
 }
 
 func (l deadline[In]) part(d *Definition[In], _ In) {
-	if d.spec.Deadline != 0 {
-		d.faults = append(d.faults, "there are two deadlines")
-	}
+	d.faults.whenf(d.spec.Deadline != 0, "there are two deadlines")
 	d.faults = append(d.faults, lengthFaults("the deadline", l.after)...)
-	if l.then != program.OverdueCompensates && l.then != program.OverdueAsks {
-		d.faults = append(d.faults, fmt.Sprintf("the deadline is followed by %q: say Compensate or AskPerson", l.then))
-	}
+	d.faults.whenf(l.then != program.OverdueCompensates && l.then != program.OverdueAsks, "the deadline is followed by %q: say Compensate or AskPerson", l.then)
 	d.spec.Deadline, d.spec.Overdue = l.after, l.then
 }
 
@@ -116,12 +108,7 @@ func lengthFaults(what string, d time.Duration) []string {
 
 // Applies says whether a step is done in this run that has a condition. It does not panic.
 func (d *Definition[In]) Applies(inv *program.Invocation) (yes bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			words, _ := panicked(p)
-			yes, err = false, fmt.Errorf("step %q: %s", inv.Step, words)
-		}
-	}()
+	defer guarded(inv.Step, &err)
 	part, call, err := d.call(inv)
 	if err != nil || part.applies == nil {
 		return err == nil, err
@@ -131,12 +118,7 @@ func (d *Definition[In]) Applies(inv *program.Invocation) (yes bool, err error) 
 
 // When says until when the instance waits at a step that is an [Until]. It does not panic.
 func (d *Definition[In]) When(inv *program.Invocation) (at time.Time, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			words, _ := panicked(p)
-			at, err = time.Time{}, fmt.Errorf("step %q: %s", inv.Step, words)
-		}
-	}()
+	defer guarded(inv.Step, &err)
 	part, call, err := d.call(inv)
 	if err != nil {
 		return time.Time{}, err

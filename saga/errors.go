@@ -56,33 +56,31 @@ func RetryAfter(d time.Duration, err error) error {
 // much to do, as an HTTP 429 or 503 says. With the wait of [RetryAfter] nothing at all is sent to
 // that destination meanwhile; without one the mark changes nothing.
 func HoldBack(err error) error {
-	if err == nil {
-		return nil
-	}
-	class, after := Classify(err)
-	return &steer{class: class, after: after, hold: true, err: err}
+	return also(err, steer{hold: true})
 }
 
 // Answered marks err as the destination's answer: whatever has come of the request, it is not at
 // work there any more, as behind an HTTP 500. Without the mark, an attempt whose effect is unknown
 // keeps its place in a limited destination until it has settled.
 func Answered(err error) error {
-	if err == nil {
-		return nil
-	}
-	class, after := Classify(err)
-	return &steer{class: class, after: after, said: true, err: err}
+	return also(err, steer{said: true})
 }
 
 // Unreachable marks err as that of a destination to which no connection is to be had, such as a port at which nothing listens. That is no
 // fault of an order: what fails so for ten seconds is an outage, however few the orders. It says nothing about the effect: wrap a
 // [NotSent] error in it. Package sagahttp marks its own.
 func Unreachable(err error) error {
+	return also(err, steer{away: true})
+}
+
+// also adds a mark to what err says already. No error stays none.
+func also(err error, s steer) error {
 	if err == nil {
 		return nil
 	}
-	class, after := Classify(err)
-	return &steer{class: class, after: after, away: true, err: err}
+	s.class, s.after = Classify(err)
+	s.err = err
+	return &s
 }
 
 func unreachable(err error) bool { return has(err, func(s *steer) bool { return s.away }) }

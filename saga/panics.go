@@ -40,6 +40,14 @@ func panicked(p any) (words, stack string) {
 	return words, program.Clean(string(debug.Stack()), maxStack)
 }
 
+// guarded makes a panic in what a step says an error. It is deferred itself: elsewhere nothing can be recovered.
+func guarded(step string, err *error) {
+	if p := recover(); p != nil {
+		words, _ := panicked(p)
+		*err = fmt.Errorf("step %q: %s", step, words)
+	}
+}
+
 // blamed names the functions in which the panic happened, the innermost first.
 func blamed() (at []string) {
 	pcs := make([]uintptr, 64)

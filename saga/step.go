@@ -28,7 +28,7 @@ type Action[In, Out any] struct {
 	ids    []string         // what it said about its external id, likewise
 	later  []string         // what it said about later runs, likewise
 	update func(context.Context, Call[In], string) (Out, error)
-	faults []string
+	faults faults
 
 	run  func(context.Context, Call[In]) (Out, error)
 	find func(context.Context, Call[In]) (Finding[Out], error)
@@ -43,9 +43,7 @@ type Action[In, Out any] struct {
 // each effect, under c.Key, with the same content on every attempt, across deploys too.
 func Do[In, Out any](name string, run func(context.Context, Call[In]) (Out, error)) *Action[In, Out] {
 	a := &Action[In, Out]{run: run, spec: program.StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
-	if run == nil {
-		a.fault("it has no action")
-	}
+	a.faults.whenf(run == nil, "it has no action")
 	return a
 }
 
@@ -70,9 +68,7 @@ func (a *Action[In, Out]) Idempotent() *Action[In, Out] { return a.repeat(progra
 // Find if it has one, else to review. Effectively once in the window.
 func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
 	a.spec.TTL = ttl
-	if ttl <= 0 {
-		a.fault("Keyed needs the time for which the destination remembers a key")
-	}
+	a.faults.whenf(ttl <= 0, "Keyed needs the time for which the destination remembers a key")
 	return a.repeat(program.RepeatKeyed)
 }
 
@@ -89,9 +85,7 @@ func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
 // whichever revision.
 func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out], error)) *Action[In, Out] {
 	a.find, a.spec.Find = fn, fn != nil
-	if fn == nil {
-		a.fault("Find needs a function")
-	}
+	a.faults.whenf(fn == nil, "Find needs a function")
 	return a
 }
 
@@ -111,9 +105,7 @@ func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(progra
 // Returning [CannotUndo] means that it cannot be undone any more, [Permanent] that this attempt was refused: both bring the work to review.
 func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *Action[In, Out] {
 	a.undoes, a.spec.Undo = append(a.undoes, "Undo"), true
-	if fn == nil {
-		a.fault("Undo needs a function; say NoUndo(reason) when there is nothing to undo")
-	}
+	a.faults.whenf(fn == nil, "Undo needs a function; say NoUndo(reason) when there is nothing to undo")
 	a.undo = func(ctx context.Context, c Call[In], out *Out) error { return fn(ctx, c, *out) }
 	return a
 }
@@ -125,18 +117,14 @@ func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *A
 func (a *Action[In, Out]) UndoMaybe(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
 	a.undoes, a.undo = append(a.undoes, "UndoMaybe"), fn
 	a.spec.Undo, a.spec.UndoWhenUnknown = true, true
-	if fn == nil {
-		a.fault("UndoMaybe needs a function; say NoUndo(reason) when there is nothing to undo")
-	}
+	a.faults.whenf(fn == nil, "UndoMaybe needs a function; say NoUndo(reason) when there is nothing to undo")
 	return a
 }
 
 // NoUndo says why the step need not be undone.
 func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 	a.undoes, a.spec.NoUndoReason = append(a.undoes, "NoUndo"), reason
-	if reason == "" {
-		a.fault("NoUndo needs a reason")
-	}
+	a.faults.whenf(reason == "", "NoUndo needs a reason")
 	return a
 }
 
@@ -150,9 +138,8 @@ func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return
 // done, or skipped, and later steps find no result of it. A newer version asks again. Where that says no, what an earlier one made stays
 // as it is, and is undone with all else if the instance is.
 func (a *Action[In, Out]) When(fn func(Call[In]) bool) *Action[In, Out] {
-	if a.applies, a.spec.Conditional = fn, true; fn == nil {
-		a.fault("When needs a function")
-	}
+	a.applies, a.spec.Conditional = fn, true
+	a.faults.whenf(fn == nil, "When needs a function")
 	return a
 }
 
@@ -173,9 +160,7 @@ func (a *Action[In, Out]) Once() *Action[In, Out] {
 // it is never, for what has no known id goes to a person. When
 // fn says that it is gone ([PreviousGone]), the action makes it again.
 func (a *Action[In, Out]) Update(fn func(ctx context.Context, c Call[In], id string) (Out, error)) *Action[In, Out] {
-	if fn == nil {
-		a.fault("its Update is nil")
-	}
+	a.faults.whenf(fn == nil, "its Update is nil")
 	a.later, a.spec.LaterRuns = append(a.later, "Update"), program.LaterUpdate
 	a.update = fn
 	return a
@@ -240,9 +225,7 @@ func (a *Action[In, Out]) Settle(d time.Duration) *Action[In, Out] {
 // an ExternalID method says it; every other result says ID or [Action.NoID].
 func (a *Action[In, Out]) ID(fn func(Out) string) *Action[In, Out] {
 	a.ids, a.id = append(a.ids, "ID"), fn
-	if fn == nil {
-		a.fault("ID needs a function; say NoID when the destination has no name for the result")
-	}
+	a.faults.whenf(fn == nil, "ID needs a function; say NoID when the destination has no name for the result")
 	return a
 }
 
@@ -255,7 +238,15 @@ func (a *Action[In, Out]) repeat(r program.Repeat) *Action[In, Out] {
 	return a
 }
 
-func (a *Action[In, Out]) fault(msg string) { a.faults = append(a.faults, msg) }
+// faults are what is wrong with a definition, or with a step of it.
+type faults []string
+
+// whenf says a fault, where it is one.
+func (l *faults) whenf(bad bool, format string, args ...any) {
+	if bad {
+		*l = append(*l, fmt.Sprintf(format, args...))
+	}
+}
 
 // part adds the step to d.
 func (a *Action[In, Out]) part(d *Definition[In], _ In) {
@@ -268,7 +259,7 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 	}
 	id, own, msg := a.identify()
 	if spec.ResultIsExternalID = own; msg != "" {
-		a.fault(msg)
+		a.faults = append(a.faults, msg)
 	}
 	a.id = id
 	if reflect.TypeFor[Out]().Size() == 0 { // a result without content is always known
@@ -283,7 +274,7 @@ type bound[In any] struct {
 	says   []program.Repeat
 	undoes []string
 	later  []string
-	faults []string
+	faults faults
 	run    func(context.Context, Call[In]) program.Outcome
 	find   func(context.Context, Call[In]) program.Evidence
 	undo   func(context.Context, Call[In], *program.Result) program.Outcome

@@ -25,9 +25,8 @@ func TakeOver[In any](since time.Time) Step[In] {
 type takeOver[In any] struct{ since time.Time }
 
 func (t takeOver[In]) part(d *Definition[In], _ In) {
-	if d.spec.TakenOver = t.since; t.since.IsZero() {
-		d.faults = append(d.faults, "TakeOver needs the time at which the other program was stopped")
-	}
+	d.spec.TakenOver = t.since
+	d.faults.whenf(t.since.IsZero(), "TakeOver needs the time at which the other program was stopped")
 }
 
 // takeOver has every step asked for first that can be, and says what is wrong with the others.

@@ -94,10 +94,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	var d Options
-	if o != nil {
-		d = *o
-	}
+	d := *cmp.Or(o, new(Options))
 	d.KeyHeader = cmp.Or(d.KeyHeader, "Idempotency-Key")
 	d.UserAgent = cmp.Or(d.UserAgent, "amends")
 	d.Timeout = cmp.Or(d.Timeout, 30*time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/amends-dev/amends/saga"
 )
@@ -52,12 +53,7 @@ func (e *baseError) Error() string { return (&sendError{err: e.err, ours: isOurs
 func (e *baseError) Unwrap() error { return e.err }
 
 func isOurs(err error) bool {
-	for _, ours := range []error{errUnasked, errStranger, errAddress, errTwice} {
-		if errors.Is(err, ours) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{errUnasked, errStranger, errAddress, errTwice}, func(ours error) bool { return errors.Is(err, ours) })
 }
 
 type exchangeKey struct{}

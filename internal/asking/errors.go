@@ -1,7 +1,6 @@
 package asking
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -33,16 +32,4 @@ func Refused(err error) bool {
 func Wait(err error) time.Duration {
 	_, wait := saga.Classify(err)
 	return wait
-}
-
-// Pause waits for d, or for the end of ctx.
-func Pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // ErrSpent is matched by the error of [Quota.Take] when the other side asked not to be asked for
@@ -73,11 +75,7 @@ func (q *Quota) Take(ctx context.Context) error {
 		if wait <= 0 {
 			return nil
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if nap.For(ctx, wait) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -610,14 +611,6 @@ func (d *Desk) Do(ctx context.Context, a Act) (*Outcome, error) {
 // poll is how often one who waits looks.
 const poll = 100 * time.Millisecond
 
-// rest waits, unless ctx ends before.
-func rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
 // await waits until a record has consumed the signal, and returns that record. It looks once at
 // least.
 func (d *Desk) await(ctx context.Context, out *Outcome, wait time.Duration, until time.Time) (*machine.Record, error) {
@@ -645,7 +638,7 @@ func (d *Desk) await(ctx context.Context, out *Outcome, wait time.Duration, unti
 		case err != nil:
 			return nil, err
 		}
-		rest(timed, poll)
+		_ = nap.For(timed, poll)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -499,7 +500,7 @@ func (d *Desk) end(ctx context.Context, run *Run, in *RequestIn) error {
 		if in.Progress != nil {
 			in.Progress(run)
 		}
-		rest(timed, pause)
+		_ = nap.For(timed, pause)
 	}
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -74,12 +75,7 @@ func First(ctx context.Context, l interface {
 }
 
 // PageSize is how many heads a page has at most.
-func (f Filter) PageSize() int {
-	if f.Limit <= 0 {
-		return 100
-	}
-	return f.Limit
-}
+func (f Filter) PageSize() int { return cmp.Or(max(f.Limit, 0), 100) }
 
 // InOrderOfWork reports whether the listing is in the order of work ids.
 func (f Filter) InOrderOfWork() bool { return f.ByWork || f.Work != "" || f.Prefix != "" }

@@ -131,8 +131,7 @@ func (ss *StepState) learnAsks(r *Record) error {
 // learnAnswer folds what r says of an answer: it may come before it is waited for (A1).
 func (st *State) learnAnswer(ss *StepState, r *Record) error {
 	if ss == nil {
-		st.Steps = append(st.Steps, StepState{Name: r.Step})
-		ss = &st.Steps[len(st.Steps)-1]
+		ss = st.begin(r.Step)
 	}
 	e := &ss.Forward
 	if r.Kind == KindAnswerKept && e.Phase != Done {
@@ -341,13 +340,7 @@ func (m *machine) learnPoll(ss *StepState, f *program.Evidence) error {
 		}
 		r.Kind = KindUnclear // it is asked again a few times: an outage keeps no answer for ever
 	}
-	if err := m.fold(r); err != nil {
-		return err
-	}
-	if r.Kind == KindUnclear {
-		m.backOff(ss.Name, saga.Forward, f.RetryAfter)
-	}
-	return nil
+	return m.foldLookup(r, f)
 }
 
 // boundary reports whether the work may begin a newer revision now.

@@ -261,8 +261,7 @@ func ofVotes(r *Record) bool {
 func (st *State) learnVotes(r *Record) error {
 	ss := st.Step(r.Step)
 	if ss == nil {
-		st.Steps = append(st.Steps, StepState{Name: r.Step})
-		ss = &st.Steps[len(st.Steps)-1]
+		ss = st.begin(r.Step)
 	}
 	e := &ss.Forward
 	begins := r.Kind == KindOpened || r.Kind == KindApproved && e.Phase != Waiting
@@ -386,12 +385,10 @@ func (m *machine) awaitVotes(i int, s *program.StepSpec, ss *StepState) (Command
 // approvedBefore reports whether a step behind i is known to stand since before the ledger was lost. One that only counts as done tells
 // nothing: people are asked again (P9).
 func (m *machine) approvedBefore(i int) bool {
-	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && ss.StoodBeforeLoss && ss.Forward.Phase == Done && !ss.Unconfirmed && (ss.Evidence == KindAdopted || !s.FindFirst) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.spec.Steps[i+1:], func(s program.StepSpec) bool {
+		ss := m.st.Step(s.Name)
+		return ss != nil && ss.StoodBeforeLoss && ss.Forward.Phase == Done && !ss.Unconfirmed && (ss.Evidence == KindAdopted || !s.FindFirst)
+	})
 }
 
 // askVoters decides on a step by which people are asked: when its time has come, and as long as nothing is decided (P5). It

@@ -154,11 +154,5 @@ func (m *machine) learnResult(ss *StepState, f *program.Evidence) error {
 		r.ErrorClass = saga.Unknown
 		r.Error = fmt.Sprintf("what step %q made is not on record, and the lookup that was to tell it %s", ss.Name, why)
 	}
-	if err := m.fold(r); err != nil {
-		return err
-	}
-	if r.Kind == KindUnclear {
-		m.backOff(ss.Name, saga.Undo, f.RetryAfter)
-	}
-	return nil
+	return m.foldLookup(r, f)
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -66,11 +67,7 @@ func (e *Effort) crashed(r *Record) {
 
 // poisonous reports whether the step was in flight at so many crashes that a person is asked.
 func (m *machine) poisonous(e *Effort) bool {
-	most := m.ev.MaxCrashes
-	if most <= 0 {
-		most = defaultMaxCrashes
-	}
-	return e.Crashes >= most
+	return e.Crashes >= cmp.Or(max(m.ev.MaxCrashes, 0), defaultMaxCrashes)
 }
 
 // poison parks the work, and says which crashes the step may have had no part in.

@@ -37,8 +37,7 @@ func (st *State) forget(r *Record) error {
 	for _, l := range lapses {
 		ss := st.Step(l.Step)
 		if ss == nil {
-			st.Steps = append(st.Steps, StepState{Name: l.Step})
-			ss = &st.Steps[len(st.Steps)-1]
+			ss = st.begin(l.Step)
 		}
 		e := &ss.Forward
 		switch {

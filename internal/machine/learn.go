@@ -114,11 +114,16 @@ func (m *machine) learnEvidence(f *program.Evidence) error {
 	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && !first && m.neverOnALookup(f.Step) {
 		r.ErrorClass = saga.Unknown
 	}
+	return m.foldLookup(r, f)
+}
+
+// foldLookup records what a lookup said. One that said nothing clear is made again later.
+func (m *machine) foldLookup(r *Record, f *program.Evidence) error {
 	if err := m.fold(r); err != nil {
 		return err
 	}
 	if r.Kind == KindUnclear {
-		m.backOff(f.Step, saga.Forward, f.RetryAfter)
+		m.backOff(r.Step, r.Direction, f.RetryAfter)
 	}
 	return nil
 }

@@ -184,16 +184,9 @@ func (st *State) undoneInPart() bool {
 // boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or
 // half-made, and it is not going back.
 func (st *State) boundary() bool {
-	if st.Compensating && st.Status != saga.Compensated {
-		return false
-	}
-	for i := range st.Steps {
-		ss := &st.Steps[i]
-		if ss.inDoubt() || ss.Unfinished != nil || ss.Undo.Phase == Started || ss.Undo.Phase == InDoubt {
-			return false
-		}
-	}
-	return true
+	return (!st.Compensating || st.Status == saga.Compensated) && !slices.ContainsFunc(st.Steps, func(ss StepState) bool {
+		return ss.inDoubt() || ss.Unfinished != nil || ss.Undo.Phase == Started || ss.Undo.Phase == InDoubt
+	})
 }
 
 // inDoubt reports whether the outcome of the step is not known yet.

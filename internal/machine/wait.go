@@ -48,8 +48,7 @@ func (st *State) learnWait(r *Record) error {
 		return fmt.Errorf("%s speaks of step %q, which has begun, or of a work that goes back", r.Kind, r.Step)
 	default:
 		if ss == nil {
-			st.Steps = append(st.Steps, StepState{Name: r.Step})
-			ss = &st.Steps[len(st.Steps)-1]
+			ss = st.begin(r.Step)
 		}
 		if r.Kind == KindWaiting {
 			ss.WaitsUntil, ss.Forward = r.Until, Effort{Phase: Waiting, PolicyStartedAt: r.At.UTC()}
@@ -160,12 +159,10 @@ func (m *machine) renamed(s *program.StepSpec) Command {
 // adoptedBehind reports whether a step behind i was found done when the ledger was lost: what stands
 // before it was over by then (D4).
 func (m *machine) adoptedBehind(i int) bool {
-	for _, s := range m.spec.Steps[i+1:] {
-		if ss := m.st.Step(s.Name); ss != nil && (ss.Evidence == KindAdopted || ss.StoodBeforeLoss && !s.FindFirst) && ss.Forward.Phase == Done {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.spec.Steps[i+1:], func(s program.StepSpec) bool {
+		ss := m.st.Step(s.Name)
+		return ss != nil && (ss.Evidence == KindAdopted || ss.StoodBeforeLoss && !s.FindFirst) && ss.Forward.Phase == Done
+	})
 }
 
 // begun reports whether a step is known to have begun: one that a fail-over alone put into doubt is not.

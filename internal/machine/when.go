@@ -35,8 +35,7 @@ func (m *machine) learnApplies(s *program.StepSpec, a *Asked) error {
 // learnWhen folds what a condition said.
 func (st *State) learnWhen(ss *StepState, r *Record) error {
 	if ss == nil {
-		st.Steps = append(st.Steps, StepState{Name: r.Step})
-		ss = &st.Steps[len(st.Steps)-1]
+		ss = st.begin(r.Step)
 	}
 	if e := &ss.Forward; st.Compensating || !e.undecided() {
 		return errors.New("a condition is asked of a step that has begun, or of a work that goes back")

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,9 +160,7 @@ func (p Part) Hold(fs []Finding) error {
 // Each reads the findings that q selects, page by page. It needs nothing but Findings of a [Plans].
 func Each(ctx context.Context, p Plans, q FindingQuery) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		if q.Limit <= 0 {
-			q.Limit = 1000
-		}
+		q.Limit = cmp.Or(max(q.Limit, 0), 1000)
 		for {
 			rows, err := p.Findings(ctx, q)
 			if err != nil {

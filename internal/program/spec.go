@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -206,12 +207,7 @@ func (s *StepSpec) OncePerInstance() bool {
 
 // ForStarter reports whether an approval of the saga is not the starter's: then every start says who starts it.
 func (s *Spec) ForStarter() bool {
-	for i := range s.Steps {
-		if a := s.Steps[i].Approval; a != nil && a.NotStarter {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Steps, func(of StepSpec) bool { return of.Approval != nil && of.Approval.NotStarter })
 }
 
 // AnswerTo returns the step that waits for the callback which the named step's request asks for, or nil.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/asking"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // haltError ends a run where it is: it is not the source's fault.
@@ -53,7 +54,7 @@ func (c *caller) ask(ctx context.Context, call func(context.Context) error) erro
 		case asking.Refused(err), errors.Is(err, ErrExpired), attempt >= c.Attempts:
 			return err
 		}
-		if asking.Pause(ctx, time.Second<<min(attempt-1, 5)) != nil {
+		if nap.For(ctx, time.Second<<min(attempt-1, 5)) != nil {
 			return haltError{context.Cause(ctx)}
 		}
 	}
@@ -107,7 +108,7 @@ func (s *Sweep) advance(ctx context.Context, p *Position, state any, page Catch)
 		if errors.Is(err, ErrMoved) || ctx.Err() != nil || attempt >= 3 {
 			return haltError{fmt.Errorf("store a page of the sweep %s: %w", p.Name, err)}
 		}
-		if asking.Pause(ctx, time.Second) != nil {
+		if nap.For(ctx, time.Second) != nil {
 			return haltError{context.Cause(ctx)}
 		}
 	}

@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -170,6 +171,7 @@ func (l *listing) divide(ctx context.Context) ([]Partition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the parts of the %s: %w", l.side, err)
 	}
+	parts = slices.Clone(parts) // they are the caller's
 	seen := map[string]bool{}
 	for i, p := range parts {
 		switch {

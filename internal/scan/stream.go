@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,7 @@ var errClosed = errors.New("the reading was ended before the listing was")
 func Read(ctx context.Context, store Store, q SightingQuery) *Reader {
 	ctx, cancel := context.WithCancel(ctx)
 	chunks := make(chan rows, 1)
-	if q.Limit <= 0 {
-		q.Limit = chunk
-	}
+	q.Limit = cmp.Or(max(q.Limit, 0), chunk)
 	go func() {
 		defer close(chunks)
 		for {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/faults"
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // Processor turns what was received into changes of sagas: it judges the deliveries of an inbox,
@@ -110,7 +111,7 @@ func (h *Processor) judgeLoop(ctx context.Context) {
 			soon(h.claimSoon)
 		}
 		if n < h.opts.Batch {
-			wait(ctx, h.judgeSoon, h.opts.Poll)
+			_ = nap.Until(ctx, h.judgeSoon, h.opts.Poll)
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (h *Processor) claimLoop(ctx context.Context) {
 			free++
 		}
 		if full := h.claim(ctx, free); !full {
-			wait(ctx, h.claimSoon, h.nextTurn())
+			_ = nap.Until(ctx, h.claimSoon, h.nextTurn())
 		}
 	}
 }
@@ -313,15 +314,4 @@ func (c *claim) decide(now time.Time, e *intake.Entry) error {
 	c.admitted = append(c.admitted, s)
 	*e = leased
 	return nil
-}
-
-// wait waits until c, the end of ctx, or d from now.
-func wait(ctx context.Context, c <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-c:
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // Forever as a field of Options.Retention keeps that kind for ever.
@@ -22,7 +23,7 @@ func (h *Processor) purgeLoop(ctx context.Context) {
 		return
 	}
 	for {
-		if wait(ctx, nil, purgeEvery); ctx.Err() != nil {
+		if _ = nap.For(ctx, purgeEvery); ctx.Err() != nil {
 			return
 		}
 		n, err := h.purge(ctx, p)

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // attempt is one attempt of this process at a run.
@@ -113,7 +115,7 @@ func (a *attempt) work(ctx context.Context) (out Outcome, err error) {
 // beat renews the lease, and writes down what was reported, until ctx ends or the lease is lost.
 func (a *attempt) beat(ctx context.Context) {
 	for wait := a.job.Lease / 4; ; {
-		if rest(ctx, nil, wait); ctx.Err() != nil || a.owned() != nil {
+		if _ = nap.For(ctx, wait); ctx.Err() != nil || a.owned() != nil {
 			return
 		}
 		began := time.Now()
@@ -170,7 +172,7 @@ func (a *attempt) end(ctx context.Context, out Outcome, failure error) {
 			a.opts.Log.WithField("job", a.row.Job).WithError(err).Warn("the end of a run could not be recorded; it is taken over when its lease is over")
 			return
 		}
-		rest(patient, nil, a.job.Lease/20)
+		_ = nap.For(patient, a.job.Lease/20)
 	}
 }
 

@@ -25,10 +25,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	var out Options
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, new(Options))
 	out.Poll = cmp.Or(out.Poll, 15*time.Second)
 	out.Keep = cmp.Or(out.Keep, 400*day)
 	if out.Log == nil {

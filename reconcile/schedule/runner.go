@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/faults"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/tee"
 	"github.com/amends-dev/amends/saga"
 )
@@ -113,14 +114,14 @@ func (w *worker) run(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			w.opts.Log.WithField("job", w.job.Name).WithError(err).Warn("looking what is due failed; trying again")
-			rest(ctx, nil, min(w.opts.Poll, time.Second))
+			_ = nap.For(ctx, min(w.opts.Poll, time.Second))
 		case err == nil && claimed != nil:
 			w.begun = claimed.Fence
 			w.attempt(ctx, claimed, &t.agenda.State, began)
 		case err != nil: // the stop came first, and what was asked for may be stored all the same
 			w.leave(ctx)
 		default:
-			rest(ctx, w.soon[w.job.Name], min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
+			_ = nap.Until(ctx, w.soon[w.job.Name], min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
 	}
 }
@@ -211,7 +212,7 @@ func (w *worker) leave(ctx context.Context) {
 		if _, err := w.turn(ctx, func(now time.Time, a *Agenda) error { w.giveBack(now, a); return nil }); err == nil {
 			return
 		}
-		rest(ctx, nil, w.job.Lease/20)
+		_ = nap.For(ctx, w.job.Lease/20)
 	}
 }
 
@@ -272,16 +273,5 @@ func (w *worker) watch(t *turned) {
 	if w.stale != (why != "") {
 		w.stale = why != ""
 		w.tell.Stale(w.job.Name, why)
-	}
-}
-
-// rest waits for d, until something is said on soon, or until ctx ends.
-func rest(ctx context.Context, soon <-chan struct{}, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-soon:
-	case <-ctx.Done():
 	}
 }

@@ -36,10 +36,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	var c Options
-	if o != nil {
-		c = *o
-	}
+	c := *cmp.Or(o, new(Options))
 	c.Prefix = cmp.Or(c.Prefix, "/webhooks/")
 	c.Budget = cmp.Or(c.Budget, 2300*time.Millisecond)
 	c.RetryAfter = cmp.Or(c.RetryAfter, 10*time.Second)

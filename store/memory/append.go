@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,19 +14,16 @@ import (
 
 // Append stores records and "answers each at its own index".
 func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
-	}
-	defer unlock()
-	if err := db.same(t); err != nil {
-		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
-	}
-	answers := make([]ledger.Answer, len(entries))
-	for i := range entries {
-		answers[i] = db.append(t, &entries[i], now)
-	}
-	return answers, nil
+	return in(ctx, db, func(now time.Time) ([]ledger.Answer, error) {
+		if err := db.same(t); err != nil {
+			return nil, err
+		}
+		answers := make([]ledger.Answer, len(entries))
+		for i := range entries {
+			answers[i] = db.append(t, &entries[i], now)
+		}
+		return answers, nil
+	}, "append %d records", len(entries))
 }
 
 // append judges one entry. The order matters: what is already there is looked at before the lease,

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,38 +16,35 @@ import (
 // gives session t up to c.Limit works that are due and known to it", and returns them "together
 // with the works t already holds that have an unread signal".
 func (db *DB) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledger.Claimed, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
-	}
-	defer unlock()
-	if err := db.same(t); err != nil {
-		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
-	}
-	for _, s := range db.sessions {
-		s.dead = s.dead || !s.expires.Add(db.limits.Skew).After(now)
-	}
-	if !db.live(t, now) {
-		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
-	}
-	var free, held []*ledger.Instance
-	for _, w := range db.works {
-		h := &w.head
-		if db.lost(h.Session) {
-			w.release(db.since(h, now), now, "")
+	return in(ctx, db, func(now time.Time) (ledger.Claimed, error) {
+		if err := db.same(t); err != nil {
+			return ledger.Claimed{}, err
 		}
-		switch {
-		case h.Session == t && h.Posted > h.Consumed:
-			held = append(held, h)
-		case due(h, now) && knows(c.Known, h):
-			free = append(free, h)
+		for _, s := range db.sessions {
+			s.dead = s.dead || !s.expires.Add(db.limits.Skew).After(now)
 		}
-	}
-	chosen := choose(free, c)
-	for _, h := range chosen {
-		h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
-	}
-	return ledger.Claimed{Instances: copyHeads(append(chosen, held...)), Controls: db.version}, nil
+		if !db.live(t, now) {
+			return ledger.Claimed{}, ledger.ErrSessionDead
+		}
+		var free, held []*ledger.Instance
+		for _, w := range db.works {
+			h := &w.head
+			if db.lost(h.Session) {
+				w.release(db.since(h, now), now, "")
+			}
+			switch {
+			case h.Session == t && h.Posted > h.Consumed:
+				held = append(held, h)
+			case due(h, now) && knows(c.Known, h):
+				free = append(free, h)
+			}
+		}
+		chosen := choose(free, c)
+		for _, h := range chosen {
+			h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
+		}
+		return ledger.Claimed{Instances: copyHeads(append(chosen, held...)), Controls: db.version}, nil
+	}, "claim for session %s", t)
 }
 
 // choose picks works in the order of a claim: "what is to be undone goes before all else, whichever
@@ -148,56 +144,51 @@ func (w *work) release(due, now time.Time, waitsFor string) {
 // GiveBack releases works that t holds. "A live work that is released already becomes due at that
 // time when it would be due later, and waits for what it waited for before. Others are left alone".
 func (db *DB) GiveBack(ctx context.Context, t machine.Token, works []ledger.Return) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("give back %d works: %w", len(works), err)
-	}
-	defer unlock()
-	if err := db.same(t); err != nil {
-		return fmt.Errorf("give back %d works: %w", len(works), err)
-	}
-	if err := valid.Returns(works); err != nil {
-		return fmt.Errorf("give back %d works: %w", len(works), err)
-	}
-	for _, r := range works {
-		if r.Due.IsZero() {
-			r.Due = now
+	return db.do(ctx, func(now time.Time) error {
+		if err := db.same(t); err != nil {
+			return err
 		}
-		r.Due = r.Due.UTC().Truncate(time.Microsecond)
-		switch w := db.number(r.Number); {
-		case w == nil:
-		case w.head.Session != 0 && w.head.Session == t:
-			w.release(r.Due, now, r.WaitsFor)
-			if w.leaves = r.Leaves; w.leaves.IsZero() || !w.head.Deadline.IsZero() && w.head.Deadline.Before(w.leaves) {
-				w.leaves = w.head.Deadline
+		if err := valid.Returns(works); err != nil {
+			return err
+		}
+		for _, r := range works {
+			if r.Due.IsZero() {
+				r.Due = now
 			}
-		case w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
-			w.release(r.Due, now, w.head.WaitsFor)
+			r.Due = r.Due.UTC().Truncate(time.Microsecond)
+			switch w := db.number(r.Number); {
+			case w == nil:
+			case w.head.Session != 0 && w.head.Session == t:
+				w.release(r.Due, now, r.WaitsFor)
+				if w.leaves = r.Leaves; w.leaves.IsZero() || !w.head.Deadline.IsZero() && w.head.Deadline.Before(w.leaves) {
+					w.leaves = w.head.Deadline
+				}
+			case w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
+				w.release(r.Due, now, w.head.WaitsFor)
+			}
 		}
-	}
-	return nil
+		return nil
+	}, "give back %d works", len(works))
 }
 
 // CatchUp "mends what a clock that ran ahead left behind".
 func (db *DB) CatchUp(ctx context.Context) (works, sessions int64, err error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return 0, 0, fmt.Errorf("catch up with the clock: %w", err)
-	}
-	defer unlock()
-	for _, w := range db.works {
-		if ahead(&w.head, now) {
-			w.head.Due = now
-			works++
+	err = db.do(ctx, func(now time.Time) error {
+		for _, w := range db.works {
+			if ahead(&w.head, now) {
+				w.head.Due = now
+				works++
+			}
 		}
-	}
-	for _, s := range db.sessions {
-		if !s.dead && s.renewed.After(now) {
-			s.renewed, s.expires = now, now.Add(s.expires.Sub(s.renewed))
-			sessions++
+		for _, s := range db.sessions {
+			if !s.dead && s.renewed.After(now) {
+				s.renewed, s.expires = now, now.Add(s.expires.Sub(s.renewed))
+				sessions++
+			}
 		}
-	}
-	return works, sessions, nil
+		return nil
+	}, "catch up with the clock")
+	return works, sessions, err
 }
 
 // ahead reports whether a work is due at a time that only a clock which ran ahead explains.
@@ -222,39 +213,33 @@ func (db *DB) stray(t machine.Token, inHand []int64) []ledger.Instance {
 
 // Load returns chains "from the latest snapshot on". "Works that do not exist are left out".
 func (db *DB) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("load %d works: %w", len(ids), err)
-	}
-	defer unlock()
-	var chains []ledger.Chain
-	for _, id := range ids {
-		w := db.byID[id]
-		if w == nil {
-			continue
+	return in(ctx, db, func(now time.Time) ([]ledger.Chain, error) {
+		var chains []ledger.Chain
+		for _, id := range ids {
+			w := db.byID[id]
+			if w == nil {
+				continue
+			}
+			c := ledger.Chain{Instance: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
+			c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s machine.Signal) bool { return w.read[s.ID] }))
+			c.Changed = db.changed(w.at(w.length()))
+			c.Over = c.Arms() && c.Changed.IsZero() && !slices.Contains(db.unburied(), c.Records[len(c.Records)-1].Session)
+			chains = append(chains, c)
 		}
-		c := ledger.Chain{Instance: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
-		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s machine.Signal) bool { return w.read[s.ID] }))
-		c.Changed = db.changed(w.at(w.length()))
-		c.Over = c.Arms() && c.Changed.IsZero() && !slices.Contains(db.unburied(), c.Records[len(c.Records)-1].Session)
-		chains = append(chains, c)
-	}
-	return chains, nil
+		return chains, nil
+	}, "load %d works", len(ids))
 }
 
 // AtRest returns those of the works "that have ended, are in review or paused".
-func (db *DB) AtRest(ctx context.Context, ids []saga.ID) (rest []saga.ID, err error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("ask which of %d works are at rest: %w", len(ids), err)
-	}
-	defer unlock()
-	for _, id := range ids {
-		if w := db.byID[id]; w != nil && (w.head.Status.Terminal() || w.head.Status.Parked()) && !slices.Contains(rest, id) {
-			rest = append(rest, id)
+func (db *DB) AtRest(ctx context.Context, ids []saga.ID) ([]saga.ID, error) {
+	return in(ctx, db, func(time.Time) (rest []saga.ID, err error) {
+		for _, id := range ids {
+			if w := db.byID[id]; w != nil && (w.head.Status.Terminal() || w.head.Status.Parked()) && !slices.Contains(rest, id) {
+				rest = append(rest, id)
+			}
 		}
-	}
-	return rest, nil
+		return rest, nil
+	}, "ask which of %d works are at rest", len(ids))
 }
 
 // byLast orders duplicates: "the most recent first".

@@ -22,31 +22,24 @@ func copyRecord(r machine.Record) machine.Record {
 	return r
 }
 
-func copyRecords(rs []machine.Record) []machine.Record {
-	out := make([]machine.Record, len(rs))
-	for i, r := range rs {
-		out[i] = copyRecord(r)
-	}
-	return out
-}
+func copyRecords(rs []machine.Record) []machine.Record { return each(rs, copyRecord) }
 
 func copySignal(s machine.Signal) machine.Signal {
 	s.Output, s.Input, s.Body = slices.Clone(s.Output), slices.Clone(s.Input), slices.Clone(s.Body)
 	return s
 }
 
+func copySignals(ss []machine.Signal) []machine.Signal { return each(ss, copySignal) }
+
 func copyHeads(hs []*ledger.Instance) []ledger.Instance {
-	out := make([]ledger.Instance, len(hs))
-	for i, h := range hs {
-		out[i] = *h
-	}
-	return out
+	return each(hs, func(h *ledger.Instance) ledger.Instance { return *h })
 }
 
-func copySignals(ss []machine.Signal) []machine.Signal {
-	out := make([]machine.Signal, len(ss))
-	for i, s := range ss {
-		out[i] = copySignal(s)
+// each is what one makes of every element. It is never nil.
+func each[A, B any](of []A, one func(A) B) []B {
+	out := make([]B, len(of))
+	for i, a := range of {
+		out[i] = one(a)
 	}
 	return out
 }

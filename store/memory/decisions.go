@@ -3,10 +3,10 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/ledger"
@@ -15,97 +15,82 @@ import (
 
 // Decide stores decisions, "each in place of an earlier one on its key, and puts each on record as an act".
 func (db *DB) Decide(ctx context.Context, job string, ds []plan.Decision) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("decide on findings of %s: %w", job, err)
-	}
-	defer unlock()
-	acts := make([]ledger.Control, len(ds))
-	for i := range ds {
-		d := &ds[i]
-		err := d.Validate()
-		if err == nil {
-			acts[i] = ledger.Control{Kind: ledger.DeedDecide, Name: d.Finding.Key, Actor: d.By.Name, Reason: d.By.Reason, At: now}
-			acts[i].Body, err = d.Act(job)
+	return db.do(ctx, func(now time.Time) error {
+		acts := make([]ledger.Control, len(ds))
+		for i := range ds {
+			d := &ds[i]
+			err := d.Validate()
+			if err == nil {
+				acts[i] = ledger.Control{Kind: ledger.DeedDecide, Name: d.Finding.Key, Actor: d.By.Name, Reason: d.By.Reason, At: now}
+				acts[i].Body, err = d.Act(job)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("decide on findings of %s: %w", job, err)
+		if db.planned.decided[job] == nil {
+			db.planned.decided[job] = map[string]*plan.Decision{}
 		}
-	}
-	if db.planned.decided[job] == nil {
-		db.planned.decided[job] = map[string]*plan.Decision{}
-	}
-	for i, d := range ds {
-		d.Finding = copyFinding(d.Finding)
-		d.At, d.Outcome, d.Error = now, plan.Pending, ""
-		db.planned.decided[job][d.Finding.Key] = &d
-		db.act(acts[i])
-	}
-	return nil
+		for i, d := range ds {
+			d.Finding = copyFinding(d.Finding)
+			d.At, d.Outcome, d.Error = now, plan.Pending, ""
+			db.planned.decided[job][d.Finding.Key] = &d
+			db.act(acts[i])
+		}
+		return nil
+	}, "decide on findings of %s", job)
 }
 
 // Decisions returns decisions of a job "in the order of the bytes of their keys".
 func (db *DB) Decisions(ctx context.Context, q plan.DecisionQuery) ([]plan.Decision, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list decisions: %w", err)
-	}
-	defer unlock()
-	limit := q.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	var ds []plan.Decision
-	of := db.planned.decided[q.Job]
-	for _, key := range slices.Sorted(maps.Keys(of)) {
-		d := *of[key]
-		if key <= q.After || len(q.Keys) > 0 && !slices.Contains(q.Keys, key) || q.Open && !(d.Acts() && d.Outcome == plan.Pending) || len(ds) == limit {
-			continue
+	return in(ctx, db, func(time.Time) ([]plan.Decision, error) {
+		limit := cmp.Or(max(q.Limit, 0), pageSize)
+		var ds []plan.Decision
+		of := db.planned.decided[q.Job]
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			d := *of[key]
+			if key <= q.After || len(q.Keys) > 0 && !slices.Contains(q.Keys, key) || q.Open && !(d.Acts() && d.Outcome == plan.Pending) || len(ds) == limit {
+				continue
+			}
+			d.Finding = copyFinding(d.Finding)
+			ds = append(ds, d)
 		}
-		d.Finding = copyFinding(d.Finding)
-		ds = append(ds, d)
-	}
-	return ds, nil
+		return ds, nil
+	}, "list decisions")
 }
 
 // Settled notes what became of decisions, "by key and At".
 func (db *DB) Settled(ctx context.Context, job string, ds []plan.Decision) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("note what became of decisions of %s: %w", job, err)
-	}
-	defer unlock()
-	for i := range ds {
-		if d := db.planned.decided[job][ds[i].Finding.Key]; d != nil && d.At.Equal(ds[i].At) {
-			d.Outcome, d.Error, d.Ended = ds[i].Outcome, ds[i].Error, now
+	return db.do(ctx, func(now time.Time) error {
+		for i := range ds {
+			if d := db.planned.decided[job][ds[i].Finding.Key]; d != nil && d.At.Equal(ds[i].At) {
+				d.Outcome, d.Error, d.Ended = ds[i].Outcome, ds[i].Error, now
+			}
 		}
-	}
-	return nil
+		return nil
+	}, "note what became of decisions of %s", job)
 }
 
 // Found returns "what comparisons left to people about the work of that name".
-func (db *DB) Found(ctx context.Context, work string) (of intake.Found, err error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return of, fmt.Errorf("what was found about %s: %w", work, err)
-	}
-	defer unlock()
-	for _, decided := range db.planned.decided {
-		if d := decided[work]; d != nil && d.Verdict == plan.Accept && !d.Acts() {
-			of.Accept(d.Finding.SourceRevision, d.Until)
+func (db *DB) Found(ctx context.Context, work string) (intake.Found, error) {
+	return in(ctx, db, func(now time.Time) (of intake.Found, err error) {
+		for _, decided := range db.planned.decided {
+			if d := decided[work]; d != nil && d.Verdict == plan.Accept && !d.Acts() {
+				of.Accept(d.Finding.SourceRevision, d.Until)
+			}
 		}
-	}
-	for job, found := range db.planned.drifts {
-		f, plans := found[work], db.finished(func(p *planState) bool { return p.Job == job })
-		if f == nil || f.asked == 0 || !f.Last.After(now.Add(-plan.HoldFor)) || len(plans) == 0 {
-			continue
+		for job, found := range db.planned.drifts {
+			f, plans := found[work], db.finished(func(p *planState) bool { return p.Job == job })
+			if f == nil || f.asked == 0 || !f.Last.After(now.Add(-plan.HoldFor)) || len(plans) == 0 {
+				continue
+			}
+			latest := slices.MaxFunc(plans, func(a, b *planState) int { return cmp.Compare(a.Number, b.Number) })
+			if latest.HoldsNothingReason == "" && latest.Number >= f.asked && !db.lets(f) {
+				of.Leave(intake.Undecided{Job: job, Class: string(f.Class)})
+			}
 		}
-		latest := slices.MaxFunc(plans, func(a, b *planState) int { return cmp.Compare(a.Number, b.Number) })
-		if latest.HoldsNothingReason == "" && latest.Number >= f.asked && !db.lets(f) {
-			of.Leave(intake.Undecided{Job: job, Class: string(f.Class)})
-		}
-	}
-	return of, nil
+		return of, nil
+	}, "what was found about %s", work)
 }
 
 // lets reports whether what was decided on a difference lets what waits for it go on.

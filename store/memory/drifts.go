@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/internal/plan"
 )
@@ -15,66 +16,57 @@ func (db *DB) Remember(ctx context.Context, ref plan.Ref, part plan.Part, fs []p
 	if err := part.Hold(fs); err != nil {
 		return fmt.Errorf("remember the drift of %s: %w", job, err)
 	}
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("remember the drift of %s: %w", job, err)
-	}
-	defer unlock()
-	before, after := db.planned.drifts[job], map[string]*remembered{}
-	for key, r := range before {
-		if !part.Has(key) {
-			after[key] = r
-		}
-	}
-	for _, f := range fs {
-		if f.Class == plan.InSync {
-			continue
-		}
-		r := &remembered{plan.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, ref, 0}
-		if f.Hold() == plan.Holds {
-			r.asked = ref.Number
-		}
-		if old := before[f.Key]; old != nil && f.Hold() != plan.Lets && old.asked > 0 {
-			r.asked = old.asked
-		}
-		if old := before[f.Key]; old != nil && old.Class == f.Class {
-			r.First, r.Times = old.First, old.Times+1
-			if old.plan == ref { // "telling the same part of the same plan twice counts once"
-				r.Times = old.Times
+	return db.do(ctx, func(now time.Time) error {
+		before, after := db.planned.drifts[job], map[string]*remembered{}
+		for key, r := range before {
+			if !part.Has(key) {
+				after[key] = r
 			}
 		}
-		after[f.Key] = r
-	}
-	db.planned.drifts[job] = after
-	return nil
+		for _, f := range fs {
+			if f.Class == plan.InSync {
+				continue
+			}
+			r := &remembered{plan.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, ref, 0}
+			if f.Hold() == plan.Holds {
+				r.asked = ref.Number
+			}
+			if old := before[f.Key]; old != nil && f.Hold() != plan.Lets && old.asked > 0 {
+				r.asked = old.asked
+			}
+			if old := before[f.Key]; old != nil && old.Class == f.Class {
+				r.First, r.Times = old.First, old.Times+1
+				if old.plan == ref { // "telling the same part of the same plan twice counts once"
+					r.Times = old.Times
+				}
+			}
+			after[f.Key] = r
+		}
+		db.planned.drifts[job] = after
+		return nil
+	}, "remember the drift of %s", job)
 }
 
 // Drifts returns drift, "that which was found first at first; then by job and key".
 func (db *DB) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list drift: %w", err)
-	}
-	defer unlock()
-	var found []plan.Drift
-	for _, rows := range db.planned.drifts {
-		for _, r := range rows {
-			if d := &r.Drift; (q.Job == "" || d.Job == q.Job) && (q.Key == "" || d.Key == q.Key) && (q.Class == "" || d.Class == q.Class) &&
-				d.Times >= q.Times && !(q.Open && db.decidedOn(d)) && (q.After == nil || compareDrifts(*d, *q.After) > 0) {
-				found = append(found, *d)
+	return in(ctx, db, func(time.Time) ([]plan.Drift, error) {
+		var found []plan.Drift
+		for _, rows := range db.planned.drifts {
+			for _, r := range rows {
+				if d := &r.Drift; (q.Job == "" || d.Job == q.Job) && (q.Key == "" || d.Key == q.Key) && (q.Class == "" || d.Class == q.Class) &&
+					d.Times >= q.Times && !(q.Open && db.decidedOn(d)) && (q.After == nil || compareDrifts(*d, *q.After) > 0) {
+					found = append(found, *d)
+				}
 			}
 		}
-	}
-	slices.SortFunc(found, compareDrifts)
-	limit := q.Limit
-	if limit <= 0 {
-		limit = 100
-	}
-	found = found[:min(limit, len(found))]
-	for i := range found {
-		found[i].Finding = copyFinding(found[i].Finding)
-	}
-	return found, nil
+		slices.SortFunc(found, compareDrifts)
+		limit := cmp.Or(max(q.Limit, 0), pageSize)
+		found = found[:min(limit, len(found))]
+		for i := range found {
+			found[i].Finding = copyFinding(found[i].Finding)
+		}
+		return found, nil
+	}, "list drift")
 }
 
 func compareDrifts(a, b plan.Drift) int {

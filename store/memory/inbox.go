@@ -56,15 +56,12 @@ func (db *DB) Accept(ctx context.Context, events []intake.Event) error {
 			return fmt.Errorf("accept event %d of %d (%s): it has no dedupe digest, so a copy of it could not be told from another event", i+1, len(events), events[i].Object)
 		}
 	}
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("accept %d events: %w", len(events), err)
-	}
-	defer unlock()
-	for i := range events {
-		db.accept(&events[i], now)
-	}
-	return nil
+	return db.do(ctx, func(now time.Time) error {
+		for i := range events {
+			db.accept(&events[i], now)
+		}
+		return nil
+	}, "accept %d events", len(events))
 }
 
 func (db *DB) accept(e *intake.Event, now time.Time) {

@@ -139,73 +139,78 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// enter locks db for one method and reads the clock: every method sees one moment, as a statement
-// does. The caller defers unlock when err is nil.
-func (db *DB) enter(ctx context.Context) (now time.Time, unlock func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return time.Time{}, nil, err
+// in runs one method with db locked and the clock read: every method sees one moment, as a
+// statement does. Its error begins with what was to be done.
+func in[T any](ctx context.Context, db *DB, method func(now time.Time) (T, error), what string, args ...any) (got T, err error) {
+	if err = ctx.Err(); err == nil {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		if err = errClosed; !db.closed {
+			// Microseconds, in UTC and without a monotonic part: what a database would give back.
+			got, err = method(db.now().UTC().Truncate(time.Microsecond))
+		}
 	}
-	db.mu.Lock()
-	if db.closed {
-		db.mu.Unlock()
-		return time.Time{}, nil, errClosed
+	if own, ok := errors.AsType[ownError](err); ok {
+		return got, own.error
 	}
-	// Microseconds, in UTC and without a monotonic part: what a database would give back.
-	return db.now().UTC().Truncate(time.Microsecond), db.mu.Unlock, nil
+	if err != nil {
+		return got, fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+	}
+	return got, nil
 }
+
+// do is in for a method that returns no more than an error.
+func (db *DB) do(ctx context.Context, method func(now time.Time) error, what string, args ...any) error {
+	_, err := in(ctx, db, func(now time.Time) (struct{}, error) { return struct{}{}, method(now) }, what, args...)
+	return err
+}
+
+// ownError goes out in its own words: a callback of the caller returned it, or it says by itself what is wrong.
+type ownError struct{ error }
 
 // OpenSession begins a lease under a fresh random token.
 func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return ledger.Lease{}, fmt.Errorf("open session: %w", err)
-	}
-	defer unlock()
-	t := machine.Token(random())
-	for db.sessions[t] != nil || t == 0 { // zero stands for no session
-		t = machine.Token(random())
-	}
-	db.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
-	db.opened[t] = db.identity
-	if _, known := db.begun[db.identity]; !known {
-		db.begun[db.identity] = now
-	}
-	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: db.identity, Live: db.unburied(), Controls: db.version}, nil
+	return in(ctx, db, func(now time.Time) (ledger.Lease, error) {
+		t := machine.Token(random())
+		for db.sessions[t] != nil || t == 0 { // zero stands for no session
+			t = machine.Token(random())
+		}
+		db.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
+		db.opened[t] = db.identity
+		if _, known := db.begun[db.identity]; !known {
+			db.begun[db.identity] = now
+		}
+		return ledger.Lease{Token: t, At: now, TTL: ttl, Database: db.identity, Live: db.unburied(), Controls: db.version}, nil
+	}, "open session")
 }
 
 // Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
 func (db *DB) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (ledger.Lease, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
-	}
-	defer unlock()
-	if err := db.same(t); err != nil {
-		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
-	}
-	if !db.live(t, now) {
-		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, ledger.ErrSessionDead)
-	}
-	s := db.sessions[t]
-	db.leaveLines(now)
-	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
-	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: db.identity, Stray: db.stray(t, r.InHand), Live: db.unburied(), Controls: db.version}, nil
+	return in(ctx, db, func(now time.Time) (ledger.Lease, error) {
+		if err := db.same(t); err != nil {
+			return ledger.Lease{}, err
+		}
+		if !db.live(t, now) {
+			return ledger.Lease{}, ledger.ErrSessionDead
+		}
+		s := db.sessions[t]
+		db.leaveLines(now)
+		s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
+		return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: db.identity, Stray: db.stray(t, r.InHand), Live: db.unburied(), Controls: db.version}, nil
+	}, "renew session %s", t)
 }
 
 // Bury marks a session dead. "Burying a dead session is not an error".
 func (db *DB) Bury(ctx context.Context, t machine.Token) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("bury session %s: %w", t, err)
-	}
-	defer unlock()
-	if s := db.sessions[t]; s != nil && !s.dead {
-		s.dead = true
-		if s.expires.After(now) {
-			s.expires = now
+	return db.do(ctx, func(now time.Time) error {
+		if s := db.sessions[t]; s != nil && !s.dead {
+			s.dead = true
+			if s.expires.After(now) {
+				s.expires = now
+			}
 		}
-	}
-	return nil
+		return nil
+	}, "bury session %s", t)
 }
 
 // live reports whether t may arm: not dead, and its lease ends after now.
@@ -233,97 +238,88 @@ func (db *DB) lost(t machine.Token) bool {
 // Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work
 // has already received changes nothing".
 func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
-	}
-	defer unlock()
-	if err := valid.Signal(&s); err != nil {
-		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
-	}
-	w := db.byID[id]
-	if w == nil {
-		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrNotFound)
-	}
-	if w.head.Left() == ledger.LeftRemains {
-		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrForgotten)
-	}
-	for _, known := range w.signals {
-		if known.Key == s.Key {
-			return nil
+	return db.do(ctx, func(now time.Time) error {
+		if err := valid.Signal(&s); err != nil {
+			return err
 		}
-	}
-	if s.ID != 0 && s.ID != w.head.Posted+1 {
-		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrChanged)
-	}
-	s = copySignal(s)
-	s.ID, s.At = w.head.Posted+1, now
-	w.signals = append(w.signals, s)
-	w.head.Posted++
-	w.head.WaitsFor = ""                                                      // "a signal reaches a process whatever the destination's state"
-	if h := &w.head; h.Session == 0 && (h.Due.IsZero() || h.Due.After(now)) { // a held work keeps its holder: Claim tells that holder
-		h.Due = now
-	}
-	return nil
+		w := db.byID[id]
+		if w == nil {
+			return ledger.ErrNotFound
+		}
+		if w.head.Left() == ledger.LeftRemains {
+			return ledger.ErrForgotten
+		}
+		for _, known := range w.signals {
+			if known.Key == s.Key {
+				return nil
+			}
+		}
+		if s.ID != 0 && s.ID != w.head.Posted+1 {
+			return ledger.ErrChanged
+		}
+		s = copySignal(s)
+		s.ID, s.At = w.head.Posted+1, now
+		w.signals = append(w.signals, s)
+		w.head.Posted++
+		w.head.WaitsFor = ""                                                      // "a signal reaches a process whatever the destination's state"
+		if h := &w.head; h.Session == 0 && (h.Due.IsZero() || h.Due.After(now)) { // a held work keeps its holder: Claim tells that holder
+			h.Due = now
+		}
+		return nil
+	}, "post %s to %s", s.Kind, id)
 }
 
 // Describe stores a definition's structure or compares it with the stored one.
 func (db *DB) Describe(ctx context.Context, spec *program.Spec) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
-	}
-	defer unlock()
-	d, err := definition(spec, now)
-	if err != nil {
-		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
-	}
-	key := ledger.Version{Saga: spec.Saga, Version: spec.Version}
-	known, ok := db.definitions[key]
-	if !ok {
+	return db.do(ctx, func(now time.Time) error {
+		d, err := definition(spec, now)
+		if err != nil {
+			return err
+		}
+		key := ledger.Version{Saga: spec.Saga, Version: spec.Version}
+		known, ok := db.definitions[key]
+		if !ok {
+			db.definitions[key] = d
+			return nil
+		}
+		if known.Structure != d.Structure {
+			return fmt.Errorf("%w; raise the version", ledger.ErrDefinitionChanged)
+		}
+		d.First = known.First
 		db.definitions[key] = d
 		return nil
-	}
-	if known.Structure != d.Structure {
-		return fmt.Errorf("describe %s version %d: %w; raise the version", spec.Saga, spec.Version, ledger.ErrDefinitionChanged)
-	}
-	d.First = known.First
-	db.definitions[key] = d
-	return nil
+	}, "describe %s version %d", spec.Saga, spec.Version)
 }
 
 // Count stores what a counter has seen, stamped by the ledger's clock, and folds what is silent
 // into the counter 0.
 func (db *DB) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("count duplicates: %w", err)
-	}
-	defer unlock()
-	sums := make(map[counter]int64, len(totals))
-	for _, d := range totals {
-		sums[counter{d.ID, valid.Cut(d.Source), c}] += d.Count
-	}
-	for key, total := range sums {
-		d, ok := db.duplicates[key]
-		if !ok {
-			d = ledger.Duplicate{ID: key.id, Source: key.source, First: now}
+	return db.do(ctx, func(now time.Time) error {
+		sums := make(map[counter]int64, len(totals))
+		for _, d := range totals {
+			sums[counter{d.ID, valid.Cut(d.Source), c}] += d.Count
 		}
-		if total > d.Count {
-			db.block(ledger.ByStart, key.source, total-d.Count, now)
-			d.Count, d.Last = total, now
+		for key, total := range sums {
+			d, ok := db.duplicates[key]
+			if !ok {
+				d = ledger.Duplicate{ID: key.id, Source: key.source, First: now}
+			}
+			if total > d.Count {
+				db.block(ledger.ByStart, key.source, total-d.Count, now)
+				d.Count, d.Last = total, now
+			}
+			db.duplicates[key] = d
 		}
-		db.duplicates[key] = d
-	}
-	for key, d := range db.duplicates {
-		if key.name == 0 || key.name == c || now.Sub(d.Last) <= ledger.CounterSilence {
-			continue
+		for key, d := range db.duplicates {
+			if key.name == 0 || key.name == c || now.Sub(d.Last) <= ledger.CounterSilence {
+				continue
+			}
+			delete(db.duplicates, key)
+			key.name = 0
+			db.duplicates[key] = join(db.duplicates[key], d)
 		}
-		delete(db.duplicates, key)
-		key.name = 0
-		db.duplicates[key] = join(db.duplicates[key], d)
-	}
-	return nil
+		return nil
+	}, "count duplicates")
 }
 
 // join is what two counters of one work and source have seen together. The first may be none.

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,12 +14,9 @@ import (
 // Sessions returns "the live sessions, then the dead ones that still hold works; each kind by its
 // opening".
 func (db *DB) Sessions(ctx context.Context) ([]ledger.Session, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
-	defer unlock()
-	return db.listSessions(now), nil
+	return in(ctx, db, func(now time.Time) ([]ledger.Session, error) {
+		return db.listSessions(now), nil
+	}, "list sessions")
 }
 
 func (db *DB) listSessions(now time.Time) []ledger.Session {
@@ -66,49 +62,41 @@ func order(a, b bool) int {
 
 // Overview "says what moves and what does not".
 func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return ledger.Overview{}, fmt.Errorf("look over the ledger: %w", err)
-	}
-	defer unlock()
-	o := ledger.Overview{At: now, Sessions: db.listSessions(now), OldestSignal: db.oldestSignal()}
-	o.Sessions = slices.DeleteFunc(o.Sessions, func(s ledger.Session) bool { return s.Dead })
-	var known []ledger.Version
-	for _, s := range o.Sessions {
-		known = append(known, s.Knows...)
-		if s.Renewed.After(now) {
-			o.Ahead.Sessions = append(o.Ahead.Sessions, s)
+	return in(ctx, db, func(now time.Time) (ledger.Overview, error) {
+		o := ledger.Overview{At: now, Sessions: db.listSessions(now), OldestSignal: db.oldestSignal()}
+		o.Sessions = slices.DeleteFunc(o.Sessions, func(s ledger.Session) bool { return s.Dead })
+		var known []ledger.Version
+		for _, s := range o.Sessions {
+			known = append(known, s.Knows...)
+			if s.Renewed.After(now) {
+				o.Ahead.Sessions = append(o.Ahead.Sessions, s)
+			}
 		}
-	}
-	unknown, lines := make(map[ledger.Backlog]ledger.Backlog), make(map[string]ledger.Waiting)
-	for _, w := range db.works {
-		h := w.head
-		waits := db.waiting(&h, now)
-		if !waits.IsZero() && !knows(known, &h) {
-			note(unknown, &h, waits)
+		unknown, lines := make(map[ledger.Backlog]ledger.Backlog), make(map[string]ledger.Waiting)
+		for _, w := range db.works {
+			h := w.head
+			waits := db.waiting(&h, now)
+			if !waits.IsZero() && !knows(known, &h) {
+				note(unknown, &h, waits)
+			}
+			if ahead(&h, now) && len(o.Ahead.Works) < ledger.MaxAhead {
+				o.Ahead.Works = append(o.Ahead.Works, h)
+			}
+			if h.WaitsFor != "" {
+				stand(lines, &h)
+			} else if h.Status.Live() && (h.Session != 0 || due(&h, now)) {
+				h.Updated = w.at(w.length()).At
+				o.Oldest = append(o.Oldest, h)
+			}
 		}
-		if ahead(&h, now) && len(o.Ahead.Works) < ledger.MaxAhead {
-			o.Ahead.Works = append(o.Ahead.Works, h)
+		o.Unknown = slices.SortedFunc(maps.Values(unknown), ledger.Backlog.Compare)
+		for _, name := range slices.Sorted(maps.Keys(lines)) {
+			o.Waiting = append(o.Waiting, lines[name])
 		}
-		if h.WaitsFor != "" {
-			stand(lines, &h)
-		} else if h.Status.Live() && (h.Session != 0 || due(&h, now)) {
-			h.Updated = w.at(w.length()).At
-			o.Oldest = append(o.Oldest, h)
-		}
-	}
-	for _, b := range unknown {
-		o.Unknown = append(o.Unknown, b)
-	}
-	slices.SortFunc(o.Unknown, func(a, b ledger.Backlog) int {
-		return a.Compare(b)
-	})
-	for _, name := range slices.Sorted(maps.Keys(lines)) {
-		o.Waiting = append(o.Waiting, lines[name])
-	}
-	slices.SortStableFunc(o.Oldest, func(a, b ledger.Instance) int { return a.Updated.Compare(b.Updated) })
-	o.Oldest = o.Oldest[:min(len(o.Oldest), ledger.MaxOldest)]
-	return o, nil
+		slices.SortStableFunc(o.Oldest, func(a, b ledger.Instance) int { return a.Updated.Compare(b.Updated) })
+		o.Oldest = o.Oldest[:min(len(o.Oldest), ledger.MaxOldest)]
+		return o, nil
+	}, "look over the ledger")
 }
 
 // waiting is when a work that no live session holds is or was due, zero when it waits for nothing.

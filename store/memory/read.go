@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,28 +16,25 @@ import (
 // List returns a page of heads in the order of their numbers or works. It is small enough to look
 // at all of it.
 func (db *DB) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return ledger.Page{}, fmt.Errorf("list works: %w", err)
-	}
-	defer unlock()
-	at, err := f.Position()
-	if err != nil {
-		return ledger.Page{}, fmt.Errorf("list works: %w", err)
-	}
-	works := slices.SortedFunc(slices.Values(db.works), inOrder(&f))
-	var page ledger.Page
-	for _, w := range works {
-		if f.After != "" && inOrder(&f)(w, &work{head: ledger.Instance{Number: at.Number, ID: at.ID}}) <= 0 || !w.matches(&f) {
-			continue
+	return in(ctx, db, func(time.Time) (ledger.Page, error) {
+		at, err := f.Position()
+		if err != nil {
+			return ledger.Page{}, err
 		}
-		if n := len(page.Instances); n == f.PageSize() { // there is another one
-			page.Next = f.Behind(ledger.Position{Number: page.Instances[n-1].Number, ID: page.Instances[n-1].ID})
-			break
+		works := slices.SortedFunc(slices.Values(db.works), inOrder(&f))
+		var page ledger.Page
+		for _, w := range works {
+			if f.After != "" && inOrder(&f)(w, &work{head: ledger.Instance{Number: at.Number, ID: at.ID}}) <= 0 || !w.matches(&f) {
+				continue
+			}
+			if n := len(page.Instances); n == f.PageSize() { // there is another one
+				page.Next = f.Behind(ledger.Position{Number: page.Instances[n-1].Number, ID: page.Instances[n-1].ID})
+				break
+			}
+			page.Instances = append(page.Instances, w.head)
 		}
-		page.Instances = append(page.Instances, w.head)
-	}
-	return page, nil
+		return page, nil
+	}, "list works")
 }
 
 // inOrder is the order of a listing.
@@ -87,62 +83,50 @@ func matchesID(f *ledger.Filter, id saga.ID) bool {
 
 // History returns "the whole chain of a work from its first record, whatever snapshots it holds".
 func (db *DB) History(ctx context.Context, id saga.ID) ([]machine.Record, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("history of %s: %w", id, err)
-	}
-	defer unlock()
-	w := db.byID[id]
-	if w == nil {
-		return nil, fmt.Errorf("history of %s: %w", id, ledger.ErrNotFound)
-	}
-	return copyRecords(w.records), nil
+	return in(ctx, db, func(time.Time) ([]machine.Record, error) {
+		w := db.byID[id]
+		if w == nil {
+			return nil, ledger.ErrNotFound
+		}
+		return copyRecords(w.records), nil
+	}, "history of %s", id)
 }
 
 // Signals returns every signal posted to a work, oldest first.
 func (db *DB) Signals(ctx context.Context, id saga.ID) ([]machine.Signal, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("signals of %s: %w", id, err)
-	}
-	defer unlock()
-	if w := db.byID[id]; w != nil {
-		return copySignals(w.signals), nil
-	}
-	return nil, fmt.Errorf("signals of %s: %w", id, ledger.ErrNotFound)
+	return in(ctx, db, func(time.Time) ([]machine.Signal, error) {
+		if w := db.byID[id]; w != nil {
+			return copySignals(w.signals), nil
+		}
+		return nil, ledger.ErrNotFound
+	}, "signals of %s", id)
 }
 
 // Duplicates returns "how many duplicates of each work and source were blocked, by all counters,
 // the most recent first".
 func (db *DB) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list duplicates: %w", err)
-	}
-	defer unlock()
-	sums := make(map[counter]ledger.Duplicate)
-	for key, d := range db.duplicates {
-		if key.name = 0; matchesID(&f, d.ID) {
-			sums[key] = join(sums[key], d)
+	return in(ctx, db, func(time.Time) ([]ledger.Duplicate, error) {
+		sums := make(map[counter]ledger.Duplicate)
+		for key, d := range db.duplicates {
+			if key.name = 0; matchesID(&f, d.ID) {
+				sums[key] = join(sums[key], d)
+			}
 		}
-	}
-	ds := slices.SortedFunc(maps.Values(sums), byLast)
-	return ds[:min(len(ds), f.PageSize())], nil
+		ds := slices.SortedFunc(maps.Values(sums), byLast)
+		return ds[:min(len(ds), f.PageSize())], nil
+	}, "list duplicates")
 }
 
 // Definitions returns every definition the ledger has seen, by name and version.
 func (db *DB) Definitions(ctx context.Context) ([]ledger.Definition, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list definitions: %w", err)
-	}
-	defer unlock()
-	ds := make([]ledger.Definition, 0, len(db.definitions))
-	for _, d := range db.definitions {
-		ds = append(ds, copyDefinition(d))
-	}
-	slices.SortFunc(ds, func(a, b ledger.Definition) int {
-		return cmp.Or(cmp.Compare(a.Spec.Saga, b.Spec.Saga), cmp.Compare(a.Spec.Version, b.Spec.Version))
-	})
-	return ds, nil
+	return in(ctx, db, func(time.Time) ([]ledger.Definition, error) {
+		ds := make([]ledger.Definition, 0, len(db.definitions))
+		for _, d := range db.definitions {
+			ds = append(ds, copyDefinition(d))
+		}
+		slices.SortFunc(ds, func(a, b ledger.Definition) int {
+			return cmp.Or(cmp.Compare(a.Spec.Saga, b.Spec.Saga), cmp.Compare(a.Spec.Version, b.Spec.Version))
+		})
+		return ds, nil
+	}, "list definitions")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,39 +25,36 @@ var (
 
 // Turn hands out "the agenda of a job", whose row is locked because everything is.
 func (db *DB) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("turn at job %q: %w", job, err)
-	}
-	defer unlock()
-	a := schedule.Agenda{State: db.runs.jobs[job], Halt: db.runs.jobs[schedule.Everything].Paused}
-	a.State.Name = job
-	var open []int // where they lie
-	for i, r := range db.runs.rows {
-		if r.Job == job && r.Open() {
-			a.Open, open = append(a.Open, r), append(open, i)
+	return db.do(ctx, func(now time.Time) error {
+		a := schedule.Agenda{State: db.runs.jobs[job], Halt: db.runs.jobs[schedule.Everything].Paused}
+		a.State.Name = job
+		var open []int // where they lie
+		for i, r := range db.runs.rows {
+			if r.Job == job && r.Open() {
+				a.Open, open = append(a.Open, r), append(open, i)
+			}
 		}
-	}
-	if err := decide(now, &a); err != nil {
-		return err // "as it is, and nothing is stored"
-	}
-	a.State.Name = job
-	db.runs.jobs[job] = a.State
-	for n, i := range open {
-		was := &db.runs.rows[i]
-		a.Open[n].Number, a.Open[n].Job, a.Open[n].Instant = was.Number, job, was.Instant
-		*was = a.Open[n]
-	}
-	for i := range a.New {
-		r := &a.New[i]
-		if db.runs.add(job, r); r.Number > 0 && r.ByHand() {
-			db.act(ledger.Control{Kind: ledger.DeedRun, Name: job, Body: json.RawMessage(r.Ask), Actor: r.By, Reason: r.Why, At: r.Created})
+		if err := decide(now, &a); err != nil {
+			return ownError{err} // "as it is, and nothing is stored"
 		}
-	}
-	db.runs.rows = slices.DeleteFunc(db.runs.rows, func(r schedule.RunRow) bool {
-		return r.Job == job && !r.Open() && r.Ended.Before(a.Forget)
-	})
-	return nil
+		a.State.Name = job
+		db.runs.jobs[job] = a.State
+		for n, i := range open {
+			was := &db.runs.rows[i]
+			a.Open[n].Number, a.Open[n].Job, a.Open[n].Instant = was.Number, job, was.Instant
+			*was = a.Open[n]
+		}
+		for i := range a.New {
+			r := &a.New[i]
+			if db.runs.add(job, r); r.Number > 0 && r.ByHand() {
+				db.act(ledger.Control{Kind: ledger.DeedRun, Name: job, Body: json.RawMessage(r.Ask), Actor: r.By, Reason: r.Why, At: r.Created})
+			}
+		}
+		db.runs.rows = slices.DeleteFunc(db.runs.rows, func(r schedule.RunRow) bool {
+			return r.Job == job && !r.Open() && r.Ended.Before(a.Forget)
+		})
+		return nil
+	}, "turn at job %q", job)
 }
 
 // add records a run and numbers it, but for one whose "(job, instant) is known".
@@ -77,68 +73,56 @@ func (rs *runs) add(job string, r *schedule.RunRow) {
 
 // Paused returns "the pause that a job is under: its own, else that of everything".
 func (db *DB) Paused(ctx context.Context, job string) (schedule.Mark, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return schedule.Mark{}, fmt.Errorf("is job %q paused: %w", job, err)
-	}
-	defer unlock()
-	if own := db.runs.jobs[job].Paused; own.Is() {
-		return own, nil
-	}
-	return db.runs.jobs[schedule.Everything].Paused, nil
+	return in(ctx, db, func(time.Time) (schedule.Mark, error) {
+		if own := db.runs.jobs[job].Paused; own.Is() {
+			return own, nil
+		}
+		return db.runs.jobs[schedule.Everything].Paused, nil
+	}, "is job %q paused", job)
 }
 
 // Jobs returns "all jobs in the order of their names".
 func (db *DB) Jobs(ctx context.Context) (schedule.Board, error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return schedule.Board{}, fmt.Errorf("list jobs: %w", err)
-	}
-	defer unlock()
-	b := schedule.Board{Now: now, Halt: db.runs.jobs[schedule.Everything].Paused}
-	for name, j := range db.runs.jobs {
-		if name != schedule.Everything && j.Known() {
-			b.Jobs = append(b.Jobs, j)
+	return in(ctx, db, func(now time.Time) (schedule.Board, error) {
+		b := schedule.Board{Now: now, Halt: db.runs.jobs[schedule.Everything].Paused}
+		for name, j := range db.runs.jobs {
+			if name != schedule.Everything && j.Known() {
+				b.Jobs = append(b.Jobs, j)
+			}
 		}
-	}
-	slices.SortFunc(b.Jobs, func(a, b schedule.JobState) int { return cmp.Compare(a.Name, b.Name) })
-	return b, nil
+		slices.SortFunc(b.Jobs, func(a, b schedule.JobState) int { return cmp.Compare(a.Name, b.Name) })
+		return b, nil
+	}, "list jobs")
 }
 
 // Runs returns runs, "the newest first".
 func (db *DB) Runs(ctx context.Context, f schedule.RunFilter) ([]schedule.RunRow, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	defer unlock()
-	newer := func(a, b *schedule.RunRow) int {
-		if f.Job != "" {
-			return cmp.Compare(b.Number, a.Number)
+	return in(ctx, db, func(time.Time) ([]schedule.RunRow, error) {
+		newer := func(a, b *schedule.RunRow) int {
+			if f.Job != "" {
+				return cmp.Compare(b.Number, a.Number)
+			}
+			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Job, a.Job), cmp.Compare(b.Number, a.Number))
 		}
-		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Job, a.Job), cmp.Compare(b.Number, a.Number))
-	}
-	var found []schedule.RunRow
-	for _, r := range db.runs.rows {
-		if (f.Job == "" || r.Job == f.Job) && (f.Result == "" || r.Result == f.Result) && (!f.Open || r.Open()) && (f.Before == nil || newer(f.Before, &r) < 0) {
-			found = append(found, r)
+		var found []schedule.RunRow
+		for _, r := range db.runs.rows {
+			if (f.Job == "" || r.Job == f.Job) && (f.Result == "" || r.Result == f.Result) && (!f.Open || r.Open()) && (f.Before == nil || newer(f.Before, &r) < 0) {
+				found = append(found, r)
+			}
 		}
-	}
-	slices.SortFunc(found, func(a, b schedule.RunRow) int { return newer(&a, &b) })
-	return found[:min(len(found), cmp.Or(f.Limit, pageSize))], nil
+		slices.SortFunc(found, func(a, b schedule.RunRow) int { return newer(&a, &b) })
+		return found[:min(len(found), cmp.Or(f.Limit, pageSize))], nil
+	}, "list runs")
 }
 
 // Run returns one; "an unknown one matches ErrNotFound".
 func (db *DB) Run(ctx context.Context, job string, number int64) (schedule.RunRow, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, err)
-	}
-	defer unlock()
-	for _, r := range db.runs.rows {
-		if r.Job == job && r.Number == number {
-			return r, nil
+	return in(ctx, db, func(time.Time) (schedule.RunRow, error) {
+		for _, r := range db.runs.rows {
+			if r.Job == job && r.Number == number {
+				return r, nil
+			}
 		}
-	}
-	return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, schedule.ErrNotFound)
+		return schedule.RunRow{}, schedule.ErrNotFound
+	}, "run %d of %s", number, job)
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amends-dev/amends/internal/scan"
 )
@@ -32,30 +33,24 @@ func newSweeps() sweeps {
 
 // Position returns how far a sweep has come. "One that is unknown has Serial 0 and no State".
 func (db *DB) Position(ctx context.Context, name string) (scan.Position, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return scan.Position{}, fmt.Errorf("read the position of %s: %w", name, err)
-	}
-	defer unlock()
-	p := db.sweeps.positions[name]
-	p.Name = name
-	return p, nil
+	return in(ctx, db, func(time.Time) (scan.Position, error) {
+		p := db.sweeps.positions[name]
+		p.Name = name
+		return p, nil
+	}, "read the position of %s", name)
 }
 
 // Positions returns positions by the beginning of their names, "in the order of their bytes".
 func (db *DB) Positions(ctx context.Context, prefix string) ([]scan.Position, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
-	}
-	defer unlock()
-	var ps []scan.Position
-	for _, name := range slices.Sorted(maps.Keys(db.sweeps.positions)) {
-		if strings.HasPrefix(name, prefix) {
-			ps = append(ps, db.sweeps.positions[name])
+	return in(ctx, db, func(time.Time) ([]scan.Position, error) {
+		var ps []scan.Position
+		for _, name := range slices.Sorted(maps.Keys(db.sweeps.positions)) {
+			if strings.HasPrefix(name, prefix) {
+				ps = append(ps, db.sweeps.positions[name])
+			}
 		}
-	}
-	return ps, nil
+		return ps, nil
+	}, "read the positions of %s", prefix)
 }
 
 // Advance stores a page, "in one transaction".
@@ -65,27 +60,26 @@ func (db *DB) Advance(ctx context.Context, p scan.Position, page scan.Catch) (sc
 			return p, fmt.Errorf("advance %s: event %d of %d (%s) has no dedupe digest", p.Name, i+1, len(page.Events), page.Events[i].Object)
 		}
 	}
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return p, fmt.Errorf("advance %s: %w", p.Name, err)
-	}
-	defer unlock()
-	stored, next := db.sweeps.positions[p.Name], p
-	next.Serial, next.State = p.Serial+1, bytes.Clone(p.State)
-	switch {
-	case stored.Serial == next.Serial && bytes.Equal(stored.State, next.State): // "stored after all"
-		return next, nil
-	case stored.Serial != p.Serial:
-		return p, fmt.Errorf("advance %s: %w", p.Name, scan.ErrMoved)
-	}
-	db.sweeps.positions[p.Name] = next
-	for i := range page.Events {
-		db.accept(&page.Events[i], now)
-	}
-	for i := range page.Sightings {
-		db.see(listing{page.Name, page.Side}, &page.Sightings[i])
-	}
-	return next, nil
+	err := db.do(ctx, func(now time.Time) error {
+		stored, next := db.sweeps.positions[p.Name], p
+		next.Serial, next.State = p.Serial+1, bytes.Clone(p.State)
+		switch {
+		case stored.Serial == next.Serial && bytes.Equal(stored.State, next.State): // "stored after all"
+			p = next
+			return nil
+		case stored.Serial != p.Serial:
+			return scan.ErrMoved
+		}
+		p, db.sweeps.positions[p.Name] = next, next
+		for i := range page.Events {
+			db.accept(&page.Events[i], now)
+		}
+		for i := range page.Sightings {
+			db.see(listing{page.Name, page.Side}, &page.Sightings[i])
+		}
+		return nil
+	}, "advance %s", p.Name)
+	return p, err
 }
 
 // see keeps a sighting. "Sightings of one (name, side, key, id) replace each other".
@@ -109,64 +103,55 @@ func place(row *scan.Sighting, key, id string) int {
 
 // Sightings returns rows of a listing "in the order of the bytes of (key, id)".
 func (db *DB) Sightings(ctx context.Context, q scan.SightingQuery) ([]scan.Sighting, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read sightings of %s: %w", q.Name, err)
-	}
-	defer unlock()
-	rows := db.sweeps.sightings[listing{q.Name, q.Side}]
-	first, _ := slices.BinarySearchFunc(rows, q, func(row scan.Sighting, q scan.SightingQuery) int {
-		if behind := place(&row, q.After, q.AfterID) > 0; behind && (q.AfterID != "" || row.Key != q.After || q.After == "") {
-			return 1
+	return in(ctx, db, func(time.Time) ([]scan.Sighting, error) {
+		rows := db.sweeps.sightings[listing{q.Name, q.Side}]
+		first, _ := slices.BinarySearchFunc(rows, q, func(row scan.Sighting, q scan.SightingQuery) int {
+			if behind := place(&row, q.After, q.AfterID) > 0; behind && (q.AfterID != "" || row.Key != q.After || q.After == "") {
+				return 1
+			}
+			return -1
+		})
+		var found []scan.Sighting
+		for _, row := range rows[first:] {
+			if len(found) == cmp.Or(q.Limit, 1000) {
+				break
+			}
+			if row.Generation < q.Generation {
+				continue
+			}
+			if row.Fields = maps.Clone(row.Fields); q.Bare {
+				row.Generation, row.Partition, row.Fields = 0, "", nil
+			}
+			found = append(found, row)
 		}
-		return -1
-	})
-	var found []scan.Sighting
-	for _, row := range rows[first:] {
-		if len(found) == cmp.Or(q.Limit, 1000) {
-			break
-		}
-		if row.Generation < q.Generation {
-			continue
-		}
-		if row.Fields = maps.Clone(row.Fields); q.Bare {
-			row.Generation, row.Partition, row.Fields = 0, "", nil
-		}
-		found = append(found, row)
-	}
-	return found, nil
+		return found, nil
+	}, "read sightings of %s", q.Name)
 }
 
 // Tally counts sightings of a listing by partition.
 func (db *DB) Tally(ctx context.Context, q scan.SightingQuery) (map[string]int64, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("count sightings of %s: %w", q.Name, err)
-	}
-	defer unlock()
-	counts := map[string]int64{}
-	for _, row := range db.sweeps.sightings[listing{q.Name, q.Side}] {
-		if row.Generation >= q.Generation {
-			counts[row.Partition]++
+	return in(ctx, db, func(time.Time) (map[string]int64, error) {
+		counts := map[string]int64{}
+		for _, row := range db.sweeps.sightings[listing{q.Name, q.Side}] {
+			if row.Generation >= q.Generation {
+				counts[row.Partition]++
+			}
 		}
-	}
-	return counts, nil
+		return counts, nil
+	}, "count sightings of %s", q.Name)
 }
 
 // Discard erases sightings of earlier generations, "at most limit".
 func (db *DB) Discard(ctx context.Context, q scan.SightingQuery, limit int) (int, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("discard sightings of %s: %w", q.Name, err)
-	}
-	defer unlock()
-	l, n := listing{q.Name, q.Side}, 0
-	db.sweeps.sightings[l] = slices.DeleteFunc(db.sweeps.sightings[l], func(row scan.Sighting) bool {
-		old := row.Generation < q.Generation && n < limit
-		if old {
-			n++
-		}
-		return old
-	})
-	return n, nil
+	return in(ctx, db, func(time.Time) (int, error) {
+		l, n := listing{q.Name, q.Side}, 0
+		db.sweeps.sightings[l] = slices.DeleteFunc(db.sweeps.sightings[l], func(row scan.Sighting) bool {
+			old := row.Generation < q.Generation && n < limit
+			if old {
+				n++
+			}
+			return old
+		})
+		return n, nil
+	}, "discard sightings of %s", q.Name)
 }

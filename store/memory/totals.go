@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -12,29 +11,26 @@ import (
 
 // Totals counts "the works of each saga, status and reason, in that order".
 func (db *DB) Totals(ctx context.Context) ([]ledger.Total, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("count works: %w", err)
-	}
-	defer unlock()
-	sums := make(map[ledger.Total]ledger.Total)
-	for _, w := range db.works {
-		h := &w.head
-		key := ledger.Total{Saga: h.ID.Saga, Status: h.Status, Reason: h.Reason}
-		t := sums[key]
-		if h.Session == 0 && h.WaitsFor == "" && !h.Due.IsZero() && (t.OldestDue.IsZero() || h.Due.Before(t.OldestDue)) {
-			t.OldestDue = h.Due
+	return in(ctx, db, func(time.Time) ([]ledger.Total, error) {
+		sums := make(map[ledger.Total]ledger.Total)
+		for _, w := range db.works {
+			h := &w.head
+			key := ledger.Total{Saga: h.ID.Saga, Status: h.Status, Reason: h.Reason}
+			t := sums[key]
+			if h.Session == 0 && h.WaitsFor == "" && !h.Due.IsZero() && (t.OldestDue.IsZero() || h.Due.Before(t.OldestDue)) {
+				t.OldestDue = h.Due
+			}
+			t.Works++
+			sums[key] = t
 		}
-		t.Works++
-		sums[key] = t
-	}
-	ts := make([]ledger.Total, 0, len(sums))
-	for t, sum := range sums {
-		t.Works, t.OldestDue = sum.Works, sum.OldestDue
-		ts = append(ts, t)
-	}
-	slices.SortFunc(ts, func(a, b ledger.Total) int { return a.Compare(&b) })
-	return ts, nil
+		ts := make([]ledger.Total, 0, len(sums))
+		for t, sum := range sums {
+			t.Works, t.OldestDue = sum.Works, sum.OldestDue
+			ts = append(ts, t)
+		}
+		slices.SortFunc(ts, func(a, b ledger.Total) int { return a.Compare(&b) })
+		return ts, nil
+	}, "count works")
 }
 
 // block adds to what a layer blocked of a source on a day.
@@ -44,33 +40,27 @@ func (db *DB) block(by, source string, n int64, now time.Time) {
 
 // Blocked adds n to what a layer blocked of a source today.
 func (db *DB) Blocked(ctx context.Context, by, source string, n int64) error {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return fmt.Errorf("count what %s blocked: %w", by, err)
-	}
-	defer unlock()
-	db.block(by, source, n, now)
-	return nil
+	return db.do(ctx, func(now time.Time) error {
+		db.block(by, source, n, now)
+		return nil
+	}, "count what %s blocked", by)
 }
 
 // BlockedDays returns "how many duplicates were blocked on each day, by day, layer and source, from
 // the day on that since is in".
 func (db *DB) BlockedDays(ctx context.Context, since time.Time) ([]ledger.BlockedDay, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list days of blocked duplicates: %w", err)
-	}
-	defer unlock()
-	var days []ledger.BlockedDay
-	for d, n := range db.blocked {
-		if d.Count = n; !d.Day.Before(ledger.DayOf(since)) {
-			days = append(days, d)
+	return in(ctx, db, func(time.Time) ([]ledger.BlockedDay, error) {
+		var days []ledger.BlockedDay
+		for d, n := range db.blocked {
+			if d.Count = n; !d.Day.Before(ledger.DayOf(since)) {
+				days = append(days, d)
+			}
 		}
-	}
-	slices.SortFunc(days, func(a, b ledger.BlockedDay) int {
-		return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.By, b.By), cmp.Compare(a.Source, b.Source))
-	})
-	return days, nil
+		slices.SortFunc(days, func(a, b ledger.BlockedDay) int {
+			return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.By, b.By), cmp.Compare(a.Source, b.Source))
+		})
+		return days, nil
+	}, "list days of blocked duplicates")
 }
 
 // oldestSignal is when the signal was posted that no record has consumed for longest.

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -48,51 +47,45 @@ func (db *DB) tally(now time.Time, source string, id saga.ID, b *intake.Bound) (
 
 // Holdings returns "of which sources withdrawals are held, by their names".
 func (db *DB) Holdings(ctx context.Context) ([]intake.Holding, error) {
-	_, unlock, err := db.enter(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("count what is held: %w", err)
-	}
-	defer unlock()
-	counts := map[string]int64{}
-	for o, e := range db.entries {
-		if e.Held > 0 {
-			counts[o.Source]++
+	return in(ctx, db, func(time.Time) ([]intake.Holding, error) {
+		counts := map[string]int64{}
+		for o, e := range db.entries {
+			if e.Held > 0 {
+				counts[o.Source]++
+			}
 		}
-	}
-	var all []intake.Holding
-	for source, n := range counts {
-		all = append(all, intake.Holding{Source: source, Count: n})
-	}
-	slices.SortFunc(all, func(a, b intake.Holding) int { return cmp.Compare(a.Source, b.Source) })
-	return all, nil
+		var all []intake.Holding
+		for source, n := range counts {
+			all = append(all, intake.Holding{Source: source, Count: n})
+		}
+		slices.SortFunc(all, func(a, b intake.Holding) int { return cmp.Compare(a.Source, b.Source) })
+		return all, nil
+	}, "count what is held")
 }
 
 // EndHold does "[ActRelease] or [ActDrop] to the withdrawals of a source that are held".
-func (db *DB) EndHold(ctx context.Context, source, act string, by saga.Actor) (n int64, err error) {
-	now, unlock, err := db.enter(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("%s what is held of %s: %w", act, source, err)
-	}
-	defer unlock()
-	if err := valid.Look(source, by); err != nil {
-		return 0, fmt.Errorf("%s what is held of %s: %w", act, source, err)
-	}
-	for o, e := range db.entries {
-		if o.Source != source || e.Held == 0 {
-			continue
+func (db *DB) EndHold(ctx context.Context, source, act string, by saga.Actor) (int64, error) {
+	return in(ctx, db, func(now time.Time) (n int64, err error) {
+		if err := valid.Look(source, by); err != nil {
+			return 0, err
 		}
-		e = copyEntry(e)
-		if act == intake.ActDrop {
-			e.Delivered = e.Held
-		} else {
-			e.Let = e.Held
+		for o, e := range db.entries {
+			if o.Source != source || e.Held == 0 {
+				continue
+			}
+			e = copyEntry(e)
+			if act == intake.ActDrop {
+				e.Delivered = e.Held
+			} else {
+				e.Let = e.Held
+			}
+			e.Held, e.Due = 0, now
+			db.put(e, now)
+			n++
 		}
-		e.Held, e.Due = 0, now
-		db.put(e, now)
-		n++
-	}
-	if n > 0 {
-		db.act(ledger.Control{Kind: ledger.ControlKind(act), Name: source, Actor: by.Name, Reason: by.Reason, At: now})
-	}
-	return n, nil
+		if n > 0 {
+			db.act(ledger.Control{Kind: ledger.ControlKind(act), Name: source, Actor: by.Name, Reason: by.Reason, At: now})
+		}
+		return n, nil
+	}, "%s what is held of %s", act, source)
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -69,21 +70,14 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	var out Options
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, new(Options))
 	for _, n := range []*int{&out.Writers, &out.Workers, &out.Readers} {
-		if *n <= 0 {
-			*n = 2
-		}
+		*n = cmp.Or(max(*n, 0), 2)
 	}
 	if out.LockDir == "" {
 		out.LockDir = filepath.Join(os.TempDir(), fmt.Sprintf("amends-%d", os.Getuid()))
 	}
-	if out.level == "" {
-		out.level = "read committed"
-	}
+	out.level = cmp.Or(out.level, "read committed")
 	return out
 }
 

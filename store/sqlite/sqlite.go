@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,16 +43,9 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	var out Options
-	if o != nil {
-		out = *o
-	}
-	if out.BusyTimeout <= 0 {
-		out.BusyTimeout = 5 * time.Second
-	}
-	if out.Readers <= 0 {
-		out.Readers = 4
-	}
+	out := *cmp.Or(o, new(Options))
+	out.BusyTimeout = cmp.Or(max(out.BusyTimeout, 0), 5*time.Second)
+	out.Readers = cmp.Or(max(out.Readers, 0), 4)
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/address/file"
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -232,7 +233,7 @@ func (w *writer) await(ctx context.Context, do func() error) error {
 	if now := time.Now(); now.Sub(w.last) >= gap {
 		w.began = now
 	} else if now.Sub(w.began) >= turn {
-		pause(ctx, gap)
+		_ = nap.For(ctx, gap)
 		w.began = time.Now()
 	}
 	for from := time.Now(); ; {
@@ -240,21 +241,12 @@ func (w *writer) await(ctx context.Context, do func() error) error {
 		if code(err) != sqlite3.SQLITE_BUSY || time.Since(from) >= w.busy {
 			return err
 		}
-		pause(ctx, rand.N(glance)) // by chance, so that none keeps step with the one who writes
+		_ = nap.For(ctx, rand.N(glance)) // by chance, so that none keeps step with the one who writes
 	}
 }
 
 // wrote notes that others had no chance until now.
 func (w *writer) wrote() { w.last = time.Now() }
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
 
 // transaction runs fn in a transaction that begins as a writer, so that it never fails half-way
 // because another process wrote in between.

@@ -15,6 +15,7 @@ import (
 	"github.com/lib/pq/pqerror"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // Explain gives Postgres's errors their meaning, by SQLSTATE. Everything that may pass
@@ -128,12 +129,6 @@ func Repeat(ctx context.Context, mayTwice bool, fn func(context.Context) error) 
 // was tried. It reports whether ctx is still there.
 func pause(ctx context.Context, tries int) bool {
 	most := time.Millisecond << min(tries, 7)
-	wait := time.NewTimer(rand.N(most))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	_ = nap.For(ctx, rand.N(most))
+	return ctx.Err() == nil
 }

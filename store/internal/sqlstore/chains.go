@@ -193,10 +193,7 @@ func (s *chains) Renew(ctx context.Context, t machine.Token, r ledger.Renewal) (
 		lease.Stray, err = s.stray(ctx, q, t, r.InHand)
 		return err
 	})
-	if err != nil {
-		return ledger.Lease{}, s.failed(ctx, err, "renew session %s", t)
-	}
-	return lease, nil
+	return orNone(lease, s.failed(ctx, err, "renew session %s", t))
 }
 
 // live returns the sessions that are not buried yet.
@@ -407,7 +404,35 @@ func (s *chains) failed(ctx context.Context, err error, format string, args ...a
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.db.Explain(ctx, err))
+	return wrap(s.db.Explain(ctx, err), format, args...)
+}
+
+// wrap says of an error what was to be done. No error stays none.
+func wrap(err error, what string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(what, args...), err)
+}
+
+// orNone is v, or nothing upon an error: what was read until then is not for the caller.
+func orNone[T any](v T, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return v, nil
+}
+
+// one is the first of what was found. Where nothing was, it is the error none.
+func one[T any](found []T, err, none error) (v T, _ error) {
+	switch {
+	case err != nil:
+		return v, err
+	case len(found) == 0:
+		return v, none
+	}
+	return found[0], nil
 }
 
 // token draws a session's name. Zero is never drawn: it stands for no session.

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -38,14 +39,8 @@ func (s *chains) Acts(ctx context.Context, kind ledger.ControlKind, name string,
 	if none { // what cannot be stored is not there
 		return nil, nil
 	}
-	if limit <= 0 {
-		limit = pageSize
-	}
-	all, err := s.readControls(ctx, acts, string(kind), name, limit)
-	if err != nil {
-		return nil, s.failed(ctx, err, "acts of %s %q", kind, name)
-	}
-	return all, nil
+	all, err := s.readControls(ctx, acts, string(kind), name, cmp.Or(max(limit, 0), pageSize))
+	return orNone(all, s.failed(ctx, err, "acts of %s %q", kind, name))
 }
 
 func (s *chains) readControls(ctx context.Context, query string, args ...any) (all []ledger.Control, err error) {
@@ -61,10 +56,7 @@ func (s *chains) SetControl(ctx context.Context, t machine.Token, c ledger.Contr
 	if err == nil {
 		c, err = s.setControl(ctx, t, c)
 	}
-	if err != nil {
-		return ledger.Control{}, s.failed(ctx, err, "set %s %q", c.Kind, c.Name)
-	}
-	return c, nil
+	return orNone(c, s.failed(ctx, err, "set %s %q", c.Kind, c.Name))
 }
 
 func (s *chains) setControl(ctx context.Context, t machine.Token, c ledger.Control) (ledger.Control, error) {

@@ -39,10 +39,7 @@ func (s *plans) Decide(ctx context.Context, job string, ds []plan.Decision) erro
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("decide on findings of %s: %w", job, err)
-	}
-	return nil
+	return wrap(err, "decide on findings of %s", job)
 }
 
 func (w writer) decide(ctx context.Context, job string, d *plan.Decision) error {
@@ -96,10 +93,7 @@ func (s *plans) Decisions(ctx context.Context, q plan.DecisionQuery) ([]plan.Dec
 	var ds []plan.Decision
 	err := s.db.get(ctx, rows.Into(&ds, decisionFields), `SELECT decided_at, until_at, ended_at, key, verdict, kept, actor, reason, outcome, error, finding
 		FROM amends_decisions`+w.String()+` ORDER BY key LIMIT ?`, append(w.args, limit(q.Limit))...)
-	if err != nil {
-		return nil, fmt.Errorf("list decisions: %w", err)
-	}
-	return ds, nil
+	return orNone(ds, wrap(err, "list decisions"))
 }
 
 // Found returns what comparisons left to people about a work. A finding of a draft alone does not count: how many there are is not known
@@ -152,8 +146,5 @@ func (s *plans) Settled(ctx context.Context, job string, ds []plan.Decision) err
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("note what became of decisions of %s: %w", job, err)
-	}
-	return nil
+	return wrap(err, "note what became of decisions of %s", job)
 }

@@ -71,9 +71,7 @@ func (s *chains) Did(ctx context.Context, kind ledger.ControlKind, what string, 
 
 // Deeds returns what people did, the newest first.
 func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledger.Deed, error) {
-	if limit <= 0 {
-		limit = pageSize
-	}
+	limit = cmp.Or(max(limit, 0), pageSize)
 	if before.IsZero() {
 		before = time.Unix(1<<36, 0)
 	}

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/amends-dev/amends/internal/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -25,10 +24,7 @@ func (s *plans) Remember(ctx context.Context, plan plan.Ref, part plan.Part, fs 
 			return err
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("remember the drift of %s: %w", plan.Job, err)
-	}
-	return nil
+	return wrap(err, "remember the drift of %s", plan.Job)
 }
 
 // forget erases what is not in a list any more.
@@ -85,8 +81,5 @@ func (s *plans) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, er
 	}
 	var ds []plan.Drift
 	err := s.db.get(ctx, rows.Into(&ds, driftFields), driftsText(&w), append(w.args, limit(q.Limit))...)
-	if err != nil {
-		return nil, fmt.Errorf("list drift: %w", err)
-	}
-	return ds, nil
+	return orNone(ds, wrap(err, "list drift"))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -264,10 +265,8 @@ func (s *chains) outwait(ctx context.Context, n int) (int, error) {
 		if look == openLooks {
 			return n, nil
 		}
-		select {
-		case <-time.After(openPause):
-		case <-ctx.Done():
-			return n, ctx.Err()
+		if err := nap.For(ctx, openPause); err != nil {
+			return n, err
 		}
 		var now []string
 		err = s.ask(ctx, &now, s.db.Open)

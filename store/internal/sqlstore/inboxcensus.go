@@ -51,10 +51,7 @@ func countJudged(ctx context.Context, d *Dialect, q Queries, judged []intake.Cou
 	if err == nil {
 		_, err = q.ExecContext(ctx, d.Bind(d.judgedText()), d.Shard, string(text))
 	}
-	if err != nil {
-		return fmt.Errorf("count what was judged: %w", err)
-	}
-	return nil
+	return wrap(err, "count what was judged")
 }
 
 // summed is one row for each source and disposition. They are in order, so that two that meet in a

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -57,22 +56,14 @@ func (s *inboxRole) Deliveries(ctx context.Context, f intake.DeliveryFilter) ([]
 	if err == nil {
 		err = readable(s.db.openDeliveries(found))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list deliveries: %w", err)
-	}
-	return found, nil
+	return orNone(found, wrap(err, "list deliveries"))
 }
 
 // Delivery returns one.
 func (s *inboxRole) Delivery(ctx context.Context, number int64) (intake.Delivery, error) {
 	found, err := s.Deliveries(ctx, intake.DeliveryFilter{Numbers: []int64{number}})
-	if err == nil && len(found) == 0 {
-		err = intake.ErrNotFound
-	}
-	if err != nil {
-		return intake.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
-	}
-	return found[0], nil
+	d, err := one(found, err, intake.ErrNotFound)
+	return d, wrap(err, "delivery %d", number)
 }
 
 // Entry returns what is known of an object, nil when nothing is.
@@ -125,8 +116,5 @@ func (s *inboxRole) entries(ctx context.Context, w *where, limit int) ([]intake.
 			err = readable(s.db.openEntry(&found[i]))
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list entries: %w", err)
-	}
-	return found, nil
+	return orNone(found, wrap(err, "list entries"))
 }

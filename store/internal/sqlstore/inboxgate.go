@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,10 +20,7 @@ func (s *inboxRole) Accept(ctx context.Context, events []intake.Event) error {
 	if err == nil && len(ins) > 0 {
 		err = s.db.Accept(ctx, ins)
 	}
-	if err != nil {
-		return fmt.Errorf("accept %d events: %w", len(events), err)
-	}
-	return nil
+	return wrap(err, "accept %d events", len(events))
 }
 
 // Judge hands out deliveries that have not been judged yet. It stores dispositions and entries in
@@ -167,13 +163,10 @@ func (s *inboxRole) locking(ctx context.Context, lane Lane, fn func(context.Cont
 			break
 		}
 	}
-	switch {
-	case g.refusal != nil:
+	if g.refusal != nil {
 		return g.refusal
-	case err != nil:
-		return fmt.Errorf(what+": %w", append(args, s.db.Explain(ctx, err))...)
 	}
-	return nil
+	return wrap(s.db.Explain(ctx, err), what, args...)
 }
 
 // decided takes what a callback returned.

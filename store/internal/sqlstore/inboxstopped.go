@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -25,10 +24,8 @@ var objectName = func() string {
 func (s *inboxRole) Stopped(ctx context.Context, f intake.StoppedFilter) ([]intake.Stopped, error) {
 	text, args := stoppedText(&f)
 	var all []intake.Stopped
-	if err := s.db.get(ctx, rows.Stopped(&all), text, args...); err != nil {
-		return nil, fmt.Errorf("count what was stopped: %w", err)
-	}
-	return all, nil
+	err := s.db.get(ctx, rows.Stopped(&all), text, args...)
+	return orNone(all, wrap(err, "count what was stopped"))
 }
 
 func stoppedText(f *intake.StoppedFilter) (text string, args []any) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -62,10 +61,7 @@ func (d *Dialect) takeTurn(ctx context.Context, q Queries, source string) (now t
 // Holdings returns of which sources withdrawals are held.
 func (s *inboxRole) Holdings(ctx context.Context) (all []intake.Holding, err error) {
 	err = s.db.get(ctx, &all, `SELECT source, count(*) AS count FROM amends_objects WHERE held_seq IS NOT NULL GROUP BY source ORDER BY source`)
-	if err != nil {
-		return nil, fmt.Errorf("count what is held: %w", err)
-	}
-	return all, nil
+	return orNone(all, wrap(err, "count what is held"))
 }
 
 // EndHold releases or drops the withdrawals of a source that are held.
@@ -93,8 +89,5 @@ func (s *inboxRole) EndHold(ctx context.Context, source, act string, by saga.Act
 			return s.db.act(ctx, q, ended)
 		})
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%s what is held of %s: %w", act, source, err)
-	}
-	return n, nil
+	return orNone(n, wrap(err, "%s what is held of %s", act, source))
 }

@@ -50,10 +50,8 @@ func (s *jobs) Jobs(ctx context.Context) (schedule.Board, error) {
 func (s *jobs) Runs(ctx context.Context, f schedule.RunFilter) ([]schedule.RunRow, error) {
 	text, args := s.runsText(&f)
 	var found []schedule.RunRow
-	if err := s.db.get(ctx, rows.Runs(&found), text, args...); err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	return found, nil
+	err := s.db.get(ctx, rows.Runs(&found), text, args...)
+	return orNone(found, wrap(err, "list runs"))
 }
 
 // runsText lists the runs of a job by their numbers, and those of all by the time at which they
@@ -85,11 +83,6 @@ var selectRun = `SELECT number, ` + rows.RunColumns + ` FROM amends_runs`
 func (s *jobs) Run(ctx context.Context, job string, number int64) (schedule.RunRow, error) {
 	var found []schedule.RunRow
 	err := s.db.get(ctx, rows.Runs(&found), selectRun+` WHERE job = ? AND number = ?`, rows.JobName(job), number)
-	if err == nil && len(found) == 0 {
-		err = schedule.ErrNotFound
-	}
-	if err != nil {
-		return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, err)
-	}
-	return found[0], nil
+	r, err := one(found, err, schedule.ErrNotFound)
+	return r, wrap(err, "run %d of %s", number, job)
 }

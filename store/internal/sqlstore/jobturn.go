@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,37 +22,30 @@ import (
 // at work, an end that has a result.
 type jobs struct{ db *Dialect }
 
-// errRefused ends a transaction whose callback returned an error.
-var errRefused = errors.New("the callback refused")
-
 // Turn hands out the agenda of a job whose row is locked.
 func (s *jobs) Turn(ctx context.Context, job string, decide func(now time.Time, a *schedule.Agenda) error) error {
 	var refused error
 	err := s.db.Write(ctx, func(ctx context.Context, q Queries) error {
-		at := turn{jobs: s, q: q}
+		at := turn{jobs: s, writer: writer{Dialect: s.db, q: q}}
 		if err := at.load(ctx, rows.JobName(job)); err != nil {
 			return err
 		}
 		if refused = decide(at.now, &at.agenda); refused != nil {
-			return errRefused
+			return ErrRefused
 		}
 		return at.store(ctx)
 	})
-	switch {
-	case refused != nil:
+	if refused != nil {
 		return refused
-	case err != nil:
-		return fmt.Errorf("turn at job %q: %w", job, s.db.Explain(ctx, err))
 	}
-	return nil
+	return wrap(s.db.Explain(ctx, err), "turn at job %q", job)
 }
 
 // turn is one transaction on the row of one job.
 type turn struct {
 	*jobs
+	writer
 
-	q      Queries
-	now    time.Time
 	agenda schedule.Agenda
 	state  schedule.JobState // as the database has it
 	open   []schedule.RunRow // as the database has them
@@ -97,7 +88,7 @@ func (t *turn) lock(ctx context.Context, job string) (found []schedule.JobState,
 func (t *turn) store(ctx context.Context) error {
 	a := &t.agenda
 	if a.State.Name = t.state.Name; a.State != t.state {
-		if err := t.execute(ctx, `UPDATE amends_jobs SET (`+rows.JobColumns+`) = (`+marks(rows.JobColumns)+`) WHERE name = ?`,
+		if _, err := t.do(ctx, `UPDATE amends_jobs SET (`+rows.JobColumns+`) = (`+marks(rows.JobColumns)+`) WHERE name = ?`,
 			append(rows.JobValues(&a.State, t.moment), a.State.Name)...); err != nil {
 			return err
 		}
@@ -109,7 +100,7 @@ func (t *turn) store(ctx context.Context) error {
 			if r.Number, r.Job, r.Instant = t.open[i].Number, t.open[i].Job, t.open[i].Instant; r.Running() != held || *r == t.open[i] {
 				continue
 			}
-			if err := t.execute(ctx, `UPDATE amends_runs SET (`+rows.RunColumns+`) = (`+marks(rows.RunColumns)+`) WHERE job = ? AND number = ?`,
+			if _, err := t.do(ctx, `UPDATE amends_runs SET (`+rows.RunColumns+`) = (`+marks(rows.RunColumns)+`) WHERE job = ? AND number = ?`,
 				append(rows.RunValues(r, t.moment), r.Job, r.Number)...); err != nil {
 				return err
 			}
@@ -123,7 +114,8 @@ func (t *turn) store(ctx context.Context) error {
 	if a.Forget.IsZero() {
 		return nil
 	}
-	return t.execute(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget))
+	_, err := t.do(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget))
+	return err
 }
 
 // insert records a run and numbers it, but for one whose instant is known. The number stands in the
@@ -138,23 +130,13 @@ func (t *turn) insert(ctx context.Context, r *schedule.RunRow) error {
 		return err
 	}
 	r.Number = number[0]
-	if err := t.execute(ctx, `UPDATE amends_jobs SET last_run = ? WHERE name = ?`, r.Number, r.Job); err != nil || !r.ByHand() {
+	if _, err := t.do(ctx, `UPDATE amends_jobs SET last_run = ? WHERE name = ?`, r.Number, r.Job); err != nil || !r.ByHand() {
 		return err
 	}
 	text := func(s string) string { kept, _ := rows.Text(s).(string); return kept }
 	asked := deed(ledger.DeedRun, r.Job, saga.Actor{Name: text(r.By), Reason: text(r.Why)})
 	asked.Body, asked.At = json.RawMessage(text(r.Ask)), r.Created
 	return t.db.act(ctx, t.q, asked)
-}
-
-func (t *turn) execute(ctx context.Context, statement string, args ...any) error {
-	_, err := t.q.ExecContext(ctx, t.db.Bind(statement), args...)
-	return err
-}
-
-// choose reads all rows of a query within the transaction.
-func (t *turn) choose(ctx context.Context, dest any, query string, args ...any) error {
-	return t.db.choose(ctx, t.q, dest, query, args...)
 }
 
 // moment is a time as a parameter, NULL for none and for what no calendar knows.

@@ -124,15 +124,12 @@ func (l *loading) together(ctx context.Context, q Queries, ids []saga.ID) error 
 
 // wants reports whether other statements have something to say.
 func (l *loading) wants(ids []saga.ID) bool {
-	if slices.ContainsFunc(ids, func(id saga.ID) bool { return l.numbers[id] == 0 }) {
-		return true
-	}
 	for _, c := range l.chains {
 		if c.Arms() || beheaded(c) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(ids, func(id saga.ID) bool { return l.numbers[id] == 0 })
 }
 
 // all loads what there is, with all statements.

@@ -163,11 +163,7 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 		if _, err := q.ExecContext(ctx, s.db.Text(forgetMessages), s.db.Clock()); err != nil {
 			return err
 		}
-		added, err := q.ExecContext(ctx, s.db.Text(addMessage), s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds())
-		if err != nil {
-			return err
-		}
-		n, err := added.RowsAffected()
+		n, err := affected(q.ExecContext(ctx, s.db.Text(addMessage), s.db.Clock(), m.Name, m.ID, m.Key, digest, m.Body, keep.Milliseconds()))
 		if err != nil {
 			return err
 		}

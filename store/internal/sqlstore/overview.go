@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,10 +29,7 @@ func (k *knows) Scan(v any) error {
 		err = cmp.Or(err, json.Unmarshal(p[0], &v.Saga), json.Unmarshal(p[1], &v.Version))
 		k.Knows = append(k.Knows, v)
 	}
-	if err != nil {
-		return fmt.Errorf("read what session %s knows: %w", k.Token, err)
-	}
-	return nil
+	return wrap(err, "read what session %s knows", k.Token)
 }
 
 // Sessions returns the live sessions, then the dead ones that still hold works.
@@ -42,10 +38,7 @@ func (s *chains) Sessions(ctx context.Context) (list []ledger.Session, err error
 		list, err = s.sessions(ctx, q)
 		return err
 	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "list sessions")
-	}
-	return list, nil
+	return orNone(list, s.failed(ctx, err, "list sessions"))
 }
 
 // sessions reads them. One that holds works and of which nothing is known any more has a token only.

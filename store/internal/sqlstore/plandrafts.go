@@ -29,10 +29,7 @@ func (s *plans) Draft(ctx context.Context, job string) (plan.Ref, error) {
 	if err == nil {
 		err = s.erase(ctx, job)
 	}
-	if err != nil {
-		return plan.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
-	}
-	return draft, nil
+	return orNone(draft, wrap(err, "draft a plan of %s", job))
 }
 
 // nextPlan numbers a draft. The number stands in the job's row, so that none is given twice, though
@@ -94,10 +91,7 @@ func (s *plans) Find(ctx context.Context, draft plan.Ref, fs []plan.Finding) err
 			return err
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, err)
-	}
-	return nil
+	return wrap(err, "add %d findings to draft %s", len(fs), draft)
 }
 
 func inSyncText(elements string) string {
@@ -113,9 +107,10 @@ func (s *plans) Finish(ctx context.Context, draft plan.Ref, p *plan.Plan) (time.
 	if err != nil {
 		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, err)
 	}
-	job, made := rows.Name(draft.Job), []Moment(nil)
+	var finished Moment
+	job := rows.Name(draft.Job)
 	err = s.write(Again(ctx), func(ctx context.Context, w writer) error {
-		made = nil
+		var made []Moment
 		n, err := w.do(ctx, `UPDATE amends_plans SET state = 'ready', finished_at = ?, id = ?, plan = ? WHERE job = ? AND number = ? AND state = 'draft'`,
 			w.at(), p.ID, string(stored), job, draft.Number)
 		if err == nil && n > 0 {
@@ -125,15 +120,10 @@ func (s *plans) Finish(ctx context.Context, draft plan.Ref, p *plan.Plan) (time.
 			return err
 		}
 		err = w.choose(ctx, &made, `SELECT finished_at FROM amends_plans WHERE job = ? AND number = ? AND state = 'ready' AND id = ?`, job, draft.Number, p.ID)
-		if err == nil && len(made) == 0 {
-			err = plan.ErrNotFound
-		}
+		finished, err = one(made, err, plan.ErrNotFound)
 		return err
 	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, err)
-	}
-	return made[0].Time(), nil
+	return orNone(finished.Time(), wrap(err, "finish plan %s", draft))
 }
 
 // drop leaves the newest plans of a job, and the approvals of plans that are left.
@@ -166,10 +156,7 @@ func (d jsonText[T]) Scan(v any) error {
 	if err == nil {
 		err = json.Unmarshal([]byte(stored), d.at)
 	}
-	if err != nil {
-		return fmt.Errorf("it cannot be read: %w", err)
-	}
-	return nil
+	return wrap(err, "it cannot be read")
 }
 
 const storedPlans = `SELECT p.number, p.id, p.plan, p.finished_at, a.approved_at, a.actor, a.reason
@@ -180,15 +167,12 @@ var errAmbiguous = errors.New("several plans begin so; give more of the id")
 // Plan returns a plan by its id or the beginning of one.
 func (s *plans) Plan(ctx context.Context, id string) (plan.Stored, error) {
 	p, err := s.named(ctx, id)
-	if err != nil {
-		return plan.Stored{}, fmt.Errorf("plan %s: %w", id, err)
-	}
-	return *p, nil
+	return p, wrap(err, "plan %s", id)
 }
 
-func (s *plans) named(ctx context.Context, id string) (*plan.Stored, error) {
+func (s *plans) named(ctx context.Context, id string) (plan.Stored, error) {
 	if id == "" {
-		return nil, plan.ErrNotFound
+		return plan.Stored{}, plan.ErrNotFound
 	}
 	var found []plan.Stored
 	read := rows.Into(&found, planFields)
@@ -198,26 +182,16 @@ func (s *plans) named(ctx context.Context, id string) (*plan.Stored, error) {
 		err = s.db.get(ctx, read, storedPlans+` WHERE p.state = 'ready' AND p.id > ? AND p.id < ? AND NOT EXISTS (
 			SELECT 1 FROM amends_plans AS n WHERE n.state = 'ready' AND n.id = p.id AND (n.finished_at, n.job, n.number) > (p.finished_at, p.job, p.number)) LIMIT 2`, id, id+"g")
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case len(found) == 0:
-		return nil, plan.ErrNotFound
-	case len(found) > 1:
-		return nil, errAmbiguous
+	if err == nil && len(found) > 1 {
+		err = errAmbiguous
 	}
-	return &found[0], nil
+	return one(found, err, plan.ErrNotFound)
 }
 
 // Latest returns the newest plan of a job.
 func (s *plans) Latest(ctx context.Context, job string) (plan.Stored, error) {
 	var found []plan.Stored
 	err := s.db.get(ctx, rows.Into(&found, planFields), storedPlans+` WHERE p.state = 'ready' AND p.job = ? ORDER BY p.number DESC LIMIT 1`, rows.Name(job))
-	if err == nil && len(found) == 0 {
-		err = plan.ErrNotFound
-	}
-	if err != nil {
-		return plan.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, err)
-	}
-	return found[0], nil
+	p, err := one(found, err, plan.ErrNotFound)
+	return p, wrap(err, "the latest plan of %s", job)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/amends-dev/amends/internal/plan"
@@ -48,12 +47,8 @@ type writer struct {
 func (w writer) at() any { return w.Moment(w.now) }
 
 // do runs a statement and returns how many rows it changed.
-func (w writer) do(ctx context.Context, query string, args ...any) (int64, error) {
-	r, err := w.q.ExecContext(ctx, w.Bind(query), args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+func (w writer) do(ctx context.Context, query string, args ...any) (int, error) {
+	return affected(w.q.ExecContext(ctx, w.Bind(query), args...))
 }
 
 // choose reads all rows of a query within the transaction.
@@ -69,20 +64,14 @@ func (s *plans) Approve(ctx context.Context, id string, by saga.Actor) error {
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		var known []int64
 		err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE state = 'ready' AND id = ? LIMIT 1`+w.Share, id)
-		if err != nil {
+		if _, err = one(known, err, plan.ErrNotFound); err != nil {
 			return err
-		}
-		if len(known) == 0 {
-			return plan.ErrNotFound
 		}
 		_, err = w.do(ctx, `INSERT INTO amends_approvals (approved_at, plan_id, actor, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			w.at(), id, rows.Text(by.Name), rows.Text(by.Reason))
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("approve plan %s: %w", id, err)
-	}
-	return nil
+	return wrap(err, "approve plan %s", id)
 }
 
 // Findings returns findings of a plan or draft in the order of their keys.
@@ -105,10 +94,7 @@ func (s *plans) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, 
 	})
 	err := s.db.get(ctx, read, `SELECT key, outcome, error, outcome_at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
 		append(w.args, limit(q.Limit))...)
-	if err != nil {
-		return nil, fmt.Errorf("findings of plan %s: %w", q.Plan, err)
-	}
-	return found, nil
+	return orNone(found, wrap(err, "findings of plan %s", q.Plan))
 }
 
 // acting is [plan.Row.Acting]. Who asks goes through the plan once, page by page, so it has no
@@ -132,10 +118,7 @@ func (s *plans) Done(ctx context.Context, plan plan.Ref, rs []plan.Row) error {
 			return err
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("note what became of plan %s: %w", plan, err)
-	}
-	return nil
+	return wrap(err, "note what became of plan %s", plan)
 }
 
 // doneText notes outcomes. The plan's name is in the list, too: were it a parameter, SQLite would
@@ -149,9 +132,7 @@ func doneText(elements string) string {
 func (w writer) held(ctx context.Context, ref plan.Ref, state string) error {
 	var known []int64
 	err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE job = ? AND number = ? AND state = ?`+w.Share, rows.Name(ref.Job), ref.Number, state)
-	if err == nil && len(known) == 0 {
-		err = plan.ErrNotFound
-	}
+	_, err = one(known, err, plan.ErrNotFound)
 	return err
 }
 

@@ -90,10 +90,7 @@ func ofWork[R, T any](ctx context.Context, s *chains, lane Lane, what string, id
 			return err
 		})
 	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "%s %s", what, id)
-	}
-	return out, nil
+	return orNone(out, s.failed(ctx, err, "%s %s", what, id))
 }
 
 // within reads the rows of a work as q sees them.
@@ -125,10 +122,7 @@ func viewed[T any](ctx context.Context, s *chains, what string, fields func(*T) 
 	err = s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		return s.db.choose(ctx, q, rows.Into(&list, fields), query, args...)
 	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "%s", what)
-	}
-	return list, nil
+	return orNone(list, s.failed(ctx, err, "%s", what))
 }
 
 // Duplicates returns how many duplicates of each work and source were blocked, the most recent

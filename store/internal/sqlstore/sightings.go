@@ -20,10 +20,7 @@ func (s *sweeps) Sightings(ctx context.Context, q scan.SightingQuery) ([]scan.Si
 		found, err = s.sightings(ctx, c, q)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read sightings of %s: %w", q.Name, err)
-	}
-	return found, nil
+	return orNone(found, wrap(err, "read sightings of %s", q.Name))
 }
 
 func (s *sweeps) sightings(ctx context.Context, c Queries, q scan.SightingQuery) (found []scan.Sighting, err error) {

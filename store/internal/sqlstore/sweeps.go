@@ -28,10 +28,7 @@ func (s *sweeps) Position(ctx context.Context, name string) (scan.Position, erro
 		p, err = s.position(ctx, q, name)
 		return err
 	})
-	if err != nil {
-		return p, fmt.Errorf("read the position of %s: %w", name, err)
-	}
-	return p, nil
+	return p, wrap(err, "read the position of %s", name)
 }
 
 func positionFields(p *scan.Position) []rows.Field {
@@ -52,10 +49,7 @@ func (s *sweeps) Positions(ctx context.Context, prefix string) ([]scan.Position,
 	var ps []scan.Position
 	err := s.db.get(ctx, rows.Into(&ps, positionFields), `SELECT name, version, checkpoint FROM amends_scans
 		WHERE name >= ? AND substr(name, 1, length(?)) = ? ORDER BY name`, prefix, prefix, prefix)
-	if err != nil {
-		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
-	}
-	return ps, nil
+	return orNone(ps, wrap(err, "read the positions of %s", prefix))
 }
 
 // Advance stores a page and the position behind it.
@@ -84,11 +78,10 @@ func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) 
 	if err = s.db.Explain(ctx, err); err == nil {
 		err = refused
 	}
-	if err != nil {
-		return p, fmt.Errorf("advance %s: %w", p.Name, err)
+	if err == nil {
+		p.Serial++
 	}
-	p.Serial++
-	return p, nil
+	return p, wrap(err, "advance %s", p.Name)
 }
 
 // move moves a position on, if it still is where the caller believes it to be. It has moved already
@@ -100,11 +93,7 @@ func (s *sweeps) move(ctx context.Context, q Queries, p scan.Position) (moved bo
 		text = `INSERT INTO amends_scans (checkpoint, name, version, updated_at) VALUES (?, ?, 1, ` + s.db.Today + `) ON CONFLICT (name) DO NOTHING`
 		args = args[:2]
 	}
-	result, err := q.ExecContext(ctx, s.db.Bind(text), args...)
-	if err != nil {
-		return false, nil, err
-	}
-	n, err := result.RowsAffected()
+	n, err := affected(q.ExecContext(ctx, s.db.Bind(text), args...))
 	if err != nil || n > 0 {
 		return n > 0, nil, err
 	}
@@ -175,10 +164,7 @@ func (s *sweeps) Discard(ctx context.Context, q scan.SightingQuery, limit int) (
 		}
 		n, err = s.erase(ctx, q, keys)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("discard sightings of %s: %w", q.Name, err)
-	}
-	return n, nil
+	return orNone(n, wrap(err, "discard sightings of %s", q.Name))
 }
 
 func (s *sweeps) erase(ctx context.Context, q scan.SightingQuery, keys [][2]string) (int, error) {
@@ -186,16 +172,12 @@ func (s *sweeps) erase(ctx context.Context, q scan.SightingQuery, keys [][2]stri
 	if err != nil {
 		return 0, err
 	}
-	var n int64
-	err = s.db.Page(ctx, nil, func(ctx context.Context, c Queries) (bool, error) {
-		result, err := c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_observations WHERE (name, side, key, id) IN
+	var n int
+	err = s.db.Page(ctx, nil, func(ctx context.Context, c Queries) (_ bool, err error) {
+		n, err = affected(c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_observations WHERE (name, side, key, id) IN
 			(SELECT CAST(? AS text), CAST(? AS text), value ->> 0, value ->> 1 FROM `+s.db.Elements+`) AND scan < ?`),
-			q.Name, string(q.Side), string(text), q.Generation)
-		if err != nil {
-			return false, err
-		}
-		n, err = result.RowsAffected()
-		return true, err
+			q.Name, string(q.Side), string(text), q.Generation))
+		return err == nil, err
 	})
-	return int(n), s.db.Explain(ctx, err)
+	return n, s.db.Explain(ctx, err)
 }
