@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -174,7 +175,8 @@ func (w *work) heed(d *flow.Destination, cmd machine.Command, after time.Duratio
 	return f.Busy && e.Failures < freeHolds || d.Outage(e.Failed, e.PolicyStartedAt, last)
 }
 
-// hungAside is how long a work that had no answer leaves its place to others when they stand in line.
+// hungAside is how long a work that had no answer leaves its place to others at most when they stand in line. Many do so at once, and do not
+// come back at once.
 const hungAside = 30 * time.Second
 
 // freeHolds is how often in a row a work is asked to wait before that counts against its policy,
@@ -381,7 +383,7 @@ func (w *work) stand(d *flow.Destination, cmd machine.Command) (got, ok bool) {
 	case errors.Is(err, flow.ErrNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.Line(w.asked)}
 		if w.asked.Hung { // behind the others, also in the ledger
-			w.back.Due = w.c.clock.now().Earliest.Add(hungAside)
+			w.back.Due = w.c.clock.now().Earliest.Add(hungAside/2 + rand.N(hungAside/2))
 		}
 		return false, false
 	}
