@@ -46,6 +46,22 @@ func TestKeysAreAFormat(t *testing.T) {
 	}
 }
 
+// A root key that is kept is of its revision alone.
+func TestTheKeptRootIsOfItsRevision(t *testing.T) {
+	t.Parallel()
+	st := &State{ID: order, Revision: "1"}
+	for _, revision := range []string{"1", "1", "2", "", "1"} {
+		st.Revision = revision
+		if got, want := st.root(), RootKey(order.Saga, order.Work, revision); got != want {
+			t.Errorf("at revision %q the root is %s, want %s", revision, got, want)
+		}
+		st.keepRoot()
+		if got := st.root(); got != st.kept.root {
+			t.Errorf("it keeps %s, and its root is %s", st.kept.root, got)
+		}
+	}
+}
+
 // A key has at most 36 characters and needs no escaping in a URL.
 func TestKeysFitEverywhere(t *testing.T) {
 	t.Parallel()

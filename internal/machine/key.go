@@ -22,7 +22,18 @@ func RootKey(sagaName, work, revision string) string {
 }
 
 // root is the root key of the revision that the work has.
-func (st *State) root() string { return RootKey(st.ID.Saga, st.ID.Work, st.Revision) }
+func (st *State) root() string {
+	if st.kept.root != "" && st.kept.revision == st.Revision {
+		return st.kept.root
+	}
+	return RootKey(st.ID.Saga, st.ID.Work, st.Revision)
+}
+
+// keepRoot keeps the root key until the revision is another: each step derives from it.
+func (st *State) keepRoot() {
+	st.kept.root = st.root()
+	st.kept.revision = st.Revision
+}
 
 // StepKey is the idempotency key of one step's effect in one direction. It is the same for every
 // attempt. A reissue (a new key for the same intent, allowed only once a lookup or a person said

@@ -95,6 +95,9 @@ func fill(t *testing.T, v reflect.Value, name string) {
 		fill(t, v.Index(0), name)
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if !v.Type().Field(i).IsExported() { // no part of the format
+				continue
+			}
 			key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 			fill(t, v.Field(i), key)
 		}

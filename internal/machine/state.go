@@ -63,6 +63,8 @@ type State struct {
 	Forgotten time.Time `json:"forgottenAt,omitzero"`
 	Started   time.Time `json:"startedAt"`
 	Updated   time.Time `json:"updatedAt"`
+
+	kept struct{ revision, root string } // the root key of the latest record's revision
 }
 
 // Newer is a newer version of the source object that the work has heard of and not yet begun.
@@ -193,6 +195,7 @@ func (st *State) Apply(r *Record) error {
 	if r.Snapshot != nil {
 		st.SnapshotSeq = r.Seq
 	}
+	st.keepRoot()
 	return nil
 }
 

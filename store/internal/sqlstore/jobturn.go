@@ -31,7 +31,7 @@ func (s *jobs) Turn(ctx context.Context, job string, decide func(now time.Time, 
 			return err
 		}
 		if refused = decide(at.now, &at.agenda); refused != nil {
-			return ErrRefused
+			return ErrRefused // Write shares no transaction: this one is rolled back
 		}
 		return at.store(ctx)
 	})
