@@ -64,6 +64,7 @@ func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 	s := shop(t)
 	s.Concurrent = 1
 	d := open(t, nil, s)
+	d.opts.Budget = time.Minute // however slow the machine is
 	forged := signed(t, "forged", "another body")
 	var open []*unfinished
 	for range 160 {
