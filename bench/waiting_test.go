@@ -298,7 +298,8 @@ func storm(b *testing.B, ledger, address string, tokens []string) {
 }
 
 // BenchmarkCallback is what lies between a callback and the next step, 64 instances in flight, each called back within 600 ms of its
-// request: by the process that has the instance, and by another handle of the ledger. One iteration is one instance.
+// request: by the process that has the instance, and by another handle of the ledger. On Postgres it counts transactions, too: a statement of
+// its own is one. One iteration is one instance.
 func BenchmarkCallback(b *testing.B) {
 	for _, ledger := range ledgers {
 		for _, by := range []string{"itself", "another"} {
@@ -327,6 +328,7 @@ func BenchmarkCallback(b *testing.B) {
 				must(b, err)
 				other := open(b, address)
 				defer other.Close()
+				before := transactions(b, ledger, address)
 				must(b, over(b.Context(), open(b, address), opts, d, func(ctx context.Context, c *coordinator.Coordinator) error {
 					if op = c.Complete; by == "another" {
 						op = coordinator.NewOperator(other).Complete
@@ -348,10 +350,25 @@ func BenchmarkCallback(b *testing.B) {
 					return err
 				}))
 				slices.Sort(took)
-				report(b, map[string]float64{"p50-ms": ms(took[len(took)/2]), "p99-ms": ms(took[len(took)*99/100])})
+				all := map[string]float64{"p50-ms": ms(took[len(took)/2]), "p99-ms": ms(took[len(took)*99/100])}
+				if ledger == onPostgres {
+					all["transactions/saga"] = float64(transactions(b, ledger, address)-before) / float64(b.N)
+				}
+				report(b, all)
 			})
 		}
 	}
+}
+
+// transactions is how many the server has ended; 0 of a file.
+func transactions(b *testing.B, ledger, address string) (n int64) {
+	b.Helper()
+	if ledger != onPostgres {
+		return 0
+	}
+	db := database(b, ledger, address, "")
+	must(b, db.GetContext(b.Context(), &n, `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`), db.Close())
+	return n
 }
 
 // BenchmarkInFlight is what a process holds for INSTANCES (10,000) whose one request hangs: heap and stacks behind a collection. -benchtime 1x.
