@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -151,7 +152,7 @@ func (c *Coordinator) appendAdopted(ctx context.Context, entries []ledger.Entry)
 			c.tell.committed(len(entries), time.Since(sent))
 			return answers, nil
 		}
-		if errors.Is(err, ledger.ErrDatabaseChanged) || sleep(ctx, wait) != nil {
+		if errors.Is(err, ledger.ErrDatabaseChanged) || nap.For(ctx, wait) != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +181,7 @@ func (c *Coordinator) answered(ctx context.Context, as []*adopting, answers []le
 		}
 	}
 	if blocked {
-		if err := sleep(ctx, blockedPause); err != nil {
+		if err := nap.For(ctx, blockedPause); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -300,7 +301,7 @@ func (op *Operator) offer(ctx context.Context, m *program.Message, from saga.ID,
 // chain that is at fault.
 func (op *Operator) insist(ctx context.Context, w *ledger.Wait, err error) (*standing, error) {
 	for wait := 50 * time.Millisecond; wait < 2*time.Second; wait *= 2 {
-		if errors.Is(err, errUnfolded) || sleep(ctx, wait) != nil {
+		if errors.Is(err, errUnfolded) || nap.For(ctx, wait) != nil {
 			return nil, err
 		}
 		var s *standing

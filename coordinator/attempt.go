@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -336,7 +337,7 @@ func (w *work) trySlot(step string, dir saga.Direction) bool {
 // is too long.
 func (w *work) awaitSlot(cmd machine.Command) bool {
 	for w.s.trusted() != nil { // the lease is late, not lost: until it is renewed or ends, nothing is armed
-		if sleep(w.s.idle, w.c.opts.Lease/30) != nil {
+		if nap.For(w.s.idle, w.c.opts.Lease/30) != nil {
 			return false
 		}
 	}
@@ -387,7 +388,7 @@ func (w *work) stand(d *flow.Destination, cmd machine.Command) (got, ok bool) {
 		}
 		return false, false
 	}
-	return err == nil, err == nil || errors.Is(err, flow.ErrWoken)
+	return err == nil, err == nil || errors.Is(err, nap.ErrWoken)
 }
 
 // rank is the work's place in the line for a step: the fewer steps are left, the further it is
@@ -481,7 +482,7 @@ func (w *work) postLate(a attemptName, o *program.Outcome) {
 		if err == nil {
 			return
 		}
-		if sleep(ctx, wait) != nil {
+		if nap.For(ctx, wait) != nil {
 			w.c.opts.Log.WithError(err).WithField("saga", w.id.Saga).WithField("work", w.id.Work).WithField("step", a.step).
 				WithField("external_id", o.ExternalID).Error("a late success could not be posted; if the step goes to review, this is its evidence")
 			return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -28,7 +29,7 @@ func (w *work) mail(do func(context.Context) error) bool {
 			return true
 		}
 		w.c.outage.failed(callLoad, err)
-		if errors.Is(err, ledger.ErrInvalid) || sleep(w.s.idle, wait) != nil {
+		if errors.Is(err, ledger.ErrInvalid) || nap.For(w.s.idle, wait) != nil {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -150,7 +151,7 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Instance) (read int) {
 			c.outage.answered(callLoad)
 			read += c.takeAll(s, chains, sent)
 			heads = heads[n:]
-		case sleep(s.idle, wait) != nil:
+		case nap.For(s.idle, wait) != nil:
 			return read
 		case n > 1 || silent:
 			c.outage.failed(callLoad, err)

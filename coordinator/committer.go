@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // committer writes whatever is waiting as one batch. Works hand their records in and wait for the
@@ -68,15 +69,11 @@ func (c *committer) append(gone <-chan struct{}, token machine.Token, e *ledger.
 	}
 	op.token, op.entry = token, *e
 	c.submit(op)
-	if gone == nil {
+	select {
+	case <-op.done:
+	case <-gone:
+		c.withdraw(op)
 		<-op.done
-	} else {
-		select {
-		case <-op.done:
-		case <-gone:
-			c.withdraw(op)
-			<-op.done
-		}
 	}
 	a, err := op.answer, op.err
 	*op = commit{done: op.done}
@@ -199,7 +196,7 @@ func (c *committer) send(batch []*commit, entries []ledger.Entry) (first bool) {
 				op.answer = ledger.Answer{Result: ledger.Missing}
 			}
 			return false
-		case sleep(c.ctx, wait) != nil:
+		case nap.For(c.ctx, wait) != nil:
 			for _, op := range batch {
 				op.err = errors.Join(errUnknown, err)
 			}

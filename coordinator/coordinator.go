@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -197,7 +198,7 @@ func (c *Coordinator) describe(ctx context.Context, spec *program.Spec) error {
 		if ctx.Err() == nil {
 			c.outage.failed(callDescribe, err)
 		}
-		if sleep(ctx, wait) != nil {
+		if nap.For(ctx, wait) != nil {
 			return err
 		}
 		wait *= 2
@@ -332,11 +333,11 @@ func (c *Coordinator) wake() {
 func (c *Coordinator) waitOut(ctx context.Context, s *session) {
 	switch why := s.Why(); {
 	case errors.Is(why, ledger.ErrDatabaseChanged):
-		_ = sleep(ctx, c.opts.Lease)
+		_ = nap.For(ctx, c.opts.Lease)
 	case errors.Is(why, errUnanswered):
-		_ = sleep(ctx, s.left()+2*c.opts.Poll)
+		_ = nap.For(ctx, s.left()+2*c.opts.Poll)
 	}
-	for c.outage.unanswered(time.Time{}) > c.opts.Lease && sleep(ctx, c.opts.Lease/15) == nil {
+	for c.outage.unanswered(time.Time{}) > c.opts.Lease && nap.For(ctx, c.opts.Lease/15) == nil {
 	}
 }
 
@@ -366,7 +367,7 @@ func (c *Coordinator) bury(ctx context.Context, s *session) {
 		if err == nil {
 			return
 		}
-		if sleep(ctx, wait) != nil {
+		if nap.For(ctx, wait) != nil {
 			c.opts.Log.WithError(err).Warn("stopped, and the ledger did not hear of it; other processes take the works over now that the lease is over")
 			return
 		}

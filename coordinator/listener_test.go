@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -44,5 +45,10 @@ func TestTee(t *testing.T) {
 	}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
+	}
+	for i := range reflect.TypeFor[coordinator.Listener]().NumField() {
+		if f := reflect.ValueOf(all).Elem().Field(i); f.IsNil() {
+			t.Errorf("Tee does not tell %s", reflect.TypeFor[coordinator.Listener]().Field(i).Name)
+		}
 	}
 }

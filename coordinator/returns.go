@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // returns is the works that are on their way back into the ledger, of one session.
@@ -51,7 +52,7 @@ func (c *Coordinator) deliver(s *session, batch []ledger.Return) bool {
 			c.outage.answered(callBack)
 			return true
 		}
-		if sleep(s.idle, wait) != nil {
+		if nap.For(s.idle, wait) != nil {
 			return false
 		}
 		c.outage.failed(callBack, err)

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // session is this process's lease on the ledger. It is trusted only until a margin before its end,
@@ -175,7 +175,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 		if ctx.Err() == nil { // a process that is told to stop gives up by itself
 			c.outage.failed(callOpen, err)
 		}
-		if sleep(ctx, wait) != nil {
+		if nap.For(ctx, wait) != nil {
 			return nil, fmt.Errorf("open a session: %w", err)
 		}
 	}
@@ -203,7 +203,7 @@ func final(err error) bool {
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 30 // the first soon: it tells which sessions have left their parts of limits
 	var stray map[int64]bool   // what the last renewal named
-	for flow.Doze(ctx, s.ended, min(every, s.left())) == nil {
+	for nap.Until(ctx, s.ended, min(every, s.left())) == nil {
 		if s.left() <= 0 {
 			c.loseSession(s, errExpired)
 			return

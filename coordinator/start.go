@@ -12,9 +12,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -105,8 +105,8 @@ type starting struct {
 // waiting for the ledger's answer. Nothing was stored. Start it again in a moment.
 var ErrBusy = errors.New("too many starts are waiting for the ledger")
 
-// enter registers in as the only start of its work that is under way. If another start of the work is, enter waits for
-// the answer to that one, and returns nil once the work is in the ledger.
+// enter makes this start the only one of its work that is under way. If another one is, it waits for the answer to that one,
+// and returns nil once the work is in the ledger.
 func (c *Coordinator) enter(ctx context.Context, in *intake) (*starting, error) {
 	for ctx.Err() == nil {
 		c.mu.Lock()
@@ -301,8 +301,8 @@ func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e *ledger.Entry
 		}
 		w.dropSlot()
 		lane = c.contended
-		switch err := flow.Doze(c.life, gone, pause); {
-		case errors.Is(err, flow.ErrWoken):
+		switch err := nap.Until(c.life, gone, pause); {
+		case errors.Is(err, nap.ErrWoken):
 			return a, errWithdrawn
 		case err != nil:
 			return a, errors.Join(errRefusedStart, err)

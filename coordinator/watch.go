@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // watch tells people what does not move, once a minute while it lasts: it is in the ledger, and no
@@ -25,7 +26,7 @@ type sighting struct{ record, since time.Time }
 // watching looks at the ledger until ctx ends.
 func (c *Coordinator) watching(ctx context.Context) {
 	w := watch{log: c.opts.Log, seen: map[int64]sighting{}}
-	for sleep(ctx, sayEvery) == nil {
+	for nap.For(ctx, sayEvery) == nil {
 		o, err := within(ctx, c.opts.Lease, c.Operator.ledger.Overview)
 		if err != nil {
 			continue // other calls fail, too, and say so

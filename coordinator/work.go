@@ -11,6 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/flow"
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
 	"github.com/amends-dev/amends/saga"
 )
@@ -198,14 +199,14 @@ func (w *work) await(until time.Time) bool {
 	d := until.Sub(w.now().Earliest) + time.Millisecond
 	most := w.c.opts.Hold
 	if w.spoken.Load() || d <= shortWait || d <= most && !w.c.hand.crowded() {
-		return !errors.Is(flow.Doze(w.s.idle, w.nudge, d), context.Canceled)
+		return !errors.Is(nap.Until(w.s.idle, w.nudge, d), context.Canceled)
 	}
 	answers := func(ss machine.StepState) bool {
 		return ss.Forward.Phase == machine.Waiting && ss.Answering().WaitsFor != nil
 	}
 	if slices.ContainsFunc(w.st.Steps, answers) && w.c.hand.roomy() { // many come soon
-		if err := flow.Doze(w.s.idle, w.nudge, most); err != nil {
-			return errors.Is(err, flow.ErrWoken)
+		if err := nap.Until(w.s.idle, w.nudge, most); err != nil {
+			return errors.Is(err, nap.ErrWoken)
 		}
 		d = until.Sub(w.now().Earliest) + time.Millisecond
 	}
@@ -259,7 +260,7 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 		d, err := w.judge(ev)
 		if err != nil {
 			w.c.opts.Log.WithError(err).WithField("work", w.id.Work).Debug("an event was overtaken")
-			if sleep(w.s.idle, 10*time.Millisecond) != nil || !w.reload() {
+			if nap.For(w.s.idle, 10*time.Millisecond) != nil || !w.reload() {
 				return machine.Command{}, false
 			}
 			ev = machine.Event{}
@@ -455,7 +456,7 @@ func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
 			w.c.clock.heard(chains[0].At, sent, time.Now())
 			return &chains[0], sent, nil
 		}
-		if errors.Is(err, ledger.ErrNotFound) || sleep(w.c.life, wait) != nil {
+		if errors.Is(err, ledger.ErrNotFound) || nap.For(w.c.life, wait) != nil {
 			return nil, sent, err
 		}
 		w.c.outage.failed(callLoad, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -113,7 +114,7 @@ func (k *controls) readAll(s Session) {
 		case err == nil:
 			k.asked(nil)
 			k.install(s, all, newest)
-		case sleep(s.Idle(), wait) != nil:
+		case nap.For(s.Idle(), wait) != nil:
 			return // nothing is heard under it any more
 		default:
 			k.asked(err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // Destination hands out send slots. A slot is in hand before a step is armed, so that an armed step
@@ -139,7 +141,7 @@ func (d *Destination) Try(r Rank) bool {
 	return d.free(r) == 0
 }
 
-// Take waits in line for a slot. The error is ErrWoken after a send to wake (which may be nil),
+// Take waits in line for a slot. The error is [nap.ErrWoken] after a send to wake (which may be nil),
 // ErrNoRoom, or that of ctx. Without one a slot is in hand, also when ctx ended meanwhile.
 func (d *Destination) Take(ctx context.Context, wake <-chan struct{}, r Rank) error {
 	t := d.join(r)
@@ -150,7 +152,7 @@ func (d *Destination) Take(ctx context.Context, wake <-chan struct{}, r Rank) er
 		case <-t.over:
 			return d.leave(t, ErrNoRoom)
 		case <-wake:
-			return d.leave(t, ErrWoken)
+			return d.leave(t, nap.ErrWoken)
 		case <-ctx.Done():
 			return d.leave(t, ctx.Err())
 		case <-patience.C:

@@ -175,7 +175,7 @@ func (h Health) failed(now machine.Moment, evidence, why string) Health {
 	return h
 }
 
-// missed makes the next probe wait longer. A first attempt that failed delays the probe by a retry, too: it would hear the same.
+// missed makes the next probe wait longer. One by an instance that never failed there delays that by one which did, too: it would hear the same.
 func (h Health) missed(now machine.Moment, newcomer bool, why string) Health {
 	p := probe{Failed: h.of(newcomer).Failed + 1}
 	p.Next = Latest(now.Latest.Add(p.wait()), h.LimitedUntil)

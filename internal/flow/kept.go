@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/ledger"
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // kept is this process's copy of the controls of one kind, each a value that is changed by
@@ -110,7 +111,7 @@ func (k *kept[T]) store(ctx context.Context, s Session, name string, f func(v T)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		known := k.of(name)
 		v, changed := f(known.value)
-		if !changed || k.set(ctx, s, name, known.version, v) || sleep(ctx, wait) != nil {
+		if !changed || k.set(ctx, s, name, known.version, v) || nap.For(ctx, wait) != nil {
 			return
 		}
 	}
@@ -134,7 +135,7 @@ func (k *kept[T]) set(ctx context.Context, s Session, name string, over int64, v
 		case errors.Is(err, ledger.ErrChanged):
 			k.reread(ctx, s)
 			return false
-		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrInvalid), sleep(ctx, wait) != nil:
+		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrInvalid), nap.For(ctx, wait) != nil:
 			return true
 		}
 		k.asked(err) // the same again: it may have been stored

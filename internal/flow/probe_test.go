@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/amends-dev/amends/internal/nap"
 )
 
 // known is a destination whose health is h. What changes it is stored when the test says so.
@@ -105,7 +107,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			store()
 			time.Sleep(4 * firstProbe) //nolint:forbidigo // virtual
 			turn = d.join(r)           // it asks for the next probe, and leaves before it has it
-			if d.leave(turn, ErrWoken) == nil {
+			if d.leave(turn, nap.ErrWoken) == nil {
 				t.Fatal("the probe was given before it was stored")
 			}
 			if h := store(); h.of(r.newcomer()).Session == "" {

@@ -54,7 +54,7 @@ const policy = `
 	internal/reading < internal/intake
 	github.com/sirupsen/logrus < reconcile/inbox
 	STD < internal/faults < internal/plan, internal/asking, sagahttp, reconcile/schedule # what is wrong with a configuration
-	STD < internal/nap < internal/asking, store/internal/..., reconcile/schedule # waiting, until a context ends
+	STD < internal/nap < internal/flow, internal/asking, store/internal/..., reconcile/schedule # waiting, until a context ends
 	STD < internal/tee < coordinator, reconcile/inbox, reconcile/schedule # one listener of several
 	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook

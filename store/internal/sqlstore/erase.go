@@ -40,7 +40,8 @@ var (
 	waitsOf = `SELECT name, key, saga, work_id, step, step_key FROM amends_awaits WHERE (saga, work_id) IN (SELECT value ->> 1, value ->> 2 FROM {elements:1} AS e)`
 
 	// usesOfWorks are also those of a first pass: its message may have been waited for by another then.
-	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id IN (e.value ->> 2, e.value ->> 3)`
+	usesOfWorks = `SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 2 UNION ALL
+		SELECT u.name, u.id, u.saga, e.value ->> 3 FROM {elements:1} AS e JOIN amends_uses AS u ON u.saga = e.value ->> 1 AND u.work_id = e.value ->> 3`
 
 	hideUses = `UPDATE amends_uses AS u SET work_id = e.value ->> 3 FROM {elements:1} AS e WHERE u.name = e.value ->> 0 AND u.id = e.value ->> 1 AND u.saga = e.value ->> 2`
 
