@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// The side of the waiting work: it is findable before it waits, and before its request leaves.
+// The side of the waiting work: it is findable by messages before it waits, and by a token when the record is stored that arms its request.
 
 // mail repeats a call that is about what comes from outside, until there is an answer. It reports false when the work is to be let
 // go.
@@ -35,13 +35,13 @@ func (w *work) mail(do func(context.Context) error) bool {
 	}
 }
 
-// findable makes the wait for the answer to a request findable, before the request is armed.
-func (w *work) findable(d *machine.Dispatch) bool {
+// findable is what has to be findable when r is stored: the answer to the request that it arms, and what was asked for.
+func (w *work) findable(r *machine.Record) []ledger.Wait {
+	d := r.Dispatch
 	if d == nil || w.c.secrets.byID[d.SecretID] == nil { // it has no token, or its secret is gone: the attempt says so
-		return true
+		return w.awaits
 	}
-	waits := []ledger.Wait{w.byToken(d.SecretID, d.Key, w.spec().AnswerTo(d.Step).Name)}
-	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) })
+	return append(w.awaits, w.byToken(d.SecretID, d.Key, w.spec().AnswerTo(d.Step).Name))
 }
 
 func (w *work) byToken(secret, key, step string) ledger.Wait {
@@ -49,14 +49,15 @@ func (w *work) byToken(secret, key, step string) ledger.Wait {
 }
 
 // askKeys asks the definition by which messages a step is answered, makes it findable by them, and then looks for what came
-// before. The callback's token is made findable again: a fail-over may have forgotten it, and a lost ledger has.
+// before. The callback's token is made findable again by the record that follows: a fail-over may have forgotten it, and a lost ledger
+// has.
 func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Asked) bool {
 	keys, err := w.program.Keys(w.st.Invocation(cmd))
 	if err != nil {
 		a.Error = err.Error()
 		return true
 	}
-	a.On = keys
+	a.On, w.awaits = keys, nil
 	if ss := w.st.Step(s.Name); ss.StaysAnswered(s, keys) {
 		return true
 	} else if ss != nil {
@@ -74,7 +75,6 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 			}
 		}
 	}
-	waits := w.waitsOn(s.Name, keys)
 	if asked := w.st.Step(s.Answer.Callback); asked != nil {
 		key, secret := asked.Forward.Key, asked.Answering().Secret
 		if key == "" {
@@ -82,10 +82,14 @@ func (w *work) askKeys(s *program.StepSpec, cmd machine.Command, a *machine.Aske
 		}
 		for id := range w.c.secrets.byID { // after a lost ledger: whichever it was made with
 			if secret == "" || secret == id {
-				waits = append(waits, w.byToken(id, key, s.Name))
+				w.awaits = append(w.awaits, w.byToken(id, key, s.Name))
 			}
 		}
 	}
+	if len(keys) == 0 {
+		return true
+	}
+	waits := w.waitsOn(s.Name, keys)
 	return w.mail(func(ctx context.Context) error { return w.c.ledger.Await(ctx, waits) }) &&
 		w.mail(func(ctx context.Context) error { return w.collect(ctx, s.Name, keys) })
 }

@@ -250,7 +250,7 @@ func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, re
 func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours bool) (machine.Decision, ledger.Answer, error) {
 	for arm := ours; ; arm = false {
 		d, err := w.judge(machine.Event{
-			Now: c.startsAt(), Slot: arm && !c.isStopping() && w.spec().AnswerTo(w.spec().Steps[0].Name) == nil, Start: in.start(),
+			Now: c.startsAt(), Slot: arm && !c.isStopping(), Secret: c.secrets.newest, Start: in.start(),
 		})
 		if err != nil {
 			return d, ledger.Answer{}, err
@@ -326,6 +326,7 @@ func startEntry(w *work, d *machine.Decision, hold bool) (ledger.Entry, error) {
 	err := w.seal(d.Record)
 	return ledger.Entry{
 		ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(d.Record.Tags), Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)},
+		Waits: w.findable(d.Record),
 	}, err
 }
 

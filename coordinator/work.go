@@ -43,6 +43,7 @@ type work struct {
 	heard      time.Time       // the signals that were posted before this time, by the ledger's clock, are read
 	over       bool            // the session is over that armed the attempt which is open
 	listening  bool            // there is another signal to read behind the one that is decided about
+	awaits     []ledger.Wait   // what the next record makes findable
 	polled     *machine.Polled // when the answer was asked for that the work waits for, by the ledger's clock
 	back       *ledger.Return  // how it goes back into the ledger, when no record says so
 
@@ -273,9 +274,6 @@ func (w *work) decide(ev machine.Event, arm bool) (machine.Command, bool) {
 			w.spoken.Store(true)
 			return machine.Command{Do: machine.Wait, Until: ev.Now.Earliest}, true
 		}
-		if !w.findable(d.Record.Dispatch) {
-			return d.Do, false
-		}
 		hold, answer, err := w.append(&d)
 		if err != nil {
 			return d.Do, false
@@ -332,7 +330,7 @@ func (w *work) append(d *machine.Decision) (hold bool, a ledger.Answer, err erro
 	hold = hold || (w.listening || w.spoken.Load()) && r.Status.Live()                        // what is said already is read at once
 	hold = hold || w.asks(r) && w.c.hand.roomy() && !w.c.isStopping() && w.s.trusted() == nil // many an answer comes soon
 	hold = hold || r.Dispatch != nil || r.Reason == saga.ReasonHung                           // who arms an attempt says what came of it, even when that is: not sent
-	e := ledger.Entry{ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(w.st.Tags), Number: w.head, Prev: w.st.TailHash, Revision: w.st.Revision}
+	e := ledger.Entry{ID: w.id, Salt: w.salt, Subject: ledger.SubjectOf(w.st.Tags), Number: w.head, Prev: w.st.TailHash, Revision: w.st.Revision, Waits: w.findable(r)}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) || r.Kind == machine.KindOverdue {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
@@ -377,7 +375,7 @@ func class(st *machine.State, r *machine.Record) ledger.Class {
 
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
-	r.At, w.head, w.inHead, w.over = a.At, a.Number, hold, false
+	r.At, w.head, w.inHead, w.over, w.awaits = a.At, a.Number, hold, false, nil
 	was, asked := w.st.Status, w.asking()
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")

@@ -257,6 +257,7 @@ type Entry struct {
 	Prev     machine.Hash // hash of the predecessor; zero for a start
 	Record   machine.Record
 	Schedule *Schedule // nil: neither status, holder nor due time change
+	Waits    []Wait    // of the work, findable once the record is stored, as [Mail.Await] makes them
 	// Revision is what the work is at once the record is stored. A key that derives from it is not
 	// stored, so it must be the one that the chain folds to; what a start and a revision begin with
 	// is taken from the record itself.

@@ -335,6 +335,16 @@ func (c crowding) Claim(ctx context.Context, t machine.Token, k ledger.Claim) (l
 	return c.Store.Claim(ctx, t, k)
 }
 
+// rash: what a record makes findable is, whether the record is stored or not.
+type rash struct{ Store }
+
+func (r rash) Append(ctx context.Context, t machine.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	for i := range es {
+		_ = r.Await(ctx, es[i].Waits) // an invalid one is refused there
+	}
+	return r.Store.Append(ctx, t, es)
+}
+
 // sweeping: a wait that ends takes those of other versions with it.
 type sweeping struct{ Store }
 

@@ -305,6 +305,7 @@ func sorted[E any](all []E, key func(E) string) []E {
 // rare are stores that break a rule which only a rare history meets.
 var rare = broken{
 	"wait-stays":         func(s Store) Store { return sweeping{s} },
+	"wait-with-record":   func(s Store) Store { return rash{s} },
 	"room-asked":         func(s Store) Store { return crowding{s} },
 	"in-sync-out":        func(s Store) Store { return clinging{s} },
 	"act-kept":           func(s Store) Store { return shortlived{s} },

@@ -141,6 +141,10 @@ func callAppend(d *draw, s *side) {
 	slices.SortStableFunc(es, func(a, b ledger.Entry) int {
 		return cmp.Or(strings.Compare(a.ID.Work, b.ID.Work), strings.Compare(a.ID.Saga, b.ID.Saga))
 	})
+	if len(es) > 0 && d.one(4) { // of one: which of the same time is older is not said
+		e, w := &es[d.IntN(len(es))], d.waits()
+		w.ID, e.Waits = e.ID, []ledger.Wait{w}
+	}
 	d.with(es)
 	for range pick(d, 1, 1, 1, 1, 1, 1, 2) {
 		as, err := s.Append(s.ctx, t, es)

@@ -20,7 +20,9 @@ func (db *DB) Append(ctx context.Context, t machine.Token, entries []ledger.Entr
 		}
 		answers := make([]ledger.Answer, len(entries))
 		for i := range entries {
-			answers[i] = db.append(t, &entries[i], now)
+			if answers[i] = db.append(t, &entries[i], now); answers[i].Result == ledger.Appended {
+				db.mail.await(entries[i].Waits)
+			}
 		}
 		return answers, nil
 	}, "append %d records", len(entries))

@@ -34,13 +34,17 @@ func (db *DB) Await(ctx context.Context, waits []ledger.Wait) error {
 				return ownError{err}
 			}
 		}
-		for _, w := range waits {
-			if w.Ended = false; !slices.Contains(db.mail.waits, w) {
-				db.mail.waits = append(db.mail.waits, w)
-			}
-		}
+		db.mail.await(waits)
 		return nil
 	}, "make %d waits findable", len(waits))
+}
+
+func (m *mail) await(waits []ledger.Wait) {
+	for _, w := range waits {
+		if w.Ended = false; !slices.Contains(m.waits, w) {
+			m.waits = append(m.waits, w)
+		}
+	}
 }
 
 // Waits returns what was made findable under a name and a key, "oldest first".

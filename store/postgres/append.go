@@ -31,7 +31,7 @@ type pending struct {
 type writing struct {
 	follow, followOne, places *sqlx.Stmt
 	followAlone               *sqlx.Stmt // one record that leaves its instance alone
-	consume, consumeOne       *sqlx.Stmt // follow with signals
+	followMore, followMoreOne *sqlx.Stmt // with signals, or waits
 	locked                    *sqlx.Stmt
 	fresh, again              door // starts, and those that were blocked before, one by one
 	claimable, rest, release  *sqlx.Stmt
@@ -44,8 +44,8 @@ func (w *writing) follows() []statement {
 		{&w.follow, followText(many(followColumns), false)},
 		{&w.followOne, followText(one(followColumns), false)},
 		{&w.followAlone, followAlone},
-		{&w.consume, followText(many(followColumns), true)},
-		{&w.consumeOne, followText(one(followColumns), true)},
+		{&w.followMore, followText(many(followColumns), true)},
+		{&w.followMoreOne, followText(one(followColumns), true)},
 		{&w.places, placesText},
 		{&w.locked, lockedText},
 	}
@@ -180,7 +180,7 @@ func (db *DB) inParts(ps []*pending, store func([]*pending) error) error {
 // size is about how many bytes the entry takes in a statement.
 func (p *pending) size() (n int) {
 	r := &p.Record
-	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + len(r.Note) + len(r.Why) + len(r.Cause) + 20*len(r.Signals)
+	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + len(r.Note) + len(r.Why) + len(r.Cause) + 20*len(r.Signals) + 1024*len(p.Waits)
 }
 
 // collect makes rows of entries and answers those that no database takes.
@@ -264,7 +264,7 @@ const attempts = 4
 
 // storeFollows stores records behind their predecessors.
 func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) error {
-	if len(ps) == 1 && !sqlstore.Projects(ps[0].Entry) {
+	if len(ps) == 1 && !sqlstore.Projects(ps[0].Entry) && len(ps[0].Waits) == 0 {
 		if done, err := db.storeAlone(ctx, t, ps[0]); done || err != nil {
 			return err
 		}
@@ -276,8 +276,8 @@ func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) 
 		var stored pq.Int64Array
 		err := db.records.do(ctx, func(ctx context.Context) error {
 			batch, single := db.follow, db.followOne
-			if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
-				batch, single = db.consume, db.consumeOne
+			if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals)+len(p.Waits) > 0 }) {
+				batch, single = db.followMore, db.followMoreOne
 			}
 			return db.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
 		})

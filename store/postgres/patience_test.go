@@ -20,9 +20,9 @@ func TestPatience(t *testing.T) {
 		want string
 	}{
 		"record":        {db.work, followText(many(followColumns), false), nothing(len(followColumns)), "250ms"},
-		"start":         {db.batch, startText(many(startColumns), startPatience, ""), nothing(len(startColumns)), "10ms"},
-		"blocked start": {db.work, startText(many(startColumns), blockedPatience, ""), nothing(len(startColumns)), "250ms"},
-		"caller's":      {db.work, startText(many(startColumns), 0, ""), nothing(len(startColumns)), "10s"},
+		"start":         {db.batch, startText(many(startColumns), false, startPatience, ""), nothing(len(startColumns)), "10ms"},
+		"blocked start": {db.work, startText(many(startColumns), false, blockedPatience, ""), nothing(len(startColumns)), "250ms"},
+		"caller's":      {db.work, startText(many(startColumns), false, 0, ""), nothing(len(startColumns)), "10s"},
 	} {
 		tx, err := db.work.BeginTxx(t.Context(), nil)
 		if err != nil {

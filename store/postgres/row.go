@@ -13,14 +13,24 @@ func (p *pending) followRow() []any {
 	row := make([]any, 0, len(followColumns))
 	row = append(row, p.Number, p.Prev[:], p.dispatches(), p.Record.Seq)
 	row = p.record(row)
-	if !sqlstore.Projects(p.Entry) {
-		return row[:len(followColumns)] // NULL
+	if !sqlstore.Projects(p.Entry) { // what its instance must show is NULL
+		row = row[:len(followColumns)]
+		row[len(row)-1] = p.waits()
+		return row
 	}
 	row = sqlstore.AppendValues(row, p.Entry)
 	if len(p.Record.Signals) > 0 {
-		return append(row, string(sqlstore.Numbers(nil, p.Record.Signals)))
+		return append(row, string(sqlstore.Numbers(nil, p.Record.Signals)), p.waits())
 	}
-	return append(row, nil)
+	return append(row, nil, p.waits())
+}
+
+// waits are the list of them, as [waitsFrom] takes it apart.
+func (p *pending) waits() any {
+	if len(p.Waits) == 0 {
+		return nil
+	}
+	return sqlstore.WaitList(p.Waits)
 }
 
 // startRow is the row of a first record, in the order of [startColumns], but for its reference. hidden is what would be left of
@@ -28,7 +38,7 @@ func (p *pending) followRow() []any {
 func (p *pending) startRow(hidden string) []any {
 	row := make([]any, 0, len(startColumns))
 	row = append(row, nil, p.ID.Saga, p.ID.Work, hidden, p.dispatches(), p.Salt[:])
-	return sqlstore.AppendValues(p.record(row), sqlstore.Scheduled(p.Entry))
+	return append(sqlstore.AppendValues(p.record(row), sqlstore.Scheduled(p.Entry)), p.waits())
 }
 
 func (p *pending) dispatches() any {

@@ -18,12 +18,14 @@ import (
 )
 
 // door is what is prepared for starts of a lane.
-type door struct{ many, one, places *sqlx.Stmt }
+type door struct{ many, one, manyMore, oneMore, places *sqlx.Stmt }
 
 func (d *door) statements(patience time.Duration) []statement {
 	return []statement{
-		{&d.many, startText(many(startColumns), patience, "")},
-		{&d.one, startText(one(startColumns), patience, "")},
+		{&d.many, startText(many(startColumns), false, patience, "")},
+		{&d.one, startText(one(startColumns), false, patience, "")},
+		{&d.manyMore, startText(many(startColumns), true, patience, "")},
+		{&d.oneMore, startText(one(startColumns), true, patience, "")},
 		{&d.places, startPlacesText("")},
 	}
 }
@@ -34,7 +36,11 @@ func (db *DB) storeStarts(ctx context.Context, t machine.Token, l *lane, d *door
 		var live bool
 		db.name(ps)
 		err := l.do(ctx, func(ctx context.Context) (err error) {
-			live, err = accept(db.run(ctx, t, d.many, d.one, ps), ps)
+			batch, single := d.many, d.one
+			if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Waits) > 0 }) {
+				batch, single = d.manyMore, d.oneMore
+			}
+			live, err = accept(db.run(ctx, t, batch, single, ps), ps)
 			return err
 		})
 		if err != nil {
@@ -168,7 +174,7 @@ func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger
 }
 
 func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
-	if e.Record.Seq != 1 || e.Record.Dispatch != nil {
+	if e.Record.Seq != 1 || e.Record.Dispatch != nil || len(e.Waits) > 0 {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
@@ -181,7 +187,7 @@ func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger
 	for range attempts { // a reference that is taken is drawn again
 		db.name(ps)
 		args := append([]any{db.now(), int64(e.Record.Session)}, ps[0].row...)
-		answer, err := tx.QueryContext(ctx, startText(one(startColumns), 0, schema), args...) //nolint:rowserrcheck // accept does
+		answer, err := tx.QueryContext(ctx, startText(one(startColumns), false, 0, schema), args...) //nolint:rowserrcheck // accept does
 		if _, err := accept(sqlstore.One{Rows: answer, Err: err}, ps); err != nil {
 			return ledger.Answer{}, err
 		}

@@ -31,11 +31,11 @@ var (
 	followColumns = append([]column{
 		{"instance", "bigint"}, {"prev", "bytea"}, {"dispatches", "boolean"},
 		{"seq", "integer"}, {"session", "bigint"}, {"hash", "bytea"}, {"external_id", "text"}, {"doc", "text"}, {"body", "text"}, {"snapshot", "text"},
-	}, append(said(), column{"signals", "text"})...)
+	}, append(said(), column{"signals", "text"}, column{"waits", "text"})...)
 	// A start has its work's name, what would be left of it, and the reference that its instance is to have.
 	startColumns = append([]column{
 		{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"hidden", "text"}, {"dispatches", "boolean"}, {"salt", "bytea"},
-	}, slices.Concat(followColumns[4:storedColumns], said())...)
+	}, slices.Concat(followColumns[4:storedColumns], said(), []column{{"waits", "text"}})...)
 )
 
 // said are the columns of what a record says to its instance's row.
@@ -128,21 +128,22 @@ const (
 // followText stores records behind their predecessors and brings the instances they change up to
 // date. The order of the rows is what keeps two writers that meet from waiting for each other in a
 // circle. The cases of the instance, from the top: the record leaves the schedule alone, its writer
-// keeps it, it has an unread signal, it moves by itself, it is parked or has ended. A batch in
-// which a record consumes signals marks them, too.
+// keeps it, it has an unread signal, it moves by itself, it is parked or has ended. With more, a batch
+// marks the signals that its records consume, too, and makes waits findable.
 //
 // What was stored is asked of r as a whole: a join of the batch with itself would be planned as if
 // it were small.
-func followText(rows string, signals bool) string {
+func followText(rows string, more bool) string {
 	unread, mark := "", ""
-	if signals {
+	if more {
 		unread = `
 			AND (u.consumes IS NULL OR u.consumes <= (SELECT h.received - h.consumed FROM amends_instances AS h WHERE h.ref = u.instance))`
 		mark = `,
 	s AS (
 		UPDATE amends_signals AS s SET consumed_by = m.seq
 		FROM m CROSS JOIN LATERAL json_array_elements_text(m.signals::json) AS named (number)
-		WHERE m.signals IS NOT NULL AND ` + wasStored + ` AND s.instance = m.instance AND s.number = named.number::bigint)`
+		WHERE m.signals IS NOT NULL AND ` + wasStored + ` AND s.instance = m.instance AND s.number = named.number::bigint),
+	w AS (` + waitsFrom(`m WHERE `+wasStored, "m.at") + `)`
 	}
 	return `WITH ` + lease(recordPatience) + `,
 	m AS MATERIALIZED (
@@ -165,6 +166,15 @@ func followText(rows string, signals bool) string {
 	SELECT (SELECT live FROM lease), min(at), max(at), array_agg(instance) FROM r`
 }
 
+// waitsFrom makes the waits of rows findable.
+func waitsFrom(rows, at string) string {
+	return `
+		INSERT INTO amends_awaits (name, key, saga, work_id, step, step_key, at)
+		SELECT w.value ->> 0, w.value ->> 1, w.value ->> 2, w.value ->> 3, w.value ->> 4, w.value ->> 5, w.at
+		FROM (SELECT jsonb_array_elements(waits::jsonb) AS value, ` + at + ` AS at FROM ` + rows + `) AS w
+		ON CONFLICT DO NOTHING`
+}
+
 // wasStored is whether m's record was: all of the batch were, or this one is among those that were.
 const wasStored = `((SELECT count(*) FROM r) = (SELECT count(*) FROM m) OR m.instance = ANY (ARRAY(SELECT instance FROM r)))`
 
@@ -178,10 +188,15 @@ var followAlone = `
 	ON CONFLICT (instance, seq) DO NOTHING
 	RETURNING at`
 
-// startText accepts works that are not known yet: instance and first record. A work that is known
+// startText accepts works that are not known yet: instance and first record, and with more what they wait for. A work that is known
 // or was erased, and a reference that is taken are passed over. schema is empty, or the schema's name and a
 // point.
-func startText(rows string, patience time.Duration, schema string) string {
+func startText(rows string, more bool, patience time.Duration, schema string) string {
+	waits := ""
+	if more {
+		waits = `,
+	w AS (` + waitsFrom(`u CROSS JOIN lease WHERE u.ref IN (SELECT ref FROM h)`, "lease.now") + `)`
+	}
 	columns, values := sqlstore.Insert(wordsOf("u", "lease.now"))
 	t := `WITH ` + lease(patience) + `,
 	u AS MATERIALIZED ` + rows + `,
@@ -197,7 +212,7 @@ func startText(rows string, patience time.Duration, schema string) string {
 	r AS (
 		INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot)
 		SELECT u.ref, 1, lease.now, u.session, u.hash, u.external_id, u.doc, u.body, u.snapshot
-		FROM u CROSS JOIN lease WHERE u.ref IN (SELECT ref FROM h))
+		FROM u CROSS JOIN lease WHERE u.ref IN (SELECT ref FROM h))` + waits + `
 	SELECT (SELECT live FROM lease), (SELECT now FROM lease), array_agg(h.ref) FROM h`
 	return qualify(t, schema)
 }

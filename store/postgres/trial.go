@@ -45,7 +45,7 @@ func (db *DB) try(ctx context.Context) error {
 func (db *DB) trial(ctx context.Context, tx *sqlx.Tx) error {
 	name := rand.Text()
 	es := []ledger.Entry{tryStart(name+"/full", true), tryStart(name+"/empty", false)}
-	starts, err := db.tryBatch(ctx, tx, es, startText(many(startColumns), 0, ""), startsOf)
+	starts, err := db.tryBatch(ctx, tx, es, startText(many(startColumns), false, 0, ""), startsOf)
 	if err != nil {
 		return err
 	}

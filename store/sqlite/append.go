@@ -101,6 +101,9 @@ func (b *appending) add(ctx context.Context, p *prepared) (ledger.Answer, error)
 	if refused(err) {
 		return invalid(err), nil
 	}
+	if err == nil && a.Result == ledger.Appended && len(e.Waits) > 0 {
+		_, err = b.addWaits.ExecContext(ctx, b.now, sqlstore.WaitList(e.Waits))
+	}
 	return a, err
 }
 

@@ -22,7 +22,7 @@ func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger
 }
 
 func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
-	if e.Record.Seq != 1 || e.Record.Dispatch != nil {
+	if e.Record.Seq != 1 || e.Record.Dispatch != nil || len(e.Waits) > 0 {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld

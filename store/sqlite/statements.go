@@ -19,13 +19,13 @@ var words = map[string]string{
 
 // statements are prepared for appending.
 type statements struct {
-	lives, addRecord, addStart, addTag, addInstance, project, place, startPlace, erased, unread, mark, dropRecord, dropInstance *sql.Stmt
+	lives, addRecord, addStart, addTag, addWaits, addInstance, project, place, startPlace, erased, unread, mark, dropRecord, dropInstance *sql.Stmt
 }
 
 // all returns the statements by their text.
 func (s *statements) all() map[string]**sql.Stmt {
 	return map[string]**sql.Stmt{
-		livesErased: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addTag: &s.addTag, addInstance: &s.addInstance,
+		livesErased: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addTag: &s.addTag, addWaits: &s.addWaits, addInstance: &s.addInstance,
 		projectRecord: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace, unreadOf: &s.unread,
 		markSignals: &s.mark, erasedWork: &s.erased,
 		dropRecord: &s.dropRecord, dropInstance: &s.dropInstance,
@@ -41,6 +41,8 @@ var (
 	// projectRecord brings an instance up to date with its newest record.
 	projectRecord = `UPDATE amends_instances AS h SET ` + sqlstore.Update(sqlstore.Numbered(projectParameters, rowWords)) + ` WHERE ref = ?1`
 	addInstance   = insertInstance()
+
+	addWaits = sqlstore.AddWaits(words)
 )
 
 // rowWords are SQLite's for the columns of an instance.

@@ -83,21 +83,27 @@ func (s *chains) Await(ctx context.Context, waits []ledger.Wait) error {
 
 // await makes the waits of several works findable, in the order of their keys: two processes do not wait for each other in a circle.
 func (s *chains) await(ctx context.Context, lists [][]ledger.Wait) ([]struct{}, error) {
-	var table [][6]string
-	for _, w := range slices.Concat(lists...) {
-		table = append(table, [6]string{w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey})
-	}
-	slices.SortFunc(table, func(a, b [6]string) int { return slices.Compare(a[:], b[:]) })
-	list, err := json.Marshal(table)
-	if err != nil {
-		return nil, err
-	}
-	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
-		_, err := q.ExecContext(ctx, s.db.Text(addWaits), s.db.Clock(), string(list))
+	list := WaitList(slices.Concat(lists...))
+	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
+		_, err := q.ExecContext(ctx, s.db.Text(addWaits), s.db.Clock(), list)
 		return err
 	})
 	return make([]struct{}, len(lists)), err
 }
+
+// WaitList is the list of waits that [AddWaits] and Postgres's statement for records take.
+func WaitList(waits []ledger.Wait) string {
+	table := make([][6]string, len(waits))
+	for i, w := range waits {
+		table[i] = [6]string{w.Name, w.Key, w.ID.Saga, w.ID.Work, w.Step, w.StepKey}
+	}
+	slices.SortFunc(table, func(a, b [6]string) int { return slices.Compare(a[:], b[:]) })
+	list, _ := json.Marshal(table) // strings can be encoded
+	return string(list)
+}
+
+// AddWaits is the statement that makes a list of waits findable: the time, the list.
+func AddWaits(words map[string]string) string { return (&Dialect{Words: words}).Text(addWaits) }
 
 // Waits returns what was made findable under a name and a key.
 func (s *chains) Waits(ctx context.Context, name, key string) ([]ledger.Wait, error) {

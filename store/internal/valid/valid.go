@@ -47,6 +47,9 @@ func Entry(e *ledger.Entry) error {
 	if a := r.Dispatch; a != nil {
 		err = errors.Join(err, Text("armed step", a.Step), Text("key", a.Key))
 	}
+	for i := range e.Waits {
+		err = errors.Join(err, Wait(&e.Waits[i]))
+	}
 	return err
 }
 
