@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/nap"
@@ -118,13 +116,15 @@ func (op *Operator) answer(ctx context.Context, verb, token string, said machine
 // acknowledge puts an answer on record, unless it is there, and returns the acknowledgement of the first one, or why this one
 // is declined.
 func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machine.Signal) (ack Ack, declined string, err error) {
-	var before []machine.Signal
-	var s *standing
-	g, both := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { before, err = op.answers(both, w); return err })
-	g.Go(func() (err error) { s, err = op.stand(both, w.ID); return err })
-	if err = g.Wait(); err != nil {
+	s, err := op.stand(ctx, w.ID)
+	if err != nil {
 		return ack, "", err
+	}
+	var before []machine.Signal
+	if s.posted > 0 { // most hear the first that is said to them
+		if before, err = op.answers(ctx, w); err != nil {
+			return ack, "", err
+		}
 	}
 	same := slices.ContainsFunc(before, func(s machine.Signal) bool { return s.Key == sig.Key })
 	if s.st.RecordsGone { // it has ended long since, and what was said has gone
@@ -139,13 +139,19 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 	case size(before) > mostKept:
 		return Ack{}, "", ErrBehind
 	default:
-		return ack, "", op.post(ctx, w.ID, *sig)
+		_, err = op.post(ctx, w.ID, *sig)
+		return ack, "", err
 	}
 	if same { // it was declined, and may be no more: its definition was mended
 		sig.Key += fmt.Sprintf(":%d", len(before))
 	}
-	if declined, err = op.hand(ctx, s.st, w, sig, !same && len(before) < mostAnswers); err != nil || declined != "" {
+	p, declined, err := op.hand(ctx, s.st, w, sig, !same && len(before) < mostAnswers)
+	if err != nil || declined != "" {
 		return Ack{}, declined, err
+	}
+	if p.Number == s.posted+1 { // nothing came in between
+		sig.At = p.At
+		return firstOf(w, append(before, *sig)), "", nil
 	}
 	before, err = op.answers(ctx, w)
 	return firstOf(w, before), "", err
@@ -195,18 +201,18 @@ func firstOf(w *ledger.Wait, answers []machine.Signal) Ack {
 
 // hand posts an answer to the instance that waits for it, with what its definition says of it, where this process knows it. One
 // that is declined is put on record only if that is wanted; one that cannot be read always is, and is an [ErrBroken].
-func (op *Operator) hand(ctx context.Context, st *machine.State, w *ledger.Wait, sig *machine.Signal, declines bool) (declined string, err error) {
+func (op *Operator) hand(ctx context.Context, st *machine.State, w *ledger.Wait, sig *machine.Signal, declines bool) (p ledger.Posted, declined string, err error) {
 	r := &machine.Read{}
-	if p := op.programs(st); p != nil && sig.Failed == "" && awaited(p.Spec(), st, w) {
-		r = readAnswer(p, st, sig.Step, messageOf(sig))
+	if def := op.programs(st); def != nil && sig.Failed == "" && awaited(def.Spec(), st, w) {
+		r = readAnswer(def, st, sig.Step, messageOf(sig))
 		if sig.Declined = r.Declined; r.Declined != "" && !declines {
-			return r.Declined, nil
+			return p, r.Declined, nil
 		}
 	}
-	if err = op.post(ctx, w.ID, *sig); err == nil && r.Fault != "" {
+	if p, err = op.post(ctx, w.ID, *sig); err == nil && r.Fault != "" {
 		err = fmt.Errorf("%w: %s\n%s", ErrBroken, r.Fault, r.Stack)
 	}
-	return r.Declined, err
+	return p, r.Declined, err
 }
 
 // awaited reports whether an answer can be read now: the step may still be answered, and its request is done.
@@ -350,7 +356,7 @@ func (op *Operator) deliver(ctx context.Context, w *ledger.Wait, m *program.Mess
 		return "", false, ErrBehind
 	}
 	sig.Key += suffix(n) // it may have been declined, and be no more: its definition was mended
-	declined, err = op.hand(ctx, s.st, w, &sig, n == 0 && len(before) < mostAnswers)
+	_, declined, err = op.hand(ctx, s.st, w, &sig, n == 0 && len(before) < mostAnswers)
 	return declined, declined == "" && err == nil, err
 }
 

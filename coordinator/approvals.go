@@ -236,7 +236,7 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 			op.blocked(ctx, ledger.ByVote, id.Saga)
 		}
 	}
-	if err := op.post(ctx, id, sig); err != nil {
+	if _, err := op.post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	if objection != nil {

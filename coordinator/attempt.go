@@ -478,7 +478,7 @@ func (w *work) postLate(a attemptName, o *program.Outcome) {
 	ctx, cancel := context.WithTimeout(w.c.life, 4*w.c.opts.Lease)
 	defer cancel()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		err := w.c.ledger.Post(ctx, w.id, sig)
+		_, err := w.c.ledger.Post(ctx, w.id, sig)
 		if err == nil {
 			return
 		}

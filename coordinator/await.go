@@ -124,7 +124,7 @@ func (w *work) collect(ctx context.Context, step string, keys []program.MessageK
 				}
 				sig.Key += suffix(times(before, sig.Key))
 			}
-			if err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
+			if _, err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
 				return err
 			}
 			if w.spoken.Store(true); sig.Declined == "" {

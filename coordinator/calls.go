@@ -88,8 +88,8 @@ func (c calls) GiveBack(ctx context.Context, t machine.Token, works []ledger.Ret
 	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.GiveBack(ctx, t, works) })
 }
 
-func (c calls) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	return only(ctx, c.within, func(ctx context.Context) error { return c.Ledger.Post(ctx, id, s) })
+func (c calls) Post(ctx context.Context, id saga.ID, s machine.Signal) (ledger.Posted, error) {
+	return within(ctx, c.within, func(ctx context.Context) (ledger.Posted, error) { return c.Ledger.Post(ctx, id, s) })
 }
 
 func (c calls) Describe(ctx context.Context, spec *program.Spec) error {

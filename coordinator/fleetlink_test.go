@@ -203,9 +203,8 @@ func (l *link) Claim(ctx context.Context, t machine.Token, c ledger.Claim) (ledg
 	return onWay(ctx, l, ledgertest.ClaimWorks, func(ctx context.Context) (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
-func (l *link) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
-	_, err := onWay(ctx, l, ledgertest.Post, nothing(func(ctx context.Context) error { return l.Ledger.Post(ctx, id, sig) }))
-	return err
+func (l *link) Post(ctx context.Context, id saga.ID, sig machine.Signal) (ledger.Posted, error) {
+	return onWay(ctx, l, ledgertest.Post, func(ctx context.Context) (ledger.Posted, error) { return l.Ledger.Post(ctx, id, sig) })
 }
 
 func (l *link) Describe(ctx context.Context, spec *program.Spec) error {

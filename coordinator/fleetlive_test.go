@@ -213,21 +213,21 @@ func (t *tap) aside(w *trace, r ledger.Return) {
 	}
 }
 
-func (t *tap) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
+func (t *tap) Post(ctx context.Context, id saga.ID, sig machine.Signal) (ledger.Posted, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if sig.Kind == machine.SignalCancel && sig.Revision == "" && t.s.broken[brokenCancel] != "" {
-		return nil
+		return ledger.Posted{}, nil
 	}
 	before := t.signals(id)
-	err := t.DB.Post(ctx, id, sig)
+	posted, err := t.DB.Post(ctx, id, sig)
 	if w := t.traces[id]; w != nil && t.signals(id) > before {
 		if w.unread == 0 {
 			w.spoken = time.Now()
 		}
 		w.unread++
 	}
-	return err
+	return posted, err
 }
 
 func (t *tap) signals(id saga.ID) int {

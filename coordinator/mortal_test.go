@@ -79,9 +79,8 @@ func (m *mortal) CatchUp(ctx context.Context) (works, sessions int64, err error)
 	return n[0], n[1], err
 }
 
-func (m *mortal) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	_, err := through(m, none(func() error { return m.ledger.Post(ctx, id, s) }))
-	return err
+func (m *mortal) Post(ctx context.Context, id saga.ID, s machine.Signal) (ledger.Posted, error) {
+	return through(m, func() (ledger.Posted, error) { return m.ledger.Post(ctx, id, s) })
 }
 
 func (m *mortal) Describe(ctx context.Context, spec *program.Spec) error {

@@ -22,7 +22,7 @@ type Operator struct {
 	ledger   ledger.Ledger
 	programs func(*machine.State) saga.Program            // a coordinator's, to read answers with; nil where it is not known
 	counts   func(ctx context.Context, by, source string) // a coordinator's, of what a layer blocked; nil: no coordinator is here
-	posted   func(id saga.ID) bool                        // a signal was posted here, and is the work in hand? nil: no coordinator runs here
+	posted   func(id saga.ID, sig *machine.Signal) bool   // a signal was posted here, and is the work in hand? nil: no coordinator runs here
 
 	mu    sync.Mutex
 	specs map[ledger.Version]*program.Spec
@@ -93,14 +93,21 @@ func (s *standing) is() string {
 	return string(s.st.Status)
 }
 
-// post posts a signal. In a process that runs a coordinator the work is told at once.
-func (op *Operator) post(ctx context.Context, id saga.ID, sig machine.Signal) error {
-	err := op.ledger.Post(ctx, id, sig)
-	if err != nil || op.posted != nil && op.posted(id) {
-		return err
+// post posts a signal, and has the work told at once.
+func (op *Operator) post(ctx context.Context, id saga.ID, sig machine.Signal) (ledger.Posted, error) {
+	p, err := op.ledger.Post(ctx, id, sig)
+	if err == nil {
+		op.told(id, sig, p)
 	}
-	op.stir()
-	return nil
+	return p, err
+}
+
+// told has a work told of a signal that was posted: here when it is in hand here, and by other processes else.
+func (op *Operator) told(id saga.ID, sig machine.Signal, p ledger.Posted) {
+	sig.ID, sig.At = p.Number, p.At
+	if op.posted == nil || !op.posted(id, &sig) {
+		op.stir()
+	}
 }
 
 // stir has other processes look for what there is to claim, where the ledger can tell them.
@@ -127,7 +134,7 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	sig.Key, sig.Actor, sig.Reason, sig.ByHand = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Name, by.Reason, true
-	if err := op.post(ctx, id, sig); err != nil {
+	if _, err := op.post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
 	return nil

@@ -250,7 +250,7 @@ func TestAChainThatCannotBeReadKeepsNobodyOut(t *testing.T) {
 		synctest.Wait()
 		o1 := saga.ID{Saga: orderSaga, Work: "o1"}
 		l.id.Store(&o1)
-		if err := l.Post(t.Context(), o1, machine.Signal{Kind: machine.SignalWake, Key: "1", Actor: "ann"}); err != nil {
+		if _, err := l.Post(t.Context(), o1, machine.Signal{Kind: machine.SignalWake, Key: "1", Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		pass(5 * quick().Lease)

@@ -68,7 +68,7 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by sa
 	if err := s.notRerun(sig); err != nil {
 		return Started{Summary: sum}, fmt.Errorf("rerun %s: %w", id, err)
 	}
-	if err := op.post(ctx, id, sig); err != nil {
+	if _, err := op.post(ctx, id, sig); err != nil {
 		return Started{Summary: sum}, fmt.Errorf("rerun %s: %w", id, err)
 	}
 	return Started{Summary: sum, Revised: true}, nil

@@ -57,19 +57,18 @@ func (c *Coordinator) revise(ctx context.Context, in *intake) error {
 
 // post posts a signal, and has the work told at once: here when it is in hand here, and by other processes else.
 func (c *Coordinator) post(ctx context.Context, id saga.ID, sig machine.Signal) error {
-	if err := c.ledger.Post(ctx, id, sig); err != nil {
+	p, err := c.ledger.Post(ctx, id, sig)
+	if err != nil {
 		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
 	}
-	if !c.heard(id) {
-		c.stir()
-	}
+	c.told(id, sig, p)
 	return nil
 }
 
 // heard has a signal read at once that was posted in this process. It reports whether the work is in hand here.
-func (c *Coordinator) heard(id saga.ID) bool {
+func (c *Coordinator) heard(id saga.ID, sig *machine.Signal) bool {
 	if w := c.hand.holding(id); w != nil {
-		w.speak()
+		w.hear(sig)
 		return true
 	}
 	c.wake()

@@ -231,7 +231,7 @@ func TestWaitBehindAResolution(t *testing.T) {
 			t.Fatalf("a cancel behind the pivot: %v", err)
 		}
 		// It came too late for whoever posted it while the pivot was under way.
-		if err := l.Post(t.Context(), idOf("o1"), machine.Signal{Kind: machine.SignalCancel, Key: "cancel:anna", Actor: anna.Name, Reason: anna.Reason}); err != nil {
+		if _, err := l.Post(t.Context(), idOf("o1"), machine.Signal{Kind: machine.SignalCancel, Key: "cancel:anna", Actor: anna.Name, Reason: anna.Reason}); err != nil {
 			t.Fatal(err)
 		}
 		after := q.want("o1", saga.Review, saga.ReasonInDoubt)
@@ -266,7 +266,7 @@ func TestWaitBehindARevision(t *testing.T) {
 			t.Error(err)
 		}
 		conflict := machine.Signal{Kind: machine.SignalConflict, Key: "conflict", Actor: "webhook"}
-		if err := l.Post(t.Context(), idOf("o1"), conflict); err != nil {
+		if _, err := l.Post(t.Context(), idOf("o1"), conflict); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

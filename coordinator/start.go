@@ -376,10 +376,11 @@ func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string
 	if err != nil || len(kept) >= keptConflicts {
 		return err
 	}
-	return c.ledger.Post(ctx, in.id, machine.Signal{
+	_, err = c.ledger.Post(ctx, in.id, machine.Signal{
 		Kind: machine.SignalConflict, Key: "conflict:" + in.accepted.Identity, Actor: in.source,
 		Reason: fmt.Sprintf("identity %s, first %s", in.accepted.Identity, first),
 	})
+	return err
 }
 
 // StartTx stores a unit of work within the caller's own transaction on the same database: the work

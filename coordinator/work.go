@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -33,15 +34,17 @@ type work struct {
 	asked   flow.Rank         // what it was taken as, or a lookup's
 	input   program.Decoded   // kept between its steps
 
-	spoken atomic.Bool   // there is an unread signal
-	nudge  chan struct{} // wakes a waiting work when spoken is set
-	gone   chan struct{} // closed when the work is out of our hands
-	final  *saga.Summary // set before gone is closed, when the work has ended
+	spoken atomic.Bool                    // there is an unread signal
+	told   atomic.Pointer[machine.Signal] // what was posted here, while it is all that was said; see hear
+	nudge  chan struct{}                  // wakes a waiting work when spoken is set
+	gone   chan struct{}                  // closed when the work is out of our hands
+	final  *saga.Summary                  // set before gone is closed, when the work has ended
 	// bystanders is how many other steps were in flight when the process died that the work was
 	// taken over from, as far as is known.
 	bystanders int
 	heard      time.Time       // the signals that were posted before this time, by the ledger's clock, are read
 	over       bool            // the session is over that armed the attempt which is open
+	consumed   int64           // how many signals records have consumed: in the order of their numbers
 	listening  bool            // there is another signal to read behind the one that is decided about
 	awaits     []ledger.Wait   // what the next record makes findable
 	polled     *machine.Polled // when the answer was asked for that the work waits for, by the ledger's clock
@@ -377,6 +380,7 @@ func class(st *machine.State, r *machine.Record) ledger.Class {
 func (w *work) stored(r *machine.Record, a ledger.Answer, hold bool) bool {
 	r.At, w.head, w.inHead, w.over, w.awaits = a.At, a.Number, hold, false, nil
 	was, asked := w.st.Status, w.asking()
+	w.consumed += int64(len(r.Signals))
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
 		return false
@@ -432,7 +436,7 @@ func (w *work) loaded(st *machine.State, chain *ledger.Chain, sent time.Time) {
 		bytes += len(chain.Records[i].Body) + len(chain.Records[i].Snapshot)
 	}
 	w.c.hand.grew(w, bytes-int(w.bytes))
-	w.salt = chain.Instance.Salt
+	w.salt, w.consumed = chain.Instance.Salt, chain.Instance.Consumed
 	w.st, w.head, w.inHead, w.over = st, chain.Instance.Number, chain.Instance.Session == w.s.token, chain.Over && !w.c.clock.doubted() // by such a clock a lease that goes on is over
 	w.times.read(w.c.clock, reading{st.Updated, sent, time.Now()})
 }
@@ -477,14 +481,10 @@ func (w *work) refused(ev *machine.Event, a ledger.Answer) bool {
 // listen consumes every signal posted to the work, each by a record, and then decides what comes
 // next.
 func (w *work) listen() (machine.Command, bool) {
-	asked := w.now().Earliest
-	w.c.hand.looks(w)
-	chain, _, err := w.load()
+	unread, err := w.unread()
 	if err != nil {
 		return machine.Command{}, false
 	}
-	w.heard = asked
-	unread := slices.DeleteFunc(chain.Signals, func(s machine.Signal) bool { return w.st.Saw(s.ID) })
 	for i := range unread {
 		sig := &unread[i]
 		w.listening = i < len(unread)-1
@@ -498,6 +498,21 @@ func (w *work) listen() (machine.Command, bool) {
 		}
 	}
 	return w.decide(machine.Event{}, true)
+}
+
+// unread are the signals that no record has consumed. For one that was posted here, and is the next, the ledger is not asked.
+func (w *work) unread() ([]machine.Signal, error) {
+	if told := w.told.Swap(nil); told != nil && told.ID == w.consumed+1 {
+		return []machine.Signal{*told}, nil
+	}
+	asked := w.now().Earliest
+	w.c.hand.looks(w)
+	chain, _, err := w.load()
+	if err != nil {
+		return nil, err
+	}
+	w.heard = asked
+	return slices.DeleteFunc(chain.Signals, func(s machine.Signal) bool { return w.st.Saw(s.ID) }), nil
 }
 
 // endsUnheard reports whether r says that a time is over, and what was posted before it may be unread: another process posted it since
@@ -517,8 +532,22 @@ func (w *work) endsUnheard(r *machine.Record, now machine.Moment) bool {
 // or lost.
 func (w *work) attempting() bool { return w.open() != attemptName{} }
 
+// several is what a work was told when the ledger has to be asked what that was.
+var several machine.Signal
+
 // speak tells the work that a signal is waiting for it.
 func (w *work) speak() {
+	w.told.Store(&several)
+	w.spoken.Store(true)
+	w.stir()
+}
+
+// hear tells it which.
+func (w *work) hear(sig *machine.Signal) {
+	sig.Body, sig.Input, sig.Output = bytes.Clone(sig.Body), bytes.Clone(sig.Input), bytes.Clone(sig.Output) // they are the caller's
+	if !w.told.CompareAndSwap(nil, sig) {
+		w.told.Store(&several)
+	}
 	w.spoken.Store(true)
 	w.stir()
 }

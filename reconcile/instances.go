@@ -177,9 +177,10 @@ func (w *inLedger) Resume(ctx context.Context, key string, by saga.Actor) error 
 		return fmt.Errorf("resume %s: %w", id, ledger.ErrNotFound)
 	}
 	h := &chains[0].Instance
-	return w.ledger.Post(ctx, id, machine.Signal{
+	_, err = w.ledger.Post(ctx, id, machine.Signal{
 		Kind: machine.SignalWake, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Name, Reason: by.Reason,
 	})
+	return err
 }
 
 // Adopt records what stands.

@@ -165,7 +165,7 @@ func seed(ctx context.Context, l store) error {
 		return err
 	}
 	for _, n := range []int{8, 10, 11} {
-		if err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(n)}, changed(n)); err != nil {
+		if _, err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(n)}, changed(n)); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func seed(ctx context.Context, l store) error {
 	}
 	edited := machine.Signal{Kind: machine.SignalRevise, Key: "revise:18", Actor: "webhook", News: machine.News{Revision: "18", Version: 2, Input: []byte(`{"Number":9,"Card":"another card"}`)}}
 	for _, said := range []machine.Signal{edited, changed(9)} {
-		if err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(9)}, said); err != nil {
+		if _, err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(9)}, said); err != nil {
 			return err
 		}
 		if err := running(ctx, l, 2, func(ctx context.Context, c *coordinator.Coordinator) error { return reads(ctx, l, c, 9) }); err != nil {

@@ -70,10 +70,10 @@ func (w *ways) Signals(context.Context, saga.ID) ([]machine.Signal, error) {
 	return slices.Clone(w.said), nil
 }
 
-func (w *ways) Post(_ context.Context, _ saga.ID, s machine.Signal) error {
+func (w *ways) Post(_ context.Context, _ saga.ID, s machine.Signal) (ledger.Posted, error) {
 	s.ID, s.At = int64(len(w.said))+1, w.now
 	w.said, w.unread = append(w.said, s), append(w.unread, s)
-	return nil
+	return ledger.Posted{Number: s.ID, At: s.At}, nil
 }
 
 func (w *ways) Duplicates(context.Context, ledger.Filter) ([]ledger.Duplicate, error) {

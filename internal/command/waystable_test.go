@@ -306,7 +306,7 @@ func (tb *wayTable) news(w *ways, revision string, gone bool) {
 	if gone {
 		s = machine.Signal{Kind: machine.SignalCancel, News: machine.News{Revision: revision}}
 	}
-	_ = w.Post(tb.t.Context(), waysID, s)
+	_, _ = w.Post(tb.t.Context(), waysID, s)
 	_ = w.read(nil) // a note is as good
 }
 
@@ -469,7 +469,7 @@ func (tb *wayTable) late() {
 		tb.t.Fatal(err)
 	}
 	w.until(true, nil)
-	_ = w.Post(tb.t.Context(), waysID, machine.Signal{Kind: machine.SignalAnswer, Resolution: saga.Resolution{Step: "x", StepKey: key}})
+	_, _ = w.Post(tb.t.Context(), waysID, machine.Signal{Kind: machine.SignalAnswer, Resolution: saga.Resolution{Step: "x", StepKey: key}})
 	_ = w.read(nil)
 	tb.play("a late success", "await", w, nil)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/ledger"
 	"github.com/amends-dev/amends/internal/machine"
 	"github.com/amends-dev/amends/internal/nap"
 	"github.com/amends-dev/amends/internal/program"
@@ -431,10 +432,10 @@ type mailbox struct {
 	posted machine.Signal
 }
 
-func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
+func (m *mailbox) Post(ctx context.Context, id saga.ID, s machine.Signal) (ledger.Posted, error) {
 	m.posted = s
 	if m.dryRun {
-		return nil
+		return ledger.Posted{}, nil
 	}
 	s.ID = m.number
 	return m.DB.Post(ctx, id, s)

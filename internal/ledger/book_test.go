@@ -225,7 +225,7 @@ func fill(t *testing.T, l *memory.DB, token machine.Token, id saga.ID) {
 		r := ended(machine.KindDone, "customer", saga.Running)
 		r.ExternalID, r.Body = "cus_1", json.RawMessage(`{"id": "cus_1"}`)
 		w.add(r, true)
-		if err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k", Actor: "shop", Reason: "again"}); err != nil {
+		if _, err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k", Actor: "shop", Reason: "again"}); err != nil {
 			t.Fatal(err)
 		}
 		signals, err := l.Signals(t.Context(), id)

@@ -68,7 +68,13 @@ type Chains interface {
 	// One with an ID is stored only under that number: when another one has it by then, nothing is
 	// stored, and the error matches [ErrChanged]. So who has seen n signals is told of an n+1st.
 	// An unknown work matches [ErrNotFound], one whose records have gone [ErrForgotten], a signal that cannot be stored [ErrInvalid].
-	Post(ctx context.Context, id saga.ID, s machine.Signal) error
+	Post(ctx context.Context, id saga.ID, s machine.Signal) (Posted, error)
+}
+
+// Posted is what a signal that was stored got. It is zero where its key had been received before.
+type Posted struct {
+	Number int64     // within its work
+	At     time.Time // by the ledger's clock
 }
 
 // Leases is the schedule of works: the sessions of processes, who holds which work, and when it

@@ -238,9 +238,8 @@ func (f *FaultyLedger) CatchUp(ctx context.Context) (works, sessions int64, err 
 }
 
 // Post passes the call on, or not.
-func (f *FaultyLedger) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	_, err := call(f, Post, nothing(func() error { return f.inner.Post(ctx, id, s) }))
-	return err
+func (f *FaultyLedger) Post(ctx context.Context, id saga.ID, s machine.Signal) (ledger.Posted, error) {
+	return call(f, Post, func() (ledger.Posted, error) { return f.inner.Post(ctx, id, s) })
 }
 
 // Describe passes the call on, or not.

@@ -38,8 +38,9 @@ func calls(t *testing.T, faults ...ledgertest.Fault) (answered, posted string, f
 		}
 	}
 	for _, key := range []string{"1", "2", "3"} {
-		note("P"+key, f.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: key}))
-		_, err := f.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour})
+		_, err := f.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: key})
+		note("P"+key, err)
+		_, err = f.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour})
 		note("R"+key, err)
 	}
 	signals, err := store.Signals(t.Context(), id)
@@ -114,7 +115,7 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.ClaimWorks:  func() error { _, err := f.Claim(ctx, 1, ledger.Claim{}); return err },
 		ledgertest.GiveBack:    func() error { return f.GiveBack(ctx, 1, nil) },
 		ledgertest.CatchUp:     func() error { _, _, err := f.CatchUp(ctx); return err },
-		ledgertest.Post:        func() error { return f.Post(ctx, saga.ID{}, machine.Signal{}) },
+		ledgertest.Post:        func() error { _, err := f.Post(ctx, saga.ID{}, machine.Signal{}); return err },
 		ledgertest.Describe:    func() error { return f.Describe(ctx, &program.Spec{}) },
 		ledgertest.Blocked:     func() error { return f.Blocked(ctx, ledger.ByVote, "order-to-invoice", 1) },
 		ledgertest.Reduce:      func() error { _, err := f.Reduce(ctx, nil); return err },

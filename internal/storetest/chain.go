@@ -99,7 +99,7 @@ func (c *chain) signals() []machine.Signal { return of(c.b.Signals(c.b.Context()
 
 // post posts a signal with a key of its own.
 func (c *chain) post(s Store, key string) {
-	ok(s.Post(c.b.Context(), c.id, machine.Signal{Kind: machine.SignalWake, Key: key, Actor: "suite", Reason: "because"}))
+	of(s.Post(c.b.Context(), c.id, machine.Signal{Kind: machine.SignalWake, Key: key, Actor: "suite", Reason: "because"}))
 }
 
 // consuming makes r a record that names the work's signals at these places.

@@ -284,7 +284,7 @@ func callPost(d *draw, s *side) {
 	d.with(sig)
 	// SQLite takes the time of the latest renewal where it is earlier than that of the post.
 	beat, _ := s.raw.OpenSession(s.ctx, time.Hour, "beat", nil)
-	s.tell("Post", s.Post(s.ctx, id, sig))
+	s.says("Post")(s.Post(s.ctx, id, sig))
 	_ = s.raw.Bury(s.ctx, beat.Token)
 }
 

@@ -285,7 +285,7 @@ func raceNumbered(b *bench) {
 	c := b.start(b.session(), "w", release)
 	var stored atomic.Int64
 	b.atOnce(8, func(i int) {
-		err := b.Post(b.Context(), c.id, machine.Signal{ID: 1, Kind: machine.SignalCancel, Key: fmt.Sprint("k", i)})
+		_, err := b.Post(b.Context(), c.id, machine.Signal{ID: 1, Kind: machine.SignalCancel, Key: fmt.Sprint("k", i)})
 		if err == nil {
 			stored.Add(1)
 		} else if !errors.Is(err, ledger.ErrChanged) {

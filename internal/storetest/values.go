@@ -166,7 +166,7 @@ func valuesCopied(b *bench) {
 		b.Errorf("the record changed behind the ledger's back: body %s, key %s", r.Body, r.Dispatch.Key)
 	}
 	output := []byte(`"as posted"`)
-	ok(b.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalLate, Key: "k", Resolution: saga.Resolution{Output: output}}))
+	of(b.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalLate, Key: "k", Resolution: saga.Resolution{Output: output}}))
 	output[1] = 'X'
 	c.signals()[0].Output[1] = 'Y'
 	if s := c.signals()[0]; string(s.Output) != `"as posted"` {
@@ -232,9 +232,10 @@ func valuesRefused(b *bench) {
 		// Valid JSON by syntax, Latin-1 by content: SQLite took it, and no record could ever consume it.
 		said("\"caf\xe9\"", `1`), said(`1`, "\"caf\xe9\""), said("{", `1`),
 	} {
-		b.wantError(fmt.Sprint("signal ", i), b.Post(b.Context(), c.id, s), ledger.ErrInvalid)
+		_, err := b.Post(b.Context(), c.id, s)
+		b.wantError(fmt.Sprint("signal ", i), err, ledger.ErrInvalid)
 	}
-	ok(b.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalCancel, Key: longest}))
+	of(b.Post(b.Context(), c.id, machine.Signal{Kind: machine.SignalCancel, Key: longest}))
 	good := control("books", ledger.Control{})
 	for i, change := range []func(c *ledger.Control){
 		func(c *ledger.Control) { c.Kind = "" }, func(c *ledger.Control) { c.Kind = "Pause" }, func(c *ledger.Control) { c.Name = "" },

@@ -93,7 +93,7 @@ func TestFailOver(t *testing.T) {
 	if a, err := append1(t, lease.Token, lost); err != nil || a.Result != ledger.Appended {
 		t.Fatalf("got %+v, %v", a, err)
 	}
-	if err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: "lost"}); err != nil {
+	if _, err := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: "lost"}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -237,25 +237,25 @@ func (db *DB) lost(t machine.Token) bool {
 
 // Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work
 // has already received changes nothing".
-func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	return db.do(ctx, func(now time.Time) error {
+func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) (ledger.Posted, error) {
+	return in(ctx, db, func(now time.Time) (posted ledger.Posted, err error) {
 		if err := valid.Signal(&s); err != nil {
-			return err
+			return posted, err
 		}
 		w := db.byID[id]
 		if w == nil {
-			return ledger.ErrNotFound
+			return posted, ledger.ErrNotFound
 		}
 		if w.head.Left() == ledger.LeftRemains {
-			return ledger.ErrForgotten
+			return posted, ledger.ErrForgotten
 		}
 		for _, known := range w.signals {
 			if known.Key == s.Key {
-				return nil
+				return posted, nil
 			}
 		}
 		if s.ID != 0 && s.ID != w.head.Posted+1 {
-			return ledger.ErrChanged
+			return posted, ledger.ErrChanged
 		}
 		s = copySignal(s)
 		s.ID, s.At = w.head.Posted+1, now
@@ -265,7 +265,7 @@ func (db *DB) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
 		if h := &w.head; h.Session == 0 && (h.Due.IsZero() || h.Due.After(now)) { // a held work keeps its holder: Claim tells that holder
 			h.Due = now
 		}
-		return nil
+		return ledger.Posted{Number: s.ID, At: now}, nil
 	}, "post %s to %s", s.Kind, id)
 }
 

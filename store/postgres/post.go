@@ -13,7 +13,7 @@ import (
 // posting is a signal on its way.
 type posting struct {
 	sqlstore.PostArgs
-	stored, there bool
+	answer sqlstore.PostAnswer
 }
 
 const (
@@ -31,18 +31,15 @@ func (p *posting) size() int {
 // post stores a signal and wakes its work, in one statement. Signals that come at the same time share one, and its commit, but
 // those of works that another transaction has locked, and of works that are not there: each of them is posted by itself, and holds up
 // no other.
-func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found, there bool, err error) {
+func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (a sqlstore.PostAnswer, err error) {
 	w := &posting{PostArgs: p}
-	if err = db.posts.Do(ctx, w); err != nil {
-		return false, false, err
-	}
-	if w.stored {
-		return true, w.there, nil
+	if err = db.posts.Do(ctx, w); err != nil || w.answer.Found {
+		return w.answer, err
 	}
 	err = db.posting.do(ctx, func(ctx context.Context) error {
-		return db.postOne.QueryRowxContext(ctx, append([]any{db.now()}, w.row()...)...).Scan(&found, &there)
+		return db.postOne.QueryRowxContext(ctx, append([]any{db.now()}, w.row()...)...).StructScan(&a)
 	})
-	return found, there, err
+	return a, err
 }
 
 // row is the signal as [postColumns] have it.
@@ -67,8 +64,8 @@ func (db *DB) postTogether(calls []*batch.Call[*posting]) {
 		args = append(args, pgdb.Array(len(table), func(i int) any { return table[i].row()[n] }))
 	}
 	var stored []struct {
-		I     int
-		There bool
+		I int
+		sqlstore.PostAnswer
 	}
 	err := db.posting.do(sqlstore.Again(ctx), func(ctx context.Context) error {
 		stored = nil
@@ -78,7 +75,7 @@ func (db *DB) postTogether(calls []*batch.Call[*posting]) {
 		err, stored = nil, nil
 	}
 	for _, s := range stored {
-		table[s.I-1].stored, table[s.I-1].there = true, s.There
+		table[s.I-1].answer = s.PostAnswer
 	}
 	for _, c := range calls {
 		c.Answer(err)
@@ -97,15 +94,15 @@ var postColumns = []column{
 
 // postOneText stores a signal, once for each key, and makes its work due. A held work keeps its
 // holder: Claim tells that holder. The work is locked first, so that its signals are numbered one
-// by one; a key that is there already takes no number. It answers whether there is such a work, and whether the
-// signal is there: one that wants a number that another has is not.
+// by one; a key that is there already takes no number. It answers a [sqlstore.PostAnswer]: one that wants a number
+// that another has is not there.
 var postOneText = postText(`(SELECT 1 AS i, `+columnsFrom(2, postColumns, "$%d::%s AS %s")+`)`, ``) + `
-	SELECT EXISTS (SELECT FROM work), EXISTS (SELECT FROM said WHERE said.there)`
+	SELECT said.i IS NOT NULL AS found, coalesce(said.there, false) AS there, number, at FROM (SELECT) AS one LEFT JOIN said ON true`
 
 // postManyText does so for signals of several works, in the order in which appends lock them, and passes over what another transaction
 // has locked. It answers for each that is stored, by its place.
 var postManyText = postText(`(SELECT * FROM unnest(`+columnsFrom(2, postColumns, "$%[1]d::%[2]s[]")+`) WITH ORDINALITY AS u (`+names(postColumns)+`, i))`, ` SKIP LOCKED`) + `
-	SELECT i, there FROM said`
+	SELECT i, true AS found, there, number, at FROM said`
 
 func postText(rows, locked string) string {
 	return `WITH
@@ -125,7 +122,7 @@ func postText(rows, locked string) string {
 			due_at = CASE WHEN h.session IS NULL THEN least(h.due_at, signal.at) ELSE h.due_at END, waits_for = NULL
 		FROM signal WHERE h.ref = signal.instance),
 	said AS (
-		SELECT work.i, p.wanted = 0 OR EXISTS (SELECT FROM signal WHERE signal.instance = work.ref)
-			OR EXISTS (SELECT FROM amends_signals AS s WHERE s.instance = work.ref AND s.key = p.key) AS there
-		FROM work JOIN p USING (i))`
+		SELECT work.i, p.wanted = 0 OR signal.number IS NOT NULL
+			OR EXISTS (SELECT FROM amends_signals AS s WHERE s.instance = work.ref AND s.key = p.key) AS there, signal.number, signal.at
+		FROM work JOIN p USING (i) LEFT JOIN signal ON signal.instance = work.ref)`
 }

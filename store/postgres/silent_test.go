@@ -46,7 +46,8 @@ func methods(l *store, token machine.Token, e ledger.Entry, head int64) map[stri
 		"GiveBack": func(ctx context.Context) error { return l.GiveBack(ctx, token, []ledger.Return{{Number: 1 << 40}}) },
 		"CatchUp":  func(ctx context.Context) error { _, _, err := l.CatchUp(ctx); return err },
 		"Post": func(ctx context.Context) error {
-			return l.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"})
+			_, err := l.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"})
+			return err
 		},
 		"Load":        func(ctx context.Context) error { _, err := l.Load(ctx, []saga.ID{e.ID}); return err },
 		"List":        func(ctx context.Context) error { _, err := ledger.First(ctx, l, ledger.Filter{}); return err },
@@ -220,7 +221,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 	const many = 2 // Options.Workers
 	for i := range many {
 		posts.Go(func() {
-			if err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(i)}); err != nil {
+			if _, err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(i)}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -322,7 +323,8 @@ func TestVanishedPost(t *testing.T) {
 	head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Number
 	post := func(key string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return laptop.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: key})
+			_, err := laptop.Post(ctx, e.ID, machine.Signal{Kind: machine.SignalCancel, Key: key})
+			return err
 		}
 	}
 	if err := post("1")(t.Context()); err != nil {

@@ -225,7 +225,7 @@ func TestRacingWriters(t *testing.T) {
 				if _, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}}); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
-				if err := l.Post(t.Context(), mine[w].ID, machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint(w)}); err != nil {
+				if _, err := l.Post(t.Context(), mine[w].ID, machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint(w)}); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
 			}
@@ -307,7 +307,8 @@ func TestALockedWorkHoldsUpNoOtherPost(t *testing.T) {
 	defer func() { _ = tx.Rollback() }()
 	tx.MustExecContext(t.Context(), `UPDATE amends_instances SET received = received WHERE work_id = 'held'`)
 	post := func(ctx context.Context, id saga.ID, key int) error {
-		return l.Post(ctx, id, machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint(key)})
+		_, err := l.Post(ctx, id, machine.Signal{Kind: machine.SignalWake, Key: fmt.Sprint(key)})
+		return err
 	}
 	const n = 40
 	var locked, others sync.WaitGroup

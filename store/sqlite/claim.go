@@ -81,9 +81,10 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 }
 
 // post stores a signal and wakes its work.
-func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found, there bool, err error) {
+func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (a sqlstore.PostAnswer, err error) {
 	err = db.writer.share(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		var ref, received int64
+		a = sqlstore.PostAnswer{}
 		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&ref, &received)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -91,20 +92,25 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found, there bool,
 		if err != nil {
 			return err
 		}
-		if found, there = true, true; p.Number != 0 && p.Number != received+1 {
-			return q.QueryRowxContext(ctx, signalKnown, ref, p.Key).Scan(&there)
+		if a.Found, a.There = true, true; p.Number != 0 && p.Number != received+1 {
+			return q.QueryRowxContext(ctx, signalKnown, ref, p.Key).Scan(&a.There)
 		}
-		res, err := q.ExecContext(ctx, postSignal, ref, received+1, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Doc, p.ByHand)
+		now := db.clock()
+		res, err := q.ExecContext(ctx, postSignal, ref, received+1, now, p.Kind, p.Key, p.Actor, p.Reason, p.Doc, p.ByHand)
 		if err != nil {
 			return err
 		}
 		if n, err := res.RowsAffected(); n == 0 || err != nil {
 			return err
 		}
-		_, err = q.ExecContext(ctx, countSignal, ref, db.clock())
+		a.Number = sqlstore.Number(received + 1)
+		if err := a.At.Scan(now); err != nil {
+			return err
+		}
+		_, err = q.ExecContext(ctx, countSignal, ref, now)
 		return err
 	})
-	return found, there, err
+	return a, err
 }
 
 // identity reads which file this is.

@@ -115,7 +115,7 @@ func TestAnswersAreTheCallersOwn(t *testing.T) {
 	id := start(lease.Token, "w").ID
 	wait := ledger.Wait{Name: "paid", Key: "k", ID: id, Step: "s", StepKey: "key"}
 	for i := range 3 {
-		if err := db.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(i), Actor: "anna", Reason: "a test"}); err != nil {
+		if _, err := db.Post(t.Context(), id, machine.Signal{Kind: machine.SignalCancel, Key: fmt.Sprint(i), Actor: "anna", Reason: "a test"}); err != nil {
 			t.Fatal(err)
 		}
 	}

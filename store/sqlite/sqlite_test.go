@@ -85,7 +85,7 @@ func TestOneCoordinator(t *testing.T) {
 	if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), path+".lock") {
 		t.Fatalf("a second coordinator got %v, want ErrLocked and the name of the lock", err)
 	}
-	if err := second.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"}); err != nil {
+	if _, err := second.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"}); err != nil {
 		t.Errorf("posting needs no lock: %v", err)
 	}
 	if heads, err := ledger.First(t.Context(), second, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].Session != lease.Token {
@@ -297,7 +297,7 @@ func TestPostByAnotherClock(t *testing.T) {
 	a := appendOne(t, l, s.Token, e, ledger.Appended)
 	appendOne(t, l, s.Token, next(e, a.Number, s.Token, r, &ledger.Schedule{}), ledger.Appended)
 	other.now = func() time.Time { return time.Now().Add(30 * 24 * time.Hour) }
-	if err := other.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"}); err != nil {
+	if _, err := other.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := l.Claim(t.Context(), s.Token, ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "s", Version: 1}}})

@@ -109,9 +109,8 @@ func (l *ledgerPort) GiveBack(ctx context.Context, t machine.Token, works []ledg
 	return err
 }
 
-func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s machine.Signal) error {
-	_, err := write(l.p, void(func() error { return l.Ledger.Post(ctx, id, s) }))
-	return err
+func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s machine.Signal) (ledger.Posted, error) {
+	return write(l.p, func() (ledger.Posted, error) { return l.Ledger.Post(ctx, id, s) })
 }
 
 func (l *ledgerPort) Describe(ctx context.Context, s *program.Spec) error {

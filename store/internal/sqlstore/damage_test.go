@@ -152,7 +152,7 @@ func writeOne(t *testing.T, l ledger.Ledger) {
 		e.Record = machine.Record{Kind: machine.KindNotSent, Step: "invoice", Direction: saga.Forward, Attempt: 1, Status: saga.Retrying, Wait: time.Hour}
 		e.Record.Seal(e.ID, machine.Salt{}, 1, prev, lease.Token)
 	}
-	if err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k", Actor: "anna"}); err != nil {
+	if _, err := l.Post(t.Context(), e.ID, machine.Signal{Kind: machine.SignalCancel, Key: "k", Actor: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 }

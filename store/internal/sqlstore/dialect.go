@@ -108,9 +108,8 @@ type Dialect struct {
 	// GiveBack releases works that a session holds, and makes released ones due earlier.
 	GiveBack func(ctx context.Context, token int64, works string) error
 
-	// Post stores a signal, with a Number only under it. It reports whether there is such a work, and
-	// whether the signal is there.
-	Post func(ctx context.Context, p PostArgs) (found, there bool, err error)
+	// Post stores a signal, with a Number only under it.
+	Post func(ctx context.Context, p PostArgs) (PostAnswer, error)
 
 	// Count stores the totals of a counter, adds to the day what they add, and folds counters that are silent. $1 is the clock, $2
 	// the counter, $3 its totals, a JSON list of [saga, work, source, count, what is left of the work], $4 how long a counter is silent
@@ -219,6 +218,13 @@ type PostArgs struct {
 	Doc                      any // JSON, or nil
 	ByHand                   bool
 	Number                   int64 // 0: the next one
+}
+
+// PostAnswer is whether there is such a work, whether the signal is there, and what it got if it was stored now.
+type PostAnswer struct {
+	Found, There bool
+	Number       Number
+	At           Moment
 }
 
 // MaxRelease is how many works of dead sessions one claim releases.

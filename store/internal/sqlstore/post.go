@@ -19,27 +19,27 @@ import (
 
 // Post inserts a signal and makes the work due at the latest now. A key the work has already
 // received changes nothing.
-func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) error {
+func (s *chains) Post(ctx context.Context, id saga.ID, sig machine.Signal) (ledger.Posted, error) {
 	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason, ByHand: sig.ByHand, Number: sig.ID}
 	err := valid.Signal(&sig)
 	if err == nil {
 		p.Doc, err = s.db.encodeResolution(id, &sig)
 	}
 	if err != nil {
-		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
+		return ledger.Posted{}, fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
 	}
-	found, there := false, false
+	var a PostAnswer
 	if findable(id) {
-		found, there, err = s.db.Post(Again(ctx), p)
+		a, err = s.db.Post(Again(ctx), p)
 	}
 	switch {
 	case err != nil:
-	case !found:
+	case !a.Found:
 		err = s.unheard(ctx, id)
-	case !there:
+	case !a.There:
 		err = ledger.ErrChanged
 	}
-	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
+	return ledger.Posted{Number: int64(a.Number), At: a.At.Time()}, s.failed(ctx, err, "post %s to %s", sig.Kind, id)
 }
 
 // unheard is why a work hears nothing.

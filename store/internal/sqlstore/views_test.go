@@ -243,7 +243,7 @@ func writeAll(ctx context.Context, t *testing.T, l ledger.Ledger, token machine.
 		BodyDropped: true, Status: saga.Retrying, Wait: 1500 * time.Millisecond, Dispatch: &machine.Dispatch{Step: "invoice", Direction: saga.Undo, Attempt: 3, Key: "am-k"}},
 		&ledger.Schedule{Class: ledger.ClassBegun})
 	for _, k := range []string{"one", "two"} {
-		if err := l.Post(ctx, a.ID, machine.Signal{Kind: machine.SignalWake, Key: k}); err != nil {
+		if _, err := l.Post(ctx, a.ID, machine.Signal{Kind: machine.SignalWake, Key: k}); err != nil {
 			t.Fatal(err)
 		}
 	}
