@@ -297,7 +297,7 @@ func storm(b *testing.B, ledger, address string, tokens []string) {
 	}
 }
 
-// BenchmarkCallback is what lies between a callback and the next step, 64 instances in flight, each called back within 600 ms of its
+// BenchmarkCallback is what lies between a callback and the next step, 64 instances in flight, each called back within WITHIN_MS (600) of its
 // request: by the process that has the instance, and by another handle of the ledger. On Postgres it counts transactions, too: a statement of
 // its own is one. One iteration is one instance.
 func BenchmarkCallback(b *testing.B) {
@@ -308,12 +308,12 @@ func BenchmarkCallback(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("ledger=%s/by=%s", ledger, by), func(b *testing.B) {
 				b.StopTimer()
-				address := fresh(b, ledger)
+				address, within := fresh(b, ledger), time.Duration(number(b, "WITHIN_MS", 600))*time.Millisecond
 				called, took := make([]atomic.Int64, b.N), make([]time.Duration, b.N)
 				var op func(context.Context, string, []byte) (coordinator.Ack, error)
 				back := func(work, token string) {
 					i, _ := strconv.Atoi(work) // it is one of ours
-					time.AfterFunc(rand.N(600*time.Millisecond), func() {
+					time.AfterFunc(rand.N(within), func() {
 						called[i].Store(time.Now().UnixNano())
 						_, err := op(b.Context(), token, []byte(`"done"`))
 						if err != nil {

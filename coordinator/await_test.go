@@ -922,6 +922,44 @@ func TestAnAnswerReachesItsStepAtOnce(t *testing.T) {
 	})
 }
 
+// Rule: the first answer costs one load where it comes in, and none where it is waited for. What was posted elsewhere before is read
+// first.
+func TestTheFirstAnswerIsReadOnce(t *testing.T) {
+	t.Parallel()
+	films(t, func(s *filmScene) {
+		calls := ledgertest.Faulty(s.ledger)
+		s.ledger = calls
+		p := s.boot()
+		reads := func() int { return calls.Calls(ledgertest.Load) }
+		s.start(p, "w1", "")
+		before, posts := reads(), calls.Calls(ledgertest.Post)
+		if _, err := p.Complete(s.Context(), s.token("w1"), ready("film-w1")); err != nil {
+			s.Error(err)
+		}
+		synctest.Wait()
+		if n, posted := reads()-before, calls.Calls(ledgertest.Post)-posts; n != 1 || posted != 1 {
+			s.Errorf("an answer took %d loads and %d posts, want one of each", n, posted)
+		}
+		s.want(p, "w1", saga.Completed)
+		s.start(p, "w2", "")
+		if err := coordinator.NewOperator(s.ledger).Pause(s.Context(), saga.ID{Saga: "film", Work: "w2"}, saga.Actor{Name: "ann", Reason: "wait"}); err != nil {
+			s.Fatal(err)
+		}
+		s.complete(p, "w2", "film-w2")
+		rs, err := s.ledger.History(s.Context(), saga.ID{Saga: "film", Work: "w2"})
+		if err != nil {
+			s.Fatal(err)
+		}
+		var said []int64
+		for i := range rs {
+			said = append(said, rs[i].Signals...)
+		}
+		if !slices.Equal(said, []int64{1, 2}) {
+			s.Errorf("records consumed %v, want what was posted elsewhere first", said)
+		}
+	})
+}
+
 // Rule: what stays in hand for an answer that may come soon takes a quarter of the places at most, and none from what can go on.
 func TestWhatWaitsForAnAnswerLeavesPlaces(t *testing.T) {
 	t.Parallel()

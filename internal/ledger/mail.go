@@ -11,7 +11,7 @@ import (
 // Mail is how what comes from outside meets the works that wait for it. A wait is findable before it is on record, and then
 // looks for what has come already; a message is stored, and then looks for what waits. So one of the two finds the
 // other, whichever process dies in between, and nothing needs a transaction over both (waits.pml -DMESSAGES): a read sees every write
-// that has returned.
+// that has returned. By a token it is findable with the record that arms its request, see [Entry].
 type Mail interface {
 	// Await makes waits findable. One that is there already stays as it is. What cannot be stored matches [ErrInvalid].
 	Await(ctx context.Context, waits []Wait) error
