@@ -932,6 +932,7 @@ func TestTheFirstAnswerIsReadOnce(t *testing.T) {
 		p := s.boot()
 		reads := func() int { return calls.Calls(ledgertest.Load) }
 		s.start(p, "w1", "")
+		pass(70 * time.Millisecond) // at no poll
 		before, posts := reads(), calls.Calls(ledgertest.Post)
 		if _, err := p.Complete(s.Context(), s.token("w1"), ready("film-w1")); err != nil {
 			s.Error(err)
@@ -942,6 +943,7 @@ func TestTheFirstAnswerIsReadOnce(t *testing.T) {
 		}
 		s.want(p, "w1", saga.Completed)
 		s.start(p, "w2", "")
+		pass(70 * time.Millisecond)
 		if err := coordinator.NewOperator(s.ledger).Pause(s.Context(), saga.ID{Saga: "film", Work: "w2"}, saga.Actor{Name: "ann", Reason: "wait"}); err != nil {
 			s.Fatal(err)
 		}

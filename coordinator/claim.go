@@ -233,7 +233,9 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	w.loaded(st, chain, sent)
 	c.underWay(w, tail(chain).Session)
 	w.bystanders = max(0, inFlight[tail(chain).Session]-1)
-	w.spoken.Store(len(chain.Signals) > 0)
+	if w.spoken.Store(len(chain.Signals) > 0); len(chain.Signals) == 1 {
+		w.told.Store(&chain.Signals[0])
+	}
 	if !c.hand.take(w) {
 		return true // a start of the same work is asking the ledger: a renewal tells that nothing here has it in hand
 	}

@@ -35,7 +35,7 @@ type work struct {
 	input   program.Decoded   // kept between its steps
 
 	spoken atomic.Bool                    // there is an unread signal
-	told   atomic.Pointer[machine.Signal] // what was posted here, while it is all that was said; see hear
+	told   atomic.Pointer[machine.Signal] // what was said, while that is one signal; see hear
 	nudge  chan struct{}                  // wakes a waiting work when spoken is set
 	gone   chan struct{}                  // closed when the work is out of our hands
 	final  *saga.Summary                  // set before gone is closed, when the work has ended
@@ -500,7 +500,7 @@ func (w *work) listen() (machine.Command, bool) {
 	return w.decide(machine.Event{}, true)
 }
 
-// unread are the signals that no record has consumed. For one that was posted here, and is the next, the ledger is not asked.
+// unread are the signals that no record has consumed. For one that is known, and is the next, the ledger is not asked.
 func (w *work) unread() ([]machine.Signal, error) {
 	if told := w.told.Swap(nil); told != nil && told.ID == w.consumed+1 {
 		return []machine.Signal{*told}, nil
