@@ -103,7 +103,7 @@ func (op *Operator) answer(ctx context.Context, verb, token string, said machine
 	}
 	ack, declined, err := op.acknowledge(ctx, w, &sig)
 	switch {
-	case errors.Is(err, ledger.ErrNotFound): // its start was not stored
+	case errors.Is(err, ledger.ErrNotFound): // it is not there any more
 		err = fmt.Errorf("%s: %w", verb, ErrUnknownToken)
 	case err != nil:
 		err = fmt.Errorf("%s %s: %w", verb, w.ID, err)

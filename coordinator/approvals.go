@@ -210,7 +210,7 @@ func (op *Operator) Vote(ctx context.Context, id saga.ID, step string, approve b
 	}
 	sig := machine.Signal{
 		Kind: machine.SignalVote, At: s.at, Actor: by.Name, Reason: by.Reason, ByHand: true, Resolution: saga.Resolution{Step: a.Step},
-		Said: machine.Said{Vote: &machine.Cast{Approve: approve, Roles: by.Roles, Shown: shown}},
+		Said: machine.Said{Vote: &machine.Cast{Approve: approve, Roles: slices.Clone(by.Roles), Shown: shown}},
 	}
 	objection := machine.Objection(s.spec, s.st, &sig)
 	if errors.Is(objection, ErrVoted) {

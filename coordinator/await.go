@@ -15,7 +15,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// The side of the waiting work: it is findable by messages before it waits, and by a token when the record is stored that arms its request.
+// The side of the waiting work: it is findable by messages before it waits, and by a token from the record on that
+// arms its request.
 
 // mail repeats a call that is about what comes from outside, until there is an answer. It reports false when the work is to be let
 // go.
@@ -41,7 +42,7 @@ func (w *work) findable(r *machine.Record) []ledger.Wait {
 	if d == nil || w.c.secrets.byID[d.SecretID] == nil { // it has no token, or its secret is gone: the attempt says so
 		return w.awaits
 	}
-	return append(w.awaits, w.byToken(d.SecretID, d.Key, w.spec().AnswerTo(d.Step).Name))
+	return slices.Concat(w.awaits, []ledger.Wait{w.byToken(d.SecretID, d.Key, w.spec().AnswerTo(d.Step).Name)})
 }
 
 func (w *work) byToken(secret, key, step string) ledger.Wait {
@@ -127,6 +128,7 @@ func (w *work) collect(ctx context.Context, step string, keys []program.MessageK
 			if _, err := w.c.ledger.Post(ctx, w.id, sig); err != nil {
 				return err
 			}
+			w.told.Store(&several)
 			if w.spoken.Store(true); sig.Declined == "" {
 				return nil
 			}

@@ -97,13 +97,13 @@ func (s *standing) is() string {
 func (op *Operator) post(ctx context.Context, id saga.ID, sig machine.Signal) (ledger.Posted, error) {
 	p, err := op.ledger.Post(ctx, id, sig)
 	if err == nil {
-		op.told(id, sig, p)
+		op.announce(id, sig, p)
 	}
 	return p, err
 }
 
-// told has a work told of a signal that was posted: here when it is in hand here, and by other processes else.
-func (op *Operator) told(id saga.ID, sig machine.Signal, p ledger.Posted) {
+// announce has a work told of a signal that was posted: here when it is in hand here, and by other processes else.
+func (op *Operator) announce(id saga.ID, sig machine.Signal, p ledger.Posted) {
 	sig.ID, sig.At = p.Number, p.At
 	if op.posted == nil || !op.posted(id, &sig) {
 		op.stir()

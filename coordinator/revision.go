@@ -61,7 +61,7 @@ func (c *Coordinator) post(ctx context.Context, id saga.ID, sig machine.Signal) 
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
 	}
-	c.told(id, sig, p)
+	c.announce(id, sig, p)
 	return nil
 }
 

@@ -35,7 +35,7 @@ type work struct {
 	input   program.Decoded   // kept between its steps
 
 	spoken atomic.Bool                    // there is an unread signal
-	told   atomic.Pointer[machine.Signal] // what was said, while that is one signal; see hear
+	told   atomic.Pointer[machine.Signal] // what was said: one signal, or several
 	nudge  chan struct{}                  // wakes a waiting work when spoken is set
 	gone   chan struct{}                  // closed when the work is out of our hands
 	final  *saga.Summary                  // set before gone is closed, when the work has ended
@@ -167,8 +167,11 @@ func (w *work) ends() (at time.Time) {
 }
 
 // advance decides about ev and then about whatever has been posted meanwhile. A signal waits for
-// the attempt under way, and nothing is armed over the head of one.
+// the attempt under way, and nothing is armed over the head of one that is known of.
 func (w *work) advance(ev machine.Event) (machine.Command, bool) {
+	if (ev.Outcome != nil || ev.Evidence != nil) && w.told.Load() != nil { // while it was busy, more may have been said elsewhere
+		w.told.Store(&several)
+	}
 	cmd, ok := w.decide(ev, !w.spoken.Load())
 	for ok && cmd.Do != machine.Act && !w.attempting() && w.spoken.Swap(false) {
 		cmd, ok = w.listen()
@@ -502,7 +505,7 @@ func (w *work) listen() (machine.Command, bool) {
 
 // unread are the signals that no record has consumed. For one that is known, and is the next, the ledger is not asked.
 func (w *work) unread() ([]machine.Signal, error) {
-	if told := w.told.Swap(nil); told != nil && told.ID == w.consumed+1 {
+	if told := w.told.Swap(nil); told != nil && told.ID == w.consumed+1 && !w.st.Saw(told.ID) {
 		return []machine.Signal{*told}, nil
 	}
 	asked := w.now().Earliest

@@ -91,6 +91,20 @@ func TestUpDownUp(t *testing.T) {
 	}
 }
 
+// Who has dropped the tables of a lost ledger makes a new one beside what else is left of it.
+func TestUpBehindDroppedTables(t *testing.T) {
+	t.Parallel()
+	db, latest := connect(t, migrations.Postgres), migrations.Latest(migrations.Postgres)
+	up(t, db, migrations.Postgres, int(latest))
+	for _, table := range append(tables(t, db, migrations.Postgres), migrations.Table) {
+		if _, err := db.ExecContext(t.Context(), "DROP TABLE IF EXISTS "+table+" CASCADE"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up(t, db, migrations.Postgres, int(latest))
+	wantVersion(t, db, migrations.Postgres, latest)
+}
+
 // A look at the version or at the status writes nothing that matters, and the status tells what is
 // missing.
 func TestStatus(t *testing.T) {

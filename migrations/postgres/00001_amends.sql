@@ -152,7 +152,7 @@ CREATE TABLE amends_tags (
 );
 
 -- +goose StatementBegin
-CREATE FUNCTION amends_tag() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION amends_tag() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO amends_tags (tag, instance)
     SELECT t.tag, NEW.instance FROM jsonb_array_elements_text(NEW.doc::jsonb -> 'tags') AS t (tag)
