@@ -303,9 +303,10 @@ func whatGoes(t *testing.T, l ledger.Ledger) { //nolint:thelper // it is the tes
 		if _, err := start(c, "whole", "w", "2", ben); !errors.Is(err, coordinator.ErrForgotten) {
 			t.Errorf("a newer version: %v", err)
 		}
+		_, posted := l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k", Actor: "test", Reason: "r"})
 		for what, err := range map[string]error{
 			"withdraw": c.Withdraw(t.Context(), "whole", "w", "3", by), "undo": c.Undo(t.Context(), id, "", by), "cancel": c.Cancel(t.Context(), id, by),
-			"post": l.Post(t.Context(), id, machine.Signal{Kind: machine.SignalConflict, Key: "k", Actor: "test", Reason: "r"}),
+			"post": posted,
 		} {
 			if !errors.Is(err, coordinator.ErrForgotten) {
 				t.Errorf("%s: %v", what, err)
