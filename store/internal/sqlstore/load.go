@@ -254,7 +254,7 @@ func (l *loading) whole(ctx context.Context, q Queries) error {
 func (l *loading) goesOn() error {
 	for n, lost := range l.lost {
 		if c := l.chains[n]; lost != nil && !c.Instance.Status.Terminal() {
-			return fmt.Errorf("it has not ended (%s), and %w", c.Instance.Status, lost)
+			return fmt.Errorf("it has not ended (%s), and cannot go on: %w", c.Instance.Status, lost)
 		}
 	}
 	return nil
