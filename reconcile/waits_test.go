@@ -205,6 +205,8 @@ func TestAFindingHoldsThroughTheNextComparison(t *testing.T) {
 	holds(true)
 	ends(found(plan.Stale, plan.Ask, "an earlier run did what there is to do"))
 	holds(false) // a newer version helps
+	ends(found(plan.Diverged, plan.Ask, plan.AsApplied+"6, and the source says something else"))
+	holds(false) // nothing of a person's would be written over: what the gate heard within the same second goes on
 }
 
 // intake/D4: a comparison that leaves more to people than it may change by itself, because of a mistake of ours, holds nothing back.

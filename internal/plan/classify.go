@@ -340,7 +340,7 @@ func (c *classifier) diverged(d *Document, changes []Change) Finding {
 	f := Finding{Class: Diverged, Action: Ask, Changes: changes, Reason: "fields of ours were changed at the destination", Suggestion: "keep the change and correct the source, or write ours again"}
 	switch k := c.item.Known; {
 	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again would change nothing
-		f.Reason = "the document says what was applied at " + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
+		f.Reason = AsApplied + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
 		f.Suggestion = "change the object at the source, so that its version grows"
 	case rules.review:
 	case !rules.enforce:

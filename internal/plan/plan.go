@@ -85,6 +85,8 @@ func (p *Plan) Left() int64 {
 const (
 	// ChangedThere: a newer version would be written over what a person is to decide on.
 	ChangedThere = "it was changed at the destination, of which a person is to decide, and since then at the source: "
+	// AsApplied: nothing of a person's would be written over.
+	AsApplied = "the document says what was applied at "
 	// LookFailed: it is as it was listed, and nothing is known of how it is now.
 	LookFailed = "the look failed: "
 )
@@ -104,6 +106,8 @@ func (f *Finding) Hold() Hold {
 	switch {
 	case f.Action == Nothing && strings.HasPrefix(f.Reason, LookFailed):
 		return Unknown
+	case f.Class == Diverged && strings.HasPrefix(f.Reason, AsApplied):
+		return Lets
 	case f.Action == Ask && slices.Contains(holding, f.Class) && (f.Class != Stale || strings.HasPrefix(f.Reason, ChangedThere)):
 		return Holds
 	default:

@@ -355,7 +355,7 @@ func callFound(d *draw, s *side) {
 	for range pick(d, 1, 1, 2) {
 		switch d.IntN(6) {
 		case 0: // the source has a newer version meanwhile
-			f.Class, f.Action, f.Reason = plan.Stale, plan.Ask, pick(d, plan.ChangedThere, "in vain")
+			f.Class, f.Action, f.Reason = pick(d, plan.Stale, plan.Diverged), plan.Ask, pick(d, plan.ChangedThere, plan.AsApplied, "in vain")
 		case 1:
 			f.Action, f.Reason = plan.Nothing, plan.LookFailed
 		}
