@@ -205,6 +205,10 @@ func (b *books) marked(ctx context.Context, q scan.Query) (p scan.Documents, err
 	if err != nil {
 		return p, err
 	}
+	if len(docs) == 0 && next != "" { // nobody can see any of that page yet: these books give no empty page before the last
+		q.Cursor = next
+		return b.marked(ctx, q)
+	}
 	p.Documents, p.Next = cut(&b.mood, luck, docs, next)
 	return p, nil
 }
