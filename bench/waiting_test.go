@@ -297,7 +297,7 @@ func storm(b *testing.B, ledger, address string, tokens []string) {
 	}
 }
 
-// BenchmarkCallback is what lies between a callback and the next step, 64 instances in flight, each called back within WITHIN_MS (600) of its
+// BenchmarkCallback is what lies between a callback and the next step, IN_FLIGHT (64) instances in flight, each called back within WITHIN_MS (600) of its
 // request: by the process that has the instance, and by another handle of the ledger. On Postgres it counts transactions, too: a statement of
 // its own is one. One iteration is one instance.
 func BenchmarkCallback(b *testing.B) {
@@ -334,7 +334,7 @@ func BenchmarkCallback(b *testing.B) {
 						op = coordinator.NewOperator(other).Complete
 					}
 					g, ctx := errgroup.WithContext(ctx)
-					g.SetLimit(64)
+					g.SetLimit(number(b, "IN_FLIGHT", 64))
 					b.StartTimer()
 					for i := range b.N {
 						g.Go(func() error {

@@ -121,7 +121,7 @@ func (op *Operator) acknowledge(ctx context.Context, w *ledger.Wait, sig *machin
 		return ack, "", err
 	}
 	var before []machine.Signal
-	if s.posted > 0 { // most hear the first that is said to them
+	if s.posted > 0 { // most answers are the first thing that is said to their instance
 		if before, err = op.answers(ctx, w); err != nil {
 			return ack, "", err
 		}

@@ -535,7 +535,7 @@ func (w *work) endsUnheard(r *machine.Record, now machine.Moment) bool {
 // or lost.
 func (w *work) attempting() bool { return w.open() != attemptName{} }
 
-// several is what a work was told when the ledger has to be asked what that was.
+// several stands for what a work was told of and only the ledger can say.
 var several machine.Signal
 
 // speak tells the work that a signal is waiting for it.
@@ -545,7 +545,7 @@ func (w *work) speak() {
 	w.stir()
 }
 
-// hear tells it which.
+// hear tells the work which signal was posted to it in this process, so that the ledger need not be asked.
 func (w *work) hear(sig *machine.Signal) {
 	sig.Body, sig.Input, sig.Output = bytes.Clone(sig.Body), bytes.Clone(sig.Input), bytes.Clone(sig.Output) // they are the caller's
 	if !w.told.CompareAndSwap(nil, sig) {

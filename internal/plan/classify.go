@@ -342,6 +342,9 @@ func (c *classifier) diverged(d *Document, changes []Change) Finding {
 	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again would change nothing
 		f.Reason = AsApplied + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
 		f.Suggestion = "change the object at the source, so that its version grows"
+		if d.Locked { // a newer version must not edit it either
+			f.Reason = "the document is posted or paid: " + f.Reason
+		}
 	case rules.review:
 	case !rules.enforce:
 		f.Action, f.Reason, f.Suggestion = Nothing, f.Reason+"; the policy leaves them", ""

@@ -154,6 +154,26 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// intake/D1: a difference holds back what is newer where a person may have changed the document or it is posted, and not where it
+// says what was applied.
+func TestWhatHoldsBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		stands plan.Document
+		want   plan.Hold
+	}{
+		{doc("inv_1", sold), plan.Lets}, {locked(doc("inv_1", sold)), plan.Holds},
+		{doc("inv_1", plan.Fields{"total": "77", "customer": "7"}), plan.Holds},
+	} {
+		truth := wanted("1")
+		truth.Fields = changed // of the same second as what was applied
+		f := plan.Classify(&plan.Item{Key: "k", Truth: truth, Documents: docs(c.stands), Known: said(done(), sold)}, &plan.Policy{})
+		if f.Class != plan.Diverged || f.Action != plan.Ask || f.Hold() != c.want {
+			t.Errorf("where %+v stands it found %+v, which holds: %d, want %d", c.stands, f, f.Hold(), c.want)
+		}
+	}
+}
+
 // Of several documents the one to keep is proposed: what the ledger knows, else the oldest, a
 // posted one first.
 func TestWhichToKeep(t *testing.T) {

@@ -203,9 +203,11 @@ func valuesBadRecords(b *bench) {
 	add("more signals than were posted", func(r *machine.Record) { r.Signals = []int64{1 << 40} })
 	add("a wait no column holds", func(r *machine.Record) { r.Wait = time.Millisecond + 1 })
 	add("a budget no column holds", func(r *machine.Record) { r.Dispatch.Budget = time.Microsecond })
-	keyless := b.start(t, "a wait without a key", hold).entry(doing(machine.KindDone, saga.Running), hold)
-	keyless.Waits = []ledger.Wait{wait("a wait without a key", "")}
-	batch, names = append(batch, b.start(t, "good with it", hold).entry(doing(machine.KindDone, saga.Running), hold), keyless), append(names, "beside it", "a wait without a key")
+	for name, bad := range map[string]ledger.Wait{"a wait without a key": wait("a wait without a key", ""), "a wait of another": wait("w", "7")} {
+		good, e := b.start(t, "good with "+name, hold), b.start(t, name, hold).entry(doing(machine.KindDone, saga.Running), hold)
+		e.Waits = []ledger.Wait{bad}
+		batch, names = append(batch, good.entry(doing(machine.KindDone, saga.Running), hold), e), append(names, "beside "+name, name)
+	}
 	for _, good := range []ledger.Result{ledger.Appended, ledger.Mine} {
 		for i, a := range of(b.Append(b.Context(), t, batch)) {
 			if i%2 == 0 && a.Result != good || i%2 == 1 && (a.Result != ledger.Invalid || a.Err == nil) {

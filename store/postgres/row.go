@@ -13,16 +13,16 @@ func (p *pending) followRow() []any {
 	row := make([]any, 0, len(followColumns))
 	row = append(row, p.Number, p.Prev[:], p.dispatches(), p.Record.Seq)
 	row = p.record(row)
-	if !sqlstore.Projects(p.Entry) { // what its instance must show is NULL
-		row = row[:len(followColumns)]
-		row[len(row)-1] = p.waits()
-		return row
+	if sqlstore.Projects(p.Entry) {
+		row = sqlstore.AppendValues(row, p.Entry)
+	} else {
+		row = row[:len(followColumns)-2] // what its instance must show is NULL
 	}
-	row = sqlstore.AppendValues(row, p.Entry)
+	var signals any
 	if len(p.Record.Signals) > 0 {
-		return append(row, string(sqlstore.Numbers(nil, p.Record.Signals)), p.waits())
+		signals = string(sqlstore.Numbers(nil, p.Record.Signals))
 	}
-	return append(row, nil, p.waits())
+	return append(row, signals, p.waits())
 }
 
 // waits are the list of them, as [waitsFrom] takes it apart.

@@ -48,7 +48,9 @@ func Entry(e *ledger.Entry) error {
 		err = errors.Join(err, Text("armed step", a.Step), Text("key", a.Key))
 	}
 	for i := range e.Waits {
-		err = errors.Join(err, Wait(&e.Waits[i]))
+		if err = errors.Join(err, Wait(&e.Waits[i])); e.Waits[i].ID != e.ID {
+			err = errors.Join(err, fmt.Errorf("it makes a wait of %s findable", e.Waits[i].ID))
+		}
 	}
 	return err
 }
