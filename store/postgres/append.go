@@ -32,6 +32,7 @@ type writing struct {
 	follow, followOne, places *sqlx.Stmt
 	followAlone               *sqlx.Stmt // one record that leaves its instance alone
 	followMore, followMoreOne *sqlx.Stmt // with signals, or waits
+	disputed                  *sqlx.Stmt // where places may be taken
 	locked                    *sqlx.Stmt
 	fresh, again              door // starts, and those that were blocked before, one by one
 	claimable, rest, release  *sqlx.Stmt
@@ -41,11 +42,12 @@ type writing struct {
 // follows are for records.
 func (w *writing) follows() []statement {
 	return []statement{
-		{&w.follow, followText(many(followColumns), false)},
-		{&w.followOne, followText(one(followColumns), false)},
+		{&w.follow, followText(many(followColumns), false, false)},
+		{&w.followOne, followText(one(followColumns), false, false)},
 		{&w.followAlone, followAlone},
-		{&w.followMore, followText(many(followColumns), true)},
-		{&w.followMoreOne, followText(one(followColumns), true)},
+		{&w.followMore, followText(many(followColumns), true, false)},
+		{&w.followMoreOne, followText(one(followColumns), true, false)},
+		{&w.disputed, followText(many(followColumns), true, true)},
 		{&w.places, placesText},
 		{&w.locked, lockedText},
 	}
@@ -274,12 +276,17 @@ func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) 
 		var live bool
 		var from, to sqlstore.Moment
 		var stored pq.Int64Array
+		scan := func(row *sqlx.Row) error { return row.Scan(&live, &from, &to, &stored) }
 		err := db.records.do(ctx, func(ctx context.Context) error {
 			batch, single := db.follow, db.followOne
 			if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals)+len(p.Waits) > 0 }) {
 				batch, single = db.followMore, db.followMoreOne
 			}
-			return db.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
+			err := scan(db.run(ctx, t, batch, single, ps))
+			if taken(err) {
+				err = scan(db.run(ctx, t, db.disputed, nil, ps))
+			}
+			return err
 		})
 		if err != nil {
 			return err
@@ -313,7 +320,7 @@ func (db *DB) storeAlone(ctx context.Context, t machine.Token, p *pending) (done
 		args := append([]any{db.now(), int64(t)}, p.row[:storedColumns]...)
 		return db.followAlone.QueryRowxContext(ctx, args...).Scan(&at)
 	})
-	if errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) || taken(err) {
 		return false, nil
 	}
 	if err == nil {
@@ -325,7 +332,7 @@ func (db *DB) storeAlone(ctx context.Context, t machine.Token, p *pending) (done
 // run executes the form of a statement for a batch or for a single row.
 func (db *DB) run(ctx context.Context, t machine.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
 	args := []any{db.now(), int64(t)}
-	if len(ps) == 1 {
+	if len(ps) == 1 && single != nil {
 		return single.QueryRowxContext(ctx, append(args, ps[0].row...)...)
 	}
 	for n := range ps[0].row {

@@ -18,3 +18,6 @@ func undone(err error) bool { return pgdb.Undone(err) }
 
 // contended reports whether a lock was not had in time.
 func contended(err error) bool { return pgdb.Contended(err) }
+
+// taken reports whether something stands where it would be the only one.
+func taken(err error) bool { return pgdb.Taken(err) }

@@ -131,10 +131,16 @@ const (
 // keeps it, it has an unread signal, it moves by itself, it is parked or has ended. With more, a batch
 // marks the signals that its records consume, too, and makes waits findable.
 //
-// What was stored is asked of r as a whole: a join of the batch with itself would be planned as if
-// it were small.
-func followText(rows string, more bool) string {
-	unread, mark := "", ""
+// Where a place is taken already the statement fails, or, in disputed form, passes over it: which costs every record a second
+// look into the index and a second entry in the log. What was stored is then asked of r as a whole: a join of the batch with itself would
+// be planned as if it were small.
+func followText(rows string, more, disputed bool) string {
+	unread, mark, passing, wasStored := "", "", "", "true"
+	if disputed { // all of the batch were stored, or this one is among those that were
+		passing = `
+		ON CONFLICT (instance, seq) DO NOTHING`
+		wasStored = `((SELECT count(*) FROM r) = (SELECT count(*) FROM m) OR m.instance = ANY (ARRAY(SELECT instance FROM r)))`
+	}
 	if more {
 		unread = `
 			AND (u.consumes IS NULL OR u.consumes <= (SELECT h.received - h.consumed FROM amends_instances AS h WHERE h.ref = u.instance))`
@@ -155,8 +161,7 @@ func followText(rows string, more bool) string {
 		ORDER BY u.instance),
 	r AS (
 		INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot)
-		SELECT instance, seq, at, session, hash, external_id, doc, body, snapshot FROM m
-		ON CONFLICT (instance, seq) DO NOTHING
+		SELECT instance, seq, at, session, hash, external_id, doc, body, snapshot FROM m` + passing + `
 		RETURNING instance, at),
 	h AS (
 		UPDATE amends_instances AS h SET
@@ -175,17 +180,13 @@ func waitsFrom(rows, at string) string {
 		ON CONFLICT DO NOTHING`
 }
 
-// wasStored is whether m's record was: all of the batch were, or this one is among those that were.
-const wasStored = `((SELECT count(*) FROM r) = (SELECT count(*) FROM m) OR m.instance = ANY (ARRAY(SELECT instance FROM r)))`
-
-// followAlone stores one record that leaves its instance alone, and answers its time, or no row.
+// followAlone stores one record that leaves its instance alone, and answers its time, or no row. It fails where the place is taken.
 var followAlone = `
 	INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot)
 	SELECT $3::bigint, $6::integer, greatest(c.now, p.at), $7::bigint, $8::bytea, $9::text, $10::text, $11::text, $12::text
 	FROM (SELECT ` + clock + ` AS now, ` + patient(recordPatience) + `) AS c
 		JOIN amends_records AS p ON p.instance = $3::bigint AND p.seq = $6::integer - 1 AND p.hash = $4::bytea
 	WHERE $5::boolean IS NULL OR EXISTS (SELECT FROM amends_sessions WHERE token = $2::bigint AND NOT dead AND expires_at > c.now)
-	ON CONFLICT (instance, seq) DO NOTHING
 	RETURNING at`
 
 // startText accepts works that are not known yet: instance and first record, and with more what they wait for. A work that is known

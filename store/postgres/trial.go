@@ -52,7 +52,7 @@ func (db *DB) trial(ctx context.Context, tx *sqlx.Tx) error {
 	for i := range es {
 		es = append(es, tryNext(&es[i], starts[i].Number, i == 0))
 	}
-	if _, err := db.tryBatch(ctx, tx, es[2:], followText(many(followColumns), false), followsOf); err != nil {
+	if _, err := db.tryBatch(ctx, tx, es[2:], followText(many(followColumns), false, false), followsOf); err != nil {
 		return err
 	}
 	for i := range starts {

@@ -69,6 +69,9 @@ func Refused(err error) bool {
 	return false
 }
 
+// Taken reports whether something stands where it would be the only one.
+func Taken(err error) bool { return pq.As(err, pqerror.UniqueViolation) != nil }
+
 // Contended reports whether a lock was not had in time.
 func Contended(err error) bool { return pq.As(err, pqerror.LockNotAvailable) != nil }
 
