@@ -54,7 +54,7 @@ func leave(input json.RawMessage, identity string) Given {
 // Reduce takes out of r what its instance was given, what its steps gave back, what people were shown, and the snapshot. What is left folds,
 // and has the hash that it had: Digests tells for what it stands. It reports whether there was anything.
 func (r *Record) Reduce(salt Salt) (changed bool, err error) {
-	was := r.digests(salt)
+	was := r.bodyDigests(salt)
 	rest := json.RawMessage(nil)
 	switch {
 	case r.Digests.Body != (Hash{}), len(r.Body) == 0:

@@ -261,10 +261,9 @@ func (r *Record) Sum(id saga.ID, salt Salt, prev Hash) Hash {
 // digests are what stands in the hash for what may hold a person's data: as they are on record where it
 // was erased, zero where there is nothing.
 func (r *Record) digests(salt Salt) Erased {
-	d := r.Digests
-	b := make(layout, 0, 512) // one for all: they are computed for every record
+	d := r.bodyDigests(salt)
 	if r.ExternalID != "" || r.Error != "" || r.Note != "" || r.Actor != "" || r.Why != "" || r.Cause != "" || len(r.Tags) > 0 {
-		b = append(b, salt[:]...)
+		b := append(make(layout, 0, 256), salt[:]...)
 		for _, s := range [...]string{r.ExternalID, r.Error, r.Note, r.Actor, r.Why, r.Cause} {
 			b = b.text(s)
 		}
@@ -273,8 +272,15 @@ func (r *Record) digests(salt Salt) Erased {
 		}
 		d.Texts = b.hash()
 	}
+	return d
+}
+
+// bodyDigests are those of the body and the snapshot.
+func (r *Record) bodyDigests(salt Salt) Erased {
+	d := r.Digests
+	b := make(layout, 0, 512)                  // one for both: they are computed for every record
 	if len(r.Body) > 0 && d.Body == (Hash{}) { // else Body is what is left of it
-		b = append(append(b[:0], salt[:]...), r.Body...)
+		b = append(append(b, salt[:]...), r.Body...)
 		d.Body = b.hash()
 	}
 	if len(r.Snapshot) > 0 {

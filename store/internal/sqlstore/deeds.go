@@ -84,7 +84,7 @@ func (s *chains) Deeds(ctx context.Context, before time.Time, limit int) ([]ledg
 	}, deeds, at, limit, at, limit, limit)
 	for i := range all {
 		if d := &all[i]; d.ID.Work != "" && d.Body != "" { // a signal
-			doc, _, err := open(s.db, d.Body, ofSignal(d.ID, string(d.Kind))...)
+			doc, _, err := open(s.db, d.Body, ofSignal(d.ID, string(d.Kind)))
 			if err != nil && !errors.Is(err, ledger.ErrKeys) {
 				return nil, s.failed(ctx, err, "list what people said to %s", d.ID)
 			}

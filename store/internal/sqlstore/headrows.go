@@ -146,7 +146,7 @@ func (d *Dialect) signal(id saga.ID, r *signalRow) (machine.Signal, error) {
 	}
 	if r.Doc != "" {
 		var said utterance
-		doc, _, err := open(d, string(r.Doc), ofSignal(id, r.Kind)...)
+		doc, _, err := open(d, string(r.Doc), ofSignal(id, r.Kind))
 		if err != nil {
 			return s, fmt.Errorf("signal %d: %w", r.Number, err)
 		}

@@ -159,7 +159,7 @@ func (s *chains) Keep(ctx context.Context, m program.Message, keep time.Duration
 		return kept, err
 	}
 	digest := MessageDigest(&m)
-	if m.Body, err = seal(s.db, "", envelope{}, m.Body, ofMessage(m.Name, m.ID)...); err != nil {
+	if m.Body, err = seal(s.db, "", envelope{}, m.Body, ofMessage(m.Name, m.ID)); err != nil {
 		return kept, s.failed(ctx, err, "keep message %q", m.Name)
 	}
 	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
@@ -201,7 +201,7 @@ func (s *chains) Messages(ctx context.Context, name, key, saga string) (ms []pro
 	opened := ms[:0]
 	for _, m := range ms {
 		var fault error
-		if m.Body, _, fault = open(s.db, m.Body, ofMessage(name, m.ID)...); fault == nil {
+		if m.Body, _, fault = open(s.db, m.Body, ofMessage(name, m.ID)); fault == nil {
 			opened = append(opened, m)
 		} else if !errors.Is(fault, ledger.ErrKeys) { // that one hides no other
 			err = errors.Join(err, fault)

@@ -70,7 +70,7 @@ func (d *Dialect) encodeResolution(id saga.ID, sig *machine.Signal) (any, error)
 	if string(b) == "{}" {
 		return nil, nil //nolint:nilnil // NULL in the database: its kind says all
 	}
-	return seal(d, "", envelope{}, string(b), ofSignal(id, string(sig.Kind))...)
+	return seal(d, "", envelope{}, string(b), ofSignal(id, string(sig.Kind)))
 }
 
 // findable reports whether a work of this name can be there.

@@ -34,9 +34,12 @@ type envelope struct {
 // errNoKeys says that this process was given none.
 var errNoKeys = fmt.Errorf("%w: give it by Options.Keys of package store, or by AMENDS_KEYS to the command", ledger.ErrKeys)
 
-// seal seals a body under a key for a subject. what says where it stands: it is opened nowhere else. In a ledger that is not sealed it leaves the
+// place says where a body stands: it is opened nowhere else.
+type place [5]string
+
+// seal seals a body under a key for a subject. In a ledger that is not sealed it leaves the
 // body as it is; a sender's that begins as sealed ones do gets a space in front.
-func seal[T ~string | ~[]byte](d *Dialect, subject string, e envelope, body T, what ...string) (T, error) {
+func seal[T ~string | ~[]byte](d *Dialect, subject string, e envelope, body T, at place) (T, error) {
 	var none T
 	switch {
 	case !d.sealed.Load() && isSealed(body):
@@ -54,10 +57,12 @@ func seal[T ~string | ~[]byte](d *Dialect, subject string, e envelope, body T, w
 	if err != nil {
 		return none, err
 	}
-	b := under.Seal(make([]byte, 0, len(body)+under.Overhead()), nil, []byte(body), associated(id, what))
 	enc := base64.RawStdEncoding
-	out := make([]byte, 0, len(sealed)+enc.EncodedLen(len(b))+enc.EncodedLen(len(e.digest))+enc.EncodedLen(len(id))+len(e.left)+3)
-	out = append(enc.AppendEncode(append(out, sealed...), b), ':')
+	closed := len(body) + under.Overhead()
+	whole := len(sealed) + enc.EncodedLen(closed) + enc.EncodedLen(len(e.digest)) + enc.EncodedLen(len(id)) + len(e.left) + 3
+	room := make([]byte, whole+closed) // one for both: every record has bodies
+	b := under.Seal(room[whole:whole], nil, []byte(body), at.under(id))
+	out := append(enc.AppendEncode(append(room[:0:whole], sealed...), b), ':')
 	if e.digest != (machine.Hash{}) {
 		out = enc.AppendEncode(out, e.digest[:])
 	}
@@ -70,7 +75,7 @@ func isSealed[T ~string | ~[]byte](text T) bool {
 }
 
 // open returns a body as it was before it was sealed, and as it is when it was not. The error matches ledger.ErrKeys where the key is not to be had.
-func open[T ~string | ~[]byte](d *Dialect, text T, what ...string) (body T, e envelope, err error) {
+func open[T ~string | ~[]byte](d *Dialect, text T, at place) (body T, e envelope, err error) {
 	if !isSealed(text) {
 		return text, e, nil
 	}
@@ -97,7 +102,7 @@ func open[T ~string | ~[]byte](d *Dialect, text T, what ...string) (body T, e en
 	if err != nil {
 		return body, e, err
 	}
-	b, err := under.Open(nil, nil, closed, associated(e.key, what))
+	b, err := under.Open(nil, nil, closed, at.under(e.key))
 	if err != nil {
 		return body, e, fmt.Errorf("%w: key %q does not open what it sealed", ledger.ErrDamaged, e.key)
 	}
@@ -141,23 +146,22 @@ func (d *Dialect) under(id string) (*box, error) {
 	return b, nil
 }
 
-// associated are the key and the place of a body as the seal covers them.
-func associated(id string, what []string) []byte {
+// under are the place and the id of a key as a seal covers them.
+func (at *place) under(id string) []byte {
 	b := make([]byte, 0, 128)
-	for _, s := range append([]string{id}, what...) {
+	b = append(binary.AppendUvarint(b, uint64(len(id))), id...)
+	for _, s := range at {
 		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
 	return b
 }
 
 // What a body belongs to.
-func ofSignal(id saga.ID, kind string) []string { return []string{"signal", id.Saga, id.Work, kind} }
-func ofMessage(name, id string) []string        { return []string{"message", name, id} }
-func ofWebhook(o intake.Object) []string {
-	return []string{"webhook", o.Source, o.Tenant, o.Type, o.ID}
-}
-func ofRecord(id saga.ID, r *machine.Record, part string) []string {
-	return []string{id.Saga, id.Work, strconv.FormatInt(r.Seq, 10), r.Step, part}
+func ofSignal(id saga.ID, kind string) place { return place{"signal", id.Saga, id.Work, kind} }
+func ofMessage(name, id string) place        { return place{"message", name, id} }
+func ofWebhook(o intake.Object) place        { return place{"webhook", o.Source, o.Tenant, o.Type, o.ID} }
+func ofRecord(id saga.ID, r *machine.Record, part string) place {
+	return place{id.Saga, id.Work, strconv.FormatInt(r.Seq, 10), r.Step, part}
 }
 
 // SealBodies returns an entry whose record has its body and its snapshot as they are stored. What retention would leave of them stays readable:
@@ -196,19 +200,19 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 }
 
 func (d *Dialect) sealPart(e *ledger.Entry, part string, env envelope, body json.RawMessage) (json.RawMessage, error) {
-	return seal(d, e.Subject, env, body, ofRecord(e.ID, &e.Record, part)...)
+	return seal(d, e.Subject, env, body, ofRecord(e.ID, &e.Record, part))
 }
 
 // unseal opens what a record has sealed. Of what it has no key for the record has what retention would leave of it, and lost says so.
 func (d *Dialect) unseal(id saga.ID, r *machine.Record) (lost, err error) {
-	body, env, err := open(d, r.Body, ofRecord(id, r, "body")...)
+	body, env, err := open(d, r.Body, ofRecord(id, r, "body"))
 	switch r.Body = body; {
 	case errors.Is(err, ledger.ErrKeys):
 		lost, r.Digests.Body, r.Body = err, env.digest, env.left
 	case err != nil:
 		return nil, err
 	}
-	snapshot, env, err := open(d, r.Snapshot, ofRecord(id, r, "snapshot")...)
+	snapshot, env, err := open(d, r.Snapshot, ofRecord(id, r, "snapshot"))
 	switch r.Snapshot = snapshot; {
 	case errors.Is(err, ledger.ErrKeys):
 		lost, r.Digests.Snapshot = err, env.digest
@@ -223,7 +227,7 @@ func (d *Dialect) Receive(events []intake.Event) ([]*rows.Incoming, error) {
 	ins, err := rows.Receive(events)
 	for i := range ins {
 		if err == nil {
-			ins[i].Body, err = seal(d, "", envelope{}, ins[i].Body, ofWebhook(rows.Object(events[i].Object))...)
+			ins[i].Body, err = seal(d, "", envelope{}, ins[i].Body, ofWebhook(rows.Object(events[i].Object)))
 		}
 	}
 	return ins, err
@@ -232,7 +236,7 @@ func (d *Dialect) Receive(events []intake.Event) ([]*rows.Incoming, error) {
 // openDeliveries opens the bodies of all of which there is the key; the error matches ledger.ErrKeys where there are others.
 func (d *Dialect) openDeliveries(ds []intake.Delivery) (err error) {
 	for i := range ds {
-		body, _, fault := open(d, ds[i].Body, ofWebhook(ds[i].Object)...)
+		body, _, fault := open(d, ds[i].Body, ofWebhook(ds[i].Object))
 		ds[i].Body, err = body, errors.Join(err, fault)
 	}
 	return err
@@ -240,9 +244,9 @@ func (d *Dialect) openDeliveries(ds []intake.Delivery) (err error) {
 
 // openEntry opens what an entry has of webhooks, as openDeliveries does.
 func (d *Dialect) openEntry(e *intake.Entry) (err error) {
-	e.Body, _, err = open(d, e.Body, ofWebhook(e.Object)...)
+	e.Body, _, err = open(d, e.Body, ofWebhook(e.Object))
 	for i := range e.Parked {
-		body, _, fault := open(d, e.Parked[i].Body, ofWebhook(e.Object)...)
+		body, _, fault := open(d, e.Parked[i].Body, ofWebhook(e.Object))
 		e.Parked[i].Body, err = body, errors.Join(err, fault)
 	}
 	return err
@@ -260,7 +264,7 @@ func (d *Dialect) sealedValues(e *intake.Entry, plain []any) ([]any, error) {
 		bodies = append(bodies, &out.Parked[i].Body)
 	}
 	for _, body := range bodies {
-		sealed, err := seal(d, "", envelope{}, *body, ofWebhook(e.Object)...)
+		sealed, err := seal(d, "", envelope{}, *body, ofWebhook(e.Object))
 		if err != nil {
 			return nil, err
 		}
