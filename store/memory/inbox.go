@@ -76,12 +76,11 @@ func (db *DB) accept(e *intake.Event, now time.Time) {
 		db.heard[key] = &known{number: db.insert(&stored, now), content: content, last: now}
 		return
 	}
-	m.last = now
+	m.last = later(m.last, now) // the clock may have gone back
 	db.block(ledger.ByReceiver, e.Object.Source, 1, now)
 	if d := db.rows[m.number]; d != nil { // "the other raises its count of copies"
-		if d.Copies++; d.Last.Before(now) { // the clock may have gone back
-			d.Last = now
-		}
+		d.Copies++
+		d.Last = later(d.Last, now)
 	}
 }
 

@@ -335,10 +335,7 @@ func (db *DB) run(ctx context.Context, t machine.Token, batch, single *sqlx.Stmt
 	if len(ps) == 1 && single != nil {
 		return single.QueryRowxContext(ctx, append(args, ps[0].row...)...)
 	}
-	for n := range ps[0].row {
-		args = append(args, array(ps, n))
-	}
-	return batch.QueryRowxContext(ctx, args...)
+	return batch.QueryRowxContext(ctx, appendArrays(args, ps)...)
 }
 
 // placeRow is a row of placesText.

@@ -13,24 +13,30 @@ import (
 )
 
 // forms are those of a statement for several rows and for one, which are in a table u.
-type forms struct{ many, one string }
+type forms struct {
+	many, one string
+	kinds     []string // of the columns
+}
 
 // formsOf makes both of what they have in common. A batch has one parameter with an array per column;
 // one in which every row is NULL is a NULL parameter: unnest fills it up. A single row has one
 // parameter per column.
 func formsOf(columns []rows.Column, text func(batch string) string) forms {
-	var many, one []string
+	var many, one, kinds []string
 	for i, c := range columns {
 		kind := c.Kind
 		if kind == rows.Moment {
 			kind = rows.Bigint
 		}
+		kinds = append(kinds, kind)
 		many = append(many, fmt.Sprintf("$%d::%s[]", i+1, kind))
 		one = append(one, fmt.Sprintf("$%d::%s AS %s", i+1, kind, c.Name))
 	}
 	return forms{
 		many: text("unnest(" + strings.Join(many, ", ") + ") AS u (" + rows.Names("", columns) + ")"),
 		one:  text("(SELECT " + strings.Join(one, ", ") + ") AS u"),
+
+		kinds: kinds,
 	}
 }
 
@@ -39,8 +45,8 @@ func (f forms) of(table [][]any, more ...any) (text string, args []any) {
 	if len(table) == 1 {
 		return f.one, append(table[0], more...)
 	}
-	for n := range table[0] {
-		args = append(args, pgdb.Array(len(table), func(i int) any { return table[i][n] }))
+	for n, kind := range f.kinds {
+		args = append(args, pgdb.Array(kind, len(table), func(i int) any { return table[i][n] }))
 	}
 	return f.many, append(args, more...)
 }

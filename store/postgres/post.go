@@ -60,8 +60,8 @@ func (db *DB) postTogether(calls []*batch.Call[*posting]) {
 		}
 	}
 	args := []any{db.now()}
-	for n := range postColumns {
-		args = append(args, pgdb.Array(len(table), func(i int) any { return table[i].row()[n] }))
+	for n, c := range postColumns {
+		args = append(args, pgdb.Array(c.kind, len(table), func(i int) any { return table[i].row()[n] }))
 	}
 	var stored []struct {
 		I int

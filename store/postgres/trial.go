@@ -87,11 +87,7 @@ func (db *DB) tryBatch(ctx context.Context, tx *sqlx.Tx, es []ledger.Entry, text
 			p.row[0] = own.draw(sqlstore.Bucket(p.ID.Work, db.meta.Buckets))
 		}
 	}
-	args := []any{db.now(), int64(0)}
-	for n := range ps[0].row {
-		args = append(args, array(ps, n))
-	}
-	row := tx.QueryRowxContext(ctx, text, args...)
+	row := tx.QueryRowxContext(ctx, text, appendArrays([]any{db.now(), int64(0)}, ps)...)
 	if !starting {
 		var live bool
 		var from, to sqlstore.Moment

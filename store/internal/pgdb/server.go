@@ -71,7 +71,7 @@ func config(dsn string, connect time.Duration) (_ pq.Config, silence time.Durati
 		return pq.Config{}, 0, errors.New("this is the name of a file; open it by package store, or store/sqlite")
 	}
 	cfg := *a.Postgres
-	cfg.BinaryParameters = false // arrays go as text, see [Array]
+	cfg.BinaryParameters = true  // bytes are what they are, see [Array]
 	if cfg.ConnectTimeout <= 0 { // it would wait for ever
 		cfg.ConnectTimeout = connect
 	}

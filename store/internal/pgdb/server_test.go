@@ -39,7 +39,7 @@ func TestAdmit(t *testing.T) {
 }
 
 // No connection attempt waits for ever, and of several hosts the primary is taken. What the DSN
-// says counts, but for how arguments are sent: arrays are written as text.
+// says counts, but for how arguments are sent: what is bytes is sent as it is.
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for dsn, want := range map[string]struct {
@@ -64,7 +64,7 @@ func TestConfig(t *testing.T) {
 		if target == "" {
 			target = pq.TargetSessionAttrsAny
 		}
-		if cfg.ConnectTimeout != want.timeout || silence != want.silence || target != want.target || cfg.ApplicationName != want.app || cfg.BinaryParameters {
+		if cfg.ConnectTimeout != want.timeout || silence != want.silence || target != want.target || cfg.ApplicationName != want.app || !cfg.BinaryParameters {
 			t.Errorf("%s: timeout %v, silence %v, target %q, application %q; want %+v", dsn, cfg.ConnectTimeout, silence, target, cfg.ApplicationName, want)
 		}
 	}
