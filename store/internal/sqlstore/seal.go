@@ -181,14 +181,16 @@ func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
 	if !d.sealed.Load() || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
 		return e, nil
 	}
-	out, left := *e, e.Record
-	r := &out.Record
-	_, err := left.Reduce(e.Salt)
-	if !bytes.Equal(left.Body, r.Body) && err == nil { // else it is the machine's own
-		r.Body, err = d.sealPart(e, "body", envelope{digest: left.Digests.Body, left: left.Body}, r.Body)
+	out := *e
+	r, was := &out.Record, &e.Record
+	_, err := r.Reduce(e.Salt)
+	left, digests := r.Body, r.Digests
+	r.Body, r.Digests = was.Body, was.Digests
+	if !bytes.Equal(left, was.Body) && err == nil { // else it is the machine's own
+		r.Body, err = d.sealPart(e, "body", envelope{digest: digests.Body, left: left}, was.Body)
 	}
 	if err == nil {
-		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: left.Digests.Snapshot}, r.Snapshot)
+		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: digests.Snapshot}, was.Snapshot)
 	}
 	if err != nil {
 		if !errors.Is(err, ledger.ErrKeys) {
