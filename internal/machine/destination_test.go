@@ -167,9 +167,13 @@ func (d *destination) shows(s *program.StepSpec, says int, lucky func() bool) (s
 	return seen
 }
 
-// onTheWay reports whether something for the step may still arrive.
+// onTheWay reports whether something for the step may still arrive and have an effect.
 func (d *destination) onTheWay(step string) bool {
-	return slices.ContainsFunc(d.network, func(r request) bool { return r.step.Name == step })
+	return slices.ContainsFunc(d.network, func(r request) bool {
+		m := d.keys[r.key]
+		refused := m.id == refusedID && r.arrives.Before(m.until) // as whatever comes under its key
+		return r.step.Name == step && !refused
+	})
 }
 
 // keepOnly is a person who leaves one of the things that a step made for a content, or at all, and

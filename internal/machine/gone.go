@@ -54,31 +54,9 @@ func leave(input json.RawMessage, identity string) Given {
 // Reduce takes out of r what its instance was given, what its steps gave back, what people were shown, and the snapshot. What is left folds,
 // and has the hash that it had: Digests tells for what it stands. It reports whether there was anything.
 func (r *Record) Reduce(salt Salt) (changed bool, err error) {
-	was := r.bodyDigests(salt)
-	rest := json.RawMessage(nil)
-	switch {
-	case r.Digests.Body != (Hash{}), len(r.Body) == 0:
-		rest = r.Body
-	case r.Kind == KindForgotten, r.Kind == KindLost, r.Kind == KindWaiting: // the machine's own, and by which name and key an answer is waited for
-		rest = r.Body
-	case r.Kind == KindOpened: // who was asked, and about which document: votes are bound to it
-		var b Ballot
-		if err := json.Unmarshal(r.Body, &b); err != nil {
-			return false, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
-		}
-		rest, _ = json.Marshal(Ballot{Digest: b.Digest, AskingSteps: b.AskingSteps}) //nolint:errchkjson // texts always encode
-	case r.Kind == KindStarted, r.Kind == KindHeard:
-		rest, _ = json.Marshal(leave(r.Body, r.Identity)) //nolint:errchkjson // texts always encode
-	case r.Kind == KindRevised:
-		var p page
-		if err := json.Unmarshal(r.Body, &p); err != nil {
-			return false, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
-		}
-		if rest = r.Body; len(p.Input) > 0 {
-			left := leave(p.Input, r.Identity)
-			p.InputGone, p.Input = &left, nil
-			rest, _ = json.Marshal(p) //nolint:errchkjson // JSON and names always encode
-		}
+	rest, was, err := r.Rest(salt)
+	if err != nil {
+		return false, err
 	}
 	if len(r.Snapshot) > 0 {
 		r.Digests.Snapshot, r.Snapshot, changed = was.Snapshot, nil, true
@@ -87,6 +65,35 @@ func (r *Record) Reduce(salt Salt) (changed bool, err error) {
 		r.Digests.Body, r.Body, changed = was.Body, rest, true
 	}
 	return changed, nil
+}
+
+// Rest returns what Reduce leaves of the body, and what stands for body and snapshot.
+func (r *Record) Rest(salt Salt) (rest json.RawMessage, was Erased, err error) {
+	switch {
+	case r.Digests.Body != (Hash{}), len(r.Body) == 0:
+		rest = r.Body
+	case r.Kind == KindForgotten, r.Kind == KindLost, r.Kind == KindWaiting: // the machine's own, and by which name and key an answer is waited for
+		rest = r.Body
+	case r.Kind == KindOpened: // who was asked, and about which document: votes are bound to it
+		var b Ballot
+		if err := json.Unmarshal(r.Body, &b); err != nil {
+			return nil, was, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
+		}
+		rest, _ = json.Marshal(Ballot{Digest: b.Digest, AskingSteps: b.AskingSteps}) //nolint:errchkjson // texts always encode
+	case r.Kind == KindStarted, r.Kind == KindHeard:
+		rest, _ = json.Marshal(leave(r.Body, r.Identity)) //nolint:errchkjson // texts always encode
+	case r.Kind == KindRevised:
+		var p page
+		if err := json.Unmarshal(r.Body, &p); err != nil {
+			return nil, was, fmt.Errorf("the body of record %d does not decode: %w", r.Seq, err)
+		}
+		if rest = r.Body; len(p.Input) > 0 {
+			left := leave(p.Input, r.Identity)
+			p.InputGone, p.Input = &left, nil
+			rest, _ = json.Marshal(p) //nolint:errchkjson // JSON and names always encode
+		}
+	}
+	return rest, r.bodyDigests(salt), nil
 }
 
 // Remains is what is left of an instance whose records have gone, beside its head: the identity of its input, and a line for each step that was

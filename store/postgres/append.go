@@ -22,6 +22,7 @@ import (
 // pending is an entry on its way: its row, and where its answer goes.
 type pending struct {
 	*ledger.Entry
+	sqlstore.Bodies // as they are stored
 
 	row    []any
 	answer *ledger.Answer
@@ -182,7 +183,7 @@ func (db *DB) inParts(ps []*pending, store func([]*pending) error) error {
 // size is about how many bytes the entry takes in a statement.
 func (p *pending) size() (n int) {
 	r := &p.Record
-	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + len(r.Note) + len(r.Why) + len(r.Cause) + 20*len(r.Signals) + 1024*len(p.Waits)
+	return 1024 + len(p.Body) + len(p.Snapshot) + len(r.Error) + len(r.Note) + len(r.Why) + len(r.Cause) + 20*len(r.Signals) + 1024*len(p.Waits)
 }
 
 // collect makes rows of entries and answers those that no database takes.
@@ -192,7 +193,7 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
 		err := valid.Entry(p.Entry)
 		if err == nil {
-			if p.Entry, answers[i] = sqlstore.SealBodies(db.store, p.Entry); p.Entry == nil {
+			if p.Bodies, answers[i] = sqlstore.SealBodies(db.store, p.Entry); answers[i].Err != nil {
 				continue
 			}
 		}

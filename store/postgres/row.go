@@ -52,5 +52,5 @@ func (p *pending) dispatches() any {
 func (p *pending) record(row []any) []any {
 	r := &p.Record
 	return append(row, int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID), string(sqlstore.Document(make([]byte, 0, 256), p.Entry)),
-		sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+		sqlstore.Null(string(p.Body)), sqlstore.Null(string(p.Snapshot)))
 }

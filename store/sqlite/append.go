@@ -20,7 +20,7 @@ type appending struct {
 	now  int64               // one moment for the whole batch
 	live bool                // the session may arm
 	hide func(string) string // what is left of a name; nil: nothing was erased
-	doc  string              // of the record in hand
+	hand *prepared
 }
 
 // Append stores records and answers each at its own index.
@@ -72,6 +72,7 @@ func (db *DB) append(ctx context.Context, t machine.Token, entries []ledger.Entr
 // prepared is an entry as it is stored, with its document.
 type prepared struct {
 	*ledger.Entry
+	sqlstore.Bodies
 
 	doc string
 }
@@ -81,18 +82,18 @@ func (db *DB) prepare(e *ledger.Entry) (prepared, ledger.Answer) {
 	if fault := valid.Entry(e); fault != nil {
 		return prepared{}, invalid(fault)
 	}
-	e, a := sqlstore.SealBodies(db.store, e)
-	if e == nil {
+	bodies, a := sqlstore.SealBodies(db.store, e)
+	if a.Err != nil {
 		return prepared{}, a
 	}
-	return prepared{e, string(sqlstore.Document(make([]byte, 0, 256), e))}, a
+	return prepared{e, bodies, string(sqlstore.Document(make([]byte, 0, 256), e))}, a
 }
 
 // add stores one entry or says why not. An error ends the batch; a value the database refuses does
 // not.
 func (b *appending) add(ctx context.Context, p *prepared) (ledger.Answer, error) {
 	e := p.Entry
-	b.doc = p.doc
+	b.hand = p
 	store := b.follow
 	if e.Record.Seq == 1 {
 		store = b.start
@@ -142,7 +143,7 @@ func (b *appending) follow(ctx context.Context, e *ledger.Entry) (ledger.Answer,
 func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok bool, err error) {
 	r := &e.Record
 	res, err := b.addRecord.ExecContext(ctx, e.Number, r.Seq, at, e.Prev[:], int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
-		b.doc, sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+		b.hand.doc, sqlstore.Null(string(b.hand.Body)), sqlstore.Null(string(b.hand.Snapshot)))
 	if err != nil {
 		return false, err
 	}
@@ -164,7 +165,7 @@ func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok b
 // show brings the instance up to date with the record that was stored.
 func (b *appending) show(ctx context.Context, e *ledger.Entry, at int64) error {
 	r := &e.Record
-	row := append(make([]any, 0, len(projectParameters)), e.Number, at, r.Seq, int64(r.Session), sqlstore.Null(string(r.Snapshot)))
+	row := append(make([]any, 0, len(projectParameters)), e.Number, at, r.Seq, int64(r.Session), sqlstore.Null(string(b.hand.Snapshot)))
 	_, err := b.project.ExecContext(ctx, sqlstore.AppendValues(row, e)...)
 	return err
 }
@@ -209,7 +210,7 @@ func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, 
 		}
 		if ref != 0 {
 			_, err := b.exec(ctx, b.addStart, addStart, ref, b.now, int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
-				b.doc, sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+				b.hand.doc, sqlstore.Null(string(b.hand.Body)), sqlstore.Null(string(b.hand.Snapshot)))
 			if err != nil {
 				_, derr := b.exec(ctx, b.dropInstance, dropInstance, ref)
 				return ledger.Answer{}, errors.Join(err, derr)

@@ -164,41 +164,42 @@ func ofRecord(id saga.ID, r *machine.Record, part string) place {
 	return place{id.Saga, id.Work, strconv.FormatInt(r.Seq, 10), r.Step, part}
 }
 
-// SealBodies returns an entry whose record has its body and its snapshot as they are stored. What retention would leave of them stays readable:
-// it tells a duplicate when the key has gone. Without an entry the answer says why: others are not held up by it.
-func SealBodies(s *Store, e *ledger.Entry) (*ledger.Entry, ledger.Answer) {
-	out, err := s.db.sealEntry(e)
+// Bodies are what a record has of the world outside, as it is stored.
+type Bodies struct{ Body, Snapshot json.RawMessage }
+
+// SealBodies returns the bodies of an entry as they are stored. What retention would leave of them stays readable:
+// it tells a duplicate when the key has gone. Where they cannot be sealed the answer says why: others are not held up by it.
+func SealBodies(s *Store, e *ledger.Entry) (Bodies, ledger.Answer) {
+	all, err := s.db.sealEntry(e)
 	switch {
 	case err == nil:
-		return out, ledger.Answer{}
+		return all, ledger.Answer{}
 	case e.Record.Seq == 1:
-		return nil, ledger.Answer{Result: ledger.Invalid, Err: err}
+		return all, ledger.Answer{Result: ledger.Invalid, Err: err}
 	}
-	return nil, ledger.Answer{Result: ledger.Blocked, Err: err} // what came of an attempt is not given up
+	return all, ledger.Answer{Result: ledger.Blocked, Err: err} // what came of an attempt is not given up
 }
 
-func (d *Dialect) sealEntry(e *ledger.Entry) (*ledger.Entry, error) {
-	if !d.sealed.Load() || len(e.Record.Body)+len(e.Record.Snapshot) == 0 {
-		return e, nil
+func (d *Dialect) sealEntry(e *ledger.Entry) (Bodies, error) {
+	r := &e.Record
+	all := Bodies{r.Body, r.Snapshot}
+	if !d.sealed.Load() || len(r.Body)+len(r.Snapshot) == 0 {
+		return all, nil
 	}
-	out := *e
-	r, was := &out.Record, &e.Record
-	_, err := r.Reduce(e.Salt)
-	left, digests := r.Body, r.Digests
-	r.Body, r.Digests = was.Body, was.Digests
-	if !bytes.Equal(left, was.Body) && err == nil { // else it is the machine's own
-		r.Body, err = d.sealPart(e, "body", envelope{digest: digests.Body, left: left}, was.Body)
+	left, digests, err := r.Rest(e.Salt)
+	if !bytes.Equal(left, r.Body) && err == nil { // else it is the machine's own
+		all.Body, err = d.sealPart(e, "body", envelope{digest: digests.Body, left: left}, r.Body)
 	}
 	if err == nil {
-		r.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: digests.Snapshot}, was.Snapshot)
+		all.Snapshot, err = d.sealPart(e, "snapshot", envelope{digest: digests.Snapshot}, r.Snapshot)
 	}
 	if err != nil {
 		if !errors.Is(err, ledger.ErrKeys) {
 			err = fmt.Errorf("%w: %w", ledger.ErrKeys, err)
 		}
-		return nil, fmt.Errorf("record %d of %s: %w", r.Seq, e.ID, err)
+		return Bodies{}, fmt.Errorf("record %d of %s: %w", r.Seq, e.ID, err)
 	}
-	return &out, nil
+	return all, nil
 }
 
 func (d *Dialect) sealPart(e *ledger.Entry, part string, env envelope, body json.RawMessage) (json.RawMessage, error) {
