@@ -77,6 +77,7 @@ func BenchmarkSagas(b *testing.B) {
 					func() subject { return sagas(b, ledger, fresh(b, ledger), floors[ledger], 0, n) })
 				all := perSaga(&f)
 				all["floor-sagas/s"], all["%floor"], all["floor-cpu-ms/saga"] = of.perSecond(), 100*f.perSecond()/of.perSecond(), of.cpu()
+				all["floor-p50-ms"] = ms(of.p50)
 				report(b, all)
 			})
 		}
