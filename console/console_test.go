@@ -24,6 +24,7 @@ import (
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/intake"
 	"github.com/amends-dev/amends/internal/plan"
+	"github.com/amends-dev/amends/retention"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -502,6 +503,24 @@ func TestBodies(t *testing.T) {
 	w.server.Config.Handler.ServeHTTP(rec, r)
 	if rec.Code != http.StatusOK || rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("ETag") != "" {
 		t.Errorf("%d: a browser keeps bodies on disk: %v", rec.Code, rec.Header())
+	}
+}
+
+// The page of what was erased says so, and offers nothing to look at that is not there.
+func TestAnErasedPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.start("mail", "order:1", letter{To: "4111-1111"}, saga.Completed)
+	all, err := retention.Erase(t.Context(), w.db, retention.Erasure{Work: "order:1", By: saga.Actor{Name: "ada", Reason: "she asked"}})
+	if err != nil || len(all.Works) != 1 || all.Works[0].As == "" {
+		t.Fatalf("erased %+v, %v", all, err)
+	}
+	_, text := w.as("olaf", Operator).get(address("mail", all.Works[0].As))
+	has(t, text, "erased", "completed")
+	for _, no := range []string{"order:1<", "Timeline", "Show inputs and results"} {
+		if strings.Contains(text, no) {
+			t.Errorf("it has %q", no)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/desk"
 	"github.com/amends-dev/amends/internal/finding"
+	"github.com/amends-dev/amends/internal/machine"
 )
 
 // What each page reads. A page shows what /api/v1 answers.
@@ -206,6 +207,11 @@ type instance struct {
 	Timeline timeline
 	Approval *desk.Approval
 	Bodies   bool
+}
+
+// HasBodies reports whether there is an input or a result to be shown, here or among the earlier records.
+func (i *instance) HasBodies() bool {
+	return i.Earlier != "" || slices.ContainsFunc(i.Records, func(r desk.Record) bool { return r.Body != nil && r.Kind != machine.KindRemembered })
 }
 
 func work(a *asked) {
