@@ -171,7 +171,7 @@ func (d *destination) shows(s *program.StepSpec, says int, lucky func() bool) (s
 func (d *destination) onTheWay(step string) bool {
 	return slices.ContainsFunc(d.network, func(r request) bool {
 		m := d.keys[r.key]
-		refused := m.id == refusedID && r.arrives.Before(m.until) // as whatever comes under its key
+		refused := m.id == refusedID && r.arrives.Before(m.until) && r.dir == saga.Forward && !r.finish // as whatever comes under its key
 		return r.step.Name == step && !refused
 	})
 }

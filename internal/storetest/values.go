@@ -25,6 +25,7 @@ var valueCases = []testCase{
 	{name: "prefixes are literal", run: valuesPrefix},
 	{name: "caller's memory", run: valuesCopied},
 	{name: "a bad record fails no other", run: valuesBadRecords, breaks: broken{"split-batch": func(s Store) Store { return lumper{s} }}},
+	{name: "a place that is taken fails no other", run: valuesTaken},
 	{name: "bad signals, controls and mail", run: valuesRefused},
 	{name: "a bad event fails no other", run: valuesEvents},
 	{name: "bad values of an entry", run: valuesEntry},
@@ -217,6 +218,32 @@ func valuesBadRecords(b *bench) {
 	}
 	if n := len(b.list(ledger.Filter{Limit: 1000})); n != 2*(len(batch)/2)-2 {
 		b.Errorf("%d works of a batch of %d", n, len(batch))
+	}
+}
+
+// A record whose place is taken keeps no other of its batch from being stored whole: with its instance, its signals and its waits.
+func valuesTaken(b *bench) {
+	t := b.session()
+	taken, mine, next := b.start(t, "taken", hold), b.start(t, "mine", hold), b.start(t, "next", hold)
+	late, again := taken.view(t).entry(doing(machine.KindLost, saga.Running), hold), mine.entry(doing(machine.KindDone, saga.Completed), release)
+	taken.add(doing(machine.KindDone, saga.Completed), release)
+	b.want(t, again, ledger.Appended)
+	next.post(b, "1")
+	e := next.entry(next.consuming(doing(machine.KindDone, saga.Waiting), 0), release)
+	e.Waits = []ledger.Wait{wait("next", "7")}
+	for _, want := range []ledger.Result{ledger.Appended, ledger.Mine} {
+		for i, a := range of(b.Append(b.Context(), t, []ledger.Entry{late, again, e})) {
+			if want := []ledger.Result{ledger.Stale, ledger.Mine, want}[i]; a.Result != want {
+				b.Errorf("record %d is %s (%v), want %s", i, a.Result, a.Err, want)
+			}
+		}
+	}
+	head, waits := next.now(), of(b.Waits(b.Context(), "paid", "7"))
+	if head.Status != saga.Waiting || head.Consumed != 1 || len(next.history()) != 2 || len(waits) != 1 {
+		b.Errorf("what was stored beside it shows %+v, %d records, and waits %v", head, len(next.history()), waits)
+	}
+	if n := len(taken.history()); n != 2 || taken.now().Status != saga.Completed {
+		b.Errorf("where a place was taken there are %d records", n)
 	}
 }
 

@@ -162,7 +162,7 @@ type appending struct{ starts, follows []*pending }
 
 // statementBytes is how much one statement carries at most; a record that is larger by itself is
 // refused. At a message of a gigabyte the server hangs up, and the same batch would be sent again
-// for ever. What is quoted in an array may take twice the room.
+// for ever.
 const statementBytes = 256 << 20
 
 // inParts stores entries in as many statements as their size demands.
@@ -267,8 +267,10 @@ const attempts = 4
 
 // storeFollows stores records behind their predecessors.
 func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) error {
+	disputed := false // a place of theirs was taken
 	if len(ps) == 1 && !sqlstore.Projects(ps[0].Entry) && len(ps[0].Waits) == 0 {
-		if done, err := db.storeAlone(ctx, t, ps[0]); done || err != nil {
+		done, err := db.storeAlone(ctx, t, ps[0])
+		if disputed = taken(err); done || err != nil && !disputed {
 			return err
 		}
 	}
@@ -283,11 +285,13 @@ func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) 
 			if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals)+len(p.Waits) > 0 }) {
 				batch, single = db.followMore, db.followMoreOne
 			}
-			err := scan(db.run(ctx, t, batch, single, ps))
-			if taken(err) {
-				err = scan(db.run(ctx, t, db.disputed, nil, ps))
+			if !disputed {
+				err := scan(db.run(ctx, t, batch, single, ps))
+				if disputed = taken(err); !disputed {
+					return err
+				}
 			}
-			return err
+			return scan(db.run(ctx, t, db.disputed, nil, ps))
 		})
 		if err != nil {
 			return err
@@ -313,7 +317,7 @@ func (db *DB) storeFollows(ctx context.Context, t machine.Token, ps []*pending) 
 	return fmt.Errorf("record %d of %s was not stored in %d attempts, and nothing is in its way", ps[0].Record.Seq, ps[0].ID, attempts)
 }
 
-// storeAlone stores a record that leaves its instance alone. One that is not stored is looked at as
+// storeAlone stores a record that leaves its instance alone. One that is not stored, or whose place is taken, is looked at as
 // one of many.
 func (db *DB) storeAlone(ctx context.Context, t machine.Token, p *pending) (done bool, err error) {
 	var at sqlstore.Moment
@@ -321,7 +325,7 @@ func (db *DB) storeAlone(ctx context.Context, t machine.Token, p *pending) (done
 		args := append([]any{db.now(), int64(t)}, p.row[:storedColumns]...)
 		return db.followAlone.QueryRowxContext(ctx, args...).Scan(&at)
 	})
-	if errors.Is(err, sql.ErrNoRows) || taken(err) {
+	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	if err == nil {

@@ -20,6 +20,7 @@ func TestPatience(t *testing.T) {
 		want string
 	}{
 		"record":        {db.work, followText(many(followColumns), false, false), nothing(len(followColumns)), "250ms"},
+		"disputed":      {db.work, followText(many(followColumns), true, true), nothing(len(followColumns)), "250ms"},
 		"start":         {db.batch, startText(many(startColumns), false, startPatience, ""), nothing(len(startColumns)), "10ms"},
 		"blocked start": {db.work, startText(many(startColumns), false, blockedPatience, ""), nothing(len(startColumns)), "250ms"},
 		"caller's":      {db.work, startText(many(startColumns), false, 0, ""), nothing(len(startColumns)), "10s"},

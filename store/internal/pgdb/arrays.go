@@ -66,6 +66,8 @@ func appendElement(b []byte, kind string, v any) []byte {
 			return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, 4), uint32(v))
 		} // what is too large for these has eight bytes, too: the server refuses it
 		return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(b, 8), uint64(v))
+	case nil:
+		return binary.BigEndian.AppendUint32(b, null)
 	}
-	return binary.BigEndian.AppendUint32(b, null)
+	panic(fmt.Sprintf("pgdb: a %T in an array of %s", v, kind))
 }

@@ -114,7 +114,7 @@ var bounds = []string{
 }
 
 // pinned are the settings that change how literals are read and values written. A role or a database
-// may have others, such as array_nulls=off, by which a NULL in a batch becomes the text NULL.
+// may have others, such as standard_conforming_strings=off, by which a backslash in a literal is another character.
 var pinned = []string{
 	"array_nulls=on", "bytea_output=hex", "standard_conforming_strings=on", "DateStyle=ISO, MDY", "IntervalStyle=postgres", "TimeZone=UTC",
 	"client_encoding=UTF8", "extra_float_digits=1", "quote_all_identifiers=off", "transform_null_equals=off",
